@@ -1,0 +1,88 @@
+//! Latency distributions: exact count, sum, mean, variance and maximum; percentiles to three digits.
+
+use crate::Nanos;
+
+/// A histogram of durations in nanoseconds.
+#[derive(Clone, Debug)]
+pub struct Histogram {
+    buckets: hdrhistogram::Histogram<u64>,
+    sum: u128,
+    sum_of_squares: u128,
+    max: u64,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Histogram {
+            buckets: hdrhistogram::Histogram::new(3).expect("three digits are in range"),
+            sum: 0,
+            sum_of_squares: 0,
+            max: 0,
+        }
+    }
+}
+
+impl Histogram {
+    /// Adds one duration.
+    #[inline]
+    pub fn record(&mut self, duration: Nanos) {
+        self.buckets.record(duration.0).expect("an auto-resizing histogram takes any u64");
+        self.sum += u128::from(duration.0);
+        self.sum_of_squares += u128::from(duration.0) * u128::from(duration.0);
+        self.max = self.max.max(duration.0);
+    }
+
+    /// How many durations were recorded.
+    pub fn count(&self) -> u64 {
+        self.buckets.len()
+    }
+
+    /// Their exact sum, in nanoseconds.
+    pub fn sum_ns(&self) -> u128 {
+        self.sum
+    }
+
+    /// The exact mean in nanoseconds; `None` when empty.
+    pub fn mean_ns(&self) -> Option<f64> {
+        (self.count() > 0).then(|| self.sum as f64 / self.count() as f64)
+    }
+
+    /// The exact population standard deviation in nanoseconds; `None` when empty.
+    pub fn stddev_ns(&self) -> Option<f64> {
+        let n = u128::from(self.count());
+        // n·Σx² − (Σx)² is exact in integers; floats only see the final quotient.
+        let spread = n.checked_mul(self.sum_of_squares)?.checked_sub(self.sum.checked_mul(self.sum)?)?;
+        (n > 0).then(|| (spread as f64).sqrt() / n as f64)
+    }
+
+    /// The smallest recorded value that at least `percent` of all values do not exceed, to three
+    /// significant digits; `None` when empty.
+    pub fn percentile_ns(&self, percent: f64) -> Option<u64> {
+        (self.count() > 0).then(|| self.buckets.value_at_quantile(percent / 100.0).min(self.max))
+    }
+
+    /// The exact maximum; `None` when empty.
+    pub fn max_ns(&self) -> Option<u64> {
+        (self.count() > 0).then_some(self.max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_exact() {
+        let mut histogram = Histogram::default();
+        assert_eq!(histogram.mean_ns(), None);
+        for value in [1u64, 2, 3, 4, 1_000_000] {
+            histogram.record(Nanos(value));
+        }
+        assert_eq!(histogram.count(), 5);
+        assert_eq!(histogram.mean_ns(), Some(200_002.0));
+        assert_eq!(histogram.max_ns(), Some(1_000_000));
+        assert_eq!(histogram.percentile_ns(60.0), Some(3));
+        // Population variance of the five values, by hand: 159,999,200,002.
+        assert!((histogram.stddev_ns().unwrap().powi(2) - 159_999_200_002.0).abs() < 1.0);
+    }
+}

@@ -1,0 +1,206 @@
+//! A thing by name with options, as people type it: `name` or `name:key=value,key=value`.
+//!
+//! Devices, policies and workloads are all chosen this way. A constructor takes the options it
+//! knows with [`Spec::take`] and ends with [`Spec::finish`], which names anything left over.
+
+use crate::Nanos;
+use crate::units::{self, Share};
+use thiserror::Error;
+
+/// A request that cannot be met, in one sentence that names the argument and what would do.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct SpecError(String);
+
+impl SpecError {
+    /// An error with this sentence.
+    pub fn new(sentence: impl Into<String>) -> SpecError {
+        SpecError(sentence.into())
+    }
+
+    /// The sentence for a name that is not in `known`, with the nearest one offered.
+    pub fn unknown(kind: &str, name: &str, known: &[&str]) -> SpecError {
+        let offer = nearest(name, known).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        let listing = if known.is_empty() {
+            "there are none".to_owned()
+        } else {
+            format!("known: {}", known.join(" "))
+        };
+        SpecError(format!("unknown {kind} `{name}`{offer} ({listing})"))
+    }
+}
+
+/// The member of `known` that is closest to `name`, if any is close enough to be a typing error.
+fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    known
+        .iter()
+        .map(|candidate| (strsim::damerau_levenshtein(&name.to_lowercase(), candidate), *candidate))
+        .filter(|(distance, candidate)| *distance <= candidate.len().max(3) / 3)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// A parsed `name:key=value,…`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spec {
+    name: String,
+    options: Vec<(String, String)>,
+    /// Every key that [`Spec::take`] was asked for: what would have been accepted.
+    asked: Vec<&'static str>,
+}
+
+impl Spec {
+    /// Parses one spec.
+    pub fn parse(text: &str) -> Result<Spec, SpecError> {
+        let (name, rest) = match text.split_once(':') {
+            Some((name, rest)) => (name, Some(rest)),
+            None => (text, None),
+        };
+        if name.is_empty() {
+            return Err(SpecError::new(format!(
+                "`{text}` has no name before its options; write name:key=value"
+            )));
+        }
+        let mut options: Vec<(String, String)> = Vec::new();
+        for option in rest.map(|rest| rest.split(',')).into_iter().flatten() {
+            let (key, value) = option
+                .split_once('=')
+                .filter(|(key, value)| !key.is_empty() && !value.is_empty())
+                .ok_or_else(|| {
+                    SpecError::new(format!("`{option}` in `{text}` is not an option; write key=value"))
+                })?;
+            if options.iter().any(|(known, _)| known == key) {
+                return Err(SpecError::new(format!("`{key}` is given twice in `{text}`")));
+            }
+            options.push((key.to_owned(), value.to_owned()));
+        }
+        Ok(Spec { name: name.to_owned(), options, asked: Vec::new() })
+    }
+
+    /// Splits a comma-separated list into the texts of its specs: an item with `=` and no `:`
+    /// belongs to the name before it.
+    pub fn split_list(text: &str) -> Result<Vec<String>, SpecError> {
+        let mut items: Vec<String> = Vec::new();
+        for item in text.split(',') {
+            let continues = item.contains('=') && !item.contains(':');
+            match items.last_mut() {
+                _ if item.is_empty() => {
+                    return Err(SpecError::new(format!(
+                        "`{text}` has an empty item; write names separated by single commas"
+                    )));
+                }
+                Some(last) if continues => {
+                    last.push(if last.contains(':') { ',' } else { ':' });
+                    last.push_str(item);
+                }
+                _ => items.push(item.to_owned()),
+            }
+        }
+        Ok(items)
+    }
+
+    /// The name before the colon.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The options not yet taken.
+    pub fn options(&self) -> &[(String, String)] {
+        &self.options
+    }
+
+    /// Takes option `key` and parses it with `parse`; `None` where it was not given.
+    pub fn take_with<T>(
+        &mut self,
+        key: &'static str,
+        parse: impl Fn(&str) -> Result<T, SpecError>,
+    ) -> Result<Option<T>, SpecError> {
+        self.asked.push(key);
+        let Some(at) = self.options.iter().position(|(known, _)| known == key) else { return Ok(None) };
+        let (_, value) = self.options.remove(at);
+        parse(&value).map(Some).map_err(|error| SpecError::new(format!("{key} of {}: {error}", self.name)))
+    }
+
+    /// Takes option `key` in the type's own notation; `None` where it was not given.
+    pub fn take<T: FromOption>(&mut self, key: &'static str) -> Result<Option<T>, SpecError> {
+        self.take_with(key, T::from_option)
+    }
+
+    /// Fails if an option is left that nobody took.
+    pub fn finish(self) -> Result<(), SpecError> {
+        match self.options.first() {
+            None => Ok(()),
+            Some((key, _)) => Err(SpecError::unknown(&format!("option of {}", self.name), key, &self.asked)),
+        }
+    }
+}
+
+/// A value that can stand behind `key=` in a spec.
+pub trait FromOption: Sized {
+    /// Parses the text behind the `=`.
+    fn from_option(text: &str) -> Result<Self, SpecError>;
+}
+
+impl FromOption for u64 {
+    fn from_option(text: &str) -> Result<Self, SpecError> {
+        units::parse_count(text)
+    }
+}
+
+impl FromOption for u32 {
+    fn from_option(text: &str) -> Result<Self, SpecError> {
+        u32::try_from(units::parse_count(text)?)
+            .map_err(|_| SpecError::new(format!("`{text}` is too large; at most {}", u32::MAX)))
+    }
+}
+
+impl FromOption for Share {
+    fn from_option(text: &str) -> Result<Self, SpecError> {
+        units::parse_share(text)
+    }
+}
+
+impl FromOption for Nanos {
+    fn from_option(text: &str) -> Result<Self, SpecError> {
+        units::parse_micros(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_keeps_options_with_their_name() {
+        assert_eq!(
+            Spec::split_list("single,ace:n_w=8,n_e=8,raw").unwrap(),
+            ["single", "ace:n_w=8,n_e=8", "raw"]
+        );
+        assert_eq!(Spec::split_list("ace,n_w=8").unwrap(), ["ace:n_w=8"]);
+        assert!(Spec::split_list("lru,,lfu").is_err());
+    }
+
+    #[test]
+    fn options_are_taken_and_leftovers_named() {
+        let mut spec = Spec::parse("zipf:theta=0.9,write=50%,wirte=1").unwrap();
+        assert_eq!(spec.take::<Share>("write"), Ok(Some(Share::percent(50))));
+        assert_eq!(spec.take::<u32>("pages"), Ok(None));
+        assert_eq!(spec.take_with("theta", |t| Ok(t.to_owned())), Ok(Some("0.9".to_owned())));
+        let sentence = spec.finish().unwrap_err().to_string();
+        assert!(sentence.contains("unknown option of zipf `wirte`; did you mean `write`?"), "{sentence}");
+    }
+
+    #[test]
+    fn malformed_specs_are_refused() {
+        for text in ["", ":a=1", "lru:", "lru:x", "lru:x=", "lru:=1", "lru:x=1,x=2"] {
+            assert!(Spec::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn typing_errors_are_offered_the_nearest() {
+        let sentence = SpecError::unknown("replacement", "lur", &["fifo", "lru"]).to_string();
+        assert_eq!(sentence, "unknown replacement `lur`; did you mean `lru`? (known: fifo lru)");
+        assert!(!SpecError::unknown("replacement", "banana", &["lru"]).to_string().contains("did you mean"));
+    }
+}

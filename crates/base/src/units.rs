@@ -1,0 +1,179 @@
+//! Units as people type them: `4KiB`, `8GB`, `2M`, `6%`, `5.95` µs. Parsing is exact, in integers.
+
+use crate::{Nanos, SpecError};
+
+/// A share of a whole in parts per million, so that probabilities need no floating point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Share(u32);
+
+impl Share {
+    /// Nothing.
+    pub const ZERO: Share = Share(0);
+    /// The whole.
+    pub const ONE: Share = Share(1_000_000);
+
+    /// A share in whole percent; may exceed 100.
+    pub const fn percent(percent: u32) -> Share {
+        Share(percent * 10_000)
+    }
+
+    /// The share in parts per million.
+    pub const fn ppm(self) -> u32 {
+        self.0
+    }
+
+    /// The share as a fraction.
+    pub fn as_f64(self) -> f64 {
+        f64::from(self.0) / 1e6
+    }
+
+    /// `⌊total × share⌋`.
+    pub fn of(self, total: u64) -> u64 {
+        (u128::from(total) * u128::from(self.0) / 1_000_000) as u64
+    }
+}
+
+impl std::fmt::Display for Share {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (whole, rest) = (self.0 / 10_000, self.0 % 10_000);
+        if rest == 0 {
+            write!(f, "{whole}%")
+        } else {
+            write!(f, "{whole}.{}%", format!("{rest:04}").trim_end_matches('0'))
+        }
+    }
+}
+
+const SIZES: [(&str, u64); 9] = [
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("TiB", 1 << 40),
+    ("KB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("TB", 1_000_000_000_000),
+    ("B", 1),
+];
+
+const COUNTS: [(&str, u64); 4] =
+    [("K", 1_000), ("M", 1_000_000), ("G", 1_000_000_000), ("T", 1_000_000_000_000)];
+
+/// Parses a size in bytes: a number and a unit (`4KiB`, `1.5GB`, `512B`).
+pub fn parse_size(text: &str) -> Result<u64, SpecError> {
+    let fault = || {
+        SpecError::new(format!("`{text}` is not a size: write a number and a unit, like 4KiB, 64MiB or 8GB"))
+    };
+    let (number, scale) = split_suffix(text, &SIZES).ok_or_else(fault)?;
+    parse_scaled(number, scale).ok_or_else(fault)
+}
+
+/// Parses a count: `1000`, `1_000`, `250K`, `2M`, `1.1G`.
+pub fn parse_count(text: &str) -> Result<u64, SpecError> {
+    let fault = || {
+        SpecError::new(format!(
+            "`{text}` is not a count: write a whole number, or one with K, M or G, like 250K or 2M"
+        ))
+    };
+    let (number, scale) = split_suffix(text, &COUNTS).unwrap_or((text, 1));
+    parse_scaled(number, scale).ok_or_else(fault)
+}
+
+/// Parses a share: `6%`, `7.5%`.
+pub fn parse_share(text: &str) -> Result<Share, SpecError> {
+    let fault = || SpecError::new(format!("`{text}` is not a share: write a percentage, like 6% or 7.5%"));
+    let number = text.strip_suffix('%').ok_or_else(fault)?;
+    let ppm = parse_scaled(number, 10_000).ok_or_else(fault)?;
+    u32::try_from(ppm).map(Share).map_err(|_| fault())
+}
+
+/// Parses a duration written in microseconds, with up to three decimals: `40`, `5.95`.
+pub fn parse_micros(text: &str) -> Result<Nanos, SpecError> {
+    let fault = || {
+        SpecError::new(format!(
+            "`{text}` is not a time in microseconds: write a number with at most three decimals, like 40 or 5.95"
+        ))
+    };
+    parse_scaled(text, 1_000).map(Nanos).ok_or_else(fault)
+}
+
+/// `bytes` with the largest binary unit that divides it.
+pub fn format_size(bytes: u64) -> String {
+    SIZES[..4]
+        .iter()
+        .rev()
+        .find(|(_, scale)| bytes >= *scale && bytes % scale == 0)
+        .map_or_else(|| format!("{bytes}B"), |(unit, scale)| format!("{}{unit}", bytes / scale))
+}
+
+/// A duration in microseconds as [`parse_micros`] reads it.
+pub fn format_micros(time: Nanos) -> String {
+    let (whole, rest) = (time.0 / 1_000, time.0 % 1_000);
+    if rest == 0 {
+        whole.to_string()
+    } else {
+        format!("{whole}.{}", format!("{rest:03}").trim_end_matches('0'))
+    }
+}
+
+fn split_suffix<'a>(text: &'a str, table: &[(&str, u64)]) -> Option<(&'a str, u64)> {
+    table.iter().find_map(|(suffix, scale)| text.strip_suffix(suffix).map(|number| (number, *scale)))
+}
+
+/// `number × scale` where `number` may have a decimal point; `None` unless the result is whole.
+fn parse_scaled(number: &str, scale: u64) -> Option<u64> {
+    let digits = |text: &str| -> Option<u64> {
+        let ok = text.starts_with(|c: char| c.is_ascii_digit())
+            && text.bytes().all(|b| b.is_ascii_digit() || b == b'_');
+        ok.then(|| text.replace('_', "").parse().ok())?
+    };
+    let Some((whole, decimals)) = number.split_once('.') else {
+        return digits(number)?.checked_mul(scale);
+    };
+    let power = 10u64.checked_pow(u32::try_from(decimals.len()).ok()?)?;
+    let scaled_decimals = u128::from(digits(decimals)?) * u128::from(scale);
+    if decimals.contains('_') || scaled_decimals % u128::from(power) != 0 {
+        return None;
+    }
+    digits(whole)?.checked_mul(scale)?.checked_add(u64::try_from(scaled_decimals / u128::from(power)).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn people_write_units() {
+        assert_eq!(parse_size("4KiB"), Ok(4096));
+        assert_eq!(parse_size("8GB"), Ok(8_000_000_000));
+        assert_eq!(parse_size("1.5KiB"), Ok(1536));
+        assert_eq!(parse_count("2M"), Ok(2_000_000));
+        assert_eq!(parse_count("1.1G"), Ok(1_100_000_000));
+        assert_eq!(parse_count("39_062_500"), Ok(39_062_500));
+        assert_eq!(parse_share("6%"), Ok(Share::percent(6)));
+        assert_eq!(parse_share("7.37%").map(Share::ppm), Ok(73_700));
+        assert_eq!(parse_micros("5.95"), Ok(Nanos(5_950)));
+    }
+
+    #[test]
+    fn nonsense_is_named() {
+        for text in ["", "4", "KiB", "-4KiB", "4kib", "1.3B", "99999999999TiB", "4 KiB", "1e3B"] {
+            assert!(parse_size(text).unwrap_err().to_string().contains("is not a size"), "{text}");
+        }
+        for text in ["", "x", "1.5", "-1", "1e6", "_1"] {
+            assert!(parse_count(text).is_err(), "{text}");
+        }
+        assert!(
+            parse_share("6").is_err() && parse_share("999999%").is_err() && parse_micros("0.0001").is_err()
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn sizes_and_times_survive_a_round_trip(value in 0u64..1 << 50) {
+            prop_assert_eq!(parse_size(&format_size(value)), Ok(value));
+            prop_assert_eq!(parse_micros(&format_micros(Nanos(value))), Ok(Nanos(value)));
+        }
+    }
+}
