@@ -69,14 +69,14 @@ as "$bin/initdb" -D "$data" -E UTF8 --locale=C --auth-local=peer --auth-host=rej
     --no-sync >"$work/initdb.log"
 
 # Why these settings:
-#   shared_buffers      the smallest: 16 pages, so nearly every page request gets out
+#   shared_buffers      the smallest there is, 16 pages: hits in them are lost to the trace
 #   listen_addresses    no TCP, only the socket in the private directory
 #   fsync               off: syncs move no pages, and the cluster is thrown away
 #   autovacuum, bgwriter_lru_maxpages, checkpoint_timeout, max_wal_size,
 #   max_logical_replication_workers
-#                       no process that works by the clock touches pages, so the order
-#                       of requests is that of the one session, whatever the machine's
-#                       speed, and a second recording gives the same trace
+#                       no process that works by the clock touches pages, so the
+#                       order of requests does not depend on the machine's speed, and
+#                       a second recording gives the same trace
 as tee -a "$data/postgresql.conf" >/dev/null <<EOF
 shared_buffers = 128kB
 max_connections = 10

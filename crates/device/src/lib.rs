@@ -1,1 +1,21 @@
+//! The seam between software and drives.
+//!
+//! A [`Device`] takes [`Command`]s and gives [`Completion`]s, like an NVMe queue pair. Time belongs
+//! to the device: a simulated drive's [`Device::wait`] jumps its virtual clock to the next event, a
+//! real drive's enters the kernel. So one [`Executor`] serves both, and nothing above reads a clock.
 
+mod buffer;
+mod command;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+pub mod executor;
+mod fault;
+mod mem;
+mod meter;
+
+pub use buffer::{Arena, Buffer};
+pub use command::{Caps, Command, Completion, Device, IoError, Operation, QueueFull, StreamId, Tag};
+pub use executor::{Executor, Handle, RunError};
+pub use fault::{Fault, FaultDevice};
+pub use mem::MemDevice;
+pub use meter::{Meter, MeterError};

@@ -1,0 +1,92 @@
+//! Pinned memory for I/O.
+//!
+//! A [`Buffer`] names a run of bytes in an [`Arena`] and keeps the arena alive, so a buffer given
+//! to a device can never be freed under it, whatever happens to the future that asked for the I/O.
+//! Who may touch the bytes is a protocol, not a borrow: from submission to completion of a read
+//! the device alone; of a write anyone may read and nobody may change them. Access is therefore
+//! `unsafe`, and confined to devices and to the buffer pool, whose latches keep the protocol.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::fmt;
+use std::ptr::NonNull;
+use std::rc::Rc;
+
+/// Direct I/O wants page-aligned memory.
+const ALIGNMENT: usize = 4096;
+
+/// Zeroed, page-aligned memory that never moves.
+pub struct Arena {
+    start: NonNull<u8>,
+    layout: Layout,
+}
+
+impl Arena {
+    /// An arena of `len` bytes, at least one.
+    pub fn new(len: usize) -> Rc<Arena> {
+        let layout = Layout::from_size_align(len.max(1), ALIGNMENT).expect("an arena fits the address space");
+        // SAFETY: the layout's size is not zero.
+        let start = unsafe { alloc_zeroed(layout) };
+        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
+        Rc::new(Arena { start, layout })
+    }
+
+    /// The bytes `offset..offset + len`. Panics where they do not lie inside the arena.
+    pub fn buffer(self: &Rc<Arena>, offset: usize, len: usize) -> Buffer {
+        assert!(offset.checked_add(len).is_some_and(|end| end <= self.layout.size()), "buffer outside its arena");
+        Buffer { arena: Rc::clone(self), offset, len }
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with this layout; every buffer held the arena alive.
+        unsafe { dealloc(self.start.as_ptr(), self.layout) }
+    }
+}
+
+/// A run of bytes in an [`Arena`].
+#[derive(Clone)]
+pub struct Buffer {
+    arena: Rc<Arena>,
+    offset: usize,
+    len: usize,
+}
+
+impl Buffer {
+    /// Length in bytes.
+    #[allow(clippy::len_without_is_empty)] // a buffer of no bytes serves nobody
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The first byte.
+    pub fn as_ptr(&self) -> *mut u8 {
+        // SAFETY: `offset` lies inside the arena.
+        unsafe { self.arena.start.as_ptr().add(self.offset) }
+    }
+
+    /// The bytes, to read.
+    ///
+    /// # Safety
+    /// Nobody, the device included, may change them while the reference lives.
+    pub unsafe fn bytes(&self) -> &[u8] {
+        // SAFETY: in bounds and initialised by `Arena::new`; exclusivity is the caller's promise.
+        unsafe { std::slice::from_raw_parts(self.as_ptr(), self.len) }
+    }
+
+    /// The bytes, to change.
+    ///
+    /// # Safety
+    /// Nobody, the device included, may touch them while the reference lives.
+    #[allow(clippy::mut_from_ref)] // exclusivity is the protocol's, see the module
+    pub unsafe fn bytes_mut(&self) -> &mut [u8] {
+        // SAFETY: as above.
+        unsafe { std::slice::from_raw_parts_mut(self.as_ptr(), self.len) }
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Buffer({}+{})", self.offset, self.len)
+    }
+}

@@ -1,0 +1,145 @@
+//! What a device is asked and what it answers.
+
+use crate::Buffer;
+use fulgurite_base::{Lpn, Nanos};
+use thiserror::Error;
+
+/// Names a command in flight. Chosen by the submitter, handed back by the completion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tag(pub u64);
+
+/// A placement hint: pages of one stream are expected to die together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub u16);
+
+/// What to do. Addresses and lengths are in pages of [`Caps::page_bytes`].
+///
+/// A buffer, where one is given, holds exactly `pages` pages and belongs to the device until the
+/// command completes. Without one, time passes and no bytes move: simulated drives accept that.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)] // each variant describes its fields
+pub enum Operation {
+    /// Read `pages` pages from `lpn`. A page never written, or trimmed, reads as zeros.
+    Read { lpn: Lpn, pages: u32, into: Option<Buffer> },
+    /// Write `pages` pages at `lpn`.
+    Write { lpn: Lpn, pages: u32, from: Option<Buffer>, stream: StreamId },
+    /// Forget `pages` pages from `lpn`.
+    Trim { lpn: Lpn, pages: u32 },
+    /// Make `pages` pages at `destination` the same as those at `source`, without copying.
+    Share { destination: Lpn, source: Lpn, pages: u32 },
+    /// Complete once every write completed before is on the medium.
+    Flush,
+}
+
+impl Operation {
+    /// A read without a buffer.
+    pub fn read(lpn: Lpn, pages: u32) -> Operation {
+        Operation::Read { lpn, pages, into: None }
+    }
+
+    /// A write without a buffer or hint.
+    pub fn write(lpn: Lpn, pages: u32) -> Operation {
+        Operation::Write { lpn, pages, from: None, stream: StreamId::default() }
+    }
+
+    /// What makes this operation wrong for a device with these capabilities, if anything does.
+    pub fn fault(&self, caps: &Caps) -> Option<IoError> {
+        let inside = |lpn: Lpn, pages: u32| lpn.0.checked_add(u64::from(pages)).is_some_and(|end| end <= caps.pages);
+        let (lpn, pages, buffer) = match self {
+            Operation::Read { lpn, pages, into } => (*lpn, *pages, into.as_ref()),
+            Operation::Write { lpn, pages, from, .. } => (*lpn, *pages, from.as_ref()),
+            Operation::Trim { lpn, pages } => return (!inside(*lpn, *pages)).then_some(IoError::OutOfRange),
+            Operation::Share { .. } if !caps.share => return Some(IoError::Unsupported),
+            Operation::Share { destination, source, pages } => {
+                return (!inside(*destination, *pages) || !inside(*source, *pages)).then_some(IoError::OutOfRange);
+            }
+            Operation::Flush => return None,
+        };
+        if !inside(lpn, pages) {
+            Some(IoError::OutOfRange)
+        } else if pages == 0
+            || pages > caps.pages_per_command
+            || buffer.is_some_and(|buffer| buffer.len() != pages as usize * caps.page_bytes as usize)
+        {
+            Some(IoError::Invalid)
+        } else {
+            None
+        }
+    }
+}
+
+/// An operation and its tag.
+#[derive(Clone, Debug)]
+pub struct Command {
+    /// Handed back by the completion.
+    pub tag: Tag,
+    /// What to do.
+    pub operation: Operation,
+}
+
+/// The end of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// Of the command that ended.
+    pub tag: Tag,
+    /// When it ended, on the device's clock.
+    pub at: Nanos,
+    /// How it ended.
+    pub status: Result<(), IoError>,
+}
+
+/// Why a command failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum IoError {
+    /// The address range does not lie on the device.
+    #[error("the address is beyond the end of the device")]
+    OutOfRange,
+    /// The device cannot do this; its [`Caps`] said so.
+    #[error("the device does not support this command")]
+    Unsupported,
+    /// The command makes no sense: no pages, too many, or a buffer of another length.
+    #[error("the command is malformed (length zero, over the device's limit, or unlike its buffer)")]
+    Invalid,
+    /// The medium failed.
+    #[error("the medium reported an error")]
+    Media,
+}
+
+/// The queue has no room; the command is handed back untouched.
+#[derive(Debug)]
+pub struct QueueFull(pub Command);
+
+/// What a device is and can do. Callers choose by this and never guess.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caps {
+    /// Bytes in a page, the unit of addresses.
+    pub page_bytes: u32,
+    /// Pages on the device.
+    pub pages: u64,
+    /// Commands that may be in flight at once.
+    pub queue_depth: u32,
+    /// The longest read or write, in pages.
+    pub pages_per_command: u32,
+    /// Whether [`Operation::Share`] works.
+    pub share: bool,
+    /// Placement streams that the device keeps apart; 1 means that hints change nothing.
+    pub streams: u16,
+    /// Whether bytes written can be read back; false where only their timing is simulated.
+    pub contents: bool,
+}
+
+/// A drive, simulated or real. Single-threaded; never blocks except in [`Device::wait`].
+pub trait Device {
+    /// What the device is and can do; constant.
+    fn caps(&self) -> &Caps;
+
+    /// The device's clock.
+    fn now(&self) -> Nanos;
+
+    /// Queues a command. A malformed one completes with an error; only a full queue refuses.
+    fn submit(&mut self, command: Command) -> Result<(), QueueFull>;
+
+    /// Waits until a command completes or the clock reaches `deadline`, whichever is first, and
+    /// appends what completed, in order. With neither in prospect it returns at once.
+    fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>);
+}

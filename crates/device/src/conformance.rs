@@ -1,0 +1,181 @@
+//! What every device must do, as one body that runs on all of them.
+//!
+//! A device's test suite calls [`check`] with a constructor. Devices need at least 64 pages and a
+//! queue of at least 4; where [`Caps::contents`] is false, only timing and errors are checked.
+
+use crate::{Arena, Buffer, Caps, Command, Completion, Device, Executor, IoError, Operation, QueueFull, StreamId, Tag};
+use fulgurite_base::{Lpn, Nanos};
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::task::{Context, Poll, Waker};
+
+/// Runs every check on fresh devices from `make`. Panics, saying what is wrong, on the first failure.
+pub fn check<D: Device + 'static>(make: impl Fn() -> D) {
+    every_command_completes_once_and_in_order(make());
+    a_full_queue_hands_the_command_back(make());
+    malformed_commands_complete_with_their_error(make());
+    an_idle_wait_reaches_its_deadline(make());
+    a_flush_ends_after_the_writes_before_it(make());
+    a_dropped_future_leaves_its_command_to_complete(make());
+    if make().caps().contents {
+        what_was_written_is_read_back(make());
+        trimmed_pages_read_as_zeros(make());
+    }
+}
+
+fn submit<D: Device>(device: &mut D, tag: u64, operation: Operation) {
+    device.submit(Command { tag: Tag(tag), operation }).expect("the queue has room");
+}
+
+fn drain<D: Device>(device: &mut D, expected: usize) -> Vec<Completion> {
+    let mut completions = Vec::new();
+    while completions.len() < expected {
+        let before = completions.len();
+        device.wait(None, &mut completions);
+        assert!(completions.len() > before, "wait returned nothing with commands in flight");
+    }
+    completions
+}
+
+fn every_command_completes_once_and_in_order<D: Device>(mut device: D) {
+    let depth = u64::from(device.caps().queue_depth.min(16));
+    let started = device.now();
+    for tag in 0..depth {
+        let operation = if tag % 2 == 0 { Operation::read(Lpn(tag), 1) } else { Operation::write(Lpn(tag), 1) };
+        submit(&mut device, tag, operation);
+    }
+    let completions = drain(&mut device, depth as usize);
+    let tags: BTreeSet<Tag> = completions.iter().map(|completion| completion.tag).collect();
+    assert_eq!(tags.len(), depth as usize, "a tag completed twice");
+    assert!(completions.iter().all(|completion| completion.status.is_ok()));
+    assert!(completions.is_sorted_by_key(|completion| completion.at), "completions are out of order");
+    assert!(completions[0].at >= started && device.now() >= completions[completions.len() - 1].at);
+    let mut more = Vec::new();
+    device.wait(Some(device.now()), &mut more);
+    assert!(more.is_empty(), "a completion that nobody asked for");
+}
+
+fn a_full_queue_hands_the_command_back<D: Device>(mut device: D) {
+    let depth = u64::from(device.caps().queue_depth);
+    for tag in 0..depth {
+        submit(&mut device, tag, Operation::read(Lpn(0), 1));
+    }
+    let refused = device.submit(Command { tag: Tag(depth), operation: Operation::write(Lpn(3), 1) });
+    let Err(QueueFull(command)) = refused else { panic!("a full queue took a command") };
+    assert!(command.tag == Tag(depth) && matches!(command.operation, Operation::Write { lpn: Lpn(3), pages: 1, .. }));
+    let completed = drain(&mut device, 1).len();
+    device.submit(command).expect("a completion makes room");
+    drain(&mut device, depth as usize + 1 - completed);
+}
+
+fn malformed_commands_complete_with_their_error<D: Device>(mut device: D) {
+    let Caps { pages, pages_per_command, page_bytes, share, .. } = device.caps().clone();
+    let short = Arena::new(page_bytes as usize).buffer(0, page_bytes as usize / 2);
+    let mut cases = vec![
+        (Operation::read(Lpn(pages), 1), IoError::OutOfRange),
+        (Operation::write(Lpn(pages - 1), 2), IoError::OutOfRange),
+        (Operation::write(Lpn(u64::MAX), 1), IoError::OutOfRange),
+        (Operation::Trim { lpn: Lpn(pages), pages: 1 }, IoError::OutOfRange),
+        (Operation::read(Lpn(0), 0), IoError::Invalid),
+        (Operation::Read { lpn: Lpn(0), pages: 1, into: Some(short) }, IoError::Invalid),
+    ];
+    if u64::from(pages_per_command) < pages {
+        cases.push((Operation::read(Lpn(0), pages_per_command + 1), IoError::Invalid));
+    }
+    if !share {
+        cases.push((Operation::Share { destination: Lpn(0), source: Lpn(1), pages: 1 }, IoError::Unsupported));
+    }
+    for (operation, error) in cases {
+        let described = format!("{operation:?}");
+        submit(&mut device, 1, operation);
+        assert_eq!(drain(&mut device, 1)[0].status, Err(error), "{described}");
+    }
+}
+
+fn an_idle_wait_reaches_its_deadline<D: Device>(mut device: D) {
+    let deadline = device.now() + Nanos::from_micros(50);
+    let mut completions = Vec::new();
+    device.wait(Some(deadline), &mut completions);
+    assert!(completions.is_empty() && device.now() >= deadline);
+}
+
+fn a_flush_ends_after_the_writes_before_it<D: Device>(mut device: D) {
+    for tag in 0..3 {
+        submit(&mut device, tag, Operation::write(Lpn(tag), 1));
+    }
+    let written = drain(&mut device, 3).iter().map(|completion| completion.at).max();
+    submit(&mut device, 9, Operation::Flush);
+    let flushed = drain(&mut device, 1)[0];
+    assert_eq!((flushed.tag, flushed.status), (Tag(9), Ok(())));
+    assert!(Some(flushed.at) >= written);
+}
+
+fn a_dropped_future_leaves_its_command_to_complete<D: Device + 'static>(device: D) {
+    let page_bytes = device.caps().page_bytes as usize;
+    let executor = Executor::new(device);
+    let handle = executor.handle();
+    let outcome = executor.block_on({
+        let handle = handle.clone();
+        async move {
+            let buffer = Arena::new(page_bytes).buffer(0, page_bytes);
+            let mut read = Box::pin(handle.submit(Operation::Read { lpn: Lpn(0), pages: 1, into: Some(buffer) }));
+            let poll = read.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            assert_eq!(poll, Poll::Pending);
+            // The arena's last owner outside the device goes with the future.
+            drop(read);
+            handle.submit(Operation::read(Lpn(1), 1)).await
+        }
+    });
+    assert_eq!(outcome, Ok(Ok(())));
+    assert_eq!(handle.conservation(), (2, 2), "the dropped future's command was not reaped");
+}
+
+/// A buffer of one page filled with `byte`.
+fn page_of(caps: &Caps, byte: u8) -> Buffer {
+    let bytes = caps.page_bytes as usize;
+    let buffer = Arena::new(bytes).buffer(0, bytes);
+    // SAFETY: the buffer is fresh; nobody else knows it.
+    unsafe { buffer.bytes_mut() }.fill(byte);
+    buffer
+}
+
+/// Writes a page of `byte` and waits for it.
+fn write_page<D: Device>(device: &mut D, lpn: Lpn, byte: u8) {
+    let from = Some(page_of(device.caps(), byte));
+    submit(device, 0, Operation::Write { lpn, pages: 1, from, stream: StreamId::default() });
+    assert_eq!(drain(device, 1)[0].status, Ok(()));
+}
+
+/// Reads a page and returns its byte, which must fill it.
+fn read_page<D: Device>(device: &mut D, lpn: Lpn) -> u8 {
+    let buffer = page_of(device.caps(), 0xee);
+    submit(device, 0, Operation::Read { lpn, pages: 1, into: Some(buffer.clone()) });
+    assert_eq!(drain(device, 1)[0].status, Ok(()));
+    // SAFETY: the read has completed.
+    let bytes = unsafe { buffer.bytes() };
+    assert!(bytes.iter().all(|byte| *byte == bytes[0]), "a page of mixed bytes");
+    bytes[0]
+}
+
+fn what_was_written_is_read_back<D: Device>(mut device: D) {
+    // Three rounds over all pages: on a simulated SSD garbage collection moves some meanwhile.
+    for round in 1..=3u8 {
+        for lpn in 0..64 {
+            write_page(&mut device, Lpn(lpn), lpn as u8 ^ round);
+        }
+        for lpn in 0..64 {
+            assert_eq!(read_page(&mut device, Lpn(lpn)), lpn as u8 ^ round, "page {lpn} in round {round}");
+        }
+    }
+}
+
+fn trimmed_pages_read_as_zeros<D: Device>(mut device: D) {
+    for lpn in 4..8 {
+        write_page(&mut device, Lpn(lpn), 7);
+    }
+    submit(&mut device, 0, Operation::Trim { lpn: Lpn(5), pages: 2 });
+    assert_eq!(drain(&mut device, 1)[0].status, Ok(()));
+    assert_eq!([4, 5, 6, 7].map(|lpn| read_page(&mut device, Lpn(lpn))), [7, 0, 0, 7]);
+    write_page(&mut device, Lpn(5), 9);
+    assert_eq!(read_page(&mut device, Lpn(5)), 9);
+}

@@ -1,0 +1,425 @@
+//! A single-threaded executor: one core drives one device.
+//!
+//! Its turn: run every ready task, then let the device wait, then wake by tag. Tasks become ready
+//! in a fixed order (first woken, first run), so a run on a simulated drive repeats exactly.
+//!
+//! A command in flight belongs to the executor, not to the future that asked for it: dropping the
+//! future leaves the command to complete, with its buffer kept alive until then.
+
+use crate::{Caps, Command, Completion, Device, IoError, Operation, QueueFull, Tag};
+use fulgurite_base::Nanos;
+use slab::Slab;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use thiserror::Error;
+
+/// Why a run could not go on.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RunError {
+    /// Tasks wait, and nothing that could wake them is under way.
+    #[error("stalled: {tasks} tasks wait, {in_flight} commands were never completed (submitted {submitted}, completed {completed})")]
+    Stalled {
+        /// Tasks that have not ended.
+        tasks: usize,
+        /// Commands without a completion.
+        in_flight: u64,
+        /// Commands handed to the device.
+        submitted: u64,
+        /// Completions received.
+        completed: u64,
+    },
+    /// The device completed a command that is not in flight.
+    #[error("the device completed tag {0}, which is not in flight")]
+    StrayCompletion(u64),
+}
+
+/// Whom to wake. Tasks of this executor are woken by number, which costs nothing; a future that is
+/// polled under another waker (as `FuturesUnordered` does) keeps a clone of it.
+enum Waiter {
+    Nobody,
+    Task(u32),
+    Foreign(Waker),
+}
+
+/// One request of a task: one or more commands that complete together.
+struct Slot {
+    /// Tells this request from an earlier one in the same place of the slab.
+    serial: u32,
+    remaining: u32,
+    failure: Option<IoError>,
+    waiter: Waiter,
+    /// The future is gone: free the slot with its last completion.
+    abandoned: bool,
+}
+
+struct Task {
+    future: Pin<Box<dyn Future<Output = ()>>>,
+    waker: Waker,
+}
+
+/// Wakes that come through a standard [`Waker`].
+type ForeignWakes = Arc<Mutex<Vec<u32>>>;
+
+struct TaskWaker {
+    task: u32,
+    wakes: ForeignWakes,
+}
+
+impl Wake for TaskWaker {
+    fn wake(self: Arc<Self>) {
+        self.wakes.lock().unwrap_or_else(PoisonError::into_inner).push(self.task);
+    }
+}
+
+struct Core<D> {
+    device: D,
+    caps: Rc<Caps>,
+    slots: Slab<Slot>,
+    /// Commands that met a full queue, in order.
+    backlog: VecDeque<Command>,
+    /// `None` while the task runs.
+    tasks: Slab<Option<Task>>,
+    ready: VecDeque<u32>,
+    /// By time, equal times by the order of setting.
+    timers: BTreeMap<(Nanos, u64), Waiter>,
+    timers_set: u64,
+    /// The task that runs, and what its own waker points at.
+    current: (u32, *const ()),
+    /// When the core has done all CPU work that was charged to it.
+    cpu_free: Nanos,
+    submitted: u64,
+    completed: u64,
+}
+
+impl<D: Device> Core<D> {
+    fn submit(&mut self, operations: impl Iterator<Item = Operation>) -> usize {
+        let serial = self.submitted as u32;
+        let slot = self.slots.insert(Slot {
+            serial,
+            remaining: 0,
+            failure: None,
+            waiter: Waiter::Nobody,
+            abandoned: false,
+        });
+        let tag = Tag(u64::from(serial) << 32 | slot as u64);
+        for operation in operations {
+            self.slots[slot].remaining += 1;
+            self.push(Command { tag, operation });
+        }
+        slot
+    }
+
+    fn push(&mut self, command: Command) {
+        self.submitted += 1;
+        if !self.backlog.is_empty() {
+            self.backlog.push_back(command);
+        } else if let Err(QueueFull(command)) = self.device.submit(command) {
+            self.backlog.push_back(command);
+        }
+    }
+
+    fn drain_backlog(&mut self) {
+        while let Some(command) = self.backlog.pop_front() {
+            if let Err(QueueFull(command)) = self.device.submit(command) {
+                self.backlog.push_front(command);
+                return;
+            }
+        }
+    }
+
+    fn complete(&mut self, completion: Completion) -> Result<(), RunError> {
+        let (serial, key) = ((completion.tag.0 >> 32) as u32, completion.tag.0 as u32 as usize);
+        let slot = self
+            .slots
+            .get_mut(key)
+            .filter(|slot| slot.serial == serial && slot.remaining > 0)
+            .ok_or(RunError::StrayCompletion(completion.tag.0))?;
+        self.completed += 1;
+        slot.remaining -= 1;
+        slot.failure = slot.failure.or(completion.status.err());
+        if slot.remaining > 0 {
+            return Ok(());
+        }
+        let waiter = std::mem::replace(&mut slot.waiter, Waiter::Nobody);
+        if slot.abandoned {
+            self.slots.remove(key);
+        }
+        self.wake(waiter);
+        Ok(())
+    }
+
+    fn wake(&mut self, waiter: Waiter) {
+        match waiter {
+            Waiter::Nobody => {}
+            Waiter::Task(task) => self.ready.push_back(task),
+            Waiter::Foreign(waker) => waker.wake(),
+        }
+    }
+
+    fn fire_timers(&mut self) {
+        let now = self.device.now();
+        while let Some(timer) = self.timers.first_entry().filter(|timer| timer.key().0 <= now) {
+            let waiter = timer.remove();
+            self.wake(waiter);
+        }
+    }
+
+    fn waiter(&self, context: &Context<'_>) -> Waiter {
+        let (task, own) = self.current;
+        if context.waker().data() == own { Waiter::Task(task) } else { Waiter::Foreign(context.waker().clone()) }
+    }
+}
+
+/// Runs tasks over one device.
+pub struct Executor<D> {
+    core: Rc<RefCell<Core<D>>>,
+    wakes: ForeignWakes,
+}
+
+impl<D: Device + 'static> Executor<D> {
+    /// An executor that drives `device`.
+    pub fn new(device: D) -> Executor<D> {
+        let caps = Rc::new(device.caps().clone());
+        let core = Core {
+            device,
+            caps,
+            slots: Slab::new(),
+            backlog: VecDeque::new(),
+            tasks: Slab::new(),
+            ready: VecDeque::new(),
+            timers: BTreeMap::new(),
+            timers_set: 0,
+            current: (u32::MAX, std::ptr::null()),
+            cpu_free: Nanos::ZERO,
+            submitted: 0,
+            completed: 0,
+        };
+        Executor { core: Rc::new(RefCell::new(core)), wakes: ForeignWakes::default() }
+    }
+
+    /// What tasks use to reach the device.
+    pub fn handle(&self) -> Handle<D> {
+        Handle { core: Rc::clone(&self.core) }
+    }
+
+    /// Adds a task; it first runs in [`Executor::run`].
+    pub fn spawn(&self, future: impl Future<Output = ()> + 'static) {
+        let mut core = self.core.borrow_mut();
+        let entry = core.tasks.vacant_entry();
+        let task = u32::try_from(entry.key()).expect("fewer than 2^32 tasks");
+        let waker = Waker::from(Arc::new(TaskWaker { task, wakes: Arc::clone(&self.wakes) }));
+        entry.insert(Some(Task { future: Box::pin(future), waker }));
+        core.ready.push_back(task);
+    }
+
+    /// Runs until every task has ended and every command has completed.
+    pub fn run(&self) -> Result<(), RunError> {
+        let mut completions = Vec::new();
+        loop {
+            self.run_ready();
+            let mut core = self.core.borrow_mut();
+            core.drain_backlog();
+            let in_flight = core.submitted - core.completed;
+            if core.tasks.is_empty() && in_flight == 0 {
+                return Ok(());
+            }
+            let deadline = core.timers.first_key_value().map(|((at, _), _)| *at);
+            core.device.wait(deadline, &mut completions);
+            let on_time = deadline.is_some_and(|deadline| core.device.now() >= deadline);
+            if completions.is_empty() && !on_time {
+                return Err(RunError::Stalled {
+                    tasks: core.tasks.len(),
+                    in_flight,
+                    submitted: core.submitted,
+                    completed: core.completed,
+                });
+            }
+            for completion in completions.drain(..) {
+                core.complete(completion)?;
+            }
+            core.fire_timers();
+        }
+    }
+
+    /// Runs `future` to its end, with every task spawned before, and returns its output.
+    pub fn block_on<T: 'static>(&self, future: impl Future<Output = T> + 'static) -> Result<T, RunError> {
+        let output = Rc::new(Cell::new(None));
+        let slot = Rc::clone(&output);
+        self.spawn(async move { slot.set(Some(future.await)) });
+        self.run()?;
+        Ok(output.take().expect("run ends only after the task has"))
+    }
+
+    /// Gives `f` the device, for inspection between runs.
+    pub fn with_device<T>(&self, f: impl FnOnce(&mut D) -> T) -> T {
+        f(&mut self.core.borrow_mut().device)
+    }
+
+    fn run_ready(&self) {
+        loop {
+            let mut core = self.core.borrow_mut();
+            for task in self.wakes.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+                core.ready.push_back(task);
+            }
+            let Some(id) = core.ready.pop_front() else { return };
+            // A task may be woken after it ended, or twice: both are harmless.
+            let Some(mut task) = core.tasks.get_mut(id as usize).and_then(Option::take) else { continue };
+            core.current = (id, task.waker.data());
+            drop(core);
+            let poll = task.future.as_mut().poll(&mut Context::from_waker(&task.waker));
+            let mut core = self.core.borrow_mut();
+            match poll {
+                Poll::Pending => core.tasks[id as usize] = Some(task),
+                Poll::Ready(()) => drop(core.tasks.remove(id as usize)),
+            }
+        }
+    }
+}
+
+impl<D> Drop for Executor<D> {
+    fn drop(&mut self) {
+        // Tasks hold handles to the core, and the core holds the tasks: break the circle. The
+        // futures are dropped outside the borrow because they reach for the core themselves.
+        let tasks = std::mem::take(&mut self.core.borrow_mut().tasks);
+        drop(tasks);
+    }
+}
+
+/// A task's access to the device, the clock and the other tasks.
+pub struct Handle<D> {
+    core: Rc<RefCell<Core<D>>>,
+}
+
+impl<D> Clone for Handle<D> {
+    fn clone(&self) -> Self {
+        Handle { core: Rc::clone(&self.core) }
+    }
+}
+
+impl<D: Device> Handle<D> {
+    /// What the device is and can do.
+    pub fn caps(&self) -> Rc<Caps> {
+        Rc::clone(&self.core.borrow().caps)
+    }
+
+    /// The device's clock.
+    #[inline]
+    pub fn now(&self) -> Nanos {
+        self.core.borrow().device.now()
+    }
+
+    /// Commands handed to the device and completions received, so far.
+    pub fn conservation(&self) -> (u64, u64) {
+        let core = self.core.borrow();
+        (core.submitted, core.completed)
+    }
+
+    /// Submits one operation now; the future ends with it.
+    pub fn submit(&self, operation: Operation) -> Io<D> {
+        self.submit_all(std::iter::once(operation))
+    }
+
+    /// Submits the operations now, all at once; the future ends when the last of them does, with
+    /// the first failure if there was one.
+    pub fn submit_all(&self, operations: impl Iterator<Item = Operation>) -> Io<D> {
+        let slot = self.core.borrow_mut().submit(operations);
+        Io { handle: self.clone(), slot }
+    }
+
+    /// Waits until the clock reads `at`.
+    pub async fn sleep_until(&self, at: Nanos) {
+        let mut set = false;
+        poll_fn(|context| {
+            let mut core = self.core.borrow_mut();
+            if core.device.now() >= at {
+                return Poll::Ready(());
+            }
+            if !set {
+                set = true;
+                let key = (at, core.timers_set);
+                core.timers_set += 1;
+                let waiter = core.waiter(context);
+                core.timers.insert(key, waiter);
+            }
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Spends `cost` of CPU. There is one core: tasks that compute at once queue for it.
+    pub async fn compute(&self, cost: Nanos) {
+        let done = {
+            let mut core = self.core.borrow_mut();
+            let start = core.cpu_free.max(core.device.now());
+            core.cpu_free = start + cost;
+            core.cpu_free
+        };
+        self.sleep_until(done).await;
+    }
+}
+
+/// The end of one or more commands; see [`Handle::submit_all`].
+#[must_use = "the outcome of I/O must be looked at"]
+pub struct Io<D> {
+    handle: Handle<D>,
+    slot: usize,
+}
+
+impl<D: Device> Future for Io<D> {
+    type Output = Result<(), IoError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut core = self.handle.core.borrow_mut();
+        let slot = &core.slots[self.slot];
+        if slot.remaining == 0 {
+            return Poll::Ready(slot.failure.map_or(Ok(()), Err));
+        }
+        let waiter = core.waiter(context);
+        core.slots[self.slot].waiter = waiter;
+        Poll::Pending
+    }
+}
+
+impl<D> Drop for Io<D> {
+    fn drop(&mut self) {
+        let mut core = self.handle.core.borrow_mut();
+        let slot = &mut core.slots[self.slot];
+        if slot.remaining == 0 {
+            core.slots.remove(self.slot);
+        } else {
+            slot.abandoned = true;
+            slot.waiter = Waiter::Nobody;
+        }
+    }
+}
+
+/// Tasks that wait for a condition. Waking is a hint: a woken task looks again.
+#[derive(Default)]
+pub struct WaitQueue(RefCell<Vec<Waker>>);
+
+impl WaitQueue {
+    /// Suspends the task until the next [`WaitQueue::wake_all`].
+    pub async fn wait(&self) {
+        let mut waited = false;
+        poll_fn(|context| {
+            if std::mem::replace(&mut waited, true) {
+                return Poll::Ready(());
+            }
+            self.0.borrow_mut().push(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Wakes every waiting task, in the order in which they came.
+    pub fn wake_all(&self) {
+        for waker in self.0.borrow_mut().drain(..) {
+            waker.wake();
+        }
+    }
+}

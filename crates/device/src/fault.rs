@@ -1,0 +1,88 @@
+//! A device that misbehaves on request, to show that what stands above it notices.
+
+use crate::{Caps, Command, Completion, Device, IoError, Operation, QueueFull, Tag};
+use fulgurite_base::Nanos;
+use rustc_hash::FxHashSet;
+
+/// One way to misbehave. Counts start at zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The n-th write reports a medium error and leaves the medium as it was.
+    FailWrite(u64),
+    /// The n-th read reports a medium error.
+    FailRead(u64),
+    /// The n-th completion is never delivered.
+    LoseCompletion(u64),
+    /// The n-th completion is delivered twice.
+    RepeatCompletion(u64),
+}
+
+/// Wraps a device and plants [`Fault`]s.
+pub struct FaultDevice<D> {
+    inner: D,
+    faults: Vec<Fault>,
+    reads: u64,
+    writes: u64,
+    completions: u64,
+    failed: FxHashSet<Tag>,
+}
+
+impl<D: Device> FaultDevice<D> {
+    /// `inner`, misbehaving as `faults` say.
+    pub fn new(inner: D, faults: Vec<Fault>) -> FaultDevice<D> {
+        FaultDevice { inner, faults, reads: 0, writes: 0, completions: 0, failed: FxHashSet::default() }
+    }
+
+    /// The wrapped device.
+    pub fn inner(&self) -> &D {
+        &self.inner
+    }
+}
+
+impl<D: Device> Device for FaultDevice<D> {
+    fn caps(&self) -> &Caps {
+        self.inner.caps()
+    }
+
+    fn now(&self) -> Nanos {
+        self.inner.now()
+    }
+
+    fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
+        let fault = match command.operation {
+            Operation::Read { .. } => Fault::FailRead(self.reads),
+            Operation::Write { .. } => Fault::FailWrite(self.writes),
+            _ => return self.inner.submit(command),
+        };
+        let fails = self.faults.contains(&fault);
+        let tag = command.tag;
+        // A failed command takes its time like any other but touches nothing: a flush stands in.
+        let operation = if fails { Operation::Flush } else { command.operation.clone() };
+        self.inner.submit(Command { tag, operation }).map_err(|_| QueueFull(command))?;
+        match fault {
+            Fault::FailRead(_) => self.reads += 1,
+            _ => self.writes += 1,
+        }
+        if fails {
+            self.failed.insert(tag);
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
+        let mut arrived = Vec::new();
+        self.inner.wait(deadline, &mut arrived);
+        for mut completion in arrived {
+            if self.failed.remove(&completion.tag) {
+                completion.status = Err(IoError::Media);
+            }
+            if !self.faults.contains(&Fault::LoseCompletion(self.completions)) {
+                completions.push(completion);
+            }
+            if self.faults.contains(&Fault::RepeatCompletion(self.completions)) {
+                completions.push(completion);
+            }
+            self.completions += 1;
+        }
+    }
+}

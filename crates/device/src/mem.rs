@@ -1,0 +1,122 @@
+//! An ideal drive: contents in memory, a fixed latency per command, no interference.
+//!
+//! It is the reference that other devices are compared with, and the drive to use where only hits
+//! and misses count. Completions come in order of time, equal times in order of submission.
+
+use crate::{Caps, Command, Completion, Device, IoError, Operation, QueueFull, Tag};
+use fulgurite_base::{Lpn, Nanos};
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// A drive in memory.
+pub struct MemDevice {
+    caps: Caps,
+    latency: Nanos,
+    now: Nanos,
+    submitted: u64,
+    /// (end, order of submission, slot in `status`): the heap gives the next to complete.
+    pending: BinaryHeap<Reverse<(Nanos, u64)>>,
+    in_flight: FxHashMap<u64, (Tag, Result<(), IoError>)>,
+    contents: FxHashMap<u64, Box<[u8]>>,
+}
+
+impl MemDevice {
+    /// A drive of `pages` pages of `page_bytes`, on which every command takes `latency`.
+    pub fn new(pages: u64, page_bytes: u32, queue_depth: u32, latency: Nanos) -> MemDevice {
+        let caps = Caps {
+            page_bytes,
+            pages,
+            queue_depth,
+            pages_per_command: 1024,
+            share: true,
+            streams: 1,
+            contents: true,
+        };
+        MemDevice {
+            caps,
+            latency,
+            now: Nanos::ZERO,
+            submitted: 0,
+            pending: BinaryHeap::new(),
+            in_flight: FxHashMap::default(),
+            contents: FxHashMap::default(),
+        }
+    }
+
+    /// Performs the operation at once; only its completion takes time.
+    fn perform(&mut self, operation: &Operation) {
+        let page_bytes = self.caps.page_bytes as usize;
+        match operation {
+            Operation::Read { lpn, into: Some(buffer), .. } => {
+                // SAFETY: the submitter gave the buffer away until completion.
+                let bytes = unsafe { buffer.bytes_mut() };
+                for (at, page) in (lpn.0..).zip(bytes.chunks_exact_mut(page_bytes)) {
+                    match self.contents.get(&at) {
+                        Some(stored) => page.copy_from_slice(stored),
+                        None => page.fill(0),
+                    }
+                }
+            }
+            Operation::Write { lpn, from: Some(buffer), .. } => {
+                // SAFETY: the submitter keeps the bytes unchanged until completion.
+                let bytes = unsafe { buffer.bytes() };
+                for (at, page) in (lpn.0..).zip(bytes.chunks_exact(page_bytes)) {
+                    self.contents.insert(at, page.into());
+                }
+            }
+            Operation::Trim { lpn, pages } => {
+                for at in lpn.0..lpn.0 + u64::from(*pages) {
+                    self.contents.remove(&at);
+                }
+            }
+            Operation::Share { destination, source, pages } => self.share(*destination, *source, *pages),
+            Operation::Read { .. } | Operation::Write { .. } | Operation::Flush => {}
+        }
+    }
+
+    fn share(&mut self, destination: Lpn, source: Lpn, pages: u32) {
+        for at in 0..u64::from(pages) {
+            match self.contents.get(&(source.0 + at)).cloned() {
+                Some(page) => self.contents.insert(destination.0 + at, page),
+                None => self.contents.remove(&(destination.0 + at)),
+            };
+        }
+    }
+}
+
+impl Device for MemDevice {
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    fn now(&self) -> Nanos {
+        self.now
+    }
+
+    fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
+        if self.pending.len() >= self.caps.queue_depth as usize {
+            return Err(QueueFull(command));
+        }
+        let fault = command.operation.fault(&self.caps);
+        if fault.is_none() {
+            self.perform(&command.operation);
+        }
+        self.pending.push(Reverse((self.now + self.latency, self.submitted)));
+        self.in_flight.insert(self.submitted, (command.tag, fault.map_or(Ok(()), Err)));
+        self.submitted += 1;
+        Ok(())
+    }
+
+    fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
+        let deadline = deadline.map(|deadline| deadline.max(self.now));
+        let next = self.pending.peek().map(|Reverse((at, _))| *at);
+        let Some(until) = next.into_iter().chain(deadline).min() else { return };
+        self.now = until;
+        while let Some(Reverse((at, order))) = self.pending.peek().copied().filter(|Reverse((at, _))| *at <= until) {
+            self.pending.pop();
+            let (tag, status) = self.in_flight.remove(&order).expect("pending and in_flight agree");
+            completions.push(Completion { tag, at, status });
+        }
+    }
+}

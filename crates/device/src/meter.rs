@@ -1,0 +1,123 @@
+//! Conservation and Little's law, kept as requests come and go.
+//!
+//! The law is checked as an identity between two counts that are kept apart: the area under the
+//! number in flight, added up on the clock, and the sum of the latencies, added up per request.
+//! Once nothing is in flight they must be equal; divided by the elapsed time they are QD and X·R.
+
+use fulgurite_base::Nanos;
+use thiserror::Error;
+
+/// A law of queues that a run has broken.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum MeterError {
+    /// Requests were lost or invented.
+    #[error("conservation is broken: {submitted} requests were submitted, {completed} completed")]
+    Conservation {
+        /// Requests that came.
+        submitted: u64,
+        /// Requests that went.
+        completed: u64,
+    },
+    /// Σ latency is not the area under the number in flight, to 1 %.
+    #[error("Little's law is broken: ∫N dt = {area_ns} ns but Σ latency = {latency_ns} ns")]
+    LittlesLaw {
+        /// Area under the number in flight.
+        area_ns: u128,
+        /// Sum of latencies.
+        latency_ns: u128,
+    },
+}
+
+/// Counts requests and time for one queue.
+#[derive(Clone, Debug, Default)]
+pub struct Meter {
+    submitted: u64,
+    completed: u64,
+    area_ns: u128,
+    latency_ns: u128,
+    last: Nanos,
+}
+
+impl Meter {
+    /// A request comes at `now`.
+    #[inline]
+    pub fn submit(&mut self, now: Nanos) {
+        self.advance(now);
+        self.submitted += 1;
+    }
+
+    /// A request goes at `now` after `latency`.
+    #[inline]
+    pub fn complete(&mut self, now: Nanos, latency: Nanos) {
+        self.advance(now);
+        self.completed += 1;
+        self.latency_ns += u128::from(latency.0);
+    }
+
+    #[inline]
+    fn advance(&mut self, now: Nanos) {
+        let in_flight = self.submitted - self.completed.min(self.submitted);
+        self.area_ns += u128::from(in_flight) * u128::from(now.saturating_sub(self.last).0);
+        self.last = now;
+    }
+
+    /// Requests that came.
+    pub fn submitted(&self) -> u64 {
+        self.submitted
+    }
+
+    /// Requests that went.
+    pub fn completed(&self) -> u64 {
+        self.completed
+    }
+
+    /// Checks both laws; call when nothing should be in flight.
+    pub fn check(&self) -> Result<(), MeterError> {
+        let Meter { submitted, completed, area_ns, latency_ns, .. } = *self;
+        if submitted != completed {
+            return Err(MeterError::Conservation { submitted, completed });
+        }
+        if area_ns.abs_diff(latency_ns) * 100 > area_ns.max(latency_ns) {
+            return Err(MeterError::LittlesLaw { area_ns, latency_ns });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn two_requests(second_latency: u64) -> Meter {
+        let mut meter = Meter::default();
+        meter.submit(Nanos(0));
+        meter.submit(Nanos(10));
+        meter.complete(Nanos(30), Nanos(30));
+        meter.complete(Nanos(50), Nanos(second_latency));
+        meter
+    }
+
+    #[test]
+    fn an_honest_queue_passes() {
+        assert_eq!(two_requests(40).check(), Ok(()));
+    }
+
+    #[test]
+    fn a_wrong_latency_breaks_littles_law() {
+        assert_eq!(two_requests(35).check(), Err(MeterError::LittlesLaw { area_ns: 70, latency_ns: 65 }));
+    }
+
+    #[test]
+    fn a_lost_request_breaks_conservation() {
+        let mut meter = two_requests(40);
+        meter.submit(Nanos(60));
+        assert_eq!(meter.check(), Err(MeterError::Conservation { submitted: 3, completed: 2 }));
+    }
+
+    #[test]
+    fn an_invented_completion_breaks_conservation() {
+        let mut meter = two_requests(40);
+        meter.complete(Nanos(60), Nanos(0));
+        assert_eq!(meter.check(), Err(MeterError::Conservation { submitted: 2, completed: 3 }));
+    }
+}

@@ -1,0 +1,108 @@
+//! The ideal drive passes the common body, and the executor notices a drive that misbehaves.
+
+use fulgurite_base::{Lpn, Nanos};
+use fulgurite_device::{
+    Device, Executor, Fault, FaultDevice, IoError, MemDevice, Operation, RunError, conformance, executor::WaitQueue,
+};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+fn mem() -> MemDevice {
+    MemDevice::new(128, 512, 32, Nanos::from_micros(10))
+}
+
+fn run_reads<D: Device + 'static>(device: D) -> Result<Vec<Result<(), IoError>>, RunError> {
+    let executor = Executor::new(device);
+    let handle = executor.handle();
+    executor.block_on(async move {
+        let mut outcomes = Vec::new();
+        for page in 0..4 {
+            outcomes.push(handle.submit(Operation::read(Lpn(page), 1)).await);
+        }
+        outcomes
+    })
+}
+
+#[test]
+fn the_ideal_drive_conforms() {
+    conformance::check(mem);
+    conformance::check(|| MemDevice::new(64, 4096, 4, Nanos::ZERO));
+}
+
+#[test]
+fn a_transparent_fault_device_conforms() {
+    conformance::check(|| FaultDevice::new(mem(), Vec::new()));
+}
+
+#[test]
+fn a_planted_error_reaches_the_one_who_asked() {
+    let outcomes = run_reads(FaultDevice::new(mem(), vec![Fault::FailRead(2)])).unwrap();
+    assert_eq!(outcomes, [Ok(()), Ok(()), Err(IoError::Media), Ok(())]);
+}
+
+#[test]
+fn a_lost_completion_ends_the_run_with_a_reason() {
+    let outcome = run_reads(FaultDevice::new(mem(), vec![Fault::LoseCompletion(1)]));
+    assert_eq!(outcome, Err(RunError::Stalled { tasks: 1, in_flight: 1, submitted: 2, completed: 1 }));
+}
+
+#[test]
+fn a_repeated_completion_ends_the_run_with_a_reason() {
+    let outcome = run_reads(FaultDevice::new(mem(), vec![Fault::RepeatCompletion(1)]));
+    assert!(matches!(outcome, Err(RunError::StrayCompletion(_))), "{outcome:?}");
+}
+
+#[test]
+fn a_batch_ends_with_its_last_command() {
+    let executor = Executor::new(MemDevice::new(128, 512, 2, Nanos::from_micros(10)));
+    let handle = executor.handle();
+    // Five commands through a queue of two: three rounds of 10 µs.
+    let ended = executor.block_on(async move {
+        handle.submit_all((0..5).map(|page| Operation::write(Lpn(page), 1))).await.unwrap();
+        handle.now()
+    });
+    assert_eq!(ended, Ok(Nanos::from_micros(30)));
+}
+
+#[test]
+fn cpu_work_is_served_by_one_core() {
+    let executor = Executor::new(mem());
+    let log = Rc::new(RefCell::new(Vec::new()));
+    for task in 0..3 {
+        let (handle, log) = (executor.handle(), Rc::clone(&log));
+        executor.spawn(async move {
+            handle.compute(Nanos(100)).await;
+            log.borrow_mut().push((task, handle.now().0));
+        });
+    }
+    executor.run().unwrap();
+    assert_eq!(*log.borrow(), [(0, 100), (1, 200), (2, 300)]);
+}
+
+#[test]
+fn waiting_tasks_are_woken_in_order() {
+    let executor = Executor::new(mem());
+    let queue = Rc::new(WaitQueue::default());
+    let log = Rc::new(RefCell::new(Vec::new()));
+    for task in 0..3 {
+        let (queue, log) = (Rc::clone(&queue), Rc::clone(&log));
+        executor.spawn(async move {
+            queue.wait().await;
+            log.borrow_mut().push(task);
+        });
+    }
+    let handle = executor.handle();
+    executor.spawn(async move {
+        handle.sleep_until(Nanos(5)).await;
+        queue.wake_all();
+    });
+    executor.run().unwrap();
+    assert_eq!(*log.borrow(), [0, 1, 2]);
+}
+
+#[test]
+fn a_task_that_waits_for_nothing_is_reported() {
+    let executor = Executor::new(mem());
+    executor.spawn(async { WaitQueue::default().wait().await });
+    assert_eq!(executor.run(), Err(RunError::Stalled { tasks: 1, in_flight: 0, submitted: 0, completed: 0 }));
+}

@@ -1,0 +1,29 @@
+//! A medium that is overwritten in place (3D XPoint): the physical address is the logical one, so
+//! there is no garbage, no erase, and write amplification is exactly one.
+
+/// Which pages were written.
+#[derive(Clone, Debug)]
+pub(super) struct InPlace {
+    written: Vec<u64>,
+    pub(super) host_pages: u64,
+}
+
+impl InPlace {
+    pub(super) fn new(pages: u32, filled: bool) -> InPlace {
+        let word = if filled { u64::MAX } else { 0 };
+        InPlace { written: vec![word; pages.div_ceil(64) as usize], host_pages: 0 }
+    }
+
+    pub(super) fn is_written(&self, lpn: u32) -> bool {
+        self.written[(lpn / 64) as usize] >> (lpn % 64) & 1 == 1
+    }
+
+    pub(super) fn write(&mut self, lpn: u32) {
+        self.host_pages += 1;
+        self.written[(lpn / 64) as usize] |= 1 << (lpn % 64);
+    }
+
+    pub(super) fn trim(&mut self, lpn: u32) {
+        self.written[(lpn / 64) as usize] &= !(1 << (lpn % 64));
+    }
+}

@@ -1,0 +1,128 @@
+//! Where a physical page lies: the order in which consecutive pages of a segment visit the drive.
+//!
+//! A segment is one erase block of every plane of the drive. Consecutive pages go to the planes of
+//! one die first (so that they can be programmed together), then to the next channel, then to the
+//! next die on the channels, then to the next row.
+
+use crate::SsdConfig;
+use fulgurite_base::Ppn;
+
+/// Exact division of a `u32` by a fixed divisor, with a multiplication (Lemire, Kaser and Kurz, 2019).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Divisor {
+    divisor: u32,
+    reciprocal: u64,
+}
+
+impl Divisor {
+    pub(crate) fn new(divisor: u32) -> Divisor {
+        assert!(divisor > 0);
+        Divisor { divisor, reciprocal: (u64::MAX / u64::from(divisor)).wrapping_add(1) }
+    }
+
+    #[inline]
+    pub(crate) fn divide(self, n: u32) -> (u32, u32) {
+        if self.divisor == 1 {
+            return (n, 0);
+        }
+        let quotient = ((u128::from(self.reciprocal) * u128::from(n)) >> 64) as u32;
+        (quotient, n - quotient * self.divisor)
+    }
+}
+
+/// The place of a page: a die, and a row of pages that its planes can serve together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub die: u32,
+    /// Index of the erase block over the whole drive.
+    pub block: u32,
+    /// Page inside the erase block.
+    pub page: u32,
+    /// Equal for two pages exactly when one multi-plane operation can serve both.
+    pub row: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
+    segment: Divisor,
+    planes: Divisor,
+    die: Divisor,
+    dies: u32,
+    channels: u32,
+    pages_per_block: u32,
+}
+
+impl Layout {
+    pub(crate) fn new(config: &SsdConfig) -> Layout {
+        Layout {
+            segment: Divisor::new(config.pages_per_segment()),
+            planes: Divisor::new(config.planes_in_all()),
+            die: Divisor::new(config.planes),
+            dies: config.dies_in_all(),
+            channels: config.channels,
+            pages_per_block: config.pages,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn place(&self, ppn: Ppn) -> Place {
+        let (segment, offset) = self.segment.divide(ppn.0);
+        let (page, lane) = self.planes.divide(offset);
+        let (die, _plane) = self.die.divide(lane);
+        Place {
+            die,
+            block: segment * self.planes.divisor + lane,
+            page,
+            row: (segment * self.pages_per_block + page) * self.dies + die,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn channel(&self, die: u32) -> usize {
+        (die % self.channels) as usize
+    }
+
+    pub(crate) fn blocks_of_segment(&self, segment: u32) -> std::ops::Range<u32> {
+        let planes = self.planes.divisor;
+        segment * planes..(segment + 1) * planes
+    }
+
+    pub(crate) fn pages_of_segment(&self, segment: u32) -> std::ops::Range<u32> {
+        let pages = self.segment.divisor;
+        segment * pages..(segment + 1) * pages
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::preset;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn division_by_multiplication_is_exact(n: u32, divisor in 1u32..) {
+            prop_assert_eq!(Divisor::new(divisor).divide(n), (n / divisor, n % divisor));
+        }
+    }
+
+    #[test]
+    fn consecutive_pages_visit_planes_then_channels_then_dies() {
+        let config = SsdConfig { channels: 2, chips: 1, dies: 2, planes: 2, blocks: 4, pages: 3, ..preset::reference_e() };
+        let layout = Layout::new(&config);
+        let dies: Vec<u32> = (0..9).map(|ppn| layout.place(Ppn(ppn)).die).collect();
+        assert_eq!(dies, [0, 0, 1, 1, 2, 2, 3, 3, 0]);
+        assert_eq!([0, 1, 2, 3].map(|die| layout.channel(die)), [0, 1, 0, 1]);
+        assert_eq!(layout.place(Ppn(0)).row, layout.place(Ppn(1)).row);
+        assert_ne!(layout.place(Ppn(0)).row, layout.place(Ppn(8)).row);
+        // Every erase block of a segment is visited in page order.
+        let mut next = vec![0; 4 * 8];
+        for ppn in 0..4 * 24 {
+            let place = layout.place(Ppn(ppn));
+            assert_eq!(place.page, next[place.block as usize]);
+            next[place.block as usize] += 1;
+        }
+        assert!(next.iter().all(|&pages| pages == 3));
+        assert_eq!(layout.blocks_of_segment(1), 8..16);
+    }
+}

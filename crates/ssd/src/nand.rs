@@ -1,0 +1,97 @@
+//! The rules of NAND, enforced on every operation that the dies perform: a page is programmed once
+//! after an erase, the pages of an erase block in order, and only programmed pages are read.
+
+use thiserror::Error;
+
+/// An operation that NAND would not have done.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NandError {
+    /// Programs skipped a page, repeated one, or ran past the end of the erase block.
+    #[error("program of page {page} of erase block {block}, whose next free page is {next}")]
+    ProgramOrder {
+        /// The erase block.
+        block: u32,
+        /// The page that was to be programmed.
+        page: u32,
+        /// The only page that could have been.
+        next: u32,
+    },
+    /// A page was read that holds nothing.
+    #[error("read of page {page} of erase block {block}, which has {programmed} programmed pages")]
+    ReadOfErased {
+        /// The erase block.
+        block: u32,
+        /// The page that was to be read.
+        page: u32,
+        /// Pages programmed since the last erase.
+        programmed: u32,
+    },
+}
+
+/// The state of every erase block.
+#[derive(Clone, Debug)]
+pub(crate) struct Nand {
+    pages_per_block: u32,
+    /// Pages programmed since the last erase, per erase block.
+    programmed: Vec<u16>,
+}
+
+impl Nand {
+    /// Erase blocks with these numbers of programmed pages.
+    pub(crate) fn new(pages_per_block: u32, programmed: Vec<u16>) -> Nand {
+        Nand { pages_per_block, programmed }
+    }
+
+    #[inline]
+    pub(crate) fn is_programmed(&self, block: u32, page: u32) -> bool {
+        page < u32::from(self.programmed[block as usize])
+    }
+
+    #[inline]
+    pub(crate) fn program(&mut self, block: u32, page: u32) -> Result<(), NandError> {
+        let next = u32::from(self.programmed[block as usize]);
+        if page != next || page >= self.pages_per_block {
+            return Err(NandError::ProgramOrder { block, page, next });
+        }
+        self.programmed[block as usize] += 1;
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn read(&self, block: u32, page: u32) -> Result<(), NandError> {
+        let programmed = u32::from(self.programmed[block as usize]);
+        if page < programmed { Ok(()) } else { Err(NandError::ReadOfErased { block, page, programmed }) }
+    }
+
+    pub(crate) fn erase(&mut self, block: u32) {
+        self.programmed[block as usize] = 0;
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.programmed.capacity() * size_of::<u16>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_programmed_once_and_in_order() {
+        let mut nand = Nand::new(2, vec![0, 0]);
+        assert_eq!(nand.program(1, 1), Err(NandError::ProgramOrder { block: 1, page: 1, next: 0 }));
+        assert_eq!(nand.program(1, 0), Ok(()));
+        assert_eq!(nand.program(1, 0), Err(NandError::ProgramOrder { block: 1, page: 0, next: 1 }));
+        assert_eq!(nand.program(1, 1), Ok(()));
+        assert_eq!(nand.program(1, 2), Err(NandError::ProgramOrder { block: 1, page: 2, next: 2 }));
+        nand.erase(1);
+        assert_eq!(nand.program(1, 0), Ok(()));
+    }
+
+    #[test]
+    fn an_erased_page_is_not_read() {
+        let mut nand = Nand::new(2, vec![1]);
+        assert_eq!(nand.read(0, 0), Ok(()));
+        assert_eq!(nand.read(0, 1), Err(NandError::ReadOfErased { block: 0, page: 1, programmed: 1 }));
+    }
+}

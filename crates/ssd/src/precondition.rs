@@ -1,0 +1,46 @@
+//! Bringing a drive to the state that measurements should start from. It always ends.
+//!
+//! Filling writes every logical page once, in order. The steady state is reached by overwriting at
+//! random, uniformly, until write amplification over one window (half the logical space) is within
+//! 1 % of the window before, twice in a row; after 20 windows it is taken as it is.
+
+use crate::{CountingSink, Ftl, Precondition};
+use fulgurite_base::Prng;
+use fulgurite_device::StreamId;
+
+const WINDOWS_AT_MOST: u32 = 20;
+
+/// Preconditions `ftl`, overwriting `request_pages` pages at a time. Costs no virtual time.
+pub fn precondition(ftl: &mut Ftl, goal: Precondition, request_pages: u32, seed: u64) {
+    let logical = ftl.config().logical_pages;
+    let mut sink = CountingSink::default();
+    if goal == Precondition::None {
+        return;
+    }
+    for lpn in 0..logical {
+        ftl.write(lpn, StreamId::default(), &mut sink);
+    }
+    let requests = logical / request_pages;
+    if goal == Precondition::Fill || requests == 0 {
+        return;
+    }
+    let mut prng = Prng::new(seed, "precondition");
+    let mut settled = 0;
+    let mut before = f64::INFINITY;
+    for _ in 0..WINDOWS_AT_MOST {
+        let programs = sink.programs;
+        for _ in 0..requests.div_ceil(2) {
+            let first = prng.below(u64::from(requests)) as u32 * request_pages;
+            for lpn in first..first + request_pages {
+                ftl.write(lpn, StreamId::default(), &mut sink);
+            }
+        }
+        let host = f64::from(requests.div_ceil(2) * request_pages);
+        let waf = (sink.programs - programs) as f64 / host;
+        settled = if (waf - before).abs() <= 0.01 * waf { settled + 1 } else { 0 };
+        if settled == 2 {
+            return;
+        }
+        before = waf;
+    }
+}

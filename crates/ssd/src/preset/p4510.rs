@@ -1,0 +1,82 @@
+//! Intel P4510 1 TB (NVMe, TLC), as characterised in "ACE: Asymmetry- and Concurrency-Aware
+//! Bufferpool Management" (ICDE 2023): behind a file system, and as a raw device.
+//!
+//! Geometry and array read time follow a closed-loop fit to the published curves; serial costs are
+//! set from the plateaus (1/X at 4 and 8 KiB gives the part per command and the part per page),
+//! delays from k ≈ X·L. Program time and over-provisioning are chosen so that garbage collection
+//! keeps up with the write path at the plateau, as it does on the drive, with little to spare.
+
+use super::{Concurrency::Is, Preset, Target};
+use crate::schedule::Schedule;
+use crate::victim::VictimPolicy;
+use crate::{Precondition, SsdConfig};
+use fulgurite_base::{Nanos, Share};
+
+const SOURCE: &str = "ACE (ICDE 2023), table of empirical asymmetry and concurrency; closed-loop fit";
+
+pub(super) const WITH_FILE_SYSTEM: Preset = Preset {
+    name: "p4510",
+    about: "Intel P4510 1 TB, NVMe TLC, through a file system",
+    source: SOURCE,
+    config: with_file_system,
+    targets: &[
+        Target { page_bytes: 4096, alpha: 2.8, k_r: Is(80), k_w: Is(8) },
+        Target { page_bytes: 8192, alpha: 2.0, k_r: Is(40), k_w: Is(7) },
+    ],
+    misses: "",
+};
+
+pub(super) const RAW: Preset = Preset {
+    name: "p4510-raw",
+    about: "Intel P4510 1 TB, NVMe TLC, as a raw device",
+    source: SOURCE,
+    config: raw,
+    targets: &[
+        Target { page_bytes: 4096, alpha: 3.0, k_r: Is(16), k_w: Is(6) },
+        Target { page_bytes: 8192, alpha: 3.0, k_r: Is(15), k_w: Is(4) },
+    ],
+    misses: "",
+};
+
+fn with_file_system() -> SsdConfig {
+    SsdConfig {
+        channels: 8,
+        chips: 2,
+        dies: 2,
+        planes: 4,
+        blocks: 160,
+        pages: 64,
+        page_bytes: 4096,
+        op: Share::percent(28),
+        read: Nanos::from_micros(55),
+        program: Nanos::from_micros(200),
+        erase: Nanos::from_micros(3_000),
+        transfer: Nanos(5_500),
+        read_command: Nanos(600),
+        read_page: Nanos(1_500),
+        read_latency: Nanos::from_micros(14),
+        write_command: Nanos(4_700),
+        write_page: Nanos(1_250),
+        write_latency: Nanos::from_micros(40),
+        write_buffer: 16 << 20,
+        queue_depth: 1024,
+        gc_reserve: 2,
+        victim: VictimPolicy::Greedy,
+        schedule: Schedule::Paced,
+        in_place: false,
+        precondition: Precondition::Steady,
+    }
+}
+
+fn raw() -> SsdConfig {
+    SsdConfig {
+        read: Nanos::from_micros(50),
+        read_command: Nanos(3_600),
+        read_page: Nanos(1_200),
+        read_latency: Nanos::from_micros(1),
+        write_command: Nanos(10_700),
+        write_page: Nanos(3_600),
+        write_latency: Nanos::from_micros(66),
+        ..with_file_system()
+    }
+}

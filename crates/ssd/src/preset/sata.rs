@@ -1,0 +1,51 @@
+//! A SATA SSD, as characterised beside the P4510 in the ACE study (ICDE 2023).
+//!
+//! The part per page, 7 µs for 4 KiB, is the SATA link (about 585 MB/s).
+
+use super::{Concurrency::Is, Preset, Target};
+use crate::schedule::Schedule;
+use crate::victim::VictimPolicy;
+use crate::{Precondition, SsdConfig};
+use fulgurite_base::{Nanos, Share};
+
+pub(super) const PRESET: Preset = Preset {
+    name: "sata",
+    about: "a SATA SSD",
+    source: "ACE (ICDE 2023), table of empirical asymmetry and concurrency; closed-loop fit",
+    config,
+    targets: &[
+        Target { page_bytes: 4096, alpha: 1.5, k_r: Is(25), k_w: Is(9) },
+        Target { page_bytes: 8192, alpha: 1.3, k_r: Is(21), k_w: Is(5) },
+    ],
+    misses: "",
+};
+
+fn config() -> SsdConfig {
+    SsdConfig {
+        channels: 8,
+        chips: 2,
+        dies: 1,
+        planes: 4,
+        blocks: 160,
+        pages: 128,
+        page_bytes: 4096,
+        op: Share::percent(28),
+        read: Nanos::from_micros(90),
+        program: Nanos::from_micros(200),
+        erase: Nanos::from_micros(3_000),
+        transfer: Nanos::from_micros(8),
+        read_command: Nanos(3_500),
+        read_page: Nanos(7_000),
+        read_latency: Nanos::from_micros(100),
+        write_command: Nanos(9_000),
+        write_page: Nanos(6_870),
+        write_latency: Nanos::from_micros(122),
+        write_buffer: 16 << 20,
+        queue_depth: 256,
+        gc_reserve: 2,
+        victim: VictimPolicy::Greedy,
+        schedule: Schedule::Paced,
+        in_place: false,
+        precondition: Precondition::Steady,
+    }
+}

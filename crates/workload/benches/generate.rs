@@ -1,0 +1,24 @@
+//! Nanoseconds per request of each generator; tiny sizes unless run by `cargo bench`.
+
+use fulgurite_base::Spec;
+use fulgurite_workload::{Generator, generate};
+use std::hint::black_box;
+use std::time::Instant;
+
+fn main() {
+    let is_full = std::env::args().any(|arg| arg == "--bench") && !std::env::args().any(|arg| arg == "--test");
+    let (pages, requests) = if is_full { (10_000_000, 20_000_000) } else { (1_000, 1_000) };
+    let variants = ["zipf:theta=0", "zipf:theta=0.5", "zipf:theta=1.5", "zipf:theta=5"];
+    for text in generate::names().iter().map(|entry| entry.name).chain(variants) {
+        let spec = Spec::parse(text).expect("the spec is well-formed");
+        let making = Instant::now();
+        let generator = Generator::from_spec(spec, pages, 42).expect("the spec is known");
+        let made_us = making.elapsed().as_secs_f64() * 1e6;
+        let start = Instant::now();
+        for request in generator.take(requests) {
+            black_box(request);
+        }
+        let ns = start.elapsed().as_secs_f64() * 1e9 / requests as f64;
+        println!("{text:<20} {ns:6.2} ns/request, made in {made_us:.0} us, {pages} pages");
+    }
+}

@@ -1,0 +1,59 @@
+//! Sums of powers over runs of ranks: Σ r^-theta, term by term for short runs, by the Euler–Maclaurin
+//! formula for long ones. Relative error below 1e-12: to see that much in a histogram takes more
+//! than 10^24 draws. Uses `libm`, never the platform's mathematics, to be the same on every machine.
+
+/// Up to this many terms are added one by one.
+const DIRECT: u64 = 64;
+
+/// The sum of `r^-theta` over the `count` ranks from `low` on.
+///
+/// `theta` is in [0, 5], and a run of more than 64 ranks starts at rank 1024 or above. There the
+/// first term left out of the formula is less than `theta⋯(theta+5) / (30240 × low^6)` < 1e-17.
+pub fn power_sum(low: u64, count: u64, theta: f64) -> f64 {
+    debug_assert!(count <= DIRECT || low >= 1024);
+    let power = |x: f64| libm::pow(x, -theta);
+    if count <= DIRECT {
+        return (low..low + count).map(|rank| power(rank as f64)).sum();
+    }
+    let (a, b) = (low as f64, (low + count - 1) as f64);
+    let slope = |x: f64| -theta * power(x) / x;
+    let third = |x: f64| slope(x) * (theta + 1.0) * (theta + 2.0) / (x * x);
+    integral(a, b, theta) + (power(a) + power(b)) / 2.0 + (slope(b) - slope(a)) / 12.0
+        - (third(b) - third(a)) / 720.0
+}
+
+/// The integral of `x^-theta` from `a` to `b`, without cancellation where theta is close to one or
+/// `b` to `a`: `a^(1−theta) × (e^t − 1) / (1 − theta)` with `t = (1 − theta) × ln(b / a)`.
+fn integral(a: f64, b: f64, theta: f64) -> f64 {
+    let ln_ratio = libm::log1p((b - a) / a);
+    let t = (1.0 - theta) * ln_ratio;
+    let growth = if t == 0.0 { 1.0 } else { libm::expm1(t) / t };
+    a * libm::pow(a, -theta) * ln_ratio * growth
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Σ r^-theta term by term, with Neumaier's compensation.
+    fn naive(low: u64, count: u64, theta: f64) -> f64 {
+        let (mut sum, mut lost) = (0.0, 0.0);
+        for rank in low..low + count {
+            let term = libm::pow(rank as f64, -theta);
+            let next: f64 = sum + term;
+            lost += if sum > term { sum - next + term } else { term - next + sum };
+            sum = next;
+        }
+        sum + lost
+    }
+
+    #[test]
+    fn the_formula_equals_the_sum() {
+        for theta in [0.0, 0.3, 0.5, 0.99, 1.0, 1.0000001, 1.5, 3.0, 5.0] {
+            for (low, count) in [(1, 1), (1, 31), (1024, 64), (1024, 65), (1984, 64), (4096, 200), (1 << 20, 65536)] {
+                let (formula, sum) = (power_sum(low, count, theta), naive(low, count, theta));
+                assert!((formula / sum - 1.0).abs() < 1e-12, "theta {theta}, {count} from {low}");
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! `cloudphysics`: the CSV form of the CloudPhysics traces of virtual disks, `version,time,op,size,lbn`,
+//! as distributed with libCacheSim; the header line is optional. The operation is a SCSI operation code
+//! in hex (SBC-4), the size in bytes, the position in sectors of 512 bytes.
+//!
+//! Times are whole seconds. The binary traces count microseconds, but their conversion to CSV divided
+//! by a million: the distributed sample spans 7,200 units with 113,872 requests, two hours and not
+//! seven milliseconds. All requests of a second therefore arrive together.
+
+use super::Record;
+use super::field::{number, quote};
+use super::format::{Line, Row, Unit};
+use crate::Op;
+use fulgurite_base::Nanos;
+
+pub(super) const FORMAT: Row = Row {
+    name: "cloudphysics",
+    about: "`version,time,op,size,lbn` per line; time in s, op a SCSI code in hex, size in bytes, lbn in 512 B",
+    unit: Unit::Bytes,
+    name_parts: &["cloudphysics"],
+    parse,
+};
+
+const HEADER: &[u8] = b"version,time,op,size,lbn";
+const TICK_NS: u64 = 1_000_000_000;
+const SECTOR_BYTES: u64 = 512;
+
+fn parse(line: &[u8], line_number: u64) -> Result<Line, String> {
+    if line.is_empty() || (line_number == 1 && line.eq_ignore_ascii_case(HEADER)) {
+        return Ok(Line::Nothing);
+    }
+    let [version, time, op, size, lbn] = fields(line)?;
+    if !matches!(version, b"1" | b"2") {
+        return Err(format!("version {} is unknown; 1 or 2", quote(version)));
+    }
+    let op = match op_code(op)? {
+        0x08 | 0x28 | 0x88 | 0xa8 => Op::Read,
+        // WRITE and WRITE AND VERIFY, each of (6) to (16).
+        0x0a | 0x2a | 0x8a | 0xaa | 0x2e | 0x8e | 0xae => Op::Write,
+        0x42 if size.is_empty() || lbn.is_empty() => return Ok(Line::Skip("an unmap that does not say where")),
+        0x42 => Op::Trim,
+        _ => return Ok(Line::Skip("a command other than read, write and unmap")),
+    };
+    Ok(Line::Request(Record {
+        at: Nanos(number("time", time, u64::MAX / TICK_NS)? * TICK_NS),
+        op,
+        start: number("lbn", lbn, u64::MAX / SECTOR_BYTES)? * SECTOR_BYTES,
+        length: number("size", size, u64::MAX)?,
+    }))
+}
+
+fn fields(line: &[u8]) -> Result<[&[u8]; 5], String> {
+    let mut parts = line.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+    let mut fields = [[].as_slice(); 5];
+    for field in &mut fields {
+        *field = parts.next().ok_or_else(|| not_five(line))?;
+    }
+    if parts.next().is_some() { Err(not_five(line)) } else { Ok(fields) }
+}
+
+#[cold]
+fn not_five(line: &[u8]) -> String {
+    let count = line.split(|byte| *byte == b',').count();
+    format!("{} has {count} fields; five, version,time,op,size,lbn", quote(line))
+}
+
+fn op_code(field: &[u8]) -> Result<u8, String> {
+    std::str::from_utf8(field)
+        .ok()
+        .filter(|text| text.len() <= 2 && !text.starts_with('+'))
+        .and_then(|text| u8::from_str_radix(text, 16).ok())
+        .ok_or_else(|| {
+            format!("op {} is not a SCSI operation code; two hexadecimal digits, like 28 for a read", quote(field))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reason(line: &str) -> String {
+        parse(line.as_bytes(), 2).unwrap_err()
+    }
+
+    #[test]
+    fn every_operation_code_is_sorted() {
+        for (codes, expected) in [
+            (["08", "28", "88", "a8", "A8"].as_slice(), Some(Op::Read)),
+            (["0a", "2A", "8a", "aa", "2e", "8e", "ae"].as_slice(), Some(Op::Write)),
+            (["42"].as_slice(), Some(Op::Trim)),
+            (["00", "0", "12", "25", "35", "41", "ff"].as_slice(), None),
+        ] {
+            for code in codes {
+                let line = parse(format!("1,3,{code}, 4096,8").as_bytes(), 2).unwrap();
+                match expected {
+                    Some(op) => assert_eq!(
+                        line,
+                        Line::Request(Record { at: Nanos(3_000_000_000), op, start: 4096, length: 4096 })
+                    ),
+                    None => assert!(matches!(line, Line::Skip(_)), "{code}"),
+                }
+            }
+        }
+        assert_eq!(parse(b"2,3,42,,", 2), Ok(Line::Skip("an unmap that does not say where")));
+    }
+
+    #[test]
+    fn the_header_stands_only_on_top() {
+        assert_eq!(parse(b"version,time,op,size,lbn", 1), Ok(Line::Nothing));
+        assert_eq!(parse(b"Version,Time,Op,Size,LBN", 1), Ok(Line::Nothing));
+        assert_eq!(reason("version,time,op,size,lbn"), "version `version` is unknown; 1 or 2");
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        assert_eq!(reason("1,2,28"), "`1,2,28` has 3 fields; five, version,time,op,size,lbn");
+        assert_eq!(reason("1,2,28,512,4,5"), "`1,2,28,512,4,5` has 6 fields; five, version,time,op,size,lbn");
+        assert_eq!(reason("3,2,28,512,4"), "version `3` is unknown; 1 or 2");
+        for op in ["", "zz", "028", "+8"] {
+            assert_eq!(
+                reason(&format!("1,2,{op},512,4")),
+                format!("op `{op}` is not a SCSI operation code; two hexadecimal digits, like 28 for a read")
+            );
+        }
+        assert_eq!(reason("1,x,28,512,4"), "time `x` is not a whole number; decimal digits only, like 4096");
+        assert_eq!(reason("1,18446744074,28,512,4"), "time `18446744074` is out of range; at most 18446744073");
+        assert_eq!(reason("1,2,28,,4"), "size `` is not a whole number; decimal digits only, like 4096");
+        assert_eq!(
+            reason("1,2,28,512,36028797018963968"),
+            "lbn `36028797018963968` is out of range; at most 36028797018963967"
+        );
+    }
+}

@@ -1,0 +1,41 @@
+//! Recorded workloads: readers that stream [`Record`]s out of trace files, plain or packed with gzip
+//! or zstd, in bounded memory. Invariants: times start at zero and never run backwards; every record
+//! is at least one unit long and ends inside 64 bits; a trace holds at least one request. What had
+//! to be left out or clamped for that is counted, what cannot be understood is an error that names
+//! file and line.
+//!
+//! [`open`] streams; [`Trace::load`] keeps the records, for page requests and for a summary. Formats
+//! are listed in [`format`](mod@format), which also says how to add one.
+
+mod cloudphysics;
+mod error;
+mod field;
+pub mod format;
+mod input;
+mod load;
+mod page_ops;
+mod page_set;
+mod reader;
+mod summary;
+
+pub use error::TraceError;
+pub use format::{Format, Unit};
+pub use load::{PageTrace, Trace};
+pub use reader::{Skipped, TraceReader, open};
+pub use summary::{OpSummary, Sizes, Summary};
+
+use crate::Op;
+use fulgurite_base::Nanos;
+
+/// One request of a trace, in the [`Unit`] of its format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// When it arrived, counted from the first request; zero in formats without times.
+    pub at: Nanos,
+    /// What it does.
+    pub op: Op,
+    /// Its first byte or page.
+    pub start: u64,
+    /// How many bytes or pages from there on.
+    pub length: u64,
+}

@@ -1,0 +1,56 @@
+//! `page-ops`: one request to one page per line, `R page` or `W page`, in either case and with any
+//! white space between; blank lines and lines that start with `#` are left out. There are no times.
+//! The format of the traces that this project records itself, and of the ACE authors' program.
+
+use super::Record;
+use super::field::{number, quote};
+use super::format::{Line, Row, Unit};
+use crate::Op;
+use fulgurite_base::Nanos;
+
+pub(super) const FORMAT: Row = Row {
+    name: "page-ops",
+    about: "`R page` or `W page` per line, # for comments; in pages, without times",
+    unit: Unit::Pages,
+    name_parts: &["page-ops", "pages"],
+    parse,
+};
+
+fn parse(line: &[u8], _: u64) -> Result<Line, String> {
+    let mut fields = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
+    let op = match fields.next() {
+        None | Some([b'#', ..]) => return Ok(Line::Nothing),
+        Some(b"R" | b"r") => Op::Read,
+        Some(b"W" | b"w") => Op::Write,
+        Some(other) => return Err(format!("operation {} is unknown; R or W", quote(other))),
+    };
+    let (Some(page), None) = (fields.next(), fields.next()) else {
+        return Err(format!("{} is not an operation and a page; `R page` or `W page`, like `R 17`", quote(line)));
+    };
+    let start = number("page", page, u64::MAX)?;
+    Ok(Line::Request(Record { at: Nanos::ZERO, op, start, length: 1 }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_every_kind() {
+        let request = |op, start| Ok(Line::Request(Record { at: Nanos::ZERO, op, start, length: 1 }));
+        assert_eq!(parse(b"R 17", 1), request(Op::Read, 17));
+        assert_eq!(parse(b"w \t 0", 1), request(Op::Write, 0));
+        assert_eq!(parse(b"", 1), Ok(Line::Nothing));
+        assert_eq!(parse(b"# R x", 1), Ok(Line::Nothing));
+        for (line, reason) in [
+            ("X 17", "operation `X` is unknown; R or W"),
+            ("17 R", "operation `17` is unknown; R or W"),
+            ("R", "`R` is not an operation and a page; `R page` or `W page`, like `R 17`"),
+            ("R 1 2", "`R 1 2` is not an operation and a page; `R page` or `W page`, like `R 17`"),
+            ("R -1", "page `-1` is not a whole number; decimal digits only, like 4096"),
+            ("W 18446744073709551616", "page `18446744073709551616` is out of range; at most 18446744073709551615"),
+        ] {
+            assert_eq!(parse(line.as_bytes(), 1), Err(reason.to_owned()));
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! The reader behind every format: it hands lines to the format's parser, counts what is left out,
+//! and enforces what holds of all records (times, lengths, at least one request).
+
+use super::field::unless_binary;
+use super::format::{Format, Line, Unit};
+use super::input::Lines;
+use super::{Record, TraceError};
+use fulgurite_base::Nanos;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// Longer requests are taken for errors: 1 GiB, or 2^20 pages.
+const BYTES_MAX: u64 = 1 << 30;
+const PAGES_MAX: u64 = 1 << 20;
+
+/// Lines that were left out for the same reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// What they held.
+    pub reason: &'static str,
+    /// How many there were.
+    pub count: u64,
+}
+
+/// The records of a trace file, one after the other. The first error is the last item.
+pub struct TraceReader {
+    lines: Lines,
+    format: Format,
+    /// The time of the first request on the format's own clock, once known.
+    origin: Option<Nanos>,
+    /// The time of the last record, counted from the first.
+    now: Nanos,
+    skipped: Vec<Skipped>,
+    clamped: u64,
+    is_done: bool,
+}
+
+/// Opens a trace file, plain or packed, of the given format or of the one that its name or content
+/// tells.
+///
+/// Fails where the file cannot be read or its format cannot be told.
+pub fn open(path: impl AsRef<Path>, format: Option<Format>) -> Result<TraceReader, TraceError> {
+    let name = path.as_ref().to_string_lossy();
+    let file = File::open(&path).map_err(|error| TraceError {
+        file: name.clone().into_owned(),
+        line: None,
+        reason: format!("cannot be opened: {error}"),
+    })?;
+    TraceReader::new(&name, file, format)
+}
+
+impl TraceReader {
+    /// The same as [`open`] over any source of bytes; `file_name` stands in errors and may tell the
+    /// format.
+    pub fn new(
+        file_name: &str,
+        source: impl Read + Send + 'static,
+        format: Option<Format>,
+    ) -> Result<TraceReader, TraceError> {
+        let mut lines = Lines::new(file_name, source)?;
+        let format = match format.or_else(|| Format::detect(file_name, lines.peek())) {
+            Some(format) => format,
+            None => return Err(format_unknown(&mut lines)),
+        };
+        Ok(TraceReader {
+            lines,
+            format,
+            origin: None,
+            now: Nanos::ZERO,
+            skipped: Vec::new(),
+            clamped: 0,
+            is_done: false,
+        })
+    }
+
+    /// The format that is read.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// What was left out so far, by reason, in order of first appearance. Comments, headers and blank
+    /// lines do not count.
+    pub fn skipped(&self) -> &[Skipped] {
+        &self.skipped
+    }
+
+    /// How many records so far had a time before their predecessor's and were given that instead.
+    pub fn clamped(&self) -> u64 {
+        self.clamped
+    }
+
+    fn advance(&mut self) -> Result<Option<Record>, TraceError> {
+        let parse = self.format.row().parse;
+        loop {
+            let number = self.lines.number() + 1;
+            let Some(line) = self.lines.next()? else {
+                return if self.origin.is_some() { Ok(None) } else { Err(self.no_request()) };
+            };
+            match parse(line, number) {
+                Ok(Line::Nothing) => {}
+                Ok(Line::Skip(reason)) => self.skip(reason),
+                Ok(Line::Request(record)) if record.length == 0 => self.skip("a request of length zero"),
+                Ok(Line::Request(record)) => return self.admit(record).map(Some),
+                Err(reason) => {
+                    let reason = unless_binary(line, reason);
+                    return Err(self.lines.error_at(number, reason));
+                }
+            }
+        }
+    }
+
+    fn skip(&mut self, reason: &'static str) {
+        match self.skipped.iter_mut().find(|skipped| skipped.reason == reason) {
+            Some(skipped) => skipped.count += 1,
+            None => self.skipped.push(Skipped { reason, count: 1 }),
+        }
+    }
+
+    /// Checks a record's extent and counts its time from the first request.
+    fn admit(&mut self, mut record: Record) -> Result<Record, TraceError> {
+        let (most, unit) = match self.format.unit() {
+            Unit::Bytes => (BYTES_MAX, "bytes"),
+            Unit::Pages => (PAGES_MAX, "pages"),
+        };
+        let Record { start, length, .. } = record;
+        if length > most {
+            let reason = format!("a request of {length} {unit} is out of range; at most {most}");
+            return Err(self.lines.error_at(self.lines.number(), reason));
+        }
+        if start.checked_add(length).is_none() {
+            let reason = format!("{length} {unit} from {start} on end behind {}, the last address", u64::MAX);
+            return Err(self.lines.error_at(self.lines.number(), reason));
+        }
+        let origin = *self.origin.get_or_insert(record.at);
+        if record.at < origin + self.now {
+            self.clamped += 1;
+        } else {
+            self.now = record.at - origin;
+        }
+        record.at = self.now;
+        Ok(record)
+    }
+
+    fn no_request(&self) -> TraceError {
+        let skipped: Vec<String> =
+            self.skipped.iter().map(|skipped| format!("{} × {}", skipped.count, skipped.reason)).collect();
+        let left_out = if skipped.is_empty() { String::new() } else { format!("; left out: {}", skipped.join(", ")) };
+        self.lines.error(format!("no {} request in this file{left_out}", self.format.name()))
+    }
+}
+
+impl Iterator for TraceReader {
+    type Item = Result<Record, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_done {
+            return None;
+        }
+        let item = self.advance().transpose();
+        self.is_done = !matches!(item, Some(Ok(_)));
+        item
+    }
+}
+
+#[cold]
+fn format_unknown(lines: &mut Lines) -> TraceError {
+    let first_bytes = lines.peek();
+    let reason = if first_bytes.is_empty() {
+        "the file is empty; a trace has at least one request".to_owned()
+    } else {
+        let known: Vec<&str> = Format::all().iter().map(|format| format.name()).collect();
+        let reason = format!("neither its name nor its first lines tell its format; known: {}", known.join(" "));
+        unless_binary(first_bytes, reason)
+    };
+    lines.error(reason)
+}
