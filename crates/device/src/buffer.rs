@@ -32,7 +32,10 @@ impl Arena {
 
     /// The bytes `offset..offset + len`. Panics where they do not lie inside the arena.
     pub fn buffer(self: &Rc<Arena>, offset: usize, len: usize) -> Buffer {
-        assert!(offset.checked_add(len).is_some_and(|end| end <= self.layout.size()), "buffer outside its arena");
+        assert!(
+            offset.checked_add(len).is_some_and(|end| end <= self.layout.size()),
+            "buffer outside its arena"
+        );
         Buffer { arena: Rc::clone(self), offset, len }
     }
 }

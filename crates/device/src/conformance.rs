@@ -3,7 +3,9 @@
 //! A device's test suite calls [`check`] with a constructor. Devices need at least 64 pages and a
 //! queue of at least 4; where [`Caps::contents`] is false, only timing and errors are checked.
 
-use crate::{Arena, Buffer, Caps, Command, Completion, Device, Executor, IoError, Operation, QueueFull, StreamId, Tag};
+use crate::{
+    Arena, Buffer, Caps, Command, Completion, Device, Executor, IoError, Operation, QueueFull, StreamId, Tag,
+};
 use fulgurite_base::{Lpn, Nanos};
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -41,7 +43,8 @@ fn every_command_completes_once_and_in_order<D: Device>(mut device: D) {
     let depth = u64::from(device.caps().queue_depth.min(16));
     let started = device.now();
     for tag in 0..depth {
-        let operation = if tag % 2 == 0 { Operation::read(Lpn(tag), 1) } else { Operation::write(Lpn(tag), 1) };
+        let operation =
+            if tag % 2 == 0 { Operation::read(Lpn(tag), 1) } else { Operation::write(Lpn(tag), 1) };
         submit(&mut device, tag, operation);
     }
     let completions = drain(&mut device, depth as usize);
@@ -62,7 +65,10 @@ fn a_full_queue_hands_the_command_back<D: Device>(mut device: D) {
     }
     let refused = device.submit(Command { tag: Tag(depth), operation: Operation::write(Lpn(3), 1) });
     let Err(QueueFull(command)) = refused else { panic!("a full queue took a command") };
-    assert!(command.tag == Tag(depth) && matches!(command.operation, Operation::Write { lpn: Lpn(3), pages: 1, .. }));
+    assert!(
+        command.tag == Tag(depth)
+            && matches!(command.operation, Operation::Write { lpn: Lpn(3), pages: 1, .. })
+    );
     let completed = drain(&mut device, 1).len();
     device.submit(command).expect("a completion makes room");
     drain(&mut device, depth as usize + 1 - completed);
@@ -83,7 +89,8 @@ fn malformed_commands_complete_with_their_error<D: Device>(mut device: D) {
         cases.push((Operation::read(Lpn(0), pages_per_command + 1), IoError::Invalid));
     }
     if !share {
-        cases.push((Operation::Share { destination: Lpn(0), source: Lpn(1), pages: 1 }, IoError::Unsupported));
+        cases
+            .push((Operation::Share { destination: Lpn(0), source: Lpn(1), pages: 1 }, IoError::Unsupported));
     }
     for (operation, error) in cases {
         let described = format!("{operation:?}");
@@ -118,7 +125,8 @@ fn a_dropped_future_leaves_its_command_to_complete<D: Device + 'static>(device: 
         let handle = handle.clone();
         async move {
             let buffer = Arena::new(page_bytes).buffer(0, page_bytes);
-            let mut read = Box::pin(handle.submit(Operation::Read { lpn: Lpn(0), pages: 1, into: Some(buffer) }));
+            let mut read =
+                Box::pin(handle.submit(Operation::Read { lpn: Lpn(0), pages: 1, into: Some(buffer) }));
             let poll = read.as_mut().poll(&mut Context::from_waker(Waker::noop()));
             assert_eq!(poll, Poll::Pending);
             // The arena's last owner outside the device goes with the future.

@@ -22,7 +22,9 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RunError {
     /// Tasks wait, and nothing that could wake them is under way.
-    #[error("stalled: {tasks} tasks wait, {in_flight} commands were never completed (submitted {submitted}, completed {completed})")]
+    #[error(
+        "stalled: {tasks} tasks wait, {in_flight} commands were never completed (submitted {submitted}, completed {completed})"
+    )]
     Stalled {
         /// Tasks that have not ended.
         tasks: usize,
@@ -171,7 +173,11 @@ impl<D: Device> Core<D> {
 
     fn waiter(&self, context: &Context<'_>) -> Waiter {
         let (task, own) = self.current;
-        if context.waker().data() == own { Waiter::Task(task) } else { Waiter::Foreign(context.waker().clone()) }
+        if context.waker().data() == own {
+            Waiter::Task(task)
+        } else {
+            Waiter::Foreign(context.waker().clone())
+        }
     }
 }
 

@@ -113,7 +113,9 @@ impl Device for MemDevice {
         let next = self.pending.peek().map(|Reverse((at, _))| *at);
         let Some(until) = next.into_iter().chain(deadline).min() else { return };
         self.now = until;
-        while let Some(Reverse((at, order))) = self.pending.peek().copied().filter(|Reverse((at, _))| *at <= until) {
+        while let Some(Reverse((at, order))) =
+            self.pending.peek().copied().filter(|Reverse((at, _))| *at <= until)
+        {
             self.pending.pop();
             let (tag, status) = self.in_flight.remove(&order).expect("pending and in_flight agree");
             completions.push(Completion { tag, at, status });

@@ -2,7 +2,8 @@
 
 use fulgurite_base::{Lpn, Nanos};
 use fulgurite_device::{
-    Device, Executor, Fault, FaultDevice, IoError, MemDevice, Operation, RunError, conformance, executor::WaitQueue,
+    Device, Executor, Fault, FaultDevice, IoError, MemDevice, Operation, RunError, conformance,
+    executor::WaitQueue,
 };
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -16,6 +16,9 @@ pub fn waf_fifo(rho: f64) -> f64 {
 /// the occupancy for which the share f = 1 − c·(N−L−1) of the emptiest class lies in [0, c].
 /// `None` where no L satisfies it (ρ not positive, or so large that collection is free).
 pub fn waf_greedy(rho: f64, segment_pages: u32) -> Option<f64> {
+    if rho <= 0.0 {
+        return None;
+    }
     let n = f64::from(segment_pages);
     let mut harmonic = vec![0.0; segment_pages as usize + 1];
     for i in 1..=segment_pages as usize {

@@ -82,7 +82,8 @@ fn check_mapping(ftl: &Ftl) -> Result<(), CheckError> {
 fn check_segments(ftl: &Ftl) -> Result<(), CheckError> {
     let pages = ftl.config().segment_pages;
     for segment in 0..ftl.config().segments {
-        let bits = (segment * pages..(segment + 1) * pages).filter(|ppn| ftl.map.is_valid(Ppn(*ppn))).count() as u32;
+        let bits =
+            (segment * pages..(segment + 1) * pages).filter(|ppn| ftl.map.is_valid(Ppn(*ppn))).count() as u32;
         let counted = ftl.segments.valid(SegmentId(segment));
         if bits != counted {
             return Err(CheckError::ValidCount { segment, counted, bits });

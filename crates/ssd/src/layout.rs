@@ -108,7 +108,15 @@ mod tests {
 
     #[test]
     fn consecutive_pages_visit_planes_then_channels_then_dies() {
-        let config = SsdConfig { channels: 2, chips: 1, dies: 2, planes: 2, blocks: 4, pages: 3, ..preset::reference_e() };
+        let config = SsdConfig {
+            channels: 2,
+            chips: 1,
+            dies: 2,
+            planes: 2,
+            blocks: 4,
+            pages: 3,
+            ..preset::reference_e()
+        };
         let layout = Layout::new(&config);
         let dies: Vec<u32> = (0..9).map(|ppn| layout.place(Ppn(ppn)).die).collect();
         assert_eq!(dies, [0, 0, 1, 1, 2, 2, 3, 3, 0]);

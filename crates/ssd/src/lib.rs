@@ -21,5 +21,5 @@ pub mod victim;
 
 pub use config::{PARAMS, Param, Precondition, SsdConfig};
 pub use drive::{DriveCounters, DriveError, SimDrive};
-pub use nand::NandError;
 pub use ftl::{CountingSink, FlashSink, Ftl, FtlConfig};
+pub use nand::NandError;

@@ -34,17 +34,27 @@ pub(crate) struct Nand {
     pages_per_block: u32,
     /// Pages programmed since the last erase, per erase block.
     programmed: Vec<u16>,
+    /// Whether an erase is on its way: what lies there is garbage, and what is written next is
+    /// not there yet.
+    erase_pending: Vec<bool>,
 }
 
 impl Nand {
     /// Erase blocks with these numbers of programmed pages.
     pub(crate) fn new(pages_per_block: u32, programmed: Vec<u16>) -> Nand {
-        Nand { pages_per_block, programmed }
+        let erase_pending = vec![false; programmed.len()];
+        Nand { pages_per_block, programmed, erase_pending }
     }
 
+    /// Whether the page last written to this place has been programmed, rather than waiting.
     #[inline]
     pub(crate) fn is_programmed(&self, block: u32, page: u32) -> bool {
-        page < u32::from(self.programmed[block as usize])
+        page < u32::from(self.programmed[block as usize]) && !self.erase_pending[block as usize]
+    }
+
+    /// An erase of `block` was queued.
+    pub(crate) fn expect_erase(&mut self, block: u32) {
+        self.erase_pending[block as usize] = true;
     }
 
     #[inline]
@@ -65,10 +75,11 @@ impl Nand {
 
     pub(crate) fn erase(&mut self, block: u32) {
         self.programmed[block as usize] = 0;
+        self.erase_pending[block as usize] = false;
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.programmed.capacity() * size_of::<u16>()
+        self.programmed.len() * (size_of::<u16>() + size_of::<bool>())
     }
 }
 
@@ -90,7 +101,7 @@ mod tests {
 
     #[test]
     fn an_erased_page_is_not_read() {
-        let mut nand = Nand::new(2, vec![1]);
+        let nand = Nand::new(2, vec![1]);
         assert_eq!(nand.read(0, 0), Ok(()));
         assert_eq!(nand.read(0, 1), Err(NandError::ReadOfErased { block: 0, page: 1, programmed: 1 }));
     }

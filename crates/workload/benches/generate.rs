@@ -6,7 +6,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 fn main() {
-    let is_full = std::env::args().any(|arg| arg == "--bench") && !std::env::args().any(|arg| arg == "--test");
+    let is_full =
+        std::env::args().any(|arg| arg == "--bench") && !std::env::args().any(|arg| arg == "--test");
     let (pages, requests) = if is_full { (10_000_000, 20_000_000) } else { (1_000, 1_000) };
     let variants = ["zipf:theta=0", "zipf:theta=0.5", "zipf:theta=1.5", "zipf:theta=5"];
     for text in generate::names().iter().map(|entry| entry.name).chain(variants) {

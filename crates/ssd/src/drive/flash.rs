@@ -28,7 +28,9 @@ const READ_BURST: u8 = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    HostRead { command: u32 },
+    HostRead {
+        command: u32,
+    },
     /// A read of garbage collection.
     MoveRead,
     Program,
@@ -39,6 +41,8 @@ enum Kind {
 #[derive(Clone, Debug)]
 struct FlashOp {
     kind: Kind,
+    /// Order of emission.
+    serial: u64,
     die: u32,
     /// [`Place::row`] of its pages.
     row: u32,
@@ -46,7 +50,6 @@ struct FlashOp {
     block: u32,
     planes: u8,
     page: u32,
-    started: bool,
     /// A read in its transfer.
     transferring: bool,
     /// Reads that a program of moved pages waits for.
@@ -60,15 +63,15 @@ struct FlashOp {
 }
 
 impl FlashOp {
-    fn new(kind: Kind, place: Place, planes: u32) -> FlashOp {
+    fn new(kind: Kind, serial: u64, place: Place, planes: u32) -> FlashOp {
         FlashOp {
             kind,
+            serial,
             die: place.die,
             row: place.row,
             block: place.block - place.block % planes,
             planes: 0,
             page: place.page,
-            started: false,
             transferring: false,
             waits: 0,
             host_pages: 0,
@@ -117,9 +120,14 @@ struct Die {
 pub(super) enum Outcome {
     Nothing,
     /// One part of a host read is done.
-    Read { command: u32 },
+    Read {
+        command: u32,
+    },
     /// Host pages left the write buffer.
-    Programmed { pages: u32, epoch: u32 },
+    Programmed {
+        pages: u32,
+        epoch: u32,
+    },
 }
 
 /// Operations performed.
@@ -143,6 +151,7 @@ pub(super) struct Flash {
     /// When each channel is next free.
     channels: Vec<u64>,
     ops: Slab<FlashOp>,
+    emitted: u64,
     /// Program operations that still have planes to fill, at most one for each stream.
     partial: Vec<u32>,
     /// The last read of garbage collection, while it waits and can take another plane.
@@ -177,6 +186,7 @@ impl Flash {
             dies: vec![Die::default(); dies],
             channels: vec![0; config.channels as usize],
             ops: Slab::new(),
+            emitted: 0,
             partial: Vec::new(),
             move_read: None,
             just_read: (0, 0),
@@ -214,7 +224,7 @@ impl Flash {
                 Some(op) => op,
                 None => {
                     queued += 1;
-                    let op = self.ops.insert(FlashOp::new(Kind::HostRead { command }, place, self.planes)) as u32;
+                    let op = self.insert(Kind::HostRead { command }, place);
                     self.dies[place.die as usize].reads.push_back(op);
                     self.touched.push(place.die);
                     op
@@ -263,7 +273,9 @@ impl Flash {
     fn finish(&mut self, op: &FlashOp) -> Outcome {
         let checked = match op.kind {
             _ if self.in_place => Ok(()),
-            Kind::HostRead { .. } | Kind::MoveRead => op.blocks().try_for_each(|block| self.nand.read(block, op.page)),
+            Kind::HostRead { .. } | Kind::MoveRead => {
+                op.blocks().try_for_each(|block| self.nand.read(block, op.page))
+            }
             Kind::Program => op.blocks().try_for_each(|block| self.nand.program(block, op.page)),
             Kind::Erase => {
                 op.blocks().for_each(|block| self.nand.erase(block));
@@ -302,6 +314,12 @@ impl Flash {
         *free
     }
 
+    fn insert(&mut self, kind: Kind, place: Place) -> u32 {
+        self.emitted += 1;
+        let op = FlashOp { epoch: self.epoch, ..FlashOp::new(kind, self.emitted, place, self.planes) };
+        self.ops.insert(op) as u32
+    }
+
     fn queue_work(&mut self, op: u32) {
         let die = self.ops[op as usize].die;
         self.dies[die as usize].work.push_back(op);
@@ -313,11 +331,20 @@ impl Flash {
         if state.current.is_some() {
             return;
         }
+        let read = state.reads.front().map(|id| &self.ops[*id as usize]);
         let work = state.work.front().map(|id| &self.ops[*id as usize]);
         let work_ready = work.is_some_and(|op| op.waits == 0);
-        let may_overtake = work.is_none_or(|op| !op.collects() || self.schedule.reads_overtake_collection());
         let starving = work_ready && state.reads_in_a_row >= READ_BURST;
-        let next = if may_overtake && !starving && !state.reads.is_empty() {
+        let read_first = match (read, work) {
+            (None, _) => false,
+            (Some(_), None) => true,
+            // A read that came before an erase may be of what it erases.
+            (Some(read), Some(work)) if read.serial < work.serial => !starving || work.kind == Kind::Erase,
+            (Some(_), Some(work)) => {
+                !starving && (!work.collects() || self.schedule.reads_overtake_collection())
+            }
+        };
+        let next = if read_first {
             state.reads_in_a_row = state.reads_in_a_row.saturating_add(1);
             state.reads.pop_front()
         } else if work_ready {
@@ -336,8 +363,7 @@ impl Flash {
         if self.move_read == Some(id) {
             self.move_read = None;
         }
-        let op = &mut self.ops[id as usize];
-        op.started = true;
+        let op = &self.ops[id as usize];
         let (kind, pages) = (op.kind, op.pages());
         match kind {
             Kind::HostRead { .. } | Kind::MoveRead => self.now + self.read,
@@ -350,15 +376,16 @@ impl Flash {
     fn program_at(&mut self, place: Place) -> u32 {
         let at = self.partial.iter().position(|op| self.ops[*op as usize].row == place.row);
         let at = at.unwrap_or_else(|| {
-            let op = FlashOp { epoch: self.epoch, ..FlashOp::new(Kind::Program, place, self.planes) };
-            self.partial.push(self.ops.insert(op) as u32);
+            let op = self.insert(Kind::Program, place);
+            self.partial.push(op);
             self.partial.len() - 1
         });
         let id = self.partial[at];
         let op = &mut self.ops[id as usize];
         op.add(place);
-        // In place, pages come in no order, so there is nothing to wait for.
-        if op.pages() == self.planes || self.in_place {
+        // An open segment is written in order, so the last plane closes the row. In place, pages
+        // come in no order and there is nothing to wait for.
+        if op.planes >> (self.planes - 1) == 1 || self.in_place {
             self.partial.swap_remove(at);
             self.queue_work(id);
         }
@@ -372,7 +399,7 @@ impl FlashSink for Flash {
         let op = match self.move_read.filter(|op| self.ops[*op as usize].row == place.row) {
             Some(op) => op,
             None => {
-                let op = self.ops.insert(FlashOp::new(Kind::MoveRead, place, self.planes)) as u32;
+                let op = self.insert(Kind::MoveRead, place);
                 self.queue_work(op);
                 self.move_read = Some(op);
                 op
@@ -402,10 +429,11 @@ impl FlashSink for Flash {
             let pages = self.layout.pages_of_segment(segment.0);
             pages.for_each(|ppn| contents.remove(Ppn(ppn)));
         }
+        blocks.clone().for_each(|block| self.nand.expect_erase(block));
         for (die, block) in blocks.step_by(self.planes as usize).enumerate() {
             let place = Place { die: die as u32, block, page: 0, row: u32::MAX };
-            let op = FlashOp { planes: ((1u16 << self.planes) - 1) as u8, ..FlashOp::new(Kind::Erase, place, self.planes) };
-            let op = self.ops.insert(op) as u32;
+            let op = self.insert(Kind::Erase, place);
+            self.ops[op as usize].planes = ((1u16 << self.planes) - 1) as u8;
             self.queue_work(op);
         }
     }

@@ -19,7 +19,8 @@ use crate::{Ftl, Precondition, SsdConfig};
 use flash::{Flash, Outcome};
 use fulgurite_base::{Lpn, Nanos, Ppn, SpecError};
 use fulgurite_device::{
-    Buffer, Caps, Command, Completion, Device, IoError, Meter, MeterError, Operation, QueueFull, StreamId, Tag,
+    Buffer, Caps, Command, Completion, Device, IoError, Meter, MeterError, Operation, QueueFull, StreamId,
+    Tag,
 };
 use in_place::InPlace;
 use slab::Slab;
@@ -131,7 +132,11 @@ impl SimDrive {
 
     /// The FTL of a drive after preconditioning with random writes of `request_pages`; `None` for
     /// a medium that needs none. Cloning it is much cheaper than making it again.
-    pub fn preconditioned(config: &SsdConfig, request_pages: u32, seed: u64) -> Result<Option<Ftl>, SpecError> {
+    pub fn preconditioned(
+        config: &SsdConfig,
+        request_pages: u32,
+        seed: u64,
+    ) -> Result<Option<Ftl>, SpecError> {
         config.validate()?;
         if config.in_place {
             return Ok(None);
@@ -329,6 +334,9 @@ impl SimDrive {
     }
 
     fn programmed(&mut self, pages: u32, epoch: u32) {
+        if pages == 0 {
+            return; // moved pages only
+        }
         self.buffer_free += pages;
         self.unprogrammed[(epoch - self.first_epoch) as usize] -= pages;
         self.end_flushes();
@@ -350,7 +358,9 @@ impl SimDrive {
             self.unprogrammed.pop_front();
             self.first_epoch += 1;
         }
-        while let Some((_, command)) = self.flushes.front().copied().filter(|(epoch, _)| *epoch < self.first_epoch) {
+        while let Some((_, command)) =
+            self.flushes.front().copied().filter(|(epoch, _)| *epoch < self.first_epoch)
+        {
             self.flushes.pop_front();
             self.complete(command);
         }
@@ -365,7 +375,9 @@ impl SimDrive {
             let ppn = self.translation.lookup(lpn).expect("just written");
             match buffer {
                 // SAFETY: the submitter keeps the bytes unchanged until completion.
-                Some(buffer) => contents.set(ppn, &unsafe { buffer.bytes() }[index * page_bytes..][..page_bytes]),
+                Some(buffer) => {
+                    contents.set(ppn, &unsafe { buffer.bytes() }[index * page_bytes..][..page_bytes])
+                }
                 None => contents.remove(ppn),
             }
         }
@@ -373,7 +385,9 @@ impl SimDrive {
 
     /// Gives a read the bytes as they are when it reaches the FTL.
     fn deliver_contents(&mut self, command: u32) {
-        let InFlight { lpn, pages, buffer: Some(buffer), .. } = &self.commands[command as usize] else { return };
+        let InFlight { lpn, pages, buffer: Some(buffer), .. } = &self.commands[command as usize] else {
+            return;
+        };
         // SAFETY: the submitter gave the buffer away until completion.
         let bytes = unsafe { buffer.bytes_mut() };
         for (lpn, page) in (*lpn..lpn + pages).zip(bytes.chunks_exact_mut(self.caps.page_bytes as usize)) {

@@ -35,7 +35,8 @@ impl Tournament {
         let mut node = (self.leaves + slot) / 2;
         while node > 0 {
             let (left, right) = (self.winners[2 * node], self.winners[2 * node + 1]);
-            self.winners[node] = if self.times[right as usize] < self.times[left as usize] { right } else { left };
+            self.winners[node] =
+                if self.times[right as usize] < self.times[left as usize] { right } else { left };
             node /= 2;
         }
     }
@@ -46,7 +47,6 @@ impl Tournament {
         let slot = self.winners[1] as usize;
         (slot, self.times[slot])
     }
-
 }
 
 #[cfg(test)]

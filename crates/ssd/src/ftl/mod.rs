@@ -101,20 +101,31 @@ impl FtlConfig {
     pub fn validate(&self) -> Result<(), SpecError> {
         let FtlConfig { logical_pages, segments, segment_pages, reserve, .. } = *self;
         if logical_pages == 0 || segment_pages == 0 {
-            return Err(SpecError::new("the logical space and the segments must hold at least one page each"));
+            return Err(SpecError::new(
+                "the logical space and the segments must hold at least one page each",
+            ));
         }
         let physical = u64::from(segments) * u64::from(segment_pages);
         if physical >= u64::from(u32::MAX) {
-            return Err(SpecError::new(format!("{physical} physical pages are too many; accepted: fewer than 2^32")));
+            return Err(SpecError::new(format!(
+                "{physical} physical pages are too many; accepted: fewer than 2^32"
+            )));
         }
         if u64::from(logical_pages) > physical {
-            return Err(SpecError::new(format!("{logical_pages} logical pages exceed the {physical} physical ones; accepted: fewer logical than physical")));
+            return Err(SpecError::new(format!(
+                "{logical_pages} logical pages exceed the {physical} physical ones; accepted: fewer logical than physical"
+            )));
         }
         if reserve < self.least_reserve() {
-            return Err(SpecError::new(format!("gc_reserve={reserve} is too small; accepted: at least {} here", self.least_reserve())));
+            return Err(SpecError::new(format!(
+                "gc_reserve={reserve} is too small; accepted: at least {} here",
+                self.least_reserve()
+            )));
         }
         // One more segment than the data needs must be garbage or open, or a victim may free nothing.
-        let need = u64::from(logical_pages).div_ceil(u64::from(segment_pages)) + u64::from(reserve) + u64::from(self.placement.streams());
+        let need = u64::from(logical_pages).div_ceil(u64::from(segment_pages))
+            + u64::from(reserve)
+            + u64::from(self.placement.streams());
         if u64::from(segments) < need {
             return Err(SpecError::new(format!(
                 "{segments} segments of {segment_pages} pages are too few for {logical_pages} logical pages with {reserve} in reserve; accepted: at least {need} segments (smaller segments, more over-provisioning or less logical space)"

@@ -29,7 +29,12 @@ pub struct SegmentTable {
 impl SegmentTable {
     pub(super) fn new(segments: u32, segment_pages: u32) -> SegmentTable {
         let n = segments as usize;
-        SegmentTable { segment_pages, valid: vec![0; n], written: vec![0; n], state: vec![SegmentState::Free; n] }
+        SegmentTable {
+            segment_pages,
+            valid: vec![0; n],
+            written: vec![0; n],
+            state: vec![SegmentState::Free; n],
+        }
     }
 
     /// How many segments there are.

@@ -54,13 +54,22 @@ pub struct Preset {
 }
 
 /// Every preset.
-pub const PRESETS: &[Preset] =
-    &[p4510::WITH_FILE_SYSTEM, p4510::RAW, sata::PRESET, optane::PRESET, virtual_ssd::PRESET, reference_e::PRESET];
+pub const PRESETS: &[Preset] = &[
+    p4510::WITH_FILE_SYSTEM,
+    p4510::RAW,
+    sata::PRESET,
+    optane::PRESET,
+    virtual_ssd::PRESET,
+    reference_e::PRESET,
+];
 
 /// The preset called `name`.
 pub fn by_name(name: &str) -> Result<&'static Preset, SpecError> {
     let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
-    PRESETS.iter().find(|preset| preset.name == name).ok_or_else(|| SpecError::unknown("device", name, &names))
+    PRESETS
+        .iter()
+        .find(|preset| preset.name == name)
+        .ok_or_else(|| SpecError::unknown("device", name, &names))
 }
 
 /// The configuration of `preset:key=value,…`.
@@ -86,6 +95,11 @@ mod tests {
         let config = configure(Spec::parse("p4510:channels=4,program_us=400").unwrap()).unwrap();
         assert_eq!((config.channels, config.program.0), (4, 400_000));
         assert!(configure(Spec::parse("p4510:chanels=4").unwrap()).is_err());
-        assert!(configure(Spec::parse("p4511").unwrap()).unwrap_err().to_string().contains("did you mean `p4510`?"));
+        assert!(
+            configure(Spec::parse("p4511").unwrap())
+                .unwrap_err()
+                .to_string()
+                .contains("did you mean `p4510`?")
+        );
     }
 }

@@ -13,7 +13,7 @@ pub(super) fn decide(state: &FtlState) -> Budget {
         return Budget::Refill;
     }
     match state.collection {
-        None if state.free > state.reserve => Budget::Moves(0),
+        None if state.free >= state.reserve => Budget::Moves(0),
         None => Budget::Moves(1),
         Some(Progress { valid_at_pick, moved, host_pages }) => {
             let gained = u64::from(state.segment_pages - valid_at_pick).max(1);

@@ -149,12 +149,12 @@ mod tests {
     fn streams_are_pinned() {
         // Golden: these requests may never change, or every recorded result would.
         let golden = [
-            ("mixed-skewed", ""),
-            ("write-intensive", ""),
-            ("read-intensive", ""),
-            ("mixed-uniform", ""),
-            ("zipf", ""),
-            ("zipf:theta=1.5", ""),
+            ("mixed-skewed", "W49475 R96292 W38451 W76456 R69970 R46150 W67240 R67121"),
+            ("write-intensive", "W49475 W96292 W38451 W76456 W69970 W46150 W67240 W67121"),
+            ("read-intensive", "R49475 R96292 R38451 W76456 R69970 R46150 R67240 R67121"),
+            ("mixed-uniform", "W494755 R962931 W384511 W764566 R699708 R461501 W672403 R671214"),
+            ("zipf", "W482936 W778625 W798367 R832798 R992483 R116620 R472134 W180332"),
+            ("zipf:theta=1.5", "W854102 W180332 W798367 R832798 R618035 R854102 R236067 W472134"),
         ];
         for (spec, expected) in golden {
             let first: Vec<String> = make(spec, 1_000_003, 42)

@@ -129,7 +129,7 @@ impl TraceReader {
             return Err(self.lines.error_at(self.lines.number(), reason));
         }
         if start.checked_add(length).is_none() {
-            let reason = format!("{length} {unit} from {start} on end behind {}, the last address", u64::MAX);
+            let reason = format!("its end, {start} + {length} {unit}, is out of range; at most {}", u64::MAX);
             return Err(self.lines.error_at(self.lines.number(), reason));
         }
         let origin = *self.origin.get_or_insert(record.at);
@@ -166,12 +166,14 @@ impl Iterator for TraceReader {
 #[cold]
 fn format_unknown(lines: &mut Lines) -> TraceError {
     let first_bytes = lines.peek();
-    let reason = if first_bytes.is_empty() {
-        "the file is empty; a trace has at least one request".to_owned()
-    } else {
-        let known: Vec<&str> = Format::all().iter().map(|format| format.name()).collect();
-        let reason = format!("neither its name nor its first lines tell its format; known: {}", known.join(" "));
-        unless_binary(first_bytes, reason)
-    };
+    if first_bytes.is_empty() {
+        let empty = |lines: &Lines| lines.error("the file is empty; a trace has at least one request".to_owned());
+        return lines.next().err().unwrap_or_else(|| empty(lines));
+    }
+    let known: Vec<&str> = Format::all().iter().map(|format| format.name()).collect();
+    let reason = unless_binary(
+        first_bytes,
+        format!("neither its name nor its first lines tell its format; give one of: {}", known.join(" ")),
+    );
     lines.error(reason)
 }

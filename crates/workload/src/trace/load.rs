@@ -1,0 +1,172 @@
+//! A trace in memory, and the same as requests to single pages, densely renumbered.
+
+use super::page_set::PageSet;
+use super::{Format, Record, Skipped, TraceError, TraceReader, Unit, open};
+use crate::Request;
+use fulgurite_base::SpecError;
+use std::num::NonZeroU64;
+use std::ops::Range;
+use std::path::Path;
+
+/// A whole trace: at least one record, in the unit of its format.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    records: Vec<Record>,
+    format: Format,
+    skipped: Vec<Skipped>,
+    clamped: u64,
+}
+
+impl Trace {
+    /// Reads a whole file as [`open`] does, at 32 bytes of memory a record.
+    pub fn load(path: impl AsRef<Path>, format: Option<Format>) -> Result<Trace, TraceError> {
+        Trace::read(open(path, format)?)
+    }
+
+    /// Reads all that a reader has to give.
+    pub fn read(mut reader: TraceReader) -> Result<Trace, TraceError> {
+        let records = reader.by_ref().collect::<Result<Vec<Record>, TraceError>>()?;
+        Ok(Trace {
+            records,
+            format: reader.format(),
+            skipped: reader.skipped().to_vec(),
+            clamped: reader.clamped(),
+        })
+    }
+
+    /// The records, in order.
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    /// The format that they were read in; its unit is theirs.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// What was left out, by reason.
+    pub fn skipped(&self) -> &[Skipped] {
+        &self.skipped
+    }
+
+    /// How many records had a time before their predecessor's and were given that instead.
+    pub fn clamped(&self) -> u64 {
+        self.clamped
+    }
+
+    /// The trace as requests to pages of `page_bytes` bytes (without effect where the unit is pages
+    /// already). A record that covers a part of a page touches the page. Pages that occur are
+    /// numbered from zero on in their own order, so that neighbours stay neighbours.
+    ///
+    /// Fails where `page_bytes` is zero.
+    pub fn page_requests(&self, page_bytes: u64) -> Result<PageTrace, SpecError> {
+        let paging = Paging::new(self.format.unit(), page_bytes)?;
+        let mut touched = PageSet::default();
+        for record in &self.records {
+            touched.insert(paging.pages(record));
+        }
+        let numbering = touched.numbering();
+        let requests = self.records.iter().map(|record| {
+            let pages = paging.pages(record);
+            // The reader admits at most 2^30 bytes or 2^20 pages.
+            let count = (pages.end - pages.start) as u32;
+            Request { at: record.at, op: record.op, page: numbering.of(pages.start), pages: count }
+        });
+        Ok(PageTrace { requests: requests.collect(), distinct_pages: touched.pages() })
+    }
+}
+
+/// How records map to pages.
+pub(super) struct Paging(NonZeroU64);
+
+impl Paging {
+    /// Pages of this size, or of one unit where that is a page.
+    pub fn new(unit: Unit, page_bytes: u64) -> Result<Paging, SpecError> {
+        match (unit, NonZeroU64::new(page_bytes)) {
+            (_, None) => Err(SpecError::new("a page of 0 bytes holds nothing; a size like 4KiB")),
+            (Unit::Bytes, Some(page_bytes)) => Ok(Paging(page_bytes)),
+            (Unit::Pages, Some(_)) => Ok(Paging(NonZeroU64::MIN)),
+        }
+    }
+
+    /// The pages that a record covers, wholly or in part.
+    #[inline]
+    pub fn pages(&self, record: &Record) -> Range<u64> {
+        let last = record.start + record.length - 1;
+        record.start / self.0..last / self.0 + 1
+    }
+}
+
+/// A trace as requests to densely numbered pages.
+#[derive(Clone, Debug)]
+pub struct PageTrace {
+    requests: Vec<Request>,
+    distinct_pages: u64,
+}
+
+impl PageTrace {
+    /// The trace's requests, each to one or more pages.
+    pub fn requests(&self) -> &[Request] {
+        &self.requests
+    }
+
+    /// How many pages occur; they are numbered below this.
+    pub fn distinct_pages(&self) -> u64 {
+        self.distinct_pages
+    }
+
+    /// How many one-page requests [`PageTrace::iter`] gives.
+    pub fn page_requests(&self) -> u64 {
+        self.requests.iter().map(|request| u64::from(request.pages)).sum()
+    }
+
+    /// Every request as one-page requests, page by page, at the request's time.
+    pub fn iter(&self) -> impl Iterator<Item = Request> {
+        self.requests.iter().flat_map(|request| {
+            let pages = request.page..request.page + u64::from(request.pages);
+            pages.map(|page| Request { page, pages: 1, ..*request })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Op;
+    use fulgurite_base::Nanos;
+
+    fn trace(format: Format, records: &[(Op, u64, u64)]) -> Trace {
+        let record = |(at, &(op, start, length))| Record { at: Nanos(at), op, start, length };
+        Trace { records: (0..).zip(records).map(record).collect(), format, skipped: Vec::new(), clamped: 0 }
+    }
+
+    #[test]
+    fn parts_of_pages_touch_them_and_numbers_are_dense() {
+        let records = [
+            (Op::Read, 40_960, 512),  // the first sector of page 10
+            (Op::Write, 4_095, 4_098), // the last byte of page 0, page 1, the first byte of page 2
+            (Op::Trim, 12_288, 4_096), // page 3, wholly
+            (Op::Read, 45_055, 2),    // the last byte of page 10, the first of page 11
+        ];
+        let pages = trace(Format::CloudPhysics, &records).page_requests(4096).unwrap();
+        assert_eq!((pages.distinct_pages(), pages.page_requests(), pages.requests().len()), (6, 7, 4));
+        let seen: Vec<_> = pages.iter().map(|request| (request.at.0, request.op, request.page)).collect();
+        let (r, w, t) = (Op::Read, Op::Write, Op::Trim);
+        assert_eq!(seen, [(0, r, 4), (1, w, 0), (1, w, 1), (1, w, 2), (2, t, 3), (3, r, 4), (3, r, 5)]);
+        assert!(pages.iter().all(|request| request.pages == 1));
+    }
+
+    #[test]
+    fn pages_are_left_as_they_are() {
+        let records = [(Op::Read, 70, 1), (Op::Read, 7, 1), (Op::Write, u64::MAX - 1, 1), (Op::Read, 8, 1)];
+        let pages = trace(Format::PageOps, &records).page_requests(4096).unwrap();
+        assert_eq!(pages.iter().map(|request| request.page).collect::<Vec<_>>(), [2, 0, 3, 1]);
+        assert_eq!(pages.distinct_pages(), 4);
+    }
+
+    #[test]
+    fn a_page_has_a_size() {
+        let error = trace(Format::CloudPhysics, &[(Op::Read, 0, 1)]).page_requests(0).unwrap_err();
+        assert_eq!(error.to_string(), "a page of 0 bytes holds nothing; a size like 4KiB");
+    }
+}

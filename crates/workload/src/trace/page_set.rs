@@ -1,0 +1,101 @@
+//! A set of page numbers as disjoint runs: its size grows with the requests that made it, never with
+//! the pages they cover, so a trace of long requests costs no more than one of short ones.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// A set of page numbers.
+#[derive(Debug, Default)]
+pub(super) struct PageSet {
+    /// First page → end of each run. Runs neither overlap nor touch.
+    runs: BTreeMap<u64, u64>,
+    pages: u64,
+}
+
+impl PageSet {
+    /// Adds a run of pages, at least one; returns whether any of them was there before.
+    pub fn insert(&mut self, pages: Range<u64>) -> bool {
+        let (mut first, mut end) = (pages.start, pages.end);
+        let mut was_there = false;
+        // From the last run that overlaps or touches to the first.
+        while let Some((&run_first, &run_end)) = self.runs.range(..=end).next_back() {
+            if run_end < first {
+                break;
+            }
+            was_there |= run_first < pages.end && pages.start < run_end;
+            if run_first <= first && end <= run_end {
+                return was_there;
+            }
+            self.runs.remove(&run_first);
+            self.pages -= run_end - run_first;
+            first = first.min(run_first);
+            end = end.max(run_end);
+        }
+        self.runs.insert(first, end);
+        self.pages += end - first;
+        was_there
+    }
+
+    /// How many pages are in it.
+    pub fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    /// The numbering of its pages from zero on, in their own order.
+    pub fn numbering(&self) -> Numbering {
+        let runs = self.runs.iter().scan(0, |before, (&first, &end)| {
+            let run = (first, *before);
+            *before += end - first;
+            Some(run)
+        });
+        Numbering(runs.collect())
+    }
+}
+
+/// A dense numbering of the pages of a set: the first page of each run and its number.
+pub(super) struct Numbering(Vec<(u64, u64)>);
+
+impl Numbering {
+    /// The number of a page of the set. Pages of one run have consecutive numbers.
+    pub fn of(&self, page: u64) -> u64 {
+        let behind = self.0.partition_point(|(first, _)| *first <= page);
+        let (first, number) = self.0[behind - 1];
+        number + (page - first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #[test]
+        fn it_equals_a_set_of_single_pages(
+            inserts in prop::collection::vec((0u64..200, 1u64..20), 0..60)
+        ) {
+            let (mut runs, mut single) = (PageSet::default(), BTreeSet::new());
+            for (first, count) in inserts {
+                let pages = first..first + count;
+                let was_there = pages.clone().any(|page| single.contains(&page));
+                single.extend(pages.clone());
+                prop_assert_eq!(runs.insert(pages), was_there);
+                prop_assert_eq!(runs.pages(), single.len() as u64);
+                let ends: Vec<_> = runs.runs.iter().collect();
+                prop_assert!(ends.windows(2).all(|pair| pair[0].1 < pair[1].0), "{:?}", ends);
+            }
+            let numbering = runs.numbering();
+            for (number, page) in (0..).zip(single) {
+                prop_assert_eq!(numbering.of(page), number);
+            }
+        }
+    }
+
+    #[test]
+    fn the_far_end_is_reached() {
+        let mut set = PageSet::default();
+        assert!(!set.insert(0..1) && !set.insert(u64::MAX - 1..u64::MAX) && set.insert(1..u64::MAX));
+        assert_eq!(set.pages(), u64::MAX);
+    }
+}

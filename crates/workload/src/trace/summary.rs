@@ -1,0 +1,168 @@
+//! What a trace is like, in figures: one pass over its records, with memory for the page runs touched.
+
+use super::load::Paging;
+use super::page_set::PageSet;
+use super::{Skipped, Trace};
+use crate::Op;
+use fulgurite_base::{Nanos, SpecError};
+use std::ops::Range;
+
+/// The figures of a trace. Footprints and reuse count pages, sizes are in the format's unit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// All requests.
+    pub requests: u64,
+    /// The reads among them.
+    pub reads: OpSummary,
+    /// The writes.
+    pub writes: OpSummary,
+    /// The trims.
+    pub trims: OpSummary,
+    /// Reads over requests.
+    pub read_share: f64,
+    /// Distinct pages that any request touches.
+    pub footprint_pages: u64,
+    /// The time of the last request, counted from the first.
+    pub duration: Nanos,
+    /// Requests over duration, per second; none where the trace has no times or no duration.
+    pub rate_requests_s: Option<f64>,
+    /// Share of the requests that start where the one before ended.
+    pub sequential_share: f64,
+    /// Share of the requests that touch a page that a request before touched.
+    pub reuse_share: f64,
+    /// What was left out, by reason.
+    pub skipped: Vec<Skipped>,
+    /// How many times ran backwards and were clamped.
+    pub clamped: u64,
+}
+
+/// The figures of one kind of request.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct OpSummary {
+    /// How many there are.
+    pub requests: u64,
+    /// Their lengths; none where there are no such requests.
+    pub sizes: Option<Sizes>,
+    /// Distinct pages that they touch.
+    pub footprint_pages: u64,
+}
+
+/// Lengths of requests, in the format's unit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sizes {
+    /// The shortest.
+    pub min: u64,
+    /// The mean.
+    pub mean: f64,
+    /// The longest.
+    pub max: u64,
+}
+
+impl Trace {
+    /// The figures of this trace at pages of `page_bytes` bytes (without effect where the unit is
+    /// pages).
+    ///
+    /// Fails where `page_bytes` is zero.
+    pub fn summary(&self, page_bytes: u64) -> Result<Summary, SpecError> {
+        let paging = Paging::new(self.format().unit(), page_bytes)?;
+        let [mut reads, mut writes, mut trims] = [(); 3].map(|()| Tally::default());
+        let mut touched = PageSet::default();
+        let (mut sequential, mut reused) = (0u64, 0u64);
+        let (mut duration, mut previous_end) = (Nanos::ZERO, None);
+        for record in self.records() {
+            let pages = paging.pages(record);
+            match record.op {
+                Op::Read => &mut reads,
+                Op::Write => &mut writes,
+                Op::Trim => &mut trims,
+            }
+            .add(record.length, pages.clone());
+            reused += u64::from(touched.insert(pages));
+            sequential += u64::from(previous_end == Some(record.start));
+            previous_end = Some(record.start + record.length);
+            duration = record.at;
+        }
+        let requests = self.records().len() as u64;
+        let share = |count: u64| count as f64 / requests as f64;
+        Ok(Summary {
+            requests,
+            read_share: share(reads.requests),
+            reads: reads.finish(),
+            writes: writes.finish(),
+            trims: trims.finish(),
+            footprint_pages: touched.pages(),
+            duration,
+            rate_requests_s: (duration > Nanos::ZERO).then(|| requests as f64 / duration.as_secs_f64()),
+            sequential_share: share(sequential),
+            reuse_share: share(reused),
+            skipped: self.skipped().to_vec(),
+            clamped: self.clamped(),
+        })
+    }
+}
+
+/// An [`OpSummary`] in the making.
+#[derive(Default)]
+struct Tally {
+    requests: u64,
+    total: u128,
+    range: Option<(u64, u64)>,
+    pages: PageSet,
+}
+
+impl Tally {
+    fn add(&mut self, length: u64, pages: Range<u64>) {
+        let (min, max) = self.range.unwrap_or((length, length));
+        self.range = Some((min.min(length), max.max(length)));
+        self.requests += 1;
+        self.total += u128::from(length);
+        self.pages.insert(pages);
+    }
+
+    fn finish(self) -> OpSummary {
+        let mean = self.total as f64 / self.requests as f64;
+        OpSummary {
+            requests: self.requests,
+            sizes: self.range.map(|(min, max)| Sizes { min, mean, max }),
+            footprint_pages: self.pages.pages(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::{Format, TraceReader};
+
+    #[test]
+    fn the_figures_of_a_small_trace() {
+        let text = "1,10,28,4096,0\n1,11,28,8192,8\n1,11,2a,512,1\n1,14,12,0,0\n1,9,28,1024,800\n1,14,2a,512,2\n";
+        let reader = TraceReader::new("cloudphysics", text.as_bytes(), None).unwrap();
+        let summary = Trace::read(reader).unwrap().summary(4096).unwrap();
+        let sizes = |min, mean, max| Some(Sizes { min, mean, max });
+        let expected = Summary {
+            requests: 5,
+            reads: OpSummary { requests: 3, sizes: sizes(1024, 13312.0 / 3.0, 8192), footprint_pages: 4 },
+            writes: OpSummary { requests: 2, sizes: sizes(512, 512.0, 512), footprint_pages: 1 },
+            trims: OpSummary::default(),
+            read_share: 0.6,
+            footprint_pages: 4,
+            duration: Nanos(4_000_000_000),
+            rate_requests_s: Some(1.25),
+            sequential_share: 0.2,
+            reuse_share: 0.4,
+            skipped: vec![Skipped { reason: "a command other than read, write and unmap", count: 1 }],
+            clamped: 1,
+        };
+        assert_eq!(summary, expected);
+    }
+
+    #[test]
+    fn a_trace_without_times_has_no_rate() {
+        let reader = TraceReader::new("t", "R 5\nR 6\nR 5".as_bytes(), Some(Format::PageOps)).unwrap();
+        let summary = Trace::read(reader).unwrap().summary(4096).unwrap();
+        assert_eq!((summary.duration, summary.rate_requests_s), (Nanos::ZERO, None));
+        assert_eq!((summary.reads.footprint_pages, summary.writes.sizes), (2, None));
+        assert_eq!((summary.sequential_share, summary.reuse_share), (1.0 / 3.0, 1.0 / 3.0));
+    }
+}

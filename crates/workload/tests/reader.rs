@@ -1,0 +1,198 @@
+//! What the trace reader makes of whole files: times, counts, packed files, every error sentence, noise.
+
+use flate2::{Compression, write::GzEncoder};
+use fulgurite_base::Nanos;
+use fulgurite_workload::Op;
+use fulgurite_workload::trace::{Format, Record, Skipped, Trace, TraceError, TraceReader, open};
+use proptest::prelude::*;
+use std::io::{Cursor, Write};
+
+const PAGES: &[u8] = b"# a comment\nR 17\nW 3\n\nr 17\n";
+const BINARY: &str = "this is binary data; a trace is text, plain or packed with gzip or zstd";
+
+fn read(bytes: &[u8], format: Option<Format>) -> Result<Trace, TraceError> {
+    Trace::read(TraceReader::new("file", Cursor::new(bytes.to_vec()), format)?)
+}
+
+fn sentence(bytes: &[u8], format: Option<Format>) -> String {
+    read(bytes, format).unwrap_err().to_string()
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn zstd(bytes: &[u8]) -> Vec<u8> {
+    zstd::encode_all(bytes, 3).unwrap()
+}
+
+/// Text that does not pack well, so that a cut anywhere is a cut inside of it.
+fn long_text() -> Vec<u8> {
+    let line = |i: u64| format!("R {}\n", i.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    (0..20_000).map(line).collect::<String>().into_bytes()
+}
+
+#[test]
+fn times_start_at_zero_and_never_run_backwards() {
+    let text = b"version,time,op,size,lbn\n1,9,35,0,0\n1,10,28,512,1\n1,12,2A,1024,2\n1,11,88,512,9\n\
+        1,3,42,512,4\n1,13,28,0,9\n1,13,0,,\n1,14,8,512,7\n";
+    let trace = read(text, Some(Format::CloudPhysics)).unwrap();
+    let record = |seconds: u64, op, start, length| Record { at: Nanos(seconds * 1_000_000_000), op, start, length };
+    assert_eq!(
+        trace.records(),
+        [
+            record(0, Op::Read, 512, 512),
+            record(2, Op::Write, 1024, 1024),
+            record(2, Op::Read, 9 * 512, 512),
+            record(2, Op::Trim, 4 * 512, 512),
+            record(4, Op::Read, 7 * 512, 512),
+        ]
+    );
+    assert_eq!(trace.clamped(), 2);
+    assert_eq!(
+        trace.skipped(),
+        [
+            Skipped { reason: "a command other than read, write and unmap", count: 2 },
+            Skipped { reason: "a request of length zero", count: 1 },
+        ]
+    );
+}
+
+#[test]
+fn packed_files_read_the_same() {
+    let expected = read(PAGES, None).unwrap();
+    assert_eq!(expected.format(), Format::PageOps);
+    assert_eq!(expected.records().len(), 3);
+    let skippable_frame = [0x50, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 9, 9];
+    for packed in [gzip(PAGES), zstd(PAGES), [&skippable_frame, &zstd(PAGES)[..]].concat()] {
+        assert_eq!(read(&packed, None).unwrap().records(), expected.records());
+    }
+    let (head, tail) = PAGES.split_at(14); // inside `R 17`
+    for packed in [[gzip(head), gzip(tail)].concat(), [zstd(head), zstd(tail)].concat()] {
+        assert_eq!(read(&packed, None).unwrap().records(), expected.records());
+    }
+    let long = long_text();
+    for packed in [gzip(&long), zstd(&long)] {
+        assert_eq!(read(&packed, None).unwrap().records().len(), 20_000);
+    }
+}
+
+#[test]
+fn a_file_cut_short_is_named_after_its_whole_lines() {
+    for (packing, whole) in [("gzip", gzip(&long_text())), ("zstd", zstd(&long_text()))] {
+        for cut in [whole.len() / 2, whole.len() - 1] {
+            let mut reader = TraceReader::new("file", Cursor::new(whole[..cut].to_vec()), None).unwrap();
+            let good = reader.by_ref().take_while(Result::is_ok).count();
+            assert!(cut < whole.len() - 1 || good > 0);
+            assert!(reader.next().is_none(), "the error is the last item");
+            let error = read(&whole[..cut], None).unwrap_err();
+            assert_eq!(error.line, Some(good as u64 + 1));
+            assert_eq!(error.reason, format!("the {packing} data breaks off here; the file is not complete"));
+        }
+        let head = sentence(&whole[..6], None);
+        assert_eq!(head, format!("file, line 1: the {packing} data breaks off here; the file is not complete"));
+    }
+}
+
+#[test]
+fn damage_and_trailing_garbage_are_named() {
+    for (packing, mut whole) in [("gzip", gzip(&long_text())), ("zstd", zstd(&long_text()))] {
+        let garbage = sentence(&[&whole[..], b"garbage garbage"].concat(), None);
+        assert!(garbage.starts_with(&format!("file, line 20001: the {packing} data")), "{garbage}");
+        let middle = whole.len() / 2;
+        whole[middle..middle + 64].fill(0x55);
+        let damage = read(&whole, Some(Format::PageOps)).unwrap_err();
+        assert!(damage.line.is_some(), "{damage}");
+    }
+}
+
+#[test]
+fn what_a_line_cannot_hold_is_named_with_its_line() {
+    let pages = Some(Format::PageOps);
+    let cloudphysics = Some(Format::CloudPhysics);
+    for (text, format, expected) in [
+        ("R 1\n\nX 2\n", pages, "file, line 3: operation `X` is unknown; R or W"),
+        ("R\r\n", pages, "file, line 1: `R` is not an operation and a page; `R page` or `W page`, like `R 17`"),
+        (
+            "R 18446744073709551615",
+            pages,
+            "file, line 1: its end, 18446744073709551615 + 1 pages, is out of range; at most 18446744073709551615",
+        ),
+        ("1,2,28,512,3\n1,2\n", None, "file, line 2: `1,2` has 2 fields; five, version,time,op,size,lbn"),
+        (
+            "1,2,28,1073741825,3",
+            cloudphysics,
+            "file, line 1: a request of 1073741825 bytes is out of range; at most 1073741824",
+        ),
+        (
+            "1,2,2a,1024,36028797018963967",
+            cloudphysics,
+            "file, line 1: its end, 18446744073709551104 + 1024 bytes, is out of range; at most 18446744073709551615",
+        ),
+    ] {
+        assert_eq!(sentence(text.as_bytes(), format), expected);
+    }
+    let long = format!("R 1\n# {}\n", "x".repeat(65_536));
+    assert_eq!(
+        sentence(long.as_bytes(), None),
+        "file, line 2: longer than 65536 bytes, the most that a line may have"
+    );
+}
+
+#[test]
+fn what_is_no_trace_is_named() {
+    assert_eq!(sentence(b"", None), "file: the file is empty; a trace has at least one request");
+    assert_eq!(sentence(b"", Some(Format::PageOps)), "file: no page-ops request in this file");
+    assert_eq!(
+        sentence(b"1,2,12,0,0\n1,2,28,0,7\n1,2,0,0,0\n", Some(Format::CloudPhysics)),
+        "file: no cloudphysics request in this file; left out: \
+            2 × a command other than read, write and unmap, 1 × a request of length zero"
+    );
+    assert_eq!(
+        sentence(b"some prose\n", None),
+        "file: neither its name nor its first lines tell its format; give one of: page-ops cloudphysics"
+    );
+    assert_eq!(sentence(b"\x7fELF\x02\x01\x01\0", None), format!("file: {BINARY}"));
+    assert_eq!(sentence(b"\x7fELF\x02\x01\x01\0", Some(Format::PageOps)), format!("file, line 1: {BINARY}"));
+    assert_eq!(sentence(&gzip(b"\0\x01\x02"), None), format!("file: {BINARY}"));
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_is_named() {
+    let sentence = |path: &str| open(path, None).err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(sentence("/no/such.pages").starts_with("/no/such.pages: cannot be opened: "));
+    let directory = sentence(env!("CARGO_MANIFEST_DIR"));
+    assert!(directory.contains("cannot be read: ") || directory.contains("cannot be opened: "), "{directory}");
+}
+
+proptest! {
+    #[test]
+    fn noise_never_panics(
+        magic in prop::sample::select(vec![
+            &b""[..], b"\x1f\x8b", b"\x1f\x8b\x08\0\0\0\0\0\0\0", b"\x28\xb5\x2f\xfd", b"R 1\n", b"1,2,28,512,3\n",
+        ]),
+        noise in prop::collection::vec(any::<u8>(), 0..2000),
+    ) {
+        let bytes = [magic, &noise].concat();
+        let _ = read(&bytes, None);
+        for format in Format::all() {
+            let _ = read(&bytes, Some(*format));
+            let _ = read(&gzip(&bytes), Some(*format));
+        }
+    }
+
+    #[test]
+    fn noise_in_lines_never_panics(text in "([RWrw#,0-9a-f .-]{0,12}\r?\n?){0,20}") {
+        let _ = read(text.as_bytes(), None);
+        for format in Format::all() {
+            if let Ok(trace) = read(text.as_bytes(), Some(*format)) {
+                let pages = trace.page_requests(4096).unwrap();
+                let footprint = trace.summary(4096).unwrap().footprint_pages;
+                prop_assert_eq!(pages.distinct_pages(), footprint);
+                prop_assert!(pages.requests().iter().all(|r| r.page + u64::from(r.pages) <= footprint));
+            }
+        }
+    }
+}

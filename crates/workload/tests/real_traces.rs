@@ -1,0 +1,40 @@
+//! Real traces: the one that the project ships, and a shared one where it is present.
+
+use fulgurite_base::Nanos;
+use fulgurite_workload::Op;
+use fulgurite_workload::trace::{Format, Trace, Unit};
+use std::path::{Path, PathBuf};
+
+fn at_root(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
+}
+
+#[test]
+fn postgres_pgbench() {
+    let trace = Trace::load(at_root("traces/postgres-pgbench.pages.zst"), None).unwrap();
+    assert_eq!((trace.format(), trace.format().unit()), (Format::PageOps, Unit::Pages));
+    assert!(trace.records().len() >= 100_000);
+    assert!(trace.skipped().is_empty() && trace.clamped() == 0);
+    let pages = trace.page_requests(8192).unwrap();
+    assert_eq!(pages.requests().len(), trace.records().len());
+    assert!(pages.iter().all(|request| request.page < pages.distinct_pages()));
+}
+
+#[test]
+fn cloudphysics() {
+    let path = at_root("../shared/traces/cloudphysics.csv.gz");
+    if !path.exists() {
+        println!("skipped: shared traces absent");
+        return;
+    }
+    let trace = Trace::load(path, None).unwrap();
+    let summary = trace.summary(4096).unwrap();
+    assert_eq!(trace.format(), Format::CloudPhysics);
+    assert_eq!((summary.requests, summary.writes.requests, summary.reads.requests), (113_872, 66_898, 46_974));
+    assert_eq!((summary.trims.requests, summary.clamped, summary.skipped.len()), (0, 0, 0));
+    assert_eq!(summary.duration, Nanos(7_200_000_000_000));
+    assert_eq!(summary.writes.sizes.map(|sizes| (sizes.min, sizes.max)), Some((512, 69_632)));
+    let pages = trace.page_requests(4096).unwrap();
+    assert_eq!(pages.distinct_pages(), summary.footprint_pages);
+    assert_eq!(pages.iter().filter(|request| request.op == Op::Trim).count(), 0);
+}
