@@ -14,11 +14,8 @@ pub struct Prng(Xoshiro256PlusPlus);
 impl Prng {
     /// The substream `name` of the run seeded with `seed`.
     pub fn new(seed: u64, name: &str) -> Prng {
-        // FNV-1a over the name; `seed_from_u64` then mixes with SplitMix64.
-        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-        for byte in name.bytes() {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
+        let hash = crate::fnv1a(name.as_bytes());
+        // `seed_from_u64` then mixes with SplitMix64.
         let mixed = hash ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17);
         Prng(Xoshiro256PlusPlus::seed_from_u64(mixed))
     }

@@ -132,7 +132,7 @@ fn parse_scaled(number: &str, scale: u64) -> Option<u64> {
     };
     let power = 10u64.checked_pow(u32::try_from(decimals.len()).ok()?)?;
     let scaled_decimals = u128::from(digits(decimals)?) * u128::from(scale);
-    if decimals.contains('_') || scaled_decimals % u128::from(power) != 0 {
+    if decimals.contains('_') || !scaled_decimals.is_multiple_of(u128::from(power)) {
         return None;
     }
     digits(whole)?.checked_mul(scale)?.checked_add(u64::try_from(scaled_decimals / u128::from(power)).ok()?)

@@ -96,9 +96,18 @@ struct Core<D> {
     cpu_free: Nanos,
     submitted: u64,
     completed: u64,
+    wakes: ForeignWakes,
 }
 
 impl<D: Device> Core<D> {
+    fn spawn(&mut self, future: Pin<Box<dyn Future<Output = ()>>>) {
+        let entry = self.tasks.vacant_entry();
+        let task = u32::try_from(entry.key()).expect("fewer than 2^32 tasks");
+        let waker = Waker::from(Arc::new(TaskWaker { task, wakes: Arc::clone(&self.wakes) }));
+        entry.insert(Some(Task { future, waker }));
+        self.ready.push_back(task);
+    }
+
     fn submit(&mut self, operations: impl Iterator<Item = Operation>) -> usize {
         let serial = self.submitted as u32;
         let slot = self.slots.insert(Slot {
@@ -204,8 +213,10 @@ impl<D: Device + 'static> Executor<D> {
             cpu_free: Nanos::ZERO,
             submitted: 0,
             completed: 0,
+            wakes: ForeignWakes::default(),
         };
-        Executor { core: Rc::new(RefCell::new(core)), wakes: ForeignWakes::default() }
+        let wakes = Arc::clone(&core.wakes);
+        Executor { core: Rc::new(RefCell::new(core)), wakes }
     }
 
     /// What tasks use to reach the device.
@@ -215,12 +226,7 @@ impl<D: Device + 'static> Executor<D> {
 
     /// Adds a task; it first runs in [`Executor::run`].
     pub fn spawn(&self, future: impl Future<Output = ()> + 'static) {
-        let mut core = self.core.borrow_mut();
-        let entry = core.tasks.vacant_entry();
-        let task = u32::try_from(entry.key()).expect("fewer than 2^32 tasks");
-        let waker = Waker::from(Arc::new(TaskWaker { task, wakes: Arc::clone(&self.wakes) }));
-        entry.insert(Some(Task { future: Box::pin(future), waker }));
-        core.ready.push_back(task);
+        self.core.borrow_mut().spawn(Box::pin(future));
     }
 
     /// Runs until every task has ended and every command has completed.
@@ -323,6 +329,11 @@ impl<D: Device> Handle<D> {
     pub fn conservation(&self) -> (u64, u64) {
         let core = self.core.borrow();
         (core.submitted, core.completed)
+    }
+
+    /// Adds a task beside the one that runs.
+    pub fn spawn(&self, future: impl Future<Output = ()> + 'static) {
+        self.core.borrow_mut().spawn(Box::pin(future));
     }
 
     /// Submits one operation now; the future ends with it.

@@ -8,12 +8,14 @@ use std::io::Cursor;
 use std::time::Instant;
 
 fn main() {
-    let is_full = std::env::args().any(|arg| arg == "--bench") && !std::env::args().any(|arg| arg == "--test");
+    let is_full =
+        std::env::args().any(|arg| arg == "--bench") && !std::env::args().any(|arg| arg == "--test");
     let lines = if is_full { 10_000_000 } else { 1_000 };
     for format in Format::all() {
         let text = text(*format, lines);
         let bytes = text.len() as f64;
-        let reader = TraceReader::new("memory", Cursor::new(text), Some(*format)).expect("memory can be read");
+        let reader =
+            TraceReader::new("memory", Cursor::new(text), Some(*format)).expect("memory can be read");
         let start = Instant::now();
         for record in reader {
             black_box(record.expect("the lines are well-formed"));

@@ -39,7 +39,8 @@ fn times_start_at_zero_and_never_run_backwards() {
     let text = b"version,time,op,size,lbn\n1,9,35,0,0\n1,10,28,512,1\n1,12,2A,1024,2\n1,11,88,512,9\n\
         1,3,42,512,4\n1,13,28,0,9\n1,13,0,,\n1,14,8,512,7\n";
     let trace = read(text, Some(Format::CloudPhysics)).unwrap();
-    let record = |seconds: u64, op, start, length| Record { at: Nanos(seconds * 1_000_000_000), op, start, length };
+    let record =
+        |seconds: u64, op, start, length| Record { at: Nanos(seconds * 1_000_000_000), op, start, length };
     assert_eq!(
         trace.records(),
         [
@@ -92,7 +93,10 @@ fn a_file_cut_short_is_named_after_its_whole_lines() {
             assert_eq!(error.reason, format!("the {packing} data breaks off here; the file is not complete"));
         }
         let head = sentence(&whole[..6], None);
-        assert_eq!(head, format!("file, line 1: the {packing} data breaks off here; the file is not complete"));
+        assert_eq!(
+            head,
+            format!("file, line 1: the {packing} data breaks off here; the file is not complete")
+        );
     }
 }
 
@@ -113,14 +117,22 @@ fn what_a_line_cannot_hold_is_named_with_its_line() {
     let pages = Some(Format::PageOps);
     let cloudphysics = Some(Format::CloudPhysics);
     for (text, format, expected) in [
-        ("R 1\n\nX 2\n", pages, "file, line 3: operation `X` is unknown; R or W"),
-        ("R\r\n", pages, "file, line 1: `R` is not an operation and a page; `R page` or `W page`, like `R 17`"),
+        ("R 1\n\nX 2\n", pages, "file, line 3: operation `X` is unknown; R and W are known"),
+        (
+            "R\r\n",
+            pages,
+            "file, line 1: `R` is not an operation and a page; a line is `R page` or `W page`, like `R 17`",
+        ),
         (
             "R 18446744073709551615",
             pages,
             "file, line 1: its end, 18446744073709551615 + 1 pages, is out of range; at most 18446744073709551615",
         ),
-        ("1,2,28,512,3\n1,2\n", None, "file, line 2: `1,2` has 2 fields; five, version,time,op,size,lbn"),
+        (
+            "1,2,28,512,3\n1,2\n",
+            None,
+            "file, line 2: `1,2` has 2 fields; a line has five: version,time,op,size,lbn",
+        ),
         (
             "1,2,28,1073741825,3",
             cloudphysics,
@@ -164,7 +176,10 @@ fn a_file_that_cannot_be_opened_is_named() {
     let sentence = |path: &str| open(path, None).err().map(|error| error.to_string()).unwrap_or_default();
     assert!(sentence("/no/such.pages").starts_with("/no/such.pages: cannot be opened: "));
     let directory = sentence(env!("CARGO_MANIFEST_DIR"));
-    assert!(directory.contains("cannot be read: ") || directory.contains("cannot be opened: "), "{directory}");
+    assert!(
+        directory.contains("cannot be read: ") || directory.contains("cannot be opened: "),
+        "{directory}"
+    );
 }
 
 proptest! {

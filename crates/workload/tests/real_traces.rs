@@ -30,7 +30,10 @@ fn cloudphysics() {
     let trace = Trace::load(path, None).unwrap();
     let summary = trace.summary(4096).unwrap();
     assert_eq!(trace.format(), Format::CloudPhysics);
-    assert_eq!((summary.requests, summary.writes.requests, summary.reads.requests), (113_872, 66_898, 46_974));
+    assert_eq!(
+        (summary.requests, summary.writes.requests, summary.reads.requests),
+        (113_872, 66_898, 46_974)
+    );
     assert_eq!((summary.trims.requests, summary.clamped, summary.skipped.len()), (0, 0, 0));
     assert_eq!(summary.duration, Nanos(7_200_000_000_000));
     assert_eq!(summary.writes.sizes.map(|sizes| (sizes.min, sizes.max)), Some((512, 69_632)));

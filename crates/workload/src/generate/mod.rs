@@ -84,7 +84,7 @@ impl Generator {
         };
         if !(1..=MAX_PAGES).contains(&pages) {
             return Err(SpecError::new(format!(
-                "pages of {}: {pages} is out of range; from 1 to {MAX_PAGES}",
+                "pages of {}: {pages} is out of range; it must be from 1 to {MAX_PAGES}",
                 entry.name
             )));
         }
@@ -120,7 +120,9 @@ fn take_share(spec: &mut Spec, key: &'static str, default: Share) -> Result<Shar
     let at_most_whole = |text: &str| {
         let share = units::parse_share(text)?;
         if share > Share::ONE {
-            return Err(SpecError::new(format!("`{text}` is more than the whole; from 0% to 100%")));
+            return Err(SpecError::new(format!(
+                "`{text}` is more than the whole; write a share from 0% to 100%"
+            )));
         }
         Ok(share)
     };
@@ -200,13 +202,13 @@ mod tests {
         assert!(sentence("zpif", 10).starts_with("unknown workload `zpif`; did you mean `zipf`?"));
         assert_eq!(
             sentence("mixed-uniform", 0),
-            "pages of mixed-uniform: 0 is out of range; from 1 to 281474976710656"
+            "pages of mixed-uniform: 0 is out of range; it must be from 1 to 281474976710656"
         );
         assert!(sentence("zipf", u64::MAX).contains("is out of range"));
         assert!(sentence("mixed-uniform:hot_pages=10%", 10).contains("unknown option of mixed-uniform"));
         assert_eq!(
             sentence("zipf:write=101%", 10),
-            "write of zipf: `101%` is more than the whole; from 0% to 100%"
+            "write of zipf: `101%` is more than the whole; write a share from 0% to 100%"
         );
     }
 }

@@ -50,7 +50,9 @@ mod tests {
     #[test]
     fn the_formula_equals_the_sum() {
         for theta in [0.0, 0.3, 0.5, 0.99, 1.0, 1.0000001, 1.5, 3.0, 5.0] {
-            for (low, count) in [(1, 1), (1, 31), (1024, 64), (1024, 65), (1984, 64), (4096, 200), (1 << 20, 65536)] {
+            for (low, count) in
+                [(1, 1), (1, 31), (1024, 64), (1024, 65), (1984, 64), (4096, 200), (1 << 20, 65536)]
+            {
                 let (formula, sum) = (power_sum(low, count, theta), naive(low, count, theta));
                 assert!((formula / sum - 1.0).abs() < 1e-12, "theta {theta}, {count} from {low}");
             }

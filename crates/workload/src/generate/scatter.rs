@@ -1,7 +1,7 @@
 //! A fixed bijection from popularity rank to page: `page = rank × stride mod pages`, where the stride
 //! is the first number from `pages / φ` on that is coprime with `pages`. The golden ratio spreads any
 //! number of top ranks evenly over the address space (three-distance theorem), as a drive or a file
-//! would hold them, and neighbouring ranks are never neighbouring pages. Cost: three multiplications.
+//! would hold them, and puts neighbouring ranks far apart. Cost: three multiplications.
 
 /// Maps the ranks `1..=pages` onto the pages `0..pages`.
 #[derive(Clone, Debug)]

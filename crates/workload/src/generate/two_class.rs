@@ -49,7 +49,7 @@ impl TwoClass {
         let hot_requests = take_share(spec, "hot_requests", defaults.hot_requests)?;
         if hot_pages == Share::ZERO || hot_pages == Share::ONE {
             return Err(SpecError::new(format!(
-                "hot_pages of {}: {hot_pages} leaves a class without pages; more than 0% and less than 100%",
+                "hot_pages of {}: {hot_pages} leaves a class without pages; write more than 0% and less than 100%",
                 spec.name()
             )));
         }
@@ -57,7 +57,7 @@ impl TwoClass {
         if hot == 0 {
             let enough = u64::from(Share::ONE.ppm().div_ceil(hot_pages.ppm()));
             return Err(SpecError::new(format!(
-                "pages of {}: {pages} is too few for a hot class of {hot_pages}; at least {enough}",
+                "pages of {}: {pages} is too few for a hot class of {hot_pages}; at least {enough} are needed",
                 spec.name()
             )));
         }
@@ -142,12 +142,12 @@ mod tests {
         let sentence = |text, pages| make(text, pages).unwrap_err().to_string();
         assert_eq!(
             sentence("mixed-skewed", 9),
-            "pages of mixed-skewed: 9 is too few for a hot class of 10%; at least 10"
+            "pages of mixed-skewed: 9 is too few for a hot class of 10%; at least 10 are needed"
         );
         assert!(make("mixed-skewed", 10).is_ok());
         assert_eq!(
             sentence("read-intensive:hot_pages=100%", 1000),
-            "hot_pages of read-intensive: 100% leaves a class without pages; more than 0% and less than 100%"
+            "hot_pages of read-intensive: 100% leaves a class without pages; write more than 0% and less than 100%"
         );
         assert!(sentence("mixed-skewed:hot_pages=0%", 1000).contains("leaves a class without pages"));
         assert!(make("mixed-skewed:hot_pages=99.9999%", 2).is_ok());

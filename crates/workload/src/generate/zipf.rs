@@ -5,8 +5,8 @@
 //! table picks a bucket by its exact mass; in the bucket a uniform rank is accepted with probability
 //! `(r / low)^-theta` (rejection sampling; at least 0.73). Two polynomials squeeze that power, so that
 //! `pow` runs about once in a thousand draws at theta 1. The popular pages are scattered, see
-//! [`Scatter`]. The usual approximation (Gray et al., SIGMOD 1994, as in YCSB) needs theta < 1 and is
-//! off by per cents at the first ranks; this one is not.
+//! [`Scatter`]. The usual approximation (Gray et al., SIGMOD 1994, as in YCSB) needs theta < 1 and,
+//! at theta 0.99 over a million pages, draws rank 3 by 19 % and rank 10 by 4 % too often.
 
 use super::alias::Alias;
 use super::power_sum::power_sum;
@@ -118,7 +118,9 @@ fn buckets(pages: u64) -> Box<[Bucket]> {
 fn parse_theta(text: &str) -> Result<f64, SpecError> {
     let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     text.parse().ok().filter(|theta| is_decimal && *theta <= THETA_MAX).ok_or_else(|| {
-        SpecError::new(format!("`{text}` is not an exponent; a decimal number from 0 to {THETA_MAX}, like 0.99"))
+        SpecError::new(format!(
+            "`{text}` is not an exponent; write a decimal number from 0 to {THETA_MAX}, like 0.99"
+        ))
     })
 }
 
@@ -143,6 +145,7 @@ mod tests {
             let buckets = buckets(pages);
             let mut next = 1;
             for bucket in &buckets {
+                assert!((bucket.step * bucket.low as f64 - 1.0).abs() < 1e-15);
                 assert!(bucket.low == next && bucket.ranks * SUB_BUCKETS <= bucket.low.max(SUB_BUCKETS));
                 next += bucket.ranks;
             }
@@ -218,7 +221,7 @@ mod tests {
         for text in ["-1", "5.1", "nan", "inf", "1e0", "x", ".", "1.2.3", "+1"] {
             assert_eq!(
                 parse_theta(text).unwrap_err().to_string(),
-                format!("`{text}` is not an exponent; a decimal number from 0 to 5, like 0.99")
+                format!("`{text}` is not an exponent; write a decimal number from 0 to 5, like 0.99")
             );
         }
     }

@@ -30,13 +30,15 @@ fn parse(line: &[u8], line_number: u64) -> Result<Line, String> {
     }
     let [version, time, op, size, lbn] = fields(line)?;
     if !matches!(version, b"1" | b"2") {
-        return Err(format!("version {} is unknown; 1 or 2", quote(version)));
+        return Err(format!("version {} is unknown; 1 and 2 are known", quote(version)));
     }
     let op = match op_code(op)? {
         0x08 | 0x28 | 0x88 | 0xa8 => Op::Read,
         // WRITE and WRITE AND VERIFY, each of (6) to (16).
         0x0a | 0x2a | 0x8a | 0xaa | 0x2e | 0x8e | 0xae => Op::Write,
-        0x42 if size.is_empty() || lbn.is_empty() => return Ok(Line::Skip("an unmap that does not say where")),
+        0x42 if size.is_empty() || lbn.is_empty() => {
+            return Ok(Line::Skip("an unmap that does not say where"));
+        }
         0x42 => Op::Trim,
         _ => return Ok(Line::Skip("a command other than read, write and unmap")),
     };
@@ -60,7 +62,7 @@ fn fields(line: &[u8]) -> Result<[&[u8]; 5], String> {
 #[cold]
 fn not_five(line: &[u8]) -> String {
     let count = line.split(|byte| *byte == b',').count();
-    format!("{} has {count} fields; five, version,time,op,size,lbn", quote(line))
+    format!("{} has {count} fields; a line has five: version,time,op,size,lbn", quote(line))
 }
 
 fn op_code(field: &[u8]) -> Result<u8, String> {
@@ -69,7 +71,10 @@ fn op_code(field: &[u8]) -> Result<u8, String> {
         .filter(|text| text.len() <= 2 && !text.starts_with('+'))
         .and_then(|text| u8::from_str_radix(text, 16).ok())
         .ok_or_else(|| {
-            format!("op {} is not a SCSI operation code; two hexadecimal digits, like 28 for a read", quote(field))
+            format!(
+                "op {} is not a SCSI operation code; it has at most two hexadecimal digits, like 28 for a read",
+                quote(field)
+            )
         })
 }
 
@@ -107,23 +112,37 @@ mod tests {
     fn the_header_stands_only_on_top() {
         assert_eq!(parse(b"version,time,op,size,lbn", 1), Ok(Line::Nothing));
         assert_eq!(parse(b"Version,Time,Op,Size,LBN", 1), Ok(Line::Nothing));
-        assert_eq!(reason("version,time,op,size,lbn"), "version `version` is unknown; 1 or 2");
+        assert_eq!(reason("version,time,op,size,lbn"), "version `version` is unknown; 1 and 2 are known");
     }
 
     #[test]
     fn what_is_wrong_is_named() {
-        assert_eq!(reason("1,2,28"), "`1,2,28` has 3 fields; five, version,time,op,size,lbn");
-        assert_eq!(reason("1,2,28,512,4,5"), "`1,2,28,512,4,5` has 6 fields; five, version,time,op,size,lbn");
-        assert_eq!(reason("3,2,28,512,4"), "version `3` is unknown; 1 or 2");
+        assert_eq!(reason("1,2,28"), "`1,2,28` has 3 fields; a line has five: version,time,op,size,lbn");
+        assert_eq!(
+            reason("1,2,28,512,4,5"),
+            "`1,2,28,512,4,5` has 6 fields; a line has five: version,time,op,size,lbn"
+        );
+        assert_eq!(reason("3,2,28,512,4"), "version `3` is unknown; 1 and 2 are known");
         for op in ["", "zz", "028", "+8"] {
             assert_eq!(
                 reason(&format!("1,2,{op},512,4")),
-                format!("op `{op}` is not a SCSI operation code; two hexadecimal digits, like 28 for a read")
+                format!(
+                    "op `{op}` is not a SCSI operation code; it has at most two hexadecimal digits, like 28 for a read"
+                )
             );
         }
-        assert_eq!(reason("1,x,28,512,4"), "time `x` is not a whole number; decimal digits only, like 4096");
-        assert_eq!(reason("1,18446744074,28,512,4"), "time `18446744074` is out of range; at most 18446744073");
-        assert_eq!(reason("1,2,28,,4"), "size `` is not a whole number; decimal digits only, like 4096");
+        assert_eq!(
+            reason("1,x,28,512,4"),
+            "time `x` is not a whole number; it has decimal digits only, like 4096"
+        );
+        assert_eq!(
+            reason("1,18446744074,28,512,4"),
+            "time `18446744074` is out of range; at most 18446744073"
+        );
+        assert_eq!(
+            reason("1,2,28,,4"),
+            "size `` is not a whole number; it has decimal digits only, like 4096"
+        );
         assert_eq!(
             reason("1,2,28,512,36028797018963968"),
             "lbn `36028797018963968` is out of range; at most 36028797018963967"

@@ -19,7 +19,7 @@ pub fn number(what: &str, field: &[u8], most: u64) -> Result<u64, String> {
 
 #[cold]
 fn not_a_number(what: &str, field: &[u8]) -> String {
-    format!("{what} {} is not a whole number; decimal digits only, like 4096", quote(field))
+    format!("{what} {} is not a whole number; it has decimal digits only, like 4096", quote(field))
 }
 
 /// The bytes as they can stand in a sentence: printable, and cut after 40 characters.
@@ -36,12 +36,12 @@ pub fn quote(bytes: &[u8]) -> String {
 /// The reason why a text was refused, or the simpler one that the bytes are no text at all: that
 /// they hold control characters other than white space.
 #[cold]
-pub fn unless_binary(bytes: &[u8], reason: impl Into<String>) -> String {
+pub fn unless_binary(bytes: &[u8], reason: String) -> String {
     let is_binary = bytes.iter().any(|byte| byte.is_ascii_control() && !byte.is_ascii_whitespace());
     if is_binary {
         "this is binary data; a trace is text, plain or packed with gzip or zstd".to_owned()
     } else {
-        reason.into()
+        reason
     }
 }
 
@@ -54,10 +54,12 @@ mod tests {
         assert_eq!(number("page", b"0", 9), Ok(0));
         assert_eq!(number("page", b"0017", 17), Ok(17));
         assert_eq!(number("page", b"18446744073709551615", u64::MAX), Ok(u64::MAX));
-        for (field, shown) in [("", "``"), ("-1", "`-1`"), ("1.5", "`1.5`"), ("0x1", "`0x1`"), ("9\n", "`9\\n`")] {
+        for (field, shown) in
+            [("", "``"), ("-1", "`-1`"), ("1.5", "`1.5`"), ("0x1", "`0x1`"), ("9\n", "`9\\n`")]
+        {
             assert_eq!(
                 number("page", field.as_bytes(), 9).unwrap_err(),
-                format!("page {shown} is not a whole number; decimal digits only, like 4096")
+                format!("page {shown} is not a whole number; it has decimal digits only, like 4096")
             );
         }
         for (field, most) in [("18446744073709551616", u64::MAX), ("10", 9)] {

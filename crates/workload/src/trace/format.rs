@@ -126,7 +126,10 @@ mod tests {
         assert_eq!(Format::detect("pages", b""), pages);
         assert_eq!(Format::detect("a.pages/x", b""), None);
         assert_eq!(Format::detect("x", b"# a comment\n\n  r 17\nnonsense"), pages);
-        assert_eq!(Format::detect("x", b"version,time,op,size,lbn\r\n1,2,12,0,0\r\n1,2,28,512,4"), cloudphysics);
+        assert_eq!(
+            Format::detect("x", b"version,time,op,size,lbn\r\n1,2,12,0,0\r\n1,2,28,512,4"),
+            cloudphysics
+        );
         assert_eq!(Format::detect("x", b"1,2,12,0,0\n"), None);
         assert_eq!(Format::detect("", b"# nothing else\n"), None);
     }

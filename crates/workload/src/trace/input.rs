@@ -33,7 +33,16 @@ impl Lines {
             reason: format!("cannot be read: {error}"),
         })?;
         let buffer = vec![0; LINE_MAX + 1].into();
-        Ok(Lines { file: file.to_owned(), source, packing, buffer, start: 0, end: 0, number: 0, failed: None })
+        Ok(Lines {
+            file: file.to_owned(),
+            source,
+            packing,
+            buffer,
+            start: 0,
+            end: 0,
+            number: 0,
+            failed: None,
+        })
     }
 
     /// The bytes ahead, at most one buffer of them, without handing them out.
@@ -173,7 +182,10 @@ mod tests {
         text.extend(b"\ny\n");
         assert_eq!(lines(&text).iter().map(String::len).collect::<Vec<_>>(), [LINE_MAX, 1]);
         text.splice(0..0, *b"1\n2");
-        assert_eq!(lines(&text)[1..], ["file, line 2: longer than 65536 bytes, the most that a line may have"]);
+        assert_eq!(
+            lines(&text)[1..],
+            ["file, line 2: longer than 65536 bytes, the most that a line may have"]
+        );
         assert_eq!(
             lines(&[0; 70_000]),
             ["file, line 1: this is binary data; a trace is text, plain or packed with gzip or zstd"]

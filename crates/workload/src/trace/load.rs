@@ -83,7 +83,7 @@ impl Paging {
     /// Pages of this size, or of one unit where that is a page.
     pub fn new(unit: Unit, page_bytes: u64) -> Result<Paging, SpecError> {
         match (unit, NonZeroU64::new(page_bytes)) {
-            (_, None) => Err(SpecError::new("a page of 0 bytes holds nothing; a size like 4KiB")),
+            (_, None) => Err(SpecError::new("a page of 0 bytes holds nothing; write a size like 4KiB")),
             (Unit::Bytes, Some(page_bytes)) => Ok(Paging(page_bytes)),
             (Unit::Pages, Some(_)) => Ok(Paging(NonZeroU64::MIN)),
         }
@@ -116,7 +116,7 @@ impl PageTrace {
     }
 
     /// How many one-page requests [`PageTrace::iter`] gives.
-    pub fn page_requests(&self) -> u64 {
+    pub fn pages_requested(&self) -> u64 {
         self.requests.iter().map(|request| u64::from(request.pages)).sum()
     }
 
@@ -143,13 +143,13 @@ mod tests {
     #[test]
     fn parts_of_pages_touch_them_and_numbers_are_dense() {
         let records = [
-            (Op::Read, 40_960, 512),  // the first sector of page 10
+            (Op::Read, 40_960, 512),   // the first sector of page 10
             (Op::Write, 4_095, 4_098), // the last byte of page 0, page 1, the first byte of page 2
             (Op::Trim, 12_288, 4_096), // page 3, wholly
-            (Op::Read, 45_055, 2),    // the last byte of page 10, the first of page 11
+            (Op::Read, 45_055, 2),     // the last byte of page 10, the first of page 11
         ];
         let pages = trace(Format::CloudPhysics, &records).page_requests(4096).unwrap();
-        assert_eq!((pages.distinct_pages(), pages.page_requests(), pages.requests().len()), (6, 7, 4));
+        assert_eq!((pages.distinct_pages(), pages.pages_requested(), pages.requests().len()), (6, 7, 4));
         let seen: Vec<_> = pages.iter().map(|request| (request.at.0, request.op, request.page)).collect();
         let (r, w, t) = (Op::Read, Op::Write, Op::Trim);
         assert_eq!(seen, [(0, r, 4), (1, w, 0), (1, w, 1), (1, w, 2), (2, t, 3), (3, r, 4), (3, r, 5)]);
@@ -167,6 +167,6 @@ mod tests {
     #[test]
     fn a_page_has_a_size() {
         let error = trace(Format::CloudPhysics, &[(Op::Read, 0, 1)]).page_requests(0).unwrap_err();
-        assert_eq!(error.to_string(), "a page of 0 bytes holds nothing; a size like 4KiB");
+        assert_eq!(error.to_string(), "a page of 0 bytes holds nothing; write a size like 4KiB");
     }
 }

@@ -4,13 +4,13 @@
 //! to be left out or clamped for that is counted, what cannot be understood is an error that names
 //! file and line.
 //!
-//! [`open`] streams; [`Trace::load`] keeps the records, for page requests and for a summary. Formats
-//! are listed in [`format`](mod@format), which also says how to add one.
+//! [`open`] streams; [`Trace::load`] keeps the records, for page requests and for a summary. What can be
+//! read is listed in [`Format`].
 
 mod cloudphysics;
 mod error;
 mod field;
-pub mod format;
+mod format;
 mod input;
 mod load;
 mod page_ops;

@@ -1,6 +1,6 @@
 //! `page-ops`: one request to one page per line, `R page` or `W page`, in either case and with any
 //! white space between; blank lines and lines that start with `#` are left out. There are no times.
-//! The format of the traces that this project records itself, and of the ACE authors' program.
+//! The format of the traces that this project records itself.
 
 use super::Record;
 use super::field::{number, quote};
@@ -22,10 +22,13 @@ fn parse(line: &[u8], _: u64) -> Result<Line, String> {
         None | Some([b'#', ..]) => return Ok(Line::Nothing),
         Some(b"R" | b"r") => Op::Read,
         Some(b"W" | b"w") => Op::Write,
-        Some(other) => return Err(format!("operation {} is unknown; R or W", quote(other))),
+        Some(other) => return Err(format!("operation {} is unknown; R and W are known", quote(other))),
     };
     let (Some(page), None) = (fields.next(), fields.next()) else {
-        return Err(format!("{} is not an operation and a page; `R page` or `W page`, like `R 17`", quote(line)));
+        return Err(format!(
+            "{} is not an operation and a page; a line is `R page` or `W page`, like `R 17`",
+            quote(line)
+        ));
     };
     let start = number("page", page, u64::MAX)?;
     Ok(Line::Request(Record { at: Nanos::ZERO, op, start, length: 1 }))
@@ -43,12 +46,15 @@ mod tests {
         assert_eq!(parse(b"", 1), Ok(Line::Nothing));
         assert_eq!(parse(b"# R x", 1), Ok(Line::Nothing));
         for (line, reason) in [
-            ("X 17", "operation `X` is unknown; R or W"),
-            ("17 R", "operation `17` is unknown; R or W"),
-            ("R", "`R` is not an operation and a page; `R page` or `W page`, like `R 17`"),
-            ("R 1 2", "`R 1 2` is not an operation and a page; `R page` or `W page`, like `R 17`"),
-            ("R -1", "page `-1` is not a whole number; decimal digits only, like 4096"),
-            ("W 18446744073709551616", "page `18446744073709551616` is out of range; at most 18446744073709551615"),
+            ("X 17", "operation `X` is unknown; R and W are known"),
+            ("17 R", "operation `17` is unknown; R and W are known"),
+            ("R", "`R` is not an operation and a page; a line is `R page` or `W page`, like `R 17`"),
+            ("R 1 2", "`R 1 2` is not an operation and a page; a line is `R page` or `W page`, like `R 17`"),
+            ("R -1", "page `-1` is not a whole number; it has decimal digits only, like 4096"),
+            (
+                "W 18446744073709551616",
+                "page `18446744073709551616` is out of range; at most 18446744073709551615",
+            ),
         ] {
             assert_eq!(parse(line.as_bytes(), 1), Err(reason.to_owned()));
         }

@@ -145,7 +145,8 @@ impl TraceReader {
     fn no_request(&self) -> TraceError {
         let skipped: Vec<String> =
             self.skipped.iter().map(|skipped| format!("{} × {}", skipped.count, skipped.reason)).collect();
-        let left_out = if skipped.is_empty() { String::new() } else { format!("; left out: {}", skipped.join(", ")) };
+        let left_out =
+            if skipped.is_empty() { String::new() } else { format!("; left out: {}", skipped.join(", ")) };
         self.lines.error(format!("no {} request in this file{left_out}", self.format.name()))
     }
 }
@@ -167,13 +168,14 @@ impl Iterator for TraceReader {
 fn format_unknown(lines: &mut Lines) -> TraceError {
     let first_bytes = lines.peek();
     if first_bytes.is_empty() {
-        let empty = |lines: &Lines| lines.error("the file is empty; a trace has at least one request".to_owned());
-        return lines.next().err().unwrap_or_else(|| empty(lines));
+        return match lines.next() {
+            Err(error) => error,
+            Ok(_) => lines.error("the file is empty; a trace has at least one request".to_owned()),
+        };
     }
     let known: Vec<&str> = Format::all().iter().map(|format| format.name()).collect();
-    let reason = unless_binary(
-        first_bytes,
-        format!("neither its name nor its first lines tell its format; give one of: {}", known.join(" ")),
-    );
+    let reason =
+        format!("neither its name nor its first lines tell its format; give one of: {}", known.join(" "));
+    let reason = unless_binary(first_bytes, reason);
     lines.error(reason)
 }

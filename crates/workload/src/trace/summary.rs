@@ -136,7 +136,8 @@ mod tests {
 
     #[test]
     fn the_figures_of_a_small_trace() {
-        let text = "1,10,28,4096,0\n1,11,28,8192,8\n1,11,2a,512,1\n1,14,12,0,0\n1,9,28,1024,800\n1,14,2a,512,2\n";
+        let text =
+            "1,10,28,4096,0\n1,11,28,8192,8\n1,11,2a,512,1\n1,14,12,0,0\n1,9,28,1024,800\n1,14,2a,512,2\n";
         let reader = TraceReader::new("cloudphysics", text.as_bytes(), None).unwrap();
         let summary = Trace::read(reader).unwrap().summary(4096).unwrap();
         let sizes = |min, mean, max| Some(Sizes { min, mean, max });

@@ -1,0 +1,159 @@
+//! ACE against its worked example, an independent oracle, and the published program's counts.
+
+mod common;
+
+use common::{mem, pool_over, request};
+use fulgurite_pool::{PoolCounters, WriteBack};
+use proptest::prelude::*;
+
+/// Counts of one run: hits, misses, pages written, batches.
+type Counts = [u64; 4];
+
+/// Runs the requests one after another and returns what the pool counted.
+fn replay(trace: &[(u64, bool)], frames: u32, write_back: WriteBack) -> PoolCounters {
+    let pages = trace.iter().map(|(page, _)| page + 1).max().unwrap();
+    let (executor, pool) = pool_over(mem(pages), frames, write_back);
+    let (trace, requests_of) = (trace.to_vec(), pool.clone());
+    executor
+        .block_on(async move {
+            for (page, write) in trace {
+                request(&requests_of, page, write).await.unwrap();
+            }
+        })
+        .unwrap();
+    pool.counters()
+}
+
+fn counts(trace: &[(u64, bool)], frames: u32, write_back: WriteBack) -> Counts {
+    let counters = replay(trace, frames, write_back);
+    assert_eq!((counters.read_ios, counters.pages_read), (counters.misses, counters.misses));
+    [counters.hits, counters.misses, counters.pages_written, counters.write_ios]
+}
+
+/// The oracle: an LRU list, oldest first, as slow and obvious as can be. With `n_w` = 1 it is LRU.
+fn oracle(trace: &[(u64, bool)], frames: usize, n_w: usize) -> Counts {
+    let mut pool: Vec<(u64, bool)> = Vec::new();
+    let [mut hits, mut misses, mut written, mut batches] = [0; 4];
+    for (page, write) in trace {
+        let found = pool.iter().position(|(held, _)| held == page).map(|at| pool.remove(at));
+        if found.is_some() { hits += 1 } else { misses += 1 }
+        if found.is_none() && pool.len() == frames {
+            if pool[0].1 {
+                batches += 1;
+                pool.iter_mut().filter(|(_, dirty)| *dirty).take(n_w).for_each(|entry| (entry.1, written) = (false, written + 1));
+            }
+            pool.remove(0);
+        }
+        pool.push((*page, *write || found.is_some_and(|(_, dirty)| dirty)));
+    }
+    [hits, misses, written, batches]
+}
+
+proptest! {
+    #[test]
+    fn any_trace_gives_the_oracles_counts(
+        trace in prop::collection::vec((0u64..40, any::<bool>()), 1..600),
+        frames in 1u32..30,
+        n_w in 1u32..12,
+    ) {
+        prop_assert_eq!(counts(&trace, frames, WriteBack::Single), oracle(&trace, frames as usize, 1));
+        prop_assert_eq!(counts(&trace, frames, WriteBack::Ace { n_w }), oracle(&trace, frames as usize, n_w as usize));
+    }
+}
+
+/// The pool of the worked example of the ACE lecture: 8 6 2 3 5 7 4, most recent first, of which
+/// 2, 5 and 4 are dirty; then page 1 is written. Returns the pool, most recent first.
+fn worked_example(write_back: WriteBack) -> (Vec<(u64, bool)>, u64, u64) {
+    let (executor, pool) = pool_over(mem(10), 7, write_back);
+    let inside = pool.clone();
+    executor
+        .block_on(async move {
+            for (page, write) in [(4, true), (7, false), (5, true), (3, false), (2, true), (6, false), (8, false), (1, true)] {
+                request(&inside, page, write).await.unwrap();
+            }
+        })
+        .unwrap();
+    let recent_first = pool.eviction_order().into_iter().rev().map(|(page, dirty)| (page.0, dirty)).collect();
+    (recent_first, pool.counters().pages_written, pool.counters().write_ios)
+}
+
+#[test]
+fn the_worked_example_with_single_writes() {
+    let (pool, written, batches) = worked_example(WriteBack::Single);
+    assert_eq!(pool, [(1, true), (8, false), (6, false), (2, true), (3, false), (5, true), (7, false)]);
+    assert_eq!((written, batches), (1, 1));
+}
+
+#[test]
+fn the_worked_example_with_ace() {
+    let (pool, written, batches) = worked_example(WriteBack::Ace { n_w: 3 });
+    assert_eq!(pool, [(1, true), (8, false), (6, false), (2, false), (3, false), (5, false), (7, false)]);
+    assert_eq!((written, batches), (3, 1));
+}
+
+/// The GNU C library's `rand()` with its default seed, which the published program uses unseeded.
+struct GlibcRand(Vec<u32>);
+
+impl GlibcRand {
+    fn new() -> GlibcRand {
+        let mut state = vec![1i64];
+        for i in 1..31 {
+            state.push((16_807 * state[i - 1]).rem_euclid(2_147_483_647));
+        }
+        let mut state: Vec<u32> = state.into_iter().map(|word| word as u32).collect();
+        state.extend_from_within(0..3);
+        let mut rand = GlibcRand(state);
+        for _ in 34..344 {
+            rand.advance();
+        }
+        rand
+    }
+
+    fn advance(&mut self) -> u32 {
+        let n = self.0.len();
+        let next = self.0[n - 31].wrapping_add(self.0[n - 3]);
+        self.0.push(next);
+        next
+    }
+
+    fn next(&mut self) -> u64 {
+        u64::from(self.advance() >> 1)
+    }
+}
+
+/// The published generator: per request a type, a skew and a page; 90 % of requests to 10 % of pages.
+fn published_trace(requests: usize, pages: u64) -> Vec<(u64, bool)> {
+    let mut rand = GlibcRand::new();
+    let hot = pages / 10;
+    (0..requests)
+        .map(|_| {
+            let (kind, skew) = (rand.next() % 100, rand.next() % 100);
+            let page = if skew < 90 { rand.next() % hot } else { rand.next() % (pages - hot) + hot };
+            (page, kind >= 50)
+        })
+        .collect()
+}
+
+#[test]
+fn glibc_rand_is_glibc_rand() {
+    let mut rand = GlibcRand::new();
+    assert_eq!([rand.next(), rand.next(), rand.next()], [1_804_289_383, 846_930_886, 1_681_692_777]);
+}
+
+#[test]
+fn counts_equal_the_published_programs_on_its_small_trace() {
+    let trace = published_trace(200_000, 2_048);
+    let single = counts(&trace, 100, WriteBack::Single);
+    let ace = counts(&trace, 100, WriteBack::Ace { n_w: 8 });
+    assert_eq!(single, [77_603, 122_397, 75_345, 75_345]);
+    assert_eq!(ace, [77_603, 122_397, 77_048, 9_631]);
+}
+
+#[test]
+fn counts_equal_the_published_programs_on_its_large_trace() {
+    let trace = published_trace(1_000_000, 102_400);
+    let single = counts(&trace, 6_144, WriteBack::Single);
+    let ace = counts(&trace, 6_144, WriteBack::Ace { n_w: 8 });
+    assert_eq!(single[1..3], [534_021, 338_983]);
+    assert_eq!(ace[1..], [534_021, 339_168, 42_396]);
+}

@@ -1,0 +1,30 @@
+//! Pools over an ideal drive, driven one request after another.
+
+use fulgurite_base::{Nanos, PageId, Spec};
+use fulgurite_device::{Device, Executor, MemDevice};
+use fulgurite_pool::{BufferPool, PoolConfig, PoolError, Replacement, WriteBack};
+
+pub const PAGE_BYTES: u32 = 512;
+
+pub fn config(frames: u32, write_back: WriteBack) -> PoolConfig {
+    let replacement = Replacement::from_spec(Spec::parse("lru").unwrap(), frames).unwrap();
+    PoolConfig { frames, page_bytes: PAGE_BYTES, replacement, write_back }
+}
+
+pub fn mem(pages: u64) -> MemDevice {
+    MemDevice::new(pages, PAGE_BYTES, 64, Nanos::from_micros(10))
+}
+
+/// A pool over `device` and the executor that runs it.
+pub fn pool_over<D: Device + 'static>(device: D, frames: u32, write_back: WriteBack) -> (Executor<D>, BufferPool<D>) {
+    let executor = Executor::new(device);
+    let pool = BufferPool::new(executor.handle(), config(frames, write_back)).unwrap();
+    (executor, pool)
+}
+
+pub async fn request<D: Device>(pool: &BufferPool<D>, page: u64, write: bool) -> Result<(), PoolError> {
+    match write {
+        true => pool.write(PageId(page)).await.map(drop),
+        false => pool.read(PageId(page)).await.map(drop),
+    }
+}

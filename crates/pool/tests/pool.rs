@@ -1,0 +1,204 @@
+//! Many users on one pool, and what happens when the drive or a user gives up.
+
+mod common;
+
+use common::{PAGE_BYTES, config, mem, pool_over, request};
+use fulgurite_base::{Nanos, PageId, Prng};
+use fulgurite_device::{Device, Fault, FaultDevice, IoError, MemDevice, RunError};
+use fulgurite_pool::{BufferPool, PoolConfig, PoolConfigError, PoolError, WriteBack};
+use std::cell::RefCell;
+use std::future::Future;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+const WRITE_BACKS: [WriteBack; 2] = [WriteBack::Single, WriteBack::Ace { n_w: 4 }];
+
+/// `users` tasks change and read random pages of a pool much smaller than the data. Every page is
+/// stamped with its number and a version; a read must see the last version written.
+fn stamped_run(users: usize, frames: u32, write_back: WriteBack) -> BufferPool<MemDevice> {
+    let pages = 64;
+    let (executor, pool) = pool_over(mem(pages), frames, write_back);
+    let versions = Rc::new(RefCell::new(vec![0u64; pages as usize]));
+    for user in 0..users {
+        let (pool, versions) = (pool.clone(), Rc::clone(&versions));
+        let mut prng = Prng::new(11, &format!("user {user}"));
+        executor.spawn(async move {
+            for _ in 0..300 {
+                let page = prng.below(pages);
+                if prng.below(2) == 0 {
+                    let mut guard = pool.write(PageId(page)).await.unwrap();
+                    let version = versions.borrow()[page as usize];
+                    check_stamp(guard.bytes(), page, version);
+                    versions.borrow_mut()[page as usize] = version + 1;
+                    guard.bytes_mut()[..8].copy_from_slice(&page.to_le_bytes());
+                    guard.bytes_mut()[8..16].copy_from_slice(&(version + 1).to_le_bytes());
+                } else {
+                    let guard = pool.read(PageId(page)).await.unwrap();
+                    check_stamp(guard.bytes(), page, versions.borrow()[page as usize]);
+                }
+            }
+        });
+    }
+    executor.run().unwrap();
+    let flushing = pool.clone();
+    executor.block_on(async move { flushing.flush().await.unwrap() }).unwrap();
+    // A fresh pool reads every page from the drive itself.
+    let fresh = BufferPool::new(executor.handle(), config(4, write_back)).unwrap();
+    executor
+        .block_on(async move {
+            for page in 0..pages {
+                check_stamp(fresh.read(PageId(page)).await.unwrap().bytes(), page, versions.borrow()[page as usize]);
+            }
+        })
+        .unwrap();
+    pool
+}
+
+fn check_stamp(bytes: &[u8], page: u64, version: u64) {
+    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+    let expected = if version == 0 { (0, 0) } else { (page, version) };
+    assert_eq!((word(0), word(8)), expected, "page {page} is misplaced or stale");
+}
+
+#[test]
+fn no_update_is_lost_with_many_users() {
+    for write_back in WRITE_BACKS {
+        for (users, frames) in [(1, 3), (8, 9), (50, 20), (40, 3)] {
+            let counters = stamped_run(users, frames, write_back).counters();
+            assert_eq!(counters.hits + counters.misses, 300 * users as u64);
+            assert!(counters.pages_written > 0 && counters.write_ios <= counters.pages_written);
+        }
+    }
+}
+
+#[test]
+fn misses_on_one_page_are_joined() {
+    let (executor, pool) = pool_over(mem(8), 4, WriteBack::Single);
+    for _ in 0..10 {
+        let pool = pool.clone();
+        executor.spawn(async move { request(&pool, 5, false).await.unwrap() });
+    }
+    executor.run().unwrap();
+    assert_eq!((pool.counters().misses, pool.counters().hits, pool.counters().read_ios), (1, 9, 1));
+}
+
+#[test]
+fn a_failed_write_never_makes_a_page_clean() {
+    for write_back in WRITE_BACKS {
+        let device = FaultDevice::new(mem(16), vec![Fault::FailWrite(0)]);
+        let (executor, pool) = pool_over(device, 4, write_back);
+        let inside = pool.clone();
+        let outcome = executor.block_on(async move {
+            for page in 0..4 {
+                inside.write(PageId(page)).await.unwrap().bytes_mut().fill(page as u8 + 1);
+            }
+            let failed = request(&inside, 9, false).await;
+            let dirty = inside.eviction_order().iter().filter(|(_, dirty)| *dirty).count();
+            // The next attempt writes them for good.
+            request(&inside, 9, false).await.unwrap();
+            inside.flush().await.unwrap();
+            for page in 10..14 {
+                request(&inside, page, false).await.unwrap();
+            }
+            let mut kept = Vec::new();
+            for page in 0..4 {
+                kept.push(inside.read(PageId(page)).await.unwrap().bytes()[7]);
+            }
+            (failed, dirty, kept)
+        });
+        assert_eq!(outcome, Ok((Err(PoolError::WriteBack(IoError::Media)), 4, vec![1, 2, 3, 4])));
+    }
+}
+
+#[test]
+fn a_failed_read_leaves_the_pool_usable() {
+    let device = FaultDevice::new(mem(16), vec![Fault::FailRead(0)]);
+    let (executor, pool) = pool_over(device, 1, WriteBack::Single);
+    let outcome = executor.block_on(async move {
+        let first = request(&pool, 3, false).await;
+        (first, request(&pool, 3, false).await, request(&pool, 4, true).await)
+    });
+    let error = PoolError::Read { page: PageId(3), error: IoError::Media };
+    assert_eq!(outcome, Ok((Err(error), Ok(()), Ok(()))));
+}
+
+#[test]
+fn a_page_beyond_the_drive_is_an_error() {
+    let (executor, pool) = pool_over(mem(16), 2, WriteBack::Single);
+    for page in [16, u64::MAX] {
+        let pool = pool.clone();
+        let outcome = executor.block_on(async move { request(&pool, page, false).await });
+        assert_eq!(outcome, Ok(Err(PoolError::Read { page: PageId(page), error: IoError::OutOfRange })));
+    }
+}
+
+/// Polls a future once and drops it.
+fn start_and_give_up(future: impl Future) {
+    let mut future = Box::pin(future);
+    assert!(matches!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Pending));
+}
+
+#[test]
+fn a_user_who_gives_up_costs_no_frame_and_no_update() {
+    for write_back in WRITE_BACKS {
+        let (executor, pool) = pool_over(mem(64), 2, write_back);
+        let inside = pool.clone();
+        executor
+            .block_on(async move {
+                start_and_give_up(inside.read(PageId(40)));
+                for page in 0..2 {
+                    inside.write(PageId(page)).await.unwrap().bytes_mut().fill(page as u8 + 1);
+                }
+                // Given up during the write-back of the victim, then during the read.
+                start_and_give_up(inside.read(PageId(41)));
+                inside.read(PageId(0)).await.unwrap();
+                start_and_give_up(inside.read(PageId(42)));
+                start_and_give_up(inside.read(PageId(42)));
+                for page in 50..60 {
+                    request(&inside, page, page % 2 == 0).await.unwrap();
+                }
+                for page in 0..2 {
+                    assert!(inside.read(PageId(page)).await.unwrap().bytes().iter().all(|byte| *byte == page as u8 + 1));
+                }
+            })
+            .unwrap();
+        assert_eq!(pool.eviction_order().len(), 2, "a frame is lost");
+    }
+}
+
+#[test]
+fn a_pinned_page_is_never_evicted_and_waiting_for_ever_is_reported() {
+    let (executor, pool) = pool_over(mem(16), 2, WriteBack::Single);
+    let outcome = executor.block_on(async move {
+        let _first = pool.read(PageId(0)).await.unwrap();
+        let _second = pool.write(PageId(1)).await.unwrap();
+        request(&pool, 2, false).await.unwrap();
+    });
+    assert!(matches!(outcome, Err(RunError::Stalled { tasks: 1, .. })), "{outcome:?}");
+}
+
+#[test]
+fn waiting_for_a_frame_ends_when_one_is_let_go() {
+    let (executor, pool) = pool_over(mem(16), 1, WriteBack::Single);
+    let (waiting, handle) = (pool.clone(), executor.handle());
+    executor.spawn(async move {
+        let guard = pool.write(PageId(0)).await.unwrap();
+        handle.sleep_until(Nanos::from_micros(500)).await;
+        drop(guard);
+    });
+    executor.spawn(async move { request(&waiting, 1, false).await.unwrap() });
+    executor.run().unwrap();
+    // Held until 500 µs, then a write-back and a read of 10 µs each.
+    assert_eq!(executor.with_device(|device| device.now()), Nanos::from_micros(520));
+}
+
+#[test]
+fn impossible_pools_are_refused() {
+    let (executor, _) = pool_over(mem(16), 1, WriteBack::Single);
+    let refuse = |config: PoolConfig| BufferPool::new(executor.handle(), config).err();
+    let good = || config(1, WriteBack::Single);
+    assert_eq!(refuse(PoolConfig { frames: 0, ..good() }), Some(PoolConfigError::NoFrames));
+    let error = PoolConfigError::PageSize { page_bytes: 700, device_bytes: PAGE_BYTES };
+    assert_eq!(refuse(PoolConfig { page_bytes: 700, ..good() }), Some(error));
+    assert!(refuse(PoolConfig { page_bytes: 2 * PAGE_BYTES, ..good() }).is_none());
+}
