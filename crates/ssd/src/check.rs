@@ -113,6 +113,7 @@ mod tests {
             logical_pages: 600,
             segments: 40,
             segment_pages: 20,
+            row_pages: 1,
             reserve: 3,
             victim: VictimPolicy::Greedy,
             placement: Placement::None,
@@ -123,7 +124,7 @@ mod tests {
         let mut sink = CountingSink::default();
         for _ in 0..20_000 {
             let lpn = prng.below(600) as u32;
-            if prng.below(10) == 0 { ftl.trim(lpn) } else { ftl.write(lpn, StreamId(0), &mut sink) }
+            if prng.below(10) == 0 { ftl.trim(lpn) } else { ftl.write(lpn, 1, StreamId(0), &mut sink) }
         }
         assert!(sink.erases > 500);
         ftl

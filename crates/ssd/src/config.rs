@@ -282,6 +282,7 @@ impl SsdConfig {
             logical_pages: u32::try_from(self.logical_pages()).unwrap_or(u32::MAX),
             segments: self.blocks,
             segment_pages: self.pages_per_segment(),
+            row_pages: self.planes,
             reserve: self.gc_reserve,
             victim: self.victim,
             placement: crate::placement::Placement::None,

@@ -34,27 +34,27 @@ pub(crate) struct Nand {
     pages_per_block: u32,
     /// Pages programmed since the last erase, per erase block.
     programmed: Vec<u16>,
-    /// Whether an erase is on its way: what lies there is garbage, and what is written next is
-    /// not there yet.
-    erase_pending: Vec<bool>,
+    /// Erases on their way: what lies there is garbage, and what the FTL wrote since is not there
+    /// yet. A large write buffer on a small drive can be several erases ahead.
+    erases_pending: Vec<u16>,
 }
 
 impl Nand {
     /// Erase blocks with these numbers of programmed pages.
     pub(crate) fn new(pages_per_block: u32, programmed: Vec<u16>) -> Nand {
-        let erase_pending = vec![false; programmed.len()];
-        Nand { pages_per_block, programmed, erase_pending }
+        let erases_pending = vec![0; programmed.len()];
+        Nand { pages_per_block, programmed, erases_pending }
     }
 
     /// Whether the page last written to this place has been programmed, rather than waiting.
     #[inline]
     pub(crate) fn is_programmed(&self, block: u32, page: u32) -> bool {
-        page < u32::from(self.programmed[block as usize]) && !self.erase_pending[block as usize]
+        page < u32::from(self.programmed[block as usize]) && self.erases_pending[block as usize] == 0
     }
 
     /// An erase of `block` was queued.
     pub(crate) fn expect_erase(&mut self, block: u32) {
-        self.erase_pending[block as usize] = true;
+        self.erases_pending[block as usize] += 1;
     }
 
     #[inline]
@@ -75,11 +75,11 @@ impl Nand {
 
     pub(crate) fn erase(&mut self, block: u32) {
         self.programmed[block as usize] = 0;
-        self.erase_pending[block as usize] = false;
+        self.erases_pending[block as usize] -= 1;
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.programmed.len() * (size_of::<u16>() + size_of::<bool>())
+        self.programmed.len() * 2 * size_of::<u16>()
     }
 }
 
@@ -95,6 +95,7 @@ mod tests {
         assert_eq!(nand.program(1, 0), Err(NandError::ProgramOrder { block: 1, page: 0, next: 1 }));
         assert_eq!(nand.program(1, 1), Ok(()));
         assert_eq!(nand.program(1, 2), Err(NandError::ProgramOrder { block: 1, page: 2, next: 2 }));
+        nand.expect_erase(1);
         nand.erase(1);
         assert_eq!(nand.program(1, 0), Ok(()));
     }

@@ -18,7 +18,7 @@ pub fn precondition(ftl: &mut Ftl, goal: Precondition, request_pages: u32, seed:
         return;
     }
     for lpn in 0..logical {
-        ftl.write(lpn, StreamId::default(), &mut sink);
+        ftl.write(lpn, 1, StreamId::default(), &mut sink);
     }
     let requests = logical / request_pages;
     if goal == Precondition::Fill || requests == 0 {
@@ -31,9 +31,7 @@ pub fn precondition(ftl: &mut Ftl, goal: Precondition, request_pages: u32, seed:
         let programs = sink.programs;
         for _ in 0..requests.div_ceil(2) {
             let first = prng.below(u64::from(requests)) as u32 * request_pages;
-            for lpn in first..first + request_pages {
-                ftl.write(lpn, StreamId::default(), &mut sink);
-            }
+            ftl.write(first, request_pages, StreamId::default(), &mut sink);
         }
         let host = f64::from(requests.div_ceil(2) * request_pages);
         let waf = (sink.programs - programs) as f64 / host;

@@ -21,6 +21,7 @@ fn simulate(
         logical_pages: (f64::from(effective) / (1.0 + f64::from(rho_percent) / 100.0)).round() as u32,
         segments,
         segment_pages,
+        row_pages: 1,
         reserve,
         victim,
         placement: Placement::None,
@@ -31,11 +32,11 @@ fn simulate(
     let mut prng = Prng::new(1, "closed-form");
     let logical = config.logical_pages;
     for lpn in 0..logical {
-        ftl.write(lpn, StreamId(0), &mut sink);
+        ftl.write(lpn, 1, StreamId(0), &mut sink);
     }
     let mut overwrite = |ftl: &mut Ftl, sink: &mut CountingSink, writes: u32| {
         for _ in 0..writes {
-            ftl.write(prng.below(u64::from(logical)) as u32, StreamId(0), sink);
+            ftl.write(prng.below(u64::from(logical)) as u32, 1, StreamId(0), sink);
         }
     };
     overwrite(&mut ftl, &mut sink, 6 * logical);

@@ -5,10 +5,10 @@
 //! serve in order of request. Pages of one row (the same page of the planes of a die) are read or
 //! programmed by one multi-plane operation.
 //!
-//! Order: the FTL's operations on a die run in the order in which they were emitted, so an erase
-//! comes after the reads of its segment and a program after the erase. A program of moved pages
-//! also waits for their reads, on whatever die; the order of emission makes that free of
-//! deadlock. Host reads depend on nothing and may overtake, as the schedule allows.
+//! Order: programs and erases of a die run in the order in which the FTL emitted them, reads of
+//! garbage collection before them: so an erase comes after the reads of its segment and a program
+//! after the erase. A program of moved pages also waits for their reads, on whatever die; reads
+//! wait for nothing, so there is no deadlock. Host reads may overtake, as the schedule allows.
 
 use super::contents::Contents;
 use super::tournament::{NEVER, Tournament};
@@ -111,7 +111,9 @@ struct Die {
     current: Option<u32>,
     /// Host reads, in order.
     reads: VecDeque<u32>,
-    /// Everything that the FTL emitted, in order.
+    /// Reads of garbage collection, in order. They wait for nothing and others wait for them.
+    moves: VecDeque<u32>,
+    /// Programs and erases, in the order in which the FTL emitted them.
     work: VecDeque<u32>,
     reads_in_a_row: u8,
 }
@@ -331,8 +333,9 @@ impl Flash {
         if state.current.is_some() {
             return;
         }
+        let queue = if state.moves.is_empty() { &mut state.work } else { &mut state.moves };
         let read = state.reads.front().map(|id| &self.ops[*id as usize]);
-        let work = state.work.front().map(|id| &self.ops[*id as usize]);
+        let work = queue.front().map(|id| &self.ops[*id as usize]);
         let work_ready = work.is_some_and(|op| op.waits == 0);
         let starving = work_ready && state.reads_in_a_row >= READ_BURST;
         let read_first = match (read, work) {
@@ -349,7 +352,7 @@ impl Flash {
             state.reads.pop_front()
         } else if work_ready {
             state.reads_in_a_row = 0;
-            state.work.pop_front()
+            queue.pop_front()
         } else {
             None
         };
@@ -396,12 +399,20 @@ impl Flash {
 impl FlashSink for Flash {
     fn read(&mut self, ppn: Ppn) {
         let place = self.layout.place(ppn);
-        let op = match self.move_read.filter(|op| self.ops[*op as usize].row == place.row) {
+        let programmed = self.nand.is_programmed(place.block, place.page);
+        let op = match self.move_read.filter(|op| programmed && self.ops[*op as usize].row == place.row) {
             Some(op) => op,
+            None if programmed => {
+                let op = self.insert(Kind::MoveRead, place);
+                self.dies[place.die as usize].moves.push_back(op);
+                self.touched.push(place.die);
+                self.move_read = Some(op);
+                op
+            }
             None => {
+                // Sealed a moment ago: its program is still queued, and comes first.
                 let op = self.insert(Kind::MoveRead, place);
                 self.queue_work(op);
-                self.move_read = Some(op);
                 op
             }
         };

@@ -13,6 +13,7 @@ mod in_place;
 mod tournament;
 
 use crate::check::{self, CheckError};
+use crate::ftl::FlashSink;
 use crate::nand::NandError;
 use crate::precondition::precondition;
 use crate::{Ftl, Precondition, SsdConfig};
@@ -324,9 +325,7 @@ impl SimDrive {
     fn write(&mut self, command: u32, lpn: u32, pages: u32, stream: StreamId) {
         self.buffer_free -= pages;
         *self.unprogrammed.back_mut().expect("the current epoch is open") += pages;
-        for lpn in lpn..lpn + pages {
-            self.translation.write(lpn, stream, &mut self.flash);
-        }
+        self.translation.write(lpn, pages, stream, &mut self.flash);
         self.flash.start_work();
         if self.flash.contents.is_some() {
             self.keep_contents(command);
@@ -410,14 +409,13 @@ impl Translation {
     }
 
     #[inline]
-    fn write(&mut self, lpn: u32, stream: StreamId, flash: &mut Flash) {
-        use crate::ftl::FlashSink;
+    fn write(&mut self, lpn: u32, pages: u32, stream: StreamId, flash: &mut Flash) {
         match self {
-            Translation::PageMapped(ftl) => ftl.write(lpn, stream, flash),
-            Translation::InPlace(medium) => {
+            Translation::PageMapped(ftl) => ftl.write(lpn, pages, stream, flash),
+            Translation::InPlace(medium) => (lpn..lpn + pages).for_each(|lpn| {
                 medium.write(lpn);
                 flash.program(Ppn(lpn), None);
-            }
+            }),
         }
     }
 

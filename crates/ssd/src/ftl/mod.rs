@@ -69,6 +69,9 @@ pub struct FtlConfig {
     pub segments: u32,
     /// Pages in a segment.
     pub segment_pages: u32,
+    /// Consecutive pages that the flash reads and programs together: collection under way does
+    /// not stop inside such a row.
+    pub row_pages: u32,
     /// Free segments below which garbage is collected.
     pub reserve: u32,
     /// Which segment is collected.
@@ -228,18 +231,27 @@ impl Ftl {
         self.map.lookup(lpn)
     }
 
-    /// Writes one page for the host, collecting first as the schedule says.
+    /// Writes `pages` pages from `lpn` for the host, in one run of physical pages where the open
+    /// segment has room for it, collecting first as the schedule says.
     #[inline]
-    pub fn write(&mut self, lpn: u32, hint: StreamId, sink: &mut impl FlashSink) {
-        self.host_pages += 1;
-        self.discard(lpn);
+    pub fn write(&mut self, lpn: u32, pages: u32, hint: StreamId, sink: &mut impl FlashSink) {
+        self.host_pages += u64::from(pages);
         let stream = self.config.placement.stream(&WriteContext { lpn, copied: false, hint });
-        if self.collection.is_some() || self.is_full(self.open[usize::from(stream.0)]) {
+        (lpn..lpn + pages).for_each(|lpn| self.discard(lpn));
+        if self.collection.is_some() {
             self.make_room(stream, sink);
         }
-        let ppn = self.append(stream);
-        self.map.map(lpn, ppn);
-        sink.program(ppn, None);
+        for lpn in lpn..lpn + pages {
+            if self.is_full(self.open[usize::from(stream.0)]) {
+                self.make_room(stream, sink);
+            }
+            let ppn = self.append(stream);
+            self.map.map(lpn, ppn);
+            sink.program(ppn, None);
+        }
+        if let Some(collection) = &mut self.collection {
+            collection.progress.host_pages += pages;
+        }
     }
 
     /// Forgets a page.
@@ -295,9 +307,6 @@ impl Ftl {
                 break;
             }
         }
-        if let Some(collection) = &mut self.collection {
-            collection.progress.host_pages += 1;
-        }
     }
 
     fn state(&self) -> FtlState {
@@ -326,21 +335,19 @@ impl Ftl {
         }
         let Some(mut collection) = self.collection.take().or_else(|| self.pick()) else { return };
         let end = (collection.victim.0 + 1) * self.config.segment_pages;
-        for _ in 0..moves {
-            let Some(from) = self.map.next_valid(collection.next, end) else {
-                self.free_victim(collection.victim, sink);
+        let mut left = moves;
+        while let Some(from) = self.map.next_valid(collection.next, end) {
+            let in_the_same_row = from.0 / self.config.row_pages == collection.next.saturating_sub(1) / self.config.row_pages;
+            if left == 0 && !in_the_same_row {
+                self.collection = Some(collection);
                 return;
-            };
+            }
+            left = left.saturating_sub(1);
             collection.next = from.0 + 1;
             collection.progress.moved += 1;
             self.relocate(from, sink);
         }
-        // The last move may have been the last valid page: no need to wait for the next host write.
-        if self.map.next_valid(collection.next, end).is_none() {
-            self.free_victim(collection.victim, sink);
-        } else {
-            self.collection = Some(collection);
-        }
+        self.free_victim(collection.victim, sink);
     }
 
     fn pick(&mut self) -> Option<Collection> {
