@@ -102,7 +102,7 @@ pub fn format_size(bytes: u64) -> String {
     SIZES[..4]
         .iter()
         .rev()
-        .find(|(_, scale)| bytes >= *scale && bytes % scale == 0)
+        .find(|(_, scale)| bytes >= *scale && bytes.is_multiple_of(*scale))
         .map_or_else(|| format!("{bytes}B"), |(unit, scale)| format!("{}{unit}", bytes / scale))
 }
 

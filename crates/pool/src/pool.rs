@@ -309,33 +309,39 @@ impl<D: Device + 'static> Inner<D> {
     /// A frame that holds nothing, made by eviction if need be.
     async fn free_frame(self: &Rc<Self>) -> Result<FrameId, PoolError> {
         loop {
-            let mut state = self.state.borrow_mut();
-            let State { frames, replacement, plan, table, free, counters, .. } = &mut *state;
-            if let Some(frame) = free.pop() {
-                return Ok(frame);
+            match self.make_room() {
+                Room::Frame(frame) => return Ok(frame),
+                Room::AllInUse => self.frame_waiters.wait().await,
+                // Then look again: the victim may have been asked for while it was written.
+                Room::MustWrite(batch) => self.write_out(batch).await?,
             }
-            self.write_back.plan(Order::new(replacement, frames), frames, plan);
-            let Some(victim) = plan.evict else {
-                drop(state);
-                self.frame_waiters.wait().await;
-                continue;
-            };
-            if plan.write.is_empty() {
-                assert!(!frames.is_pinned(victim) && !frames.is_dirty(victim), "an evicted frame is unused and clean");
-                replacement.remove(victim);
-                table.remove(&frames.page(victim));
-                return Ok(victim);
-            }
-            for frame in &plan.write {
-                assert!(frames.try_latch(*frame, false), "an unpinned frame's latch is free");
-            }
-            counters.write_ios += 1;
-            counters.pages_written += plan.write.len() as u64;
-            let batch = std::mem::take(&mut plan.write);
-            drop(state);
-            self.write_out(batch).await?;
-            // Plan anew: the victim may have been asked for while it was written.
         }
+    }
+
+    /// Performs as much of the write-back policy's plan as needs no waiting.
+    fn make_room(&self) -> Room {
+        let mut state = self.state.borrow_mut();
+        let State { frames, replacement, plan, table, free, counters, .. } = &mut *state;
+        if let Some(frame) = free.pop() {
+            return Room::Frame(frame);
+        }
+        self.write_back.plan(Order::new(replacement, frames), frames, plan);
+        let Some(victim) = plan.evict else { return Room::AllInUse };
+        if plan.write.is_empty() {
+            assert!(
+                !frames.is_pinned(victim) && !frames.is_dirty(victim),
+                "an evicted frame is unused and clean"
+            );
+            replacement.remove(victim);
+            table.remove(&frames.page(victim));
+            return Room::Frame(victim);
+        }
+        for frame in &plan.write {
+            assert!(frames.try_latch(*frame, false), "an unpinned frame's latch is free");
+        }
+        counters.write_ios += 1;
+        counters.pages_written += plan.write.len() as u64;
+        Room::MustWrite(std::mem::take(&mut plan.write))
     }
 
     /// Writes frames that are latched shared, all at once, and lets go of them.
@@ -374,6 +380,16 @@ impl<D: Device + 'static> Inner<D> {
     fn buffer(&self, frame: FrameId) -> Option<Buffer> {
         self.arena.as_ref().map(|arena| arena.buffer(frame.index() * self.page_bytes, self.page_bytes))
     }
+}
+
+/// What stands between a miss and a frame.
+enum Room {
+    /// Nothing: here it is.
+    Frame(FrameId),
+    /// These dirty frames, now latched shared, must be written first.
+    MustWrite(Vec<FrameId>),
+    /// Every frame is in use.
+    AllInUse,
 }
 
 /// Suspends the task once, after giving its waker to `register`.
@@ -442,7 +458,8 @@ impl<D: Device + 'static> Writing<D> {
 impl<D: Device + 'static> Drop for Writing<D> {
     fn drop(&mut self) {
         let Some(io) = self.io.take() else { return };
-        let mut rest = Writing { inner: Rc::clone(&self.inner), batch: std::mem::take(&mut self.batch), io: None };
+        let mut rest =
+            Writing { inner: Rc::clone(&self.inner), batch: std::mem::take(&mut self.batch), io: None };
         self.inner.handle.spawn(async move {
             let outcome = io.await;
             rest.finish(outcome);

@@ -12,7 +12,8 @@ pub enum Prefetch {
 
 impl Prefetch {
     /// Every policy, with one line about it.
-    pub const ALL: [(Prefetch, &'static str); 1] = [(Prefetch::None, "read the missed page and nothing else")];
+    pub const ALL: [(Prefetch, &'static str); 1] =
+        [(Prefetch::None, "read the missed page and nothing else")];
 
     /// The policy's name on the command line.
     pub fn name(self) -> &'static str {

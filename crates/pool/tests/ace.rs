@@ -36,11 +36,18 @@ fn oracle(trace: &[(u64, bool)], frames: usize, n_w: usize) -> Counts {
     let [mut hits, mut misses, mut written, mut batches] = [0; 4];
     for (page, write) in trace {
         let found = pool.iter().position(|(held, _)| held == page).map(|at| pool.remove(at));
-        if found.is_some() { hits += 1 } else { misses += 1 }
+        if found.is_some() {
+            hits += 1
+        } else {
+            misses += 1
+        }
         if found.is_none() && pool.len() == frames {
             if pool[0].1 {
                 batches += 1;
-                pool.iter_mut().filter(|(_, dirty)| *dirty).take(n_w).for_each(|entry| (entry.1, written) = (false, written + 1));
+                pool.iter_mut()
+                    .filter(|(_, dirty)| *dirty)
+                    .take(n_w)
+                    .for_each(|entry| (entry.1, written) = (false, written + 1));
             }
             pool.remove(0);
         }
@@ -68,7 +75,9 @@ fn worked_example(write_back: WriteBack) -> (Vec<(u64, bool)>, u64, u64) {
     let inside = pool.clone();
     executor
         .block_on(async move {
-            for (page, write) in [(4, true), (7, false), (5, true), (3, false), (2, true), (6, false), (8, false), (1, true)] {
+            for (page, write) in
+                [(4, true), (7, false), (5, true), (3, false), (2, true), (6, false), (8, false), (1, true)]
+            {
                 request(&inside, page, write).await.unwrap();
             }
         })

@@ -47,7 +47,11 @@ fn stamped_run(users: usize, frames: u32, write_back: WriteBack) -> BufferPool<M
     executor
         .block_on(async move {
             for page in 0..pages {
-                check_stamp(fresh.read(PageId(page)).await.unwrap().bytes(), page, versions.borrow()[page as usize]);
+                check_stamp(
+                    fresh.read(PageId(page)).await.unwrap().bytes(),
+                    page,
+                    versions.borrow()[page as usize],
+                );
             }
         })
         .unwrap();
@@ -158,7 +162,15 @@ fn a_user_who_gives_up_costs_no_frame_and_no_update() {
                     request(&inside, page, page % 2 == 0).await.unwrap();
                 }
                 for page in 0..2 {
-                    assert!(inside.read(PageId(page)).await.unwrap().bytes().iter().all(|byte| *byte == page as u8 + 1));
+                    assert!(
+                        inside
+                            .read(PageId(page))
+                            .await
+                            .unwrap()
+                            .bytes()
+                            .iter()
+                            .all(|byte| *byte == page as u8 + 1)
+                    );
                 }
             })
             .unwrap();

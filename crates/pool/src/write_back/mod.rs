@@ -60,7 +60,10 @@ impl WriteBack {
 
     /// The policy that `spec` names. `k_w` measures the drive's write concurrency, for policies
     /// that were not told theirs.
-    pub fn from_spec(mut spec: Spec, k_w: impl FnOnce() -> Result<u32, SpecError>) -> Result<WriteBack, SpecError> {
+    pub fn from_spec(
+        mut spec: Spec,
+        k_w: impl FnOnce() -> Result<u32, SpecError>,
+    ) -> Result<WriteBack, SpecError> {
         let policy = match spec.name() {
             "single" => WriteBack::Single,
             "ace" => {

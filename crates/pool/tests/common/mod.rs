@@ -16,7 +16,11 @@ pub fn mem(pages: u64) -> MemDevice {
 }
 
 /// A pool over `device` and the executor that runs it.
-pub fn pool_over<D: Device + 'static>(device: D, frames: u32, write_back: WriteBack) -> (Executor<D>, BufferPool<D>) {
+pub fn pool_over<D: Device + 'static>(
+    device: D,
+    frames: u32,
+    write_back: WriteBack,
+) -> (Executor<D>, BufferPool<D>) {
     let executor = Executor::new(device);
     let pool = BufferPool::new(executor.handle(), config(frames, write_back)).unwrap();
     (executor, pool)

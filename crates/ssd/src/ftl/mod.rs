@@ -337,7 +337,8 @@ impl Ftl {
         let end = (collection.victim.0 + 1) * self.config.segment_pages;
         let mut left = moves;
         while let Some(from) = self.map.next_valid(collection.next, end) {
-            let in_the_same_row = from.0 / self.config.row_pages == collection.next.saturating_sub(1) / self.config.row_pages;
+            let in_the_same_row =
+                from.0 / self.config.row_pages == collection.next.saturating_sub(1) / self.config.row_pages;
             if left == 0 && !in_the_same_row {
                 self.collection = Some(collection);
                 return;

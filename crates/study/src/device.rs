@@ -1,0 +1,185 @@
+//! Devices by name: presets with changes, and the ideal drive `mem`.
+//!
+//! Preconditioning a drive takes most of a short run, so preconditioned FTLs are kept and cloned:
+//! the same description always starts from the same state.
+
+use crate::error::StudyError;
+use fulgurite_base::{Nanos, Spec, SpecError, units};
+use fulgurite_device::{Device, FaultDevice, MemDevice};
+use fulgurite_ssd::preset::{self, Preset, Target};
+use fulgurite_ssd::{DriveCounters, Ftl, PARAMS, SimDrive, SsdConfig};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// A device as described, before it is made.
+#[derive(Clone, Debug)]
+pub struct DeviceDescription {
+    /// As it was typed.
+    pub name: String,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Mem { pages: u64, page_bytes: u32 },
+    Sim { preset: &'static str, config: Box<SsdConfig> },
+}
+
+/// A device that a run can observe besides using it.
+pub trait Observed: Device {
+    /// What the drive has done; `None` where it does not count.
+    fn observe(&self) -> Option<DriveCounters>;
+    /// Checks the drive's own laws, once it is idle; `deep` costs time in proportion to the drive.
+    fn verify(&self, deep: bool) -> Result<(), String>;
+}
+
+impl Observed for SimDrive {
+    fn observe(&self) -> Option<DriveCounters> {
+        Some(self.counters())
+    }
+
+    fn verify(&self, deep: bool) -> Result<(), String> {
+        SimDrive::verify(self, deep).map_err(|error| error.to_string())
+    }
+}
+
+impl Observed for MemDevice {
+    fn observe(&self) -> Option<DriveCounters> {
+        None
+    }
+
+    fn verify(&self, _: bool) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+impl<D: Observed> Observed for FaultDevice<D> {
+    fn observe(&self) -> Option<DriveCounters> {
+        self.inner().observe()
+    }
+
+    fn verify(&self, deep: bool) -> Result<(), String> {
+        self.inner().verify(deep)
+    }
+}
+
+/// What a device is made for: a function over any device.
+pub trait DeviceUser {
+    /// What it returns.
+    type Output;
+    /// Uses `device`.
+    fn with<D: Observed + 'static>(self, device: D) -> Self::Output;
+}
+
+impl DeviceDescription {
+    /// The device that `text` names.
+    pub fn parse(text: &str) -> Result<DeviceDescription, StudyError> {
+        if text.starts_with("file:") {
+            return Err(StudyError::request(format!(
+                "device `{text}`: real drives are not supported yet; accepted: {}",
+                names().join(" ")
+            )));
+        }
+        let mut spec = Spec::parse(text)?;
+        let kind = if spec.name() == "mem" {
+            let pages = spec.take::<u64>("pages")?.unwrap_or(1 << 32);
+            let page_bytes = spec.take_with("page", units::parse_size)?.unwrap_or(512);
+            spec.finish()?;
+            let page_bytes = u32::try_from(page_bytes).ok().filter(|bytes| bytes.is_power_of_two());
+            let page_bytes = page_bytes
+                .ok_or_else(|| StudyError::request("page of mem must be a power of two below 4GiB"))?;
+            Kind::Mem { pages, page_bytes }
+        } else {
+            let preset = preset::by_name(spec.name())
+                .map_err(|_| SpecError::unknown("device", spec.name(), &names()))?;
+            Kind::Sim { preset: preset.name, config: Box::new(preset::configure(spec)?) }
+        };
+        Ok(DeviceDescription { name: text.to_owned(), kind })
+    }
+
+    /// The device in full, parameter by parameter: what a run's identity is made of.
+    pub fn canonical(&self) -> String {
+        match &self.kind {
+            Kind::Mem { pages, page_bytes } => format!("mem:pages={pages},page={page_bytes}B"),
+            Kind::Sim { config, .. } => {
+                let options: Vec<String> =
+                    PARAMS.iter().map(|param| format!("{}={}", param.key, param.show(config))).collect();
+                format!("sim:{}", options.join(","))
+            }
+        }
+    }
+
+    /// Bytes in a device page.
+    pub fn page_bytes(&self) -> u32 {
+        match &self.kind {
+            Kind::Mem { page_bytes, .. } => *page_bytes,
+            Kind::Sim { config, .. } => config.page_bytes,
+        }
+    }
+
+    /// Pages on the device.
+    pub fn pages(&self) -> u64 {
+        match &self.kind {
+            Kind::Mem { pages, .. } => *pages,
+            Kind::Sim { config, .. } => config.logical_pages(),
+        }
+    }
+
+    /// The simulated drive's configuration.
+    pub fn simulated(&self) -> Option<&SsdConfig> {
+        match &self.kind {
+            Kind::Mem { .. } => None,
+            Kind::Sim { config, .. } => Some(config),
+        }
+    }
+
+    /// The published figures for requests of `page_bytes`, where the device is a preset unchanged.
+    pub fn target(&self, page_bytes: u32) -> Option<Target> {
+        let preset = self.unchanged_preset()?;
+        preset.targets.iter().copied().find(|target| target.page_bytes == page_bytes)
+    }
+
+    /// The preset that the device is, where no option was given.
+    pub fn unchanged_preset(&self) -> Option<&'static Preset> {
+        match &self.kind {
+            Kind::Sim { preset, .. } if *preset == self.name => preset::by_name(preset).ok(),
+            _ => None,
+        }
+    }
+
+    /// Makes the device, preconditioned with requests of `request_pages`, and hands it to `user`.
+    pub fn with<U: DeviceUser>(
+        &self,
+        seed: u64,
+        request_pages: u32,
+        user: U,
+    ) -> Result<U::Output, StudyError> {
+        match &self.kind {
+            Kind::Mem { pages, page_bytes } => {
+                Ok(user.with(MemDevice::new(*pages, *page_bytes, 1 << 16, Nanos::ZERO)))
+            }
+            Kind::Sim { config, .. } => {
+                let ftl = preconditioned(config, request_pages, seed)?;
+                Ok(user.with(SimDrive::with_ftl((**config).clone(), ftl.as_ref().clone(), false)))
+            }
+        }
+    }
+}
+
+/// Every device name.
+pub fn names() -> Vec<&'static str> {
+    preset::PRESETS.iter().map(|preset| preset.name).chain(["mem"]).collect()
+}
+
+type Preconditioned = Arc<Option<Ftl>>;
+type Cell = Arc<OnceLock<Result<Preconditioned, SpecError>>>;
+
+fn preconditioned(config: &SsdConfig, request_pages: u32, seed: u64) -> Result<Preconditioned, SpecError> {
+    static KEPT: OnceLock<Mutex<HashMap<String, Cell>>> = OnceLock::new();
+    let key = format!("{config:?} {request_pages} {seed}");
+    let cell = {
+        let mut kept = KEPT.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(kept.entry(key).or_default())
+    };
+    cell.get_or_init(|| SimDrive::preconditioned(config, request_pages, seed).map(Arc::new)).clone()
+}

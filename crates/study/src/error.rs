@@ -1,0 +1,41 @@
+//! Two ways to fail: the request was wrong, or the run was.
+
+use fulgurite_base::SpecError;
+use thiserror::Error;
+
+/// Why there is no result.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum StudyError {
+    /// The request cannot be met: one sentence that names the argument and what would do.
+    #[error("{0}")]
+    Request(String),
+    /// The run broke a check, or something that it needs failed.
+    #[error("{0}")]
+    Run(String),
+}
+
+impl StudyError {
+    /// A wrong request.
+    pub fn request(sentence: impl Into<String>) -> StudyError {
+        StudyError::Request(sentence.into())
+    }
+
+    /// A run that failed.
+    pub fn run(error: impl ToString) -> StudyError {
+        StudyError::Run(error.to_string())
+    }
+
+    /// The command's exit code: 2 for a wrong request, 1 for a failed run.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            StudyError::Request(_) => 2,
+            StudyError::Run(_) => 1,
+        }
+    }
+}
+
+impl From<SpecError> for StudyError {
+    fn from(error: SpecError) -> StudyError {
+        StudyError::Request(error.to_string())
+    }
+}

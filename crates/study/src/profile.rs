@@ -1,0 +1,221 @@
+//! Characterising a drive: alpha, k_r and k_w, as the ACE study (ICDE 2023) measures them.
+//!
+//! On a preconditioned drive, k users read (or write) single pages at random, uniformly and without
+//! pause; X(k) is their throughput. X_max is its plateau: the highest up to 256 users, or what the
+//! queue allows. k is the least number of users with X(k) ≥ 0.95·X_max, for reads (k_r) and writes
+//! (k_w) apart; alpha = X_r,max / X_w,max. The criterion moves k by 5–12 %, so k at 90 % is
+//! reported too. Little's law is checked on every measurement.
+
+use crate::device::{DeviceDescription, DeviceUser, Observed};
+use crate::error::StudyError;
+use crate::table::{Row, Table};
+use fulgurite_base::{Lpn, Prng, units};
+use fulgurite_device::{Command, Meter, Operation, Tag};
+use fulgurite_ssd::preset::Concurrency;
+use std::collections::BTreeMap;
+
+/// The most users that a plateau is looked for with.
+const USERS_AT_MOST: u32 = 256;
+
+/// Users whose throughput is always measured, for the curve.
+const CURVE: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+
+/// What reads, or writes, of one size reach.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plateau {
+    /// X_max, in requests per second.
+    pub iops_max: f64,
+    /// The least number of users that reach 95 % of it.
+    pub k: u32,
+    /// The least number of users that reach 90 % of it.
+    pub k_90: u32,
+    /// (users, requests per second) where measured, by users.
+    pub curve: Vec<(u32, f64)>,
+}
+
+/// A drive's characteristics for one request size.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    /// Request size.
+    pub page_bytes: u32,
+    /// Of reads.
+    pub reads: Plateau,
+    /// Of writes.
+    pub writes: Plateau,
+}
+
+impl Profile {
+    /// Read over write throughput.
+    pub fn alpha(&self) -> f64 {
+        self.reads.iops_max / self.writes.iops_max
+    }
+}
+
+/// Measures both plateaus.
+pub fn profile(device: &DeviceDescription, page_bytes: u32, seed: u64) -> Result<Profile, StudyError> {
+    Ok(Profile {
+        page_bytes,
+        reads: plateau(device, page_bytes, false, seed)?,
+        writes: plateau(device, page_bytes, true, seed)?,
+    })
+}
+
+/// Measures the plateau of reads or of writes.
+pub fn plateau(
+    device: &DeviceDescription,
+    page_bytes: u32,
+    writes: bool,
+    seed: u64,
+) -> Result<Plateau, StudyError> {
+    let request_pages = request_pages(device, page_bytes)?;
+    let most = device.simulated().map_or(USERS_AT_MOST, |config| config.queue_depth.min(USERS_AT_MOST));
+    let mut measured = BTreeMap::new();
+    let mut at = |users: u32| -> Result<f64, StudyError> {
+        if let Some(iops) = measured.get(&users) {
+            return Ok(*iops);
+        }
+        let iops = device.with(seed, request_pages, ClosedLoop { users, request_pages, writes, seed })??;
+        measured.insert(users, iops);
+        Ok(iops)
+    };
+    let mut iops_max = 0.0f64;
+    for users in CURVE.into_iter().filter(|users| *users < most).chain([most]) {
+        iops_max = iops_max.max(at(users)?);
+    }
+    let mut least = |share: f64| -> Result<u32, StudyError> {
+        // Throughput rises with users, so the least that reaches the mark is found by halving.
+        let (mut below, mut reaches) = (0, most);
+        while reaches - below > 1 {
+            let middle = below.midpoint(reaches);
+            if at(middle)? >= share * iops_max { reaches = middle } else { below = middle }
+        }
+        Ok(reaches)
+    };
+    let (k, k_90) = (least(0.95)?, least(0.90)?);
+    Ok(Plateau { iops_max, k, k_90, curve: measured.into_iter().collect() })
+}
+
+/// How many device pages a request of `page_bytes` has.
+pub fn request_pages(device: &DeviceDescription, page_bytes: u32) -> Result<u32, StudyError> {
+    let unit = device.page_bytes();
+    if page_bytes == 0 || !page_bytes.is_multiple_of(unit) || page_bytes / unit > 256 {
+        return Err(StudyError::request(format!(
+            "--page {page_bytes}B does not suit {}, whose pages have {unit} bytes; accepted: 1 to 256 whole pages",
+            device.name
+        )));
+    }
+    Ok(page_bytes / unit)
+}
+
+/// `users` that each keep one request outstanding.
+struct ClosedLoop {
+    users: u32,
+    request_pages: u32,
+    writes: bool,
+    seed: u64,
+}
+
+impl DeviceUser for ClosedLoop {
+    type Output = Result<f64, StudyError>;
+
+    fn with<D: Observed + 'static>(self, mut device: D) -> Self::Output {
+        let places = device.caps().pages / u64::from(self.request_pages);
+        let mut prng = Prng::new(self.seed, "profile");
+        let mut submit = |device: &mut D, tag: u64| {
+            let lpn = Lpn(prng.below(places) * u64::from(self.request_pages));
+            let operation = if self.writes {
+                Operation::write(lpn, self.request_pages)
+            } else {
+                Operation::read(lpn, self.request_pages)
+            };
+            device
+                .submit(Command { tag: Tag(tag), operation })
+                .map_err(|_| StudyError::run("the queue is shallower than the device says"))
+        };
+        // The write buffer hides the flash until it has filled: writes must outlast it.
+        let warm_up = if self.writes { 16_000 } else { 1_000 } + 4 * u64::from(self.users);
+        let requests = warm_up + 16_000;
+        let mut submitted_at = vec![device.now(); self.users as usize];
+        let mut window = device.now();
+        let mut completions = Vec::new();
+        let mut meter = Meter::default();
+        for user in 0..u64::from(self.users) {
+            submit(&mut device, user)?;
+            meter.submit(device.now());
+        }
+        while meter.completed() < requests {
+            device.wait(None, &mut completions);
+            if completions.is_empty() {
+                return Err(StudyError::run(
+                    meter.check().map_or_else(|error| error.to_string(), |()| "the drive stalled".into()),
+                ));
+            }
+            for completion in completions.drain(..) {
+                completion.status.map_err(StudyError::run)?;
+                let user = completion.tag.0 as usize;
+                meter.complete(completion.at, completion.at - submitted_at[user]);
+                if meter.submitted() < requests {
+                    submit(&mut device, completion.tag.0)?;
+                    submitted_at[user] = device.now();
+                    meter.submit(device.now());
+                }
+                if meter.completed() == warm_up {
+                    window = device.now();
+                }
+            }
+        }
+        meter.check().map_err(StudyError::run)?;
+        device.verify(false).map_err(StudyError::run)?;
+        Ok((requests - warm_up) as f64 / (device.now() - window).as_secs_f64())
+    }
+}
+
+/// The rows of `fulgurite profile`: what was measured for each of the sizes in `pages`, beside the
+/// device's published figures.
+pub fn table(device: &DeviceDescription, pages: &str, seed: u64) -> Result<Table, StudyError> {
+    let mut table = Table::default();
+    for page in pages.split(',') {
+        let bytes =
+            units::parse_size(page).map_err(|error| StudyError::request(format!("--page: {error}")))?;
+        let bytes = u32::try_from(bytes)
+            .map_err(|_| StudyError::request(format!("--page {page} is too large; accepted: up to 1MiB")))?;
+        table.rows.push(row(device, &profile(device, bytes, seed)?));
+    }
+    Ok(table)
+}
+
+fn row(device: &DeviceDescription, profile: &Profile) -> Row {
+    let mut row = Row::default();
+    row.set("device", device.name.as_str());
+    row.set("page_bytes", profile.page_bytes);
+    row.set("alpha", profile.alpha());
+    row.set("k_r", profile.reads.k);
+    row.set("k_w", profile.writes.k);
+    row.set("k_r_90", profile.reads.k_90);
+    row.set("k_w_90", profile.writes.k_90);
+    row.set("read_iops_max", profile.reads.iops_max);
+    row.set("write_iops_max", profile.writes.iops_max);
+    if let Some(target) = device.target(profile.page_bytes) {
+        row.set("alpha_target", target.alpha);
+        for (column, k) in [("k_r_target", target.k_r), ("k_w_target", target.k_w)] {
+            match k {
+                Concurrency::Is(k) => row.set(column, k),
+                Concurrency::MoreThan(k) => row.set(column, format!(">{k}")),
+            }
+        }
+        let hits = (profile.alpha() / target.alpha - 1.0).abs() <= 0.05
+            && reaches(profile.reads.k, target.k_r)
+            && reaches(profile.writes.k, target.k_w);
+        let misses = device.unchanged_preset().map_or("", |preset| preset.misses);
+        row.set("verdict", if hits { "ok".to_owned() } else { format!("miss: {misses}") });
+    }
+    row
+}
+
+/// Whether a measured concurrency is within 15 % of a published one, or beyond a lower bound.
+fn reaches(measured: u32, published: Concurrency) -> bool {
+    match published {
+        Concurrency::Is(k) => f64::from(measured.abs_diff(k)) <= 0.15 * f64::from(k),
+        Concurrency::MoreThan(k) => measured > k,
+    }
+}

@@ -1,0 +1,335 @@
+//! The result of anything: a table of flat rows. Columns come in one fixed order, and a column is
+//! there if any row has it.
+
+use serde_json::{Map, Number};
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// One cell.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A name.
+    Text(String),
+    /// A count or a time in whole nanoseconds.
+    Integer(u64),
+    /// A ratio, a rate or a mean.
+    Real(f64),
+}
+
+impl From<u64> for Value {
+    fn from(value: u64) -> Value {
+        Value::Integer(value)
+    }
+}
+
+impl From<u32> for Value {
+    fn from(value: u32) -> Value {
+        Value::Integer(u64::from(value))
+    }
+}
+
+impl From<f64> for Value {
+    fn from(value: f64) -> Value {
+        Value::Real(value)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(value: &str) -> Value {
+        Value::Text(value.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(value: String) -> Value {
+        Value::Text(value)
+    }
+}
+
+impl Value {
+    /// As JSON; a number that is not finite is null.
+    pub fn to_json(&self) -> serde_json::Value {
+        match self {
+            Value::Text(text) => text.clone().into(),
+            Value::Integer(integer) => (*integer).into(),
+            Value::Real(real) => Number::from_f64(*real).map_or(serde_json::Value::Null, Into::into),
+        }
+    }
+
+    /// The number, if it is one.
+    pub fn as_f64(&self) -> Option<f64> {
+        match self {
+            Value::Text(_) => None,
+            Value::Integer(integer) => Some(*integer as f64),
+            Value::Real(real) => Some(*real),
+        }
+    }
+
+    /// The exact text: what CSV holds.
+    pub fn exact(&self) -> String {
+        match self {
+            Value::Text(text) => text.clone(),
+            Value::Integer(integer) => integer.to_string(),
+            Value::Real(real) => real.to_string(),
+        }
+    }
+
+    /// The text for people: reals to four significant digits, integers in groups of three.
+    pub fn readable(&self) -> String {
+        match self {
+            Value::Text(text) => text.clone(),
+            Value::Integer(integer) => grouped(&integer.to_string()),
+            Value::Real(real) if *real == 0.0 => "0".to_owned(),
+            Value::Real(real) => {
+                let digits = (3 - real.abs().log10().floor() as i32).clamp(0, 6) as usize;
+                let text = format!("{real:.digits$}");
+                let (whole, rest) =
+                    text.split_once('.').map_or((text.as_str(), ""), |(whole, rest)| (whole, rest));
+                let dot = if rest.is_empty() { "" } else { "." };
+                format!("{}{dot}{rest}", grouped(whole))
+            }
+        }
+    }
+}
+
+fn grouped(digits: &str) -> String {
+    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |rest| ("-", rest));
+    let mut grouped = String::from(sign);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// The columns that rows share, in order. Others follow in the order in which they came.
+const ORDER: &[&str] = &[
+    "run_id",
+    "workload",
+    "device",
+    "replacement",
+    "write_back",
+    "prefetch",
+    "placement",
+    "victim",
+    "schedule",
+    "frames",
+    "pages",
+    "page_bytes",
+    "users",
+    "cpu_per_request_ns",
+    "seed",
+    "ops",
+    "elapsed_ns",
+    "throughput_ops_s",
+    "hits",
+    "misses",
+    "hit_ratio",
+    "read_ios",
+    "write_ios",
+    "pages_read",
+    "pages_written",
+    "pages_flushed",
+    "prefetched",
+    "prefetch_hits",
+    "latency_mean_ns",
+    "latency_stddev_ns",
+    "latency_p50_ns",
+    "latency_p95_ns",
+    "latency_p99_ns",
+    "latency_p999_ns",
+    "latency_max_ns",
+    "host_pages_written",
+    "flash_pages_read",
+    "flash_pages_programmed",
+    "gc_pages_copied",
+    "erases",
+    "waf",
+    "waf_steady",
+    "waf_closed_form",
+    "spare_effective",
+    "sim_wall_s",
+    "sim_ops_s",
+    "peak_rss_bytes",
+];
+
+/// One run's results.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Row(Vec<(Cow<'static, str>, Value)>);
+
+impl Row {
+    /// Sets a column.
+    pub fn set(&mut self, column: impl Into<Cow<'static, str>>, value: impl Into<Value>) {
+        let (column, value) = (column.into(), value.into());
+        match self.0.iter_mut().find(|(known, _)| *known == column) {
+            Some((_, old)) => *old = value,
+            None => self.0.push((column, value)),
+        }
+    }
+
+    /// Sets a column if there is a value.
+    pub fn set_some(&mut self, column: &'static str, value: Option<impl Into<Value>>) {
+        if let Some(value) = value {
+            self.set(column, value);
+        }
+    }
+
+    /// A column's value.
+    pub fn get(&self, column: &str) -> Option<&Value> {
+        self.0.iter().find(|(known, _)| known == column).map(|(_, value)| value)
+    }
+
+    /// A column's number.
+    pub fn number(&self, column: &str) -> Option<f64> {
+        self.get(column)?.as_f64()
+    }
+
+    /// A column's text for people; empty where there is none.
+    pub fn text(&self, column: &str) -> String {
+        self.get(column).map(Value::readable).unwrap_or_default()
+    }
+}
+
+/// Rows under common columns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    /// The rows, in the order of the runs.
+    pub rows: Vec<Row>,
+}
+
+impl Table {
+    /// The columns that any row has, in order.
+    pub fn columns(&self) -> Vec<String> {
+        let mut columns: Vec<String> = Vec::new();
+        for (column, _) in self.rows.iter().flat_map(|row| &row.0) {
+            if !columns.iter().any(|known| known == column) {
+                columns.push(column.clone().into_owned());
+            }
+        }
+        // Stable: columns that ORDER does not know keep their order, after the others.
+        columns.sort_by_key(|column| ORDER.iter().position(|known| known == column).unwrap_or(ORDER.len()));
+        columns
+    }
+
+    /// One JSON array of flat objects, a row a line.
+    pub fn to_json(&self) -> String {
+        let rows: Vec<String> = self.json_rows().collect();
+        if rows.is_empty() { "[]\n".to_owned() } else { format!("[\n{}\n]\n", rows.join(",\n")) }
+    }
+
+    /// JSON lines: an object a row.
+    pub fn to_json_lines(&self) -> String {
+        self.json_rows().map(|row| row + "\n").collect()
+    }
+
+    fn json_rows(&self) -> impl Iterator<Item = String> {
+        let columns = self.columns();
+        self.rows.iter().map(move |row| {
+            let cells =
+                columns.iter().filter_map(|column| Some((column.clone(), row.get(column)?.to_json())));
+            serde_json::Value::Object(cells.collect::<Map<_, _>>()).to_string()
+        })
+    }
+
+    /// CSV with a header, RFC 4180.
+    pub fn to_csv(&self) -> String {
+        let columns = self.columns();
+        let mut csv = columns.join(",") + "\n";
+        for row in &self.rows {
+            let cells: Vec<String> = columns
+                .iter()
+                .map(|column| quoted(&row.get(column).map(Value::exact).unwrap_or_default()).into_owned())
+                .collect();
+            csv += &(cells.join(",") + "\n");
+        }
+        csv
+    }
+
+    /// An aligned table of `columns` for people; text to the left, numbers to the right.
+    pub fn to_text(&self, columns: &[String]) -> String {
+        let cells: Vec<Vec<String>> = std::iter::once(columns.to_vec())
+            .chain(self.rows.iter().map(|row| columns.iter().map(|column| row.text(column)).collect()))
+            .collect();
+        let widths: Vec<usize> = (0..columns.len())
+            .map(|at| cells.iter().map(|row| row[at].chars().count()).max().unwrap_or(0))
+            .collect();
+        let is_text: Vec<bool> = columns
+            .iter()
+            .map(|column| self.rows.iter().any(|row| matches!(row.get(column), Some(Value::Text(_)))))
+            .collect();
+        let mut text = String::new();
+        for row in &cells {
+            let mut line = String::new();
+            for (at, cell) in row.iter().enumerate() {
+                let width = widths[at];
+                let _ = if is_text[at] {
+                    write!(line, "{cell:<width$}  ")
+                } else {
+                    write!(line, "{cell:>width$}  ")
+                };
+            }
+            text += line.trim_end();
+            text.push('\n');
+        }
+        text
+    }
+}
+
+fn quoted(cell: &str) -> Cow<'_, str> {
+    if cell.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", cell.replace('"', "\"\"")).into()
+    } else {
+        cell.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let mut first = Row::default();
+        first.set("alpha", 2.8166);
+        first.set("device", "p4510:channels=4,op=7%");
+        first.set("ops", 1_000_000u64);
+        let mut second = Row::default();
+        second.set("device", "sata");
+        second.set("ops", 5u64);
+        Table { rows: vec![first, second] }
+    }
+
+    #[test]
+    fn columns_keep_the_common_order() {
+        assert_eq!(table().columns(), ["device", "ops", "alpha"]);
+    }
+
+    #[test]
+    fn every_form_says_the_same() {
+        let table = table();
+        assert_eq!(table.to_csv(), "device,ops,alpha\n\"p4510:channels=4,op=7%\",1000000,2.8166\nsata,5,\n");
+        assert_eq!(table.to_json_lines().lines().nth(1), Some(r#"{"device":"sata","ops":5}"#));
+        let parsed: serde_json::Value = serde_json::from_str(&table.to_json()).unwrap();
+        assert_eq!(parsed[0]["alpha"], 2.8166);
+        assert_eq!(
+            table.to_text(&table.columns()),
+            "device                        ops  alpha\np4510:channels=4,op=7%  1,000,000  2.817\nsata                            5\n"
+        );
+    }
+
+    #[test]
+    fn numbers_are_readable() {
+        for (real, text) in [
+            (0.0, "0"),
+            (12_345.678, "12,346"),
+            (0.123_456, "0.1235"),
+            (1.0, "1.000"),
+            (-1_234.5, "-1,234"),
+            (99.99, "99.99"),
+        ] {
+            assert_eq!(Value::Real(real).readable(), text);
+        }
+        assert_eq!(Value::Integer(1_234_567).readable(), "1,234,567");
+    }
+}
