@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(layout.place(Ppn(0)).row, layout.place(Ppn(1)).row);
         assert_ne!(layout.place(Ppn(0)).row, layout.place(Ppn(8)).row);
         // Every erase block of a segment is visited in page order.
-        let mut next = vec![0; 4 * 8];
+        let mut next = [0; 4 * 8];
         for ppn in 0..4 * 24 {
             let place = layout.place(Ppn(ppn));
             assert_eq!(place.page, next[place.block as usize]);

@@ -6,7 +6,7 @@
 //! them on dies in virtual time. State changes at once; the sink may perform the operations later
 //! as long as it keeps their order on each die.
 //!
-//! Invariants ([`Ftl::check`] verifies them all): L2P and P2L agree on every valid page; a
+//! Invariants ([`crate::check::check`] verifies them all): L2P and P2L agree on every valid page; a
 //! segment's valid count equals its bits in the bitmap; a free segment holds nothing.
 
 mod mapping;
