@@ -2,5 +2,9 @@
 
 pub mod device;
 pub mod error;
+pub mod grid;
 pub mod profile;
+pub mod run;
+pub mod runner;
 pub mod table;
+pub mod workload;

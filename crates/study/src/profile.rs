@@ -8,11 +8,12 @@
 
 use crate::device::{DeviceDescription, DeviceUser, Observed};
 use crate::error::StudyError;
-use crate::table::{Row, Table};
-use fulgurite_base::{Lpn, Prng, units};
+use crate::table::Row;
+use fulgurite_base::{Lpn, Prng};
 use fulgurite_device::{Command, Meter, Operation, Tag};
 use fulgurite_ssd::preset::Concurrency;
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 /// The most users that a plateau is looked for with.
 const USERS_AT_MOST: u32 = 256;
@@ -49,6 +50,20 @@ impl Profile {
     pub fn alpha(&self) -> f64 {
         self.reads.iops_max / self.writes.iops_max
     }
+}
+
+/// The device's write concurrency for requests of `page_bytes`, measured once for each description.
+pub fn k_w(device: &DeviceDescription, page_bytes: u32, seed: u64) -> Result<u32, StudyError> {
+    static MEASURED: Mutex<BTreeMap<String, u32>> = Mutex::new(BTreeMap::new());
+    let key = format!("{} {page_bytes} {seed}", device.canonical());
+    // Held while measuring, so that parallel runs do not measure the same device twice.
+    let mut measured = MEASURED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(k_w) = measured.get(&key) {
+        return Ok(*k_w);
+    }
+    let k_w = plateau(device, page_bytes, true, seed)?.k;
+    measured.insert(key, k_w);
+    Ok(k_w)
 }
 
 /// Measures both plateaus.
@@ -170,21 +185,8 @@ impl DeviceUser for ClosedLoop {
     }
 }
 
-/// The rows of `fulgurite profile`: what was measured for each of the sizes in `pages`, beside the
-/// device's published figures.
-pub fn table(device: &DeviceDescription, pages: &str, seed: u64) -> Result<Table, StudyError> {
-    let mut table = Table::default();
-    for page in pages.split(',') {
-        let bytes =
-            units::parse_size(page).map_err(|error| StudyError::request(format!("--page: {error}")))?;
-        let bytes = u32::try_from(bytes)
-            .map_err(|_| StudyError::request(format!("--page {page} is too large; accepted: up to 1MiB")))?;
-        table.rows.push(row(device, &profile(device, bytes, seed)?));
-    }
-    Ok(table)
-}
-
-fn row(device: &DeviceDescription, profile: &Profile) -> Row {
+/// The row of `fulgurite profile`: what was measured, beside the device's published figures.
+pub fn row(device: &DeviceDescription, profile: &Profile) -> Row {
     let mut row = Row::default();
     row.set("device", device.name.as_str());
     row.set("page_bytes", profile.page_bytes);

@@ -2,7 +2,7 @@
 
 use super::page_set::PageSet;
 use super::{Format, Record, Skipped, TraceError, TraceReader, Unit, open};
-use crate::Request;
+use crate::{Op, Request};
 use fulgurite_base::SpecError;
 use std::num::NonZeroU64;
 use std::ops::Range;
@@ -120,6 +120,12 @@ impl PageTrace {
         self.requests.iter().map(|request| u64::from(request.pages)).sum()
     }
 
+    /// How many of those change their page: writes and trims.
+    pub fn pages_changed(&self) -> u64 {
+        let changes = self.requests.iter().filter(|request| request.op != Op::Read);
+        changes.map(|request| u64::from(request.pages)).sum()
+    }
+
     /// Every request as one-page requests, page by page, at the request's time.
     pub fn iter(&self) -> impl Iterator<Item = Request> {
         self.requests.iter().flat_map(|request| {
@@ -132,7 +138,6 @@ impl PageTrace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Op;
     use fulgurite_base::Nanos;
 
     fn trace(format: Format, records: &[(Op, u64, u64)]) -> Trace {

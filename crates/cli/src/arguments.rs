@@ -1,0 +1,123 @@
+//! What can be typed. Values stay text here: the study crate knows what they mean.
+
+use clap::{Args, Parser, Subcommand};
+use std::num::NonZeroUsize;
+
+/// Storage that knows it is on flash: simulate, measure, compare.
+#[derive(Parser)]
+#[command(
+    name = "fulgurite",
+    version,
+    about,
+    after_help = "Sizes are written 4KiB or 8GB, counts 2M, shares 6%. A list (lru,clock) on any policy means one run each."
+)]
+pub struct Arguments {
+    #[command(flatten)]
+    pub common: Common,
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+#[derive(Args)]
+pub struct Common {
+    /// Seed of all randomness [default: 42]
+    #[arg(long, global = true, value_name = "N")]
+    pub seed: Option<String>,
+    /// Print one JSON array of flat row objects, and nothing else
+    #[arg(long, global = true, conflicts_with = "csv")]
+    pub json: bool,
+    /// Print CSV, and nothing else
+    #[arg(long, global = true)]
+    pub csv: bool,
+    /// Runs at once [default: as many as there are cores]
+    #[arg(long, global = true, value_name = "N")]
+    pub threads: Option<NonZeroUsize>,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Measure alpha, k_r and k_w of a device
+    Profile {
+        /// A preset, with changes if any: p4510:channels=4
+        device: String,
+        /// Request sizes, separated by commas [default: 4KiB]
+        #[arg(long, value_name = "SIZE")]
+        page: Option<String>,
+    },
+    /// Run a workload against a buffer pool on a device
+    Pool(Pool),
+    /// Count the write amplification of a workload's writes, without time
+    Gc(Gc),
+}
+
+#[derive(Args)]
+pub struct Pool {
+    /// A workload with options (mixed-skewed, zipf:theta=0.99,write=50%) or a trace file
+    pub workload: String,
+    /// Device [default: p4510]
+    #[arg(long, value_name = "D")]
+    pub device: Option<String>,
+    /// Replacement policy [default: lru]
+    #[arg(long, value_name = "P")]
+    pub replacement: Option<String>,
+    /// Write-back policy [default: single]
+    #[arg(long, value_name = "W")]
+    pub write_back: Option<String>,
+    /// Prefetch policy [default: none]
+    #[arg(long, value_name = "F")]
+    pub prefetch: Option<String>,
+    /// Frames, or a share of the pages [default: 6%]
+    #[arg(long, value_name = "N|6%")]
+    pub frames: Option<String>,
+    /// Pages that a generated workload ranges over [default: 102400]
+    #[arg(long, value_name = "N")]
+    pub pages: Option<String>,
+    /// Page size of the pool [default: 4KiB]
+    #[arg(long, value_name = "SIZE")]
+    pub page: Option<String>,
+    /// Requests [default: 1M, or the whole trace]
+    #[arg(long, value_name = "N")]
+    pub ops: Option<String>,
+    /// Users in a closed loop [default: 1]
+    #[arg(long, value_name = "N")]
+    pub users: Option<String>,
+    /// CPU time of a request, in microseconds, on the one core that all users share [default: 0]
+    #[arg(long, value_name = "US")]
+    pub cpu_per_request: Option<String>,
+    /// Trace format, where the file's name and content do not tell
+    #[arg(long, value_name = "NAME")]
+    pub format: Option<String>,
+}
+
+#[derive(Args)]
+pub struct Gc {
+    /// A workload with options, or a trace file; its writes and trims are used
+    pub workload: String,
+    /// Placement policy [default: none]
+    #[arg(long, value_name = "P")]
+    pub placement: Option<String>,
+    /// Victim policy [default: greedy]
+    #[arg(long, value_name = "V")]
+    pub victim: Option<String>,
+    /// Logical capacity [default: 8GB]
+    #[arg(long, value_name = "SIZE")]
+    pub logical: Option<String>,
+    /// Physical capacity [default: 8GiB]
+    #[arg(long, value_name = "SIZE")]
+    pub physical: Option<String>,
+    /// Segment size [default: 4MiB]
+    #[arg(long, value_name = "SIZE")]
+    pub segment: Option<String>,
+    /// Page size [default: 4KiB]
+    #[arg(long, value_name = "SIZE")]
+    pub page: Option<String>,
+    /// Free segments below which garbage is collected [default: 2]
+    #[arg(long, value_name = "N")]
+    pub gc_reserve: Option<String>,
+    /// Page writes after the fill [default: 20 times the logical pages, or the whole trace]
+    #[arg(long, value_name = "N")]
+    pub ops: Option<String>,
+    /// Trace format, where the file's name and content do not tell
+    #[arg(long, value_name = "NAME")]
+    pub format: Option<String>,
+}

@@ -1,0 +1,372 @@
+//! From words to runs: settings by name, each with one value or several, and their grid.
+//!
+//! The command line and study files use the same words (`--write-back single,ace`, `write_back =
+//! ["single", "ace"]`), so both end here. The grid's last axis varies fastest; axes come in the
+//! order of [`Command::settings`], whatever the order in which they were given.
+
+use crate::device::DeviceDescription;
+use crate::error::StudyError;
+use crate::profile;
+use crate::run::Run;
+use crate::run::gc::GcRun;
+use crate::run::pool::PoolRun;
+use crate::workload::{BoundWorkload, WorkloadDescription};
+use fulgurite_base::{Spec, SpecError, units};
+use fulgurite_pool::{Prefetch, Replacement, WriteBack};
+use fulgurite_ssd::FtlConfig;
+use fulgurite_ssd::placement::Placement;
+use fulgurite_ssd::schedule::Schedule;
+use fulgurite_ssd::victim::VictimPolicy;
+use fulgurite_workload::trace::Format;
+use std::collections::BTreeMap;
+
+/// What a grid runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Command {
+    /// Pool runs.
+    Pool,
+    /// Counting runs.
+    Gc,
+    /// Characterisations.
+    Profile,
+}
+
+/// One setting: its word, its default, and whether a comma-separated list makes an axis of it.
+pub struct Setting {
+    /// The word, as in study files; on the command line with dashes.
+    pub name: &'static str,
+    /// Used where nothing is given; `None` where something must be, or it depends on the workload.
+    pub default: Option<&'static str>,
+}
+
+const fn setting(name: &'static str, default: Option<&'static str>) -> Setting {
+    Setting { name, default }
+}
+
+const POOL: &[Setting] = &[
+    setting("workload", None),
+    setting("device", Some("p4510")),
+    setting("replacement", Some("lru")),
+    setting("write_back", Some("single")),
+    setting("prefetch", Some("none")),
+    setting("frames", Some("6%")),
+    setting("pages", None),
+    setting("page", Some("4KiB")),
+    setting("ops", None),
+    setting("users", Some("1")),
+    setting("cpu_per_request", Some("0")),
+    setting("format", None),
+    setting("seed", Some("42")),
+];
+
+const GC: &[Setting] = &[
+    setting("workload", None),
+    setting("placement", Some("none")),
+    setting("victim", Some("greedy")),
+    setting("logical", Some("8GB")),
+    setting("physical", Some("8GiB")),
+    setting("segment", Some("4MiB")),
+    setting("page", Some("4KiB")),
+    setting("gc_reserve", Some("2")),
+    setting("ops", None),
+    setting("format", None),
+    setting("seed", Some("42")),
+];
+
+const PROFILE: &[Setting] =
+    &[setting("device", None), setting("page", Some("4KiB")), setting("seed", Some("42"))];
+
+impl Command {
+    /// The settings that the command knows.
+    pub fn settings(self) -> &'static [Setting] {
+        match self {
+            Command::Pool => POOL,
+            Command::Gc => GC,
+            Command::Profile => PROFILE,
+        }
+    }
+}
+
+/// Settings with their values: more than one makes an axis.
+pub type Settings = BTreeMap<String, Vec<String>>;
+
+/// One cell of the grid: every setting that has a value, with it.
+struct Cell<'a>(BTreeMap<&'static str, &'a str>);
+
+/// Every run of the grid, checked, so that a wrong request is refused before the first run.
+pub fn expand(command: Command, settings: &Settings) -> Result<Vec<Run>, StudyError> {
+    let known = command.settings();
+    let names: Vec<&str> = known.iter().map(|setting| setting.name).collect();
+    if let Some(name) = settings.keys().find(|name| !names.contains(&name.as_str())) {
+        return Err(SpecError::unknown("setting", name, &names).into());
+    }
+    if let Some((name, _)) = settings.iter().find(|(_, values)| values.is_empty()) {
+        return Err(StudyError::request(format!("{} has no value; give one, or leave it out", flag(name))));
+    }
+    let mut cells: Vec<Cell> = vec![Cell(BTreeMap::new())];
+    for Setting { name, default } in known {
+        let given: Vec<&str> = match settings.get(*name) {
+            Some(values) => values.iter().map(String::as_str).collect(),
+            None => default.iter().copied().collect(),
+        };
+        if given.is_empty() {
+            continue;
+        }
+        let grown = cells.iter().flat_map(|cell| given.iter().map(|value| cell.with(name, value)));
+        cells = grown.collect();
+    }
+    let mut workloads = Workloads::default();
+    cells.iter().map(|cell| cell.run(command, &mut workloads)).collect()
+}
+
+/// A setting's name as a flag.
+fn flag(name: &str) -> String {
+    if matches!(name, "workload" | "device") {
+        name.to_owned()
+    } else {
+        format!("--{}", name.replace('_', "-"))
+    }
+}
+
+/// Trace files that were read, so that each is read once for a grid.
+#[derive(Default)]
+struct Workloads(BTreeMap<String, WorkloadDescription>);
+
+impl<'a> Cell<'a> {
+    fn with(&self, name: &'static str, value: &'a str) -> Cell<'a> {
+        let mut cell = Cell(self.0.clone());
+        cell.0.insert(name, value);
+        cell
+    }
+
+    fn parse<T>(
+        &self,
+        name: &str,
+        parse: impl Fn(&str) -> Result<T, SpecError>,
+    ) -> Result<Option<T>, StudyError> {
+        let Some(value) = self.0.get(name) else { return Ok(None) };
+        parse(value).map(Some).map_err(|error| StudyError::request(format!("{}: {error}", flag(name))))
+    }
+
+    fn need<T>(&self, name: &str, parse: impl Fn(&str) -> Result<T, SpecError>) -> Result<T, StudyError> {
+        self.parse(name, parse)?.ok_or_else(|| StudyError::request(format!("{} is missing", flag(name))))
+    }
+
+    /// A count within `least..=most`.
+    fn count(&self, name: &str, least: u64, most: u64) -> Result<Option<u64>, StudyError> {
+        self.parse(name, |text| {
+            let count = units::parse_count(text)?;
+            let refused = || SpecError::new(format!("{text} is out of range; accepted: {least} to {most}"));
+            (least..=most).contains(&count).then_some(count).ok_or_else(refused)
+        })
+    }
+
+    fn seed(&self) -> Result<u64, StudyError> {
+        Ok(self.count("seed", 0, u64::MAX)?.unwrap_or(42))
+    }
+
+    fn page_bytes(&self) -> Result<u32, StudyError> {
+        self.need("page", |text| {
+            let bytes = units::parse_size(text)?;
+            let fits = u32::try_from(bytes)
+                .ok()
+                .filter(|bytes| bytes.is_power_of_two() && (512..=1 << 20).contains(bytes));
+            fits.ok_or_else(|| {
+                SpecError::new(format!(
+                    "{text} is not a page size; accepted: a power of two from 512B to 1MiB"
+                ))
+            })
+        })
+    }
+
+    fn device(&self) -> Result<DeviceDescription, StudyError> {
+        let text = self.0.get("device").ok_or_else(|| StudyError::request("device is missing"))?;
+        DeviceDescription::parse(text)
+    }
+
+    fn workload(&self, workloads: &mut Workloads) -> Result<WorkloadDescription, StudyError> {
+        let text = *self.0.get("workload").ok_or_else(|| StudyError::request("workload is missing"))?;
+        if let Some(known) = workloads.0.get(text) {
+            return Ok(known.clone());
+        }
+        let format = self.parse("format", Format::from_name)?;
+        let workload = WorkloadDescription::parse(text, format)?;
+        workloads.0.insert(text.to_owned(), workload.clone());
+        Ok(workload)
+    }
+
+    fn run(&self, command: Command, workloads: &mut Workloads) -> Result<Run, StudyError> {
+        match command {
+            Command::Pool => Ok(Run::Pool(Box::new(self.pool(workloads)?))),
+            Command::Gc => Ok(Run::Gc(Box::new(self.gc(workloads)?))),
+            Command::Profile => {
+                let (device, page_bytes) = (self.device()?, self.page_bytes()?);
+                profile::request_pages(&device, page_bytes)?;
+                Ok(Run::Profile { device, page_bytes, seed: self.seed()? })
+            }
+        }
+    }
+
+    fn pool(&self, workloads: &mut Workloads) -> Result<PoolRun, StudyError> {
+        let (device, page_bytes, seed) = (self.device()?, self.page_bytes()?, self.seed()?);
+        let request_pages = profile::request_pages(&device, page_bytes)?;
+        let description = self.workload(workloads)?;
+        let workload = description.bind(page_bytes)?;
+        let pages = self.pages(&workload)?;
+        let on_device = device.pages() / u64::from(request_pages);
+        if pages > on_device {
+            return Err(StudyError::request(format!(
+                "{pages} pages of {} do not fit on {}, which has {on_device}; use fewer --pages or a larger drive, like {}:blocks=N",
+                units::format_size(u64::from(page_bytes)),
+                device.name,
+                device.name.split(':').next().unwrap_or_default()
+            )));
+        }
+        workload.source(pages, seed)?;
+        let frames = self.frames(pages)?;
+        let replacement_name = self.need("replacement", |text| Ok(text.to_owned()))?;
+        let replacement = self.need("replacement", Spec::parse)?;
+        Replacement::from_spec(replacement.clone(), frames)?;
+        let write_back_name = self.need("write_back", |text| Ok(text.to_owned()))?;
+        let k_w =
+            || profile::k_w(&device, page_bytes, seed).map_err(|error| SpecError::new(error.to_string()));
+        let write_back = WriteBack::from_spec(self.need("write_back", Spec::parse)?, k_w)?;
+        Ok(PoolRun {
+            workload_name: description.name.clone(),
+            ops: self.pool_ops(&workload)?,
+            workload,
+            replacement,
+            replacement_name,
+            write_back,
+            write_back_name,
+            prefetch: self.need("prefetch", Prefetch::from_name)?,
+            frames,
+            pages,
+            page_bytes,
+            users: self.count("users", 1, 100_000)?.unwrap_or(1) as u32,
+            cpu_per_request: self.need("cpu_per_request", units::parse_micros)?,
+            device,
+            seed,
+        })
+    }
+
+    /// Pages of a pool run: the trace's, or what was asked for.
+    fn pages(&self, workload: &BoundWorkload) -> Result<u64, StudyError> {
+        let asked = self.count("pages", 1, 1 << 40)?;
+        match workload {
+            BoundWorkload::Generator(_) => Ok(asked.unwrap_or(DEFAULT_PAGES)),
+            BoundWorkload::Trace(trace) if asked.is_some() => Err(StudyError::request(format!(
+                "--pages does not go with a trace, which has {} distinct pages; leave it out",
+                trace.distinct_pages()
+            ))),
+            BoundWorkload::Trace(trace) => Ok(trace.distinct_pages()),
+        }
+    }
+
+    fn frames(&self, pages: u64) -> Result<u32, StudyError> {
+        let text = self.0.get("frames").copied().unwrap_or("6%");
+        let frames = if text.ends_with('%') {
+            self.need("frames", units::parse_share)?.of(pages).max(1)
+        } else {
+            self.need("frames", units::parse_count)?
+        };
+        let refused = |why: &str| {
+            StudyError::request(format!(
+                "--frames {text} is {frames} frames for {pages} pages, {why}; accepted: 1 to {}",
+                pages - 1
+            ))
+        };
+        match u32::try_from(frames) {
+            Ok(0) => Err(refused("and a pool needs at least one")),
+            Ok(frames) if u64::from(frames) < pages => Ok(frames),
+            _ => Err(refused("so that nothing would ever be evicted")),
+        }
+    }
+
+    fn pool_ops(&self, workload: &BoundWorkload) -> Result<u64, StudyError> {
+        let asked = self.count("ops", 1, 1 << 40)?;
+        match workload {
+            BoundWorkload::Generator(_) => Ok(asked.unwrap_or(DEFAULT_OPS)),
+            BoundWorkload::Trace(trace) => within_trace(asked, trace.pages_requested(), "page requests"),
+        }
+    }
+
+    fn gc(&self, workloads: &mut Workloads) -> Result<GcRun, StudyError> {
+        let page_bytes = self.page_bytes()?;
+        let pages = |name: &str| -> Result<u64, StudyError> {
+            let bytes = self.need(name, units::parse_size)?;
+            if bytes < u64::from(page_bytes) {
+                return Err(StudyError::request(format!(
+                    "{} {bytes}B is less than a page; accepted: at least {}",
+                    flag(name),
+                    units::format_size(u64::from(page_bytes))
+                )));
+            }
+            Ok(bytes / u64::from(page_bytes))
+        };
+        let (logical, physical, segment) = (pages("logical")?, pages("physical")?, pages("segment")?);
+        if logical >= physical {
+            return Err(StudyError::request(format!(
+                "--logical is {logical} pages and --physical {physical}; accepted: less logical than physical, or nothing is left to collect into"
+            )));
+        }
+        let narrow = |name: &str, value: u64| {
+            u32::try_from(value).map_err(|_| {
+                StudyError::request(format!("--{name} has {value} pages; accepted: fewer than 2^32"))
+            })
+        };
+        let ftl = FtlConfig {
+            logical_pages: narrow("logical", logical)?,
+            segments: narrow("physical", physical / segment)?,
+            segment_pages: narrow("segment", segment)?,
+            row_pages: 1,
+            reserve: self.count("gc_reserve", 1, 1 << 20)?.unwrap_or(2) as u32,
+            victim: self.need("victim", VictimPolicy::from_name)?,
+            placement: self.need("placement", Placement::from_name)?,
+            schedule: Schedule::NonPreemptive,
+        };
+        ftl.validate()?;
+        let description = self.workload(workloads)?;
+        let workload = description.bind(page_bytes)?;
+        workload.source(logical, self.seed()?)?;
+        let asked = self.count("ops", 1, 1 << 40)?;
+        let ops = match &workload {
+            BoundWorkload::Generator(_) => asked.unwrap_or(20 * logical),
+            BoundWorkload::Trace(trace) if trace.distinct_pages() > logical => {
+                return Err(StudyError::request(format!(
+                    "the trace touches {} pages, --logical has {logical}; use at least {}",
+                    trace.distinct_pages(),
+                    units::format_size(trace.distinct_pages() * u64::from(page_bytes))
+                )));
+            }
+            BoundWorkload::Trace(trace) => {
+                within_trace(asked, trace.pages_changed(), "page writes and trims")?
+            }
+        };
+        Ok(GcRun {
+            workload_name: description.name.clone(),
+            uniform: description.is_uniform_random(),
+            workload,
+            ftl,
+            page_bytes,
+            ops,
+            seed: self.seed()?,
+        })
+    }
+}
+
+/// Pages and requests of a generated pool workload where nothing is said: those of the published
+/// comparison of ACE with LRU.
+const DEFAULT_PAGES: u64 = 102_400;
+const DEFAULT_OPS: u64 = 1_000_000;
+
+fn within_trace(asked: Option<u64>, has: u64, what: &str) -> Result<u64, StudyError> {
+    match asked {
+        _ if has == 0 => Err(StudyError::request(format!("the trace has no {what}"))),
+        Some(asked) if asked > has => Err(StudyError::request(format!(
+            "--ops {asked} exceeds the trace's {has} {what}; accepted: 1 to {has}"
+        ))),
+        asked => Ok(asked.unwrap_or(has)),
+    }
+}

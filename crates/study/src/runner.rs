@@ -1,0 +1,61 @@
+//! Runs in parallel over the cores. Rows come back in the order of the runs, so the number of
+//! threads changes nothing but the time.
+
+use crate::error::StudyError;
+use crate::run::Run;
+use crate::table::{Row, Table};
+use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// As many threads as the machine has cores.
+pub fn all_cores() -> NonZeroUsize {
+    std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
+}
+
+/// Executes every run, `threads` at a time, and calls `progress` as each ends with how many have.
+/// The first failure, in the order of the runs, is the result.
+pub fn execute(
+    runs: &[Run],
+    threads: NonZeroUsize,
+    progress: &(dyn Fn(usize) + Sync),
+) -> Result<Table, StudyError> {
+    let next = AtomicUsize::new(0);
+    let done = AtomicUsize::new(0);
+    let results: Vec<Mutex<Option<Result<Row, StudyError>>>> =
+        runs.iter().map(|_| Mutex::new(None)).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..threads.get().min(runs.len()) {
+            scope.spawn(|| {
+                while let Some((at, run)) = take(&next, runs) {
+                    let result = guarded(run);
+                    let failed = result.is_err();
+                    *results[at].lock().expect("no thread panics while it holds this") = Some(result);
+                    progress(done.fetch_add(1, Ordering::Relaxed) + 1);
+                    if failed {
+                        next.store(runs.len(), Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    let outcomes = results.into_iter().filter_map(|cell| cell.into_inner().expect("threads have ended"));
+    Ok(Table { rows: outcomes.collect::<Result<_, _>>()? })
+}
+
+fn take<'a>(next: &AtomicUsize, runs: &'a [Run]) -> Option<(usize, &'a Run)> {
+    let at = next.fetch_add(1, Ordering::Relaxed);
+    Some((at, runs.get(at)?))
+}
+
+/// A broken assertion in the simulated core fails its run, with a reason, not the whole program.
+fn guarded(run: &Run) -> Result<Row, StudyError> {
+    catch_unwind(AssertUnwindSafe(|| run.execute())).unwrap_or_else(|panic| {
+        let reason = panic
+            .downcast_ref::<String>()
+            .cloned()
+            .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        Err(StudyError::run(format!("an internal check failed: {}", reason.unwrap_or_default())))
+    })
+}

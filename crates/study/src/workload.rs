@@ -1,0 +1,165 @@
+//! Workloads by name: a generator with options, the PostgreSQL trace that comes with Fulgurite, or
+//! the path of a trace file.
+
+use crate::error::StudyError;
+use fulgurite_base::{Spec, SpecError, fnv1a};
+use fulgurite_workload::trace::{Format, PageTrace, Trace, TraceReader};
+use fulgurite_workload::{Generator, Op, Request, generate};
+use std::io::Cursor;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The trace that comes with Fulgurite: PostgreSQL under pgbench, recorded by `traces/record-postgres.sh`.
+pub const OWN_TRACE: &str = "postgres-pgbench";
+const OWN_TRACE_BYTES: &[u8] = include_bytes!("../../../traces/postgres-pgbench.pages.zst");
+
+/// A workload as described, before the first request.
+#[derive(Clone, Debug)]
+pub struct WorkloadDescription {
+    /// What tables call it: the spec as typed, or the trace file's name.
+    pub name: String,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Generator(Spec),
+    Trace(Arc<Trace>),
+}
+
+/// A source of one-page requests.
+pub enum Source {
+    /// Without end.
+    Generator(Generator),
+    /// With one.
+    Trace(TraceSource),
+}
+
+/// One-page requests of a trace, in order.
+pub struct TraceSource {
+    trace: Arc<PageTrace>,
+    request: usize,
+    page: u32,
+}
+
+impl WorkloadDescription {
+    /// The workload that `text` names; trace files are read here, in `format` where it is given.
+    pub fn parse(text: &str, format: Option<Format>) -> Result<WorkloadDescription, StudyError> {
+        let named = Spec::parse(text)
+            .ok()
+            .filter(|spec| generate::names().iter().any(|entry| entry.name == spec.name()));
+        if let Some(spec) = named {
+            // The options are checked at once, with a size that suits every generator.
+            Generator::from_spec(spec.clone(), 1 << 20, 0)?;
+            return Ok(WorkloadDescription { name: text.to_owned(), kind: Kind::Generator(spec) });
+        }
+        let path = Path::new(text);
+        let trace = if text == OWN_TRACE {
+            let reader = TraceReader::new("postgres-pgbench.pages.zst", Cursor::new(OWN_TRACE_BYTES), None);
+            reader.and_then(Trace::read)
+        } else if path.exists() {
+            Trace::load(path, format)
+        } else {
+            let names: Vec<&str> = names().map(|(name, _)| name).collect();
+            let error = SpecError::unknown("workload", text.split(':').next().unwrap_or(text), &names);
+            return Err(StudyError::request(format!("{error}; nor is there a trace file of that name")));
+        };
+        let trace = trace.map_err(|error| StudyError::request(error.to_string()))?;
+        let name =
+            path.file_name().map_or_else(|| text.to_owned(), |name| name.to_string_lossy().into_owned());
+        Ok(WorkloadDescription { name, kind: Kind::Trace(Arc::new(trace)) })
+    }
+
+    /// Whether every page is equally likely at every request: then closed forms apply.
+    pub fn is_uniform_random(&self) -> bool {
+        match &self.kind {
+            Kind::Generator(spec) => Generator::from_spec(spec.clone(), 1 << 20, 0)
+                .is_ok_and(|generator| generator.is_uniform_random()),
+            Kind::Trace(_) => false,
+        }
+    }
+
+    /// Binds the workload to pages of `page_bytes`.
+    pub fn bind(&self, page_bytes: u32) -> Result<BoundWorkload, StudyError> {
+        match &self.kind {
+            Kind::Generator(spec) => Ok(BoundWorkload::Generator(spec.clone())),
+            Kind::Trace(trace) => {
+                Ok(BoundWorkload::Trace(Arc::new(trace.page_requests(u64::from(page_bytes))?)))
+            }
+        }
+    }
+}
+
+/// A workload whose pages are those of a pool or a drive.
+#[derive(Clone, Debug)]
+pub enum BoundWorkload {
+    /// Over any number of pages, without end.
+    Generator(Spec),
+    /// Over the pages that occur in it.
+    Trace(Arc<PageTrace>),
+}
+
+impl BoundWorkload {
+    /// The requests, for a run over `pages` pages.
+    pub fn source(&self, pages: u64, seed: u64) -> Result<Source, StudyError> {
+        match self {
+            BoundWorkload::Generator(spec) => {
+                Ok(Source::Generator(Generator::from_spec(spec.clone(), pages, seed)?))
+            }
+            BoundWorkload::Trace(trace) => {
+                Ok(Source::Trace(TraceSource { trace: Arc::clone(trace), request: 0, page: 0 }))
+            }
+        }
+    }
+
+    /// What it is, for a run's identity: for a trace, a hash of its requests.
+    pub fn canonical(&self, name: &str) -> String {
+        match self {
+            BoundWorkload::Generator(_) => name.to_owned(),
+            BoundWorkload::Trace(trace) => {
+                let words = trace
+                    .requests()
+                    .iter()
+                    .map(|request| request.page << 34 | u64::from(request.pages) << 2 | request.op as u64);
+                let hash = words.fold(0, |hash: u64, word| fnv1a(&(hash ^ word).to_le_bytes()));
+                format!("trace:{hash:016x}")
+            }
+        }
+    }
+}
+
+impl Iterator for Source {
+    type Item = Request;
+
+    #[inline]
+    fn next(&mut self) -> Option<Request> {
+        match self {
+            Source::Generator(generator) => generator.next(),
+            Source::Trace(source) => source.next(),
+        }
+    }
+}
+
+impl TraceSource {
+    fn next(&mut self) -> Option<Request> {
+        let request = self.trace.requests().get(self.request)?;
+        let page = request.page + u64::from(self.page);
+        self.page += 1;
+        if self.page == request.pages {
+            (self.request, self.page) = (self.request + 1, 0);
+        }
+        Some(Request { at: request.at, ..Request::of_page(request.op, page) })
+    }
+}
+
+/// Every workload's name, with one line about it.
+pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let own =
+        (OWN_TRACE, "a real trace: the page I/O of PostgreSQL under pgbench, 195,795 requests (32% writes)");
+    generate::names().iter().map(|entry| (entry.name, entry.about)).chain([own])
+}
+
+/// Whether a request changes its page.
+pub fn is_write(request: &Request) -> bool {
+    request.op == Op::Write
+}
