@@ -2,6 +2,7 @@
 
 use clap::{Args, Parser, Subcommand};
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 
 /// Storage that knows it is on flash: simulate, measure, compare.
 #[derive(Parser)]
@@ -9,7 +10,7 @@ use std::num::NonZeroUsize;
     name = "fulgurite",
     version,
     about,
-    after_help = "Sizes are written 4KiB or 8GB, counts 2M, shares 6%. A list (lru,clock) on any policy means one run each."
+    after_help = "Without a command the quickstart study runs.\n\nSizes are written 4KiB or 8GB, counts 2M, shares 6%. A list (lru,clock) on any policy means one run each."
 )]
 pub struct Arguments {
     #[command(flatten)]
@@ -36,18 +37,61 @@ pub struct Common {
 
 #[derive(Subcommand)]
 pub enum Command {
-    /// Measure alpha, k_r and k_w of a device
-    Profile {
-        /// A preset, with changes if any: p4510:channels=4
-        device: String,
-        /// Request sizes, separated by commas [default: 4KiB]
-        #[arg(long, value_name = "SIZE")]
-        page: Option<String>,
+    /// Name what there is: devices, policies, workloads, formats, studies
+    List {
+        /// devices, device-parameters, replacement, write-back, prefetch, placement, victim,
+        /// schedule, workloads, formats or studies [default: everything]
+        kind: Option<String>,
     },
+    /// Measure alpha, k_r and k_w of a device
+    Profile(Profile),
     /// Run a workload against a buffer pool on a device
     Pool(Pool),
     /// Count the write amplification of a workload's writes, without time
     Gc(Gc),
+    /// Run a study: a table, and a report to read
+    Study {
+        /// A built-in study, or a TOML file
+        study: String,
+        /// Folder for table and report [default: results/NAME]
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+        /// Smaller runs, as the study says: for a first look
+        #[arg(long)]
+        quick: bool,
+    },
+    /// Look at trace files
+    Trace {
+        #[command(subcommand)]
+        command: Trace,
+    },
+}
+
+#[derive(Subcommand)]
+pub enum Trace {
+    /// Describe a trace: requests, sizes, footprint, rate, sequentiality, reuse
+    Info {
+        /// The file, as it is or packed with gzip or zstd
+        file: String,
+        /// Trace format, where the file's name and content do not tell
+        #[arg(long, value_name = "NAME")]
+        format: Option<String>,
+        /// Page size that footprints are counted in [default: 4KiB]
+        #[arg(long, value_name = "SIZE")]
+        page: Option<String>,
+    },
+}
+
+/// Settings of a grid with what was typed for them, if anything.
+pub type Typed = Vec<(&'static str, Option<String>)>;
+
+#[derive(Args)]
+pub struct Profile {
+    /// A preset, with changes if any: p4510:channels=4
+    pub device: String,
+    /// Request sizes, separated by commas [default: 4KiB]
+    #[arg(long, value_name = "SIZE")]
+    pub page: Option<String>,
 }
 
 #[derive(Args)]
@@ -120,4 +164,46 @@ pub struct Gc {
     /// Trace format, where the file's name and content do not tell
     #[arg(long, value_name = "NAME")]
     pub format: Option<String>,
+}
+
+impl Profile {
+    pub fn typed(self) -> Typed {
+        vec![("device", Some(self.device)), ("page", self.page)]
+    }
+}
+
+impl Pool {
+    pub fn typed(self) -> Typed {
+        vec![
+            ("workload", Some(self.workload)),
+            ("device", self.device),
+            ("replacement", self.replacement),
+            ("write_back", self.write_back),
+            ("prefetch", self.prefetch),
+            ("frames", self.frames),
+            ("pages", self.pages),
+            ("page", self.page),
+            ("ops", self.ops),
+            ("users", self.users),
+            ("cpu_per_request", self.cpu_per_request),
+            ("format", self.format),
+        ]
+    }
+}
+
+impl Gc {
+    pub fn typed(self) -> Typed {
+        vec![
+            ("workload", Some(self.workload)),
+            ("placement", self.placement),
+            ("victim", self.victim),
+            ("logical", self.logical),
+            ("physical", self.physical),
+            ("segment", self.segment),
+            ("page", self.page),
+            ("gc_reserve", self.gc_reserve),
+            ("ops", self.ops),
+            ("format", self.format),
+        ]
+    }
 }

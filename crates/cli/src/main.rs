@@ -2,120 +2,135 @@
 
 mod arguments;
 
-use arguments::{Arguments, Command, Common};
+use arguments::{Arguments, Command, Common, Trace, Typed};
 use clap::Parser;
 use fulgurite_base::Spec;
 use fulgurite_study::error::StudyError;
 use fulgurite_study::grid::{self, Settings};
-use fulgurite_study::runner;
+use fulgurite_study::study::Study;
 use fulgurite_study::table::Table;
+use fulgurite_study::{list, runner, trace_info};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{IsTerminal, Write};
+use std::num::NonZeroUsize;
+use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) if error.use_stderr() => return fail(&StudyError::request(one_sentence(&error))),
+        Err(help) => {
+            let _ = help.print();
+            return ExitCode::SUCCESS;
+        }
+    };
     match run(arguments) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("fulgurite: {error}");
-            ExitCode::from(error.exit_code())
-        }
+        Err(error) => fail(&error),
     }
+}
+
+fn fail(error: &StudyError) -> ExitCode {
+    eprintln!("fulgurite: {error}");
+    ExitCode::from(error.exit_code())
+}
+
+/// What the parser found wrong, without its usage text.
+fn one_sentence(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
+    let said: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    said.join("; ").replace(":; ", ": ").trim_start_matches("error: ").to_owned()
 }
 
 fn run(arguments: Arguments) -> Result<(), StudyError> {
     let Arguments { common, command } = arguments;
-    let command = command.ok_or_else(|| {
-        StudyError::request("say what to do; accepted: profile, pool, gc (fulgurite --help tells more)")
-    })?;
-    let (command, mut settings) = settings_of(command)?;
-    set(&mut settings, "seed", &common.seed)?;
-    let table = execute(command, &settings, &common)?;
-    print(&table, &common)
-}
-
-/// The grid's words for what was typed.
-fn settings_of(command: Command) -> Result<(grid::Command, Settings), StudyError> {
-    let mut settings = Settings::new();
-    let (command, typed) = match command {
-        Command::Profile { device, page } => {
-            (grid::Command::Profile, vec![("device", Some(device)), ("page", page)])
+    match command {
+        None => study("quickstart", None, false, &common),
+        Some(Command::Study { study: name, out, quick }) => study(&name, out.as_deref(), quick, &common),
+        Some(Command::List { kind }) => {
+            let table = list::list(kind.as_deref())?;
+            let columns =
+                if kind.is_some() { table.columns() } else { table.columns_for_people(list::MAIN_COLUMNS) };
+            print(&table, &common, |table| table.to_text(&columns));
+            Ok(())
         }
-        Command::Pool(pool) => (
-            grid::Command::Pool,
-            vec![
-                ("workload", Some(pool.workload)),
-                ("device", pool.device),
-                ("replacement", pool.replacement),
-                ("write_back", pool.write_back),
-                ("prefetch", pool.prefetch),
-                ("frames", pool.frames),
-                ("pages", pool.pages),
-                ("page", pool.page),
-                ("ops", pool.ops),
-                ("users", pool.users),
-                ("cpu_per_request", pool.cpu_per_request),
-                ("format", pool.format),
-            ],
-        ),
-        Command::Gc(gc) => (
-            grid::Command::Gc,
-            vec![
-                ("workload", Some(gc.workload)),
-                ("placement", gc.placement),
-                ("victim", gc.victim),
-                ("logical", gc.logical),
-                ("physical", gc.physical),
-                ("segment", gc.segment),
-                ("page", gc.page),
-                ("gc_reserve", gc.gc_reserve),
-                ("ops", gc.ops),
-                ("format", gc.format),
-            ],
-        ),
-    };
-    for (name, value) in typed {
-        set(&mut settings, name, &value)?;
+        Some(Command::Trace { command: Trace::Info { file, format, page } }) => {
+            let table = trace_info::describe(&file, format.as_deref(), page.as_deref())?;
+            print(&table, &common, |table| table.to_upright_text(&table.columns()));
+            Ok(())
+        }
+        Some(Command::Profile(profile)) => grid(grid::Command::Profile, profile.typed(), &common),
+        Some(Command::Pool(pool)) => grid(grid::Command::Pool, pool.typed(), &common),
+        Some(Command::Gc(gc)) => grid(grid::Command::Gc, gc.typed(), &common),
     }
-    Ok((command, settings))
 }
 
-fn set(settings: &mut Settings, name: &str, value: &Option<String>) -> Result<(), StudyError> {
-    if let Some(value) = value {
-        settings.insert(name.to_owned(), Spec::split_list(value)?);
+/// Runs a study, and says what it found and where the report lies.
+fn study(name: &str, out: Option<&Path>, quick: bool, common: &Common) -> Result<(), StudyError> {
+    let study = Study::open(name)?;
+    let bar = progress_bar();
+    let progress = |done: usize, of: usize| {
+        bar.set_length(of as u64);
+        bar.set_position(done as u64);
+    };
+    let outcome = study.run(out, quick, common.seed.as_deref(), threads(common), &progress);
+    bar.finish_and_clear();
+    let outcome = outcome?;
+    let report = outcome.report.display();
+    print(&outcome.table, common, |table| {
+        let finding = &outcome.finding;
+        format!("{}\n\n{}\n{finding}\n\nreport: {report}\n", study.title(), table.to_text(&outcome.columns))
+    });
+    if common.json || common.csv {
+        eprintln!("report: {report}");
     }
     Ok(())
 }
 
-fn execute(command: grid::Command, settings: &Settings, common: &Common) -> Result<Table, StudyError> {
-    let runs = grid::expand(command, settings)?;
-    let bar = progress_bar(runs.len());
-    let threads = common.threads.unwrap_or_else(runner::all_cores);
-    let table = runner::execute(&runs, threads, &|done| bar.set_position(done as u64));
+/// Runs the grid that the typed settings span, and prints its table.
+fn grid(command: grid::Command, typed: Typed, common: &Common) -> Result<(), StudyError> {
+    let mut settings = Settings::new();
+    for (name, value) in typed.into_iter().chain([("seed", common.seed.clone())]) {
+        if let Some(value) = value {
+            settings.insert(name.to_owned(), Spec::split_list(&value)?);
+        }
+    }
+    let runs = grid::expand(command, &settings)?;
+    let bar = progress_bar();
+    bar.set_length(runs.len() as u64);
+    let table = runner::execute(&runs, threads(common), &|done| bar.set_position(done as u64));
     bar.finish_and_clear();
-    table
+    print(&table?, common, |table| table.to_text(&table.columns_for_people(command.main_columns())));
+    Ok(())
+}
+
+fn threads(common: &Common) -> NonZeroUsize {
+    common.threads.unwrap_or_else(runner::all_cores)
 }
 
 /// A bar on standard error where that is a terminal, and nothing elsewhere.
-fn progress_bar(runs: usize) -> ProgressBar {
+fn progress_bar() -> ProgressBar {
     let target = if std::io::stderr().is_terminal() {
         ProgressDrawTarget::stderr()
     } else {
         ProgressDrawTarget::hidden()
     };
-    let bar = ProgressBar::with_draw_target(Some(runs as u64), target);
+    let bar = ProgressBar::with_draw_target(Some(0), target);
     let style = ProgressStyle::with_template("{bar:32} {pos}/{len} runs, {elapsed} ({eta} left)");
+    bar.enable_steady_tick(Duration::from_millis(200));
     bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-/// A closed pipe (`fulgurite … | head`) is no failure.
-fn print(table: &Table, common: &Common) -> Result<(), StudyError> {
+/// Prints the table as asked; `text` is the form for people. A closed pipe (`fulgurite … | head`)
+/// is no failure.
+fn print(table: &Table, common: &Common, text: impl Fn(&Table) -> String) {
     let text = match (common.json, common.csv) {
         (true, _) => table.to_json(),
         (_, true) => table.to_csv(),
-        _ => table.to_text(&table.columns()),
+        _ => text(table),
     };
     let _ = std::io::stdout().write_all(text.as_bytes());
-    Ok(())
 }

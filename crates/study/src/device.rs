@@ -81,7 +81,7 @@ impl DeviceDescription {
             )));
         }
         let mut spec = Spec::parse(text)?;
-        let kind = if spec.name() == "mem" {
+        let kind = if spec.name() == MEM {
             let pages = spec.take::<u64>("pages")?.unwrap_or(1 << 32);
             let page_bytes = spec.take_with("page", units::parse_size)?.unwrap_or(512);
             spec.finish()?;
@@ -166,9 +166,12 @@ impl DeviceDescription {
     }
 }
 
+/// The ideal drive's name.
+pub const MEM: &str = "mem";
+
 /// Every device name.
 pub fn names() -> Vec<&'static str> {
-    preset::PRESETS.iter().map(|preset| preset.name).chain(["mem"]).collect()
+    preset::PRESETS.iter().map(|preset| preset.name).chain([MEM]).collect()
 }
 
 type Preconditioned = Arc<Option<Ftl>>;

@@ -86,6 +86,52 @@ impl Command {
             Command::Profile => PROFILE,
         }
     }
+
+    /// The columns that matter most of its rows.
+    pub fn main_columns(self) -> &'static [&'static str] {
+        match self {
+            Command::Pool => &[
+                "workload",
+                "device",
+                "replacement",
+                "write_back",
+                "n_w",
+                "elapsed_ns",
+                "throughput_ops_s",
+                "hit_ratio",
+                "pages_read",
+                "pages_written",
+                "write_ios",
+                "latency_p99_ns",
+                "waf",
+            ],
+            Command::Gc => &[
+                "workload",
+                "placement",
+                "victim",
+                "spare_effective",
+                "host_pages_written",
+                "gc_pages_copied",
+                "erases",
+                "waf",
+                "waf_steady",
+                "waf_closed_form",
+            ],
+            Command::Profile => &[
+                "device",
+                "page_bytes",
+                "alpha",
+                "alpha_target",
+                "k_r",
+                "k_r_target",
+                "k_w",
+                "k_w_target",
+                "read_iops_max",
+                "write_iops_max",
+                "verdict",
+            ],
+        }
+    }
 }
 
 /// Settings with their values: more than one makes an axis.

@@ -3,8 +3,12 @@
 pub mod device;
 pub mod error;
 pub mod grid;
+pub mod list;
 pub mod profile;
+pub mod report;
 pub mod run;
 pub mod runner;
+pub mod study;
 pub mod table;
+pub mod trace_info;
 pub mod workload;

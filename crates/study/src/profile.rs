@@ -208,8 +208,10 @@ pub fn row(device: &DeviceDescription, profile: &Profile) -> Row {
         let hits = (profile.alpha() / target.alpha - 1.0).abs() <= 0.05
             && reaches(profile.reads.k, target.k_r)
             && reaches(profile.writes.k, target.k_w);
-        let misses = device.unchanged_preset().map_or("", |preset| preset.misses);
-        row.set("verdict", if hits { "ok".to_owned() } else { format!("miss: {misses}") });
+        row.set("verdict", if hits { "ok" } else { "miss" });
+        if let Some(preset) = device.unchanged_preset().filter(|_| !hits) {
+            row.set("note", format!("{} misses: {}", preset.name, preset.misses));
+        }
     }
     row
 }

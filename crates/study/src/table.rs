@@ -104,13 +104,15 @@ fn grouped(digits: &str) -> String {
     grouped
 }
 
-/// The columns that rows share, in order. Others follow in the order in which they came.
-const ORDER: &[&str] = &[
+/// Every column that a row may have, in order.
+pub const ORDER: &[&str] = &[
     "run_id",
+    // What was run.
     "workload",
     "device",
     "replacement",
     "write_back",
+    "n_w",
     "prefetch",
     "placement",
     "victim",
@@ -118,9 +120,13 @@ const ORDER: &[&str] = &[
     "frames",
     "pages",
     "page_bytes",
+    "segments",
+    "segment_pages",
+    "gc_reserve",
     "users",
     "cpu_per_request_ns",
     "seed",
+    // What came of it.
     "ops",
     "elapsed_ns",
     "throughput_ops_s",
@@ -150,19 +156,87 @@ const ORDER: &[&str] = &[
     "waf_steady",
     "waf_closed_form",
     "spare_effective",
+    // Of a device.
+    "alpha",
+    "alpha_target",
+    "k_r",
+    "k_r_target",
+    "k_w",
+    "k_w_target",
+    "k_r_90",
+    "k_w_90",
+    "read_iops_max",
+    "write_iops_max",
+    "verdict",
+    // Of a trace.
+    "file",
+    "format",
+    "requests",
+    "reads",
+    "writes",
+    "trims",
+    "read_share",
+    "read_size_min",
+    "read_size_mean",
+    "read_size_max",
+    "write_size_min",
+    "write_size_mean",
+    "write_size_max",
+    "size_unit",
+    "footprint_pages",
+    "footprint_read_pages",
+    "footprint_written_pages",
+    "duration_ns",
+    "rate_requests_s",
+    "sequential_share",
+    "reuse_share",
+    "skipped",
+    "skipped_why",
+    "times_clamped",
+    // Of a list.
+    "kind",
+    "name",
+    "about",
+    "default",
+    "targets",
+    "source",
+    // For people.
+    "note",
+    // Of the simulator itself.
     "sim_wall_s",
     "sim_ops_s",
     "peak_rss_bytes",
 ];
 
+/// The columns that tell one run of a grid from another.
+pub const AXES: &[&str] = &[
+    "workload",
+    "device",
+    "replacement",
+    "write_back",
+    "prefetch",
+    "placement",
+    "victim",
+    "frames",
+    "pages",
+    "page_bytes",
+    "segments",
+    "segment_pages",
+    "gc_reserve",
+    "users",
+    "cpu_per_request_ns",
+    "seed",
+];
+
 /// One run's results.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Row(Vec<(Cow<'static, str>, Value)>);
+pub struct Row(Vec<(&'static str, Value)>);
 
 impl Row {
-    /// Sets a column.
-    pub fn set(&mut self, column: impl Into<Cow<'static, str>>, value: impl Into<Value>) {
-        let (column, value) = (column.into(), value.into());
+    /// Sets a column, one of [`ORDER`].
+    pub fn set(&mut self, column: &'static str, value: impl Into<Value>) {
+        debug_assert!(ORDER.contains(&column), "{column} has no place among the columns");
+        let value = value.into();
         match self.0.iter_mut().find(|(known, _)| *known == column) {
             Some((_, old)) => *old = value,
             None => self.0.push((column, value)),
@@ -176,9 +250,15 @@ impl Row {
         }
     }
 
+    /// Drops the columns about the simulator's own cost: they differ from one execution to the
+    /// next, and mean little where runs share the machine.
+    pub fn drop_cost(&mut self) {
+        self.0.retain(|(column, _)| !matches!(*column, "sim_wall_s" | "sim_ops_s" | "peak_rss_bytes"));
+    }
+
     /// A column's value.
     pub fn get(&self, column: &str) -> Option<&Value> {
-        self.0.iter().find(|(known, _)| known == column).map(|(_, value)| value)
+        self.0.iter().find(|(known, _)| *known == column).map(|(_, value)| value)
     }
 
     /// A column's number.
@@ -201,16 +281,17 @@ pub struct Table {
 
 impl Table {
     /// The columns that any row has, in order.
-    pub fn columns(&self) -> Vec<String> {
-        let mut columns: Vec<String> = Vec::new();
-        for (column, _) in self.rows.iter().flat_map(|row| &row.0) {
-            if !columns.iter().any(|known| known == column) {
-                columns.push(column.clone().into_owned());
-            }
-        }
-        // Stable: columns that ORDER does not know keep their order, after the others.
-        columns.sort_by_key(|column| ORDER.iter().position(|known| known == column).unwrap_or(ORDER.len()));
-        columns
+    pub fn columns(&self) -> Vec<&'static str> {
+        let has = |column: &&&str| self.rows.iter().any(|row| row.get(column).is_some());
+        ORDER.iter().filter(has).copied().collect()
+    }
+
+    /// What to show people of a table whose main columns are `main`: those that it has, and
+    /// whatever else sets one run apart from another.
+    pub fn columns_for_people(&self, main: &[&str]) -> Vec<&'static str> {
+        let varies = |column: &str| self.rows.iter().any(|row| row.get(column) != self.rows[0].get(column));
+        let is_axis = |column: &str| AXES.contains(&column) && varies(column);
+        self.columns().into_iter().filter(|column| main.contains(column) || is_axis(column)).collect()
     }
 
     /// One JSON array of flat objects, a row a line.
@@ -228,7 +309,7 @@ impl Table {
         let columns = self.columns();
         self.rows.iter().map(move |row| {
             let cells =
-                columns.iter().filter_map(|column| Some((column.clone(), row.get(column)?.to_json())));
+                columns.iter().filter_map(|column| Some(((*column).to_owned(), row.get(column)?.to_json())));
             serde_json::Value::Object(cells.collect::<Map<_, _>>()).to_string()
         })
     }
@@ -247,34 +328,59 @@ impl Table {
         csv
     }
 
-    /// An aligned table of `columns` for people; text to the left, numbers to the right.
-    pub fn to_text(&self, columns: &[String]) -> String {
-        let cells: Vec<Vec<String>> = std::iter::once(columns.to_vec())
-            .chain(self.rows.iter().map(|row| columns.iter().map(|column| row.text(column)).collect()))
-            .collect();
-        let widths: Vec<usize> = (0..columns.len())
-            .map(|at| cells.iter().map(|row| row[at].chars().count()).max().unwrap_or(0))
-            .collect();
-        let is_text: Vec<bool> = columns
-            .iter()
-            .map(|column| self.rows.iter().any(|row| matches!(row.get(column), Some(Value::Text(_)))))
-            .collect();
-        let mut text = String::new();
-        for row in &cells {
-            let mut line = String::new();
-            for (at, cell) in row.iter().enumerate() {
-                let width = widths[at];
-                let _ = if is_text[at] {
-                    write!(line, "{cell:<width$}  ")
-                } else {
-                    write!(line, "{cell:>width$}  ")
-                };
-            }
-            text += line.trim_end();
-            text.push('\n');
+    /// An aligned table of `columns` for people; text to the left, numbers to the right, notes
+    /// underneath.
+    pub fn to_text(&self, columns: &[&str]) -> String {
+        let cells: Vec<Vec<String>> =
+            std::iter::once(columns.iter().map(|column| (*column).to_owned()).collect())
+                .chain(self.rows.iter().map(|row| columns.iter().map(|column| row.text(column)).collect()))
+                .collect();
+        let is_text: Vec<bool> = columns.iter().map(|column| self.is_text(column)).collect();
+        let mut text = aligned(&cells, &is_text);
+        let mut notes: Vec<String> =
+            self.rows.iter().map(|row| row.text("note")).filter(|note| !note.is_empty()).collect();
+        notes.dedup();
+        for note in notes {
+            text += &format!("\n{note}\n");
         }
         text
     }
+
+    /// The same turned round: a line for every column. For few rows with many columns.
+    pub fn to_upright_text(&self, columns: &[&str]) -> String {
+        let line = |column: &&str| {
+            std::iter::once((*column).to_owned())
+                .chain(self.rows.iter().map(|row| row.text(column)))
+                .collect()
+        };
+        let cells: Vec<Vec<String>> = columns.iter().map(line).collect();
+        let mut is_text = vec![false; self.rows.len() + 1];
+        is_text[0] = true;
+        aligned(&cells, &is_text)
+    }
+
+    /// Whether a column holds names rather than numbers.
+    pub fn is_text(&self, column: &str) -> bool {
+        self.rows.iter().any(|row| matches!(row.get(column), Some(Value::Text(_))))
+    }
+}
+
+/// Cells under each other, those of a text column to the left.
+fn aligned(cells: &[Vec<String>], is_text: &[bool]) -> String {
+    let width = |at: usize| cells.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..is_text.len()).map(width).collect();
+    let mut text = String::new();
+    for row in cells {
+        let mut line = String::new();
+        for (at, cell) in row.iter().enumerate() {
+            let width = widths[at];
+            let _ =
+                if is_text[at] { write!(line, "{cell:<width$}  ") } else { write!(line, "{cell:>width$}  ") };
+        }
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
 }
 
 fn quoted(cell: &str) -> Cow<'_, str> {

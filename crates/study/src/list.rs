@@ -1,0 +1,97 @@
+//! Every name that the command line and study files know, as a table.
+
+use crate::device;
+use crate::error::StudyError;
+use crate::table::{Row, Table};
+use crate::{study, workload};
+use fulgurite_base::{SpecError, units};
+use fulgurite_pool::{Prefetch, Replacement, WriteBack};
+use fulgurite_ssd::placement::Placement;
+use fulgurite_ssd::preset::{Concurrency, PRESETS, Preset, Target};
+use fulgurite_ssd::schedule::Schedule;
+use fulgurite_ssd::victim::VictimPolicy;
+use fulgurite_ssd::{PARAMS, Param, preset};
+use fulgurite_workload::trace::Format;
+
+type Rows = fn() -> Vec<Row>;
+
+/// Every kind of name, in the order of a stack from the workload down.
+const KINDS: [(&str, Rows); 11] = [
+    ("workloads", || workload::names().map(|(name, about)| row(name, about)).collect()),
+    ("formats", || Format::all().iter().map(|format| row(format.name(), format.about())).collect()),
+    ("replacement", || Replacement::list().map(|(name, about)| row(name, about)).collect()),
+    ("write-back", || WriteBack::LIST.iter().map(|(name, about)| row(name, about)).collect()),
+    ("prefetch", || Prefetch::ALL.iter().map(|(policy, about)| row(policy.name(), about)).collect()),
+    ("devices", devices),
+    (PARAMETERS, parameters),
+    ("placement", || Placement::ALL.iter().map(|(policy, about)| row(policy.name(), about)).collect()),
+    ("victim", || VictimPolicy::ALL.iter().map(|(policy, about)| row(policy.name(), about)).collect()),
+    ("schedule", || Schedule::ALL.iter().map(|(policy, about)| row(policy.name(), about)).collect()),
+    ("studies", || study::names().map(|(name, title)| row(name, &title)).collect()),
+];
+
+/// The parameters of every simulated drive: many, so they are listed only when asked for.
+const PARAMETERS: &str = "device-parameters";
+
+/// The columns that matter most of its rows.
+pub const MAIN_COLUMNS: &[&str] = &["kind", "name", "about", "default", "targets"];
+
+/// The names of one kind, or of all.
+pub fn list(kind: Option<&str>) -> Result<Table, StudyError> {
+    let kinds = KINDS.map(|(kind, _)| kind);
+    if let Some(unknown) = kind.filter(|kind| !kinds.contains(kind)) {
+        return Err(SpecError::unknown("list", unknown, &kinds).into());
+    }
+    let is_asked = |name: &str| kind.map_or(name != PARAMETERS, |kind| kind == name);
+    let mut table = Table::default();
+    for (kind, rows) in KINDS.iter().filter(|(name, _)| is_asked(name)) {
+        for mut row in rows() {
+            row.set("kind", *kind);
+            table.rows.push(row);
+        }
+    }
+    Ok(table)
+}
+
+fn row(name: &str, about: &str) -> Row {
+    let mut row = Row::default();
+    row.set("name", name);
+    row.set("about", about);
+    row
+}
+
+fn devices() -> Vec<Row> {
+    let preset = |preset: &Preset| {
+        let mut row = row(preset.name, preset.about);
+        let targets: Vec<String> = preset.targets.iter().map(target).collect();
+        row.set("targets", targets.join("; "));
+        row.set("source", preset.source);
+        row
+    };
+    let ideal = row(device::MEM, "an ideal drive: every request takes no time (options pages, page)");
+    PRESETS.iter().map(preset).chain([ideal]).collect()
+}
+
+fn target(target: &Target) -> String {
+    let concurrency = |k: Concurrency| match k {
+        Concurrency::Is(k) => k.to_string(),
+        Concurrency::MoreThan(k) => format!(">{k}"),
+    };
+    format!(
+        "{}: alpha {}, k_r {}, k_w {}",
+        units::format_size(u64::from(target.page_bytes)),
+        target.alpha,
+        concurrency(target.k_r),
+        concurrency(target.k_w)
+    )
+}
+
+fn parameters() -> Vec<Row> {
+    let p4510 = preset::by_name("p4510").map(|preset| (preset.config)()).ok();
+    let parameter = |param: &Param| {
+        let mut row = row(param.key, param.about);
+        row.set_some("default", p4510.as_ref().map(|config| param.show(config)));
+        row
+    };
+    PARAMS.iter().map(parameter).collect()
+}

@@ -1,0 +1,95 @@
+//! What a study found, in one sentence with its number.
+
+use super::file::{Compare, Deviation};
+use super::known_columns;
+use crate::error::StudyError;
+use crate::table::{AXES, Row, Table, Value};
+
+impl Compare {
+    /// The candidate against the baseline, over every pair of rows that differ in the axis alone.
+    pub fn sentence(&self, table: &Table) -> Result<String, StudyError> {
+        known_columns(table, [&self.axis, &self.column])?;
+        let rows =
+            |name: &str| table.rows.iter().filter(|row| row.text(&self.axis) == name).collect::<Vec<&Row>>();
+        let (baseline, candidate) = (rows(&self.baseline), rows(&self.candidate));
+        if baseline.is_empty() || baseline.len() != candidate.len() {
+            return Err(StudyError::request(format!(
+                "[compare] finds {} rows with {} {} and {} with {}; accepted: values that the grid gives to {}",
+                baseline.len(),
+                self.axis,
+                self.baseline,
+                candidate.len(),
+                self.candidate,
+                self.axis
+            )));
+        }
+        let change = |old: &Row, new: &Row| Some(new.number(&self.column)? / old.number(&self.column)? - 1.0);
+        let changes = baseline
+            .iter()
+            .zip(&candidate)
+            .map(|(old, new)| Some((change(old, new)?, describe(table, old, &self.axis))));
+        let (low, high) = extremes(changes.collect::<Option<_>>().ok_or_else(|| not_a_number(&self.column))?);
+        let Compare { baseline, candidate, what, .. } = self;
+        let at = |(change, place): &(f64, String)| format!("{:.1} % ({place})", change.abs() * 100.0);
+        Ok(if high.0 <= 0.0 {
+            format!("With {candidate} instead of {baseline}, {what} falls by {} to {}.", at(&high), at(&low))
+        } else if low.0 >= 0.0 {
+            format!("With {candidate} instead of {baseline}, {what} rises by {} to {}.", at(&low), at(&high))
+        } else {
+            format!(
+                "With {candidate} instead of {baseline}, {what} falls by up to {} and rises by up to {}.",
+                at(&low),
+                at(&high)
+            )
+        })
+    }
+}
+
+impl Deviation {
+    /// How far the column is from what it should be, where it is farthest.
+    pub fn sentence(&self, table: &Table) -> Result<String, StudyError> {
+        known_columns(table, [&self.column, &self.expected])?;
+        let with_both = table.rows.iter().filter_map(|row| {
+            Some((row.number(&self.column)? / row.number(&self.expected)? - 1.0, describe(table, row, "")))
+        });
+        let deviations: Vec<_> = with_both.collect();
+        if deviations.is_empty() {
+            return Err(not_a_number(&self.expected));
+        }
+        let count = deviations.len();
+        let (low, high) = extremes(deviations);
+        let (worst, place) = if -low.0 > high.0 { low } else { high };
+        Ok(format!(
+            "{} is within {:.2} % of {} in all {count} runs; farthest at {place}.",
+            self.what,
+            worst.abs() * 100.0,
+            self.from
+        ))
+    }
+}
+
+/// The least and the greatest, with their places.
+fn extremes(mut changes: Vec<(f64, String)>) -> ((f64, String), (f64, String)) {
+    changes.sort_by(|a, b| a.0.total_cmp(&b.0));
+    (changes[0].clone(), changes[changes.len() - 1].clone())
+}
+
+fn not_a_number(column: &str) -> StudyError {
+    StudyError::request(format!("column {column} does not hold numbers in every row that is compared"))
+}
+
+/// What sets a row apart: as few of the varying axes as tell the rows apart that all of them tell
+/// apart, `compared` left out.
+fn describe(table: &Table, row: &Row, compared: &str) -> String {
+    let varies = |axis: &&&str| table.rows.iter().any(|other| other.get(axis) != table.rows[0].get(axis));
+    let axes: Vec<&str> = AXES.iter().filter(|axis| **axis != compared).filter(varies).copied().collect();
+    let alike = |axes: &[&str]| {
+        table.rows.iter().filter(|other| axes.iter().all(|axis| other.get(axis) == row.get(axis))).count()
+    };
+    let enough = (0..axes.len()).find(|count| alike(&axes[..*count]) == alike(&axes)).unwrap_or(axes.len());
+    let named = |axis: &&str| match row.get(axis) {
+        Some(Value::Text(name)) => name.clone(),
+        _ => format!("{axis} {}", row.text(axis)),
+    };
+    axes[..enough].iter().map(named).collect::<Vec<_>>().join(", ")
+}

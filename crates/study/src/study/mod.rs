@@ -1,0 +1,187 @@
+//! A study as data: a grid of runs, what to compare, what to plot. Read from TOML, run, and written
+//! as a table and a report.
+
+mod file;
+mod finding;
+mod folder;
+mod plot;
+
+use crate::error::StudyError;
+use crate::grid::{self, Settings};
+use crate::report::{self, Plot, Report};
+use crate::run::Run;
+use crate::runner;
+use crate::table::{AXES, Row, Table};
+use file::File;
+use folder::Folder;
+use fulgurite_base::SpecError;
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+/// The built-in studies: name and text.
+const BUILT_IN: [(&str, &str); 3] = [
+    ("quickstart", include_str!("../../../../studies/quickstart.toml")),
+    ("write-concurrency", include_str!("../../../../studies/write-concurrency.toml")),
+    ("waf-closed-form", include_str!("../../../../studies/waf-closed-form.toml")),
+];
+
+/// A study, read and checked as far as that can be without running it.
+pub struct Study {
+    /// Its name: a built-in one, or the file's without extension.
+    pub name: String,
+    source: String,
+    typed: String,
+    file: File,
+}
+
+/// What a study produced, and where it lies.
+pub struct Outcome {
+    /// The table.
+    pub table: Table,
+    /// The columns to show first.
+    pub columns: Vec<&'static str>,
+    /// What was found, in one sentence.
+    pub finding: String,
+    /// The report's path.
+    pub report: PathBuf,
+}
+
+/// The names of the built-in studies, with their titles.
+pub fn names() -> impl Iterator<Item = (&'static str, String)> {
+    BUILT_IN
+        .iter()
+        .map(|(name, source)| (*name, File::parse(name, source).map(|file| file.title).unwrap_or_default()))
+}
+
+impl Study {
+    /// The study that `typed` names: a built-in one, or a TOML file.
+    pub fn open(typed: &str) -> Result<Study, StudyError> {
+        let built_in = BUILT_IN.iter().find(|(name, _)| *name == typed);
+        let (name, source) = match built_in {
+            Some((name, text)) => ((*name).to_owned(), (*text).to_owned()),
+            None if typed.ends_with(".toml") => {
+                let text = fs::read_to_string(typed)
+                    .map_err(|error| StudyError::request(format!("{typed} cannot be read: {error}")))?;
+                let stem = Path::new(typed).file_stem().unwrap_or_default();
+                (stem.to_string_lossy().into_owned(), text)
+            }
+            None => {
+                let names = BUILT_IN.map(|(name, _)| name);
+                return Err(StudyError::request(format!(
+                    "{}; a study of your own is a path that ends in .toml",
+                    SpecError::unknown("study", typed, &names)
+                )));
+            }
+        };
+        let file = File::parse(typed, &source)?;
+        Ok(Study { name, source, typed: typed.to_owned(), file })
+    }
+
+    /// Its title.
+    pub fn title(&self) -> &str {
+        &self.file.title
+    }
+
+    /// Its runs: the grid expanded, every one checked.
+    fn runs(&self, quick: bool, seed: Option<&str>) -> Result<Vec<Run>, StudyError> {
+        let mut settings = Settings::new();
+        let overrides = if quick { self.file.quick.iter() } else { Default::default() };
+        for (name, value) in self.file.grid.iter().chain(overrides) {
+            settings.insert(name.clone(), value.texts()?);
+        }
+        if let Some(seed) = seed {
+            settings.insert("seed".to_owned(), vec![seed.to_owned()]);
+        }
+        grid::expand(self.file.command, &settings).map_err(|error| match error {
+            StudyError::Request(sentence) => StudyError::Request(format!("study {}: {sentence}", self.name)),
+            failed => failed,
+        })
+    }
+
+    /// Runs the study and writes table, study and report into `out` (by default `results/NAME`).
+    /// Nothing is written before every run has succeeded, and files appear whole.
+    pub fn run(
+        &self,
+        out: Option<&Path>,
+        quick: bool,
+        seed: Option<&str>,
+        threads: NonZeroUsize,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<Outcome, StudyError> {
+        let runs = self.runs(quick, seed)?;
+        let out = out.map_or_else(|| Path::new("results").join(&self.name), Path::to_path_buf);
+        let folder = Folder::prepare(&out)?;
+        progress(0, runs.len());
+        let mut table = runner::execute(&runs, threads, &|done| progress(done, runs.len()))?;
+        table.rows.iter_mut().for_each(Row::drop_cost);
+        let plots: Vec<Plot> =
+            self.file.plots.iter().map(|plot| plot.draw(&table)).collect::<Result<_, _>>()?;
+        let finding = self.finding(&table)?;
+        let columns = self.columns(&table)?;
+        let repeat = self.repeat(quick, seed);
+        let html = report::html(&Report {
+            title: &self.file.title,
+            question: self.file.question.trim(),
+            finding: &finding,
+            notes: &notes(&table),
+            plots: &plots,
+            table: &table,
+            columns: &columns,
+            repeat: &repeat,
+        });
+        folder.write("table.csv", &table.to_csv())?;
+        folder.write("table.jsonl", &table.to_json_lines())?;
+        folder.write("study.toml", &self.source)?;
+        let report = folder.write("report.html", &html)?;
+        Ok(Outcome { table, columns, finding, report })
+    }
+
+    fn finding(&self, table: &Table) -> Result<String, StudyError> {
+        let compared = self.file.compare.as_ref().map(|compare| compare.sentence(table)).transpose()?;
+        let deviation =
+            self.file.deviation.as_ref().map(|deviation| deviation.sentence(table)).transpose()?;
+        Ok([compared, deviation].into_iter().flatten().collect::<Vec<_>>().join(" "))
+    }
+
+    fn columns(&self, table: &Table) -> Result<Vec<&'static str>, StudyError> {
+        known_columns(table, &self.file.columns)?;
+        let chosen = |column: &&str| self.file.columns.iter().any(|chosen| chosen == column);
+        Ok(if self.file.columns.is_empty() {
+            table.columns_for_people(self.file.command.main_columns())
+        } else {
+            table.columns().into_iter().filter(chosen).collect()
+        })
+    }
+
+    fn repeat(&self, quick: bool, seed: Option<&str>) -> Vec<String> {
+        let quick = if quick { " --quick" } else { "" };
+        let seed = seed.map_or_else(String::new, |seed| format!(" --seed {seed}"));
+        vec![format!("fulgurite study {}{quick}{seed}", self.typed)]
+    }
+}
+
+/// What a reader must know about the runs besides their columns.
+fn notes(table: &Table) -> Vec<String> {
+    let mut notes = vec![
+        "Simulated in virtual time: the same command gives the same table, byte for byte, on any machine and with any number of threads.".to_owned(),
+    ];
+    let same = |column: &&&str| {
+        table.rows.iter().all(|row| row.get(column).is_some() && row.get(column) == table.rows[0].get(column))
+    };
+    let described = |column: &&str| format!("{column} {}", table.rows[0].text(column));
+    let constant: Vec<String> = AXES.iter().filter(same).map(described).collect();
+    if !constant.is_empty() {
+        notes.push(format!("The same in all runs: {}.", constant.join(", ")));
+    }
+    if table.rows.iter().any(|row| row.number("cpu_per_request_ns") == Some(0.0)) {
+        notes.push("Where cpu_per_request_ns is 0 a request costs no CPU time, so run time is the drive's alone: the gain of a policy is at its largest.".to_owned());
+    }
+    notes
+}
+
+fn known_columns<'a>(table: &Table, columns: impl IntoIterator<Item = &'a String>) -> Result<(), StudyError> {
+    let known = table.columns();
+    let unknown = columns.into_iter().find(|column| !known.contains(&column.as_str()));
+    unknown.map_or(Ok(()), |column| Err(SpecError::unknown("column", column, &known).into()))
+}

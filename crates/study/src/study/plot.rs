@@ -1,0 +1,84 @@
+//! From a table to the plots that a study asks for.
+
+use super::file::{Kind, PlotFile};
+use super::known_columns;
+use crate::error::StudyError;
+use crate::report::{Plot, PlotKind, Series, Unit};
+use crate::table::{Table, Value};
+use fulgurite_base::SpecError;
+
+impl PlotFile {
+    pub fn draw(&self, table: &Table) -> Result<Plot, StudyError> {
+        known_columns(table, [&self.x, &self.y, &self.series].into_iter().chain(&self.expected))?;
+        let x = distinct(table, &self.x);
+        let series = distinct(table, &self.series).into_iter().map(|name| {
+            let values = |column: &String| x.iter().map(|x| self.at(table, x, &name, column)).collect();
+            Series {
+                name: name.readable(),
+                values: values(&self.y),
+                expected: self.expected.as_ref().map(values),
+            }
+        });
+        let mut series: Vec<Series> = series.collect();
+        if let Some(base) = &self.relative_to {
+            divide(&mut series, base)?;
+        }
+        Ok(Plot {
+            title: self.title.clone(),
+            caption: self.caption.clone(),
+            kind: if self.kind == Kind::Bar { PlotKind::Bar } else { PlotKind::Line },
+            x_label: self.x_label.clone().unwrap_or_else(|| self.x.clone()),
+            y_label: self.y_label.clone(),
+            log_x: self.log_x,
+            log_y: self.log_y,
+            unit: if self.relative_to.is_some() { Unit::Number } else { Unit::of_column(&self.y) },
+            reference: self.relative_to.is_some().then_some(1.0),
+            x,
+            series,
+        })
+    }
+
+    fn at(&self, table: &Table, x: &Value, series: &Value, column: &str) -> Option<f64> {
+        let row = table
+            .rows
+            .iter()
+            .find(|row| row.get(&self.x) == Some(x) && row.get(&self.series) == Some(series))?;
+        row.number(column)
+    }
+}
+
+/// The distinct values of a column, numbers in order, names as they come.
+fn distinct(table: &Table, column: &str) -> Vec<Value> {
+    let mut values: Vec<Value> = Vec::new();
+    for value in table.rows.iter().filter_map(|row| row.get(column)) {
+        if !values.contains(value) {
+            values.push(value.clone());
+        }
+    }
+    if values.iter().all(|value| value.as_f64().is_some()) {
+        values.sort_by(|a, b| a.as_f64().unwrap_or(0.0).total_cmp(&b.as_f64().unwrap_or(0.0)));
+    }
+    values
+}
+
+/// Divides every series by the one called `base`, or by its own first point.
+fn divide(series: &mut [Series], base: &str) -> Result<(), StudyError> {
+    let quotient = |value: Option<f64>, by: Option<f64>| Some(value? / by.filter(|by| *by != 0.0)?);
+    if base == "first" {
+        for series in series {
+            let first = series.values.iter().copied().flatten().next();
+            series.values.iter_mut().for_each(|value| *value = quotient(*value, first));
+        }
+        return Ok(());
+    }
+    let names: Vec<&str> = series.iter().map(|series| series.name.as_str()).collect();
+    let at = names
+        .iter()
+        .position(|name| *name == base)
+        .ok_or_else(|| SpecError::unknown("series in relative_to", base, &names))?;
+    let by = series[at].values.clone();
+    for series in series {
+        series.values.iter_mut().zip(&by).for_each(|(value, by)| *value = quotient(*value, *by));
+    }
+    Ok(())
+}
