@@ -262,8 +262,12 @@ impl SsdConfig {
             return self.validate_in_place();
         }
         let ftl = self.ftl();
-        ftl.validate()
-            .map_err(|error| SpecError::new(format!("this geometry cannot collect its own garbage: {error}")))
+        ftl.validate().map_err(|error| {
+            SpecError::new(format!(
+                "blocks={} pages={} op={} cannot collect their own garbage: {error}",
+                self.blocks, self.pages, self.op
+            ))
+        })
     }
 
     fn validate_in_place(&self) -> Result<(), SpecError> {

@@ -372,7 +372,11 @@ impl<'a> Cell<'a> {
             placement: self.need("placement", Placement::from_name)?,
             schedule: Schedule::NonPreemptive,
         };
-        ftl.validate()?;
+        ftl.validate().map_err(|error| {
+            StudyError::request(format!(
+                "--logical, --physical and --segment do not suit each other: {error}"
+            ))
+        })?;
         let description = self.workload(workloads)?;
         let workload = description.bind(page_bytes)?;
         workload.source(logical, self.seed()?)?;

@@ -4,6 +4,8 @@ pub mod device;
 pub mod error;
 pub mod grid;
 pub mod list;
+#[cfg(feature = "parquet")]
+pub mod parquet;
 pub mod profile;
 pub mod report;
 pub mod run;

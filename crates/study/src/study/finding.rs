@@ -3,24 +3,42 @@
 use super::file::{Compare, Deviation};
 use super::known_columns;
 use crate::error::StudyError;
+use crate::grid::Settings;
 use crate::table::{AXES, Row, Table, Value};
+use fulgurite_base::SpecError;
 
 impl Compare {
+    /// Whether the grid has what is to be compared.
+    pub fn check(&self, settings: &Settings) -> Result<(), StudyError> {
+        let values = settings.get(&self.axis).ok_or_else(|| {
+            StudyError::request(format!(
+                "[compare] axis {} is not in [grid], so nothing differs in it",
+                self.axis
+            ))
+        })?;
+        match [&self.baseline, &self.candidate].into_iter().find(|value| !values.contains(value)) {
+            Some(value) => {
+                let values: Vec<&str> = values.iter().map(String::as_str).collect();
+                Err(SpecError::unknown(&format!("{} in [compare]", self.axis), value, &values).into())
+            }
+            None => Ok(()),
+        }
+    }
+
     /// The candidate against the baseline, over every pair of rows that differ in the axis alone.
     pub fn sentence(&self, table: &Table) -> Result<String, StudyError> {
         known_columns(table, [&self.axis, &self.column])?;
-        let rows =
-            |name: &str| table.rows.iter().filter(|row| row.text(&self.axis) == name).collect::<Vec<&Row>>();
+        let is = |row: &&Row, value: &str| row.get(&self.axis).is_some_and(|cell| cell.exact() == value);
+        let rows = |value: &str| table.rows.iter().filter(|row| is(row, value)).collect::<Vec<&Row>>();
         let (baseline, candidate) = (rows(&self.baseline), rows(&self.candidate));
         if baseline.is_empty() || baseline.len() != candidate.len() {
             return Err(StudyError::request(format!(
-                "[compare] finds {} rows with {} {} and {} with {}; accepted: values that the grid gives to {}",
+                "[compare] finds {} rows with {} {} and {} with {}; accepted: values as the table shows them",
                 baseline.len(),
                 self.axis,
                 self.baseline,
                 candidate.len(),
-                self.candidate,
-                self.axis
+                self.candidate
             )));
         }
         let change = |old: &Row, new: &Row| Some(new.number(&self.column)? / old.number(&self.column)? - 1.0);
@@ -30,19 +48,22 @@ impl Compare {
             .map(|(old, new)| Some((change(old, new)?, describe(table, old, &self.axis))));
         let (low, high) = extremes(changes.collect::<Option<_>>().ok_or_else(|| not_a_number(&self.column))?);
         let Compare { baseline, candidate, what, .. } = self;
-        let at = |(change, place): &(f64, String)| format!("{:.1} % ({place})", change.abs() * 100.0);
-        Ok(if high.0 <= 0.0 {
-            format!("With {candidate} instead of {baseline}, {what} falls by {} to {}.", at(&high), at(&low))
-        } else if low.0 >= 0.0 {
-            format!("With {candidate} instead of {baseline}, {what} rises by {} to {}.", at(&low), at(&high))
+        let size = |change: f64| format!("{:.1} %", change.abs() * 100.0);
+        let at = |(change, place): &(f64, String)| format!("{} ({place})", size(*change));
+        let moved = if low.0 == high.0 {
+            format!("{} by {}", direction(low.0), size(low.0))
+        } else if high.0 <= 0.0 || low.0 >= 0.0 {
+            let (least, most) = if high.0 <= 0.0 { (&high, &low) } else { (&low, &high) };
+            format!("{} by {} to {}", direction(most.0), at(least), at(most))
         } else {
-            format!(
-                "With {candidate} instead of {baseline}, {what} falls by up to {} and rises by up to {}.",
-                at(&low),
-                at(&high)
-            )
-        })
+            format!("falls by up to {} and rises by up to {}", at(&low), at(&high))
+        };
+        Ok(format!("With {candidate} instead of {baseline}, {what} {moved}."))
     }
+}
+
+fn direction(change: f64) -> &'static str {
+    if change < 0.0 { "falls" } else { "rises" }
 }
 
 impl Deviation {

@@ -1,32 +1,58 @@
-//! Where a study writes: nothing stands there in part.
+//! Where a study writes: nothing stands there in part, and a study that fails leaves nothing.
 
 use crate::error::StudyError;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// An output folder that can be written to.
-pub(super) struct Folder(PathBuf);
+pub(super) struct Folder {
+    path: PathBuf,
+    /// The folders that had to be made, outermost first.
+    made: Vec<PathBuf>,
+    is_used: bool,
+}
 
 impl Folder {
     /// Makes the folder and tries it, before hours of runs go to waste.
     pub fn prepare(path: &Path) -> Result<Folder, StudyError> {
-        let refused = |error: std::io::Error| {
+        let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+        let mut made: Vec<PathBuf> = path.ancestors().take_while(is_missing).map(Path::to_path_buf).collect();
+        made.reverse();
+        let folder = Folder { path: path.to_owned(), made, is_used: false };
+        folder.make_and_try().map_err(|error| {
             StudyError::request(format!(
                 "--out {} cannot be written: {error}; accepted: a folder that exists or can be made",
                 path.display()
             ))
-        };
-        fs::create_dir_all(path).map_err(refused)?;
-        let probe = path.join(".fulgurite-probe");
-        fs::write(&probe, "").and_then(|()| fs::remove_file(&probe)).map_err(refused)?;
-        Ok(Folder(path.to_owned()))
+        })?;
+        Ok(folder)
+    }
+
+    fn make_and_try(&self) -> io::Result<()> {
+        fs::create_dir_all(&self.path)?;
+        let probe = self.path.join(".fulgurite-probe");
+        fs::write(&probe, "").and_then(|()| fs::remove_file(&probe))
     }
 
     /// Writes a file under another name first, so that it never stands there in part.
-    pub fn write(&self, name: &str, text: &str) -> Result<PathBuf, StudyError> {
-        let (partial, path) = (self.0.join(format!(".{name}.partial")), self.0.join(name));
-        let written = fs::write(&partial, text).and_then(|()| fs::rename(&partial, &path));
-        written.map_err(|error| StudyError::run(format!("{} cannot be written: {error}", path.display())))?;
+    pub fn write(&mut self, name: &str, content: impl AsRef<[u8]>) -> Result<PathBuf, StudyError> {
+        self.is_used = true;
+        let (partial, path) = (self.path.join(format!(".{name}.partial")), self.path.join(name));
+        let written = fs::write(&partial, content).and_then(|()| fs::rename(&partial, &path));
+        written.map_err(|error| {
+            let _ = fs::remove_file(&partial);
+            StudyError::run(format!("{} cannot be written: {error}", path.display()))
+        })?;
         Ok(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if !self.is_used {
+            // Only empty folders can be removed, so nobody's files are at risk.
+            self.made.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
+        }
     }
 }

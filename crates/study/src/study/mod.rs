@@ -93,6 +93,9 @@ impl Study {
         if let Some(seed) = seed {
             settings.insert("seed".to_owned(), vec![seed.to_owned()]);
         }
+        if let Some(compare) = &self.file.compare {
+            compare.check(&settings)?;
+        }
         grid::expand(self.file.command, &settings).map_err(|error| match error {
             StudyError::Request(sentence) => StudyError::Request(format!("study {}: {sentence}", self.name)),
             failed => failed,
@@ -111,7 +114,7 @@ impl Study {
     ) -> Result<Outcome, StudyError> {
         let runs = self.runs(quick, seed)?;
         let out = out.map_or_else(|| Path::new("results").join(&self.name), Path::to_path_buf);
-        let folder = Folder::prepare(&out)?;
+        let mut folder = Folder::prepare(&out)?;
         progress(0, runs.len());
         let mut table = runner::execute(&runs, threads, &|done| progress(done, runs.len()))?;
         table.rows.iter_mut().for_each(Row::drop_cost);
@@ -130,8 +133,10 @@ impl Study {
             columns: &columns,
             repeat: &repeat,
         });
-        folder.write("table.csv", &table.to_csv())?;
-        folder.write("table.jsonl", &table.to_json_lines())?;
+        folder.write("table.csv", table.to_csv())?;
+        folder.write("table.jsonl", table.to_json_lines())?;
+        #[cfg(feature = "parquet")]
+        folder.write("table.parquet", crate::parquet::bytes(&table)?)?;
         folder.write("study.toml", &self.source)?;
         let report = folder.write("report.html", &html)?;
         Ok(Outcome { table, columns, finding, report })

@@ -1,0 +1,171 @@
+//! Wrong requests: exit code 2, one sentence that names what is wrong and what would be accepted,
+//! nothing on standard output and nothing left on disk.
+
+use crate::folder::Folder;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::io::Write;
+
+/// Runs each command; its sentence must contain every one of the words.
+fn refused(folder: &Folder, cases: &[(&str, &[&str])]) {
+    let before = folder.names();
+    for (arguments, words) in cases {
+        let outcome = folder.run(arguments);
+        assert_eq!(outcome.code, 2, "{arguments}: {}{}", outcome.stdout, outcome.stderr);
+        assert_eq!(outcome.stdout, "", "{arguments}");
+        assert_eq!(outcome.stderr.trim_end().lines().count(), 1, "{arguments}: {}", outcome.stderr);
+        for word in *words {
+            assert!(outcome.stderr.contains(word), "{arguments}: no `{word}` in: {}", outcome.stderr);
+        }
+        assert_eq!(folder.names(), before, "{arguments} left something behind");
+    }
+}
+
+#[test]
+fn unknown_names_are_offered_the_nearest() {
+    refused(
+        &Folder::new(),
+        &[
+            ("pol mixed-skewed", &["pol", "pool"]),
+            ("pool mixed-skewd", &["mixed-skewd", "did you mean `mixed-skewed`"]),
+            ("pool mixed-skewed --device p4511", &["device", "did you mean `p4510`"]),
+            ("pool mixed-skewed --device p4510:chanels=4", &["chanels", "did you mean `channels`"]),
+            ("pool mixed-skewed --replacement lur", &["replacement", "did you mean `lru`"]),
+            ("pool mixed-skewed --write-back singel", &["write-back", "did you mean `single`"]),
+            ("pool mixed-skewed --write-back ace:n=4", &["ace", "`n`", "n_w"]),
+            ("pool mixed-skewed --prefetch non", &["prefetch", "did you mean `none`"]),
+            ("pool mixed-skewed --frmes 3", &["--frmes", "--frames"]),
+            ("pool zipf:teta=1", &["teta", "did you mean `theta`"]),
+            ("gc mixed-uniform --victim greedi", &["victim", "did you mean `greedy`"]),
+            ("gc mixed-uniform --placement nnoe", &["placement", "none"]),
+            ("profile p451", &["device", "did you mean `p4510`"]),
+            ("study quikstart", &["did you mean `quickstart`", ".toml"]),
+            ("list polices", &["polices", "write-back"]),
+            ("trace info traces --format page-op", &["did you mean `page-ops`"]),
+        ],
+    );
+}
+
+#[test]
+fn zero_and_absurd_sizes() {
+    refused(
+        &Folder::new(),
+        &[
+            ("pool mixed-skewed --frames 0", &["--frames", "accepted: 1 to"]),
+            ("pool mixed-skewed --frames 102400", &["--frames", "nothing would ever be evicted", "102399"]),
+            ("pool mixed-skewed --frames 600%", &["--frames", "600%"]),
+            ("pool mixed-skewed --frames -3", &["-3"]),
+            ("pool mixed-skewed --pages 0", &["--pages", "accepted: 1 to"]),
+            ("pool mixed-skewed --pages 1", &["pages", "at least 10"]),
+            ("pool mixed-uniform --pages 1", &["--frames", "1 pages"]),
+            ("pool mixed-skewed --pages 1G", &["pages", "p4510", "fewer --pages"]),
+            ("pool mixed-skewed --ops 0", &["--ops", "accepted: 1 to"]),
+            ("pool mixed-skewed --ops 99999999999999999999999", &["--ops"]),
+            ("pool mixed-skewed --users 0", &["--users", "accepted: 1 to"]),
+            ("pool mixed-skewed --page 5KiB", &["--page", "power of two"]),
+            ("pool mixed-skewed --page 512B", &["--page", "4096"]),
+            ("pool mixed-skewed --cpu-per-request -1", &["-1"]),
+            ("pool mixed-skewed --write-back ace:n_w=0", &["n_w=0", "ace", "at least 1"]),
+            ("pool mixed-skewed --seed x", &["--seed", "x"]),
+            ("pool mixed-skewed --threads 0", &["--threads"]),
+            ("pool zipf:write=120%", &["write", "120%"]),
+            ("pool mixed-skewed --device p4510:channels=0", &["channels", "0"]),
+            ("pool mixed-skewed --device p4510:blocks=4000000000", &["blocks"]),
+            (
+                "pool mixed-skewed --device p4510:op=0%",
+                &["op=0%", "garbage", "accepted: at least 83 segments"],
+            ),
+            ("pool mixed-skewed --device p4510:blocks=2", &["blocks"]),
+            ("gc mixed-uniform --logical 8GiB --physical 8GiB", &["--logical", "--physical", "accepted"]),
+            ("gc mixed-uniform --logical 9GiB --physical 8GiB", &["--logical", "--physical", "accepted"]),
+            ("gc mixed-uniform --logical 7MiB --physical 8MiB --segment 4MiB", &["segments"]),
+            ("gc mixed-uniform --logical 0B", &["--logical", "at least"]),
+            ("gc mixed-uniform --segment 1KiB", &["--segment", "at least"]),
+            ("gc mixed-uniform --gc-reserve 0", &["--gc-reserve", "accepted: 1 to"]),
+            ("profile p4510 --page 1000B", &["--page", "power of two"]),
+            ("profile p4510 --page 4Kib", &["--page", "4Kib"]),
+        ],
+    );
+}
+
+#[test]
+fn options_that_do_not_go_together() {
+    let folder = Folder::new().with("t.pages", "R 1\nW 2\nR 3\n");
+    refused(
+        &folder,
+        &[
+            ("pool t.pages --pages 10", &["--pages", "3 distinct pages"]),
+            ("pool t.pages --ops 4", &["--ops", "accepted: 1 to 3"]),
+            ("pool t.pages --frames 3", &["--frames", "accepted: 1 to 2"]),
+            ("trace info t.pages --page 4KiB", &["--page", "page-ops"]),
+            ("pool mixed-skewed --json --csv", &["--json", "--csv"]),
+            ("pool mixed-skewed --device file:x", &["file:x"]),
+            ("pool", &["WORKLOAD"]),
+        ],
+    );
+}
+
+#[test]
+fn broken_traces() {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+    packed.write_all("R 1\nW 2\n".repeat(10_000).as_bytes()).unwrap();
+    let mut packed = packed.finish().unwrap();
+    packed.truncate(packed.len() / 2);
+    let folder = Folder::new()
+        .with("cut.pages.gz", packed)
+        .with("binary.pages", [0u8, 159, 146, 150, 10, 0, 1])
+        .with("binary", [0u8, 159, 146, 150, 10, 0, 1])
+        .with("empty.pages", "")
+        .with("wrong.pages", "R 1\nX 2\n")
+        .with("huge.pages", "R 99999999999999999999999999\n")
+        .with("cut.csv", "version,time,op,size,lbn\n1,2,28,512\n");
+    refused(
+        &folder,
+        &[
+            ("trace info cut.pages.gz", &["cut.pages.gz"]),
+            ("pool cut.pages.gz", &["cut.pages.gz"]),
+            ("trace info binary.pages", &["binary.pages", "line 1"]),
+            ("trace info binary", &["binary", "text"]),
+            ("pool empty.pages", &["empty.pages"]),
+            ("pool wrong.pages", &["wrong.pages", "line 2", "X"]),
+            ("gc wrong.pages", &["wrong.pages", "line 2"]),
+            ("pool huge.pages", &["huge.pages", "line 1"]),
+            ("trace info cut.csv --format cloudphysics", &["cut.csv", "line 2"]),
+            ("trace info nowhere.pages", &["nowhere.pages"]),
+            ("trace info .", &["."]),
+        ],
+    );
+}
+
+#[test]
+fn studies() {
+    let study = |body: &str| format!("title = \"t\"\nquestion = \"q\"\ncommand = \"pool\"\n{body}");
+    let grid = "[grid]\nworkload = \"mixed-skewed\"\nops = 1000\npages = 1000\n";
+    let folder = Folder::new()
+        .with("key.toml", study(&format!("colums = []\n{grid}")))
+        .with("setting.toml", study("[grid]\nworkload = \"mixed-skewed\"\nframe = 3\n"))
+        .with("column.toml", study(&format!("columns = [\"elapsed\"]\n{grid}")))
+        .with("name.toml", study("[grid]\nworkload = \"mixed-skewed\"\nreplacement = [\"lru\", \"lur\"]\n"))
+        .with("kind.toml", study(grid).replace("pool", "pol"))
+        .with("compare.toml", study(&format!("{grid}[compare]\naxis = \"write_back\"\nbaseline = \"single\"\ncandidate = \"ace\"\ncolumn = \"elapsed_ns\"\nwhat = \"run time\"\n")))
+        .with("broken.toml", "title = \n")
+        .with("good.toml", study(grid))
+        .with("file", "not a folder");
+    refused(
+        &folder,
+        &[
+            ("study key.toml", &["key.toml", "line 4", "colums"]),
+            ("study setting.toml", &["frame", "did you mean `frames`"]),
+            ("study column.toml", &["column.toml", "elapsed", "elapsed_ns"]),
+            ("study name.toml", &["name", "did you mean `lru`"]),
+            ("study kind.toml", &["kind.toml", "line 3", "pol", "pool"]),
+            ("study broken.toml", &["broken.toml", "line 1"]),
+            ("study compare.toml", &["[compare]", "write_back", "[grid]"]),
+            ("study nowhere.toml", &["nowhere.toml"]),
+            ("study good.toml --out file/results", &["--out", "file/results"]),
+            ("study good.toml --out file", &["--out", "file"]),
+            ("study good.toml --out /proc/fulgurite", &["--out", "/proc/fulgurite"]),
+        ],
+    );
+    assert_eq!(folder.run("study good.toml").code, 0, "the study that the others are made from is sound");
+}

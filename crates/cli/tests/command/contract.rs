@@ -1,0 +1,131 @@
+//! The words that users and their scripts rely on.
+
+use crate::folder::Folder;
+use serde_json::Value;
+
+fn has(row: &Value, columns: &[&str]) {
+    for column in columns {
+        assert!(!row[column].is_null(), "{column} is missing from {row}");
+    }
+    for (column, value) in row.as_object().unwrap() {
+        assert!(value.is_string() || value.is_number(), "{column} is not flat");
+    }
+}
+
+const FEW: &str = "--ops 20K --pages 4K";
+
+#[test]
+fn pool_gives_a_row_for_every_combination_in_order() {
+    let folder = Folder::new();
+    let rows = folder
+        .rows(&format!("pool mixed-skewed,zipf:theta=0.8,write=30% --write-back single,ace,ace:n_w=3 {FEW}"));
+    let names: Vec<(&str, &str)> = rows
+        .iter()
+        .map(|row| (row["workload"].as_str().unwrap(), row["write_back"].as_str().unwrap()))
+        .collect();
+    let zipf = "zipf:theta=0.8,write=30%";
+    let skewed = "mixed-skewed";
+    assert_eq!(
+        names,
+        [
+            (skewed, "single"),
+            (skewed, "ace"),
+            (skewed, "ace:n_w=3"),
+            (zipf, "single"),
+            (zipf, "ace"),
+            (zipf, "ace:n_w=3")
+        ]
+    );
+    for row in &rows {
+        has(
+            row,
+            &["run_id", "device", "replacement", "prefetch", "frames", "users", "seed", "ops", "elapsed_ns"],
+        );
+        has(row, &["throughput_ops_s", "hits", "misses", "hit_ratio", "read_ios", "write_ios", "pages_read"]);
+        has(row, &["pages_written", "pages_flushed", "prefetched", "prefetch_hits", "latency_mean_ns"]);
+        has(
+            row,
+            &["latency_stddev_ns", "latency_p50_ns", "latency_p95_ns", "latency_p99_ns", "latency_p999_ns"],
+        );
+        has(row, &["latency_max_ns", "host_pages_written", "flash_pages_read", "flash_pages_programmed"]);
+        has(row, &["gc_pages_copied", "erases", "waf", "sim_wall_s", "sim_ops_s"]);
+        assert_eq!(row["hits"].as_u64().unwrap() + row["misses"].as_u64().unwrap(), 20_000);
+        assert_eq!(row["seed"], 42);
+        let written = row["pages_written"].as_u64().unwrap() + row["pages_flushed"].as_u64().unwrap();
+        assert_eq!(row["host_pages_written"], written);
+    }
+    assert_eq!(rows[1]["n_w"], 8, "the drive's k_w");
+}
+
+#[test]
+fn gc_profile_list_and_trace_info_give_their_columns() {
+    let folder = Folder::new().with("t.pages", "R 1\nW 2\nR 1\n");
+    let rows = folder
+        .rows("gc mixed-uniform --victim fifo,greedy --logical 12MiB --physical 16MiB --segment 256KiB");
+    assert_eq!(rows.len(), 2);
+    for row in &rows {
+        has(row, &["run_id", "workload", "placement", "victim", "seed", "ops", "host_pages_written", "waf"]);
+        has(row, &["gc_pages_copied", "erases", "waf_steady", "waf_closed_form", "spare_effective"]);
+        let (measured, expected) =
+            (row["waf_steady"].as_f64().unwrap(), row["waf_closed_form"].as_f64().unwrap());
+        assert!((measured / expected - 1.0).abs() < 0.02, "{measured} for {expected}");
+    }
+    let rows = folder.rows("profile optane --page 4KiB,8KiB");
+    assert_eq!(rows.len(), 2);
+    has(&rows[0], &["device", "page_bytes", "alpha", "k_r", "k_w", "read_iops_max", "write_iops_max"]);
+    has(&rows[1], &["alpha_target", "k_r_target", "k_w_target"]);
+    for kind in "devices replacement write-back prefetch placement victim schedule workloads formats studies"
+        .split(' ')
+    {
+        let rows = folder.rows(&format!("list {kind}"));
+        assert!(!rows.is_empty() && rows.iter().all(|row| row["kind"] == kind), "{kind}");
+        rows.iter().for_each(|row| has(row, &["name", "about"]));
+    }
+    let rows = folder.rows("trace info t.pages");
+    assert_eq!(rows.len(), 1);
+    assert_eq!(
+        (&rows[0]["requests"], &rows[0]["writes"], &rows[0]["footprint_pages"]),
+        (&3.into(), &1.into(), &2.into())
+    );
+}
+
+#[test]
+fn every_form_of_output_has_every_row() {
+    let folder = Folder::new();
+    let command = format!("pool mixed-skewed --write-back single,ace {FEW}");
+    let csv = folder.run(&format!("{command} --csv")).stdout;
+    assert_eq!(csv.lines().count(), 3);
+    assert!(csv.starts_with("run_id,workload,device,"));
+    let text = folder.run(&command).stdout;
+    assert_eq!(text.lines().count(), 3);
+    assert!(text.starts_with("workload ") && text.contains("elapsed_ns"), "{text}");
+}
+
+#[test]
+fn help_and_version_are_no_failures() {
+    let folder = Folder::new();
+    for arguments in ["--help", "--version", "pool --help", "trace info --help"] {
+        let outcome = folder.run(arguments);
+        assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""), "{arguments}");
+        assert!(outcome.stdout.contains("fulgurite") || outcome.stdout.contains("Usage"), "{arguments}");
+    }
+}
+
+#[test]
+fn a_trace_is_a_workload_and_its_format_is_told_where_it_must_be() {
+    let folder = Folder::new().with("anything", "1,5,2a,4096,8\n1,6,28,8192,0\n1,7,28,4096,64\n");
+    let rows = folder.rows("pool anything --frames 1");
+    assert_eq!((&rows[0]["ops"], &rows[0]["pages"]), (&4.into(), &3.into()));
+    assert_eq!(folder.rows("pool anything --frames 1 --format cloudphysics")[0]["run_id"], rows[0]["run_id"]);
+    assert_eq!(folder.run("pool anything --format page-ops").code, 2);
+}
+
+/// A seed changes the run, and only the seed does.
+#[test]
+fn the_seed_is_the_only_source_of_chance() {
+    let folder = Folder::new();
+    let elapsed =
+        |seed: &str| folder.rows(&format!("pool mixed-skewed {FEW} {seed}"))[0]["elapsed_ns"].clone();
+    assert_eq!(elapsed(""), elapsed("--seed 42"));
+    assert_ne!(elapsed(""), elapsed("--seed 43"));
+}

@@ -1,0 +1,73 @@
+//! The command as users start it, each time in an empty folder of its own.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What the command did.
+pub struct Outcome {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// An empty folder.
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    pub fn new() -> Folder {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    /// Puts a file there.
+    pub fn with(self, name: &str, content: impl AsRef<[u8]>) -> Folder {
+        fs::write(self.0.join(name), content).unwrap();
+        self
+    }
+
+    /// The names in it, sorted.
+    pub fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.0).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    pub fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.0.join(name)).unwrap()
+    }
+
+    /// Runs `fulgurite` here with `arguments`, which spaces separate.
+    pub fn run(&self, arguments: &str) -> Outcome {
+        let output = Command::new(env!("CARGO_BIN_EXE_fulgurite"))
+            .args(arguments.split_whitespace())
+            .current_dir(&self.0)
+            .output()
+            .unwrap();
+        Outcome {
+            code: output.status.code().unwrap(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// The same, which must succeed, with `--json`: its rows.
+    pub fn rows(&self, arguments: &str) -> Vec<serde_json::Value> {
+        let outcome = self.run(&format!("{arguments} --json"));
+        assert_eq!(outcome.code, 0, "{arguments}: {}", outcome.stderr);
+        let rows: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();
+        rows.as_array().unwrap().clone()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,6 @@
+//! The `fulgurite` command, as users start it.
+
+mod bad_input;
+mod contract;
+mod folder;
+mod repeatable;

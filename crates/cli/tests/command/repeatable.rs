@@ -1,0 +1,49 @@
+//! The same description gives the same bytes, however often and on however many threads.
+
+use crate::folder::Folder;
+
+#[test]
+fn a_study_writes_the_same_bytes_again() {
+    let folder = Folder::new();
+    let commands = [
+        "study quickstart --quick --out a --threads 1",
+        "study quickstart --quick --out b --threads 1",
+        "study quickstart --quick --out c --threads 2",
+    ];
+    let outcomes = commands.map(|command| folder.run(command));
+    for outcome in &outcomes {
+        assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    }
+    let said = |at: usize, out: &str| outcomes[at].stdout.replace(&format!("report: {out}/"), "");
+    assert_eq!(said(0, "a"), said(1, "b"));
+    assert_eq!(said(0, "a"), said(2, "c"));
+    for file in ["report.html", "study.toml", "table.csv", "table.jsonl"] {
+        let bytes = ["a", "b", "c"].map(|out| folder.read(&format!("{out}/{file}")));
+        assert!(!bytes[0].is_empty() && bytes[0] == bytes[1] && bytes[0] == bytes[2], "{file} differs");
+    }
+}
+
+#[test]
+fn tables_do_not_depend_on_threads() {
+    let folder = Folder::new();
+    for command in [
+        "pool mixed-skewed,zipf,postgres-pgbench --write-back single,ace --users 1,7 --ops 20K",
+        "gc mixed-uniform --victim fifo,greedy --logical 12MiB,14MiB --physical 16MiB --segment 256KiB",
+        "profile optane,virtual",
+    ] {
+        let rows = |threads: u32| {
+            let mut rows = folder.rows(&format!("{command} --threads {threads}"));
+            for row in &mut rows {
+                let row = row.as_object_mut().unwrap();
+                // What the simulator itself cost is all that may differ.
+                row.retain(|column, _| {
+                    !["sim_wall_s", "sim_ops_s", "peak_rss_bytes"].contains(&column.as_str())
+                });
+            }
+            serde_json::to_string(&rows).unwrap()
+        };
+        let once = rows(1);
+        assert_eq!(once, rows(1), "{command}");
+        assert_eq!(once, rows(2), "{command}");
+    }
+}

@@ -1,0 +1,95 @@
+//! The table as Parquet: a column for every column, integers as INT64, reals as DOUBLE, names as
+//! UTF-8; a missing cell is null.
+
+use crate::error::StudyError;
+use crate::table::{Table, Value};
+use parquet::basic::{LogicalType, Repetition, Type as PhysicalType};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
+use parquet::schema::types::{Type, TypePtr};
+use std::sync::Arc;
+
+/// What a column holds.
+#[derive(Clone, Copy)]
+enum Kind {
+    Text,
+    Integer,
+    Real,
+}
+
+impl Kind {
+    fn of(table: &Table, column: &str) -> Kind {
+        let values = || table.rows.iter().filter_map(|row| row.get(column));
+        if values().any(|value| matches!(value, Value::Text(_))) {
+            Kind::Text
+        } else if values().any(|value| matches!(value, Value::Real(_))) {
+            Kind::Real
+        } else {
+            Kind::Integer
+        }
+    }
+}
+
+/// The table in Parquet's bytes: one row group, the columns in order.
+pub fn bytes(table: &Table) -> Result<Vec<u8>, StudyError> {
+    write(table).map_err(|error| StudyError::run(format!("the table cannot be written as Parquet: {error}")))
+}
+
+fn write(table: &Table) -> Result<Vec<u8>, ParquetError> {
+    let columns: Vec<(&str, Kind)> =
+        table.columns().into_iter().map(|column| (column, Kind::of(table, column))).collect();
+    let fields = columns.iter().map(|(column, kind)| field(column, *kind)).collect::<Result<_, _>>()?;
+    let schema = Arc::new(Type::group_type_builder("row").with_fields(fields).build()?);
+    let mut bytes = Vec::new();
+    let mut file = SerializedFileWriter::new(&mut bytes, schema, Arc::new(WriterProperties::default()))?;
+    let mut group = file.next_row_group()?;
+    for (column, kind) in columns {
+        let cells = || table.rows.iter().map(|row| row.get(column));
+        let mut writer =
+            group.next_column()?.ok_or_else(|| ParquetError::General("too few columns".into()))?;
+        match kind {
+            Kind::Text => {
+                put::<ByteArrayType>(&mut writer, cells(), |value| ByteArray::from(value.exact().as_str()))?
+            }
+            Kind::Integer => put::<Int64Type>(&mut writer, cells(), |value| match value {
+                Value::Integer(integer) => *integer as i64,
+                _ => unreachable!("a column of integers holds integers"),
+            })?,
+            Kind::Real => {
+                put::<DoubleType>(&mut writer, cells(), |value| value.as_f64().unwrap_or(f64::NAN))?
+            }
+        }
+        writer.close()?;
+    }
+    group.close()?;
+    file.close()?;
+    Ok(bytes)
+}
+
+fn field(column: &str, kind: Kind) -> Result<TypePtr, ParquetError> {
+    let (physical, logical) = match kind {
+        Kind::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
+        Kind::Integer => {
+            (PhysicalType::INT64, Some(LogicalType::Integer { bit_width: 64, is_signed: false }))
+        }
+        Kind::Real => (PhysicalType::DOUBLE, None),
+    };
+    let builder = Type::primitive_type_builder(column, physical).with_repetition(Repetition::OPTIONAL);
+    Ok(Arc::new(builder.with_logical_type(logical).build()?))
+}
+
+fn put<'a, T: DataType>(
+    writer: &mut SerializedColumnWriter,
+    cells: impl Iterator<Item = Option<&'a Value>>,
+    convert: impl Fn(&Value) -> T::T,
+) -> Result<(), ParquetError> {
+    let (mut values, mut present) = (Vec::new(), Vec::new());
+    for cell in cells {
+        present.push(i16::from(cell.is_some()));
+        values.extend(cell.map(&convert));
+    }
+    writer.typed::<T>().write_batch(&values, Some(&present), None)?;
+    Ok(())
+}

@@ -1,0 +1,38 @@
+//! The Parquet table holds what the other tables hold.
+
+use fulgurite_study::parquet::bytes;
+use fulgurite_study::table::{Row, Table};
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::RowAccessor;
+use std::fs::{self, File};
+use std::path::Path;
+
+#[test]
+fn what_was_written_is_read_back() {
+    let mut first = Row::default();
+    first.set("device", "p4510:channels=4");
+    first.set("seed", u64::MAX);
+    first.set("alpha", 2.5);
+    let mut second = Row::default();
+    second.set("device", "sata");
+    second.set("seed", 7u64);
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("table.parquet");
+    fs::write(&path, bytes(&Table { rows: vec![first, second] }).unwrap()).unwrap();
+    let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();
+    let names: Vec<String> = reader
+        .metadata()
+        .file_metadata()
+        .schema_descr()
+        .columns()
+        .iter()
+        .map(|column| column.name().to_owned())
+        .collect();
+    assert_eq!(names, ["device", "seed", "alpha"]);
+    let rows: Vec<_> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
+    assert_eq!(rows.len(), 2);
+    assert_eq!(rows[0].get_string(0).unwrap(), "p4510:channels=4");
+    assert_eq!(rows[0].get_ulong(1).unwrap(), u64::MAX);
+    assert_eq!(rows[0].get_double(2).unwrap(), 2.5);
+    assert_eq!(rows[1].get_ulong(1).unwrap(), 7);
+    assert!(rows[1].get_double(2).is_err(), "a missing cell must be null");
+}

@@ -1,0 +1,182 @@
+//! Whole runs: against an independent oracle on real traces, and with faults planted in the drive.
+
+use fulgurite_base::{Nanos, units};
+use fulgurite_device::{Caps, Command, Completion, Device, Fault, FaultDevice, MemDevice, QueueFull};
+use fulgurite_ssd::DriveCounters;
+use fulgurite_study::device::{DeviceUser, Observed};
+use fulgurite_study::error::StudyError;
+use fulgurite_study::grid::{self, Settings};
+use fulgurite_study::run::Run;
+use fulgurite_study::run::pool::PoolRun;
+use fulgurite_study::table::Row;
+use fulgurite_workload::Op;
+use fulgurite_workload::trace::Trace;
+use std::path::{Path, PathBuf};
+
+fn pool_run(settings: &[(&str, &str)]) -> PoolRun {
+    let settings: Settings =
+        settings.iter().map(|(name, value)| ((*name).to_owned(), vec![(*value).to_owned()])).collect();
+    match grid::expand(grid::Command::Pool, &settings).unwrap().pop().unwrap() {
+        Run::Pool(run) => *run,
+        _ => unreachable!("pool settings make pool runs"),
+    }
+}
+
+/// Hits, misses, pages written and batches of LRU with batches of `n_w`, as slow and obvious as can
+/// be. The pool is a list, oldest first.
+fn oracle(requests: &[(u64, bool)], frames: usize, n_w: usize) -> [u64; 4] {
+    let mut pool: Vec<(u64, bool)> = Vec::new();
+    let [mut hits, mut misses, mut written, mut batches] = [0; 4];
+    for (page, write) in requests {
+        let held = pool.iter().rposition(|(held, _)| held == page).map(|at| pool.remove(at));
+        if held.is_some() {
+            hits += 1
+        } else {
+            misses += 1
+        }
+        if held.is_none() && pool.len() == frames {
+            if pool[0].1 {
+                batches += 1;
+                let batch = pool.iter_mut().filter(|(_, dirty)| *dirty).take(n_w);
+                batch.for_each(|entry| (entry.1, written) = (false, written + 1));
+            }
+            pool.remove(0);
+        }
+        pool.push((*page, *write || held.is_some_and(|(_, dirty)| dirty)));
+    }
+    [hits, misses, written, batches]
+}
+
+fn counts(row: &Row) -> [u64; 4] {
+    ["hits", "misses", "pages_written", "write_ios"].map(|column| row.number(column).unwrap() as u64)
+}
+
+/// The pool on a simulated drive against the oracle, on the first requests of a trace file.
+fn agrees_with_the_oracle(trace: &Path, page: &str, ops: usize, frames: usize, golden: [[u64; 4]; 2]) {
+    let bytes = units::parse_size(page).unwrap();
+    let pages = Trace::load(trace, None).unwrap().page_requests(bytes).unwrap();
+    let requests: Vec<(u64, bool)> = pages
+        .iter()
+        .flat_map(|request| {
+            (0..request.pages).map(move |at| (request.page + u64::from(at), request.op == Op::Write))
+        })
+        .take(ops)
+        .collect();
+    let (path, ops, frames_text) = (trace.to_str().unwrap(), ops.to_string(), frames.to_string());
+    for (write_back, n_w, golden) in [("single", 1, golden[0]), ("ace:n_w=8", 8, golden[1])] {
+        let run = pool_run(&[
+            ("workload", path),
+            ("device", "p4510:blocks=160"),
+            ("page", page),
+            ("ops", &ops),
+            ("frames", &frames_text),
+            ("write_back", write_back),
+        ]);
+        let measured = counts(&run.execute().unwrap());
+        assert_eq!(measured, oracle(&requests, frames, n_w), "{path}, {write_back}");
+        assert_eq!(measured, golden, "{path}, {write_back}");
+    }
+}
+
+#[test]
+fn our_postgresql_trace_gives_the_oracles_counts() {
+    let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/postgres-pgbench.pages.zst");
+    agrees_with_the_oracle(
+        &trace,
+        "8KiB",
+        195_795,
+        1_092,
+        [[123_886, 71_909, 36_536, 36_536], [123_886, 71_909, 36_544, 4_568]],
+    );
+}
+
+#[test]
+fn a_block_trace_gives_the_oracles_counts() {
+    let trace: PathBuf =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces/cloudphysics.csv.gz");
+    if !trace.exists() {
+        eprintln!("skipped: {} is not there, and not ours to distribute", trace.display());
+        return;
+    }
+    agrees_with_the_oracle(
+        &trace,
+        "4KiB",
+        200_000,
+        4_000,
+        [[22_837, 177_163, 126_392, 126_392], [22_837, 177_163, 126_392, 15_799]],
+    );
+}
+
+/// A run of 2,000 requests on `device`.
+fn run_on(device: impl Observed + 'static) -> Result<Row, StudyError> {
+    let settings = [
+        ("workload", "mixed-skewed"),
+        ("device", "mem:page=4KiB"),
+        ("pages", "400"),
+        ("ops", "2000"),
+        ("write_back", "ace:n_w=4"),
+    ];
+    (&pool_run(&settings)).with(device)
+}
+
+fn mem() -> MemDevice {
+    MemDevice::new(1_000, 4096, 64, Nanos::from_micros(10))
+}
+
+#[test]
+fn a_sound_drive_gives_a_row() {
+    assert_eq!(run_on(mem()).unwrap().number("ops"), Some(2_000.0));
+    assert!(run_on(FaultDevice::new(mem(), Vec::new())).is_ok());
+}
+
+#[test]
+fn a_drive_that_fails_or_stalls_fails_the_run() {
+    for (fault, words) in [
+        (Fault::FailRead(70), "could not be read"),
+        (Fault::FailWrite(30), "write-back failed"),
+        (Fault::LoseCompletion(90), "stalled"),
+        (Fault::RepeatCompletion(90), "completed"),
+    ] {
+        let error = run_on(FaultDevice::new(mem(), vec![fault])).unwrap_err();
+        assert_eq!(error.exit_code(), 1, "{fault:?}: {error}");
+        assert!(error.to_string().contains(words), "{fault:?}: {error}");
+    }
+}
+
+/// Says that it received nothing.
+struct Miscounting(MemDevice);
+
+impl Device for Miscounting {
+    fn caps(&self) -> &Caps {
+        self.0.caps()
+    }
+
+    fn now(&self) -> Nanos {
+        self.0.now()
+    }
+
+    fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
+        self.0.submit(command)
+    }
+
+    fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
+        self.0.wait(deadline, completions);
+    }
+}
+
+impl Observed for Miscounting {
+    fn observe(&self) -> Option<DriveCounters> {
+        Some(DriveCounters::default())
+    }
+
+    fn verify(&self, _: bool) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_drive_that_loses_pages_fails_the_run() {
+    let error = run_on(Miscounting(mem())).unwrap_err();
+    assert_eq!(error.exit_code(), 1);
+    assert!(error.to_string().contains("conservation is broken"), "{error}");
+}
