@@ -21,7 +21,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "fulgurite-study",
         &["fulgurite-base", "fulgurite-device", "fulgurite-workload", "fulgurite-ssd", "fulgurite-pool"],
     ),
-    ("fulgurite", &["fulgurite-base", "fulgurite-study"]),
+    ("fulgurite", &["fulgurite-study"]),
     ("xtask", &[]),
 ];
 

@@ -4,7 +4,6 @@ mod arguments;
 
 use arguments::{Arguments, Command, Common, Trace, Typed};
 use clap::Parser;
-use fulgurite_base::Spec;
 use fulgurite_study::error::StudyError;
 use fulgurite_study::grid::{self, Settings};
 use fulgurite_study::study::Study;
@@ -95,7 +94,7 @@ fn grid(command: grid::Command, typed: Typed, common: &Common) -> Result<(), Stu
     let mut settings = Settings::new();
     for (name, value) in typed.into_iter().chain([("seed", common.seed.clone())]) {
         if let Some(value) = value {
-            settings.insert(name.to_owned(), Spec::split_list(&value)?);
+            settings.insert(name.to_owned(), grid::values(&value)?);
         }
     }
     let runs = grid::expand(command, &settings)?;

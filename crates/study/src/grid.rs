@@ -137,6 +137,11 @@ impl Command {
 /// Settings with their values: more than one makes an axis.
 pub type Settings = BTreeMap<String, Vec<String>>;
 
+/// The values that `text` lists: `single,ace:n_w=8,raw` has three.
+pub fn values(text: &str) -> Result<Vec<String>, StudyError> {
+    Ok(Spec::split_list(text)?)
+}
+
 /// One cell of the grid: every setting that has a value, with it.
 struct Cell<'a>(BTreeMap<&'static str, &'a str>);
 

@@ -2,7 +2,7 @@
 
 use crate::error::StudyError;
 use crate::{grid, table};
-use fulgurite_base::{Spec, SpecError};
+use fulgurite_base::SpecError;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -93,7 +93,7 @@ impl OneOrMore {
         };
         let mut texts = Vec::new();
         for value in values {
-            texts.extend(value.as_str().map_or_else(|| Ok(vec![value.to_string()]), Spec::split_list)?);
+            texts.extend(value.as_str().map_or_else(|| Ok(vec![value.to_string()]), grid::values)?);
         }
         Ok(texts)
     }
