@@ -6,14 +6,16 @@ use arguments::{Arguments, Command, Common, Trace, Typed};
 use clap::Parser;
 use fulgurite_study::error::StudyError;
 use fulgurite_study::grid::{self, Settings};
+use fulgurite_study::run::Progress;
 use fulgurite_study::study::Study;
 use fulgurite_study::table::Table;
 use fulgurite_study::{list, runner, trace_info};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, Write};
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 fn main() -> ExitCode {
@@ -70,14 +72,8 @@ fn run(arguments: Arguments) -> Result<(), StudyError> {
 /// Runs a study, and says what it found and where the report lies.
 fn study(name: &str, out: Option<&Path>, quick: bool, common: &Common) -> Result<(), StudyError> {
     let study = Study::open(name)?;
-    let bar = progress_bar();
-    let progress = |done: usize, of: usize| {
-        bar.set_length(of as u64);
-        bar.set_position(done as u64);
-    };
-    let outcome = study.run(out, quick, common.seed.as_deref(), threads(common), &progress);
-    bar.finish_and_clear();
-    let outcome = outcome?;
+    let seed = common.seed.as_deref();
+    let outcome = watched(|progress| study.run(out, quick, seed, threads(common), progress))?;
     let report = outcome.report.display();
     print(&outcome.table, common, |table| {
         let finding = &outcome.finding;
@@ -98,11 +94,8 @@ fn grid(command: grid::Command, typed: Typed, common: &Common) -> Result<(), Stu
         }
     }
     let runs = grid::expand(command, &settings)?;
-    let bar = progress_bar();
-    bar.set_length(runs.len() as u64);
-    let table = runner::execute(&runs, threads(common), &|done| bar.set_position(done as u64));
-    bar.finish_and_clear();
-    print(&table?, common, |table| table.to_text(&table.columns_for_people(command.main_columns())));
+    let table = watched(|progress| runner::execute(&runs, threads(common), progress))?;
+    print(&table, common, |table| table.to_text(&table.columns_for_people(command.main_columns())));
     Ok(())
 }
 
@@ -110,17 +103,31 @@ fn threads(common: &Common) -> NonZeroUsize {
     common.threads.unwrap_or_else(runner::all_cores)
 }
 
-/// A bar on standard error where that is a terminal, and nothing elsewhere.
-fn progress_bar() -> ProgressBar {
-    let target = if std::io::stderr().is_terminal() {
-        ProgressDrawTarget::stderr()
-    } else {
-        ProgressDrawTarget::hidden()
-    };
-    let bar = ProgressBar::with_draw_target(Some(0), target);
-    let style = ProgressStyle::with_template("{bar:32} {pos}/{len} runs, {elapsed} ({eta} left)");
-    bar.enable_steady_tick(Duration::from_millis(200));
-    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+/// Does `work` under a bar on standard error where that is a terminal, and quietly elsewhere.
+fn watched<T>(work: impl FnOnce(&Progress) -> T) -> T {
+    let progress = Progress::default();
+    if !std::io::stderr().is_terminal() {
+        return work(&progress);
+    }
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| watch(&progress, &is_done));
+        let result = work(&progress);
+        is_done.store(true, Ordering::Relaxed);
+        result
+    })
+}
+
+fn watch(progress: &Progress, is_done: &AtomicBool) {
+    let style =
+        ProgressStyle::with_template("{bar:32} {percent}% of {human_len} requests, {elapsed} ({eta} left)");
+    let bar = ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    while !is_done.load(Ordering::Relaxed) {
+        bar.set_length(progress.total());
+        bar.set_position(progress.done());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    bar.finish_and_clear();
 }
 
 /// Prints the table as asked; `text` is the form for people. A closed pipe (`fulgurite … | head`)

@@ -5,6 +5,7 @@
 
 use fulgurite_study::error::StudyError;
 use fulgurite_study::grid::{self, Settings};
+use fulgurite_study::run::Progress;
 
 fn main() -> Result<(), StudyError> {
     let test = std::env::args().any(|argument| argument == "--test");
@@ -15,7 +16,7 @@ fn main() -> Result<(), StudyError> {
         .collect::<Result<_, StudyError>>()?;
     for round in 1..=rounds {
         for run in grid::expand(grid::Command::Pool, &settings)? {
-            let row = run.execute()?;
+            let row = run.execute(&Progress::default())?;
             let rate = row.number("sim_ops_s").unwrap_or(f64::NAN) / 1e6;
             println!("round {round}: {:6}  {rate:.2} M requests/s", row.text("write_back"));
         }

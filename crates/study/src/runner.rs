@@ -2,7 +2,7 @@
 //! threads changes nothing but the time.
 
 use crate::error::StudyError;
-use crate::run::Run;
+use crate::run::{Progress, Run};
 use crate::table::{Row, Table};
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,25 +14,19 @@ pub fn all_cores() -> NonZeroUsize {
     std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }
 
-/// Executes every run, `threads` at a time, and calls `progress` as each ends with how many have.
-/// The first failure, in the order of the runs, is the result.
-pub fn execute(
-    runs: &[Run],
-    threads: NonZeroUsize,
-    progress: &(dyn Fn(usize) + Sync),
-) -> Result<Table, StudyError> {
+/// Executes every run, `threads` at a time, and reports to `progress`. The first failure, in the order of the runs, is the result.
+pub fn execute(runs: &[Run], threads: NonZeroUsize, progress: &Progress) -> Result<Table, StudyError> {
     let next = AtomicUsize::new(0);
-    let done = AtomicUsize::new(0);
+    progress.expect(runs.iter().map(Run::ops).sum());
     let results: Vec<Mutex<Option<Result<Row, StudyError>>>> =
         runs.iter().map(|_| Mutex::new(None)).collect();
     std::thread::scope(|scope| {
         for _ in 0..threads.get().min(runs.len()) {
             scope.spawn(|| {
                 while let Some((at, run)) = take(&next, runs) {
-                    let result = guarded(run);
+                    let result = guarded(run, progress);
                     let failed = result.is_err();
                     *results[at].lock().expect("no thread panics while it holds this") = Some(result);
-                    progress(done.fetch_add(1, Ordering::Relaxed) + 1);
                     if failed {
                         next.store(runs.len(), Ordering::Relaxed);
                     }
@@ -50,8 +44,8 @@ fn take<'a>(next: &AtomicUsize, runs: &'a [Run]) -> Option<(usize, &'a Run)> {
 }
 
 /// A broken assertion in the simulated core fails its run, with a reason, not the whole program.
-fn guarded(run: &Run) -> Result<Row, StudyError> {
-    catch_unwind(AssertUnwindSafe(|| run.execute())).unwrap_or_else(|panic| {
+fn guarded(run: &Run, progress: &Progress) -> Result<Row, StudyError> {
+    catch_unwind(AssertUnwindSafe(|| run.execute(progress))).unwrap_or_else(|panic| {
         let reason = panic
             .downcast_ref::<String>()
             .cloned()

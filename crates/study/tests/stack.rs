@@ -3,11 +3,11 @@
 use fulgurite_base::{Nanos, units};
 use fulgurite_device::{Caps, Command, Completion, Device, Fault, FaultDevice, MemDevice, QueueFull};
 use fulgurite_ssd::DriveCounters;
-use fulgurite_study::device::{DeviceUser, Observed};
+use fulgurite_study::device::Observed;
 use fulgurite_study::error::StudyError;
 use fulgurite_study::grid::{self, Settings};
-use fulgurite_study::run::Run;
 use fulgurite_study::run::pool::PoolRun;
+use fulgurite_study::run::{Progress, Run};
 use fulgurite_study::table::Row;
 use fulgurite_workload::Op;
 use fulgurite_workload::trace::Trace;
@@ -72,7 +72,7 @@ fn agrees_with_the_oracle(trace: &Path, page: &str, ops: usize, frames: usize, g
             ("frames", &frames_text),
             ("write_back", write_back),
         ]);
-        let measured = counts(&run.execute().unwrap());
+        let measured = counts(&run.execute(&Progress::default()).unwrap());
         assert_eq!(measured, oracle(&requests, frames, n_w), "{path}, {write_back}");
         assert_eq!(measured, golden, "{path}, {write_back}");
     }
@@ -116,7 +116,7 @@ fn run_on(device: impl Observed + 'static) -> Result<Row, StudyError> {
         ("ops", "2000"),
         ("write_back", "ace:n_w=4"),
     ];
-    (&pool_run(&settings)).with(device)
+    pool_run(&settings).execute_on(device)
 }
 
 fn mem() -> MemDevice {

@@ -4,7 +4,7 @@
 //! left out. `waf` is over the whole run, the fill included; `waf_steady` over the last half of
 //! the user writes. Where the traffic is uniform the closed form stands beside it.
 
-use super::{run_id, set_cost};
+use super::{Progress, run_id, set_cost};
 use crate::error::StudyError;
 use crate::table::Row;
 use crate::workload::BoundWorkload;
@@ -34,7 +34,7 @@ pub struct GcRun {
 
 impl GcRun {
     /// Executes the run.
-    pub fn execute(&self) -> Result<Row, StudyError> {
+    pub fn execute(&self, progress: &Progress) -> Result<Row, StudyError> {
         let source = self.workload.source(u64::from(self.ftl.logical_pages), self.seed)?;
         let mut ftl = Ftl::new(self.ftl)?;
         let mut sink = CountingSink::default();
@@ -42,7 +42,7 @@ impl GcRun {
         for lpn in 0..self.ftl.logical_pages {
             ftl.write(lpn, 1, StreamId(0), &mut sink);
         }
-        let half = (u64::from(self.ftl.logical_pages) + self.ops) / 2;
+        let half = (u64::from(self.ftl.logical_pages) + self.writes()?) / 2;
         let mut at_half = (sink, ftl.host_pages());
         let mut done = 0;
         for request in source.filter(|request| request.op != Op::Read) {
@@ -50,6 +50,7 @@ impl GcRun {
                 break;
             }
             done += 1;
+            progress.left(self.ops - done);
             match request.op {
                 Op::Trim => ftl.trim(request.page as u32),
                 _ => ftl.write(request.page as u32, 1, StreamId(0), &mut sink),
@@ -62,6 +63,18 @@ impl GcRun {
         set_cost(&mut row, start, ftl.host_pages());
         self.check(&ftl, &sink, done)?;
         Ok(row)
+    }
+
+    /// The page writes among its operations; the others are trims.
+    fn writes(&self) -> Result<u64, StudyError> {
+        match &self.workload {
+            BoundWorkload::Generator(_) => Ok(self.ops),
+            BoundWorkload::Trace(_) => {
+                let source = self.workload.source(u64::from(self.ftl.logical_pages), self.seed)?;
+                let changes = source.filter(|request| request.op != Op::Read).take(self.ops as usize);
+                Ok(changes.filter(|request| request.op == Op::Write).count() as u64)
+            }
+        }
     }
 
     fn check(&self, ftl: &Ftl, sink: &CountingSink, done: u64) -> Result<(), StudyError> {

@@ -8,6 +8,8 @@ use crate::error::StudyError;
 use crate::profile;
 use crate::table::Row;
 use fulgurite_base::fnv1a;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 /// One run of a study, checked and ready.
@@ -27,15 +29,71 @@ pub enum Run {
     },
 }
 
+/// About how many requests the characterisation of a device takes.
+const PROFILE_OPS: u64 = 1_000_000;
+
 impl Run {
-    /// Executes the run. A run that breaks a check gives an error, never a row.
-    pub fn execute(&self) -> Result<Row, StudyError> {
+    /// How many requests it performs.
+    pub fn ops(&self) -> u64 {
         match self {
-            Run::Pool(run) => run.execute(),
-            Run::Gc(run) => run.execute(),
+            Run::Pool(run) => run.ops,
+            Run::Gc(run) => run.ops,
+            Run::Profile { .. } => PROFILE_OPS,
+        }
+    }
+
+    /// Executes the run. A run that breaks a check gives an error, never a row.
+    pub fn execute(&self, progress: &Progress) -> Result<Row, StudyError> {
+        match self {
+            Run::Pool(run) => run.execute(progress),
+            Run::Gc(run) => run.execute(progress),
             Run::Profile { device, page_bytes, seed } => {
-                Ok(profile::row(device, &profile::profile(device, *page_bytes, *seed)?))
+                let profile = profile::profile(device, *page_bytes, *seed)?;
+                progress.add(PROFILE_OPS);
+                Ok(profile::row(device, &profile))
             }
+        }
+    }
+}
+
+/// How far runs have come, for whoever watches from another thread. Clones share the counts.
+#[derive(Clone, Debug, Default)]
+pub struct Progress(Arc<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    done: AtomicU64,
+    total: AtomicU64,
+}
+
+impl Progress {
+    /// Runs report once in so many requests.
+    const STEP: u64 = 1 << 14;
+
+    /// Requests performed.
+    pub fn done(&self) -> u64 {
+        self.0.done.load(Ordering::Relaxed)
+    }
+
+    /// Requests to perform.
+    pub fn total(&self) -> u64 {
+        self.0.total.load(Ordering::Relaxed)
+    }
+
+    /// Sets the number of requests to perform.
+    pub fn expect(&self, ops: u64) {
+        self.0.total.store(ops, Ordering::Relaxed);
+    }
+
+    fn add(&self, ops: u64) {
+        self.0.done.fetch_add(ops, Ordering::Relaxed);
+    }
+
+    /// Reports that `left` requests remain of those that one run performs.
+    #[inline]
+    fn left(&self, left: u64) {
+        if left.is_multiple_of(Progress::STEP) {
+            self.add(Progress::STEP);
         }
     }
 }

@@ -4,7 +4,7 @@
 //! their order, are the same for every policy that is compared. Each user does one request after
 //! another without pause; CPU cost, if any, is charged to the one core that all share.
 
-use super::{run_id, set_cost};
+use super::{Progress, run_id, set_cost};
 use crate::device::{DeviceDescription, DeviceUser, Observed};
 use crate::error::StudyError;
 use crate::table::Row;
@@ -52,9 +52,14 @@ pub struct PoolRun {
 
 impl PoolRun {
     /// Executes the run.
-    pub fn execute(&self) -> Result<Row, StudyError> {
+    pub fn execute(&self, progress: &Progress) -> Result<Row, StudyError> {
         let request_pages = self.page_bytes / self.device.page_bytes();
-        self.device.with(self.seed, request_pages, self)?
+        self.device.with(self.seed, request_pages, Execution { run: self, progress })?
+    }
+
+    /// Executes the run on `device`, in place of its own.
+    pub fn execute_on(&self, device: impl Observed + 'static) -> Result<Row, StudyError> {
+        Execution { run: self, progress: &Progress::default() }.with(device)
     }
 
     fn describe(&self) -> String {
@@ -129,6 +134,7 @@ struct Shared {
     latency: Histogram,
     meter: Meter,
     failure: Option<PoolError>,
+    progress: Progress,
 }
 
 struct Measured {
@@ -136,10 +142,22 @@ struct Measured {
     latency: Histogram,
 }
 
-impl DeviceUser for &PoolRun {
+/// A run under way.
+struct Execution<'a> {
+    run: &'a PoolRun,
+    progress: &'a Progress,
+}
+
+impl DeviceUser for Execution<'_> {
     type Output = Result<Row, StudyError>;
 
     fn with<D: Observed + 'static>(self, device: D) -> Self::Output {
+        self.run.run_on(device, self.progress)
+    }
+}
+
+impl PoolRun {
+    fn run_on<D: Observed + 'static>(&self, device: D, progress: &Progress) -> Result<Row, StudyError> {
         let start = Instant::now();
         let executor = Executor::new(device);
         let replacement = Replacement::from_spec(self.replacement.clone(), self.frames)?;
@@ -151,7 +169,7 @@ impl DeviceUser for &PoolRun {
         };
         let pool = BufferPool::new(executor.handle(), config)
             .map_err(|error| StudyError::request(error.to_string()))?;
-        let measured = self.run_users(&executor, &pool)?;
+        let measured = self.run_users(&executor, &pool, progress)?;
         let counters = pool.counters();
         check_counters(&counters, self.ops)?;
         let flushing = pool.clone();
@@ -189,13 +207,12 @@ impl DeviceUser for &PoolRun {
         set_cost(&mut row, start, self.ops);
         Ok(row)
     }
-}
 
-impl PoolRun {
     fn run_users<D: Observed + 'static>(
         &self,
         executor: &Executor<D>,
         pool: &BufferPool<D>,
+        progress: &Progress,
     ) -> Result<Measured, StudyError> {
         let shared = Rc::new(RefCell::new(Shared {
             source: self.workload.source(self.pages, self.seed)?,
@@ -203,6 +220,7 @@ impl PoolRun {
             latency: Histogram::default(),
             meter: Meter::default(),
             failure: None,
+            progress: progress.clone(),
         }));
         for _ in 0..self.users {
             executor.spawn(user(Rc::clone(&shared), pool.clone(), executor.handle(), self.cpu_per_request));
@@ -232,6 +250,7 @@ async fn user<D: Observed + 'static>(
                 return;
             }
             shared.left -= 1;
+            shared.progress.left(shared.left);
             shared.meter.submit(start);
             shared.source.next()
         };

@@ -9,7 +9,7 @@ mod plot;
 use crate::error::StudyError;
 use crate::grid::{self, Settings};
 use crate::report::{self, Plot, Report};
-use crate::run::Run;
+use crate::run::{Progress, Run};
 use crate::runner;
 use crate::table::{AXES, Row, Table};
 use file::File;
@@ -110,13 +110,12 @@ impl Study {
         quick: bool,
         seed: Option<&str>,
         threads: NonZeroUsize,
-        progress: &(dyn Fn(usize, usize) + Sync),
+        progress: &Progress,
     ) -> Result<Outcome, StudyError> {
         let runs = self.runs(quick, seed)?;
         let out = out.map_or_else(|| Path::new("results").join(&self.name), Path::to_path_buf);
         let mut folder = Folder::prepare(&out)?;
-        progress(0, runs.len());
-        let mut table = runner::execute(&runs, threads, &|done| progress(done, runs.len()))?;
+        let mut table = runner::execute(&runs, threads, progress)?;
         table.rows.iter_mut().for_each(Row::drop_cost);
         let plots: Vec<Plot> =
             self.file.plots.iter().map(|plot| plot.draw(&table)).collect::<Result<_, _>>()?;
