@@ -104,6 +104,11 @@ impl Spec {
         &self.name
     }
 
+    /// Whether the option `key` was given.
+    pub fn has(&self, key: &str) -> bool {
+        self.options.iter().any(|(given, _)| given == key)
+    }
+
     /// The options not yet taken.
     pub fn options(&self) -> &[(String, String)] {
         &self.options

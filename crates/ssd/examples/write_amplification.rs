@@ -5,25 +5,13 @@
 
 use fulgurite_base::Prng;
 use fulgurite_device::StreamId;
-use fulgurite_ssd::placement::Placement;
-use fulgurite_ssd::schedule::Schedule;
-use fulgurite_ssd::victim::VictimPolicy;
 use fulgurite_ssd::{CountingSink, Ftl, FtlConfig, analytic};
 use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("spare   WAF     closed form");
     for logical_pages in [29_000, 27_000, 24_000] {
-        let config = FtlConfig {
-            logical_pages,
-            segments: 500,
-            segment_pages: 64,
-            row_pages: 1,
-            reserve: 2,
-            victim: VictimPolicy::Greedy,
-            placement: Placement::None,
-            schedule: Schedule::NonPreemptive,
-        };
+        let config = FtlConfig::plain(logical_pages, 500, 64);
         let mut ftl = Ftl::new(config)?;
         let mut sink = CountingSink::default();
         let mut prng = Prng::new(42, "example");

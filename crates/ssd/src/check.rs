@@ -19,11 +19,11 @@ pub enum CheckError {
         owner: u32,
     },
     /// The valid bitmap and L2P differ in number.
-    #[error("{mapped} logical pages are mapped but {valid} physical pages are valid")]
+    #[error("{mapped} logical pages are mapped but valid physical pages have {valid} owners and sharers")]
     Bitmap {
         /// Mapped logical pages.
         mapped: u64,
-        /// Valid physical pages.
+        /// Owners and sharers of valid physical pages.
         valid: u64,
     },
     /// L2P points at a page that the bitmap calls garbage.
@@ -68,14 +68,17 @@ fn check_mapping(ftl: &Ftl) -> Result<(), CheckError> {
         let Some(ppn) = ftl.map.lookup(lpn) else { continue };
         mapped += 1;
         let owner = ftl.map.p2l[ppn.0 as usize];
-        if owner != lpn {
+        let shares = ftl.map.sharers.get(&ppn.0).is_some_and(|sharers| sharers.contains(&lpn));
+        if owner != lpn && !shares {
             return Err(CheckError::Mapping { lpn, ppn: ppn.0, owner });
         }
         if !ftl.map.is_valid(ppn) {
             return Err(CheckError::Garbage { lpn, ppn: ppn.0 });
         }
     }
-    let valid = ftl.map.valid.iter().map(|word| u64::from(word.count_ones())).sum();
+    let owners: u64 = ftl.map.valid.iter().map(|word| u64::from(word.count_ones())).sum();
+    let sharers: usize = ftl.map.sharers.values().map(Vec::len).sum();
+    let valid = owners + sharers as u64;
     if mapped == valid { Ok(()) } else { Err(CheckError::Bitmap { mapped, valid }) }
 }
 
@@ -89,8 +92,8 @@ fn check_segments(ftl: &Ftl) -> Result<(), CheckError> {
             return Err(CheckError::ValidCount { segment, counted, bits });
         }
     }
-    for segment in &ftl.free {
-        let (state, written) = (ftl.segments.state(*segment), ftl.segments.written(*segment));
+    for segment in ftl.wear.free_segments() {
+        let (state, written) = (ftl.segments.state(segment), ftl.segments.written(segment));
         if state != SegmentState::Free || written != 0 {
             return Err(CheckError::Free { segment: segment.0, state, written });
         }
@@ -101,37 +104,31 @@ fn check_segments(ftl: &Ftl) -> Result<(), CheckError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::placement::Placement;
     use crate::schedule::Schedule;
-    use crate::victim::VictimPolicy;
     use crate::{CountingSink, FtlConfig};
     use fulgurite_base::Prng;
     use fulgurite_device::StreamId;
 
     fn used_drive() -> Ftl {
-        let config = FtlConfig {
-            logical_pages: 600,
-            segments: 40,
-            segment_pages: 20,
-            row_pages: 1,
-            reserve: 3,
-            victim: VictimPolicy::Greedy,
-            placement: Placement::None,
-            schedule: Schedule::Paced,
-        };
+        let config = FtlConfig { reserve: 3, schedule: Schedule::PACED, ..FtlConfig::plain(600, 40, 20) };
         let mut ftl = Ftl::new(config).unwrap();
         let mut prng = Prng::new(7, "check");
         let mut sink = CountingSink::default();
         for _ in 0..20_000 {
             let lpn = prng.below(600) as u32;
-            if prng.below(10) == 0 { ftl.trim(lpn) } else { ftl.write(lpn, 1, StreamId(0), &mut sink) }
+            match prng.below(10) {
+                0 => ftl.trim(lpn),
+                1 => ftl.share(lpn, prng.below(600) as u32),
+                _ => ftl.write(lpn, 1, StreamId(0), &mut sink),
+            }
         }
         assert!(sink.erases > 500);
         ftl
     }
 
     fn mapped(ftl: &Ftl) -> (u32, Ppn) {
-        (0..600).find_map(|lpn| ftl.lookup(lpn).map(|ppn| (lpn, ppn))).unwrap()
+        let unshared = |ppn: &Ppn| !ftl.map.sharers.contains_key(&ppn.0);
+        (0..600).find_map(|lpn| ftl.lookup(lpn).filter(unshared).map(|ppn| (lpn, ppn))).unwrap()
     }
 
     #[test]
@@ -173,7 +170,7 @@ mod tests {
     #[test]
     fn a_free_segment_in_use_is_found() {
         let mut ftl = used_drive();
-        let segment = ftl.free[0];
+        let segment = ftl.wear.free_segments().next().unwrap();
         ftl.segments.written[segment.0 as usize] = 1;
         assert!(matches!(check(&ftl), Err(CheckError::Free { written: 1, .. })));
     }

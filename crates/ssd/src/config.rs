@@ -1,10 +1,12 @@
 //! Every parameter of the simulated drive, as one table: its name on the command line, what it
 //! does, how it is read and printed. A preset fills it; `preset:key=value` changes it in place.
 
+use crate::ftl::WearLeveling;
+use crate::placement::Placement;
 use crate::schedule::Schedule;
 use crate::victim::VictimPolicy;
 use fulgurite_base::spec::FromOption;
-use fulgurite_base::{Nanos, Share, Spec, SpecError, units};
+use fulgurite_base::{Nanos, Prng, Share, Spec, SpecError, units};
 
 /// What happens to a drive before the first request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -15,6 +17,17 @@ pub enum Precondition {
     Fill,
     /// Filled, then overwritten at random until write amplification settles.
     Steady,
+}
+
+/// What becomes of a write that the drive has received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WriteCache {
+    /// It is acknowledged from the buffer, which a power cut does not empty.
+    Protected,
+    /// It is acknowledged from the buffer, and lost in a power cut unless it was flushed.
+    Volatile,
+    /// It is acknowledged when it is programmed.
+    Off,
 }
 
 /// A simulated drive as data. Times are in virtual nanoseconds, sizes in bytes or pages as named.
@@ -56,16 +69,46 @@ pub struct SsdConfig {
     pub write_page: Nanos,
     /// The part of a write that overlaps with others.
     pub write_latency: Nanos,
-    /// Bytes of acknowledged writes that may wait for the flash.
+    /// Bytes of writes that may wait for the flash.
     pub write_buffer: u64,
+    /// Whether they are acknowledged before they are programmed, and survive a power cut.
+    pub write_cache: WriteCache,
     /// Commands in flight at once.
     pub queue_depth: u32,
-    /// Free segments below which garbage is collected.
+    /// The soft threshold: free segments below which garbage is collected.
     pub gc_reserve: u32,
+    /// The hard threshold: free segments that are collection's own.
+    pub gc_hard: u32,
+    /// Free segments up to which an idle drive collects; zero: it does not.
+    pub gc_background: u32,
+    /// How long without a command makes a drive idle.
+    pub gc_idle: Nanos,
+    /// How long a write waits for collection before everything else does too.
+    pub urgent: Nanos,
+    /// What suspending a program or an erase costs.
+    pub suspend: Nanos,
     /// Which segment is collected.
     pub victim: VictimPolicy,
     /// When it is collected, and what may overtake.
     pub schedule: Schedule,
+    /// Streams of writes that are kept apart by the host's hints.
+    pub streams: u32,
+    /// How erases are spread over the segments.
+    pub wear_leveling: WearLeveling,
+    /// How far a segment may fall behind in erases where leveling is static.
+    pub wear_gap: u32,
+    /// Erases that a segment bears before it is retired, within a tenth.
+    pub endurance: u32,
+    /// Erase blocks that are bad from the factory.
+    pub bad_blocks: Share,
+    /// Power while a page is read from the array, in milliwatts.
+    pub read_mw: u32,
+    /// Power while a page is programmed.
+    pub program_mw: u32,
+    /// Power while a block is erased.
+    pub erase_mw: u32,
+    /// Power while a page is on the channel.
+    pub transfer_mw: u32,
     /// A medium that is overwritten in place (3D XPoint): no translation, no garbage, no erase.
     pub in_place: bool,
     /// The state at the start.
@@ -148,10 +191,27 @@ pub const PARAMS: &[Param] = &[
         write_buffer,
         units::parse_size,
         |bytes: &u64| units::format_size(*bytes),
-        "acknowledged writes that may wait for flash"
+        "writes that may wait for the flash"
+    ),
+    param!(
+        "write_cache",
+        write_cache,
+        WriteCache::from_name,
+        |cache: &WriteCache| cache.name().to_owned(),
+        "protected, volatile (lost in a power cut) or off"
     ),
     param!("queue_depth", queue_depth, count, "commands in flight at once"),
-    param!("gc_reserve", gc_reserve, count, "free segments below which garbage is collected"),
+    param!("gc_reserve", gc_reserve, count, "soft threshold: free segments below which garbage is collected"),
+    param!("gc_hard", gc_hard, count, "hard threshold: free segments that only collection may use"),
+    param!(
+        "gc_background",
+        gc_background,
+        count,
+        "free segments up to which an idle drive collects; 0: none"
+    ),
+    param!("gc_idle_us", gc_idle, micros, "time without a command that makes a drive idle"),
+    param!("urgent_us", urgent, micros, "time a write waits before collection goes first"),
+    param!("suspend_us", suspend, micros, "cost of suspending a program or an erase (schedule preemptive)"),
     param!(
         "victim",
         victim,
@@ -163,9 +223,30 @@ pub const PARAMS: &[Param] = &[
         "schedule",
         schedule,
         Schedule::from_name,
-        |schedule: &Schedule| schedule.name().to_owned(),
+        Schedule::to_string,
         "when it is collected, what may overtake"
     ),
+    param!("streams", streams, count, "streams of writes kept apart by the host's hints"),
+    param!(
+        "wear_leveling",
+        wear_leveling,
+        WearLeveling::from_name,
+        |leveling: &WearLeveling| leveling.name().to_owned(),
+        "none, dynamic or static"
+    ),
+    param!("wear_gap", wear_gap, count, "erases that a segment may fall behind (wear_leveling=static)"),
+    param!("endurance", endurance, count, "erases that a segment bears, within a tenth; 0: any number"),
+    param!(
+        "bad_blocks",
+        bad_blocks,
+        units::parse_share,
+        Share::to_string,
+        "share of erase blocks that are bad from the factory"
+    ),
+    param!("read_mw", read_mw, count, "power of a plane that reads, in mW"),
+    param!("program_mw", program_mw, count, "power of a plane that programs, in mW"),
+    param!("erase_mw", erase_mw, count, "power of a plane that erases, in mW"),
+    param!("transfer_mw", transfer_mw, count, "power of a page on the channel, in mW"),
     param!(
         "in_place",
         in_place,
@@ -185,12 +266,38 @@ pub const PARAMS: &[Param] = &[
 impl SsdConfig {
     /// This configuration with the options of `spec` applied, checked for sense.
     pub fn with_options(mut self, mut spec: Spec) -> Result<SsdConfig, SpecError> {
+        let given: Vec<&str> = PARAMS.iter().map(|param| param.key).filter(|key| spec.has(key)).collect();
         for param in PARAMS {
             (param.take)(&mut self, &mut spec)?;
         }
         spec.finish()?;
         self.validate()?;
+        self.refuse_without_effect(&given)?;
         Ok(self)
+    }
+
+    /// Refuses options that change nothing beside the others.
+    fn refuse_without_effect(&self, given: &[&str]) -> Result<(), SpecError> {
+        let refuse = |keys: &[&str], why: &str| match given.iter().find(|key| keys.contains(key)) {
+            Some(key) => Err(SpecError::new(format!("{key} changes nothing {why}; leave it out"))),
+            None => Ok(()),
+        };
+        if self.in_place {
+            refuse(IN_PLACE_IGNORES, "with in_place=yes, a medium without garbage")?;
+        }
+        if !self.schedule.has_hard_threshold() {
+            refuse(&["gc_hard", "urgent_us"], "with schedule=non-preemptive, which knows no hard threshold")?;
+        }
+        if !self.schedule.suspends() {
+            refuse(&["suspend_us"], "unless schedule=preemptive")?;
+        }
+        if self.wear_leveling != WearLeveling::Static {
+            refuse(&["wear_gap"], "unless wear_leveling=static")?;
+        }
+        if self.gc_background == 0 {
+            refuse(&["gc_idle_us"], "without gc_background")?;
+        }
+        Ok(())
     }
 
     /// Dies of the drive.
@@ -208,7 +315,18 @@ impl SsdConfig {
         self.planes_in_all() * self.pages
     }
 
-    /// Physical pages.
+    /// Segments: as many as the plane with the most bad blocks has good ones. A drive's bad blocks
+    /// are always the same.
+    pub fn segments(&self) -> u32 {
+        if self.bad_blocks == Share::percent(0) {
+            return self.blocks;
+        }
+        let mut prng = Prng::new(0, "bad blocks");
+        let good = |_| (0..self.blocks).filter(|_| !prng.chance(self.bad_blocks)).count() as u32;
+        (0..self.planes_in_all()).map(good).min().unwrap_or(0)
+    }
+
+    /// Physical pages, bad ones included.
     pub fn physical_pages(&self) -> u64 {
         u64::from(self.pages_per_segment()) * u64::from(self.blocks)
     }
@@ -220,7 +338,7 @@ impl SsdConfig {
             as u64
     }
 
-    /// Pages of acknowledged writes that may wait for the flash.
+    /// Pages of writes that may wait for the flash.
     pub fn write_buffer_pages(&self) -> u32 {
         u32::try_from(self.write_buffer / u64::from(self.page_bytes)).unwrap_or(u32::MAX)
     }
@@ -236,6 +354,7 @@ impl SsdConfig {
             ("pages", self.pages, u32::from(u16::MAX)),
             ("queue_depth", self.queue_depth, 1 << 20),
             ("gc_reserve", self.gc_reserve, 1 << 20),
+            ("gc_hard", self.gc_hard, 1 << 20),
         ];
         for (key, value, most) in counts {
             if value == 0 || value > most {
@@ -261,8 +380,14 @@ impl SsdConfig {
         if self.in_place {
             return self.validate_in_place();
         }
-        let ftl = self.ftl();
-        ftl.validate().map_err(|error| {
+        if self.bad_blocks > Share::percent(50) {
+            return Err(SpecError::new(format!(
+                "bad_blocks={} is out of range; accepted: 0% to 50%",
+                self.bad_blocks
+            )));
+        }
+        Placement::with_streams(self.streams)?;
+        self.ftl().validate().map_err(|error| {
             SpecError::new(format!(
                 "blocks={} pages={} op={} cannot collect their own garbage: {error}",
                 self.blocks, self.pages, self.op
@@ -284,16 +409,41 @@ impl SsdConfig {
     pub fn ftl(&self) -> crate::FtlConfig {
         crate::FtlConfig {
             logical_pages: u32::try_from(self.logical_pages()).unwrap_or(u32::MAX),
-            segments: self.blocks,
+            segments: self.segments(),
             segment_pages: self.pages_per_segment(),
             row_pages: self.planes,
+            stripe_pages: self.planes_in_all(),
             reserve: self.gc_reserve,
+            hard: self.gc_hard,
+            background: self.gc_background,
             victim: self.victim,
-            placement: crate::placement::Placement::None,
+            placement: Placement::with_streams(self.streams).unwrap_or(Placement::None),
             schedule: self.schedule,
+            wear_leveling: self.wear_leveling,
+            wear_gap: self.wear_gap,
+            endurance: self.endurance,
         }
     }
 }
+
+/// What a medium that is overwritten in place has no use for.
+const IN_PLACE_IGNORES: &[&str] = &[
+    "erase_us",
+    "gc_reserve",
+    "gc_hard",
+    "gc_background",
+    "gc_idle_us",
+    "urgent_us",
+    "suspend_us",
+    "victim",
+    "schedule",
+    "streams",
+    "wear_leveling",
+    "wear_gap",
+    "endurance",
+    "bad_blocks",
+    "erase_mw",
+];
 
 /// A die programs at most this many pages together.
 pub(crate) const MAX_PLANES: usize = 8;
@@ -305,6 +455,21 @@ impl Precondition {
             Precondition::Fill => "fill",
             Precondition::Steady => "steady",
         }
+    }
+}
+
+impl WriteCache {
+    const NAMES: [&str; 3] = ["protected", "volatile", "off"];
+
+    fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
+    fn from_name(text: &str) -> Result<WriteCache, SpecError> {
+        [WriteCache::Protected, WriteCache::Volatile, WriteCache::Off]
+            .into_iter()
+            .find(|cache| cache.name() == text)
+            .ok_or_else(|| SpecError::unknown("write_cache", text, &Self::NAMES))
     }
 }
 

@@ -19,7 +19,7 @@ pub mod preset;
 pub mod schedule;
 pub mod victim;
 
-pub use config::{PARAMS, Param, Precondition, SsdConfig};
-pub use drive::{DriveCounters, DriveError, SimDrive};
-pub use ftl::{CountingSink, FlashSink, Ftl, FtlConfig};
+pub use config::{PARAMS, Param, Precondition, SsdConfig, WriteCache};
+pub use drive::{DriveCounters, DriveError, Served, SimDrive, Span, SpanKind, Timeline, Track, Waits};
+pub use ftl::{CountingSink, FlashSink, Ftl, FtlConfig, WearLeveling};
 pub use nand::NandError;

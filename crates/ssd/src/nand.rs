@@ -34,27 +34,18 @@ pub(crate) struct Nand {
     pages_per_block: u32,
     /// Pages programmed since the last erase, per erase block.
     programmed: Vec<u16>,
-    /// Erases on their way: what lies there is garbage, and what the FTL wrote since is not there
-    /// yet. A large write buffer on a small drive can be several erases ahead.
-    erases_pending: Vec<u16>,
 }
 
 impl Nand {
     /// Erase blocks with these numbers of programmed pages.
     pub(crate) fn new(pages_per_block: u32, programmed: Vec<u16>) -> Nand {
-        let erases_pending = vec![0; programmed.len()];
-        Nand { pages_per_block, programmed, erases_pending }
+        Nand { pages_per_block, programmed }
     }
 
     /// Whether the page last written to this place has been programmed, rather than waiting.
     #[inline]
     pub(crate) fn is_programmed(&self, block: u32, page: u32) -> bool {
-        page < u32::from(self.programmed[block as usize]) && self.erases_pending[block as usize] == 0
-    }
-
-    /// An erase of `block` was queued.
-    pub(crate) fn expect_erase(&mut self, block: u32) {
-        self.erases_pending[block as usize] += 1;
+        page < u32::from(self.programmed[block as usize])
     }
 
     #[inline]
@@ -67,6 +58,12 @@ impl Nand {
         Ok(())
     }
 
+    /// After a power cut: whatever `page` was to hold, it holds nothing of use and is passed over.
+    pub(crate) fn pad(&mut self, block: u32, page: u32) {
+        let programmed = &mut self.programmed[block as usize];
+        *programmed = (*programmed).max(page as u16 + 1);
+    }
+
     #[inline]
     pub(crate) fn read(&self, block: u32, page: u32) -> Result<(), NandError> {
         let programmed = u32::from(self.programmed[block as usize]);
@@ -75,11 +72,10 @@ impl Nand {
 
     pub(crate) fn erase(&mut self, block: u32) {
         self.programmed[block as usize] = 0;
-        self.erases_pending[block as usize] -= 1;
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.programmed.len() * 2 * size_of::<u16>()
+        self.programmed.len() * size_of::<u16>()
     }
 }
 
@@ -95,7 +91,6 @@ mod tests {
         assert_eq!(nand.program(1, 0), Err(NandError::ProgramOrder { block: 1, page: 0, next: 1 }));
         assert_eq!(nand.program(1, 1), Ok(()));
         assert_eq!(nand.program(1, 2), Err(NandError::ProgramOrder { block: 1, page: 2, next: 2 }));
-        nand.expect_erase(1);
         nand.erase(1);
         assert_eq!(nand.program(1, 0), Ok(()));
     }

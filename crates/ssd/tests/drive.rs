@@ -24,7 +24,7 @@ fn one_die() -> SsdConfig {
         transfer: Nanos::ZERO,
         gc_reserve: 1,
         victim: VictimPolicy::Greedy,
-        schedule: Schedule::NonPreemptive,
+        schedule: Schedule::NON_PREEMPTIVE,
         precondition: Precondition::None,
         ..preset::reference_e()
     }
@@ -54,7 +54,7 @@ fn the_simulated_drive_conforms() {
     conformance::check(|| drive(one_die(), true));
     conformance::check(|| {
         drive(
-            SsdConfig { schedule: Schedule::Paced, gc_reserve: 2, op: Share::percent(300), ..one_die() },
+            SsdConfig { schedule: Schedule::PACED, gc_reserve: 2, op: Share::percent(300), ..one_die() },
             true,
         )
     });
@@ -90,29 +90,6 @@ fn collecting_two_valid_pages_takes_1_950_ms() {
     assert_eq!(collection, Nanos::from_micros(1_950));
     assert_eq!((drive.counters().gc_pages_copied, drive.counters().erases), (2, 1));
     drive.verify(true).unwrap();
-}
-
-#[test]
-fn nothing_overtakes_non_preemptive_collection_but_reads_overtake_paced_one() {
-    let read_during_collection = |config: SsdConfig| {
-        let mut drive = drive(config, false);
-        write_and_flush(&mut drive, (0..128).chain(2..66));
-        let start = drive.now();
-        run(&mut drive, Operation::write(Lpn(66), 1)).status.unwrap();
-        assert_eq!(run(&mut drive, Operation::read(Lpn(100), 1)).status, Ok(()));
-        drive.now() - start
-    };
-    // The read waits for all of the collection (1950 µs), then goes before the host program.
-    assert_eq!(read_during_collection(one_die()), Nanos::from_micros(1_950 + 25));
-    // Paced, it waits for the one operation under way, a read of 25 µs.
-    let paced = SsdConfig {
-        schedule: Schedule::Paced,
-        gc_reserve: 2,
-        blocks: 5,
-        op: Share::percent(150),
-        ..one_die()
-    };
-    assert_eq!(read_during_collection(paced), Nanos::from_micros(25 + 25));
 }
 
 #[test]
@@ -175,7 +152,7 @@ fn a_full_write_buffer_stalls_writes_until_a_program_ends() {
 
 #[test]
 fn contents_survive_garbage_collection() {
-    for (victim, schedule) in VictimPolicy::ALL.iter().flat_map(|v| Schedule::ALL.map(|s| (v.0, s.0))) {
+    for (victim, schedule) in VictimPolicy::ALL.iter().flat_map(|v| Schedule::all().map(|s| (v.0, s.0))) {
         let config = SsdConfig {
             planes: 2,
             channels: 2,
@@ -225,31 +202,43 @@ fn contents_survive_garbage_collection() {
     }
 }
 
-/// A closed loop of mixed requests; everything that a user can observe of it.
+/// A closed loop of mixed requests with a pause in the middle; everything that a user can observe of it.
 fn observe(config: SsdConfig) -> (u64, u64, u128, fulgurite_ssd::DriveCounters) {
     let mut drive = drive(config, false);
     let mut prng = Prng::new(5, "observe");
     let (pages, depth) = (drive.caps().pages, u64::from(drive.caps().queue_depth.min(300)));
     let mut completions = Vec::new();
-    let (mut submitted, mut completed, mut reads) = (0u64, 0u64, 0u128);
+    let (mut submitted, mut completed, mut ends) = (0u64, 0u64, 0u128);
     while completed < 12_000 {
         while submitted < 12_000 && submitted - completed < depth {
             let lpn = Lpn(prng.below(pages - 1));
-            let length = 1 + prng.below(2) as u32;
-            let operation =
-                if prng.below(10) < 4 { Operation::read(lpn, length) } else { Operation::write(lpn, length) };
+            let pages = 1 + prng.below(2) as u32;
+            let operation = if prng.below(10) < 4 {
+                Operation::read(lpn, pages)
+            } else {
+                Operation::Write { lpn, pages, from: None, stream: StreamId((lpn.0 % 3) as u16) }
+            };
             if drive.submit(Command { tag: Tag(submitted), operation }).is_err() {
                 break;
             }
             submitted += 1;
+            if submitted == 6_000 {
+                while completed < submitted {
+                    drive.wait(None, &mut completions);
+                    completed += completions.drain(..).count() as u64;
+                }
+                drive.wait(Some(drive.now() + Nanos::from_micros(50_000)), &mut completions);
+            }
         }
         drive.wait(None, &mut completions);
-        reads += completions.iter().map(|completion| u128::from(completion.at.0)).sum::<u128>();
+        ends += completions.iter().map(|completion| u128::from(completion.at.0)).sum::<u128>();
         completed += completions.drain(..).count() as u64;
     }
     run(&mut drive, Operation::Flush).status.unwrap();
+    let now = drive.now().0;
+    drive.settle();
     drive.verify(true).unwrap();
-    (pages, drive.now().0, reads, drive.counters())
+    (pages, now, ends, drive.counters())
 }
 
 #[test]
@@ -261,45 +250,66 @@ fn every_parameter_changes_something() {
         planes: 2,
         blocks: 24,
         pages: 16,
-        op: Share::percent(30),
+        op: Share::percent(50),
         read_command: Nanos(500),
         read_page: Nanos(500),
         read_latency: Nanos(3_000),
         write_command: Nanos(500),
         write_page: Nanos(500),
         write_latency: Nanos(3_000),
-        write_buffer: 1 << 20,
+        write_buffer: 512 << 10,
         queue_depth: 64,
-        gc_reserve: 2,
         ..preset::reference_e()
     };
-    let observed = observe(base.clone());
-    assert_eq!(observed, observe(base.clone()), "a run repeats exactly");
+    let configure = |options: &str| {
+        let spec = Spec::parse(&format!("x:{options}")).unwrap();
+        base.clone().with_options(spec).unwrap_or_else(|error| panic!("{options}: {error}"))
+    };
+    assert_eq!(observe(base.clone()), observe(base.clone()), "a run repeats exactly");
     for param in PARAMS {
-        let changed = match param.key {
-            "op" => "45%",
-            "page" => "8KiB",
-            "write_buffer" => "64KiB",
-            "victim" => "fifo",
-            "schedule" => "non-preemptive",
-            "precondition" => "fill",
-            "gc_reserve" => "4",
+        // What is compared, and what both have besides.
+        let (changed, before, beside) = match param.key {
+            "op" => ("65%", "", ""),
+            "page" => ("8KiB", "", ""),
+            "write_buffer" => ("64KiB", "", ""),
+            "write_cache" => ("off", "", ""),
+            "victim" => ("fifo", "", ""),
+            "schedule" => ("non-preemptive", "", ""),
+            "precondition" => ("fill", "", ""),
+            "gc_reserve" => ("5", "", ""),
+            "gc_hard" => ("2", "", "schedule=semi-preemptive"),
+            "gc_background" => ("6", "", ""),
+            "gc_idle_us" => ("40000", "gc_idle_us=1000", "gc_background=6"),
+            "urgent_us" => ("1", "", "schedule=semi-preemptive"),
+            "suspend_us" => ("100", "", "schedule=preemptive"),
+            "streams" => ("3", "", "gc_reserve=4,gc_hard=3"),
+            "wear_leveling" => ("static,wear_gap=1", "", ""),
+            "wear_gap" => ("1", "wear_gap=100", "wear_leveling=static"),
+            "endurance" => ("5", "", ""),
+            "bad_blocks" => ("3%", "", ""),
             // No multi-plane programs there, so the comparison is with one plane.
-            "in_place" => "yes",
-            "queue_depth" => "8",
-            "channels" | "chips" | "dies" | "planes" => "1",
-            "blocks" => "32",
-            "pages" => "24",
-            _ => "77.7",
+            "in_place" => ("yes", "", "planes=1"),
+            "queue_depth" => ("8", "", ""),
+            "channels" | "chips" | "dies" | "planes" => ("1", "", ""),
+            "blocks" => ("32", "", ""),
+            "pages" => ("24", "", ""),
+            "read_mw" | "program_mw" | "erase_mw" | "transfer_mw" => ("40", "", ""),
+            _ => ("77.7", "", ""),
         };
         assert_ne!(param.show(&base), changed);
-        let spec = |text: String| Spec::parse(&text).unwrap();
-        let extra = if param.key == "in_place" { ",planes=1" } else { "" };
-        let before =
-            if extra.is_empty() { observed } else { observe(SsdConfig { planes: 1, ..base.clone() }) };
-        let config = base.clone().with_options(spec(format!("x:{}={changed}{extra}", param.key))).unwrap();
-        assert_ne!(observe(config), before, "{} changes nothing", param.key);
+        let options = |parts: [&str; 2]| {
+            parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(",")
+        };
+        let before = options([beside, before]);
+        let before = if before.is_empty() { base.clone() } else { configure(&before) };
+        let after = configure(&options([beside, &format!("{}={changed}", param.key)]));
+        assert_ne!(observe(after), observe(before), "{} changes nothing", param.key);
     }
+    assert_ne!(
+        observe(configure("write_cache=volatile")),
+        observe(base.clone()),
+        "a volatile buffer delays erases"
+    );
 }
 
 #[test]
@@ -315,7 +325,20 @@ fn absurd_parameters_are_refused_with_their_name() {
         ("page=5KiB", "page"),
         ("write_buffer=4KiB", "write_buffer=4KiB"),
         ("victim=gredy", "did you mean `greedy`"),
-        ("schedule=x", "known: non-preemptive paced"),
+        ("schedule=x", "known: non-preemptive semi-preemptive preemptive paced"),
+        ("schedule=paced+merge", "accepted: semi-preemptive and preemptive"),
+        ("gc_reserve=2,gc_hard=2", "accepted: at least 3"),
+        ("streams=2", "gc_hard=1 is too small"),
+        ("gc_background=1K", "gc_background=1000 can never be reached"),
+        ("gc_idle_us=5", "gc_idle_us changes nothing without gc_background"),
+        ("suspend_us=5", "suspend_us changes nothing unless schedule=preemptive"),
+        ("wear_gap=5", "wear_gap changes nothing unless wear_leveling=static"),
+        ("schedule=non-preemptive,urgent_us=5", "urgent_us changes nothing"),
+        ("in_place=yes,planes=1,victim=fifo", "victim changes nothing with in_place=yes"),
+        ("bad_blocks=60%", "bad_blocks=60% is out of range"),
+        ("bad_blocks=45%", "cannot collect their own garbage"),
+        ("write_cache=on", "known: protected volatile off"),
+        ("wear_leveling=yes", "known: none dynamic static"),
         ("in_place=maybe", "neither yes nor no"),
         ("precondition=full", "known: none fill steady"),
         ("chanels=3", "did you mean `channels`"),

@@ -15,7 +15,6 @@ use fulgurite_base::{Spec, SpecError, units};
 use fulgurite_pool::{Prefetch, Replacement, WriteBack};
 use fulgurite_ssd::FtlConfig;
 use fulgurite_ssd::placement::Placement;
-use fulgurite_ssd::schedule::Schedule;
 use fulgurite_ssd::victim::VictimPolicy;
 use fulgurite_workload::trace::Format;
 use std::collections::BTreeMap;
@@ -367,15 +366,16 @@ impl<'a> Cell<'a> {
                 StudyError::request(format!("--{name} has {value} pages; accepted: fewer than 2^32"))
             })
         };
+        let shape = FtlConfig::plain(
+            narrow("logical", logical)?,
+            narrow("physical", physical / segment)?,
+            narrow("segment", segment)?,
+        );
         let ftl = FtlConfig {
-            logical_pages: narrow("logical", logical)?,
-            segments: narrow("physical", physical / segment)?,
-            segment_pages: narrow("segment", segment)?,
-            row_pages: 1,
             reserve: self.count("gc_reserve", 1, 1 << 20)?.unwrap_or(2) as u32,
             victim: self.need("victim", VictimPolicy::from_name)?,
-            placement: self.need("placement", Placement::from_name)?,
-            schedule: Schedule::NonPreemptive,
+            placement: self.need("placement", |text| Placement::from_spec(Spec::parse(text)?))?,
+            ..shape
         };
         ftl.validate().map_err(|error| {
             StudyError::request(format!(

@@ -26,7 +26,7 @@ const KINDS: [(&str, Rows); 11] = [
     (PARAMETERS, parameters),
     ("placement", || Placement::ALL.iter().map(|(policy, about)| row(policy.name(), about)).collect()),
     ("victim", || VictimPolicy::ALL.iter().map(|(policy, about)| row(policy.name(), about)).collect()),
-    ("schedule", || Schedule::ALL.iter().map(|(policy, about)| row(policy.name(), about)).collect()),
+    ("schedule", || Schedule::all().map(|(schedule, about)| row(&schedule.to_string(), about)).collect()),
     ("studies", || study::names().map(|(name, title)| row(name, &title)).collect()),
 ];
 

@@ -1,23 +1,34 @@
 //! The simulated drive as a `Device`: the host side in front of the flash.
 //!
 //! A read passes a serial stage (controller, link), a fixed delay, then its pages are read from
-//! the flash. A write passes a serial stage of its own, waits for room in the write buffer, is
-//! handed to the FTL and acknowledged after a fixed delay; its buffer pages are free again when
-//! they are programmed. The two stages are what lets alpha, k_r and k_w be set apart.
-//! Acknowledged writes survive a power cut (the buffer is protected); `flush` waits until all
-//! that was acknowledged is in the flash.
+//! the flash. A write passes a serial stage of its own, waits for room in the write buffer and until
+//! the schedule admits it, is given its place by the FTL and acknowledged after a fixed delay; its
+//! buffer pages are free again when they are programmed. The two stages are what lets alpha, k_r
+//! and k_w be set apart. `flush` waits until all that was acknowledged is in the flash.
+//!
+//! The schedule's state is looked at whenever it may have changed. It decides who passes the door to
+//! the dies' queues; once there, the host goes before collection.
 
+mod collector;
 mod contents;
 mod flash;
 mod in_place;
+mod power;
+mod timeline;
 mod tournament;
+mod waits;
+
+pub use timeline::{Span, SpanKind, Timeline, Track};
+pub use waits::{Served, Waits};
 
 use crate::check::{self, CheckError};
 use crate::ftl::FlashSink;
 use crate::nand::NandError;
 use crate::precondition::precondition;
-use crate::{Ftl, Precondition, SsdConfig};
-use flash::{Flash, Outcome};
+use crate::schedule::State;
+use crate::{Ftl, Precondition, SsdConfig, WriteCache};
+use collector::{Collector, Found};
+use flash::{Flash, FlashOp, Kind as FlashKind, NONE, Next};
 use fulgurite_base::{Lpn, Nanos, Ppn, SpecError};
 use fulgurite_device::{
     Buffer, Caps, Command, Completion, Device, IoError, Meter, MeterError, Operation, QueueFull, StreamId,
@@ -52,7 +63,7 @@ pub enum DriveError {
 }
 
 /// What a drive has done since it was preconditioned.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DriveCounters {
     /// Pages that the host wrote.
     pub host_pages_written: u64,
@@ -66,6 +77,18 @@ pub struct DriveCounters {
     pub erases: u64,
     /// Operations of dies, multi-plane ones counted once.
     pub flash_operations: u64,
+    /// Flash reads of pages that merging has saved.
+    pub merged_pages: u64,
+    /// Host operations that overlapped one of collection.
+    pub overlaps: u64,
+    /// Suspensions of programs and erases.
+    pub suspensions: u64,
+    /// Pages that were shared instead of written.
+    pub shared_pages: u64,
+    /// Segments that were collected to level wear.
+    pub leveled_segments: u64,
+    /// Energy of all flash operations and transfers, in joules.
+    pub energy_j: f64,
 }
 
 enum Translation {
@@ -78,6 +101,7 @@ enum Kind {
     Read,
     Write(StreamId),
     Trim,
+    Share { source: u32 },
     Flush,
 }
 
@@ -87,8 +111,15 @@ struct InFlight {
     lpn: u32,
     pages: u32,
     submitted: Nanos,
-    /// Flash reads not yet done.
+    /// Flash operations that it waits for.
     parts: u32,
+    /// A write has its room in the write buffer.
+    is_buffered: bool,
+    /// Pages of a write that have their places.
+    placed: u32,
+    /// Since when it has waited where it is.
+    since: u64,
+    waits: Waits,
     buffer: Option<Buffer>,
     status: Result<(), IoError>,
 }
@@ -100,17 +131,36 @@ struct Path {
     arrivals: VecDeque<(u64, u32)>,
 }
 
+/// The event slots behind those of the dies.
+#[derive(Clone, Copy)]
+enum HostSlot {
+    Reads,
+    Writes,
+    Acknowledgements,
+    /// A write has waited for collection for as long as it may.
+    Urgent,
+    /// The drive has had no command for as long as makes it idle.
+    Idle,
+}
+
+const HOST_SLOTS: usize = 5;
+
 /// A simulated SSD.
 pub struct SimDrive {
     config: SsdConfig,
     caps: Caps,
     translation: Translation,
     flash: Flash,
+    collector: Collector,
+    state: State,
     commands: Slab<InFlight>,
     reads: Path,
     writes: Path,
     acknowledgements: VecDeque<(u64, u32)>,
-    /// Writes, trims and flushes that wait for room in the write buffer, in order.
+    /// Reads that the schedule does not serve now.
+    barred_reads: VecDeque<u32>,
+    /// Writes, trims, shares and flushes that wait for room in the write buffer or for the schedule,
+    /// in order.
     stalled: VecDeque<u32>,
     buffer_free: u32,
     /// Host pages not yet programmed, for each flush epoch from `first_epoch` on.
@@ -118,10 +168,10 @@ pub struct SimDrive {
     first_epoch: u32,
     flushes: VecDeque<(u32, u32)>,
     done: Vec<Completion>,
+    served: Option<Vec<Served>>,
+    timeline: Option<Box<Timeline>>,
     meter: Meter,
 }
-
-const HOST_SLOTS: usize = 3;
 
 impl SimDrive {
     /// A drive in the state that `config.precondition` names, reached with the randomness of `seed`.
@@ -142,47 +192,74 @@ impl SimDrive {
         if config.in_place {
             return Ok(None);
         }
-        let mut ftl = Ftl::new(config.ftl())?;
+        let mut ftl = Ftl::new(crate::FtlConfig { endurance: 0, ..config.ftl() })?;
         precondition(&mut ftl, config.precondition, request_pages, seed);
-        ftl.reset_counters();
-        Ok(Some(ftl))
+        // The drive has had a rest since: no collection is late.
+        let mut drive = SimDrive::with_ftl(config.clone(), Some(ftl), false);
+        drive.settle();
+        let Translation::PageMapped(mut ftl) = drive.translation else { return Ok(None) };
+        // Wear is counted from the first request on: preconditioning stands for years of use.
+        ftl.start_anew(config.endurance);
+        Ok(Some(*ftl))
     }
 
     /// A drive that starts with an FTL made by [`SimDrive::preconditioned`] for the same `config`.
     pub fn with_ftl(config: SsdConfig, ftl: Option<Ftl>, contents: bool) -> SimDrive {
         let logical = config.logical_pages() as u32;
-        let flash = Flash::new(&config, ftl.as_ref(), HOST_SLOTS, contents);
+        let mut flash = Flash::new(&config, ftl.as_ref(), HOST_SLOTS, contents);
         let buffer_pages = config.write_buffer_pages();
         let caps = Caps {
             page_bytes: config.page_bytes,
             pages: u64::from(logical),
             queue_depth: config.queue_depth,
             pages_per_command: buffer_pages.min(1024),
-            share: false,
-            streams: 1,
+            share: !config.in_place,
+            streams: config.streams as u16,
             contents,
         };
+        let is_volatile = config.write_cache == WriteCache::Volatile;
+        flash.undo = is_volatile.then(Default::default);
+        let collector = Collector::new(flash.dies(), config.planes, config.pages, is_volatile);
         let translation = match ftl {
             Some(ftl) => Translation::PageMapped(Box::new(ftl)),
             None => Translation::InPlace(InPlace::new(logical, config.precondition != Precondition::None)),
         };
-        SimDrive {
+        let mut drive = SimDrive {
             config,
             caps,
             translation,
             flash,
+            collector,
+            state: State::Idle,
             commands: Slab::new(),
             reads: Path::default(),
             writes: Path::default(),
             acknowledgements: VecDeque::new(),
+            barred_reads: VecDeque::new(),
             stalled: VecDeque::new(),
             buffer_free: buffer_pages,
             unprogrammed: VecDeque::from([0]),
             first_epoch: 0,
             flushes: VecDeque::new(),
             done: Vec::new(),
+            served: None,
+            timeline: None,
             meter: Meter::default(),
+        };
+        drive.resume_collection();
+        drive.watch_idleness();
+        drive
+    }
+
+    /// Preconditioning may leave a victim half collected.
+    fn resume_collection(&mut self) {
+        if let Translation::PageMapped(ftl) = &self.translation
+            && let Some(victim) = ftl.victim()
+        {
+            self.collector.begin(victim);
         }
+        self.look_at_schedule();
+        self.start_work();
     }
 
     /// The configuration.
@@ -193,18 +270,83 @@ impl SimDrive {
     /// What the drive has done.
     pub fn counters(&self) -> DriveCounters {
         let performed = self.flash.performed;
-        let (host, copied, erases) = match &self.translation {
-            Translation::PageMapped(ftl) => (ftl.host_pages(), ftl.copied_pages(), ftl.erased_segments()),
-            Translation::InPlace(medium) => (medium.host_pages, 0, 0),
+        let counters = match &self.translation {
+            Translation::PageMapped(ftl) => {
+                let counters = ftl.counters();
+                DriveCounters {
+                    host_pages_written: counters.host_pages,
+                    gc_pages_copied: counters.copied_pages,
+                    erases: counters.erased_segments,
+                    shared_pages: counters.shared_pages,
+                    leveled_segments: counters.leveled_segments,
+                    ..DriveCounters::default()
+                }
+            }
+            Translation::InPlace(medium) => {
+                DriveCounters { host_pages_written: medium.host_pages, ..DriveCounters::default() }
+            }
         };
         DriveCounters {
-            host_pages_written: host,
             flash_pages_read: performed.pages_read,
             flash_pages_programmed: performed.pages_programmed,
-            gc_pages_copied: copied,
-            erases,
             flash_operations: performed.operations,
+            merged_pages: self.collector.merged_pages,
+            overlaps: performed.overlaps,
+            suspensions: performed.suspensions,
+            energy_j: self.energy_j(),
+            ..counters
         }
+    }
+
+    /// Power × time of every operation and transfer so far.
+    fn energy_j(&self) -> f64 {
+        let performed = self.flash.performed;
+        let SsdConfig { read, program, erase, transfer, .. } = self.config;
+        let milliwatt_ns = |count: u64, time: Nanos, milliwatts: u32| {
+            count as f64 * time.0 as f64 * f64::from(milliwatts) * 1e-12
+        };
+        milliwatt_ns(performed.pages_read, read, self.config.read_mw)
+            + milliwatt_ns(performed.pages_programmed, program, self.config.program_mw)
+            + milliwatt_ns(performed.blocks_erased, erase, self.config.erase_mw)
+            + milliwatt_ns(
+                performed.pages_read + performed.pages_programmed,
+                transfer,
+                self.config.transfer_mw,
+            )
+    }
+
+    /// The translation layer; `None` for a medium that is overwritten in place.
+    pub fn ftl(&self) -> Option<&Ftl> {
+        match &self.translation {
+            Translation::PageMapped(ftl) => Some(ftl),
+            Translation::InPlace(_) => None,
+        }
+    }
+
+    /// The schedule's state.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Starts to keep what every request waited for, until it is taken by [`SimDrive::take_served`].
+    pub fn keep_served(&mut self) {
+        self.served.get_or_insert_default();
+    }
+
+    /// Moves what was kept of the requests that have completed since to `served`, in their order.
+    pub fn take_served(&mut self, served: &mut Vec<Served>) {
+        served.append(self.served.get_or_insert_default());
+    }
+
+    /// Starts to record a timeline of at most `spans_at_most` spans.
+    pub fn record_timeline(&mut self, spans_at_most: usize) {
+        let SsdConfig { transfer, channels, .. } = self.config;
+        self.timeline = Some(Box::new(Timeline::new(spans_at_most, transfer, channels, self.now())));
+    }
+
+    /// The timeline recorded so far.
+    pub fn timeline(&self) -> Option<&Timeline> {
+        self.timeline.as_deref()
     }
 
     /// Memory held for the drive's state, in bytes, contents aside.
@@ -216,6 +358,18 @@ impl SimDrive {
         ftl + self.flash.nand.bytes()
     }
 
+    /// Lets whatever is under way come to its end, collection included.
+    pub fn settle(&mut self) {
+        loop {
+            let (slot, at) = self.flash.events.first();
+            if at == NEVER {
+                return;
+            }
+            self.flash.now = at;
+            self.event(slot);
+        }
+    }
+
     /// Checks everything that can be checked once the drive is flushed: conservation, Little's
     /// law, the NAND rules, and that the dies did what the FTL emitted; with `deep`, the FTL's
     /// invariants too, in O(physical pages).
@@ -225,8 +379,10 @@ impl SimDrive {
             return Err(fault.clone().into());
         }
         let counters = self.counters();
-        let (emitted, performed) =
-            (counters.host_pages_written + counters.gc_pages_copied, counters.flash_pages_programmed);
+        let (emitted, performed) = (
+            counters.host_pages_written + counters.gc_pages_copied,
+            counters.flash_pages_programmed + self.flash.performed.pages_lost,
+        );
         if self.flash.is_idle() && emitted != performed {
             return Err(DriveError::Programs { emitted, performed });
         }
@@ -236,100 +392,362 @@ impl SimDrive {
         Ok(())
     }
 
-    fn slot_reads(&self) -> usize {
-        self.flash.dies()
+    fn slot(&self, slot: HostSlot) -> usize {
+        self.flash.dies() + slot as usize
     }
 
-    fn slot_writes(&self) -> usize {
-        self.flash.dies() + 1
-    }
-
-    fn slot_acknowledgements(&self) -> usize {
-        self.flash.dies() + 2
-    }
-
-    /// Performs the event of `slot` at the current time.
+    /// Performs the event of `slot` at the current time, and whatever becomes possible by it.
     fn event(&mut self, slot: usize) {
         if slot < self.flash.dies() {
-            match self.flash.event(slot) {
-                Outcome::Nothing => {}
-                Outcome::Read { command } => self.read_part_done(command),
-                Outcome::Programmed { pages, epoch } => self.programmed(pages, epoch),
+            if let Some((id, op)) = self.flash.event(slot) {
+                self.ended(id, &op);
             }
-        } else if slot == self.slot_reads() {
+        } else if slot == self.slot(HostSlot::Reads) {
             let command = take_first(&mut self.reads.arrivals, &mut self.flash, slot);
             self.read_arrived(command);
-        } else if slot == self.slot_writes() {
+        } else if slot == self.slot(HostSlot::Writes) {
             let command = take_first(&mut self.writes.arrivals, &mut self.flash, slot);
+            self.commands[command as usize].since = self.flash.now;
             self.stalled.push_back(command);
             self.admit();
-        } else {
+        } else if slot == self.slot(HostSlot::Acknowledgements) {
             let command = take_first(&mut self.acknowledgements, &mut self.flash, slot);
             self.complete(command);
+        } else {
+            self.flash.events.set(slot, NEVER);
+            let is_urgent = slot == self.slot(HostSlot::Urgent);
+            if let Translation::PageMapped(ftl) = &mut self.translation {
+                if is_urgent { ftl.set_urgent() } else { ftl.set_idle(true) }
+            }
+            self.look_at_schedule();
+        }
+        self.start_work();
+    }
+
+    /// A flash operation has ended.
+    fn ended(&mut self, id: u32, op: &FlashOp) {
+        if let Some(timeline) = &mut self.timeline {
+            timeline.flash_operation(op, self.flash.now);
+        }
+        match op.kind {
+            FlashKind::HostRead { command } => {
+                if op.merged != 0 {
+                    self.collector.merged_read_done(op);
+                }
+                self.part_done(command, op.waits);
+            }
+            FlashKind::MoveRead => {
+                for command in self.collector.read_done(id) {
+                    let gc = self.flash.now - self.commands[command as usize].since;
+                    self.part_done(command, Waits { gc, ..Waits::default() });
+                }
+            }
+            FlashKind::Program => {
+                if op.copies > 0 {
+                    self.collector.program_done(op, &mut self.flash);
+                    self.look_at_schedule();
+                    self.admit();
+                }
+                if op.command != NONE {
+                    self.part_done(op.command, op.waits);
+                }
+                self.programmed(u32::from(op.host_pages), op.epoch);
+            }
+            FlashKind::Erase => {
+                self.collector.erase_done();
+                if self.collector.is_done() {
+                    self.release();
+                }
+            }
+        }
+    }
+
+    /// The victim is erased.
+    fn release(&mut self) {
+        self.collector.end();
+        if let Translation::PageMapped(ftl) = &mut self.translation {
+            ftl.release(&mut self.flash);
+        }
+        self.flash.events.set(self.flash.dies() + HostSlot::Urgent as usize, NEVER);
+        self.look_at_schedule();
+        self.admit();
+    }
+
+    /// Sees what the schedule wants now, and begins a collection or lets the host in accordingly.
+    fn look_at_schedule(&mut self) {
+        let stream = match self.stalled.front().map(|command| &self.commands[*command as usize]) {
+            Some(InFlight { kind: Kind::Write(hint), lpn, .. }) => Some((*lpn, *hint)),
+            _ => None,
+        };
+        let Translation::PageMapped(ftl) = &mut self.translation else { return };
+        let stream = stream.map_or(StreamId(0), |(lpn, hint)| ftl.stream(lpn, hint));
+        let state = ftl.state(stream);
+        if state.collects() && !self.collector.is_active() {
+            if let Some(victim) = ftl.pick() {
+                self.collector.begin(victim);
+                self.flash.touch_all();
+            }
+        } else if state.collects() && !self.state.collects() {
+            self.flash.touch_all();
+        }
+        // A collection that has just been picked may change the state: look again next time.
+        let before = std::mem::replace(&mut self.state, state);
+        if before != state
+            && let Some(timeline) = &mut self.timeline
+        {
+            timeline.enter(state, Nanos(self.flash.now));
+        }
+        if state.serves_reads() && !self.barred_reads.is_empty() {
+            self.let_reads_in();
+        }
+    }
+
+    fn let_reads_in(&mut self) {
+        for command in std::mem::take(&mut self.barred_reads) {
+            let waiting = &mut self.commands[command as usize];
+            waiting.waits.gc += self.flash.now - waiting.since;
+            self.read_flash(command);
+        }
+    }
+
+    /// Gives every die that was touched something to do.
+    #[inline]
+    fn start_work(&mut self) {
+        while let Some(die) = self.flash.touched.pop() {
+            match self.flash.next_host(die) {
+                Next::Started(op) => self.merge(op),
+                Next::Nothing if self.state.collects() && self.collector.is_active() => {
+                    let Translation::PageMapped(ftl) = &mut self.translation else { continue };
+                    self.collector.step(die, ftl, &mut self.flash);
+                }
+                Next::Busy | Next::Nothing => {}
+            }
+        }
+        if self.collector.wants_barrier() {
+            self.collector.raise_barrier(self.flash.epoch);
+            self.end_epoch();
+            self.start_work();
+        }
+    }
+
+    /// Lets collection take along the pages of a host read that begins.
+    fn merge(&mut self, op: u32) {
+        if !self.config.schedule.merge {
+            return;
+        }
+        let op = &mut self.flash.ops[op as usize];
+        if let (FlashKind::HostRead { .. }, Translation::PageMapped(ftl)) = (op.kind, &self.translation) {
+            self.collector.merge(op, ftl);
         }
     }
 
     fn complete(&mut self, command: u32) {
-        let InFlight { tag, submitted, status, .. } = self.commands.remove(command as usize);
+        let InFlight { tag, submitted, status, waits, kind, lpn, pages, .. } =
+            self.commands.remove(command as usize);
         let now = self.now();
         self.meter.complete(now, now - submitted);
         self.done.push(Completion { tag, at: now, status });
+        if let Some(served) = &mut self.served {
+            served.push(Served { tag, submitted, waits });
+        }
+        if let Some(timeline) = &mut self.timeline {
+            let kind = match kind {
+                Kind::Read => SpanKind::HostRead,
+                Kind::Write(_) => SpanKind::HostWrite,
+                Kind::Trim | Kind::Share { .. } | Kind::Flush => SpanKind::HostOther,
+            };
+            timeline.request(kind, lpn, pages, submitted, now);
+        }
+        self.watch_idleness();
+    }
+
+    /// Sets the time at which the drive becomes idle, if it collects then.
+    fn watch_idleness(&mut self) {
+        if self.config.gc_background > 0 && self.commands.is_empty() {
+            self.flash.events.set(self.slot(HostSlot::Idle), self.flash.now + self.config.gc_idle.0);
+        }
+    }
+
+    fn end_idleness(&mut self) {
+        if self.config.gc_background > 0 {
+            self.flash.events.set(self.slot(HostSlot::Idle), NEVER);
+            if let Translation::PageMapped(ftl) = &mut self.translation {
+                ftl.set_idle(false);
+            }
+            self.look_at_schedule();
+        }
     }
 
     fn read_arrived(&mut self, command: u32) {
-        let InFlight { lpn, pages, status, .. } = self.commands[command as usize];
-        if status.is_err() {
+        let waiting = &mut self.commands[command as usize];
+        waiting.since = self.flash.now;
+        if waiting.status.is_err() {
             return self.complete(command);
         }
+        if self.state.serves_reads() {
+            self.read_flash(command);
+        } else {
+            self.barred_reads.push_back(command);
+        }
+    }
+
+    /// Queues the flash reads of a host read: pages of one row are read together, pages in a buffer
+    /// are not read at all.
+    fn read_flash(&mut self, command: u32) {
+        let waiting = &mut self.commands[command as usize];
+        waiting.since = self.flash.now;
+        let InFlight { lpn, pages, .. } = *waiting;
         self.deliver_contents(command);
-        let (translation, flash) = (&self.translation, &mut self.flash);
-        let places = (lpn..lpn + pages).filter_map(|lpn| translation.lookup(lpn));
-        let parts = flash.host_read(command, places);
-        flash.start_work();
+        let mut parts = 0;
+        let mut last = None;
+        for lpn in lpn..lpn + pages {
+            let Some(ppn) = self.translation.lookup(lpn) else { continue };
+            let place = self.flash.layout.place(ppn);
+            if !self.flash.is_programmed(place) {
+                continue;
+            }
+            if self.config.schedule.merge {
+                match self.collector.find(ppn, command) {
+                    Found::InFlash => {}
+                    Found::Held => continue,
+                    Found::Rides => {
+                        parts += 1;
+                        continue;
+                    }
+                }
+            }
+            let op = self.flash.host_read(command, place, last);
+            parts += u32::from(last != Some(op));
+            last = Some(op);
+        }
         self.commands[command as usize].parts = parts;
         if parts == 0 {
             self.complete(command);
         }
     }
 
-    fn read_part_done(&mut self, command: u32) {
-        let parts = &mut self.commands[command as usize].parts;
-        *parts -= 1;
-        if *parts == 0 {
-            self.complete(command);
+    /// One of a command's flash operations has ended, having waited for `waits`.
+    fn part_done(&mut self, command: u32, waits: Waits) {
+        let waiting = &mut self.commands[command as usize];
+        waiting.parts -= 1;
+        if waiting.parts > 0 {
+            return;
+        }
+        waiting.waits.gc += waits.gc;
+        waiting.waits.die += waits.die;
+        waiting.waits.channel += waits.channel;
+        match waiting.kind {
+            Kind::Read => self.complete(command),
+            _ => self.acknowledge(command),
         }
     }
 
-    /// Lets stalled commands in, in order, as far as the write buffer has room.
+    fn acknowledge(&mut self, command: u32) {
+        let at = self.flash.now + self.config.write_latency.0;
+        let slot = self.slot(HostSlot::Acknowledgements);
+        queue_event(&mut self.acknowledgements, &mut self.flash, slot, at, command);
+    }
+
+    /// Lets stalled commands in, in order, as far as the write buffer has room and the schedule
+    /// serves writes.
     fn admit(&mut self) {
         while let Some(command) = self.stalled.front().copied() {
             let InFlight { kind, lpn, pages, .. } = self.commands[command as usize];
             match kind {
-                Kind::Write(_) if pages > self.buffer_free => return,
-                Kind::Write(stream) => self.write(command, lpn, pages, stream),
+                Kind::Write(hint) if !self.write(command, hint) => return,
+                Kind::Write(_) | Kind::Flush => {}
                 Kind::Trim => (lpn..lpn + pages).for_each(|lpn| self.translation.trim(lpn)),
-                Kind::Flush => {}
+                // Shares nothing that a power cut could take back.
+                Kind::Share { .. } if self.flash.undo.is_some() => {}
+                Kind::Share { source } => self.share(lpn, source, pages),
                 Kind::Read => unreachable!("reads take the other path"),
             }
             self.stalled.pop_front();
-            if kind == Kind::Flush {
-                self.flush(command);
-            } else {
-                let at = self.flash.now + self.config.write_latency.0;
-                let slot = self.slot_acknowledgements();
-                queue_event(&mut self.acknowledgements, &mut self.flash, slot, at, command);
+            match kind {
+                Kind::Flush => self.flush(command),
+                Kind::Share { .. } if self.flash.undo.is_some() => self.flush(command),
+                Kind::Trim | Kind::Share { .. } => self.acknowledge(command),
+                Kind::Write(_) | Kind::Read => {}
             }
         }
     }
 
-    fn write(&mut self, command: u32, lpn: u32, pages: u32, stream: StreamId) {
-        self.buffer_free -= pages;
-        *self.unprogrammed.back_mut().expect("the current epoch is open") += pages;
-        self.translation.write(lpn, pages, stream, &mut self.flash);
-        self.flash.start_work();
+    /// Shares page by page in the direction in which overlapping ranges stay right.
+    fn share(&mut self, destination: u32, source: u32, pages: u32) {
+        let Translation::PageMapped(ftl) = &mut self.translation else { return };
+        let forwards = destination < source;
+        for step in 0..pages {
+            let page = if forwards { step } else { pages - 1 - step };
+            ftl.share(destination + page, source + page);
+        }
+    }
+
+    /// Gives the pages of a write their places, as many as may be written now; true when all have one.
+    fn write(&mut self, command: u32, hint: StreamId) -> bool {
+        let InFlight { lpn, pages, placed: before, since, is_buffered, .. } = self.commands[command as usize];
+        let waits_for_programs = self.config.write_cache == WriteCache::Off;
+        if !is_buffered {
+            if pages > self.buffer_free {
+                return false;
+            }
+            self.buffer_free -= pages;
+            let waiting = &mut self.commands[command as usize];
+            waiting.is_buffered = true;
+            waiting.waits.buffer += self.flash.now - since;
+            waiting.since = self.flash.now;
+            // One part stands for the placing itself.
+            waiting.parts = 1;
+        }
+        if waits_for_programs {
+            self.flash.waiting_write = (command, 0);
+        }
+        let placed = match &mut self.translation {
+            Translation::InPlace(medium) => {
+                for lpn in lpn..lpn + pages {
+                    medium.write(lpn);
+                    self.flash.program(Ppn(lpn), None);
+                }
+                pages
+            }
+            Translation::PageMapped(_) => self.place(lpn, pages, before, hint),
+        };
+        *self.unprogrammed.back_mut().expect("the current epoch is open") += placed - before;
+        let (_, programs) = std::mem::replace(&mut self.flash.waiting_write, (NONE, 0));
+        if programs > 0 {
+            // They must not wait for pages that may never come.
+            self.flash.close_partial();
+        }
+        let waiting = &mut self.commands[command as usize];
+        waiting.placed = placed;
+        waiting.parts += programs;
+        if placed < pages {
+            return false;
+        }
+        waiting.waits.gc += self.flash.now - waiting.since;
         if self.flash.contents.is_some() {
             self.keep_contents(command);
         }
+        self.part_done(command, Waits::default());
+        true
+    }
+
+    /// Places pages of a write from the `placed`th on and returns how many are placed then.
+    fn place(&mut self, lpn: u32, pages: u32, placed: u32, hint: StreamId) -> u32 {
+        for page in placed..pages {
+            let Translation::PageMapped(ftl) = &mut self.translation else { return page };
+            let stream = ftl.stream(lpn + page, hint);
+            if !ftl.admit(stream) {
+                self.look_at_schedule();
+                let urgent = self.slot(HostSlot::Urgent);
+                self.flash.events.set_if_never(urgent, self.flash.now + self.config.urgent.0);
+                return page;
+            }
+            let old = if self.flash.undo.is_some() { ftl.lookup(lpn + page) } else { None };
+            let ppn = ftl.append(lpn + page, stream, &mut self.flash);
+            self.flash.note_old_place(ppn, old);
+        }
+        self.look_at_schedule();
+        pages
     }
 
     fn programmed(&mut self, pages: u32, epoch: u32) {
@@ -343,9 +761,13 @@ impl SimDrive {
     }
 
     fn flush(&mut self, command: u32) {
-        self.flash.close_partial();
-        self.flash.start_work();
         self.flushes.push_back((self.flash.epoch, command));
+        self.end_epoch();
+    }
+
+    /// Sends all host pages on their way and opens the next flush epoch.
+    fn end_epoch(&mut self) {
+        self.flash.close_partial();
         self.flash.epoch += 1;
         self.unprogrammed.push_back(0);
         self.end_flushes();
@@ -357,10 +779,17 @@ impl SimDrive {
             self.unprogrammed.pop_front();
             self.first_epoch += 1;
         }
+        if self.collector.lower_barrier(self.first_epoch) {
+            self.flash.touch_all();
+        }
         while let Some((_, command)) =
             self.flushes.front().copied().filter(|(epoch, _)| *epoch < self.first_epoch)
         {
             self.flushes.pop_front();
+            let InFlight { kind, lpn, pages, .. } = self.commands[command as usize];
+            if let Kind::Share { source } = kind {
+                self.share(lpn, source, pages);
+            }
             self.complete(command);
         }
     }
@@ -408,17 +837,6 @@ impl Translation {
         }
     }
 
-    #[inline]
-    fn write(&mut self, lpn: u32, pages: u32, stream: StreamId, flash: &mut Flash) {
-        match self {
-            Translation::PageMapped(ftl) => ftl.write(lpn, pages, stream, flash),
-            Translation::InPlace(medium) => (lpn..lpn + pages).for_each(|lpn| {
-                medium.write(lpn);
-                flash.program(Ppn(lpn), None);
-            }),
-        }
-    }
-
     fn trim(&mut self, lpn: u32) {
         match self {
             Translation::PageMapped(ftl) => ftl.trim(lpn),
@@ -461,7 +879,9 @@ impl Device for SimDrive {
             Operation::Read { lpn, pages, into } => (Kind::Read, lpn, pages, into),
             Operation::Write { lpn, pages, from, stream } => (Kind::Write(stream), lpn, pages, from),
             Operation::Trim { lpn, pages } => (Kind::Trim, lpn, pages, None),
-            Operation::Share { .. } => (Kind::Read, none, 0, None),
+            Operation::Share { destination, source, pages } => {
+                (Kind::Share { source: source.0 as u32 }, destination, pages, None)
+            }
             Operation::Flush => (Kind::Flush, none, 0, None),
         };
         if fault.is_some() {
@@ -470,7 +890,7 @@ impl Device for SimDrive {
         }
         let now = self.flash.now;
         let serial = if fault.is_some() { 0 } else { u64::from(pages) };
-        let slot = if kind == Kind::Read { self.slot_reads() } else { self.slot_writes() };
+        let slot = self.slot(if kind == Kind::Read { HostSlot::Reads } else { HostSlot::Writes });
         let (path, stage, delay) = match kind {
             Kind::Read => {
                 let stage = self.config.read_command.0 + self.config.read_page.0 * serial;
@@ -479,7 +899,9 @@ impl Device for SimDrive {
             Kind::Write(_) => {
                 (&mut self.writes, self.config.write_command.0 + self.config.write_page.0 * serial, 0)
             }
-            Kind::Trim | Kind::Flush => (&mut self.writes, self.config.write_command.0, 0),
+            Kind::Trim | Kind::Share { .. } | Kind::Flush => {
+                (&mut self.writes, self.config.write_command.0, 0)
+            }
         };
         path.free = path.free.max(now) + stage;
         let id = self.commands.insert(InFlight {
@@ -489,12 +911,19 @@ impl Device for SimDrive {
             pages,
             submitted: Nanos(now),
             parts: 0,
+            is_buffered: false,
+            placed: 0,
+            since: now,
+            waits: Waits::default(),
             buffer,
             status: fault.map_or(Ok(()), Err),
         });
         let at = path.free + delay;
         queue_event(&mut path.arrivals, &mut self.flash, slot, at, id as u32);
         self.meter.submit(Nanos(now));
+        if self.commands.len() == 1 {
+            self.end_idleness();
+        }
         Ok(())
     }
 

@@ -41,6 +41,13 @@ impl Tournament {
         }
     }
 
+    /// Sets the time of `slot`'s next event unless it has one.
+    pub(super) fn set_if_never(&mut self, slot: usize, time: u64) {
+        if self.times[slot] == NEVER {
+            self.set(slot, time);
+        }
+    }
+
     /// The slot with the earliest event and its time, [`NEVER`] if there is none.
     #[inline]
     pub(super) fn first(&self) -> (usize, u64) {

@@ -1,7 +1,11 @@
 //! The page map: logical to physical, physical to logical, and a bit for each physical page that
 //! says whether it is valid. 4 + 4 + ⅛ bytes a page.
+//!
+//! A physical page may belong to several logical pages (SHARE). Physical to logical then names one of
+//! them, the owner; the others stand in a side table that only shared pages pay for.
 
 use fulgurite_base::Ppn;
+use rustc_hash::FxHashMap;
 
 const UNMAPPED: u32 = u32::MAX;
 
@@ -11,6 +15,9 @@ pub struct Mapping {
     pub(crate) l2p: Vec<u32>,
     pub(crate) p2l: Vec<u32>,
     pub(crate) valid: Vec<u64>,
+    /// Logical pages of a physical page besides its owner; no empty lists. Never iterated in an
+    /// order that matters.
+    pub(crate) sharers: FxHashMap<u32, Vec<u32>>,
 }
 
 impl Mapping {
@@ -19,6 +26,7 @@ impl Mapping {
             l2p: vec![UNMAPPED; logical_pages as usize],
             p2l: vec![UNMAPPED; physical_pages as usize],
             valid: vec![0; physical_pages.div_ceil(64) as usize],
+            sharers: FxHashMap::default(),
         }
     }
 
@@ -29,16 +37,25 @@ impl Mapping {
         (ppn != UNMAPPED).then_some(Ppn(ppn))
     }
 
-    /// The logical page last written to `ppn`.
+    /// The logical page last written to `ppn`, or one of those that share it.
     #[inline]
     pub(super) fn owner(&self, ppn: Ppn) -> u32 {
         self.p2l[ppn.0 as usize]
     }
 
-    /// Whether `ppn` holds the current copy of its logical page.
+    /// Whether `ppn` holds the current copy of a logical page.
     #[inline]
     pub fn is_valid(&self, ppn: Ppn) -> bool {
         self.valid[(ppn.0 / 64) as usize] >> (ppn.0 % 64) & 1 == 1
+    }
+
+    /// The validity of `count` pages from `ppn`, at most 8, as bits.
+    #[inline]
+    pub(crate) fn valid_bits(&self, ppn: Ppn, count: u32) -> u8 {
+        let (word, bit) = ((ppn.0 / 64) as usize, ppn.0 % 64);
+        let low = self.valid[word] >> bit;
+        let high = if bit + count > 64 { self.valid[word + 1] << (64 - bit) } else { 0 };
+        ((low | high) & ((1 << count) - 1)) as u8
     }
 
     /// Makes `ppn` the place of `lpn`. The old place must have been unmapped.
@@ -49,13 +66,50 @@ impl Mapping {
         self.valid[(ppn.0 / 64) as usize] |= 1 << (ppn.0 % 64);
     }
 
-    /// Makes the place of `lpn` garbage and returns it.
+    /// Unmaps `lpn` and returns its place if that became garbage by it.
     #[inline]
     pub(super) fn unmap(&mut self, lpn: u32) -> Option<Ppn> {
         let ppn = self.lookup(lpn)?;
         self.l2p[lpn as usize] = UNMAPPED;
+        if !self.sharers.is_empty() && self.leave(lpn, ppn) {
+            return None;
+        }
         self.valid[(ppn.0 / 64) as usize] &= !(1 << (ppn.0 % 64));
         Some(ppn)
+    }
+
+    /// Takes `lpn` from those that share `ppn`; false if nobody does.
+    fn leave(&mut self, lpn: u32, ppn: Ppn) -> bool {
+        let Some(sharers) = self.sharers.get_mut(&ppn.0) else { return false };
+        let owner = &mut self.p2l[ppn.0 as usize];
+        if *owner == lpn {
+            *owner = sharers.pop().expect("no list of sharers is empty");
+        } else {
+            sharers.retain(|sharer| *sharer != lpn);
+        }
+        if sharers.is_empty() {
+            self.sharers.remove(&ppn.0);
+        }
+        true
+    }
+
+    /// Makes `lpn`, which must be unmapped, share the valid page `ppn`.
+    pub(super) fn share(&mut self, lpn: u32, ppn: Ppn) {
+        self.l2p[lpn as usize] = ppn.0;
+        self.sharers.entry(ppn.0).or_default().push(lpn);
+    }
+
+    /// Moves a valid page with all who share it.
+    #[inline]
+    pub(super) fn relocate(&mut self, from: Ppn, to: Ppn) {
+        self.valid[(from.0 / 64) as usize] &= !(1 << (from.0 % 64));
+        self.map(self.owner(from), to);
+        if !self.sharers.is_empty()
+            && let Some(sharers) = self.sharers.remove(&from.0)
+        {
+            sharers.iter().for_each(|sharer| self.l2p[*sharer as usize] = to.0);
+            self.sharers.insert(to.0, sharers);
+        }
     }
 
     /// The first valid page in `from..end`.
@@ -73,7 +127,10 @@ impl Mapping {
         None
     }
 
-    pub(super) fn bytes(&self) -> usize {
-        (self.l2p.len() + self.p2l.len()) * size_of::<u32>() + self.valid.len() * size_of::<u64>()
+    /// Memory held, in bytes; shared pages aside, which cost some 32 bytes each.
+    pub fn bytes(&self) -> usize {
+        (self.l2p.len() + self.p2l.len()) * size_of::<u32>()
+            + self.valid.len() * size_of::<u64>()
+            + self.sharers.len() * 32
     }
 }

@@ -3,25 +3,31 @@
 //! A host write takes the next page of its stream's open segment; the old copy becomes garbage.
 //! When free segments run low, a victim segment's valid pages are moved to open segments and it is
 //! erased. Every flash operation goes into a [`FlashSink`]: one that counts, or one that plays
-//! them on dies in virtual time. State changes at once; the sink may perform the operations later
-//! as long as it keeps their order on each die.
+//! them on dies in virtual time.
+//!
+//! There are two ways to use it. [`Ftl::write`] is for studies without time: it collects whatever the
+//! schedule wants before it writes. A drive in virtual time takes the steps one by one, each when its
+//! flash operation begins: [`Ftl::admit`] and [`Ftl::append`] for the host, [`Ftl::pick`],
+//! [`Ftl::copy`] for every page that is still valid then, and [`Ftl::release`].
 //!
 //! Invariants ([`crate::check::check`] verifies them all): L2P and P2L agree on every valid page; a
 //! segment's valid count equals its bits in the bitmap; a free segment holds nothing.
 
 mod mapping;
 mod segments;
+mod wear;
 
 pub use mapping::Mapping;
 pub use segments::{SegmentId, SegmentState, SegmentTable};
+pub use wear::WearLeveling;
 
 use crate::layout::Divisor;
 use crate::placement::{Placement, WriteContext};
-use crate::schedule::{Budget, FtlState, Progress, Schedule};
+use crate::schedule::{FtlState, Progress, Rule, Schedule, State};
 use crate::victim::{Victim, VictimPolicy, Victims};
 use fulgurite_base::{Ppn, SpecError};
 use fulgurite_device::StreamId;
-use std::collections::VecDeque;
+use wear::Wear;
 
 /// Where an FTL's flash operations go.
 pub trait FlashSink {
@@ -69,40 +75,67 @@ pub struct FtlConfig {
     pub segments: u32,
     /// Pages in a segment.
     pub segment_pages: u32,
-    /// Consecutive pages that the flash reads and programs together: collection under way does
+    /// Consecutive pages that the flash reads and programs together: collection step by step does
     /// not stop inside such a row.
     pub row_pages: u32,
-    /// Free segments below which garbage is collected.
+    /// Pages in a row over all dies.
+    pub stripe_pages: u32,
+    /// The soft threshold: free segments below which garbage is collected.
     pub reserve: u32,
+    /// The hard threshold: free segments that are collection's own.
+    pub hard: u32,
+    /// Free segments up to which an idle drive collects in the background; zero: it does not.
+    pub background: u32,
     /// Which segment is collected.
     pub victim: VictimPolicy,
     /// Which stream a page goes to.
     pub placement: Placement,
     /// When it is collected.
     pub schedule: Schedule,
+    /// How erases are spread.
+    pub wear_leveling: WearLeveling,
+    /// How far a segment may fall behind in erases where leveling is static.
+    pub wear_gap: u32,
+    /// Erases that a segment bears, within a tenth; zero: any number.
+    pub endurance: u32,
 }
 
 impl FtlConfig {
-    /// Pages that can hold data or garbage when a victim is picked: T in the closed forms.
+    /// A translation layer of this shape with the plainest policies: one stream, greedy victims,
+    /// non-preemptive collection below two free segments, no wear.
+    pub const fn plain(logical_pages: u32, segments: u32, segment_pages: u32) -> FtlConfig {
+        FtlConfig {
+            logical_pages,
+            segments,
+            segment_pages,
+            row_pages: 1,
+            stripe_pages: 1,
+            reserve: 2,
+            hard: 1,
+            background: 0,
+            victim: VictimPolicy::Greedy,
+            placement: Placement::None,
+            schedule: Schedule::NON_PREEMPTIVE,
+            wear_leveling: WearLeveling::None,
+            wear_gap: 0,
+            endurance: 0,
+        }
+    }
+
+    /// Pages that can hold data or garbage when non-preemptive collection picks a victim: T in the
+    /// closed forms.
     pub fn effective_pages(&self) -> u64 {
         u64::from(self.segments.saturating_sub(self.reserve)) * u64::from(self.segment_pages)
     }
 
     /// ρ, the effective spare: (T − U) / U.
     pub fn spare_effective(&self) -> f64 {
-        let logical = f64::from(self.logical_pages);
-        (self.effective_pages() as f64 - logical) / logical
-    }
-
-    /// The least reserve with which collection always finds room: paced collection may begin
-    /// another segment before the victim is free.
-    fn least_reserve(&self) -> u32 {
-        u32::from(self.placement.streams()) + u32::from(self.schedule == Schedule::Paced)
+        spare(self.effective_pages() as f64, self.logical_pages)
     }
 
     /// Refuses a shape in which collection could not go on for ever.
     pub fn validate(&self) -> Result<(), SpecError> {
-        let FtlConfig { logical_pages, segments, segment_pages, reserve, .. } = *self;
+        let FtlConfig { logical_pages, segments, segment_pages, reserve, hard, .. } = *self;
         if logical_pages == 0 || segment_pages == 0 {
             return Err(SpecError::new(
                 "the logical space and the segments must hold at least one page each",
@@ -119,32 +152,73 @@ impl FtlConfig {
                 "{logical_pages} logical pages exceed the {physical} physical ones; accepted: fewer logical than physical"
             )));
         }
-        if reserve < self.least_reserve() {
+        let streams = u32::from(self.placement.streams());
+        if self.schedule.has_hard_threshold() && hard < streams {
             return Err(SpecError::new(format!(
-                "gc_reserve={reserve} is too small; accepted: at least {} here",
-                self.least_reserve()
+                "gc_hard={hard} is too small; accepted: at least {streams}, a free segment for every stream that collection writes to"
+            )));
+        }
+        let least = if self.schedule.has_hard_threshold() { hard + 1 } else { streams };
+        if reserve < least {
+            return Err(SpecError::new(format!(
+                "gc_reserve={reserve} is too small; accepted: at least {least} here"
             )));
         }
         // One more segment than the data needs must be garbage or open, or a victim may free nothing.
-        let need = u64::from(logical_pages).div_ceil(u64::from(segment_pages))
-            + u64::from(reserve)
-            + u64::from(self.placement.streams());
+        let need = self.least_segments();
         if u64::from(segments) < need {
             return Err(SpecError::new(format!(
                 "{segments} segments of {segment_pages} pages are too few for {logical_pages} logical pages with {reserve} in reserve; accepted: at least {need} segments (smaller segments, more over-provisioning or less logical space)"
             )));
         }
+        let most = u64::from(segments) - need + u64::from(reserve);
+        if u64::from(self.background) > most {
+            return Err(SpecError::new(format!(
+                "gc_background={} can never be reached; accepted: 0 to {most} here",
+                self.background
+            )));
+        }
         Ok(())
     }
+
+    /// The segments without which collection could not go on.
+    fn least_segments(&self) -> u64 {
+        u64::from(self.logical_pages).div_ceil(u64::from(self.segment_pages))
+            + u64::from(self.reserve)
+            + u64::from(self.placement.streams())
+    }
+}
+
+fn spare(effective_pages: f64, logical_pages: u32) -> f64 {
+    (effective_pages - f64::from(logical_pages)) / f64::from(logical_pages)
 }
 
 /// The victim segment that is being collected.
 #[derive(Clone, Copy, Debug)]
 struct Collection {
     victim: SegmentId,
-    /// The first page not yet looked at.
+    /// The first page not yet looked at; not used where a drive looks for itself.
     next: u32,
     progress: Progress,
+}
+
+/// What an FTL has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FtlCounters {
+    /// Pages written by the host.
+    pub host_pages: u64,
+    /// Pages moved by garbage collection.
+    pub copied_pages: u64,
+    /// Segments erased.
+    pub erased_segments: u64,
+    /// Segments collected because their wear had fallen behind.
+    pub leveled_segments: u64,
+    /// Pages that took another page's place without a write.
+    pub shared_pages: u64,
+    /// Victims picked.
+    picks: u64,
+    /// Pages that nothing was written to, summed over those picks.
+    unwritten_at_picks: u64,
 }
 
 /// A flash translation layer; see the module.
@@ -157,12 +231,11 @@ pub struct Ftl {
     victims: Victims,
     /// The open segment of each stream.
     open: Vec<SegmentId>,
-    /// Erased segments, the longest erased first: this alone levels wear among segments in use.
-    pub(crate) free: VecDeque<SegmentId>,
+    pub(crate) wear: Wear,
     collection: Option<Collection>,
-    host_pages: u64,
-    copied_pages: u64,
-    erased_segments: u64,
+    idle: bool,
+    urgent: bool,
+    counters: FtlCounters,
 }
 
 impl Ftl {
@@ -170,10 +243,11 @@ impl Ftl {
     pub fn new(config: FtlConfig) -> Result<Ftl, SpecError> {
         config.validate()?;
         let mut segments = SegmentTable::new(config.segments, config.segment_pages);
-        let mut free: VecDeque<_> = (0..config.segments).map(SegmentId).collect();
-        let open: Vec<_> = free.drain(..usize::from(config.placement.streams())).collect();
-        for segment in &open {
+        let mut wear = Wear::new(config.wear_leveling, config.segments);
+        let open: Vec<_> = (0..config.placement.streams()).filter_map(|_| wear.take()).collect();
+        for (stream, segment) in open.iter().enumerate() {
             segments.state[segment.0 as usize] = SegmentState::Open;
+            segments.stream[segment.0 as usize] = stream as u16;
         }
         Ok(Ftl {
             config,
@@ -182,11 +256,11 @@ impl Ftl {
             victims: config.victim.index(config.segments, config.segment_pages),
             segments,
             open,
-            free,
+            wear,
             collection: None,
-            host_pages: 0,
-            copied_pages: 0,
-            erased_segments: 0,
+            idle: false,
+            urgent: false,
+            counters: FtlCounters::default(),
         })
     }
 
@@ -200,19 +274,14 @@ impl Ftl {
         &self.segments
     }
 
-    /// Pages written by the host.
-    pub fn host_pages(&self) -> u64 {
-        self.host_pages
+    /// The page map, to look at.
+    pub fn mapping(&self) -> &Mapping {
+        &self.map
     }
 
-    /// Pages moved by garbage collection.
-    pub fn copied_pages(&self) -> u64 {
-        self.copied_pages
-    }
-
-    /// Segments erased.
-    pub fn erased_segments(&self) -> u64 {
-        self.erased_segments
+    /// What it has done since the counters were reset.
+    pub fn counters(&self) -> FtlCounters {
+        self.counters
     }
 
     /// Memory held, in bytes.
@@ -222,7 +291,35 @@ impl Ftl {
 
     /// Starts counting anew.
     pub fn reset_counters(&mut self) {
-        (self.host_pages, self.copied_pages, self.erased_segments) = (0, 0, 0);
+        self.counters = FtlCounters::default();
+    }
+
+    /// Starts counting anew, and wearing out: from now on segments bear `endurance` erases.
+    pub fn start_anew(&mut self, endurance: u32) {
+        self.reset_counters();
+        self.idle = false;
+        self.config.endurance = endurance;
+        self.segments.erases.fill(0);
+        self.wear.start_anew();
+    }
+
+    /// ρ as it was: from the pages that could hold data or garbage when victims were picked, on
+    /// average; `None` when nothing was collected.
+    pub fn spare_effective(&self) -> Option<f64> {
+        let FtlCounters { picks, unwritten_at_picks, .. } = self.counters;
+        let physical = f64::from(self.config.segments) * f64::from(self.config.segment_pages);
+        let unwritten = unwritten_at_picks as f64 / picks as f64;
+        (picks > 0).then(|| spare(physical - unwritten, self.config.logical_pages))
+    }
+
+    /// Free segments.
+    pub fn free_segments(&self) -> u32 {
+        self.wear.free()
+    }
+
+    /// Whether so many segments are worn out that writing must end.
+    pub fn is_worn_out(&self) -> bool {
+        u64::from(self.config.segments - self.wear.retired) < self.config.least_segments()
     }
 
     /// Where `lpn` lies, if it was written and not trimmed since.
@@ -232,26 +329,67 @@ impl Ftl {
     }
 
     /// Writes `pages` pages from `lpn` for the host, in one run of physical pages where the open
-    /// segment has room for it, collecting first as the schedule says.
+    /// segment has room for it, collecting first as the schedule says: the way without time.
     #[inline]
     pub fn write(&mut self, lpn: u32, pages: u32, hint: StreamId, sink: &mut impl FlashSink) {
-        self.host_pages += u64::from(pages);
-        let stream = self.config.placement.stream(&WriteContext { lpn, copied: false, hint });
-        (lpn..lpn + pages).for_each(|lpn| self.discard(lpn));
-        if self.collection.is_some() {
-            self.make_room(stream, sink);
-        }
+        let stream = self.stream(lpn, hint);
         for lpn in lpn..lpn + pages {
-            if self.is_full(self.open[usize::from(stream.0)]) {
+            if self.collection.is_some() || self.is_full(stream) {
                 self.make_room(stream, sink);
             }
-            let ppn = self.append(stream);
-            self.map.map(lpn, ppn);
-            sink.program(ppn, None);
+            self.append(lpn, stream, sink);
         }
+    }
+
+    /// Collects until the schedule lets a page be written to `stream` and, where collection need not
+    /// keep step with the host, until it wants no more: without time it is never late.
+    #[cold]
+    fn make_room(&mut self, stream: StreamId, sink: &mut impl FlashSink) {
+        let keeps_step = self.config.schedule.rule == Rule::Paced;
+        loop {
+            let is_admitted = self.admit(stream);
+            if !self.state(stream).collects() {
+                return;
+            }
+            if self.collection.is_none() && self.pick().is_none() || keeps_step && is_admitted {
+                return;
+            }
+            self.collect(if keeps_step { 1 } else { u32::MAX }, sink);
+        }
+    }
+
+    /// The stream that a page of the host goes to.
+    #[inline]
+    pub fn stream(&self, lpn: u32, hint: StreamId) -> StreamId {
+        self.config.placement.stream(&WriteContext { lpn, copied: false, hint })
+    }
+
+    /// Whether a page may now be written to `stream`; opens a segment for it where that takes one.
+    #[inline]
+    pub fn admit(&mut self, stream: StreamId) -> bool {
+        loop {
+            if !self.state(stream).serves_writes() {
+                return false;
+            }
+            if !self.is_full(stream) {
+                return true;
+            }
+            self.renew(stream);
+        }
+    }
+
+    /// Writes `lpn` for the host to the next page of `stream`, which must have been admitted.
+    #[inline]
+    pub fn append(&mut self, lpn: u32, stream: StreamId, sink: &mut impl FlashSink) -> Ppn {
+        self.counters.host_pages += 1;
+        self.discard(lpn);
+        let ppn = self.next_page(stream);
+        self.map.map(lpn, ppn);
         if let Some(collection) = &mut self.collection {
-            collection.progress.host_pages += pages;
+            collection.progress.host_pages += 1;
         }
+        sink.program(ppn, None);
+        ppn
     }
 
     /// Forgets a page.
@@ -259,10 +397,28 @@ impl Ftl {
         self.discard(lpn);
     }
 
-    /// Makes the current copy of `lpn` garbage.
+    /// Makes `destination` share the place of `source`, or forgets it where `source` has none.
+    pub fn share(&mut self, destination: u32, source: u32) {
+        let place = self.map.lookup(source);
+        if self.map.lookup(destination) == place {
+            return;
+        }
+        self.discard(destination);
+        if let Some(ppn) = place {
+            self.map.share(destination, ppn);
+            self.counters.shared_pages += 1;
+        }
+    }
+
+    /// Makes the place of `lpn` garbage, unless others share it.
     #[inline]
     fn discard(&mut self, lpn: u32) {
         let Some(ppn) = self.map.unmap(lpn) else { return };
+        self.invalidated(ppn);
+    }
+
+    #[inline]
+    fn invalidated(&mut self, ppn: Ppn) {
         let segment = SegmentId(self.segment_of.divide(ppn.0).0);
         self.segments.valid[segment.0 as usize] -= 1;
         if self.segments.state(segment) == SegmentState::Sealed {
@@ -271,13 +427,20 @@ impl Ftl {
     }
 
     #[inline]
-    fn is_full(&self, segment: SegmentId) -> bool {
-        self.segments.written(segment) == self.config.segment_pages
+    fn is_full(&self, stream: StreamId) -> bool {
+        self.segments.written(self.open[usize::from(stream.0)]) == self.config.segment_pages
+    }
+
+    /// Where the next page of `stream` will be written; `None` when a segment must be opened first.
+    pub(crate) fn append_point(&self, stream: StreamId) -> Option<Ppn> {
+        let segment = self.open[usize::from(stream.0)];
+        let written = self.segments.written(segment);
+        (written < self.config.segment_pages).then(|| Ppn(segment.0 * self.config.segment_pages + written))
     }
 
     /// Takes the next page of a stream's open segment, which must not be full.
     #[inline]
-    fn append(&mut self, stream: StreamId) -> Ppn {
+    fn next_page(&mut self, stream: StreamId) -> Ppn {
         let segment = self.open[usize::from(stream.0)];
         let written = &mut self.segments.written[segment.0 as usize];
         let ppn = Ppn(segment.0 * self.config.segment_pages + *written);
@@ -287,100 +450,164 @@ impl Ftl {
         ppn
     }
 
-    /// Performs the schedule's decision and leaves a page free in the stream's open segment.
-    #[cold]
-    fn make_room(&mut self, stream: StreamId, sink: &mut impl FlashSink) {
-        loop {
-            if self.is_full(self.open[usize::from(stream.0)]) {
-                self.renew(stream);
-            }
-            match self.config.schedule.decide(&self.state()) {
-                Budget::Moves(moves) => self.collect(moves, sink),
-                Budget::Refill => {
-                    while self.free.len() < self.config.reserve as usize {
-                        self.collect(u32::MAX, sink);
-                    }
-                }
-            }
-            // Copies may have filled the segment again: a FIFO victim can be all valid.
-            if !self.is_full(self.open[usize::from(stream.0)]) {
-                break;
-            }
-        }
+    /// The state that the schedule wants, as a write to `stream` sees it.
+    #[inline]
+    pub fn state(&self, stream: StreamId) -> State {
+        let free = self.wear.free();
+        self.config.schedule.decide(&FtlState {
+            free,
+            soft: self.config.reserve,
+            hard: self.config.hard,
+            opens: self.is_full(stream),
+            segment_pages: self.config.segment_pages,
+            stripe_pages: self.config.stripe_pages,
+            collection: self.collection.map(|collection| collection.progress),
+            idle: self.idle && free < self.config.background,
+            urgent: self.urgent,
+        })
     }
 
-    fn state(&self) -> FtlState {
-        FtlState {
-            free: self.free.len() as u32,
-            reserve: self.config.reserve,
-            segment_pages: self.config.segment_pages,
-            collection: self.collection.map(|collection| collection.progress),
-        }
+    /// Tells that the drive has become idle, or is so no more.
+    pub fn set_idle(&mut self, idle: bool) {
+        self.idle = idle;
+    }
+
+    /// Tells that a write has waited too long; forgotten when the collection ends.
+    pub fn set_urgent(&mut self) {
+        self.urgent = true;
     }
 
     /// Seals the stream's open segment and opens a free one.
     fn renew(&mut self, stream: StreamId) {
-        let fresh = self.free.pop_front().expect("FtlConfig::validate keeps a segment free for every stream");
+        let fresh = self.wear.take().expect("FtlConfig::validate keeps a segment free for every stream");
         let full = std::mem::replace(&mut self.open[usize::from(stream.0)], fresh);
         self.segments.state[fresh.0 as usize] = SegmentState::Open;
+        self.segments.stream[fresh.0 as usize] = stream.0;
         self.segments.state[full.0 as usize] = SegmentState::Sealed;
         self.victims.sealed(full, &self.segments);
     }
 
-    /// Moves up to `moves` pages of the current victim segment, picking one if there is none;
+    /// Moves up to `moves` pages of the current victim segment, and the rest of the last one's row;
     /// erases it when nothing valid is left.
     fn collect(&mut self, moves: u32, sink: &mut impl FlashSink) {
-        if moves == 0 {
-            return;
-        }
-        let Some(mut collection) = self.collection.take().or_else(|| self.pick()) else { return };
-        let end = (collection.victim.0 + 1) * self.config.segment_pages;
+        let Some(victim) = self.victim() else { return };
+        let end = (victim.0 + 1) * self.config.segment_pages;
+        let mut next = self.collection.map_or(0, |collection| collection.next);
         let mut left = moves;
-        while let Some(from) = self.map.next_valid(collection.next, end) {
+        while let Some(from) = self.map.next_valid(next, end) {
             let in_the_same_row =
-                from.0 / self.config.row_pages == collection.next.saturating_sub(1) / self.config.row_pages;
+                from.0 / self.config.row_pages == next.saturating_sub(1) / self.config.row_pages;
             if left == 0 && !in_the_same_row {
-                self.collection = Some(collection);
+                self.collection.as_mut().expect("under way").next = next;
                 return;
             }
             left = left.saturating_sub(1);
-            collection.next = from.0 + 1;
-            collection.progress.moved += 1;
-            self.relocate(from, sink);
+            next = from.0 + 1;
+            self.copy(from, sink);
         }
-        self.free_victim(collection.victim, sink);
+        self.release(sink);
     }
 
-    fn pick(&mut self) -> Option<Collection> {
-        let victim = self.victims.pick(&self.segments)?;
+    /// The victim segment under collection.
+    #[inline]
+    pub fn victim(&self) -> Option<SegmentId> {
+        self.collection.map(|collection| collection.victim)
+    }
+
+    /// Begins the collection of a victim segment; `None` when none is full.
+    pub fn pick(&mut self) -> Option<SegmentId> {
+        let victim = self.left_behind().or_else(|| self.victims.pick(&self.segments))?;
         self.segments.state[victim.0 as usize] = SegmentState::Victim;
         let valid_at_pick = self.segments.valid(victim);
         let progress = Progress { valid_at_pick, moved: 0, host_pages: 0 };
-        Some(Collection { victim, next: victim.0 * self.config.segment_pages, progress })
+        self.collection = Some(Collection { victim, next: victim.0 * self.config.segment_pages, progress });
+        self.counters.picks += 1;
+        let in_open: u32 =
+            self.open.iter().map(|open| self.config.segment_pages - self.segments.written(*open)).sum();
+        self.counters.unwritten_at_picks +=
+            u64::from(self.wear.free()) * u64::from(self.config.segment_pages) + u64::from(in_open);
+        Some(victim)
     }
 
-    /// Moves one valid page to the stream that placement chooses for it.
+    /// The segment that wear leveling wants collected, looked for in one of sixteen picks.
+    fn left_behind(&mut self) -> Option<SegmentId> {
+        if !self.counters.picks.is_multiple_of(16) {
+            return None;
+        }
+        let segment = self.wear.left_behind(&self.segments, self.config.wear_gap)?;
+        self.victims.remove(segment, &self.segments);
+        self.counters.leveled_segments += 1;
+        Some(segment)
+    }
+
+    /// The stream that the copy of a page of the victim goes to.
     #[inline]
-    fn relocate(&mut self, from: Ppn, sink: &mut impl FlashSink) {
-        let lpn = self.map.owner(from);
-        sink.read(from);
-        self.discard(lpn);
-        let stream = self.config.placement.stream(&WriteContext { lpn, copied: true, hint: StreamId(0) });
-        if self.is_full(self.open[usize::from(stream.0)]) {
+    pub(crate) fn copy_stream(&self, from: Ppn) -> StreamId {
+        let segment = self.segment_of.divide(from.0).0;
+        let hint = StreamId(self.segments.stream[segment as usize]);
+        self.config.placement.stream(&WriteContext { lpn: self.map.owner(from), copied: true, hint })
+    }
+
+    /// Moves the valid page `from` of the victim to the stream that placement chooses for it.
+    #[inline]
+    pub fn copy(&mut self, from: Ppn, sink: &mut impl FlashSink) -> Ppn {
+        let stream = self.copy_stream(from);
+        if self.is_full(stream) {
             self.renew(stream);
         }
-        let to = self.append(stream);
-        self.map.map(lpn, to);
-        self.copied_pages += 1;
+        let to = self.next_page(stream);
+        self.map.relocate(from, to);
+        self.invalidated(from);
+        self.counters.copied_pages += 1;
+        if let Some(collection) = &mut self.collection {
+            collection.progress.moved += 1;
+        }
+        sink.read(from);
         sink.program(to, Some(from));
+        to
     }
 
-    fn free_victim(&mut self, victim: SegmentId, sink: &mut impl FlashSink) {
+    /// Puts the victim back among the full segments, half collected as it is: after a power cut.
+    pub(crate) fn give_up_collection(&mut self) {
+        (self.idle, self.urgent) = (false, false);
+        let Some(Collection { victim, .. }) = self.collection.take() else { return };
+        self.segments.state[victim.0 as usize] = SegmentState::Sealed;
+        self.victims.sealed(victim, &self.segments);
+    }
+
+    /// Gives the logical page at `ppn`, if it is still there, its place before: after a power cut.
+    pub(crate) fn take_back(&mut self, ppn: Ppn, old: Option<Ppn>) {
+        if !self.map.is_valid(ppn) {
+            return;
+        }
+        let lpn = self.map.owner(ppn);
+        let Some(old) = old else { return self.discard(lpn) };
+        if self.map.is_valid(old) {
+            // Others share the old place.
+            self.discard(lpn);
+            return self.map.share(lpn, old);
+        }
+        self.map.relocate(ppn, old);
+        self.invalidated(ppn);
+        let segment = SegmentId(self.segment_of.divide(old.0).0);
+        let is_sealed = self.segments.state(segment) == SegmentState::Sealed;
+        if is_sealed {
+            self.victims.remove(segment, &self.segments);
+        }
+        self.segments.valid[segment.0 as usize] += 1;
+        if is_sealed {
+            self.victims.sealed(segment, &self.segments);
+        }
+    }
+
+    /// Ends the collection of the victim, of which nothing is valid any more.
+    pub fn release(&mut self, sink: &mut impl FlashSink) {
+        let Some(Collection { victim, .. }) = self.collection.take() else { return };
         debug_assert_eq!(self.segments.valid(victim), 0);
+        self.urgent = false;
         self.segments.written[victim.0 as usize] = 0;
-        self.segments.state[victim.0 as usize] = SegmentState::Free;
-        self.free.push_back(victim);
-        self.erased_segments += 1;
+        self.wear.erased(victim, &mut self.segments, self.config.endurance);
+        self.counters.erased_segments += 1;
         sink.erase(victim);
     }
 }

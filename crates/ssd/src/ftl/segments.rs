@@ -1,4 +1,5 @@
-//! The segments: how many valid pages each holds, how far it is written, what it is doing.
+//! The segments: how many valid pages each holds, how far it is written, what it is doing, how often
+//! it was erased.
 
 /// A segment: the unit of allocation and garbage collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,6 +16,8 @@ pub enum SegmentState {
     Sealed,
     /// Its valid pages are being moved away.
     Victim,
+    /// Worn out: never used again.
+    Retired,
 }
 
 /// Every segment of a drive.
@@ -23,7 +26,10 @@ pub struct SegmentTable {
     pub(super) segment_pages: u32,
     pub(crate) valid: Vec<u32>,
     pub(crate) written: Vec<u32>,
+    pub(crate) erases: Vec<u32>,
     pub(crate) state: Vec<SegmentState>,
+    /// The stream that wrote it last.
+    pub(super) stream: Vec<u16>,
 }
 
 impl SegmentTable {
@@ -33,7 +39,9 @@ impl SegmentTable {
             segment_pages,
             valid: vec![0; n],
             written: vec![0; n],
+            erases: vec![0; n],
             state: vec![SegmentState::Free; n],
+            stream: vec![0; n],
         }
     }
 
@@ -64,13 +72,26 @@ impl SegmentTable {
         self.written[segment.0 as usize]
     }
 
+    /// How often `segment` was erased.
+    pub fn erases(&self, segment: SegmentId) -> u32 {
+        self.erases[segment.0 as usize]
+    }
+
     /// What `segment` is doing.
     #[inline]
     pub fn state(&self, segment: SegmentId) -> SegmentState {
         self.state[segment.0 as usize]
     }
 
+    /// The least, mean and greatest number of erases of a segment.
+    pub fn wear(&self) -> (u32, f64, u32) {
+        let least = self.erases.iter().copied().min().unwrap_or(0);
+        let most = self.erases.iter().copied().max().unwrap_or(0);
+        let sum: u64 = self.erases.iter().map(|erases| u64::from(*erases)).sum();
+        (least, sum as f64 / self.erases.len().max(1) as f64, most)
+    }
+
     pub(super) fn bytes(&self) -> usize {
-        self.valid.len() * (2 * size_of::<u32>() + size_of::<SegmentState>())
+        self.valid.len() * (3 * size_of::<u32>() + size_of::<SegmentState>() + size_of::<u16>())
     }
 }

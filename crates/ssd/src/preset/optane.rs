@@ -2,9 +2,7 @@
 //!
 //! The medium is overwritten in place, so there is no garbage and writes cost about what reads do.
 
-use super::{Concurrency::Is, Preset, Target};
-use crate::schedule::Schedule;
-use crate::victim::VictimPolicy;
+use super::{Concurrency::Is, Preset, Target, reference_e};
 use crate::{Precondition, SsdConfig};
 use fulgurite_base::{Nanos, Share};
 
@@ -42,10 +40,8 @@ fn config() -> SsdConfig {
         write_latency: Nanos::from_micros(8),
         write_buffer: 1 << 20,
         queue_depth: 1024,
-        gc_reserve: 1,
-        victim: VictimPolicy::Greedy,
-        schedule: Schedule::Paced,
         in_place: true,
         precondition: Precondition::Fill,
+        ..reference_e()
     }
 }

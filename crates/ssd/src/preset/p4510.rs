@@ -6,9 +6,7 @@
 //! the dies add. Program time and over-provisioning are such that garbage collection keeps up with
 //! the write path at the plateau: the file system's device was not full of live data.
 
-use super::{Concurrency::Is, Preset, Target};
-use crate::schedule::Schedule;
-use crate::victim::VictimPolicy;
+use super::{Concurrency::Is, Preset, Target, reference_e};
 use crate::{Precondition, SsdConfig};
 use fulgurite_base::{Nanos, Share};
 
@@ -60,11 +58,8 @@ fn with_file_system() -> SsdConfig {
         write_latency: Nanos::from_micros(40),
         write_buffer: 16 << 20,
         queue_depth: 1024,
-        gc_reserve: 2,
-        victim: VictimPolicy::Greedy,
-        schedule: Schedule::Paced,
-        in_place: false,
         precondition: Precondition::Steady,
+        ..reference_e()
     }
 }
 

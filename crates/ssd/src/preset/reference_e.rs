@@ -2,9 +2,10 @@
 //! of FEMU's black-box mode (40/200/2000 µs), an 800 MT/s 8-bit channel, no host costs.
 
 use super::Preset;
+use crate::ftl::WearLeveling;
 use crate::schedule::Schedule;
 use crate::victim::VictimPolicy;
-use crate::{Precondition, SsdConfig};
+use crate::{Precondition, SsdConfig, WriteCache};
 use fulgurite_base::{Nanos, Share};
 
 pub(super) const PRESET: Preset = Preset {
@@ -16,7 +17,7 @@ pub(super) const PRESET: Preset = Preset {
     misses: "",
 };
 
-/// The configuration of `reference-e`.
+/// The configuration of `reference-e`, and of the other presets in all that their device does not settle.
 pub fn reference_e() -> SsdConfig {
     SsdConfig {
         channels: 8,
@@ -39,9 +40,24 @@ pub fn reference_e() -> SsdConfig {
         write_latency: Nanos::ZERO,
         write_buffer: 4 << 20,
         queue_depth: 1024,
+        write_cache: WriteCache::Protected,
         gc_reserve: 3,
+        gc_hard: 1,
+        gc_background: 0,
+        gc_idle: Nanos::from_micros(1_000),
+        urgent: Nanos::from_micros(10_000),
+        suspend: Nanos::from_micros(20),
         victim: VictimPolicy::Greedy,
-        schedule: Schedule::Paced,
+        schedule: Schedule::PACED,
+        streams: 1,
+        wear_leveling: WearLeveling::Dynamic,
+        wear_gap: 10,
+        endurance: 3_000,
+        bad_blocks: Share::percent(0),
+        read_mw: 83,
+        program_mw: 83,
+        erase_mw: 83,
+        transfer_mw: 83,
         in_place: false,
         precondition: Precondition::Steady,
     }

@@ -3,9 +3,7 @@
 //! The part per page, 7 µs for 4 KiB, is the SATA link (about 585 MB/s). An 8 KiB request reads two
 //! dies, which is what raises its k_r; hence single planes.
 
-use super::{Concurrency::Is, Preset, Target};
-use crate::schedule::Schedule;
-use crate::victim::VictimPolicy;
+use super::{Concurrency::Is, Preset, Target, reference_e};
 use crate::{Precondition, SsdConfig};
 use fulgurite_base::{Nanos, Share};
 
@@ -32,7 +30,7 @@ fn config() -> SsdConfig {
         page_bytes: 4096,
         op: Share::percent(60),
         read: Nanos::from_micros(100),
-        program: Nanos::from_micros(100),
+        program: Nanos::from_micros(75),
         erase: Nanos::from_micros(3_000),
         transfer: Nanos::from_micros(8),
         read_command: Nanos(3_500),
@@ -43,10 +41,7 @@ fn config() -> SsdConfig {
         write_latency: Nanos::from_micros(118),
         write_buffer: 16 << 20,
         queue_depth: 256,
-        gc_reserve: 2,
-        victim: VictimPolicy::Greedy,
-        schedule: Schedule::Paced,
-        in_place: false,
         precondition: Precondition::Steady,
+        ..reference_e()
     }
 }

@@ -1,9 +1,7 @@
 //! A cloud provider's virtual SSD, as characterised in the ACE study (ICDE 2023): long delays,
 //! and provisioned rates that the study's load did not saturate (its k are lower bounds).
 
-use super::{Concurrency::MoreThan, Preset, Target};
-use crate::schedule::Schedule;
-use crate::victim::VictimPolicy;
+use super::{Concurrency::MoreThan, Preset, Target, reference_e};
 use crate::{Precondition, SsdConfig};
 use fulgurite_base::{Nanos, Share};
 
@@ -41,10 +39,7 @@ fn config() -> SsdConfig {
         write_latency: Nanos::from_micros(1_810),
         write_buffer: 16 << 20,
         queue_depth: 1024,
-        gc_reserve: 2,
-        victim: VictimPolicy::Greedy,
-        schedule: Schedule::Paced,
-        in_place: false,
         precondition: Precondition::Steady,
+        ..reference_e()
     }
 }

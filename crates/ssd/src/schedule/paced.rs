@@ -4,21 +4,42 @@
 //! pages of N frees N − v, so v moves are spread over N − v host pages. The reserve then neither
 //! grows nor shrinks. Not from a paper; the schedule of the presets that stand for real drives.
 
-use super::{Budget, FtlState, Progress};
+use super::{FtlState, Progress, State, is_exhausted, pressed};
 
-/// As many moves as keep the share of valid pages moved level with the share of space used up.
+/// Collection runs ahead of the host, or behind it, by [`ROWS`] at most.
 #[inline]
-pub(super) fn decide(state: &FtlState) -> Budget {
-    if state.free == 0 {
-        return Budget::Refill;
+pub(super) fn decide(state: &FtlState) -> State {
+    let wanted = state.free < state.soft || state.idle;
+    match state.collection.map(|progress| lead(state, progress)) {
+        _ if is_exhausted(state) => pressed(state),
+        Some(Lead::Behind) => pressed(state),
+        Some(Lead::Ahead) if !state.idle => State::Idle,
+        None if !wanted => State::Idle,
+        _ => State::Collecting,
     }
-    match state.collection {
-        None if state.free >= state.reserve => Budget::Moves(0),
-        None => Budget::Moves(1),
-        Some(Progress { valid_at_pick, moved, host_pages }) => {
-            let gained = u64::from(state.segment_pages - valid_at_pick).max(1);
-            let due = (u64::from(valid_at_pick) * (u64::from(host_pages) + 1)).div_ceil(gained);
-            Budget::Moves(u32::try_from(due).unwrap_or(u32::MAX).saturating_sub(moved))
-        }
+}
+
+/// How many rows over all planes that is: enough for all dies to work at once.
+const ROWS: u32 = 16;
+
+enum Lead {
+    Behind,
+    Level,
+    Ahead,
+}
+
+/// Where the moves of a collection are, compared with the host pages written since it began.
+#[inline]
+fn lead(state: &FtlState, Progress { valid_at_pick, moved, host_pages }: Progress) -> Lead {
+    let gained = u64::from(state.segment_pages - valid_at_pick).max(1);
+    let due = u64::from(valid_at_pick) * (u64::from(host_pages) + 1);
+    // Less than half a segment, so that the reserve lasts until the victim is free.
+    let slack = (ROWS * state.stripe_pages).min(state.segment_pages / 4);
+    if due > u64::from(moved + slack) * gained {
+        Lead::Behind
+    } else if due + u64::from(slack) * gained <= u64::from(moved) * gained && moved < valid_at_pick {
+        Lead::Ahead
+    } else {
+        Lead::Level
     }
 }

@@ -21,4 +21,8 @@ impl Victim for Fifo {
     fn pick(&mut self, _: &SegmentTable) -> Option<SegmentId> {
         self.0.pop_front()
     }
+
+    fn remove(&mut self, segment: SegmentId, _: &SegmentTable) {
+        self.0.retain(|sealed| *sealed != segment);
+    }
 }

@@ -73,4 +73,8 @@ impl Victim for Greedy {
         self.unlink(segment, self.lowest);
         Some(SegmentId(segment))
     }
+
+    fn remove(&mut self, segment: SegmentId, table: &SegmentTable) {
+        self.unlink(segment.0, table.valid(segment));
+    }
 }

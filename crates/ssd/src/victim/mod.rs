@@ -16,6 +16,8 @@ pub trait Victim {
     fn invalidated(&mut self, segment: SegmentId, table: &SegmentTable);
     /// Takes the next victim segment out of the index; `None` when nothing is sealed.
     fn pick(&mut self, table: &SegmentTable) -> Option<SegmentId>;
+    /// Takes the sealed `segment` out of the index: wear leveling has chosen it. Rare.
+    fn remove(&mut self, segment: SegmentId, table: &SegmentTable);
 }
 
 /// The victim policies by name.
@@ -89,6 +91,13 @@ impl Victim for Victims {
         match self {
             Victims::Fifo(index) => index.pick(table),
             Victims::Greedy(index) => index.pick(table),
+        }
+    }
+
+    fn remove(&mut self, segment: SegmentId, table: &SegmentTable) {
+        match self {
+            Victims::Fifo(index) => index.remove(segment, table),
+            Victims::Greedy(index) => index.remove(segment, table),
         }
     }
 }

@@ -43,7 +43,7 @@ impl GcRun {
             ftl.write(lpn, 1, StreamId(0), &mut sink);
         }
         let half = (u64::from(self.ftl.logical_pages) + self.writes()?) / 2;
-        let mut at_half = (sink, ftl.host_pages());
+        let mut at_half = (sink, ftl.counters().host_pages);
         let mut done = 0;
         for request in source.filter(|request| request.op != Op::Read) {
             if done == self.ops {
@@ -55,12 +55,12 @@ impl GcRun {
                 Op::Trim => ftl.trim(request.page as u32),
                 _ => ftl.write(request.page as u32, 1, StreamId(0), &mut sink),
             }
-            if ftl.host_pages() == half {
+            if ftl.counters().host_pages == half {
                 at_half = (sink, half);
             }
         }
         let mut row = self.row(&ftl, &sink, at_half);
-        set_cost(&mut row, start, ftl.host_pages());
+        set_cost(&mut row, start, ftl.counters().host_pages);
         self.check(&ftl, &sink, done)?;
         Ok(row)
     }
@@ -81,8 +81,8 @@ impl GcRun {
         if done != self.ops {
             return Err(StudyError::run(format!("{} of {} requests were performed", done, self.ops)));
         }
-        let emitted = ftl.host_pages() + ftl.copied_pages();
-        if sink.programs != emitted || sink.reads != ftl.copied_pages() {
+        let emitted = ftl.counters().host_pages + ftl.counters().copied_pages;
+        if sink.programs != emitted || sink.reads != ftl.counters().copied_pages {
             return Err(StudyError::run(format!(
                 "conservation is broken: {emitted} page programs were due, {} happened",
                 sink.programs
@@ -106,7 +106,7 @@ impl GcRun {
         row.set("workload", self.workload_name.as_str());
         row.set("placement", placement.name());
         row.set("victim", victim.name());
-        row.set("schedule", schedule.name());
+        row.set("schedule", schedule.to_string());
         row.set("pages", logical_pages);
         row.set("page_bytes", self.page_bytes);
         row.set("segments", segments);
@@ -114,13 +114,14 @@ impl GcRun {
         row.set("gc_reserve", reserve);
         row.set("seed", self.seed);
         row.set("ops", self.ops);
-        row.set("host_pages_written", ftl.host_pages());
+        row.set("host_pages_written", ftl.counters().host_pages);
         row.set("flash_pages_read", sink.reads);
         row.set("flash_pages_programmed", sink.programs);
-        row.set("gc_pages_copied", ftl.copied_pages());
+        row.set("gc_pages_copied", ftl.counters().copied_pages);
         row.set("erases", sink.erases);
-        row.set("waf", sink.programs as f64 / ftl.host_pages() as f64);
-        let (programs, host) = (sink.programs - sink_at_half.programs, ftl.host_pages() - host_at_half);
+        row.set("waf", sink.programs as f64 / ftl.counters().host_pages as f64);
+        let (programs, host) =
+            (sink.programs - sink_at_half.programs, ftl.counters().host_pages - host_at_half);
         if host > 0 {
             row.set("waf_steady", programs as f64 / host as f64);
         }

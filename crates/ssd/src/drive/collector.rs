@@ -1,0 +1,356 @@
+//! Garbage collection in virtual time: one victim segment, step by step.
+//!
+//! On every die collection reads the next valid page of the victim, holds it in a buffer, writes it to
+//! the append point once the die there has nothing better to do, and erases the die's blocks of the
+//! victim when all of its pages have been programmed elsewhere. Every step is one flash operation,
+//! begun only on a die for which no host operation waits: between any two, the host goes first. (A
+//! schedule that does not want that keeps the host out of the dies' queues altogether.)
+//!
+//! A page is given its new place when its program begins, not before. So a host write or trim meanwhile
+//! just makes the move unnecessary, and a host read finds the page where it still is.
+
+use super::flash::{Flash, FlashOp, blocks_of};
+use crate::Ftl;
+use crate::ftl::SegmentId;
+use fulgurite_base::Ppn;
+use std::collections::VecDeque;
+
+/// One die's part of the victim segment.
+#[derive(Clone, Debug, Default)]
+struct Lane {
+    /// The next row to look at.
+    row: u32,
+    /// Pages read, or being read, whose copies are not programmed yet.
+    outstanding: u32,
+    is_erased: bool,
+}
+
+/// What stands in the way of erasing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Barrier {
+    /// Pages are still to be moved.
+    Moving,
+    /// Host pages of this flush epoch, which superseded pages of the victim, are not programmed yet.
+    Epoch(u32),
+    /// Nothing.
+    Open,
+}
+
+/// Where a page is that a host read asks for, as collection knows it.
+pub(super) enum Found {
+    /// In the flash alone.
+    InFlash,
+    /// In the collector's buffer.
+    Held,
+    /// On its way there: the command is told when it arrives.
+    Rides,
+}
+
+/// A read of collection under way.
+#[derive(Debug)]
+struct MoveRead {
+    op: u32,
+    /// The page of plane 0 of its row.
+    first: Ppn,
+    planes: u8,
+}
+
+#[derive(Debug)]
+pub(super) struct Collector {
+    victim: Option<SegmentId>,
+    rows: u32,
+    planes: u32,
+    stripe_pages: u32,
+    lanes: Vec<Lane>,
+    /// Dies whose rows have not all been looked at.
+    unread: u32,
+    /// Dies whose blocks are not erased.
+    unerased: u32,
+    /// A bit for every page of the victim that was read to be moved.
+    taken: Vec<u64>,
+    /// Pages read and not placed, in the order of reading.
+    held: VecDeque<Ppn>,
+    /// Pages being read.
+    reading: u32,
+    reads: Vec<MoveRead>,
+    /// Host commands that wait for a read of collection: its operation and the command.
+    riders: Vec<(u32, u32)>,
+    barrier: Barrier,
+    /// Erase nothing that a power cut could call back.
+    is_careful: bool,
+    /// Flash reads of pages that merging has saved.
+    pub merged_pages: u64,
+}
+
+impl Collector {
+    pub(super) fn new(dies: usize, planes: u32, rows: u32, is_careful: bool) -> Collector {
+        let stripe_pages = dies as u32 * planes;
+        Collector {
+            victim: None,
+            rows,
+            planes,
+            stripe_pages,
+            lanes: vec![Lane::default(); dies],
+            unread: 0,
+            unerased: 0,
+            taken: vec![0; (stripe_pages as usize * rows as usize).div_ceil(64)],
+            held: VecDeque::new(),
+            reading: 0,
+            reads: Vec::new(),
+            riders: Vec::new(),
+            barrier: Barrier::Open,
+            is_careful,
+            merged_pages: 0,
+        }
+    }
+
+    pub(super) fn is_active(&self) -> bool {
+        self.victim.is_some()
+    }
+
+    /// Begins with a victim.
+    pub(super) fn begin(&mut self, victim: SegmentId) {
+        self.victim = Some(victim);
+        self.lanes.fill(Lane::default());
+        (self.unread, self.unerased) = (self.lanes.len() as u32, self.lanes.len() as u32);
+        self.taken.fill(0);
+        self.barrier = if self.is_careful { Barrier::Moving } else { Barrier::Open };
+    }
+
+    /// Whether every block of the victim is erased.
+    pub(super) fn is_done(&self) -> bool {
+        self.victim.is_some() && self.unerased == 0
+    }
+
+    /// Ends, or gives up after a power cut.
+    pub(super) fn end(&mut self) {
+        self.victim = None;
+        self.held.clear();
+        self.reading = 0;
+        self.reads.clear();
+        self.riders.clear();
+    }
+
+    /// Starts an operation on `die`, for which nothing of the host's waits, or on other such dies.
+    pub(super) fn step(&mut self, die: u32, ftl: &mut Ftl, flash: &mut Flash) {
+        self.place(ftl, flash);
+        if !flash.is_free(die) || self.victim.is_none() {
+            return;
+        }
+        let has_room = self.held.len() as u32 + self.reading < self.stripe_pages;
+        if has_room && self.read(die, ftl, flash) {
+            return;
+        }
+        let Lane { row, outstanding, is_erased } = self.lanes[die as usize];
+        if row == self.rows && outstanding == 0 && !is_erased && self.barrier == Barrier::Open {
+            self.lanes[die as usize].is_erased = true;
+            flash.start_erase(self.victim.expect("active"), die);
+        } else if self.is_all_read() {
+            // Only now is it known that no more pages come to fill a row.
+            self.place(ftl, flash);
+        }
+    }
+
+    /// Whether every page that must be moved has been read.
+    fn is_all_read(&self) -> bool {
+        self.unread == 0 && self.reading == 0
+    }
+
+    /// Whether every page that must be moved has its new place.
+    fn is_all_placed(&self) -> bool {
+        self.is_all_read() && self.held.is_empty()
+    }
+
+    /// Starts a read of the next valid pages of the victim on `die`; false if there are none left.
+    fn read(&mut self, die: u32, ftl: &Ftl, flash: &mut Flash) -> bool {
+        while self.lanes[die as usize].row < self.rows {
+            let first = self.page(die * self.planes, self.lanes[die as usize].row);
+            let planes = ftl.mapping().valid_bits(first, self.planes) & !self.taken_bits(first);
+            self.lanes[die as usize].row += 1;
+            self.unread -= u32::from(self.lanes[die as usize].row == self.rows);
+            if planes != 0 {
+                self.take(die, first, planes);
+                let op = flash.start_move_read(flash.layout.place(first), planes);
+                self.reads.push(MoveRead { op, first, planes });
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The victim's page of a plane of the drive, in a row.
+    fn page(&self, plane: u32, row: u32) -> Ppn {
+        let victim = self.victim.expect("asked of an active collection alone");
+        Ppn((victim.0 * self.rows + row) * self.stripe_pages + plane)
+    }
+
+    /// A page's number inside the victim.
+    fn index(&self, ppn: Ppn) -> usize {
+        (ppn.0 - self.page(0, 0).0) as usize
+    }
+
+    fn is_taken(&self, ppn: Ppn) -> bool {
+        let index = self.index(ppn);
+        self.taken[index / 64] >> (index % 64) & 1 == 1
+    }
+
+    /// Which of the planes whose first page is `first` were taken.
+    fn taken_bits(&self, first: Ppn) -> u8 {
+        (0..self.planes).fold(0, |bits, plane| bits | u8::from(self.is_taken(Ppn(first.0 + plane))) << plane)
+    }
+
+    fn take(&mut self, die: u32, first: Ppn, planes: u8) {
+        for plane in blocks_of(0, planes) {
+            let index = self.index(first) + plane as usize;
+            self.taken[index / 64] |= 1 << (index % 64);
+        }
+        self.reading += planes.count_ones();
+        self.lanes[die as usize].outstanding += planes.count_ones();
+    }
+
+    /// The pages arrive in the buffer.
+    fn hold(&mut self, first: Ppn, planes: u8) {
+        self.reading -= planes.count_ones();
+        self.held.extend(blocks_of(first.0, planes).map(Ppn));
+    }
+
+    /// Gives held pages their new places, as far as the dies there have nothing better to do, and
+    /// their programs to those dies. Whole rows only, unless no more pages come.
+    fn place(&mut self, ftl: &mut Ftl, flash: &mut Flash) {
+        while let Some(stream) = self.first_stream(ftl, flash) {
+            let point = ftl.append_point(stream).map(|ppn| flash.layout.place(ppn));
+            let (die, filled) = point.map_or((0, 0), |place| (place.die, place.block % self.planes));
+            if !flash.is_free(die) || flash.read_waits(die) {
+                return;
+            }
+            let wanted = (self.planes - filled) as usize;
+            let ready = self.ready(wanted, ftl, flash);
+            if ready < wanted && ready == self.held.len() && !self.is_all_read() {
+                return;
+            }
+            for ppn in self.held.drain(..ready) {
+                ftl.copy(ppn, flash);
+            }
+            if ready < wanted {
+                flash.close_copies();
+            }
+        }
+        if self.is_all_placed() {
+            flash.close_copies();
+        }
+    }
+
+    /// The stream of the first held page that is still valid.
+    fn first_stream(&mut self, ftl: &Ftl, flash: &mut Flash) -> Option<fulgurite_device::StreamId> {
+        self.ready(1, ftl, flash);
+        self.held.front().map(|ppn| ftl.copy_stream(*ppn))
+    }
+
+    /// How many of the first held pages can go to one row, at most `wanted`; drops among them those
+    /// that the host has overwritten since they were read.
+    fn ready(&mut self, wanted: usize, ftl: &Ftl, flash: &mut Flash) -> usize {
+        let mut ready = 0;
+        while let (true, Some(ppn)) = (ready < wanted, self.held.get(ready).copied()) {
+            if !ftl.mapping().is_valid(ppn) {
+                self.held.remove(ready);
+                self.settle(flash.layout.place(ppn).die, flash);
+            } else if ready > 0 && ftl.copy_stream(ppn) != ftl.copy_stream(self.held[0]) {
+                break;
+            } else {
+                ready += 1;
+            }
+        }
+        ready
+    }
+
+    /// A page of the victim on `die` needs it no more.
+    fn settle(&mut self, die: u32, flash: &mut Flash) {
+        let lane = &mut self.lanes[die as usize];
+        lane.outstanding -= 1;
+        if lane.outstanding == 0 {
+            flash.touch(die);
+        }
+    }
+
+    /// Where a host read of `command` finds the page; `merge` says whether the buffer is looked at.
+    pub(super) fn find(&mut self, ppn: Ppn, command: u32) -> Found {
+        let Some(victim) = self.victim else { return Found::InFlash };
+        let pages = self.rows * self.stripe_pages;
+        if ppn.0 / pages != victim.0 || !self.is_taken(ppn) {
+            return Found::InFlash;
+        }
+        self.merged_pages += 1;
+        let reads_it = |read: &&MoveRead| blocks_of(read.first.0, read.planes).any(|page| page == ppn.0);
+        match self.reads.iter().find(reads_it) {
+            Some(read) => {
+                self.riders.push((read.op, command));
+                Found::Rides
+            }
+            None => Found::Held,
+        }
+    }
+
+    /// A host read begins: collection takes along what it still has to read of its pages.
+    pub(super) fn merge(&mut self, op: &mut FlashOp, ftl: &Ftl) {
+        let Some(victim) = self.victim else { return };
+        let has_room = self.held.len() as u32 + self.reading < self.stripe_pages;
+        if !has_room || op.block / self.stripe_pages != victim.0 {
+            return;
+        }
+        let first = self.page(op.block % self.stripe_pages, op.page);
+        let planes = op.planes & ftl.mapping().valid_bits(first, self.planes) & !self.taken_bits(first);
+        self.take(op.die, first, planes);
+        self.merged_pages += u64::from(planes.count_ones());
+        op.merged = planes;
+    }
+
+    /// A host read with merged pages has ended.
+    pub(super) fn merged_read_done(&mut self, op: &FlashOp) {
+        self.hold(self.page(op.block % self.stripe_pages, op.page), op.merged);
+    }
+
+    /// A read of collection has ended; returns the commands that waited for it too.
+    pub(super) fn read_done(&mut self, op: u32) -> Vec<u32> {
+        let at = self.reads.iter().position(|read| read.op == op).expect("it was under way");
+        let read = self.reads.swap_remove(at);
+        self.hold(read.first, read.planes);
+        if self.riders.is_empty() {
+            return Vec::new();
+        }
+        let riders = self.riders.iter().filter(|rider| rider.0 == op).map(|rider| rider.1).collect();
+        self.riders.retain(|rider| rider.0 != op);
+        riders
+    }
+
+    /// A program with copies has ended.
+    pub(super) fn program_done(&mut self, op: &FlashOp, flash: &mut Flash) {
+        for die in &op.sources[..usize::from(op.copies)] {
+            self.settle(*die, flash);
+        }
+    }
+
+    /// The blocks of a die are erased.
+    pub(super) fn erase_done(&mut self) {
+        self.unerased -= 1;
+    }
+
+    /// Whether the pages are all moved and nobody has said yet what must be programmed before they
+    /// may be erased.
+    pub(super) fn wants_barrier(&self) -> bool {
+        self.barrier == Barrier::Moving && self.victim.is_some() && self.is_all_placed()
+    }
+
+    /// The host pages of flush epochs up to `epoch` must be programmed first.
+    pub(super) fn raise_barrier(&mut self, epoch: u32) {
+        self.barrier = Barrier::Epoch(epoch);
+    }
+
+    /// Host pages of flush epochs before `first_epoch` are programmed; true if that lets erases begin.
+    pub(super) fn lower_barrier(&mut self, first_epoch: u32) -> bool {
+        let lowered = matches!(self.barrier, Barrier::Epoch(epoch) if epoch < first_epoch);
+        if lowered {
+            self.barrier = Barrier::Open;
+        }
+        lowered
+    }
+}

@@ -1,0 +1,136 @@
+//! A record of what a drive did when, for people to look at: operations of dies, transfers on channels,
+//! requests of the host, collections of segments, states of the schedule.
+
+use super::flash::{FlashOp, Kind};
+use crate::schedule::State;
+use fulgurite_base::Nanos;
+
+/// Where something happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Track {
+    /// The host's requests; they overlap.
+    Host,
+    /// The schedule.
+    Schedule,
+    /// A channel.
+    Channel(u32),
+    /// A die.
+    Die(u32),
+}
+
+/// What happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)] // the names are those of the field
+pub enum SpanKind {
+    HostRead,
+    HostWrite,
+    /// A trim, a share or a flush.
+    HostOther,
+    /// A flash read for the host.
+    Read,
+    /// A program with host pages.
+    Program,
+    /// A read of collection.
+    MoveRead,
+    /// A program of copies alone.
+    MoveProgram,
+    Erase,
+    Transfer,
+    /// The time in a state of the schedule.
+    State(State),
+}
+
+/// Something that happened, from its start to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Where.
+    pub track: Track,
+    /// What.
+    pub kind: SpanKind,
+    /// From when.
+    pub start: Nanos,
+    /// Until when.
+    pub end: Nanos,
+    /// The first logical page of a request, the erase block of a flash operation.
+    pub place: u32,
+    /// Pages.
+    pub pages: u32,
+}
+
+/// Spans in the order in which they ended.
+#[derive(Clone, Debug)]
+pub struct Timeline {
+    spans: Vec<Span>,
+    spans_at_most: usize,
+    left_out: u64,
+    state: State,
+    since: Nanos,
+    transfer: u64,
+    channels: u32,
+}
+
+impl Timeline {
+    pub(super) fn new(spans_at_most: usize, transfer: Nanos, channels: u32, now: Nanos) -> Timeline {
+        Timeline {
+            spans: Vec::new(),
+            spans_at_most,
+            left_out: 0,
+            state: State::Idle,
+            since: now,
+            transfer: transfer.0,
+            channels,
+        }
+    }
+
+    /// What was recorded.
+    pub fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
+    /// How many spans came after the record was full.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    fn push(&mut self, span: Span) {
+        if self.spans.len() < self.spans_at_most {
+            self.spans.push(span);
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    /// A flash operation ends `now`, and with it its transfer if it was a read.
+    pub(super) fn flash_operation(&mut self, op: &FlashOp, now: u64) {
+        let kind = match op.kind {
+            Kind::HostRead { .. } => SpanKind::Read,
+            Kind::MoveRead => SpanKind::MoveRead,
+            Kind::Program if op.collects() => SpanKind::MoveProgram,
+            Kind::Program => SpanKind::Program,
+            Kind::Erase => SpanKind::Erase,
+        };
+        let (place, pages) = (op.block, op.pages());
+        let (start, end) = (Nanos(op.started), Nanos(now));
+        self.push(Span { track: Track::Die(op.die), kind, start, end, place, pages });
+        let time = self.transfer * u64::from(pages);
+        let start = match op.kind {
+            Kind::HostRead { .. } | Kind::MoveRead => now - time,
+            Kind::Program => op.started + op.waits.channel,
+            Kind::Erase => return,
+        };
+        let track = Track::Channel(op.die % self.channels);
+        let (start, end) = (Nanos(start), Nanos(start + time));
+        self.push(Span { track, kind: SpanKind::Transfer, start, end, place, pages });
+    }
+
+    pub(super) fn request(&mut self, kind: SpanKind, lpn: u32, pages: u32, start: Nanos, end: Nanos) {
+        self.push(Span { track: Track::Host, kind, start, end, place: lpn, pages });
+    }
+
+    /// The schedule enters `state`.
+    pub(super) fn enter(&mut self, state: State, now: Nanos) {
+        let kind = SpanKind::State(std::mem::replace(&mut self.state, state));
+        let start = std::mem::replace(&mut self.since, now);
+        self.push(Span { track: Track::Schedule, kind, start, end: now, place: 0, pages: 0 });
+    }
+}
