@@ -102,6 +102,9 @@ pub enum IoError {
     /// The command makes no sense: no pages, too many, or a buffer of another length.
     #[error("the command is malformed (length zero, over the device's limit, or unlike its buffer)")]
     Invalid,
+    /// Too much of the medium is worn out; what was written can still be read.
+    #[error("the device is worn out and accepts no more writes")]
+    WornOut,
     /// The medium failed.
     #[error("the medium reported an error")]
     Media,

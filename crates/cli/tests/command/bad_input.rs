@@ -73,7 +73,7 @@ fn zero_and_absurd_sizes() {
             ("pool mixed-skewed --device p4510:blocks=4000000000", &["blocks"]),
             (
                 "pool mixed-skewed --device p4510:op=0%",
-                &["op=0%", "garbage", "accepted: at least 83 segments"],
+                &["op=0%", "garbage", "accepted: at least 84 segments"],
             ),
             ("pool mixed-skewed --device p4510:blocks=2", &["blocks"]),
             ("gc mixed-uniform --logical 8GiB --physical 8GiB", &["--logical", "--physical", "accepted"]),

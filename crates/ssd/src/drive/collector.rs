@@ -293,7 +293,8 @@ impl Collector {
     /// A host read begins: collection takes along what it still has to read of its pages.
     pub(super) fn merge(&mut self, op: &mut FlashOp, ftl: &Ftl) {
         let Some(victim) = self.victim else { return };
-        let has_room = self.held.len() as u32 + self.reading < self.stripe_pages;
+        // The host's pages come on top of those that collection reads by itself, as many again.
+        let has_room = self.held.len() as u32 + self.reading < 2 * self.stripe_pages;
         if !has_room || op.block / self.stripe_pages != victim.0 {
             return;
         }

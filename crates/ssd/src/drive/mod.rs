@@ -654,6 +654,7 @@ impl SimDrive {
         while let Some(command) = self.stalled.front().copied() {
             let InFlight { kind, lpn, pages, .. } = self.commands[command as usize];
             match kind {
+                Kind::Write(_) if self.is_worn_out() => self.refuse(command, IoError::WornOut),
                 Kind::Write(hint) if !self.write(command, hint) => return,
                 Kind::Write(_) | Kind::Flush => {}
                 Kind::Trim => (lpn..lpn + pages).for_each(|lpn| self.translation.trim(lpn)),
@@ -670,6 +671,19 @@ impl SimDrive {
                 Kind::Write(_) | Kind::Read => {}
             }
         }
+    }
+
+    fn is_worn_out(&self) -> bool {
+        matches!(&self.translation, Translation::PageMapped(ftl) if ftl.is_worn_out())
+    }
+
+    fn refuse(&mut self, command: u32, why: IoError) {
+        let refused = &mut self.commands[command as usize];
+        refused.status = Err(why);
+        if refused.is_buffered {
+            self.buffer_free += refused.pages - refused.placed;
+        }
+        self.complete(command);
     }
 
     /// Shares page by page in the direction in which overlapping ranges stay right.

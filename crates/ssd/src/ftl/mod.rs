@@ -319,7 +319,7 @@ impl Ftl {
 
     /// Whether so many segments are worn out that writing must end.
     pub fn is_worn_out(&self) -> bool {
-        u64::from(self.config.segments - self.wear.retired) < self.config.least_segments()
+        self.wear.is_worn_out
     }
 
     /// Where `lpn` lies, if it was written and not trimmed since.
@@ -381,6 +381,7 @@ impl Ftl {
     /// Writes `lpn` for the host to the next page of `stream`, which must have been admitted.
     #[inline]
     pub fn append(&mut self, lpn: u32, stream: StreamId, sink: &mut impl FlashSink) -> Ppn {
+        debug_assert!(self.state(stream).serves_writes(), "a host write in {:?}", self.state(stream));
         self.counters.host_pages += 1;
         self.discard(lpn);
         let ppn = self.next_page(stream);
@@ -456,7 +457,7 @@ impl Ftl {
         let free = self.wear.free();
         self.config.schedule.decide(&FtlState {
             free,
-            soft: self.config.reserve,
+            soft: self.config.reserve + u32::from(self.wear.is_short),
             hard: self.config.hard,
             opens: self.is_full(stream),
             segment_pages: self.config.segment_pages,
@@ -529,9 +530,10 @@ impl Ftl {
         Some(victim)
     }
 
-    /// The segment that wear leveling wants collected, looked for in one of sixteen picks.
+    /// The segment that wear leveling wants collected. On large drives it is looked for in some picks
+    /// only, so that a pick costs no more than a look at 256 segments.
     fn left_behind(&mut self) -> Option<SegmentId> {
-        if !self.counters.picks.is_multiple_of(16) {
+        if !self.counters.picks.is_multiple_of(u64::from(self.config.segments).div_ceil(256)) {
             return None;
         }
         let segment = self.wear.left_behind(&self.segments, self.config.wear_gap)?;
@@ -606,7 +608,7 @@ impl Ftl {
         debug_assert_eq!(self.segments.valid(victim), 0);
         self.urgent = false;
         self.segments.written[victim.0 as usize] = 0;
-        self.wear.erased(victim, &mut self.segments, self.config.endurance);
+        self.wear.erased(victim, &mut self.segments, &self.config);
         self.counters.erased_segments += 1;
         sink.erase(victim);
     }

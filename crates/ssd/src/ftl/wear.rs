@@ -1,7 +1,7 @@
 //! Wear: which free segment is written next, which segments are worn out, and when a segment of cold
 //! data is moved so that it takes its share of the erases.
 
-use super::{SegmentId, SegmentState, SegmentTable};
+use super::{FtlConfig, SegmentId, SegmentState, SegmentTable};
 use fulgurite_base::SpecError;
 use std::collections::BTreeSet;
 
@@ -43,13 +43,26 @@ pub(crate) struct Wear {
     freed: u64,
     /// Most erases of any segment.
     most: u32,
-    pub(super) retired: u32,
+    retired: u32,
+    /// A segment ought to have been retired, but collection would have had none left to go on with:
+    /// it should begin a segment earlier.
+    pub(super) is_short: bool,
+    /// No segment can be spared any more, and one ought to be.
+    pub(super) is_worn_out: bool,
 }
 
 impl Wear {
     pub(super) fn new(leveling: WearLeveling, segments: u32) -> Wear {
         let free = (0..segments).map(|segment| (0, u64::from(segment), SegmentId(segment))).collect();
-        Wear { leveling, free, freed: u64::from(segments), most: 0, retired: 0 }
+        Wear {
+            leveling,
+            free,
+            freed: u64::from(segments),
+            most: 0,
+            retired: 0,
+            is_short: false,
+            is_worn_out: false,
+        }
     }
 
     /// Forgets all wear; the free segments keep their order.
@@ -76,15 +89,20 @@ impl Wear {
         self.free.pop_first().map(|(_, _, segment)| segment)
     }
 
-    /// An erased segment is free again, or retired once it has been erased `endurance` times.
-    pub(super) fn erased(&mut self, segment: SegmentId, segments: &mut SegmentTable, endurance: u32) {
+    /// An erased segment is free again, or retired once it has been erased as often as it bears
+    /// and collection can do without it.
+    pub(super) fn erased(&mut self, segment: SegmentId, segments: &mut SegmentTable, config: &FtlConfig) {
         let erases = &mut segments.erases[segment.0 as usize];
         *erases += 1;
         self.most = self.most.max(*erases);
-        if *erases >= limit(segment, endurance) {
-            segments.state[segment.0 as usize] = SegmentState::Retired;
-            self.retired += 1;
-            return;
+        if *erases >= limit(segment, config.endurance) {
+            self.is_worn_out = u64::from(config.segments - self.retired) <= config.least_segments();
+            self.is_short = !self.is_worn_out && self.free() < config.hard;
+            if !self.is_worn_out && !self.is_short {
+                segments.state[segment.0 as usize] = SegmentState::Retired;
+                self.retired += 1;
+                return;
+            }
         }
         segments.state[segment.0 as usize] = SegmentState::Free;
         let key = if self.leveling == WearLeveling::None { 0 } else { *erases };

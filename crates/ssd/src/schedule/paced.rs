@@ -32,7 +32,9 @@ enum Lead {
 #[inline]
 fn lead(state: &FtlState, Progress { valid_at_pick, moved, host_pages }: Progress) -> Lead {
     let gained = u64::from(state.segment_pages - valid_at_pick).max(1);
-    let due = u64::from(valid_at_pick) * (u64::from(host_pages) + 1);
+    // The host opens a segment while one is collected. Where it has opened more, catch up.
+    let haste = 1 + u64::from(state.soft.saturating_sub(state.free + 2));
+    let due = u64::from(valid_at_pick) * (u64::from(host_pages) + 1) * haste;
     // Less than half a segment, so that the reserve lasts until the victim is free.
     let slack = (ROWS * state.stripe_pages).min(state.segment_pages / 4);
     if due > u64::from(moved + slack) * gained {

@@ -1,0 +1,306 @@
+//! The rest of a real drive: shared pages, power cuts, streams, wear, energy.
+
+use fulgurite_base::{Lpn, Nanos, Prng, Share, Spec};
+use fulgurite_device::{Arena, Buffer, Command, Device, IoError, Operation, StreamId, Tag};
+use fulgurite_ssd::{DriveCounters, Precondition, SimDrive, SsdConfig, WriteCache, preset};
+use proptest::prelude::*;
+use std::rc::Rc;
+
+/// Four dies of two planes, small enough that garbage collection is always near.
+fn small() -> SsdConfig {
+    SsdConfig {
+        channels: 2,
+        chips: 2,
+        planes: 2,
+        blocks: 20,
+        pages: 8,
+        op: Share::percent(60),
+        precondition: Precondition::None,
+        ..preset::reference_e()
+    }
+}
+
+fn with(options: &str) -> SsdConfig {
+    small().with_options(Spec::parse(&format!("small:{options}")).unwrap()).unwrap()
+}
+
+/// A drive with contents: pages hold a number.
+struct Stamped {
+    drive: SimDrive,
+    arena: Rc<Arena>,
+    bytes: usize,
+}
+
+fn stamp_buffer(buffer: &Buffer, stamp: u64) {
+    // SAFETY: no command is in flight.
+    let bytes = unsafe { buffer.bytes_mut() };
+    bytes[..8].copy_from_slice(&stamp.to_le_bytes());
+}
+
+impl Stamped {
+    fn new(config: SsdConfig) -> Stamped {
+        let bytes = config.page_bytes as usize;
+        Stamped { drive: SimDrive::new(config, 42, true).unwrap(), arena: Arena::new(bytes), bytes }
+    }
+
+    fn buffer(&self) -> Buffer {
+        self.arena.buffer(0, self.bytes)
+    }
+
+    fn run(&mut self, operation: Operation) -> Result<(), IoError> {
+        self.drive.submit(Command { tag: Tag(0), operation }).unwrap();
+        let mut completions = Vec::new();
+        self.drive.wait(None, &mut completions);
+        assert_eq!(completions.len(), 1, "stalled in {:?}", self.drive.state());
+        completions[0].status
+    }
+
+    fn write(&mut self, lpn: u64, stamp: u64) -> Result<(), IoError> {
+        let buffer = self.buffer();
+        stamp_buffer(&buffer, stamp);
+        self.run(Operation::Write { lpn: Lpn(lpn), pages: 1, from: Some(buffer), stream: StreamId(0) })
+    }
+
+    fn read(&mut self, lpn: u64) -> u64 {
+        let buffer = self.buffer();
+        self.run(Operation::Read { lpn: Lpn(lpn), pages: 1, into: Some(buffer.clone()) }).unwrap();
+        // SAFETY: the read has completed.
+        u64::from_le_bytes(unsafe { buffer.bytes() }[..8].try_into().unwrap())
+    }
+
+    fn share(&mut self, destination: u64, source: u64, pages: u32) {
+        let (destination, source) = (Lpn(destination), Lpn(source));
+        self.run(Operation::Share { destination, source, pages }).unwrap();
+    }
+
+    fn verify(&mut self) {
+        self.drive.settle();
+        self.drive.verify(true).unwrap();
+    }
+}
+
+#[test]
+fn shared_pages_live_and_die_alone() {
+    let mut stamped = Stamped::new(small());
+    stamped.write(1, 11).unwrap();
+    stamped.share(2, 1, 1);
+    stamped.share(3, 2, 1);
+    assert_eq!(stamped.drive.counters().host_pages_written, 1, "sharing writes nothing");
+    assert_eq!(stamped.drive.counters().shared_pages, 2);
+    stamped.write(1, 12).unwrap();
+    assert_eq!([1, 2, 3].map(|lpn| stamped.read(lpn)), [12, 11, 11]);
+    stamped.run(Operation::Trim { lpn: Lpn(2), pages: 1 }).unwrap();
+    assert_eq!([1, 2, 3].map(|lpn| stamped.read(lpn)), [12, 0, 11]);
+    // Sharing a page that holds nothing empties the destination; sharing with itself changes nothing.
+    stamped.share(3, 2, 1);
+    stamped.share(1, 1, 1);
+    assert_eq!([1, 2, 3].map(|lpn| stamped.read(lpn)), [12, 0, 0]);
+    stamped.verify();
+    // Overlapping ranges are copied as if all at once.
+    (0..4).for_each(|lpn| stamped.write(lpn, 100 + lpn).unwrap());
+    stamped.share(1, 0, 4);
+    assert_eq!([0, 1, 2, 3, 4].map(|lpn| stamped.read(lpn)), [100, 100, 101, 102, 103]);
+    stamped.share(0, 1, 4);
+    assert_eq!([0, 1, 2, 3, 4].map(|lpn| stamped.read(lpn)), [100, 101, 102, 103, 103]);
+    stamped.verify();
+}
+
+/// What the drive should hold, page by page, and what it may hold after a power cut.
+struct Model {
+    now: Vec<u64>,
+    /// Values since the last flush, oldest first, starting with the one flushed.
+    since_flush: Vec<Vec<u64>>,
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    /// Random writes, shares, trims, flushes and power cuts under garbage collection: what was
+    /// acknowledged stays unless the buffer is volatile, what was flushed stays in any case, and a
+    /// shared range is there whole or not at all.
+    #[test]
+    fn contents_survive_power_cuts(seed: u64, cache in 0usize..3, schedule in 0usize..3) {
+        let cache = [WriteCache::Protected, WriteCache::Volatile, WriteCache::Off][cache];
+        let schedule = ["paced", "semi-preemptive+merge+pipeline", "non-preemptive"][schedule];
+        let config = SsdConfig { write_cache: cache, ..with(&format!("schedule={schedule}")) };
+        let mut stamped = Stamped::new(config);
+        let pages = stamped.drive.caps().pages;
+        let mut model = Model { now: vec![0; pages as usize], since_flush: vec![vec![0]; pages as usize] };
+        let mut prng = Prng::new(seed, "power");
+        for stamp in 1..2_500u64 {
+            let lpn = prng.below(pages);
+            let set = |model: &mut Model, lpn: u64, value: u64| {
+                model.now[lpn as usize] = value;
+                model.since_flush[lpn as usize].push(value);
+            };
+            match prng.below(200) {
+                0..20 => prop_assert_eq!(stamped.read(lpn), model.now[lpn as usize]),
+                20..30 => {
+                    stamped.run(Operation::Trim { lpn: Lpn(lpn), pages: 1 }).unwrap();
+                    set(&mut model, lpn, 0);
+                }
+                30..40 => {
+                    let (source, count) = (prng.below(pages - 4), 1 + prng.below(4));
+                    let destination = prng.below(pages - 4);
+                    stamped.share(destination, source, count as u32);
+                    let values: Vec<u64> = (0..count).map(|page| model.now[(source + page) as usize]).collect();
+                    for (page, value) in (destination..).zip(values) {
+                        set(&mut model, page, value);
+                    }
+                    if cache == WriteCache::Volatile {
+                        // A share is durable, and with it what it shares: all before is in the flash.
+                        (0..pages as usize).for_each(|page| model.since_flush[page] = vec![model.now[page]]);
+                    }
+                }
+                40..44 => {
+                    stamped.run(Operation::Flush).unwrap();
+                    (0..pages as usize).for_each(|page| model.since_flush[page] = vec![model.now[page]]);
+                }
+                44..46 => {
+                    // A command in flight may have happened or not.
+                    let (other, buffer) = (prng.below(pages), stamped.buffer());
+                    stamp_buffer(&buffer, stamp);
+                    let operation =
+                        Operation::Write { lpn: Lpn(other), pages: 1, from: Some(buffer), stream: StreamId(0) };
+                    stamped.drive.submit(Command { tag: Tag(9), operation }).unwrap();
+                    stamped.drive.power_cut();
+                    for page in 0..pages {
+                        let got = stamped.read(page);
+                        let (now, known) = (model.now[page as usize], &model.since_flush[page as usize]);
+                        let may_be = got == now
+                            || page == other && got == stamp
+                            || cache == WriteCache::Volatile && known.contains(&got);
+                        prop_assert!(may_be, "page {page} holds {got} for {now}, {known:?}");
+                        model.now[page as usize] = got;
+                        model.since_flush[page as usize] = vec![got];
+                    }
+                    stamped.drive.verify(true).unwrap();
+                }
+                _ => {
+                    stamped.write(lpn, stamp).unwrap();
+                    set(&mut model, lpn, stamp);
+                }
+            }
+        }
+        stamped.verify();
+        prop_assert!(stamped.drive.counters().gc_pages_copied > 50);
+    }
+}
+
+/// Writes `count` pages, hot ones with probability 9/10 and stream 1, and returns the counters.
+fn skewed_writes(config: SsdConfig, count: u64, hot_share: u64) -> (DriveCounters, SimDrive) {
+    let mut drive = SimDrive::new(config, 42, false).unwrap();
+    let pages = drive.caps().pages;
+    let mut prng = Prng::new(3, "skewed");
+    let mut completions = Vec::new();
+    for tag in 0..count {
+        let is_hot = prng.below(10) < 9;
+        let hot = pages * hot_share / 100;
+        let lpn = if is_hot { prng.below(hot) } else { hot + prng.below(pages - hot) };
+        let operation =
+            Operation::Write { lpn: Lpn(lpn), pages: 1, from: None, stream: StreamId(u16::from(is_hot)) };
+        drive.submit(Command { tag: Tag(tag), operation }).unwrap();
+        drive.wait(None, &mut completions);
+        if completions.pop().expect("it ends").status.is_err() {
+            break;
+        }
+    }
+    drive.settle();
+    drive.verify(true).unwrap();
+    (drive.counters(), drive)
+}
+
+fn waf(counters: &DriveCounters) -> f64 {
+    (counters.host_pages_written + counters.gc_pages_copied) as f64 / counters.host_pages_written as f64
+}
+
+#[test]
+fn streams_keep_hot_and_cold_apart() {
+    let config = |streams, hard| SsdConfig {
+        streams,
+        gc_hard: hard,
+        gc_reserve: 4,
+        blocks: 120,
+        op: Share::percent(25),
+        precondition: Precondition::Fill,
+        ..small()
+    };
+    let mixed = waf(&skewed_writes(config(1, 2), 60_000, 10).0);
+    let apart = waf(&skewed_writes(config(2, 2), 60_000, 10).0);
+    assert!(apart < mixed * 0.8, "{apart:.3} apart, {mixed:.3} mixed");
+}
+
+#[test]
+fn wear_is_levelled() {
+    let spread = |leveling: &str| {
+        let config =
+            SsdConfig { precondition: Precondition::Fill, ..with(&format!("blocks=60,op=25%,{leveling}")) };
+        let (counters, drive) = skewed_writes(config, 60_000, 5);
+        let (least, mean, most) = drive.ftl().unwrap().segments().wear();
+        assert!(mean > 20.0);
+        (most - least, counters.leveled_segments)
+    };
+    let (none, dynamic) = (spread("wear_leveling=none"), spread("wear_leveling=dynamic"));
+    let (loose, tight) =
+        (spread("wear_leveling=static,wear_gap=16"), spread("wear_leveling=static,wear_gap=4"));
+    assert_eq!((none.1, dynamic.1), (0, 0));
+    assert!(loose.1 > 0 && tight.1 > loose.1, "{loose:?} {tight:?}");
+    assert!(tight.0 < loose.0 && loose.0 < dynamic.0, "{tight:?} {loose:?} {dynamic:?} {none:?}");
+    assert!(tight.0 <= 8, "{tight:?}");
+}
+
+#[test]
+fn a_worn_out_drive_can_still_be_read() {
+    let mut stamped = Stamped::new(with("endurance=10"));
+    let pages = stamped.drive.caps().pages;
+    let mut prng = Prng::new(1, "wear out");
+    let mut expected = vec![0; pages as usize];
+    let mut written = 0u64;
+    let error = loop {
+        let lpn = prng.below(pages);
+        match stamped.write(lpn, written + 1) {
+            Ok(()) => {
+                written += 1;
+                expected[lpn as usize] = written;
+            }
+            Err(error) => break error,
+        }
+        assert!(written < 100_000, "it never wears out");
+    };
+    assert_eq!(error, IoError::WornOut);
+    (0..pages).for_each(|lpn| assert_eq!(stamped.read(lpn), expected[lpn as usize]));
+    stamped.verify();
+    // About ten erases of every segment, whatever collection made of them.
+    let physical = stamped.drive.config().physical_pages() as f64;
+    let programmed = stamped.drive.counters().flash_pages_programmed as f64;
+    assert!((8.0..12.0).contains(&(programmed / physical)), "{programmed} programs on {physical} pages");
+}
+
+#[test]
+fn bad_blocks_cost_spare_space() {
+    let config = |bad: &str| SsdConfig {
+        precondition: Precondition::Steady,
+        ..with(&format!("blocks=100,op=60%,bad_blocks={bad}"))
+    };
+    let (good, bad) = (config("0%"), config("5%"));
+    assert_eq!(good.segments(), 100);
+    assert!((85..95).contains(&bad.segments()), "the worst of 8 planes has {} good blocks", bad.segments());
+    assert_eq!(good.logical_pages(), bad.logical_pages());
+    let (good, bad) = (skewed_writes(good, 20_000, 90).0, skewed_writes(bad, 20_000, 90).0);
+    assert!(waf(&bad) > 1.05 * waf(&good), "{} {}", waf(&bad), waf(&good));
+}
+
+#[test]
+fn energy_is_power_times_time() {
+    let config = SsdConfig { read_mw: 1, program_mw: 10, erase_mw: 100, transfer_mw: 1_000, ..small() };
+    let mut drive = SimDrive::new(config, 42, false).unwrap();
+    let mut completions = Vec::new();
+    for operation in [Operation::write(Lpn(0), 2), Operation::Flush, Operation::read(Lpn(0), 1)] {
+        drive.submit(Command { tag: Tag(0), operation }).unwrap();
+        drive.wait(None, &mut completions);
+    }
+    // Two programs of 200 µs, a read of 40 µs, three transfers of 5.12 µs.
+    let expected = 2.0 * 200e-6 * 10e-3 + 40e-6 * 1e-3 + 3.0 * 5.12e-6;
+    assert!((drive.counters().energy_j / expected - 1.0).abs() < 1e-12);
+    assert!(drive.now() > Nanos::ZERO);
+}

@@ -1,0 +1,464 @@
+//! Schedules of garbage collection on drives so small that everything can be worked out by hand, and
+//! against a slow model of one die under random arrivals.
+
+use fulgurite_base::{Lpn, Nanos, Share};
+use fulgurite_device::{Command, Completion, Device, Operation, Tag};
+use fulgurite_ssd::ftl::SegmentState;
+use fulgurite_ssd::schedule::{Schedule, State};
+use fulgurite_ssd::victim::VictimPolicy;
+use fulgurite_ssd::{Precondition, SimDrive, SsdConfig, WriteCache, preset};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, VecDeque};
+
+const READ: u64 = 25;
+const PROGRAM: u64 = 200;
+const ERASE: u64 = 1_500;
+
+/// One die with the timing of the preemptive-GC study, in which two free segments are too few.
+fn one_die(schedule: &str, transfer: u64) -> SsdConfig {
+    SsdConfig {
+        channels: 1,
+        chips: 1,
+        dies: 1,
+        planes: 1,
+        blocks: 5,
+        pages: 64,
+        op: Share::percent(150),
+        read: Nanos::from_micros(READ),
+        program: Nanos::from_micros(PROGRAM),
+        erase: Nanos::from_micros(ERASE),
+        transfer: Nanos::from_micros(transfer),
+        write_cache: WriteCache::Off,
+        gc_reserve: 2,
+        gc_hard: 1,
+        victim: VictimPolicy::Greedy,
+        schedule: Schedule::from_name(schedule).unwrap(),
+        precondition: Precondition::None,
+        ..preset::reference_e()
+    }
+}
+
+fn submit(drive: &mut SimDrive, tag: u64, operation: Operation) {
+    drive.submit(Command { tag: Tag(tag), operation }).unwrap();
+}
+
+/// Performs requests that arrive at the given times (µs after `start`) and returns their response times.
+fn replay(drive: &mut SimDrive, start: Nanos, requests: &[(u64, Operation)]) -> Vec<u64> {
+    let mut completions: Vec<Completion> = Vec::new();
+    for (tag, (at, operation)) in requests.iter().enumerate() {
+        let at = start + Nanos::from_micros(*at);
+        while drive.now() < at {
+            drive.wait(Some(at), &mut completions);
+        }
+        submit(drive, tag as u64, operation.clone());
+    }
+    while completions.len() < requests.len() {
+        let before = completions.len();
+        drive.wait(None, &mut completions);
+        assert!(completions.len() > before, "the drive stalled in {:?}", drive.state());
+    }
+    let mut responses = vec![0; requests.len()];
+    for Completion { tag, at, status } in completions {
+        status.unwrap();
+        responses[tag.0 as usize] = (at - start).0 / 1_000 - requests[tag.0 as usize].0;
+    }
+    responses
+}
+
+/// A drive whose next write begins a collection: pages 0 and 1 are all that is valid in its victim.
+fn about_to_collect(schedule: &str, transfer: u64) -> SimDrive {
+    let mut drive = SimDrive::new(one_die(schedule, transfer), 42, false).unwrap();
+    for lpn in (0..128).chain(2..66) {
+        replay(&mut drive, Nanos::ZERO, &[(0, Operation::write(Lpn(lpn), 1))]);
+    }
+    drive
+}
+
+/// The response time of a read `at` µs after the write that begins the collection.
+fn read_response(schedule: &str, at: u64) -> u64 {
+    let mut drive = about_to_collect(schedule, 0);
+    let start = drive.now();
+    let requests = [(0, Operation::write(Lpn(66), 1)), (at, Operation::read(Lpn(100), 1))];
+    let response = replay(&mut drive, start, &requests)[1];
+    drive.settle();
+    drive.verify(true).unwrap();
+    response
+}
+
+#[test]
+fn a_read_waits_for_one_residual_operation_at_most() {
+    // The host's program, then the collection: R 0, W 0, R 1, W 1, E.
+    let ends = [PROGRAM, READ, PROGRAM, READ, PROGRAM, ERASE];
+    let ends = ends.iter().scan(0, |end, time| {
+        *end += time;
+        Some(*end)
+    });
+    let ends: Vec<u64> = ends.collect();
+    assert_eq!(*ends.last().unwrap(), PROGRAM + 1_950);
+    for at in (1..2_150).step_by(13) {
+        let end = ends.iter().copied().find(|end| *end > at).unwrap();
+        let residual = end - at;
+        assert_eq!(read_response("semi-preemptive", at), residual + READ, "at {at}");
+        // Suspended where that is sooner: after 20 µs.
+        let is_read = ends.iter().position(|known| *known == end).is_some_and(|op| op == 1 || op == 3);
+        let wait = if is_read { residual } else { residual.min(20) };
+        assert_eq!(read_response("preemptive", at), wait + READ, "at {at}");
+        // Everything waits for all of it, and the write comes after it too.
+        let wait = if at < 1_950 { 1_950 - at } else { PROGRAM + 1_950 - at };
+        assert_eq!(read_response("non-preemptive", at), wait + READ, "at {at}");
+    }
+}
+
+#[test]
+fn suspension_costs_its_overhead_and_nothing_else() {
+    let collected = |at: Option<u64>| {
+        let mut drive = about_to_collect("preemptive", 0);
+        let start = drive.now();
+        let read = at.map(|at| (at, Operation::read(Lpn(100), 1)));
+        replay(
+            &mut drive,
+            start,
+            &[(0, Operation::write(Lpn(66), 1))].into_iter().chain(read).collect::<Vec<_>>(),
+        );
+        drive.settle();
+        ((drive.now() - start).0 / 1_000, drive.counters().suspensions)
+    };
+    assert_eq!(collected(None), (PROGRAM + 1_950, 0));
+    // During the erase.
+    assert_eq!(collected(Some(1_000)), (PROGRAM + 1_950 + 20 + READ, 1));
+}
+
+#[test]
+fn merging_saves_exactly_the_reads_of_collection() {
+    let run = |schedule: &str, reads: &[(u64, u64)]| {
+        let mut drive = about_to_collect(schedule, 0);
+        let (start, before) = (drive.now(), drive.counters());
+        let reads = reads.iter().map(|(at, lpn)| (*at, Operation::read(Lpn(*lpn), 1)));
+        let requests: Vec<_> = [(0, Operation::write(Lpn(66), 1))].into_iter().chain(reads).collect();
+        let responses = replay(&mut drive, start, &requests);
+        drive.settle();
+        drive.verify(true).unwrap();
+        let after = drive.counters();
+        let elapsed = (drive.now() - start).0 / 1_000;
+        (responses[1..].to_vec(), after.flash_pages_read - before.flash_pages_read, elapsed)
+    };
+    let all = PROGRAM + 1_950;
+    // Page 1 is still to be moved when it is asked for, during the read of page 0 (200..225).
+    assert_eq!(run("semi-preemptive", &[(210, 1)]), (vec![15 + READ], 3, all + READ));
+    assert_eq!(run("semi-preemptive+merge", &[(210, 1)]), (vec![15 + READ], 2, all));
+    // Page 0 is being read when it is asked for.
+    assert_eq!(run("semi-preemptive", &[(210, 0)]), (vec![15 + READ], 3, all + READ));
+    assert_eq!(run("semi-preemptive+merge", &[(210, 0)]), (vec![15], 2, all));
+    // Page 0 is held in the buffer while the die reads page 100 for the host.
+    assert_eq!(run("semi-preemptive", &[(210, 100), (230, 0)]), (vec![40, 20 + READ], 4, all + 2 * READ));
+    assert_eq!(run("semi-preemptive+merge", &[(210, 100), (230, 0)]), (vec![40, 0], 3, all + READ));
+}
+
+#[test]
+fn a_host_write_makes_a_move_unnecessary() {
+    for (lpn, copies) in [(1, 1), (0, 1), (100, 2)] {
+        let mut drive = about_to_collect("semi-preemptive", 0);
+        let (start, before) = (drive.now(), drive.counters());
+        // It arrives while page 0 is read; page 0 is then held, page 1 not yet moved.
+        let requests = [(0, Operation::write(Lpn(66), 1)), (210, Operation::write(Lpn(lpn), 1))];
+        assert_eq!(replay(&mut drive, start, &requests), [PROGRAM, 15 + PROGRAM]);
+        drive.settle();
+        drive.verify(true).unwrap();
+        assert_eq!(drive.counters().gc_pages_copied - before.gc_pages_copied, copies, "page {lpn}");
+    }
+}
+
+#[test]
+fn pipelining_saves_exactly_the_overlap() {
+    const TRANSFER: u64 = 10;
+    let response = |schedule: &str, at: u64, operation: Operation| {
+        let mut drive = about_to_collect(schedule, TRANSFER);
+        let start = drive.now();
+        let response = replay(&mut drive, start, &[(0, Operation::write(Lpn(66), 1)), (at, operation)])[1];
+        drive.settle();
+        drive.verify(true).unwrap();
+        response
+    };
+    // The read of page 0 is from 210 to 245.
+    let read = |schedule| response(schedule, 220, Operation::read(Lpn(100), 1));
+    assert_eq!(read("semi-preemptive"), 2 * (READ + TRANSFER) - 10);
+    assert_eq!(read("semi-preemptive+pipeline"), READ + READ.max(TRANSFER) + TRANSFER - 10);
+    // The program of page 0 is from 245 to 455.
+    let write = |schedule| response(schedule, 300, Operation::write(Lpn(100), 1));
+    assert_eq!(write("semi-preemptive"), 2 * (TRANSFER + PROGRAM) - 55);
+    assert_eq!(write("semi-preemptive+pipeline"), TRANSFER + PROGRAM + PROGRAM - 55);
+    // An operation of the other kind does not overlap.
+    let other = |schedule| response(schedule, 300, Operation::read(Lpn(100), 1));
+    assert_eq!(other("semi-preemptive+pipeline"), other("semi-preemptive"));
+}
+
+#[test]
+fn an_idle_drive_collects_in_the_background_and_steps_aside() {
+    let op = Share::percent(250);
+    let config = SsdConfig { blocks: 7, op, gc_background: 4, ..one_die("semi-preemptive", 0) };
+    let mut drive = SimDrive::new(config, 42, false).unwrap();
+    // Nothing is valid in the first segment but pages 0 and 1.
+    for lpn in (0..64).chain(2..64).chain([2, 3]).chain(64..128) {
+        replay(&mut drive, Nanos::ZERO, &[(0, Operation::write(Lpn(lpn), 1))]);
+    }
+    replay(&mut drive, Nanos::ZERO, &[(0, Operation::write(Lpn(4), 1))]);
+    let start = drive.now();
+    assert_eq!((drive.ftl().unwrap().free_segments(), drive.counters().erases), (3, 0));
+    // Collection begins after a millisecond: R 0, W 0, … A read in the program of page 0 ends idleness.
+    let requests = [(1_100, Operation::read(Lpn(20), 1)), (1_500, Operation::read(Lpn(20), 1))];
+    assert_eq!(replay(&mut drive, start, &requests), [125 + READ, READ]);
+    assert_eq!(drive.state(), State::Idle);
+    drive.settle();
+    drive.verify(true).unwrap();
+    assert_eq!((drive.ftl().unwrap().free_segments(), drive.counters().erases), (4, 1));
+}
+
+#[test]
+fn a_write_that_waits_too_long_makes_everything_wait_for_collection() {
+    let config = |urgent| {
+        let urgent = Nanos::from_micros(urgent);
+        SsdConfig { urgent, queue_depth: 1 << 13, ..one_die("semi-preemptive", 0) }
+    };
+    let write_response = |config| {
+        let mut drive = SimDrive::new(config, 42, false).unwrap();
+        for lpn in (0..128).chain(2..66) {
+            replay(&mut drive, Nanos::ZERO, &[(0, Operation::write(Lpn(lpn), 1))]);
+        }
+        let start = drive.now();
+        // The last free segment of the host is filled at once, and reads never leave the die alone.
+        let writes = (0..65).map(|lpn| (0, Operation::write(Lpn(2 + lpn), 1)));
+        let reads = (0..4_000).map(|index| (index * 10, Operation::read(Lpn(100), 1)));
+        let requests: Vec<_> = writes.chain(reads).collect();
+        replay(&mut drive, start, &requests)[64]
+    };
+    let (patient, urgent) = (write_response(config(1_000_000)), write_response(config(2_000)));
+    assert!(urgent < patient / 2, "{urgent} µs with the limit, {patient} µs without");
+}
+
+/// A slow model of semi-preemptive collection on one die: FIFO victims, no buffer, everything a list.
+struct Model {
+    /// What every page of every segment holds, in order of writing.
+    segments: Vec<Vec<u64>>,
+    /// Segment and index of every logical page.
+    places: BTreeMap<u64, (usize, usize)>,
+    open: usize,
+    free: VecDeque<usize>,
+    sealed: VecDeque<usize>,
+    victim: Option<usize>,
+    /// The next index to look at, and the page held.
+    next: usize,
+    held: Option<(u64, usize)>,
+    /// Requests by number: reads, writes without a place, writes without a program.
+    reads: VecDeque<usize>,
+    waiting: VecDeque<usize>,
+    programs: VecDeque<(usize, (usize, usize))>,
+    /// Places that are not programmed yet.
+    unprogrammed: Vec<(usize, usize)>,
+}
+
+const PAGES: usize = 8;
+
+impl Model {
+    fn append(&mut self, lpn: u64) -> (usize, usize) {
+        if self.segments[self.open].len() == PAGES {
+            self.sealed.push_back(self.open);
+            self.open = self.free.pop_front().unwrap();
+        }
+        let place = (self.open, self.segments[self.open].len());
+        self.places.insert(lpn, place);
+        self.segments[self.open].push(lpn);
+        place
+    }
+
+    fn admit(&mut self, requests: &[(u64, bool, u64)]) {
+        while let Some(write) = self.waiting.front().copied() {
+            let opens = self.segments[self.open].len() == PAGES;
+            if self.free.is_empty() || opens && self.free.len() == 1 {
+                return;
+            }
+            self.waiting.pop_front();
+            let place = self.append(requests[write].2);
+            self.unprogrammed.push(place);
+            self.programs.push_back((write, place));
+        }
+    }
+
+    /// One operation of collection: its time, and the place that it programs, if any.
+    fn collect(&mut self) -> Option<(u64, Option<(usize, usize)>)> {
+        if self.free.len() >= 2 {
+            return None;
+        }
+        if self.victim.is_none() {
+            self.victim = self.sealed.pop_front();
+            self.next = 0;
+        }
+        let victim = self.victim?;
+        if let Some((lpn, index)) = self.held.take()
+            && self.places[&lpn] == (victim, index)
+        {
+            let place = self.append(lpn);
+            self.unprogrammed.push(place);
+            return Some((PROGRAM, Some(place)));
+        }
+        while self.next < self.segments[victim].len() {
+            let (lpn, index) = (self.segments[victim][self.next], self.next);
+            self.next += 1;
+            if self.places[&lpn] == (victim, index) {
+                self.held = Some((lpn, index));
+                return Some((READ, None));
+            }
+        }
+        Some((ERASE, None))
+    }
+
+    /// Ends of the requests (arrival, whether a read, page), by one flash operation after another.
+    fn run(&mut self, requests: &[(u64, bool, u64)]) -> Vec<u64> {
+        let mut ends = vec![0; requests.len()];
+        let (mut now, mut arrived, mut burst) = (0, 0, 0);
+        while ends.contains(&0) {
+            let ends_of_program =
+                |model: &mut Model, place| model.unprogrammed.retain(|known| *known != place);
+            // What the die does next: a time, a request that ends with it, a place that is programmed.
+            let (time, request, place) = if !self.reads.is_empty() && (self.programs.is_empty() || burst < 16)
+            {
+                burst += 1;
+                (READ, self.reads.pop_front(), None)
+            } else if let Some((write, place)) = self.programs.pop_front() {
+                burst = 0;
+                (PROGRAM, Some(write), Some(place))
+            } else if let Some((time, place)) = self.collect() {
+                burst = 0;
+                (time, None, place)
+            } else {
+                (requests[arrived].0 - now, None, None)
+            };
+            let end = now + time;
+            // What arrives as an operation ends finds the next one begun.
+            let is_idle = request.is_none() && place.is_none() && self.victim.is_none();
+            while arrived < requests.len() && requests[arrived].0 < end + u64::from(is_idle) {
+                let (at, is_read, lpn) = requests[arrived];
+                match (is_read, self.unprogrammed.contains(&self.places[&lpn])) {
+                    (true, true) => ends[arrived] = at,
+                    (true, false) => self.reads.push_back(arrived),
+                    (false, _) => self.waiting.push_back(arrived),
+                }
+                self.admit(requests);
+                arrived += 1;
+            }
+            now = end;
+            if let Some(request) = request {
+                ends[request] = end;
+            }
+            if let Some(place) = place {
+                ends_of_program(self, place);
+            }
+            if time == ERASE {
+                let victim = self.victim.take().unwrap();
+                self.segments[victim].clear();
+                self.free.push_back(victim);
+                self.admit(requests);
+            }
+        }
+        ends
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    /// Under any arrivals every request ends when the slow model says, so collection always ends.
+    #[test]
+    fn arrivals_end_when_the_slow_model_says(
+        gaps in prop::collection::vec((0u64..400, 0u8..10, 0u64..40), 1..250),
+    ) {
+        let config = SsdConfig {
+            blocks: 9,
+            pages: PAGES as u32,
+            op: Share::percent(80),
+            victim: VictimPolicy::Fifo,
+            urgent: Nanos::from_micros(1_000_000_000),
+            wear_leveling: fulgurite_ssd::WearLeveling::None,
+            precondition: Precondition::Fill,
+            ..one_die("semi-preemptive", 0)
+        };
+        let mut at = 0;
+        // Arrivals at odd microseconds: never at the very end of an operation.
+        let requests: Vec<(u64, bool, u64)> = gaps.iter().map(|(gap, kind, lpn)| {
+            at += 2 * gap + 2;
+            (at + 1, *kind < 4, *lpn)
+        }).collect();
+        let mut drive = SimDrive::new(config, 42, false).unwrap();
+        prop_assert_eq!(drive.caps().pages, 40);
+        let operations: Vec<(u64, Operation)> = requests.iter().map(|(at, is_read, lpn)| {
+            (*at, if *is_read { Operation::read(Lpn(*lpn), 1) } else { Operation::write(Lpn(*lpn), 1) })
+        }).collect();
+        let responses = replay(&mut drive, Nanos::ZERO, &operations);
+        drive.settle();
+        drive.verify(true).unwrap();
+
+        let mut model = Model {
+            segments: vec![Vec::new(); 9],
+            places: BTreeMap::new(),
+            open: 0,
+            free: (1..9).collect(),
+            sealed: VecDeque::new(),
+            victim: None,
+            next: 0,
+            held: None,
+            reads: VecDeque::new(),
+            waiting: VecDeque::new(),
+            programs: VecDeque::new(),
+            unprogrammed: Vec::new(),
+        };
+        for lpn in 0..40 {
+            model.append(lpn);
+        }
+        let ends = model.run(&requests);
+        let expected: Vec<u64> = ends.iter().zip(&requests).map(|(end, request)| end - request.0).collect();
+        prop_assert_eq!(responses, expected);
+    }
+
+    /// Whatever the order of host writes and steps of collection: a write waits while collection needs
+    /// its own segments, state 2 never uses up what is free, and it is left after finitely many steps.
+    #[test]
+    fn state_2_never_consumes_a_free_segment(steps in prop::collection::vec((any::<bool>(), 0u32..100), 1..2_000)) {
+        let plain = fulgurite_ssd::FtlConfig::plain(100, 24, 8);
+        let config = fulgurite_ssd::FtlConfig { reserve: 4, hard: 2, schedule: Schedule::SEMI_PREEMPTIVE, ..plain };
+        let mut ftl = fulgurite_ssd::Ftl::new(config).unwrap();
+        let mut sink = fulgurite_ssd::CountingSink::default();
+        let stream = ftl.stream(0, fulgurite_device::StreamId(0));
+        let mut pressed = 0;
+        let mut next = 0;
+        for (is_host, lpn) in steps {
+            let (state, free) = (ftl.state(stream), ftl.free_segments());
+            if is_host && ftl.admit(stream) {
+                prop_assert!(state != State::Pressed);
+                ftl.append(lpn, stream, &mut sink);
+                prop_assert!(ftl.free_segments() >= 2);
+            } else if state.collects() {
+                // One step: pick, move a page, or release.
+                match ftl.victim() {
+                    None => next = ftl.pick().map_or(0, |victim| victim.0 * 8),
+                    Some(victim) => {
+                        let end = (victim.0 + 1) * 8;
+                        prop_assert_eq!(ftl.segments().state(victim), SegmentState::Victim);
+                        match (next..end).map(fulgurite_base::Ppn).find(|ppn| ftl.mapping().is_valid(*ppn)) {
+                            Some(ppn) => {
+                                next = ppn.0 + 1;
+                                ftl.copy(ppn, &mut sink);
+                            }
+                            None => ftl.release(&mut sink),
+                        }
+                    }
+                }
+                if state == State::Pressed {
+                    // Beyond collection's own two segments nothing is used up.
+                    prop_assert!(ftl.free_segments().saturating_sub(2) >= free.saturating_sub(2));
+                }
+            }
+            pressed = if ftl.state(stream) == State::Pressed && !is_host { pressed + 1 } else { 0 };
+            prop_assert!(pressed < 24 * 10, "{pressed} steps and still pressed");
+        }
+        fulgurite_ssd::check::check(&ftl).unwrap();
+    }
+}
