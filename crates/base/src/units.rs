@@ -17,6 +17,11 @@ impl Share {
         Share(percent * 10_000)
     }
 
+    /// A share in parts per million.
+    pub const fn from_ppm(ppm: u32) -> Share {
+        Share(ppm)
+    }
+
     /// The share in parts per million.
     pub const fn ppm(self) -> u32 {
         self.0
@@ -58,6 +63,15 @@ const SIZES: [(&str, u64); 9] = [
 
 const COUNTS: [(&str, u64); 4] =
     [("K", 1_000), ("M", 1_000_000), ("G", 1_000_000_000), ("T", 1_000_000_000_000)];
+
+/// Parses `yes` or `no`.
+pub fn parse_yes_no(text: &str) -> Result<bool, SpecError> {
+    match text {
+        "yes" => Ok(true),
+        "no" => Ok(false),
+        _ => Err(SpecError::new(format!("`{text}` is neither yes nor no"))),
+    }
+}
 
 /// Parses a size in bytes: a number and a unit (`4KiB`, `1.5GB`, `512B`).
 pub fn parse_size(text: &str) -> Result<u64, SpecError> {

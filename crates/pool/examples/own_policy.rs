@@ -42,7 +42,7 @@ fn misses(replacement: Replacement) -> Result<(u64, f64), Box<dyn Error>> {
     let config = PoolConfig { frames: FRAMES, page_bytes: 4096, replacement, write_back };
     let pool = BufferPool::new(executor.handle(), config)?;
     let user = pool.clone();
-    let requests = Generator::from_spec(Spec::parse("zipf:theta=0.99")?, PAGES, 42)?.take(100_000);
+    let requests = Generator::from_spec(Spec::parse("zipf:theta=0.99")?, PAGES, 4096, 42)?.take(100_000);
     executor.block_on(async move {
         for request in requests {
             let page = PageId(request.page);

@@ -250,7 +250,7 @@ pub const PARAMS: &[Param] = &[
     param!(
         "in_place",
         in_place,
-        parse_yes_no,
+        units::parse_yes_no,
         |yes: &bool| if *yes { "yes" } else { "no" }.to_owned(),
         "a medium overwritten in place: no garbage"
     ),
@@ -478,14 +478,6 @@ fn parse_precondition(text: &str) -> Result<Precondition, SpecError> {
         .into_iter()
         .find(|state| state.name() == text)
         .ok_or_else(|| SpecError::unknown("precondition", text, &["none", "fill", "steady"]))
-}
-
-fn parse_yes_no(text: &str) -> Result<bool, SpecError> {
-    match text {
-        "yes" => Ok(true),
-        "no" => Ok(false),
-        _ => Err(SpecError::new(format!("`{text}` is neither yes nor no"))),
-    }
 }
 
 fn parse_page_bytes(text: &str) -> Result<u32, SpecError> {

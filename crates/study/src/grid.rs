@@ -273,7 +273,7 @@ impl<'a> Cell<'a> {
                 device.name.split(':').next().unwrap_or_default()
             )));
         }
-        workload.source(pages, seed)?;
+        workload.source(pages, page_bytes, seed)?;
         let frames = self.frames(pages)?;
         let replacement_name = self.need("replacement", |text| Ok(text.to_owned()))?;
         let replacement = self.need("replacement", Spec::parse)?;
@@ -384,7 +384,7 @@ impl<'a> Cell<'a> {
         })?;
         let description = self.workload(workloads)?;
         let workload = description.bind(page_bytes)?;
-        workload.source(logical, self.seed()?)?;
+        workload.source(logical, page_bytes, self.seed()?)?;
         let asked = self.count("ops", 1, 1 << 40)?;
         let ops = match &workload {
             BoundWorkload::Generator(_) => asked.unwrap_or(20 * logical),

@@ -27,19 +27,19 @@ enum Kind {
     Trace(Arc<Trace>),
 }
 
-/// A source of one-page requests.
-pub enum Source {
-    /// Without end.
-    Generator(Generator),
-    /// With one.
-    Trace(TraceSource),
+/// A source of one-page requests: longer ones come page by page.
+pub struct Source {
+    requests: Requests,
+    /// What is left of a longer request.
+    rest: Option<Request>,
 }
 
-/// One-page requests of a trace, in order.
-pub struct TraceSource {
-    trace: Arc<PageTrace>,
-    request: usize,
-    page: u32,
+/// Requests as they are, one page or more.
+pub enum Requests {
+    /// Without end.
+    Generator(Generator),
+    /// With one: those of a trace, and how many have been given.
+    Trace(Arc<PageTrace>, usize),
 }
 
 impl WorkloadDescription {
@@ -50,7 +50,7 @@ impl WorkloadDescription {
             .filter(|spec| generate::names().iter().any(|entry| entry.name == spec.name()));
         if let Some(spec) = named {
             // The options are checked at once, with a size that suits every generator.
-            Generator::from_spec(spec.clone(), 1 << 20, 0)?;
+            Generator::from_spec(spec.clone(), 1 << 20, 4096, 0)?;
             return Ok(WorkloadDescription { name: text.to_owned(), kind: Kind::Generator(spec) });
         }
         let path = Path::new(text);
@@ -73,7 +73,7 @@ impl WorkloadDescription {
     /// Whether every page is equally likely at every request: then closed forms apply.
     pub fn is_uniform_random(&self) -> bool {
         match &self.kind {
-            Kind::Generator(spec) => Generator::from_spec(spec.clone(), 1 << 20, 0)
+            Kind::Generator(spec) => Generator::from_spec(spec.clone(), 1 << 20, 4096, 0)
                 .is_ok_and(|generator| generator.is_uniform_random()),
             Kind::Trace(_) => false,
         }
@@ -100,16 +100,19 @@ pub enum BoundWorkload {
 }
 
 impl BoundWorkload {
-    /// The requests, for a run over `pages` pages.
-    pub fn source(&self, pages: u64, seed: u64) -> Result<Source, StudyError> {
+    /// The requests, for a run over `pages` pages of `page_bytes`.
+    pub fn requests(&self, pages: u64, page_bytes: u32, seed: u64) -> Result<Requests, StudyError> {
         match self {
             BoundWorkload::Generator(spec) => {
-                Ok(Source::Generator(Generator::from_spec(spec.clone(), pages, seed)?))
+                Ok(Requests::Generator(Generator::from_spec(spec.clone(), pages, page_bytes, seed)?))
             }
-            BoundWorkload::Trace(trace) => {
-                Ok(Source::Trace(TraceSource { trace: Arc::clone(trace), request: 0, page: 0 }))
-            }
+            BoundWorkload::Trace(trace) => Ok(Requests::Trace(Arc::clone(trace), 0)),
         }
+    }
+
+    /// The same page by page.
+    pub fn source(&self, pages: u64, page_bytes: u32, seed: u64) -> Result<Source, StudyError> {
+        Ok(Source { requests: self.requests(pages, page_bytes, seed)?, rest: None })
     }
 
     /// What it is, for a run's identity: for a trace, a hash of its requests.
@@ -128,27 +131,35 @@ impl BoundWorkload {
     }
 }
 
-impl Iterator for Source {
+impl Iterator for Requests {
     type Item = Request;
 
     #[inline]
     fn next(&mut self) -> Option<Request> {
         match self {
-            Source::Generator(generator) => generator.next(),
-            Source::Trace(source) => source.next(),
+            Requests::Generator(generator) => generator.next(),
+            Requests::Trace(trace, given) => {
+                let request = trace.requests().get(*given)?;
+                *given += 1;
+                Some(*request)
+            }
         }
     }
 }
 
-impl TraceSource {
+impl Iterator for Source {
+    type Item = Request;
+
+    #[inline]
     fn next(&mut self) -> Option<Request> {
-        let request = self.trace.requests().get(self.request)?;
-        let page = request.page + u64::from(self.page);
-        self.page += 1;
-        if self.page == request.pages {
-            (self.request, self.page) = (self.request + 1, 0);
+        let request = match self.rest.take() {
+            Some(rest) => rest,
+            None => self.requests.next()?,
+        };
+        if request.pages > 1 {
+            self.rest = Some(Request { page: request.page + 1, pages: request.pages - 1, ..request });
         }
-        Some(Request { at: request.at, ..Request::of_page(request.op, page) })
+        Some(Request { pages: 1, ..request })
     }
 }
 

@@ -13,7 +13,7 @@ fn main() {
     for text in generate::names().iter().map(|entry| entry.name).chain(variants) {
         let spec = Spec::parse(text).expect("the spec is well-formed");
         let making = Instant::now();
-        let generator = Generator::from_spec(spec, pages, 42).expect("the spec is known");
+        let generator = Generator::from_spec(spec, pages, 4096, 42).expect("the spec is known");
         let made_us = making.elapsed().as_secs_f64() * 1e6;
         let start = Instant::now();
         for request in generator.take(requests) {

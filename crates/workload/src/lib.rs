@@ -33,12 +33,14 @@ pub struct Request {
     pub page: u64,
     /// How many pages from there on; at least one.
     pub pages: u32,
+    /// A placement hint: writes of one stream are expected to die together. Zero where nothing is known.
+    pub stream: u16,
 }
 
 impl Request {
     /// A request without a time for one page.
     #[inline]
     pub fn of_page(op: Op, page: u64) -> Request {
-        Request { at: Nanos::ZERO, op, page, pages: 1 }
+        Request { at: Nanos::ZERO, op, page, pages: 1, stream: 0 }
     }
 }

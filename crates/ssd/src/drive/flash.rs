@@ -414,8 +414,9 @@ impl Flash {
             return self.beside_current(die);
         }
         let work_waits = !state.work.is_empty() || state.suspended != NONE;
+        let work_starves = work_waits && state.reads_in_a_row >= READ_BURST;
         // Before programs of host data, which were acknowledged from the buffer.
-        if !state.reads.is_empty() && !(work_waits && state.reads_in_a_row >= READ_BURST) {
+        if !state.reads.is_empty() && !work_starves {
             state.reads_in_a_row = state.reads_in_a_row.saturating_add(1);
             let id = state.reads.pop_front().expect("not empty");
             self.start(die, id);

@@ -131,5 +131,5 @@ fn limit(segment: SegmentId, endurance: u32) -> u32 {
     // Fibonacci hashing spreads consecutive numbers evenly over −10 % … +10 %.
     let spread = u64::from(segment.0).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 43;
     let tenth = u64::from(endurance) / 10;
-    (u64::from(endurance) - tenth + (2 * tenth * spread >> 21)).max(1) as u32
+    (u64::from(endurance) - tenth + ((2 * tenth * spread) >> 21)).max(1) as u32
 }

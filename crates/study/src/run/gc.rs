@@ -35,7 +35,7 @@ pub struct GcRun {
 impl GcRun {
     /// Executes the run.
     pub fn execute(&self, progress: &Progress) -> Result<Row, StudyError> {
-        let source = self.workload.source(u64::from(self.ftl.logical_pages), self.seed)?;
+        let source = self.workload.source(u64::from(self.ftl.logical_pages), self.page_bytes, self.seed)?;
         let mut ftl = Ftl::new(self.ftl)?;
         let mut sink = CountingSink::default();
         let start = Instant::now();
@@ -53,7 +53,7 @@ impl GcRun {
             progress.left(self.ops - done);
             match request.op {
                 Op::Trim => ftl.trim(request.page as u32),
-                _ => ftl.write(request.page as u32, 1, StreamId(0), &mut sink),
+                _ => ftl.write(request.page as u32, 1, StreamId(request.stream), &mut sink),
             }
             if ftl.counters().host_pages == half {
                 at_half = (sink, half);
@@ -70,7 +70,8 @@ impl GcRun {
         match &self.workload {
             BoundWorkload::Generator(_) => Ok(self.ops),
             BoundWorkload::Trace(_) => {
-                let source = self.workload.source(u64::from(self.ftl.logical_pages), self.seed)?;
+                let source =
+                    self.workload.source(u64::from(self.ftl.logical_pages), self.page_bytes, self.seed)?;
                 let changes = source.filter(|request| request.op != Op::Read).take(self.ops as usize);
                 Ok(changes.filter(|request| request.op == Op::Write).count() as u64)
             }

@@ -215,7 +215,7 @@ impl PoolRun {
         progress: &Progress,
     ) -> Result<Measured, StudyError> {
         let shared = Rc::new(RefCell::new(Shared {
-            source: self.workload.source(self.pages, self.seed)?,
+            source: self.workload.source(self.pages, self.page_bytes, self.seed)?,
             left: self.ops,
             latency: Histogram::default(),
             meter: Meter::default(),

@@ -1,5 +1,5 @@
-//! Synthetic workloads by name. Every generator is an endless iterator of one-page requests without
-//! times, and a pure function of its spec, the number of pages and the seed: integers, IEEE 754 basic
+//! Synthetic workloads by name. Every generator is an endless iterator of requests, most of one page and
+//! without times, and a pure function of its spec, the pages and the seed: integers, IEEE 754 basic
 //! arithmetic and `libm` only, so the stream is the same on every machine.
 //!
 //! To add one: a file here, a variant of [`Generator`], a row of `ENTRIES`.
@@ -7,25 +7,34 @@
 mod alias;
 mod power_sum;
 mod scatter;
+mod timed;
 mod two_class;
 mod zipf;
 
 use crate::{Op, Request};
 use fulgurite_base::{Prng, Share, Spec, SpecError, units};
+use timed::Timed;
 use two_class::{Skew, TwoClass};
 use zipf::Zipf;
 
-/// A workload made up from a few parameters: an endless iterator of one-page requests at time zero.
+/// A workload made up from a few parameters: an endless iterator of requests.
 #[derive(Clone, Debug)]
 pub enum Generator {
     /// A hot and a cold class of pages, or one class of all pages.
     TwoClass(TwoClass),
     /// Popularity falls as a power of the rank.
     Zipf(Zipf),
+    /// Requests arrive at times of their own, and have sizes.
+    Timed(Timed),
 }
 
-/// Makes a generator from its options, the number of pages (at least one) and its randomness.
-type Make = fn(&mut Spec, u64, Prng) -> Result<Generator, SpecError>;
+/// What a generator is made from besides its options.
+struct Make {
+    /// Pages, at least one.
+    pages: u64,
+    page_bytes: u32,
+    prng: Prng,
+}
 
 /// A generator that can be asked for by name.
 #[derive(Debug)]
@@ -34,24 +43,24 @@ pub struct Entry {
     pub name: &'static str,
     /// One line: what it does, and its options with their defaults.
     pub about: &'static str,
-    make: Make,
+    make: fn(&mut Spec, Make) -> Result<Generator, SpecError>,
 }
 
-static ENTRIES: [Entry; 5] = [
+static ENTRIES: [Entry; 10] = [
     Entry {
         name: "mixed-skewed",
-        about: "half reads, 90% of requests to the first 10% of pages; write=50% hot_pages=10% hot_requests=90%",
-        make: |spec, pages, prng| TwoClass::skewed(spec, Skew::write(50), pages, prng),
+        about: "half reads, 90% of requests to the first 10% of pages; write=50% hot_pages=10% hot_requests=90% hints=no",
+        make: |spec, make| TwoClass::skewed(spec, Skew::write(50), make),
     },
     Entry {
         name: "write-intensive",
-        about: "10% reads, 90% of requests to the first 10% of pages; write=90% hot_pages=10% hot_requests=90%",
-        make: |spec, pages, prng| TwoClass::skewed(spec, Skew::write(90), pages, prng),
+        about: "10% reads, 90% of requests to the first 10% of pages; write=90% hot_pages=10% hot_requests=90% hints=no",
+        make: |spec, make| TwoClass::skewed(spec, Skew::write(90), make),
     },
     Entry {
         name: "read-intensive",
-        about: "90% reads, 90% of requests to the first 10% of pages; write=10% hot_pages=10% hot_requests=90%",
-        make: |spec, pages, prng| TwoClass::skewed(spec, Skew::write(10), pages, prng),
+        about: "90% reads, 90% of requests to the first 10% of pages; write=10% hot_pages=10% hot_requests=90% hints=no",
+        make: |spec, make| TwoClass::skewed(spec, Skew::write(10), make),
     },
     Entry {
         name: "mixed-uniform",
@@ -62,6 +71,31 @@ static ENTRIES: [Entry; 5] = [
         name: "zipf",
         about: "page popularity falls as rank^-theta, popular pages scattered; theta=0.99 write=50%",
         make: Zipf::from_spec,
+    },
+    Entry {
+        name: "synthetic",
+        about: "timed: one size, Poisson arrivals; size=8KiB interval_us=3000 sequential=20% read=50%",
+        make: Timed::synthetic,
+    },
+    Entry {
+        name: "financial-like",
+        about: "timed, synthetic, after a trace's row: 7.09 KB, 18.92% reads, 47.19/s; burst=4 burst_gap_us=2000 sequential=10%",
+        make: |spec, make| timed::FINANCIAL.make(spec, make),
+    },
+    Entry {
+        name: "cello-like",
+        about: "timed, synthetic, after a trace's row: 7.06 KB, 19.63% reads, 74.24/s; burst=40 burst_gap_us=500 sequential=20%",
+        make: |spec, make| timed::CELLO.make(spec, make),
+    },
+    Entry {
+        name: "tpch-like",
+        about: "timed, synthetic, after a trace's row: 31.62 KB, 91.80% reads, 172.73/s; burst=8 burst_gap_us=1000 sequential=60%",
+        make: |spec, make| timed::TPCH.make(spec, make),
+    },
+    Entry {
+        name: "openmail-like",
+        about: "timed, synthetic, after a trace's row: 9.49 KB, 63.30% reads, 846.62/s; burst=8 burst_gap_us=200 sequential=10%",
+        make: |spec, make| timed::OPENMAIL.make(spec, make),
     },
 ];
 
@@ -74,11 +108,11 @@ pub fn names() -> &'static [Entry] {
 const MAX_PAGES: u64 = 1 << 48;
 
 impl Generator {
-    /// The generator that `spec` names, over the pages `0..pages`.
+    /// The generator that `spec` names, over the pages `0..pages` of `page_bytes` bytes.
     ///
     /// Fails on an unknown name or option, a value out of range, and a number of pages that the
     /// generator cannot work with.
-    pub fn from_spec(mut spec: Spec, pages: u64, seed: u64) -> Result<Generator, SpecError> {
+    pub fn from_spec(mut spec: Spec, pages: u64, page_bytes: u32, seed: u64) -> Result<Generator, SpecError> {
         let Some(entry) = ENTRIES.iter().find(|entry| entry.name == spec.name()) else {
             return Err(SpecError::unknown("workload", spec.name(), &ENTRIES.each_ref().map(|e| e.name)));
         };
@@ -88,7 +122,8 @@ impl Generator {
                 entry.name
             )));
         }
-        let generator = (entry.make)(&mut spec, pages, Prng::new(seed, "workload"))?;
+        let generator =
+            (entry.make)(&mut spec, Make { pages, page_bytes, prng: Prng::new(seed, "workload") })?;
         spec.finish()?;
         Ok(generator)
     }
@@ -99,7 +134,13 @@ impl Generator {
         match self {
             Generator::TwoClass(generator) => generator.is_uniform(),
             Generator::Zipf(generator) => generator.is_uniform(),
+            Generator::Timed(_) => false,
         }
+    }
+
+    /// Whether requests have arrival times; without, they are all at time zero.
+    pub fn is_timed(&self) -> bool {
+        matches!(self, Generator::Timed(_))
     }
 }
 
@@ -111,6 +152,7 @@ impl Iterator for Generator {
         Some(match self {
             Generator::TwoClass(generator) => generator.request(),
             Generator::Zipf(generator) => generator.request(),
+            Generator::Timed(generator) => generator.request(),
         })
     }
 }
@@ -140,7 +182,7 @@ mod tests {
     use super::*;
 
     fn make(spec: &str, pages: u64, seed: u64) -> Result<Generator, SpecError> {
-        Generator::from_spec(Spec::parse(spec).unwrap(), pages, seed)
+        Generator::from_spec(Spec::parse(spec).unwrap(), pages, 4096, seed)
     }
 
     fn sentence(spec: &str, pages: u64) -> String {
@@ -156,26 +198,54 @@ mod tests {
             ("read-intensive", "R49475 R96292 R38451 W76456 R69970 R46150 R67240 R67121"),
             ("mixed-uniform", "W494755 R962931 W384511 W764566 R699708 R461501 W672403 R671214"),
             ("zipf", "W482936 W778625 W798367 R832798 R992483 R116620 R472134 W180332"),
+            (
+                "financial-like",
+                "W962931 W962932@3038950 W667290+3@6317110 W679639+2@77985040 W679641+2@79219741 W910371+2@85656651 W20140+4@89630232 W175637@135351940",
+            ),
             ("zipf:theta=1.5", "W854102 W180332 W798367 R832798 R618035 R854102 R236067 W472134"),
         ];
         for (spec, expected) in golden {
             let first: Vec<String> = make(spec, 1_000_003, 42)
                 .unwrap()
                 .take(8)
-                .map(|request| format!("{}{}", if request.op == Op::Read { 'R' } else { 'W' }, request.page))
+                .map(|request| {
+                    let op = if request.op == Op::Read { 'R' } else { 'W' };
+                    let at = if request.at.0 > 0 { format!("@{}", request.at.0) } else { String::new() };
+                    let pages = if request.pages > 1 { format!("+{}", request.pages) } else { String::new() };
+                    format!("{op}{}{pages}{at}", request.page)
+                })
                 .collect();
             assert_eq!(first.join(" "), expected, "{spec}");
         }
     }
 
     #[test]
-    fn every_name_makes_endless_one_page_requests_in_range() {
+    fn every_name_makes_endless_requests_in_range() {
         for entry in names() {
-            for request in make(entry.name, 17, 7).unwrap().take(2_000) {
-                assert!(request.page < 17 && request.pages == 1, "{}: {request:?}", entry.name);
-                assert_eq!(request.at, fulgurite_base::Nanos::ZERO);
+            let generator = make(entry.name, 17, 7).unwrap();
+            let is_timed = generator.is_timed();
+            let mut before = fulgurite_base::Nanos::ZERO;
+            for request in generator.take(2_000) {
+                let end = request.page + u64::from(request.pages);
+                assert!(request.pages > 0 && end <= 17, "{}: {request:?}", entry.name);
+                assert!(
+                    request.at >= before && (is_timed || request.pages == 1),
+                    "{}: {request:?}",
+                    entry.name
+                );
+                before = request.at;
             }
+            assert_eq!(before > fulgurite_base::Nanos::ZERO, is_timed);
         }
+    }
+
+    #[test]
+    fn hints_name_the_class() {
+        for request in make("mixed-skewed:hints=yes", 1000, 1).unwrap().take(1_000) {
+            assert_eq!(request.stream, u16::from(request.page < 100));
+        }
+        assert!(make("mixed-skewed", 1000, 1).unwrap().take(1_000).all(|request| request.stream == 0));
+        assert!(sentence("mixed-skewed:hints=maybe", 1000).contains("neither yes nor no"));
     }
 
     #[test]

@@ -3,9 +3,9 @@
 //! Athanassoulis, "ACEing the Bufferpool Management Paradigm for Modern Storage Devices", ICDE 2023:
 //! mixed, write-intensive and read-intensive with a 90/10 skew, and mixed uniform.
 
-use super::{Generator, draw_op, take_share};
+use super::{Generator, Make, draw_op, take_share};
 use crate::Request;
-use fulgurite_base::{Prng, Share, Spec, SpecError};
+use fulgurite_base::{Prng, Share, Spec, SpecError, units};
 
 /// A generator over a hot class, the pages `0..hot`, and a cold class, the `cold` pages behind it.
 #[derive(Clone, Debug)]
@@ -15,6 +15,8 @@ pub struct TwoClass {
     hot: u64,
     /// Zero only where every request is hot.
     cold: u64,
+    /// Requests carry their class as a placement hint: 1 for hot, 0 for cold.
+    hints: bool,
     prng: Prng,
 }
 
@@ -37,16 +39,13 @@ impl Skew {
 }
 
 impl TwoClass {
-    /// A skewed workload, with the options `write`, `hot_pages` and `hot_requests`.
-    pub(super) fn skewed(
-        spec: &mut Spec,
-        defaults: Skew,
-        pages: u64,
-        prng: Prng,
-    ) -> Result<Generator, SpecError> {
+    /// A skewed workload, with the options `write`, `hot_pages`, `hot_requests` and `hints`.
+    pub(super) fn skewed(spec: &mut Spec, defaults: Skew, make: Make) -> Result<Generator, SpecError> {
+        let Make { pages, prng, .. } = make;
         let write = take_share(spec, "write", defaults.write)?;
         let hot_pages = take_share(spec, "hot_pages", defaults.hot_pages)?;
         let hot_requests = take_share(spec, "hot_requests", defaults.hot_requests)?;
+        let hints = spec.take_with("hints", units::parse_yes_no)?.unwrap_or(false);
         if hot_pages == Share::ZERO || hot_pages == Share::ONE {
             return Err(SpecError::new(format!(
                 "hot_pages of {}: {hot_pages} leaves a class without pages; write more than 0% and less than 100%",
@@ -61,13 +60,21 @@ impl TwoClass {
                 spec.name()
             )));
         }
-        Ok(Generator::TwoClass(TwoClass { write, hot_requests, hot, cold: pages - hot, prng }))
+        Ok(Generator::TwoClass(TwoClass { write, hot_requests, hot, cold: pages - hot, hints, prng }))
     }
 
     /// The uniform workload, with the option `write`.
-    pub(super) fn uniform(spec: &mut Spec, pages: u64, prng: Prng) -> Result<Generator, SpecError> {
+    pub(super) fn uniform(spec: &mut Spec, make: Make) -> Result<Generator, SpecError> {
+        let Make { pages, prng, .. } = make;
         let write = take_share(spec, "write", Share::percent(50))?;
-        Ok(Generator::TwoClass(TwoClass { write, hot_requests: Share::ONE, hot: pages, cold: 0, prng }))
+        Ok(Generator::TwoClass(TwoClass {
+            write,
+            hot_requests: Share::ONE,
+            hot: pages,
+            cold: 0,
+            hints: false,
+            prng,
+        }))
     }
 
     /// Whether the hot class gets exactly its share of pages in requests.
@@ -81,7 +88,8 @@ impl TwoClass {
         let op = draw_op(&mut self.prng, self.write);
         let is_hot = self.prng.chance(self.hot_requests);
         let (first, pages) = if is_hot { (0, self.hot) } else { (self.hot, self.cold) };
-        Request::of_page(op, first + self.prng.below(pages))
+        let stream = u16::from(self.hints && is_hot);
+        Request { stream, ..Request::of_page(op, first + self.prng.below(pages)) }
     }
 }
 
@@ -91,7 +99,7 @@ mod tests {
     use crate::Op;
 
     fn make(text: &str, pages: u64) -> Result<Generator, SpecError> {
-        Generator::from_spec(Spec::parse(text).unwrap(), pages, 42)
+        Generator::from_spec(Spec::parse(text).unwrap(), pages, 4096, 42)
     }
 
     /// The number of writes and of requests to the first tenth of 1,000 pages, out of `n`.

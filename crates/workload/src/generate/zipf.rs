@@ -11,7 +11,7 @@
 use super::alias::Alias;
 use super::power_sum::power_sum;
 use super::scatter::Scatter;
-use super::{Generator, draw_op, take_share};
+use super::{Generator, Make, draw_op, take_share};
 use crate::Request;
 use fulgurite_base::{Prng, Share, Spec, SpecError};
 
@@ -42,7 +42,8 @@ struct Bucket {
 
 impl Zipf {
     /// The workload with the options `theta` and `write`.
-    pub(super) fn from_spec(spec: &mut Spec, pages: u64, prng: Prng) -> Result<Generator, SpecError> {
+    pub(super) fn from_spec(spec: &mut Spec, make: Make) -> Result<Generator, SpecError> {
+        let Make { pages, prng, .. } = make;
         let theta = spec.take_with("theta", parse_theta)?.unwrap_or(0.99);
         let write = take_share(spec, "write", Share::percent(50))?;
         Ok(Generator::Zipf(Zipf::new(pages, theta, write, prng)))

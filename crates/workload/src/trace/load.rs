@@ -70,7 +70,8 @@ impl Trace {
             let pages = paging.pages(record);
             // The reader admits at most 2^30 bytes or 2^20 pages.
             let count = (pages.end - pages.start) as u32;
-            Request { at: record.at, op: record.op, page: numbering.of(pages.start), pages: count }
+            let page = numbering.of(pages.start);
+            Request { at: record.at, op: record.op, page, pages: count, stream: 0 }
         });
         Ok(PageTrace { requests: requests.collect(), distinct_pages: touched.pages() })
     }
