@@ -49,6 +49,8 @@ pub enum Command {
     Pool(Pool),
     /// Count the write amplification of a workload's writes, without time
     Gc(Gc),
+    /// Time requests against a drive: a trace or a generated workload, open or closed loop
+    Replay(Replay),
     /// Run a study: a table, and a report to read
     Study {
         /// A built-in study, or a TOML file
@@ -166,6 +168,42 @@ pub struct Gc {
     pub format: Option<String>,
 }
 
+#[derive(Args)]
+pub struct Replay {
+    /// A trace file, or a workload with options (financial-like, synthetic:read=80%, mixed-uniform)
+    pub workload: String,
+    /// Device [default: p4510]
+    #[arg(long, value_name = "D")]
+    pub device: Option<String>,
+    /// Schedule of garbage collection [default: the device's]
+    #[arg(long, value_name = "S")]
+    pub schedule: Option<String>,
+    /// Closed loop: so many users, each with one request outstanding
+    #[arg(long, value_name = "N")]
+    pub users: Option<String>,
+    /// Open loop: the workload's times, so many times as fast [default: 1x]
+    #[arg(long, value_name = "2x")]
+    pub speed: Option<String>,
+    /// Open loop: so many requests a second, by stretching the workload's times or at even gaps
+    #[arg(long, value_name = "N")]
+    pub rate: Option<String>,
+    /// Wrap addresses beyond the end of the drive, instead of scaling all of them down
+    #[arg(long)]
+    pub wrap: bool,
+    /// Requests [default: 100K, or the whole trace]
+    #[arg(long, value_name = "N")]
+    pub ops: Option<String>,
+    /// A row for every interval (100ms) instead of one for the run
+    #[arg(long, value_name = "TIME")]
+    pub interval: Option<String>,
+    /// Write the timeline of dies, channels, requests and collection, to be opened in Perfetto
+    #[arg(long, value_name = "FILE")]
+    pub trace_out: Option<String>,
+    /// Trace format, where the file's name and content do not tell
+    #[arg(long, value_name = "NAME")]
+    pub format: Option<String>,
+}
+
 impl Profile {
     pub fn typed(self) -> Typed {
         vec![("device", Some(self.device)), ("page", self.page)]
@@ -203,6 +241,24 @@ impl Gc {
             ("page", self.page),
             ("gc_reserve", self.gc_reserve),
             ("ops", self.ops),
+            ("format", self.format),
+        ]
+    }
+}
+
+impl Replay {
+    pub fn typed(self) -> Typed {
+        vec![
+            ("workload", Some(self.workload)),
+            ("device", self.device),
+            ("schedule", self.schedule),
+            ("users", self.users),
+            ("speed", self.speed),
+            ("rate", self.rate),
+            ("addresses", self.wrap.then(|| "wrap".to_owned())),
+            ("ops", self.ops),
+            ("interval", self.interval),
+            ("trace_out", self.trace_out),
             ("format", self.format),
         ]
     }

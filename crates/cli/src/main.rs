@@ -66,6 +66,7 @@ fn run(arguments: Arguments) -> Result<(), StudyError> {
         Some(Command::Profile(profile)) => grid(grid::Command::Profile, profile.typed(), &common),
         Some(Command::Pool(pool)) => grid(grid::Command::Pool, pool.typed(), &common),
         Some(Command::Gc(gc)) => grid(grid::Command::Gc, gc.typed(), &common),
+        Some(Command::Replay(replay)) => grid(grid::Command::Replay, replay.typed(), &common),
     }
 }
 

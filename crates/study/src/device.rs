@@ -4,10 +4,12 @@
 //! the same description always starts from the same state.
 
 use crate::error::StudyError;
+use crate::table::Row;
 use fulgurite_base::{Nanos, Spec, SpecError, units};
 use fulgurite_device::{Device, FaultDevice, MemDevice};
 use fulgurite_ssd::preset::{self, Preset, Target};
-use fulgurite_ssd::{DriveCounters, Ftl, PARAMS, SimDrive, SsdConfig};
+use fulgurite_ssd::schedule::Schedule;
+use fulgurite_ssd::{DriveCounters, Ftl, PARAMS, Served, SimDrive, SsdConfig, Timeline};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -31,6 +33,20 @@ pub trait Observed: Device {
     fn observe(&self) -> Option<DriveCounters>;
     /// Checks the drive's own laws, once it is idle; `deep` costs time in proportion to the drive.
     fn verify(&self, deep: bool) -> Result<(), String>;
+    /// Lets whatever is under way in the drive come to its end.
+    fn settle(&mut self) {}
+    /// Starts to keep what requests waited for, where the drive can tell.
+    fn keep_served(&mut self) {}
+    /// Moves what was kept of the requests that have completed since to `served`.
+    fn take_served(&mut self, _served: &mut Vec<Served>) {}
+    /// Starts to record a timeline of at most `spans` spans, where the drive can.
+    fn record_timeline(&mut self, _spans: usize) {}
+    /// The timeline recorded.
+    fn timeline(&self) -> Option<&Timeline> {
+        None
+    }
+    /// Sets the columns about wear and lifetime, for a run of this length.
+    fn describe_wear(&self, _row: &mut Row, _elapsed: Nanos) {}
 }
 
 impl Observed for SimDrive {
@@ -40,6 +56,46 @@ impl Observed for SimDrive {
 
     fn verify(&self, deep: bool) -> Result<(), String> {
         SimDrive::verify(self, deep).map_err(|error| error.to_string())
+    }
+
+    fn settle(&mut self) {
+        SimDrive::settle(self);
+    }
+
+    fn keep_served(&mut self) {
+        SimDrive::keep_served(self);
+    }
+
+    fn take_served(&mut self, served: &mut Vec<Served>) {
+        SimDrive::take_served(self, served);
+    }
+
+    fn record_timeline(&mut self, spans: usize) {
+        SimDrive::record_timeline(self, spans);
+    }
+
+    fn timeline(&self) -> Option<&Timeline> {
+        SimDrive::timeline(self)
+    }
+
+    fn describe_wear(&self, row: &mut Row, elapsed: Nanos) {
+        let Some(ftl) = self.ftl() else { return };
+        let (least, mean, most) = ftl.segments().wear();
+        row.set("wear_min", least);
+        row.set("wear_mean", mean);
+        row.set("wear_max", most);
+        row.set("mapping_bytes", ftl.mapping().bytes() as u64);
+        let (counters, endurance) = (self.counters(), f64::from(self.config().endurance));
+        if counters.flash_pages_programmed > 0 && endurance > 0.0 {
+            let page_bytes = f64::from(self.config().page_bytes);
+            let waf = counters.flash_pages_programmed as f64 / counters.host_pages_written as f64;
+            let written = self.config().physical_pages() as f64 * page_bytes * endurance / waf;
+            row.set("lifetime_bytes_written", written);
+            let capacity = self.config().logical_pages() as f64 * page_bytes;
+            row.set("lifetime_dwpd_5y", written / capacity / (5.0 * 365.0));
+            let rate = counters.host_pages_written as f64 * page_bytes / elapsed.as_secs_f64();
+            row.set("lifetime_years_at_this_rate", written / rate / (365.0 * 86_400.0));
+        }
     }
 }
 
@@ -95,6 +151,22 @@ impl DeviceDescription {
             Kind::Sim { preset: preset.name, config: Box::new(preset::configure(spec)?) }
         };
         Ok(DeviceDescription { name: text.to_owned(), kind })
+    }
+
+    /// The same drive under another schedule.
+    pub fn with_schedule(mut self, name: &str) -> Result<DeviceDescription, StudyError> {
+        let schedule = Schedule::from_name(name)?;
+        match &mut self.kind {
+            Kind::Sim { config, .. } if !config.in_place => {
+                config.schedule = schedule;
+                config.validate()?;
+                Ok(self)
+            }
+            _ => Err(StudyError::request(format!(
+                "--schedule {name} does not go with {}, which collects no garbage; leave it out",
+                self.name
+            ))),
+        }
     }
 
     /// The device in full, parameter by parameter: what a run's identity is made of.

@@ -10,14 +10,16 @@ use crate::profile;
 use crate::run::Run;
 use crate::run::gc::GcRun;
 use crate::run::pool::PoolRun;
-use crate::workload::{BoundWorkload, WorkloadDescription};
-use fulgurite_base::{Spec, SpecError, units};
+use crate::run::replay::{Arrivals, ReplayRun};
+use crate::workload::{AddressMap, BoundWorkload, ReplayWorkload, WorkloadDescription};
+use fulgurite_base::{Nanos, Spec, SpecError, units};
 use fulgurite_pool::{Prefetch, Replacement, WriteBack};
 use fulgurite_ssd::FtlConfig;
 use fulgurite_ssd::placement::Placement;
 use fulgurite_ssd::victim::VictimPolicy;
 use fulgurite_workload::trace::Format;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// What a grid runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
@@ -27,6 +29,8 @@ pub enum Command {
     Pool,
     /// Counting runs.
     Gc,
+    /// Timed requests against a drive.
+    Replay,
     /// Characterisations.
     Profile,
 }
@@ -73,6 +77,21 @@ const GC: &[Setting] = &[
     setting("seed", Some("42")),
 ];
 
+const REPLAY: &[Setting] = &[
+    setting("workload", None),
+    setting("device", Some("p4510")),
+    setting("schedule", None),
+    setting("users", None),
+    setting("speed", None),
+    setting("rate", None),
+    setting("addresses", Some("scale")),
+    setting("ops", None),
+    setting("interval", None),
+    setting("trace_out", None),
+    setting("format", None),
+    setting("seed", Some("42")),
+];
+
 const PROFILE: &[Setting] =
     &[setting("device", None), setting("page", Some("4KiB")), setting("seed", Some("42"))];
 
@@ -82,6 +101,7 @@ impl Command {
         match self {
             Command::Pool => POOL,
             Command::Gc => GC,
+            Command::Replay => REPLAY,
             Command::Profile => PROFILE,
         }
     }
@@ -115,6 +135,25 @@ impl Command {
                 "waf",
                 "waf_steady",
                 "waf_closed_form",
+            ],
+            Command::Replay => &[
+                "workload",
+                "device",
+                "schedule",
+                "time_ns",
+                "throughput_ops_s",
+                "bandwidth_bytes_s",
+                "latency_mean_ns",
+                "latency_stddev_ns",
+                "latency_p99_ns",
+                "latency_p999_ns",
+                "latency_max_ns",
+                "read_latency_mean_ns",
+                "write_latency_mean_ns",
+                "wait_gc_mean_ns",
+                "wait_die_mean_ns",
+                "wait_channel_mean_ns",
+                "waf",
             ],
             Command::Profile => &[
                 "device",
@@ -165,6 +204,12 @@ pub fn expand(command: Command, settings: &Settings) -> Result<Vec<Run>, StudyEr
         }
         let grown = cells.iter().flat_map(|cell| given.iter().map(|value| cell.with(name, value)));
         cells = grown.collect();
+    }
+    if settings.contains_key("trace_out") && cells.len() > 1 {
+        return Err(StudyError::request(format!(
+            "--trace-out records one run, here are {}; accepted: one value for every option",
+            cells.len()
+        )));
     }
     let mut workloads = Workloads::default();
     cells.iter().map(|cell| cell.run(command, &mut workloads)).collect()
@@ -250,6 +295,7 @@ impl<'a> Cell<'a> {
         match command {
             Command::Pool => Ok(Run::Pool(Box::new(self.pool(workloads)?))),
             Command::Gc => Ok(Run::Gc(Box::new(self.gc(workloads)?))),
+            Command::Replay => Ok(Run::Replay(Box::new(self.replay(workloads)?))),
             Command::Profile => {
                 let (device, page_bytes) = (self.device()?, self.page_bytes()?);
                 profile::request_pages(&device, page_bytes)?;
@@ -342,6 +388,67 @@ impl<'a> Cell<'a> {
         }
     }
 
+    fn replay(&self, workloads: &mut Workloads) -> Result<ReplayRun, StudyError> {
+        let (mut device, seed) = (self.device()?, self.seed()?);
+        if let Some(schedule) = self.0.get("schedule") {
+            device = device.with_schedule(schedule)?;
+        }
+        let description = self.workload(workloads)?;
+        let workload = description.replay();
+        let addresses = self.need("addresses", |text| match text {
+            "scale" => Ok(AddressMap::Scale),
+            "wrap" => Ok(AddressMap::Wrap),
+            _ => Err(SpecError::unknown("map of addresses", text, &["scale", "wrap"])),
+        })?;
+        workload.source(&device, addresses, seed)?;
+        let asked = self.count("ops", 1, 1 << 40)?;
+        let ops = match workload.len() {
+            Some(has) => within_trace(asked, has, "requests")?,
+            None => asked.unwrap_or(DEFAULT_REPLAY_OPS),
+        };
+        let interval = self.parse("interval", parse_interval)?;
+        let trace_out = self.0.get("trace_out").map(PathBuf::from);
+        if trace_out.is_some() && device.simulated().is_none() {
+            return Err(StudyError::request(format!(
+                "--trace-out needs a simulated drive, which {} is not; accepted: a preset",
+                device.name
+            )));
+        }
+        Ok(ReplayRun {
+            workload_name: description.name.clone(),
+            arrivals: self.arrivals(&workload, &description.name)?,
+            workload,
+            addresses,
+            device,
+            ops,
+            interval,
+            trace_out,
+            seed,
+        })
+    }
+
+    /// An open loop by times or by a rate, or a closed one.
+    fn arrivals(&self, workload: &ReplayWorkload, name: &str) -> Result<Arrivals, StudyError> {
+        let users = self.count("users", 1, 100_000)?;
+        let speed = self.parse("speed", |text| {
+            let number = text.strip_suffix('x').and_then(|number| number.parse::<f64>().ok());
+            let in_range = number.filter(|speed| (1e-6..=1e6).contains(speed));
+            in_range.ok_or_else(|| SpecError::new(format!("{text} is not a speed; write 2x or 0.5x")))
+        })?;
+        let rate = self.count("rate", 1, 1_000_000_000)?;
+        match (users, speed, rate) {
+            (Some(users), None, None) => Ok(Arrivals::Users(users as u32)),
+            (None, None, Some(requests_s)) => Ok(Arrivals::Rate { requests_s: requests_s as f64 }),
+            (None, speed, None) if workload.is_timed() => Ok(Arrivals::Times { speed: speed.unwrap_or(1.0) }),
+            (None, _, None) => Err(StudyError::request(format!(
+                "workload {name} has no arrival times; give a --rate of requests per second, or a number of --users"
+            ))),
+            _ => Err(StudyError::request(
+                "--users, --speed and --rate each say when requests are made; accepted: one of them",
+            )),
+        }
+    }
+
     fn gc(&self, workloads: &mut Workloads) -> Result<GcRun, StudyError> {
         let page_bytes = self.page_bytes()?;
         let pages = |name: &str| -> Result<u64, StudyError> {
@@ -415,6 +522,19 @@ impl<'a> Cell<'a> {
 /// comparison of ACE with LRU.
 const DEFAULT_PAGES: u64 = 102_400;
 const DEFAULT_OPS: u64 = 1_000_000;
+/// Requests of a generated replay where nothing is said.
+const DEFAULT_REPLAY_OPS: u64 = 100_000;
+
+/// An interval of time: `100ms`, `1s`, `250us`.
+fn parse_interval(text: &str) -> Result<Nanos, SpecError> {
+    let scales = [("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+    let scaled = scales.iter().find_map(|(unit, scale)| {
+        text.strip_suffix(unit)?.parse::<u64>().ok()?.checked_mul(*scale).filter(|length| *length > 0)
+    });
+    scaled
+        .map(Nanos)
+        .ok_or_else(|| SpecError::new(format!("{text} is not a length of time; write 250us, 100ms or 1s")))
+}
 
 fn within_trace(asked: Option<u64>, has: u64, what: &str) -> Result<u64, StudyError> {
     match asked {

@@ -12,5 +12,6 @@ pub mod run;
 pub mod runner;
 pub mod study;
 pub mod table;
+pub mod timeline;
 pub mod trace_info;
 pub mod workload;

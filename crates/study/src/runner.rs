@@ -18,7 +18,7 @@ pub fn all_cores() -> NonZeroUsize {
 pub fn execute(runs: &[Run], threads: NonZeroUsize, progress: &Progress) -> Result<Table, StudyError> {
     let next = AtomicUsize::new(0);
     progress.expect(runs.iter().map(Run::ops).sum());
-    let results: Vec<Mutex<Option<Result<Row, StudyError>>>> =
+    let results: Vec<Mutex<Option<Result<Vec<Row>, StudyError>>>> =
         runs.iter().map(|_| Mutex::new(None)).collect();
     std::thread::scope(|scope| {
         for _ in 0..threads.get().min(runs.len()) {
@@ -35,7 +35,8 @@ pub fn execute(runs: &[Run], threads: NonZeroUsize, progress: &Progress) -> Resu
         }
     });
     let outcomes = results.into_iter().filter_map(|cell| cell.into_inner().expect("threads have ended"));
-    Ok(Table { rows: outcomes.collect::<Result<_, _>>()? })
+    let rows: Vec<Vec<Row>> = outcomes.collect::<Result<_, _>>()?;
+    Ok(Table { rows: rows.into_iter().flatten().collect() })
 }
 
 fn take<'a>(next: &AtomicUsize, runs: &'a [Run]) -> Option<(usize, &'a Run)> {
@@ -44,7 +45,7 @@ fn take<'a>(next: &AtomicUsize, runs: &'a [Run]) -> Option<(usize, &'a Run)> {
 }
 
 /// A broken assertion in the simulated core fails its run, with a reason, not the whole program.
-fn guarded(run: &Run, progress: &Progress) -> Result<Row, StudyError> {
+fn guarded(run: &Run, progress: &Progress) -> Result<Vec<Row>, StudyError> {
     catch_unwind(AssertUnwindSafe(|| run.execute(progress))).unwrap_or_else(|panic| {
         let reason = panic
             .downcast_ref::<String>()

@@ -1,9 +1,10 @@
 //! Workloads by name: a generator with options, the PostgreSQL trace that comes with Fulgurite, or
 //! the path of a trace file.
 
+use crate::device::DeviceDescription;
 use crate::error::StudyError;
-use fulgurite_base::{Spec, SpecError, fnv1a};
-use fulgurite_workload::trace::{Format, PageTrace, Trace, TraceReader};
+use fulgurite_base::{Nanos, Spec, SpecError, fnv1a};
+use fulgurite_workload::trace::{Format, PageTrace, Trace, TraceReader, Unit};
 use fulgurite_workload::{Generator, Op, Request, generate};
 use std::io::Cursor;
 use std::path::Path;
@@ -76,6 +77,14 @@ impl WorkloadDescription {
             Kind::Generator(spec) => Generator::from_spec(spec.clone(), 1 << 20, 4096, 0)
                 .is_ok_and(|generator| generator.is_uniform_random()),
             Kind::Trace(_) => false,
+        }
+    }
+
+    /// The workload for a drive rather than a pool.
+    pub fn replay(&self) -> ReplayWorkload {
+        match &self.kind {
+            Kind::Generator(spec) => ReplayWorkload::Generator(spec.clone()),
+            Kind::Trace(trace) => ReplayWorkload::Trace(Arc::clone(trace)),
         }
     }
 
@@ -160,6 +169,144 @@ impl Iterator for Source {
             self.rest = Some(Request { page: request.page + 1, pages: request.pages - 1, ..request });
         }
         Some(Request { pages: 1, ..request })
+    }
+}
+
+/// A workload with its own addresses and times, for a drive rather than a pool.
+#[derive(Clone, Debug)]
+pub enum ReplayWorkload {
+    /// Over all pages of the drive, without end.
+    Generator(Spec),
+    /// As recorded.
+    Trace(Arc<Trace>),
+}
+
+/// How addresses beyond the end of the drive are brought onto it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddressMap {
+    /// All addresses are scaled down by the same factor; those of a trace that fits stay.
+    Scale,
+    /// The address modulo the drive's pages.
+    Wrap,
+}
+
+/// Requests to the pages of a drive, each with its time.
+pub enum ReplaySource {
+    /// A generator's.
+    Generator(Generator),
+    /// A trace's.
+    Trace {
+        /// The records.
+        trace: Arc<Trace>,
+        /// How many were given.
+        given: usize,
+        /// Bytes, or pages, of a drive page in the unit of the trace.
+        unit: u64,
+        /// How they map.
+        map: AddressMap,
+        /// Pages that the trace spans.
+        span: u64,
+        /// Pages of the drive.
+        pages: u64,
+    },
+}
+
+impl ReplayWorkload {
+    /// The requests for `device`.
+    pub fn source(
+        &self,
+        device: &DeviceDescription,
+        map: AddressMap,
+        seed: u64,
+    ) -> Result<ReplaySource, StudyError> {
+        match self {
+            ReplayWorkload::Generator(spec) => {
+                let generator =
+                    Generator::from_spec(spec.clone(), device.pages(), device.page_bytes(), seed)?;
+                Ok(ReplaySource::Generator(generator))
+            }
+            ReplayWorkload::Trace(trace) => {
+                let unit = match trace.format().unit() {
+                    Unit::Bytes => u64::from(device.page_bytes()),
+                    Unit::Pages => 1,
+                };
+                let ends = trace.records().iter().map(|record| (record.start + record.length).div_ceil(unit));
+                let (trace, span) = (Arc::clone(trace), ends.max().unwrap_or(1));
+                Ok(ReplaySource::Trace { trace, given: 0, unit, map, span, pages: device.pages() })
+            }
+        }
+    }
+
+    /// How many requests there are, if they end.
+    pub fn len(&self) -> Option<u64> {
+        match self {
+            ReplayWorkload::Generator(_) => None,
+            ReplayWorkload::Trace(trace) => Some(trace.records().len() as u64),
+        }
+    }
+
+    /// Whether requests have arrival times.
+    pub fn is_timed(&self) -> bool {
+        match self {
+            ReplayWorkload::Generator(spec) => Generator::from_spec(spec.clone(), 1 << 20, 4096, 0)
+                .is_ok_and(|generator| generator.is_timed()),
+            ReplayWorkload::Trace(trace) => {
+                trace.records().last().is_some_and(|record| record.at > Nanos::ZERO)
+            }
+        }
+    }
+
+    /// What it is, for a run's identity.
+    pub fn canonical(&self, name: &str) -> String {
+        match self {
+            ReplayWorkload::Generator(_) => name.to_owned(),
+            ReplayWorkload::Trace(trace) => {
+                let words = trace
+                    .records()
+                    .iter()
+                    .flat_map(|record| [record.at.0, record.start, record.length << 2 | record.op as u64]);
+                let hash = words.fold(0, |hash: u64, word| fnv1a(&(hash ^ word).to_le_bytes()));
+                format!("trace:{hash:016x}")
+            }
+        }
+    }
+}
+
+impl ReplaySource {
+    /// The mean time between requests; none where they have no times.
+    pub fn mean_gap_ns(&self) -> Option<f64> {
+        match self {
+            ReplaySource::Generator(generator) => generator.mean_gap_ns(),
+            ReplaySource::Trace { trace, .. } => {
+                let (last, gaps) = (trace.records().last()?.at, trace.records().len() - 1);
+                (last > Nanos::ZERO).then(|| last.0 as f64 / gaps as f64)
+            }
+        }
+    }
+}
+
+impl Iterator for ReplaySource {
+    type Item = Request;
+
+    #[inline]
+    fn next(&mut self) -> Option<Request> {
+        match self {
+            ReplaySource::Generator(generator) => generator.next(),
+            ReplaySource::Trace { trace, given, unit, map, span, pages } => {
+                let record = trace.records().get(*given)?;
+                *given += 1;
+                let first = record.start / *unit;
+                let count = ((record.start + record.length - 1) / *unit + 1 - first).min(*pages);
+                let page = match map {
+                    AddressMap::Scale if *span <= *pages => first,
+                    AddressMap::Scale => (u128::from(first) * u128::from(*pages) / u128::from(*span)) as u64,
+                    AddressMap::Wrap => first % *pages,
+                };
+                // A request that would run over the end begins earlier.
+                let page = page.min(*pages - count);
+                Some(Request { at: record.at, op: record.op, page, pages: count as u32, stream: 0 })
+            }
+        }
     }
 }
 

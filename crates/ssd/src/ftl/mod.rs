@@ -351,7 +351,10 @@ impl Ftl {
             if !self.state(stream).collects() {
                 return;
             }
-            if self.collection.is_none() && self.pick().is_none() || keeps_step && is_admitted {
+            if self.collection.is_none() && self.pick().is_some() {
+                continue;
+            }
+            if self.collection.is_none() || keeps_step && is_admitted {
                 return;
             }
             self.collect(if keeps_step { 1 } else { u32::MAX }, sink);
@@ -520,13 +523,14 @@ impl Ftl {
         let victim = self.left_behind().or_else(|| self.victims.pick(&self.segments))?;
         self.segments.state[victim.0 as usize] = SegmentState::Victim;
         let valid_at_pick = self.segments.valid(victim);
-        let progress = Progress { valid_at_pick, moved: 0, host_pages: 0 };
+        let (pages, free) = (self.config.segment_pages, self.wear.free());
+        let in_open: u32 = self.open.iter().map(|open| pages - self.segments.written(*open)).sum();
+        let room_at_pick =
+            free.saturating_sub(self.config.hard).saturating_mul(pages).saturating_add(in_open);
+        let progress = Progress { valid_at_pick, room_at_pick, moved: 0, host_pages: 0 };
         self.collection = Some(Collection { victim, next: victim.0 * self.config.segment_pages, progress });
         self.counters.picks += 1;
-        let in_open: u32 =
-            self.open.iter().map(|open| self.config.segment_pages - self.segments.written(*open)).sum();
-        self.counters.unwritten_at_picks +=
-            u64::from(self.wear.free()) * u64::from(self.config.segment_pages) + u64::from(in_open);
+        self.counters.unwritten_at_picks += u64::from(free) * u64::from(pages) + u64::from(in_open);
         Some(victim)
     }
 

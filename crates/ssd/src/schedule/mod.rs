@@ -45,6 +45,8 @@ pub struct FtlState {
 pub struct Progress {
     /// Valid pages when it was picked.
     pub valid_at_pick: u32,
+    /// Pages that the host and the copies could be written to then, collection's own segments aside.
+    pub room_at_pick: u32,
     /// Pages moved since.
     pub moved: u32,
     /// Host pages written since.

@@ -30,16 +30,15 @@ enum Lead {
 
 /// Where the moves of a collection are, compared with the host pages written since it began.
 #[inline]
-fn lead(state: &FtlState, Progress { valid_at_pick, moved, host_pages }: Progress) -> Lead {
-    let gained = u64::from(state.segment_pages - valid_at_pick).max(1);
-    // The host opens a segment while one is collected. Where it has opened more, catch up.
-    let haste = 1 + u64::from(state.soft.saturating_sub(state.free + 2));
-    let due = u64::from(valid_at_pick) * (u64::from(host_pages) + 1) * haste;
-    // Less than half a segment, so that the reserve lasts until the victim is free.
+fn lead(state: &FtlState, Progress { valid_at_pick, room_at_pick, moved, host_pages }: Progress) -> Lead {
     let slack = (ROWS * state.stripe_pages).min(state.segment_pages / 4);
-    if due > u64::from(moved + slack) * gained {
+    // What the collection will free or, where the host has used more than that before, what is left.
+    let left = room_at_pick.saturating_sub(valid_at_pick + slack);
+    let allowance = u64::from((state.segment_pages - valid_at_pick).min(left).max(1));
+    let due = u64::from(valid_at_pick) * (u64::from(host_pages) + 1);
+    if due > u64::from(moved + slack) * allowance {
         Lead::Behind
-    } else if due + u64::from(slack) * gained <= u64::from(moved) * gained && moved < valid_at_pick {
+    } else if due + u64::from(slack) * allowance <= u64::from(moved) * allowance && moved < valid_at_pick {
         Lead::Ahead
     } else {
         Lead::Level

@@ -2,12 +2,13 @@
 
 pub mod gc;
 pub mod pool;
+pub mod replay;
 
 use crate::device::DeviceDescription;
 use crate::error::StudyError;
 use crate::profile;
 use crate::table::Row;
-use fulgurite_base::fnv1a;
+use fulgurite_base::{Histogram, fnv1a};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -18,6 +19,8 @@ pub enum Run {
     Pool(Box<pool::PoolRun>),
     /// A workload's writes against a flash translation layer, counted without time.
     Gc(Box<gc::GcRun>),
+    /// Timed requests against a drive.
+    Replay(Box<replay::ReplayRun>),
     /// The characterisation of a device.
     Profile {
         /// The device.
@@ -38,19 +41,21 @@ impl Run {
         match self {
             Run::Pool(run) => run.ops,
             Run::Gc(run) => run.ops,
+            Run::Replay(run) => run.ops,
             Run::Profile { .. } => PROFILE_OPS,
         }
     }
 
     /// Executes the run. A run that breaks a check gives an error, never a row.
-    pub fn execute(&self, progress: &Progress) -> Result<Row, StudyError> {
+    pub fn execute(&self, progress: &Progress) -> Result<Vec<Row>, StudyError> {
         match self {
-            Run::Pool(run) => run.execute(progress),
-            Run::Gc(run) => run.execute(progress),
+            Run::Pool(run) => Ok(vec![run.execute(progress)?]),
+            Run::Gc(run) => Ok(vec![run.execute(progress)?]),
+            Run::Replay(run) => run.execute(progress),
             Run::Profile { device, page_bytes, seed } => {
                 let profile = profile::profile(device, *page_bytes, *seed)?;
                 progress.add(PROFILE_OPS);
-                Ok(profile::row(device, &profile))
+                Ok(vec![profile::row(device, &profile)])
             }
         }
     }
@@ -101,6 +106,16 @@ impl Progress {
 /// The identity of a run: a hash of its full description and of Fulgurite's version.
 fn run_id(description: &str) -> String {
     format!("{:016x}", fnv1a(format!("{} {description}", env!("CARGO_PKG_VERSION")).as_bytes()))
+}
+
+fn set_latency(row: &mut Row, latency: &Histogram) {
+    row.set_some("latency_mean_ns", latency.mean_ns());
+    row.set_some("latency_stddev_ns", latency.stddev_ns());
+    row.set_some("latency_p50_ns", latency.percentile_ns(50.0));
+    row.set_some("latency_p95_ns", latency.percentile_ns(95.0));
+    row.set_some("latency_p99_ns", latency.percentile_ns(99.0));
+    row.set_some("latency_p999_ns", latency.percentile_ns(99.9));
+    row.set_some("latency_max_ns", latency.max_ns());
 }
 
 /// Sets the three columns about the simulator's own cost. They are the only ones that differ from

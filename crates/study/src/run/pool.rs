@@ -4,7 +4,7 @@
 //! their order, are the same for every policy that is compared. Each user does one request after
 //! another without pause; CPU cost, if any, is charged to the one core that all share.
 
-use super::{Progress, run_id, set_cost};
+use super::{Progress, run_id, set_cost, set_latency};
 use crate::device::{DeviceDescription, DeviceUser, Observed};
 use crate::error::StudyError;
 use crate::table::Row;
@@ -115,16 +115,6 @@ impl PoolRun {
         set_latency(&mut row, &measured.latency);
         row
     }
-}
-
-fn set_latency(row: &mut Row, latency: &Histogram) {
-    row.set_some("latency_mean_ns", latency.mean_ns());
-    row.set_some("latency_stddev_ns", latency.stddev_ns());
-    row.set_some("latency_p50_ns", latency.percentile_ns(50.0));
-    row.set_some("latency_p95_ns", latency.percentile_ns(95.0));
-    row.set_some("latency_p99_ns", latency.percentile_ns(99.0));
-    row.set_some("latency_p999_ns", latency.percentile_ns(99.9));
-    row.set_some("latency_max_ns", latency.max_ns());
 }
 
 /// What the users of one run share.

@@ -138,6 +138,14 @@ impl Generator {
         }
     }
 
+    /// The mean time between arrivals, in nanoseconds; none where requests have no times.
+    pub fn mean_gap_ns(&self) -> Option<f64> {
+        match self {
+            Generator::Timed(generator) => Some(generator.mean_gap_ns()),
+            Generator::TwoClass(_) | Generator::Zipf(_) => None,
+        }
+    }
+
     /// Whether requests have arrival times; without, they are all at time zero.
     pub fn is_timed(&self) -> bool {
         matches!(self, Generator::Timed(_))

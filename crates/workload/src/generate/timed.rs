@@ -135,11 +135,15 @@ impl Gaps {
         })
     }
 
+    fn mean(&self) -> f64 {
+        self.inside * self.mean_inside + (1.0 - self.inside) * self.mean_between
+    }
+
     /// The squared coefficient of variation.
     #[cfg(test)]
     fn cv2(&self) -> f64 {
         let (p, a, b) = (self.inside, self.mean_inside, self.mean_between);
-        let mean = p * a + (1.0 - p) * b;
+        let mean = self.mean();
         2.0 * (p * a * a + (1.0 - p) * b * b) / (mean * mean) - 1.0
     }
 
@@ -175,6 +179,10 @@ impl Timed {
     fn new(write: Share, sequential: Share, sizes: Sizes, gaps: Gaps, make: Make) -> Generator {
         let Make { pages, prng, .. } = make;
         Generator::Timed(Timed { write, sequential, sizes, gaps, pages, next_page: 0, now_ns: 0.0, prng })
+    }
+
+    pub(super) fn mean_gap_ns(&self) -> f64 {
+        self.gaps.mean()
     }
 
     pub(super) fn request(&mut self) -> Request {
