@@ -75,10 +75,26 @@ pub enum Trace {
     Info {
         /// The file, as it is or packed with gzip or zstd
         file: String,
-        /// Trace format, where the file's name and content do not tell
+        /// Trace format, with options (disksim:time_unit=ns), where the file's name and content do not tell
         #[arg(long, value_name = "NAME")]
         format: Option<String>,
         /// Page size that footprints are counted in [default: 4KiB]
+        #[arg(long, value_name = "SIZE")]
+        page: Option<String>,
+    },
+    /// Write a trace in another format
+    Convert {
+        /// The file, as it is or packed with gzip or zstd
+        file: String,
+        /// The new file, packed if its name ends in .gz or .zst
+        out: PathBuf,
+        /// Its format
+        #[arg(long, value_name = "NAME")]
+        to: String,
+        /// Trace format, with options (disksim:time_unit=ns), where the file's name and content do not tell
+        #[arg(long, value_name = "NAME")]
+        format: Option<String>,
+        /// Page size, where one of the formats counts pages and the other bytes [default: 4KiB]
         #[arg(long, value_name = "SIZE")]
         page: Option<String>,
     },
@@ -130,7 +146,7 @@ pub struct Pool {
     /// CPU time of a request, in microseconds, on the one core that all users share [default: 0]
     #[arg(long, value_name = "US")]
     pub cpu_per_request: Option<String>,
-    /// Trace format, where the file's name and content do not tell
+    /// Trace format, with options (disksim:time_unit=ns), where the file's name and content do not tell
     #[arg(long, value_name = "NAME")]
     pub format: Option<String>,
 }
@@ -163,7 +179,7 @@ pub struct Gc {
     /// Page writes after the fill [default: 20 times the logical pages, or the whole trace]
     #[arg(long, value_name = "N")]
     pub ops: Option<String>,
-    /// Trace format, where the file's name and content do not tell
+    /// Trace format, with options (disksim:time_unit=ns), where the file's name and content do not tell
     #[arg(long, value_name = "NAME")]
     pub format: Option<String>,
 }
@@ -187,9 +203,13 @@ pub struct Replay {
     /// Open loop: so many requests a second, by stretching the workload's times or at even gaps
     #[arg(long, value_name = "N")]
     pub rate: Option<String>,
-    /// Wrap addresses beyond the end of the drive, instead of scaling all of them down
-    #[arg(long)]
+    /// Wrap addresses beyond the end of the drive: the same as --addresses wrap
+    #[arg(long, conflicts_with = "addresses")]
     pub wrap: bool,
+    /// How a trace that is larger than the drive is brought onto it: scale, wrap or compact [default:
+    /// scale; compact where there are several volumes]
+    #[arg(long, value_name = "HOW")]
+    pub addresses: Option<String>,
     /// Requests [default: 100K, or the whole trace]
     #[arg(long, value_name = "N")]
     pub ops: Option<String>,
@@ -199,7 +219,7 @@ pub struct Replay {
     /// Write the timeline of dies, channels, requests and collection, to be opened in Perfetto
     #[arg(long, value_name = "FILE")]
     pub trace_out: Option<String>,
-    /// Trace format, where the file's name and content do not tell
+    /// Trace format, with options (disksim:time_unit=ns), where the file's name and content do not tell
     #[arg(long, value_name = "NAME")]
     pub format: Option<String>,
 }
@@ -255,7 +275,7 @@ impl Replay {
             ("users", self.users),
             ("speed", self.speed),
             ("rate", self.rate),
-            ("addresses", self.wrap.then(|| "wrap".to_owned())),
+            ("addresses", self.addresses.or_else(|| self.wrap.then(|| "wrap".to_owned()))),
             ("ops", self.ops),
             ("interval", self.interval),
             ("trace_out", self.trace_out),

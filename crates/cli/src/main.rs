@@ -9,7 +9,7 @@ use fulgurite_study::grid::{self, Settings};
 use fulgurite_study::run::Progress;
 use fulgurite_study::study::Study;
 use fulgurite_study::table::Table;
-use fulgurite_study::{list, runner, trace_info};
+use fulgurite_study::{list, runner, trace_convert, trace_info};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, Write};
 use std::num::NonZeroUsize;
@@ -60,6 +60,11 @@ fn run(arguments: Arguments) -> Result<(), StudyError> {
         }
         Some(Command::Trace { command: Trace::Info { file, format, page } }) => {
             let table = trace_info::describe(&file, format.as_deref(), page.as_deref())?;
+            print(&table, &common, |table| table.to_upright_text(&table.columns()));
+            Ok(())
+        }
+        Some(Command::Trace { command: Trace::Convert { file, out, to, format, page } }) => {
+            let table = trace_convert::convert(&file, &out, &to, format.as_deref(), page.as_deref())?;
             print(&table, &common, |table| table.to_upright_text(&table.columns()));
             Ok(())
         }

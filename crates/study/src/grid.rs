@@ -285,7 +285,7 @@ impl<'a> Cell<'a> {
         if let Some(known) = workloads.0.get(text) {
             return Ok(known.clone());
         }
-        let format = self.parse("format", Format::from_name)?;
+        let format = self.parse("format", |text| Format::from_spec(Spec::parse(text)?))?;
         let workload = WorkloadDescription::parse(text, format)?;
         workloads.0.insert(text.to_owned(), workload.clone());
         Ok(workload)
@@ -398,11 +398,12 @@ impl<'a> Cell<'a> {
         let addresses = self.need("addresses", |text| match text {
             "scale" => Ok(AddressMap::Scale),
             "wrap" => Ok(AddressMap::Wrap),
-            _ => Err(SpecError::unknown("map of addresses", text, &["scale", "wrap"])),
+            "compact" => Ok(AddressMap::Compact),
+            _ => Err(SpecError::unknown("map of addresses", text, &["scale", "wrap", "compact"])),
         })?;
         workload.source(&device, addresses, seed)?;
         let asked = self.count("ops", 1, 1 << 40)?;
-        let ops = match workload.len() {
+        let ops = match workload.count() {
             Some(has) => within_trace(asked, has, "requests")?,
             None => asked.unwrap_or(DEFAULT_REPLAY_OPS),
         };

@@ -13,5 +13,6 @@ pub mod runner;
 pub mod study;
 pub mod table;
 pub mod timeline;
+pub mod trace_convert;
 pub mod trace_info;
 pub mod workload;

@@ -9,6 +9,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// What a run gives: its rows.
+type Outcome = Result<Vec<Row>, StudyError>;
+
 /// As many threads as the machine has cores.
 pub fn all_cores() -> NonZeroUsize {
     std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
@@ -18,8 +21,7 @@ pub fn all_cores() -> NonZeroUsize {
 pub fn execute(runs: &[Run], threads: NonZeroUsize, progress: &Progress) -> Result<Table, StudyError> {
     let next = AtomicUsize::new(0);
     progress.expect(runs.iter().map(Run::ops).sum());
-    let results: Vec<Mutex<Option<Result<Vec<Row>, StudyError>>>> =
-        runs.iter().map(|_| Mutex::new(None)).collect();
+    let results: Vec<Mutex<Option<Outcome>>> = runs.iter().map(|_| Mutex::new(None)).collect();
     std::thread::scope(|scope| {
         for _ in 0..threads.get().min(runs.len()) {
             scope.spawn(|| {
@@ -45,7 +47,7 @@ fn take<'a>(next: &AtomicUsize, runs: &'a [Run]) -> Option<(usize, &'a Run)> {
 }
 
 /// A broken assertion in the simulated core fails its run, with a reason, not the whole program.
-fn guarded(run: &Run, progress: &Progress) -> Result<Vec<Row>, StudyError> {
+fn guarded(run: &Run, progress: &Progress) -> Outcome {
     catch_unwind(AssertUnwindSafe(|| run.execute(progress))).unwrap_or_else(|panic| {
         let reason = panic
             .downcast_ref::<String>()

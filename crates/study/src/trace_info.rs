@@ -2,17 +2,19 @@
 
 use crate::error::StudyError;
 use crate::table::{Row, Table};
-use fulgurite_base::units;
-use fulgurite_workload::trace::{Format, OpSummary, Trace, Unit};
+use fulgurite_base::{Spec, units};
+use fulgurite_workload::trace::{Format, OpSummary, Options, Trace, Unit};
 use std::path::Path;
 
 /// Describes the trace file at `path`. `format` where its name and content do not tell; `page` is
 /// the page size that footprints are counted in, by default 4 KiB.
 pub fn describe(path: &str, format: Option<&str>, page: Option<&str>) -> Result<Table, StudyError> {
-    let format = format.map(Format::from_name).transpose()?;
+    let format = format.map(|spec| Format::from_spec(Spec::parse(spec)?)).transpose()?;
+    let (format, options) =
+        format.map_or((None, Options::default()), |(format, options)| (Some(format), options));
     let page_bytes = page.map(units::parse_size).transpose()?;
-    let trace =
-        Trace::load(Path::new(path), format).map_err(|error| StudyError::request(error.to_string()))?;
+    let trace = Trace::load(Path::new(path), format, options)
+        .map_err(|error| StudyError::request(error.to_string()))?;
     let in_pages = trace.format().unit() == Unit::Pages;
     if let (true, Some(page)) = (in_pages, page) {
         return Err(StudyError::request(format!(
@@ -42,6 +44,11 @@ pub fn describe(path: &str, format: Option<&str>, page: Option<&str>) -> Result<
     if let Some(rate) = summary.rate_requests_s {
         row.set("duration_ns", summary.duration.0);
         row.set("rate_requests_s", rate);
+        row.set_some("peak_requests_s", summary.peak_requests_s);
+        row.set_some("burstiness", summary.burstiness);
+    }
+    if summary.volumes > 0 {
+        row.set("volumes", summary.volumes as u64);
     }
     row.set("sequential_share", summary.sequential_share);
     row.set("reuse_share", summary.reuse_share);

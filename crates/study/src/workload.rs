@@ -4,7 +4,7 @@
 use crate::device::DeviceDescription;
 use crate::error::StudyError;
 use fulgurite_base::{Nanos, Spec, SpecError, fnv1a};
-use fulgurite_workload::trace::{Format, PageTrace, Trace, TraceReader, Unit};
+use fulgurite_workload::trace::{Format, Options, PageTrace, Trace, TraceReader};
 use fulgurite_workload::{Generator, Op, Request, generate};
 use std::io::Cursor;
 use std::path::Path;
@@ -45,7 +45,7 @@ pub enum Requests {
 
 impl WorkloadDescription {
     /// The workload that `text` names; trace files are read here, in `format` where it is given.
-    pub fn parse(text: &str, format: Option<Format>) -> Result<WorkloadDescription, StudyError> {
+    pub fn parse(text: &str, format: Option<(Format, Options)>) -> Result<WorkloadDescription, StudyError> {
         let named = Spec::parse(text)
             .ok()
             .filter(|spec| generate::names().iter().any(|entry| entry.name == spec.name()));
@@ -56,10 +56,19 @@ impl WorkloadDescription {
         }
         let path = Path::new(text);
         let trace = if text == OWN_TRACE {
-            let reader = TraceReader::new("postgres-pgbench.pages.zst", Cursor::new(OWN_TRACE_BYTES), None);
+            let reader = TraceReader::new(
+                "postgres-pgbench.pages.zst",
+                Cursor::new(OWN_TRACE_BYTES),
+                None,
+                Options::default(),
+            );
             reader.and_then(Trace::read)
         } else if path.exists() {
-            Trace::load(path, format)
+            {
+                let (format, options) =
+                    format.map_or((None, Options::default()), |(format, options)| (Some(format), options));
+                Trace::load(path, format, options)
+            }
         } else {
             let names: Vec<&str> = names().map(|(name, _)| name).collect();
             let error = SpecError::unknown("workload", text.split(':').next().unwrap_or(text), &names);
@@ -188,6 +197,8 @@ pub enum AddressMap {
     Scale,
     /// The address modulo the drive's pages.
     Wrap,
+    /// The pages that occur are numbered in order, without gaps; then as for scaling.
+    Compact,
 }
 
 /// Requests to the pages of a drive, each with its time.
@@ -196,16 +207,12 @@ pub enum ReplaySource {
     Generator(Generator),
     /// A trace's.
     Trace {
-        /// The records.
-        trace: Arc<Trace>,
+        /// Its requests, to pages of its own addresses or densely numbered ones.
+        requests: Arc<PageTrace>,
         /// How many were given.
         given: usize,
-        /// Bytes, or pages, of a drive page in the unit of the trace.
-        unit: u64,
-        /// How they map.
-        map: AddressMap,
-        /// Pages that the trace spans.
-        span: u64,
+        /// Whether they wrap rather than being scaled.
+        wraps: bool,
         /// Pages of the drive.
         pages: u64,
     },
@@ -226,19 +233,27 @@ impl ReplayWorkload {
                 Ok(ReplaySource::Generator(generator))
             }
             ReplayWorkload::Trace(trace) => {
-                let unit = match trace.format().unit() {
-                    Unit::Bytes => u64::from(device.page_bytes()),
-                    Unit::Pages => 1,
+                let page_bytes = u64::from(device.page_bytes());
+                // Volumes lie far apart.
+                let is_compact = map == AddressMap::Compact || trace.volumes() > 1;
+                let requests = if is_compact {
+                    trace.page_requests(page_bytes)?
+                } else {
+                    trace.pages_in_place(page_bytes)?
                 };
-                let ends = trace.records().iter().map(|record| (record.start + record.length).div_ceil(unit));
-                let (trace, span) = (Arc::clone(trace), ends.max().unwrap_or(1));
-                Ok(ReplaySource::Trace { trace, given: 0, unit, map, span, pages: device.pages() })
+                let wraps = map == AddressMap::Wrap;
+                Ok(ReplaySource::Trace {
+                    requests: Arc::new(requests),
+                    given: 0,
+                    wraps,
+                    pages: device.pages(),
+                })
             }
         }
     }
 
     /// How many requests there are, if they end.
-    pub fn len(&self) -> Option<u64> {
+    pub fn count(&self) -> Option<u64> {
         match self {
             ReplayWorkload::Generator(_) => None,
             ReplayWorkload::Trace(trace) => Some(trace.records().len() as u64),
@@ -277,8 +292,9 @@ impl ReplaySource {
     pub fn mean_gap_ns(&self) -> Option<f64> {
         match self {
             ReplaySource::Generator(generator) => generator.mean_gap_ns(),
-            ReplaySource::Trace { trace, .. } => {
-                let (last, gaps) = (trace.records().last()?.at, trace.records().len() - 1);
+            ReplaySource::Trace { requests, .. } => {
+                let requests = requests.requests();
+                let (last, gaps) = (requests.last()?.at, requests.len() - 1);
                 (last > Nanos::ZERO).then(|| last.0 as f64 / gaps as f64)
             }
         }
@@ -292,19 +308,20 @@ impl Iterator for ReplaySource {
     fn next(&mut self) -> Option<Request> {
         match self {
             ReplaySource::Generator(generator) => generator.next(),
-            ReplaySource::Trace { trace, given, unit, map, span, pages } => {
-                let record = trace.records().get(*given)?;
+            ReplaySource::Trace { requests, given, wraps, pages } => {
+                let request = requests.requests().get(*given)?;
                 *given += 1;
-                let first = record.start / *unit;
-                let count = ((record.start + record.length - 1) / *unit + 1 - first).min(*pages);
-                let page = match map {
-                    AddressMap::Scale if *span <= *pages => first,
-                    AddressMap::Scale => (u128::from(first) * u128::from(*pages) / u128::from(*span)) as u64,
-                    AddressMap::Wrap => first % *pages,
+                let (page, span) = (request.page, requests.span());
+                let page = if *wraps {
+                    page % *pages
+                } else if span > *pages {
+                    (u128::from(page) * u128::from(*pages) / u128::from(span)) as u64
+                } else {
+                    page
                 };
+                let count = u64::from(request.pages).min(*pages);
                 // A request that would run over the end begins earlier.
-                let page = page.min(*pages - count);
-                Some(Request { at: record.at, op: record.op, page, pages: count as u32, stream: 0 })
+                Some(Request { page: page.min(*pages - count), pages: count as u32, ..*request })
             }
         }
     }

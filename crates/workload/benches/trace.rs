@@ -1,8 +1,9 @@
 //! Megabytes of plain text per second of each trace reader, from memory; tiny sizes unless run by
 //! `cargo bench`.
 
-use fulgurite_workload::trace::{Format, TraceReader};
-use std::fmt::Write;
+use fulgurite_base::Nanos;
+use fulgurite_workload::Op;
+use fulgurite_workload::trace::{Format, Options, Record, TraceReader, TraceWriter, Unit};
 use std::hint::black_box;
 use std::io::Cursor;
 use std::time::Instant;
@@ -12,10 +13,10 @@ fn main() {
         std::env::args().any(|arg| arg == "--bench") && !std::env::args().any(|arg| arg == "--test");
     let lines = if is_full { 10_000_000 } else { 1_000 };
     for format in Format::all() {
-        let text = text(*format, lines);
-        let bytes = text.len() as f64;
-        let reader =
-            TraceReader::new("memory", Cursor::new(text), Some(*format)).expect("memory can be read");
+        let Some(trace) = trace(*format, lines) else { continue };
+        let bytes = trace.len() as f64;
+        let reader = TraceReader::new("memory", Cursor::new(trace), Some(*format), Options::default())
+            .expect("memory can be read");
         let start = Instant::now();
         for record in reader {
             black_box(record.expect("the lines are well-formed"));
@@ -31,19 +32,18 @@ fn main() {
     }
 }
 
-/// So many requests to addresses that jump.
-fn text(format: Format, lines: u32) -> String {
-    let mut text = String::new();
-    for line in 0..lines {
-        let jump = line.wrapping_mul(0x9e37_79b1);
-        match format {
-            Format::PageOps => writeln!(text, "{} {}", if jump & 1 == 0 { 'R' } else { 'W' }, jump >> 12),
-            Format::CloudPhysics => {
-                let (time, op) = (5_633_898 + line / 16, if jump & 1 == 0 { "28" } else { "2a" });
-                writeln!(text, "1,{time},{op},{},{}", 512 * (1 + (jump >> 25)), jump >> 4)
-            }
-        }
-        .expect("a string can be written to");
+/// So many requests to addresses that jump, in a format that can be written; none for the others.
+fn trace(format: Format, count: u32) -> Option<Vec<u8>> {
+    let mut writer = TraceWriter::new(Vec::new(), format, format.unit(), 4096).ok()?;
+    for number in 0..count {
+        let jump = u64::from(number.wrapping_mul(0x9e37_79b1));
+        let (op, at) =
+            (if jump & 1 == 0 { Op::Read } else { Op::Write }, Nanos(u64::from(number) * 62_500_000));
+        let record = match format.unit() {
+            Unit::Pages => Record { at, op, start: jump >> 12, length: 1 },
+            Unit::Bytes => Record { at, op, start: (jump >> 4) << 12, length: 4096 * (1 + (jump >> 28)) },
+        };
+        writer.write(&record).expect("memory can be written to");
     }
-    text
+    Some(writer.finish().expect("memory can be written to").0)
 }

@@ -3,7 +3,7 @@
 use flate2::{Compression, write::GzEncoder};
 use fulgurite_base::Nanos;
 use fulgurite_workload::Op;
-use fulgurite_workload::trace::{Format, Record, Skipped, Trace, TraceError, TraceReader, open};
+use fulgurite_workload::trace::{Format, Options, Record, Skipped, Trace, TraceError, TraceReader, open};
 use proptest::prelude::*;
 use std::io::{Cursor, Write};
 
@@ -11,7 +11,7 @@ const PAGES: &[u8] = b"# a comment\nR 17\nW 3\n\nr 17\n";
 const BINARY: &str = "this is binary data; a trace is text, plain or packed with gzip or zstd";
 
 fn read(bytes: &[u8], format: Option<Format>) -> Result<Trace, TraceError> {
-    Trace::read(TraceReader::new("file", Cursor::new(bytes.to_vec()), format)?)
+    Trace::read(TraceReader::new("file", Cursor::new(bytes.to_vec()), format, Options::default())?)
 }
 
 fn sentence(bytes: &[u8], format: Option<Format>) -> String {
@@ -84,7 +84,9 @@ fn packed_files_read_the_same() {
 fn a_file_cut_short_is_named_after_its_whole_lines() {
     for (packing, whole) in [("gzip", gzip(&long_text())), ("zstd", zstd(&long_text()))] {
         for cut in [whole.len() / 2, whole.len() - 1] {
-            let mut reader = TraceReader::new("file", Cursor::new(whole[..cut].to_vec()), None).unwrap();
+            let mut reader =
+                TraceReader::new("file", Cursor::new(whole[..cut].to_vec()), None, Options::default())
+                    .unwrap();
             let good = reader.by_ref().take_while(Result::is_ok).count();
             assert!(cut < whole.len() - 1 || good > 0);
             assert!(reader.next().is_none(), "the error is the last item");
@@ -164,7 +166,7 @@ fn what_is_no_trace_is_named() {
     );
     assert_eq!(
         sentence(b"some prose\n", None),
-        "file: neither its name nor its first lines tell its format; give one of: page-ops cloudphysics"
+        "file: neither its name nor its first lines tell its format; give one of: page-ops cloudphysics vscsi msr spc disksim alibaba tencent systor blkparse fio2 fio3 mqsim oracle-general midas"
     );
     assert_eq!(sentence(b"\x7fELF\x02\x01\x01\0", None), format!("file: {BINARY}"));
     assert_eq!(sentence(b"\x7fELF\x02\x01\x01\0", Some(Format::PageOps)), format!("file, line 1: {BINARY}"));
@@ -173,7 +175,9 @@ fn what_is_no_trace_is_named() {
 
 #[test]
 fn a_file_that_cannot_be_opened_is_named() {
-    let sentence = |path: &str| open(path, None).err().map(|error| error.to_string()).unwrap_or_default();
+    let sentence = |path: &str| {
+        open(path, None, Options::default()).err().map(|error| error.to_string()).unwrap_or_default()
+    };
     assert!(sentence("/no/such.pages").starts_with("/no/such.pages: cannot be opened: "));
     let directory = sentence(env!("CARGO_MANIFEST_DIR"));
     assert!(

@@ -2,7 +2,7 @@
 
 use fulgurite_base::Nanos;
 use fulgurite_workload::Op;
-use fulgurite_workload::trace::{Format, Trace, Unit};
+use fulgurite_workload::trace::{Format, Options, TimeUnit, Trace, Unit};
 use std::path::{Path, PathBuf};
 
 fn at_root(path: &str) -> PathBuf {
@@ -11,7 +11,7 @@ fn at_root(path: &str) -> PathBuf {
 
 #[test]
 fn postgres_pgbench() {
-    let trace = Trace::load(at_root("traces/postgres-pgbench.pages.zst"), None).unwrap();
+    let trace = Trace::load(at_root("traces/postgres-pgbench.pages.zst"), None, Options::default()).unwrap();
     assert_eq!((trace.format(), trace.format().unit()), (Format::PageOps, Unit::Pages));
     assert!(trace.records().len() >= 100_000);
     assert!(trace.skipped().is_empty() && trace.clamped() == 0);
@@ -27,7 +27,7 @@ fn cloudphysics() {
         println!("skipped: shared traces absent");
         return;
     }
-    let trace = Trace::load(path, None).unwrap();
+    let trace = Trace::load(path, None, Options::default()).unwrap();
     let summary = trace.summary(4096).unwrap();
     assert_eq!(trace.format(), Format::CloudPhysics);
     assert_eq!(
@@ -40,4 +40,22 @@ fn cloudphysics() {
     let pages = trace.page_requests(4096).unwrap();
     assert_eq!(pages.distinct_pages(), summary.footprint_pages);
     assert_eq!(pages.iter().filter(|request| request.op == Op::Trim).count(), 0);
+}
+
+#[test]
+fn disksim_and_mqsim() {
+    let (disksim, mqsim) =
+        (at_root("../shared/traces/dtrs.disksim.gz"), at_root("../shared/traces/tpcc-small.mqsim.gz"));
+    if !disksim.exists() || !mqsim.exists() {
+        println!("skipped: shared traces absent");
+        return;
+    }
+    // SSDsim's: the columns of DiskSim with times in nanoseconds.
+    let options = Options { time_unit: Some(TimeUnit::Nanoseconds), ..Options::default() };
+    let summary = Trace::load(disksim, None, options).unwrap().summary(4096).unwrap();
+    assert_eq!((summary.requests, summary.reads.requests, summary.volumes), (127_043, 113_123, 1));
+    let trace = Trace::load(mqsim, None, Options::default()).unwrap();
+    let summary = trace.summary(4096).unwrap();
+    assert_eq!(trace.format(), Format::Mqsim);
+    assert_eq!((summary.requests, summary.writes.requests), (6_999, 2_618));
 }

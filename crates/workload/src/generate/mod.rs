@@ -74,27 +74,27 @@ static ENTRIES: [Entry; 10] = [
     },
     Entry {
         name: "synthetic",
-        about: "timed: one size, Poisson arrivals; size=8KiB interval_us=3000 sequential=20% read=50%",
+        about: "timed: one size, Poisson arrivals; size=32KiB interval_us=3000 sequential=40% read=40%",
         make: Timed::synthetic,
     },
     Entry {
         name: "financial-like",
-        about: "timed, synthetic, after a trace's row: 7.09 KB, 18.92% reads, 47.19/s; burst=4 burst_gap_us=2000 sequential=10%",
+        about: "timed, synthetic, after a trace's row: 7.09 KB, 18.92% reads, 47.19/s; bursty=0.14% burst_gap_us=500 sequential=10%",
         make: |spec, make| timed::FINANCIAL.make(spec, make),
     },
     Entry {
         name: "cello-like",
-        about: "timed, synthetic, after a trace's row: 7.06 KB, 19.63% reads, 74.24/s; burst=40 burst_gap_us=500 sequential=20%",
+        about: "timed, synthetic, after a trace's row: 7.06 KB, 19.63% reads, 74.24/s; bursty=31.32% burst_gap_us=500 sequential=10%",
         make: |spec, make| timed::CELLO.make(spec, make),
     },
     Entry {
         name: "tpch-like",
-        about: "timed, synthetic, after a trace's row: 31.62 KB, 91.80% reads, 172.73/s; burst=8 burst_gap_us=1000 sequential=60%",
+        about: "timed, synthetic, after a trace's row: 31.62 KB, 91.80% reads, 172.73/s; bursty=11.29% burst_gap_us=500 sequential=60%",
         make: |spec, make| timed::TPCH.make(spec, make),
     },
     Entry {
         name: "openmail-like",
-        about: "timed, synthetic, after a trace's row: 9.49 KB, 63.30% reads, 846.62/s; burst=8 burst_gap_us=200 sequential=10%",
+        about: "timed, synthetic, after a trace's row: 9.49 KB, 63.30% reads, 846.62/s; bursty=0.01% burst_gap_us=500 sequential=10%",
         make: |spec, make| timed::OPENMAIL.make(spec, make),
     },
 ];
@@ -208,7 +208,7 @@ mod tests {
             ("zipf", "W482936 W778625 W798367 R832798 R992483 R116620 R472134 W180332"),
             (
                 "financial-like",
-                "W962931 W962932@3038950 W667290+3@6317110 W679639+2@77985040 W679641+2@79219741 W910371+2@85656651 W20140+4@89630232 W175637@135351940",
+                "W962931 W962932@32243169 W667290+3@67024344 W679639+2@86332586 W679641+2@99432723 W910371+2@167728148 W20140+4@209887716 W175637@222205720",
             ),
             ("zipf:theta=1.5", "W854102 W180332 W798367 R832798 R618035 R854102 R236067 W472134"),
         ];

@@ -2,13 +2,14 @@
 //! Collector for Solid State Drives" (ISPASS 2011), for open-loop replay.
 //!
 //! `synthetic` is after the synthetic generator of DiskSim, which that study used: one size, exponential
-//! times between arrivals, and probabilities of a sequential access and of a read. Its defaults are the
-//! middle of the study's sweeps; the study does not print what it fixed.
+//! times between arrivals, and probabilities of a sequential access and of a read. Its defaults are what the
+//! study's journal version (IEEE TCAD 2013, Table VII) fixes in the sweeps of the others.
 //!
 //! The others are synthetic stand-ins for four traces, after the one row that the study prints of each: mean
-//! request size, read share, arrival rate. What the row does not say is assumed, and an option: sizes are
-//! geometric in whole pages; a request is sequential with the given probability and otherwise starts
-//! anywhere; requests come in bursts of a geometric number of them, so that gaps are hyperexponential with
+//! request size, read share, arrival rate, and in the journal version the share of requests that come in bursts.
+//! What the rows do not say is assumed, and an option: sizes are geometric in whole pages; a request is
+//! sequential with the given probability and otherwise starts anywhere; the gaps inside bursts and those
+//! between are exponential, so that all gaps together are hyperexponential with
 //! `1 + cv² = 2 (p a² + (1 − p) b²) / mean²` for a share p of gaps inside bursts of mean a, and b between.
 
 use super::{Generator, Make, draw_op, take_share};
@@ -55,84 +56,55 @@ pub(super) struct Row {
     pub reads_ppm: u32,
     /// Arrivals per second.
     pub rate: f64,
-    /// Requests of a burst, on average.
-    pub burst: u32,
-    /// Time between two of them, in microseconds.
-    pub burst_gap_us: u64,
+    /// Gaps inside bursts, per million.
+    pub bursty_ppm: u32,
     /// Percentage of sequential requests.
     pub sequential: u32,
 }
 
+/// The mean gap inside a burst: a third of the 1.5 ms below which the study calls requests bursty.
+const BURST_GAP: Nanos = Nanos::from_micros(500);
+
 /// UMass Financial: online transactions.
-pub(super) const FINANCIAL: Row = Row {
-    size: 7.09 * 1024.0,
-    reads_ppm: 189_200,
-    rate: 47.19,
-    burst: 4,
-    burst_gap_us: 2_000,
-    sequential: 10,
-};
-/// HP Cello: a time-sharing and mail server, flushed in bursts by its operating system.
-pub(super) const CELLO: Row = Row {
-    size: 7.06 * 1024.0,
-    reads_ppm: 196_300,
-    rate: 74.24,
-    burst: 40,
-    burst_gap_us: 500,
-    sequential: 20,
-};
+pub(super) const FINANCIAL: Row =
+    Row { size: 7.09 * 1024.0, reads_ppm: 189_200, rate: 47.19, bursty_ppm: 1_400, sequential: 10 };
+/// HP Cello: a time-sharing and mail server.
+pub(super) const CELLO: Row =
+    Row { size: 7.06 * 1024.0, reads_ppm: 196_300, rate: 74.24, bursty_ppm: 313_200, sequential: 10 };
 /// TPC-H: scans.
-pub(super) const TPCH: Row = Row {
-    size: 31.62 * 1024.0,
-    reads_ppm: 918_000,
-    rate: 172.73,
-    burst: 8,
-    burst_gap_us: 1_000,
-    sequential: 60,
-};
+pub(super) const TPCH: Row =
+    Row { size: 31.62 * 1024.0, reads_ppm: 918_000, rate: 172.73, bursty_ppm: 112_900, sequential: 60 };
 /// HP OpenMail: a mail server.
-pub(super) const OPENMAIL: Row = Row {
-    size: 9.49 * 1024.0,
-    reads_ppm: 633_000,
-    rate: 846.62,
-    burst: 8,
-    burst_gap_us: 200,
-    sequential: 10,
-};
+pub(super) const OPENMAIL: Row =
+    Row { size: 9.49 * 1024.0, reads_ppm: 633_000, rate: 846.62, bursty_ppm: 100, sequential: 10 };
 
 impl Row {
     /// A generator after the row.
     pub(super) fn make(&self, spec: &mut Spec, make: Make) -> Result<Generator, SpecError> {
-        let burst = take_count(spec, "burst", self.burst)?;
-        let burst_gap = spec.take_with("burst_gap_us", units::parse_micros)?;
-        let burst_gap = burst_gap.unwrap_or(Nanos::from_micros(self.burst_gap_us));
+        let bursty = take_share(spec, "bursty", Share::from_ppm(self.bursty_ppm))?;
+        let burst_gap = spec.take_with("burst_gap_us", units::parse_micros)?.unwrap_or(BURST_GAP);
         let sequential = take_share(spec, "sequential", Share::percent(self.sequential))?;
-        let gaps = Gaps::bursts(1e9 / self.rate, burst, burst_gap).ok_or_else(|| {
-            let most = 1e6 / self.rate / (1.0 - 1.0 / f64::from(burst));
+        let gaps = Gaps::bursts(1e9 / self.rate, bursty, burst_gap).ok_or_else(|| {
             SpecError::new(format!(
-                "burst_gap_us of {}: bursts of {burst} arrive at {} requests a second only with gaps below {most:.0} µs",
+                "burst_gap_us of {}: gaps of {} inside bursts are no shorter than those of all requests at {} a second; accepted: less than {:.0}",
                 spec.name(),
-                self.rate
+                burst_gap,
+                self.rate,
+                1e6 / self.rate
             ))
         })?;
         let sizes = Sizes::Geometric { mean: self.size / f64::from(make.page_bytes) };
         let write = Share::from_ppm(1_000_000 - self.reads_ppm);
-        Ok(Timed::new(write, sequential, sizes, gaps, make))
+        Ok(Timed::generator(write, sequential, sizes, gaps, make))
     }
 }
 
 impl Gaps {
-    /// Gaps of `mean` in all, in bursts of `burst` requests on average with gaps of `inside` in them;
-    /// `None` where that is not possible.
-    fn bursts(mean: f64, burst: u32, inside: Nanos) -> Option<Gaps> {
-        let share = 1.0 - 1.0 / f64::from(burst);
-        let mean_inside = inside.0 as f64;
-        let mean_between = (mean - share * mean_inside) * f64::from(burst);
-        (mean_between >= mean_inside || burst == 1).then_some(Gaps {
-            inside: share,
-            mean_inside,
-            mean_between,
-        })
+    /// Gaps of `mean` in all, a share of them inside bursts; `None` where those would not be shorter.
+    fn bursts(mean: f64, bursty: Share, inside: Nanos) -> Option<Gaps> {
+        let (share, mean_inside) = (bursty.as_f64(), inside.0 as f64);
+        let mean_between = (mean - share * mean_inside) / (1.0 - share);
+        (mean_inside < mean && share < 1.0).then_some(Gaps { inside: share, mean_inside, mean_between })
     }
 
     fn mean(&self) -> f64 {
@@ -156,11 +128,11 @@ impl Gaps {
 impl Timed {
     /// The generator `synthetic` with its options.
     pub(super) fn synthetic(spec: &mut Spec, make: Make) -> Result<Generator, SpecError> {
-        let size = spec.take_with("size", units::parse_size)?.unwrap_or(8 << 10);
+        let size = spec.take_with("size", units::parse_size)?.unwrap_or(32 << 10);
         let interval =
             spec.take_with("interval_us", units::parse_micros)?.unwrap_or(Nanos::from_micros(3_000));
-        let sequential = take_share(spec, "sequential", Share::percent(20))?;
-        let read = take_share(spec, "read", Share::percent(50))?;
+        let sequential = take_share(spec, "sequential", Share::percent(40))?;
+        let read = take_share(spec, "read", Share::percent(40))?;
         let pages = size.div_ceil(u64::from(make.page_bytes));
         let pages =
             u32::try_from(pages).ok().filter(|pages| (1..=1024).contains(pages)).ok_or_else(|| {
@@ -173,10 +145,10 @@ impl Timed {
         }
         let write = Share::from_ppm(Share::ONE.ppm() - read.ppm());
         let gaps = Gaps { inside: 0.0, mean_inside: 0.0, mean_between: interval.0 as f64 };
-        Ok(Timed::new(write, sequential, Sizes::Fixed(pages), gaps, make))
+        Ok(Timed::generator(write, sequential, Sizes::Fixed(pages), gaps, make))
     }
 
-    fn new(write: Share, sequential: Share, sizes: Sizes, gaps: Gaps, make: Make) -> Generator {
+    fn generator(write: Share, sequential: Share, sizes: Sizes, gaps: Gaps, make: Make) -> Generator {
         let Make { pages, prng, .. } = make;
         Generator::Timed(Timed { write, sequential, sizes, gaps, pages, next_page: 0, now_ns: 0.0, prng })
     }
@@ -214,13 +186,6 @@ impl Sizes {
     }
 }
 
-fn take_count(spec: &mut Spec, key: &'static str, default: u32) -> Result<u32, SpecError> {
-    let count = spec.take::<u32>(key)?.unwrap_or(default);
-    (count > 0).then_some(count).ok_or_else(|| {
-        SpecError::new(format!("{key} of {}: 0 is out of range; accepted: at least 1", spec.name()))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -253,7 +218,7 @@ mod tests {
         ];
         for (name, row) in rows {
             let [bytes, reads, rate, cv2] = means(name, 4096);
-            let gaps = Gaps::bursts(1e9 / row.rate, row.burst, Nanos::from_micros(row.burst_gap_us)).unwrap();
+            let gaps = Gaps::bursts(1e9 / row.rate, Share::from_ppm(row.bursty_ppm), BURST_GAP).unwrap();
             assert!((bytes / row.size - 1.0).abs() < 0.01, "{name}: {bytes} bytes");
             assert!((reads - f64::from(row.reads_ppm) / 1e6).abs() < 0.005, "{name}: {reads} reads");
             assert!((rate / row.rate - 1.0).abs() < 0.05, "{name}: {rate} requests/s");
@@ -279,7 +244,7 @@ mod tests {
         let sentence = |text| make(text, 4096).unwrap_err().to_string();
         assert!(sentence("synthetic:interval_us=0").contains("accepted: more than 0"));
         assert!(sentence("synthetic:size=1GiB").contains("1 to 1024 pages"));
-        assert!(sentence("financial-like:burst=0").contains("at least 1"));
-        assert!(sentence("financial-like:burst_gap_us=90000").contains("only with gaps below 28255 µs"));
+        assert!(sentence("financial-like:burst_gap_us=90000").contains("accepted: less than 21191"));
+        assert!(sentence("financial-like:bursty=200%").contains("more than the whole"));
     }
 }

@@ -8,39 +8,45 @@
 
 use super::Record;
 use super::field::{number, quote};
-use super::format::{Line, Row, Unit};
+use super::format::{Line, Row, Shape, Unit, Writer};
+use super::state::State;
 use crate::Op;
 use fulgurite_base::Nanos;
+use std::io::Write as _;
 
 pub(super) const FORMAT: Row = Row {
     name: "cloudphysics",
     about: "`version,time,op,size,lbn` per line; time in s, op a SCSI code in hex, size in bytes, lbn in 512 B",
     unit: Unit::Bytes,
     name_parts: &["cloudphysics"],
-    parse,
+    is_told_by_content: true,
+    shape: Shape::Lines(parse),
+    writer: Some(Writer {
+        header: "version,time,op,size,lbn\n",
+        record: write,
+        footer: "",
+        loses: "times below 1 s and starts inside a sector",
+    }),
 };
 
 const HEADER: &[u8] = b"version,time,op,size,lbn";
 const TICK_NS: u64 = 1_000_000_000;
 const SECTOR_BYTES: u64 = 512;
 
-fn parse(line: &[u8], line_number: u64) -> Result<Line, String> {
-    if line.is_empty() || (line_number == 1 && line.eq_ignore_ascii_case(HEADER)) {
+fn parse(line: &[u8], state: &mut State) -> Result<Line, String> {
+    if line.is_empty() || (state.number == 1 && line.eq_ignore_ascii_case(HEADER)) {
         return Ok(Line::Nothing);
     }
     let [version, time, op, size, lbn] = fields(line)?;
     if !matches!(version, b"1" | b"2") {
         return Err(format!("version {} is unknown; 1 and 2 are known", quote(version)));
     }
-    let op = match op_code(op)? {
-        0x08 | 0x28 | 0x88 | 0xa8 => Op::Read,
-        // WRITE and WRITE AND VERIFY, each of (6) to (16).
-        0x0a | 0x2a | 0x8a | 0xaa | 0x2e | 0x8e | 0xae => Op::Write,
-        0x42 if size.is_empty() || lbn.is_empty() => {
+    let op = match operation(op_code(op)?) {
+        Some(Op::Trim) if size.is_empty() || lbn.is_empty() => {
             return Ok(Line::Skip("an unmap that does not say where"));
         }
-        0x42 => Op::Trim,
-        _ => return Ok(Line::Skip("a command other than read, write and unmap")),
+        Some(op) => op,
+        None => return Ok(Line::Skip("a command other than read, write and unmap")),
     };
     Ok(Line::Request(Record {
         at: Nanos(number("time", time, u64::MAX / TICK_NS)? * TICK_NS),
@@ -48,6 +54,28 @@ fn parse(line: &[u8], line_number: u64) -> Result<Line, String> {
         start: number("lbn", lbn, u64::MAX / SECTOR_BYTES)? * SECTOR_BYTES,
         length: number("size", size, u64::MAX)?,
     }))
+}
+
+/// What a SCSI operation code asks for, if it is about data.
+pub(super) fn operation(code: u8) -> Option<Op> {
+    match code {
+        0x08 | 0x28 | 0x88 | 0xa8 => Some(Op::Read),
+        // WRITE and WRITE AND VERIFY, each of (6) to (16).
+        0x0a | 0x2a | 0x8a | 0xaa | 0x2e | 0x8e | 0xae => Some(Op::Write),
+        0x42 => Some(Op::Trim),
+        _ => None,
+    }
+}
+
+fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
+    let code = match record.op {
+        Op::Read => "28",
+        Op::Write => "2a",
+        Op::Trim => "42",
+    };
+    let Record { at, start, length, .. } = record;
+    let _ = writeln!(out, "1,{},{code},{length},{}", at.0 / TICK_NS, start / SECTOR_BYTES);
+    Ok(())
 }
 
 fn fields(line: &[u8]) -> Result<[&[u8]; 5], String> {
@@ -81,6 +109,13 @@ fn op_code(field: &[u8]) -> Result<u8, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trace::Options;
+
+    fn parse(line: &[u8], number: u64) -> Result<Line, String> {
+        let mut state = State::new(Options::default());
+        state.number = number;
+        super::parse(line, &mut state)
+    }
 
     fn reason(line: &str) -> String {
         parse(line.as_bytes(), 2).unwrap_err()

@@ -1,5 +1,7 @@
 //! Fields of text formats: numbers, and how an error shows what stands in the file instead.
 
+use fulgurite_base::Nanos;
+
 /// Parses the whole number `field`, at most `most`; `what` names it in the error.
 pub fn number(what: &str, field: &[u8], most: u64) -> Result<u64, String> {
     let mut value = Some(0u64);
@@ -16,6 +18,73 @@ pub fn number(what: &str, field: &[u8], most: u64) -> Result<u64, String> {
         _ => Err(format!("{what} {} is out of range; at most {most}", quote(field))),
     }
 }
+
+/// Parses a decimal number of units of `unit_ns` nanoseconds, exactly; digits beyond a nanosecond are cut.
+pub fn time(field: &[u8], unit_ns: u64) -> Result<Nanos, String> {
+    let dot = field.iter().position(|byte| *byte == b'.').unwrap_or(field.len());
+    let (whole, fraction) = (&field[..dot], field.get(dot + 1..).unwrap_or_default());
+    let whole = number("time", whole, u64::MAX / unit_ns)
+        .map_err(|reason| if dot == field.len() { reason } else { not_a_time(field) })?;
+    let mut rest = 0u128;
+    let mut scale = u128::from(unit_ns) * 10u128.pow(18);
+    for digit in fraction {
+        if !digit.is_ascii_digit() {
+            return Err(not_a_time(field));
+        }
+        scale /= 10;
+        rest += u128::from(digit - b'0') * scale;
+    }
+    let nanos = (whole * unit_ns).checked_add((rest / 10u128.pow(18)) as u64);
+    nanos.map(Nanos).ok_or_else(|| format!("time {} is out of range", quote(field)))
+}
+
+#[cold]
+fn not_a_time(field: &[u8]) -> String {
+    format!("time {} is not a decimal number, like 12.5", quote(field))
+}
+
+/// Splits a line into exactly `N` fields; `form` is what they should be.
+pub fn fields<'a, const N: usize>(
+    line: &'a [u8],
+    separator: Separator,
+    form: &str,
+) -> Result<[&'a [u8]; N], String> {
+    let mut fields = [[].as_slice(); N];
+    let mut count = 0;
+    let mut take = |field: &'a [u8]| {
+        if let Some(place) = fields.get_mut(count) {
+            *place = field.trim_ascii();
+        }
+        count += 1;
+    };
+    match separator {
+        Separator::Comma => line.split(|byte| *byte == b',').for_each(&mut take),
+        Separator::Space => {
+            line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).for_each(&mut take);
+        }
+    }
+    if count == N { Ok(fields) } else { Err(wrong_count(line, count, form)) }
+}
+
+#[cold]
+fn wrong_count(line: &[u8], count: usize, form: &str) -> String {
+    format!("{} has {count} fields; a line is {form}", quote(line))
+}
+
+/// What stands between fields.
+#[derive(Clone, Copy)]
+pub enum Separator {
+    Comma,
+    Space,
+}
+
+/// A position or length in sectors of 512 bytes, in bytes.
+pub fn sectors(what: &str, field: &[u8]) -> Result<u64, String> {
+    Ok(number(what, field, u64::MAX / SECTOR_BYTES)? * SECTOR_BYTES)
+}
+
+/// The sector of most formats.
+pub const SECTOR_BYTES: u64 = 512;
 
 #[cold]
 fn not_a_number(what: &str, field: &[u8]) -> String {

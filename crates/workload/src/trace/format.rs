@@ -1,17 +1,33 @@
 //! The registry of trace formats. To add one: a file beside this one with its `FORMAT` row, a variant
 //! of [`Format`], and the row's place in `ROWS`, in the same order.
 
-use super::{Record, cloudphysics, page_ops};
-use fulgurite_base::SpecError;
+use super::state::{State, TimeUnit};
+use super::{
+    Options, Record, alibaba, blkparse, cloudphysics, disksim, fio2, fio3, midas, mqsim, msr, oracle_general,
+    page_ops, spc, systor, tencent, vscsi,
+};
+use fulgurite_base::{Nanos, Share, Spec, SpecError, units};
 use std::path::Path;
 
-/// A format that traces can be read from.
+/// A format that traces can be read from, and most written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)] // `Format::about` says what each is
 pub enum Format {
-    /// `R page` or `W page`, one per line.
     PageOps,
-    /// `version,time,op,size,lbn`.
     CloudPhysics,
+    Vscsi,
+    Msr,
+    Spc,
+    DiskSim,
+    Alibaba,
+    Tencent,
+    Systor,
+    Blkparse,
+    Fio2,
+    Fio3,
+    Mqsim,
+    OracleGeneral,
+    Midas,
 }
 
 /// What a format counts positions and lengths in.
@@ -23,7 +39,7 @@ pub enum Unit {
     Pages,
 }
 
-/// What one line holds.
+/// What one line or binary record holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Line {
     /// A request, its time on the format's own clock.
@@ -34,6 +50,26 @@ pub(super) enum Line {
     Nothing,
 }
 
+/// How a format is laid out, and how its pieces are understood. The error is the reason alone.
+pub(super) enum Shape {
+    /// Lines, given without surrounding white space.
+    Lines(fn(&[u8], &mut State) -> Result<Line, String>),
+    /// Records of a size that the first bytes of the file tell.
+    Records { size: fn(&[u8]) -> Result<usize, String>, parse: fn(&[u8], &mut State) -> Result<Line, String> },
+}
+
+/// How a format is written.
+pub(super) struct Writer {
+    /// What comes before all records.
+    pub header: &'static str,
+    /// Appends a record, which came so much after the one before.
+    pub record: fn(&Record, Nanos, &mut Vec<u8>) -> Result<(), &'static str>,
+    /// What comes after them.
+    pub footer: &'static str,
+    /// What of a record the format cannot hold, in words.
+    pub loses: &'static str,
+}
+
 /// All that the reader knows of a format.
 pub(super) struct Row {
     pub name: &'static str,
@@ -41,13 +77,46 @@ pub(super) struct Row {
     pub unit: Unit,
     /// The format is told from a file name with one of these between its dots: `x.pages.zst`.
     pub name_parts: &'static [&'static str],
-    /// Parses a line, given without surrounding white space and with its number from one on; the
-    /// error is the reason alone.
-    pub parse: fn(&[u8], u64) -> Result<Line, String>,
+    /// Whether the content alone tells it from the others.
+    pub is_told_by_content: bool,
+    pub shape: Shape,
+    pub writer: Option<Writer>,
 }
 
-static ROWS: [Row; 2] = [page_ops::FORMAT, cloudphysics::FORMAT];
-const ALL: [Format; ROWS.len()] = [Format::PageOps, Format::CloudPhysics];
+static ROWS: [Row; 15] = [
+    page_ops::FORMAT,
+    cloudphysics::FORMAT,
+    vscsi::FORMAT,
+    msr::FORMAT,
+    spc::FORMAT,
+    disksim::FORMAT,
+    alibaba::FORMAT,
+    tencent::FORMAT,
+    systor::FORMAT,
+    blkparse::FORMAT,
+    fio2::FORMAT,
+    fio3::FORMAT,
+    mqsim::FORMAT,
+    oracle_general::FORMAT,
+    midas::FORMAT,
+];
+const ALL: [Format; ROWS.len()] = [
+    Format::PageOps,
+    Format::CloudPhysics,
+    Format::Vscsi,
+    Format::Msr,
+    Format::Spc,
+    Format::DiskSim,
+    Format::Alibaba,
+    Format::Tencent,
+    Format::Systor,
+    Format::Blkparse,
+    Format::Fio2,
+    Format::Fio3,
+    Format::Mqsim,
+    Format::OracleGeneral,
+    Format::Midas,
+];
 
 impl Format {
     /// Every format.
@@ -77,6 +146,33 @@ impl Format {
             .ok_or_else(|| SpecError::unknown("format", name, &ALL.map(Format::name)))
     }
 
+    /// The format that `spec` names, with options for its reader: `volume=` in formats that tell volumes
+    /// apart, `time_unit=` in disksim and mqsim, `spread=` in tencent, `write_share=` in oracle-general.
+    pub fn from_spec(mut spec: Spec) -> Result<(Format, Options), SpecError> {
+        let format = Format::from_name(spec.name())?;
+        let mut options = Options::default();
+        match format {
+            Format::DiskSim | Format::Mqsim => {
+                options.time_unit = spec.take_with("time_unit", TimeUnit::from_name)?;
+            }
+            Format::Tencent => {
+                options.spread = spec.take_with("spread", units::parse_yes_no)?.unwrap_or(false);
+            }
+            Format::OracleGeneral => {
+                options.write_share =
+                    spec.take_with("write_share", units::parse_share)?.unwrap_or(Share::ZERO);
+            }
+            _ => {}
+        }
+        let has_no_volumes =
+            [Format::PageOps, Format::CloudPhysics, Format::Vscsi, Format::OracleGeneral, Format::Midas];
+        if !has_no_volumes.contains(&format) {
+            options.volume = spec.take_with("volume", |name| Ok(name.to_owned()))?;
+        }
+        spec.finish()?;
+        Ok((format, options))
+    }
+
     /// The format that a file's name tells or, failing that, the first that understands its first
     /// request. `first_bytes` are the content's, unpacked.
     pub fn detect(file_name: &str, first_bytes: &[u8]) -> Option<Format> {
@@ -91,9 +187,13 @@ impl Format {
     }
 
     fn understands(self, first_bytes: &[u8]) -> bool {
-        let lines = first_bytes.split(|byte| *byte == b'\n').zip(1..);
+        let Row { is_told_by_content: true, shape: Shape::Lines(parse), .. } = self.row() else {
+            return false;
+        };
+        let mut state = State::new(Options::default());
+        let lines = first_bytes.split(|byte| *byte == b'\n');
         lines
-            .map(|(line, number)| (self.row().parse)(line.trim_ascii(), number))
+            .map(|line| state.count(|state| parse(line.trim_ascii(), state)))
             .find(|line| !matches!(line, Ok(Line::Nothing | Line::Skip(_))))
             .is_some_and(|line| line.is_ok())
     }
@@ -105,14 +205,15 @@ mod tests {
 
     #[test]
     fn names_and_rows_agree() {
-        for (format, name) in ALL.into_iter().zip(["page-ops", "cloudphysics"]) {
+        let names = "page-ops cloudphysics vscsi msr spc disksim alibaba tencent systor blkparse fio2 fio3 mqsim oracle-general midas";
+        for (format, name) in ALL.into_iter().zip(names.split(' ')) {
             assert_eq!(format.name(), name);
             assert_eq!(Format::from_name(name), Ok(format));
             assert!(format.row().name_parts.contains(&name) && !format.about().is_empty());
         }
         assert_eq!(
             Format::from_name("pageops").unwrap_err().to_string(),
-            "unknown format `pageops`; did you mean `page-ops`? (known: page-ops cloudphysics)"
+            format!("unknown format `pageops`; did you mean `page-ops`? (known: {names})")
         );
     }
 

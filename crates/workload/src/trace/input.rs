@@ -87,6 +87,24 @@ impl Lines {
         Ok(Some(self.buffer[line].trim_ascii()))
     }
 
+    /// The next `size` bytes; none at the end of the file.
+    pub fn next_record(&mut self, size: usize) -> Result<Option<&[u8]>, TraceError> {
+        while self.end - self.start < size {
+            match self.fill() {
+                Ok(true) => {}
+                Ok(false) if self.end == self.start => return Ok(None),
+                Ok(false) => {
+                    let reason = format!("the last record has {} of {size} bytes", self.end - self.start);
+                    return Err(self.error(reason));
+                }
+                Err(error) => return Err(self.error(self.explain(&error))),
+            }
+        }
+        self.number += 1;
+        self.start += size;
+        Ok(Some(&self.buffer[self.start - size..self.start]))
+    }
+
     /// The number of the line that [`Lines::next`] gave last, from one on.
     pub fn number(&self) -> u64 {
         self.number

@@ -1,7 +1,7 @@
 //! A trace in memory, and the same as requests to single pages, densely renumbered.
 
 use super::page_set::PageSet;
-use super::{Format, Record, Skipped, TraceError, TraceReader, Unit, open};
+use super::{Format, Options, Record, Skipped, TraceError, TraceReader, Unit, open};
 use crate::{Op, Request};
 use fulgurite_base::SpecError;
 use std::num::NonZeroU64;
@@ -15,12 +15,17 @@ pub struct Trace {
     format: Format,
     skipped: Vec<Skipped>,
     clamped: u64,
+    volumes: usize,
 }
 
 impl Trace {
     /// Reads a whole file as [`open`] does, at 32 bytes of memory a record.
-    pub fn load(path: impl AsRef<Path>, format: Option<Format>) -> Result<Trace, TraceError> {
-        Trace::read(open(path, format)?)
+    pub fn load(
+        path: impl AsRef<Path>,
+        format: Option<Format>,
+        options: Options,
+    ) -> Result<Trace, TraceError> {
+        Trace::read(open(path, format, options)?)
     }
 
     /// Reads all that a reader has to give.
@@ -31,6 +36,7 @@ impl Trace {
             format: reader.format(),
             skipped: reader.skipped().to_vec(),
             clamped: reader.clamped(),
+            volumes: reader.volumes(),
         })
     }
 
@@ -54,6 +60,11 @@ impl Trace {
         self.clamped
     }
 
+    /// How many volumes occur; zero in formats that do not tell them apart.
+    pub fn volumes(&self) -> usize {
+        self.volumes
+    }
+
     /// The trace as requests to pages of `page_bytes` bytes (without effect where the unit is pages
     /// already). A record that covers a part of a page touches the page. Pages that occur are
     /// numbered from zero on in their own order, so that neighbours stay neighbours.
@@ -73,7 +84,23 @@ impl Trace {
             let page = numbering.of(pages.start);
             Request { at: record.at, op: record.op, page, pages: count, stream: 0 }
         });
-        Ok(PageTrace { requests: requests.collect(), distinct_pages: touched.pages() })
+        Ok(PageTrace { requests: requests.collect(), distinct_pages: touched.pages(), span: touched.pages() })
+    }
+
+    /// The trace as requests to pages of `page_bytes` bytes where they are: not renumbered.
+    ///
+    /// Fails where `page_bytes` is zero.
+    pub fn pages_in_place(&self, page_bytes: u64) -> Result<PageTrace, SpecError> {
+        let paging = Paging::new(self.format.unit(), page_bytes)?;
+        let requests = self.records.iter().map(|record| {
+            let pages = paging.pages(record);
+            let count = (pages.end - pages.start) as u32;
+            Request { at: record.at, op: record.op, page: pages.start, pages: count, stream: 0 }
+        });
+        let requests: Vec<Request> = requests.collect();
+        let span = requests.iter().map(|request| request.page + u64::from(request.pages)).max().unwrap_or(0);
+        // Pages that do not occur lie between, so this is no count of those that do.
+        Ok(PageTrace { requests, distinct_pages: span, span })
     }
 }
 
@@ -103,12 +130,18 @@ impl Paging {
 pub struct PageTrace {
     requests: Vec<Request>,
     distinct_pages: u64,
+    span: u64,
 }
 
 impl PageTrace {
     /// The trace's requests, each to one or more pages.
     pub fn requests(&self) -> &[Request] {
         &self.requests
+    }
+
+    /// The end of the last page.
+    pub fn span(&self) -> u64 {
+        self.span
     }
 
     /// How many pages occur; they are numbered below this.
@@ -143,7 +176,13 @@ mod tests {
 
     fn trace(format: Format, records: &[(Op, u64, u64)]) -> Trace {
         let record = |(at, &(op, start, length))| Record { at: Nanos(at), op, start, length };
-        Trace { records: (0..).zip(records).map(record).collect(), format, skipped: Vec::new(), clamped: 0 }
+        Trace {
+            records: (0..).zip(records).map(record).collect(),
+            format,
+            skipped: Vec::new(),
+            clamped: 0,
+            volumes: 0,
+        }
     }
 
     #[test]

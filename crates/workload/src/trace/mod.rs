@@ -7,22 +7,40 @@
 //! [`open`] streams; [`Trace::load`] keeps the records, for page requests and for a summary. What can be
 //! read is listed in [`Format`].
 
+mod alibaba;
+mod blkparse;
 mod cloudphysics;
+mod disksim;
 mod error;
 mod field;
+mod fio2;
+mod fio3;
 mod format;
 mod input;
 mod load;
+mod midas;
+mod mqsim;
+mod msr;
+mod oracle_general;
 mod page_ops;
 mod page_set;
 mod reader;
+mod spc;
+mod state;
 mod summary;
+mod systor;
+mod tencent;
+mod vscsi;
+mod writer;
 
 pub use error::TraceError;
 pub use format::{Format, Unit};
 pub use load::{PageTrace, Trace};
+pub use oracle_general::write_oracle_general;
 pub use reader::{Skipped, TraceReader, open};
+pub use state::{Options, TimeUnit};
 pub use summary::{OpSummary, Sizes, Summary};
+pub use writer::TraceWriter;
 
 use crate::Op;
 use fulgurite_base::Nanos;

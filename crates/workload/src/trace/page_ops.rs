@@ -4,19 +4,28 @@
 
 use super::Record;
 use super::field::{number, quote};
-use super::format::{Line, Row, Unit};
+use super::format::{Line, Row, Shape, Unit, Writer};
+use super::state::State;
 use crate::Op;
 use fulgurite_base::Nanos;
+use std::io::Write as _;
 
 pub(super) const FORMAT: Row = Row {
     name: "page-ops",
     about: "`R page` or `W page` per line, # for comments; in pages, without times",
     unit: Unit::Pages,
     name_parts: &["page-ops", "pages"],
-    parse,
+    is_told_by_content: true,
+    shape: Shape::Lines(parse),
+    writer: Some(Writer {
+        header: "",
+        record: write,
+        footer: "",
+        loses: "times; a request becomes one line a page",
+    }),
 };
 
-fn parse(line: &[u8], _: u64) -> Result<Line, String> {
+fn parse(line: &[u8], _: &mut State) -> Result<Line, String> {
     let mut fields = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
     let op = match fields.next() {
         None | Some([b'#', ..]) => return Ok(Line::Nothing),
@@ -34,9 +43,26 @@ fn parse(line: &[u8], _: u64) -> Result<Line, String> {
     Ok(Line::Request(Record { at: Nanos::ZERO, op, start, length: 1 }))
 }
 
+fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
+    let op = match record.op {
+        Op::Read => 'R',
+        Op::Write => 'W',
+        Op::Trim => return Err("a trim, which page-ops does not know"),
+    };
+    for page in record.start..record.start + record.length {
+        let _ = writeln!(out, "{op} {page}");
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trace::Options;
+
+    fn parse(line: &[u8], _: u64) -> Result<Line, String> {
+        super::parse(line, &mut State::new(Options::default()))
+    }
 
     #[test]
     fn lines_of_every_kind() {

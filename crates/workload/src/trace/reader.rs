@@ -2,9 +2,10 @@
 //! and enforces what holds of all records (times, lengths, at least one request).
 
 use super::field::unless_binary;
-use super::format::{Format, Line, Unit};
+use super::format::{Format, Line, Shape, Unit};
 use super::input::Lines;
-use super::{Record, TraceError};
+use super::state::State;
+use super::{Options, Record, TraceError};
 use fulgurite_base::Nanos;
 use std::fs::File;
 use std::io::Read;
@@ -27,6 +28,9 @@ pub struct Skipped {
 pub struct TraceReader {
     lines: Lines,
     format: Format,
+    state: State,
+    /// Bytes of a record, in binary formats.
+    record_bytes: usize,
     /// The time of the first request on the format's own clock, once known.
     origin: Option<Nanos>,
     /// The time of the last record, counted from the first.
@@ -40,14 +44,18 @@ pub struct TraceReader {
 /// tells.
 ///
 /// Fails where the file cannot be read or its format cannot be told.
-pub fn open(path: impl AsRef<Path>, format: Option<Format>) -> Result<TraceReader, TraceError> {
+pub fn open(
+    path: impl AsRef<Path>,
+    format: Option<Format>,
+    options: Options,
+) -> Result<TraceReader, TraceError> {
     let name = path.as_ref().to_string_lossy();
     let file = File::open(&path).map_err(|error| TraceError {
         file: name.clone().into_owned(),
         line: None,
         reason: format!("cannot be opened: {error}"),
     })?;
-    TraceReader::new(&name, file, format)
+    TraceReader::new(&name, file, format, options)
 }
 
 impl TraceReader {
@@ -57,15 +65,25 @@ impl TraceReader {
         file_name: &str,
         source: impl Read + Send + 'static,
         format: Option<Format>,
+        options: Options,
     ) -> Result<TraceReader, TraceError> {
         let mut lines = Lines::new(file_name, source)?;
+        if lines.peek().get(257..262) == Some(b"ustar") {
+            return Err(lines.error("this is a tar archive; unpack it and give the trace inside".to_owned()));
+        }
         let format = match format.or_else(|| Format::detect(file_name, lines.peek())) {
             Some(format) => format,
             None => return Err(format_unknown(&mut lines)),
         };
+        let record_bytes = match format.row().shape {
+            Shape::Lines(_) => 0,
+            Shape::Records { size, .. } => size(lines.peek()).map_err(|reason| lines.error(reason))?,
+        };
         Ok(TraceReader {
             lines,
             format,
+            state: State::new(options),
+            record_bytes,
             origin: None,
             now: Nanos::ZERO,
             skipped: Vec::new(),
@@ -90,23 +108,42 @@ impl TraceReader {
         self.clamped
     }
 
+    /// Volumes (disks, devices, files) that occurred so far, in formats that tell them apart.
+    pub fn volumes(&self) -> usize {
+        self.state.volumes()
+    }
+
     fn advance(&mut self) -> Result<Option<Record>, TraceError> {
-        let parse = self.format.row().parse;
         loop {
-            let number = self.lines.number() + 1;
-            let Some(line) = self.lines.next()? else {
-                return if self.origin.is_some() { Ok(None) } else { Err(self.no_request()) };
+            let understood = match &self.format.row().shape {
+                Shape::Lines(parse) => self.lines.next()?.map(|line| {
+                    let understood = self.state.count(|state| parse(line, state));
+                    understood.map_err(|reason| unless_binary(line, reason))
+                }),
+                Shape::Records { parse, .. } => self
+                    .lines
+                    .next_record(self.record_bytes)?
+                    .map(|record| self.state.count(|state| parse(record, state))),
             };
-            match parse(line, number) {
-                Ok(Line::Nothing) => {}
-                Ok(Line::Skip(reason)) => self.skip(reason),
-                Ok(Line::Request(record)) if record.length == 0 => self.skip("a request of length zero"),
-                Ok(Line::Request(record)) => return self.admit(record).map(Some),
-                Err(reason) => {
-                    let reason = unless_binary(line, reason);
-                    return Err(self.lines.error_at(number, reason));
+            match understood {
+                None if self.origin.is_some() => return Ok(None),
+                None => return Err(self.no_request()),
+                Some(Ok(Line::Nothing)) => {}
+                Some(Ok(Line::Skip(reason))) => self.skip(reason),
+                Some(Ok(Line::Request(record))) if record.length == 0 => {
+                    self.skip("a request of length zero")
                 }
+                Some(Ok(Line::Request(record))) => return self.admit(record).map(Some),
+                Some(Err(reason)) => return Err(self.error_here(reason)),
             }
+        }
+    }
+
+    /// An error in the line or record read last.
+    fn error_here(&self, reason: String) -> TraceError {
+        match self.format.row().shape {
+            Shape::Lines(_) => self.lines.error_at(self.lines.number(), reason),
+            Shape::Records { .. } => self.lines.error(format!("record {}: {reason}", self.lines.number())),
         }
     }
 
@@ -126,11 +163,11 @@ impl TraceReader {
         let Record { start, length, .. } = record;
         if length > most {
             let reason = format!("a request of {length} {unit} is out of range; at most {most}");
-            return Err(self.lines.error_at(self.lines.number(), reason));
+            return Err(self.error_here(reason));
         }
         if start.checked_add(length).is_none() {
             let reason = format!("its end, {start} + {length} {unit}, is out of range; at most {}", u64::MAX);
-            return Err(self.lines.error_at(self.lines.number(), reason));
+            return Err(self.error_here(reason));
         }
         let origin = *self.origin.get_or_insert(record.at);
         if record.at < origin + self.now {

@@ -26,6 +26,13 @@ pub struct Summary {
     pub duration: Nanos,
     /// Requests over duration, per second; none where the trace has no times or no duration.
     pub rate_requests_s: Option<f64>,
+    /// Most requests that arrived within a second, counted from the first request; none without times.
+    pub peak_requests_s: Option<u64>,
+    /// The squared coefficient of variation of the times between requests: 1 for random arrivals, more for
+    /// bursts; none without times.
+    pub burstiness: Option<f64>,
+    /// Volumes, in formats that tell them apart.
+    pub volumes: usize,
     /// Share of the requests that start where the one before ended.
     pub sequential_share: f64,
     /// Share of the requests that touch a page that a request before touched.
@@ -69,6 +76,7 @@ impl Trace {
         let mut touched = PageSet::default();
         let (mut sequential, mut reused) = (0u64, 0u64);
         let (mut duration, mut previous_end) = (Nanos::ZERO, None);
+        let (mut second, mut in_second, mut peak, mut squares) = (0, 0u64, 0u64, 0f64);
         for record in self.records() {
             let pages = paging.pages(record);
             match record.op {
@@ -80,11 +88,23 @@ impl Trace {
             reused += u64::from(touched.insert(pages));
             sequential += u64::from(previous_end == Some(record.start));
             previous_end = Some(record.start + record.length);
+            if record.at.0 / 1_000_000_000 != second {
+                (second, in_second) = (record.at.0 / 1_000_000_000, 0);
+            }
+            in_second += 1;
+            peak = peak.max(in_second);
+            squares += ((record.at.0 - duration.0) as f64).powi(2);
             duration = record.at;
         }
         let requests = self.records().len() as u64;
         let share = |count: u64| count as f64 / requests as f64;
+        let has_times = duration > Nanos::ZERO;
+        let gaps = (requests - 1).max(1) as f64;
+        let mean_gap = duration.0 as f64 / gaps;
         Ok(Summary {
+            peak_requests_s: has_times.then_some(peak),
+            burstiness: has_times.then(|| squares / gaps / (mean_gap * mean_gap) - 1.0),
+            volumes: self.volumes(),
             requests,
             read_share: share(reads.requests),
             reads: reads.finish(),
@@ -92,7 +112,7 @@ impl Trace {
             trims: trims.finish(),
             footprint_pages: touched.pages(),
             duration,
-            rate_requests_s: (duration > Nanos::ZERO).then(|| requests as f64 / duration.as_secs_f64()),
+            rate_requests_s: has_times.then(|| requests as f64 / duration.as_secs_f64()),
             sequential_share: share(sequential),
             reuse_share: share(reused),
             skipped: self.skipped().to_vec(),
@@ -132,13 +152,13 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::{Format, TraceReader};
+    use crate::trace::{Format, Options, TraceReader};
 
     #[test]
     fn the_figures_of_a_small_trace() {
         let text =
             "1,10,28,4096,0\n1,11,28,8192,8\n1,11,2a,512,1\n1,14,12,0,0\n1,9,28,1024,800\n1,14,2a,512,2\n";
-        let reader = TraceReader::new("cloudphysics", text.as_bytes(), None).unwrap();
+        let reader = TraceReader::new("cloudphysics", text.as_bytes(), None, Options::default()).unwrap();
         let summary = Trace::read(reader).unwrap().summary(4096).unwrap();
         let sizes = |min, mean, max| Some(Sizes { min, mean, max });
         let expected = Summary {
@@ -150,6 +170,10 @@ mod tests {
             footprint_pages: 4,
             duration: Nanos(4_000_000_000),
             rate_requests_s: Some(1.25),
+            // Gaps of 1, 0, 0 and 3 seconds.
+            peak_requests_s: Some(3),
+            burstiness: Some(1.5),
+            volumes: 0,
             sequential_share: 0.2,
             reuse_share: 0.4,
             skipped: vec![Skipped { reason: "a command other than read, write and unmap", count: 1 }],
@@ -160,7 +184,9 @@ mod tests {
 
     #[test]
     fn a_trace_without_times_has_no_rate() {
-        let reader = TraceReader::new("t", "R 5\nR 6\nR 5".as_bytes(), Some(Format::PageOps)).unwrap();
+        let reader =
+            TraceReader::new("t", "R 5\nR 6\nR 5".as_bytes(), Some(Format::PageOps), Options::default())
+                .unwrap();
         let summary = Trace::read(reader).unwrap().summary(4096).unwrap();
         assert_eq!((summary.duration, summary.rate_requests_s), (Nanos::ZERO, None));
         assert_eq!((summary.reads.footprint_pages, summary.writes.sizes), (2, None));

@@ -1,0 +1,50 @@
+//! `alibaba`: the block traces of Alibaba Cloud, `device,opcode,offset,length,time`. Li et al., "An In-Depth
+//! Analysis of Cloud Block Storage Workloads in Large-Scale Production", IISWC 2020: opcode R or W, offset
+//! and length in bytes, time in microseconds since 1970. A device is a volume.
+
+use super::Record;
+use super::field::{Separator, fields, number, quote};
+use super::format::{Line, Row, Shape, Unit, Writer};
+use super::state::{OTHER_VOLUME, State};
+use crate::Op;
+use fulgurite_base::Nanos;
+use std::io::Write as _;
+
+pub(super) const FORMAT: Row = Row {
+    name: "alibaba",
+    about: "`device,R|W,offset,length,time` per line; in bytes and µs",
+    unit: Unit::Bytes,
+    name_parts: &["alibaba"],
+    is_told_by_content: true,
+    shape: Shape::Lines(parse),
+    writer: Some(Writer { header: "", record: write, footer: "", loses: "times below 1 µs" }),
+};
+
+fn parse(line: &[u8], state: &mut State) -> Result<Line, String> {
+    if line.is_empty() || (state.number == 1 && line.starts_with(b"device_id")) {
+        return Ok(Line::Nothing);
+    }
+    let [device, op, offset, length, at] = fields(line, Separator::Comma, "device,R|W,offset,length,time")?;
+    let op = match op {
+        b"R" => Op::Read,
+        b"W" => Op::Write,
+        _ => return Err(format!("opcode {} is unknown; R and W are known", quote(op))),
+    };
+    let at = Nanos(number("time", at, u64::MAX / 1_000)? * 1_000);
+    let (start, length) = (number("offset", offset, u64::MAX)?, number("length", length, u64::MAX)?);
+    match state.place(device, start)? {
+        Some(start) => Ok(Line::Request(Record { at, op, start, length })),
+        None => Ok(Line::Skip(OTHER_VOLUME)),
+    }
+}
+
+fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
+    let op = match record.op {
+        Op::Read => 'R',
+        Op::Write => 'W',
+        Op::Trim => return Err("a trim, which alibaba does not know"),
+    };
+    let Record { at, start, length, .. } = record;
+    let _ = writeln!(out, "0,{op},{start},{length},{}", at.0 / 1_000);
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! `blkparse`: the default output of blkparse(1), the text form of Linux's blktrace:
+//! `dev cpu sequence time pid action RWBS sector + sectors [process]`, time in seconds, sectors of 512 bytes.
+//!
+//! A request passes several actions; one of them counts: Q (queued) or D (issued to the driver), whichever
+//! comes first in the file. RWBS with R is a read, W a write, D a discard; others carry no data. Lines that
+//! do not begin with a device are blkparse's summary. A device is a volume.
+
+use super::Record;
+use super::field::{SECTOR_BYTES, quote, sectors, time};
+use super::format::{Line, Row, Shape, Unit, Writer};
+use super::state::{OTHER_VOLUME, State};
+use crate::Op;
+use fulgurite_base::Nanos;
+use std::io::Write as _;
+
+pub(super) const FORMAT: Row = Row {
+    name: "blkparse",
+    about: "the text of blkparse, Q or D events: `dev cpu seq s pid Q R sector + sectors`",
+    unit: Unit::Bytes,
+    name_parts: &["blkparse"],
+    is_told_by_content: true,
+    shape: Shape::Lines(parse),
+    writer: Some(Writer { header: "", record: write, footer: "", loses: "parts of sectors" }),
+};
+
+fn parse(line: &[u8], state: &mut State) -> Result<Line, String> {
+    let mut parts = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
+    let device = parts.next().unwrap_or_default();
+    let is_device = device.split(|byte| *byte == b',').count() == 2
+        && device.iter().all(|byte| byte.is_ascii_digit() || *byte == b',');
+    if !is_device {
+        // Before the first event this is some other format.
+        return if state.choice.is_some() || line.is_empty() {
+            Ok(Line::Nothing)
+        } else {
+            Err(format!("{} does not begin with a device, like 259,0", quote(line)))
+        };
+    }
+    let (Some(_), Some(_), Some(at), Some(_), Some(action), Some(rwbs)) =
+        (parts.next(), parts.next(), parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return Err(format!(
+            "{} has too few fields; a line is dev cpu seq time pid action RWBS …",
+            quote(line)
+        ));
+    };
+    let at = time(at, 1_000_000_000)?;
+    let [action @ (b'Q' | b'D')] = *action else { return Ok(Line::Skip("an event other than Q or D")) };
+    if *state.choice.get_or_insert(action) != action {
+        return Ok(Line::Skip("an event of a request that is counted already"));
+    }
+    let op = match rwbs.iter().find(|letter| b"RWD".contains(letter)) {
+        Some(b'R') => Op::Read,
+        Some(b'W') => Op::Write,
+        Some(_) => Op::Trim,
+        None => return Ok(Line::Skip("an event without data")),
+    };
+    let (Some(sector), Some(b"+"), Some(count)) = (parts.next(), parts.next(), parts.next()) else {
+        return Ok(Line::Skip("an event without data"));
+    };
+    let (start, length) = (sectors("sector", sector)?, sectors("sectors", count)?);
+    match state.place(device, start)? {
+        Some(start) => Ok(Line::Request(Record { at, op, start, length })),
+        None => Ok(Line::Skip(OTHER_VOLUME)),
+    }
+}
+
+fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
+    let rwbs = match record.op {
+        Op::Read => 'R',
+        Op::Write => 'W',
+        Op::Trim => 'D',
+    };
+    let Record { at, start, length, .. } = record;
+    let (seconds, nanos) = (at.0 / 1_000_000_000, at.0 % 1_000_000_000);
+    let first = start / SECTOR_BYTES;
+    let sectors = (start + length).div_ceil(SECTOR_BYTES) - first;
+    let _ = writeln!(
+        out,
+        "  8,0    0        0 {seconds:>5}.{nanos:09}     0  Q   {rwbs} {first} + {sectors} [fulgurite]"
+    );
+    Ok(())
+}

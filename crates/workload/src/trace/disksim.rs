@@ -1,0 +1,61 @@
+//! `disksim`: the ASCII traces of DiskSim, `time device block blocks flags`. "The DiskSim Simulation
+//! Environment Version 4.0 Reference Manual", 2008: time in milliseconds, blocks of 512 bytes, flags in
+//! hexadecimal, of which bit 0 says that it is a read. SSDsim writes the same columns with times in
+//! nanoseconds: `disksim:time_unit=ns`. A device is a volume.
+
+use super::Record;
+use super::field::{SECTOR_BYTES, Separator, fields, quote, sectors, time};
+use super::format::{Line, Row, Shape, Unit, Writer};
+use super::state::{OTHER_VOLUME, State, TimeUnit};
+use crate::Op;
+use fulgurite_base::Nanos;
+use std::io::Write as _;
+
+pub(super) const FORMAT: Row = Row {
+    name: "disksim",
+    about: "`time device block blocks flags` per line; time in ms (time_unit=ns), blocks of 512 B, flag 1 = read",
+    unit: Unit::Bytes,
+    name_parts: &["disksim"],
+    // MQSim's lines look the same.
+    is_told_by_content: false,
+    shape: Shape::Lines(parse),
+    writer: Some(Writer { header: "", record: write, footer: "", loses: "parts of sectors" }),
+};
+
+fn parse(line: &[u8], state: &mut State) -> Result<Line, String> {
+    if line.is_empty() {
+        return Ok(Line::Nothing);
+    }
+    let [at, device, block, blocks, flags] =
+        fields(line, Separator::Space, "time device block blocks flags")?;
+    let text = std::str::from_utf8(flags).unwrap_or_default();
+    let flags = u32::from_str_radix(text, 16)
+        .map_err(|_| format!("flags {} are not a hexadecimal number, like 1", quote(flags)))?;
+    let op = if flags & 1 == 1 { Op::Read } else { Op::Write };
+    let at = scaled_time(at, state.options.time_unit.unwrap_or(TimeUnit::Milliseconds))?;
+    let (start, length) = (sectors("block", block)?, sectors("blocks", blocks)?);
+    match state.place(device, start)? {
+        Some(start) => Ok(Line::Request(Record { at, op, start, length })),
+        None => Ok(Line::Skip(OTHER_VOLUME)),
+    }
+}
+
+/// A time in a unit that the format leaves open.
+pub(super) fn scaled_time(field: &[u8], unit: TimeUnit) -> Result<Nanos, String> {
+    let (multiplier, divisor) = unit.scale();
+    Ok(Nanos(time(field, multiplier)?.0 / divisor))
+}
+
+fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
+    let flags = match record.op {
+        Op::Read => 1,
+        Op::Write => 0,
+        Op::Trim => return Err("a trim, which disksim does not know"),
+    };
+    let Record { at, start, length, .. } = record;
+    let (millis, nanos) = (at.0 / 1_000_000, at.0 % 1_000_000);
+    let first = start / SECTOR_BYTES;
+    let blocks = (start + length).div_ceil(SECTOR_BYTES) - first;
+    let _ = writeln!(out, "{millis}.{nanos:06} 0 {first} {blocks} {flags}");
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! `fio2`: fio's I/O log, version 2: a first line `fio version 2 iolog`, then `file add|open|close` and
+//! `file read|write|trim|sync|datasync offset length` in bytes, and `file wait time` in microseconds. fio's
+//! HOWTO, "Trace file format v2". A file is a volume.
+
+use super::Record;
+use super::field::{number, quote};
+use super::format::{Line, Row, Shape, Unit, Writer};
+use super::state::{OTHER_VOLUME, State};
+use crate::Op;
+use fulgurite_base::Nanos;
+use std::io::Write as _;
+
+pub(super) const FORMAT: Row = Row {
+    name: "fio2",
+    about: "fio's I/O log, version 2: `file read|write|trim offset length`, `file wait time`; in bytes and µs",
+    unit: Unit::Bytes,
+    name_parts: &["fio2"],
+    is_told_by_content: true,
+    shape: Shape::Lines(parse),
+    writer: Some(Writer {
+        header: "fio version 2 iolog\ntrace add\ntrace open\n",
+        record: write,
+        footer: "trace close\n",
+        loses: "times below 1 µs",
+    }),
+};
+
+fn parse(line: &[u8], state: &mut State) -> Result<Line, String> {
+    match line {
+        [] => return Ok(Line::Nothing),
+        b"fio version 2 iolog" if state.number == 1 => return Ok(Line::Nothing),
+        _ if state.number == 1 => {
+            return Err(format!("{} is not the first line of the log, `fio version 2 iolog`", quote(line)));
+        }
+        _ => {}
+    }
+    let mut parts = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
+    let (file, action) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    if action == b"wait" {
+        let wait = number("wait", parts.next().unwrap_or_default(), u64::MAX / 1_000)? * 1_000;
+        state.clock =
+            Nanos(state.clock.0.checked_add(wait).ok_or("the waits exceed 64 bits of nanoseconds")?);
+        return Ok(Line::Nothing);
+    }
+    let at = state.clock;
+    request(file, action, parts, at, state)
+}
+
+/// What follows the file in both versions.
+pub(super) fn request<'a>(
+    file: &[u8],
+    action: &[u8],
+    mut parts: impl Iterator<Item = &'a [u8]>,
+    at: Nanos,
+    state: &mut State,
+) -> Result<Line, String> {
+    let op = match action {
+        b"add" | b"open" | b"close" => return Ok(Line::Nothing),
+        b"sync" | b"datasync" => return Ok(Line::Skip("a sync")),
+        b"read" => Op::Read,
+        b"write" => Op::Write,
+        b"trim" => Op::Trim,
+        _ => {
+            let known = "add open close read write trim sync datasync";
+            return Err(format!("action {} is unknown; known: {known}", quote(action)));
+        }
+    };
+    let start = number("offset", parts.next().unwrap_or_default(), u64::MAX)?;
+    let length = number("length", parts.next().unwrap_or_default(), u64::MAX)?;
+    match state.place(file, start)? {
+        Some(start) => Ok(Line::Request(Record { at, op, start, length })),
+        None => Ok(Line::Skip(OTHER_VOLUME)),
+    }
+}
+
+pub(super) fn word(op: Op) -> &'static str {
+    match op {
+        Op::Read => "read",
+        Op::Write => "write",
+        Op::Trim => "trim",
+    }
+}
+
+fn write(record: &Record, since: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
+    // Whole microseconds up to this record less those up to the one before: no error adds up.
+    let wait = record.at.0 / 1_000 - (record.at.0 - since.0) / 1_000;
+    if wait > 0 {
+        let _ = writeln!(out, "trace wait {wait}");
+    }
+    let _ = writeln!(out, "trace {} {} {}", word(record.op), record.start, record.length);
+    Ok(())
+}

@@ -1,0 +1,46 @@
+//! `fio3`: fio's I/O log, version 3: a first line `fio version 3 iolog`, then lines as in version 2 with a time
+//! in microseconds in front, and without waits. fio's HOWTO, "Trace file format v3". A file is a volume.
+
+use super::Record;
+use super::field::{number, quote};
+use super::fio2::{request, word};
+use super::format::{Line, Row, Shape, Unit, Writer};
+use super::state::State;
+use fulgurite_base::Nanos;
+use std::io::Write as _;
+
+pub(super) const FORMAT: Row = Row {
+    name: "fio3",
+    about: "fio's I/O log, version 3: `time file read|write|trim offset length`; in µs and bytes",
+    unit: Unit::Bytes,
+    name_parts: &["fio3"],
+    is_told_by_content: true,
+    shape: Shape::Lines(parse),
+    writer: Some(Writer {
+        header: "fio version 3 iolog\n0 trace add\n0 trace open\n",
+        record: write,
+        footer: "",
+        loses: "times below 1 µs",
+    }),
+};
+
+fn parse(line: &[u8], state: &mut State) -> Result<Line, String> {
+    match line {
+        [] => return Ok(Line::Nothing),
+        b"fio version 3 iolog" if state.number == 1 => return Ok(Line::Nothing),
+        _ if state.number == 1 => {
+            return Err(format!("{} is not the first line of the log, `fio version 3 iolog`", quote(line)));
+        }
+        _ => {}
+    }
+    let mut parts = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
+    let at = Nanos(number("time", parts.next().unwrap_or_default(), u64::MAX / 1_000)? * 1_000);
+    let (file, action) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    request(file, action, parts, at, state)
+}
+
+fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
+    let Record { at, op, start, length } = record;
+    let _ = writeln!(out, "{} trace {} {start} {length}", at.0 / 1_000, word(*op));
+    Ok(())
+}

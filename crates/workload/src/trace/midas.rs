@@ -1,0 +1,53 @@
+//! `midas`: the text traces of MiDAS, `time type LBA size`. Oh et al., "MiDAS", FAST 2024, `parse` in its
+//! simulator: time in seconds, type 0 a read, 1 a write, 3 a trim (2 is a flush), LBA in blocks of 4 KiB,
+//! size in bytes.
+
+use super::Record;
+use super::field::{Separator, fields, number, quote, time};
+use super::format::{Line, Row, Shape, Unit, Writer};
+use super::state::State;
+use crate::Op;
+use fulgurite_base::Nanos;
+use std::io::Write as _;
+
+pub(super) const FORMAT: Row = Row {
+    name: "midas",
+    about: "`time type LBA size` per line; time in s, type 0 = read 1 = write 3 = trim, LBA in 4 KiB, size in bytes",
+    unit: Unit::Bytes,
+    name_parts: &["midas"],
+    is_told_by_content: true,
+    shape: Shape::Lines(parse),
+    writer: Some(Writer { header: "", record: write, footer: "", loses: "starts inside a block of 4 KiB" }),
+};
+
+const BLOCK_BYTES: u64 = 4096;
+
+fn parse(line: &[u8], _: &mut State) -> Result<Line, String> {
+    if line.is_empty() {
+        return Ok(Line::Nothing);
+    }
+    let [at, kind, lba, size] = fields(line, Separator::Space, "time type LBA size")?;
+    let op = match kind {
+        b"0" => Op::Read,
+        b"1" => Op::Write,
+        b"2" => return Ok(Line::Skip("a flush")),
+        b"3" => Op::Trim,
+        _ => return Err(format!("type {} is unknown; 0 is a read, 1 a write, 3 a trim", quote(kind))),
+    };
+    let at = time(at, 1_000_000_000)?;
+    let start = number("LBA", lba, u64::MAX / BLOCK_BYTES)? * BLOCK_BYTES;
+    Ok(Line::Request(Record { at, op, start, length: number("size", size, u64::MAX)? }))
+}
+
+fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
+    let kind = match record.op {
+        Op::Read => 0,
+        Op::Write => 1,
+        Op::Trim => 3,
+    };
+    let Record { at, start, length, .. } = record;
+    let (seconds, nanos) = (at.0 / 1_000_000_000, at.0 % 1_000_000_000);
+    let block = start / BLOCK_BYTES;
+    let _ = writeln!(out, "{seconds}.{nanos:09} {kind} {block} {}", start + length - block * BLOCK_BYTES);
+    Ok(())
+}

@@ -1,0 +1,55 @@
+//! `mqsim`: the traces of MQSim, `time device sector sectors type`, type 0 a write and 1 a read. Tavakkol et
+//! al., "MQSim", FAST 2018, `ASCIITraceDefinition` in its source: sectors of 512 bytes, time in nanoseconds
+//! unless its configuration says otherwise (`mqsim:time_unit=ps`). A device is a volume.
+
+use super::Record;
+use super::disksim::scaled_time;
+use super::field::{SECTOR_BYTES, Separator, fields, quote, sectors};
+use super::format::{Line, Row, Shape, Unit, Writer};
+use super::state::{OTHER_VOLUME, State, TimeUnit};
+use crate::Op;
+use fulgurite_base::Nanos;
+use std::io::Write as _;
+
+pub(super) const FORMAT: Row = Row {
+    name: "mqsim",
+    about: "`time device sector sectors type` per line; time in ns (time_unit=ps), sectors of 512 B, type 0 = write",
+    unit: Unit::Bytes,
+    name_parts: &["mqsim"],
+    // DiskSim's lines look the same.
+    is_told_by_content: false,
+    shape: Shape::Lines(parse),
+    writer: Some(Writer { header: "", record: write, footer: "", loses: "parts of sectors" }),
+};
+
+fn parse(line: &[u8], state: &mut State) -> Result<Line, String> {
+    if line.is_empty() {
+        return Ok(Line::Nothing);
+    }
+    let [at, device, sector, count, kind] =
+        fields(line, Separator::Space, "time device sector sectors type")?;
+    let op = match kind {
+        b"0" => Op::Write,
+        b"1" => Op::Read,
+        _ => return Err(format!("type {} is unknown; 0 is a write, 1 a read", quote(kind))),
+    };
+    let at = scaled_time(at, state.options.time_unit.unwrap_or(TimeUnit::Nanoseconds))?;
+    let (start, length) = (sectors("sector", sector)?, sectors("sectors", count)?);
+    match state.place(device, start)? {
+        Some(start) => Ok(Line::Request(Record { at, op, start, length })),
+        None => Ok(Line::Skip(OTHER_VOLUME)),
+    }
+}
+
+fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
+    let kind = match record.op {
+        Op::Read => 1,
+        Op::Write => 0,
+        Op::Trim => return Err("a trim, which mqsim does not know"),
+    };
+    let Record { at, start, length, .. } = record;
+    let first = start / SECTOR_BYTES;
+    let sectors = (start + length).div_ceil(SECTOR_BYTES) - first;
+    let _ = writeln!(out, "{} 0 {first} {sectors} {kind}", at.0);
+    Ok(())
+}

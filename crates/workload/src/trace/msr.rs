@@ -1,0 +1,61 @@
+//! `msr`: the block traces of Microsoft Research Cambridge, `time,host,disk,type,offset,size,response`.
+//! Narayanan, Donnelly and Rowstron, "Write Off-Loading", FAST 2008; distributed by SNIA IOTTA. Time and
+//! response in units of 100 ns, the time since 1601; offset and size in bytes. A disk of a host is a volume.
+
+use super::Record;
+use super::field::{Separator, fields, number, quote};
+use super::format::{Line, Row, Shape, Unit, Writer};
+use super::state::{OTHER_VOLUME, State};
+use crate::Op;
+use fulgurite_base::Nanos;
+use std::io::Write as _;
+
+pub(super) const FORMAT: Row = Row {
+    name: "msr",
+    about: "`time,host,disk,Read|Write,offset,size,response` per line; times in 100 ns, the rest in bytes",
+    unit: Unit::Bytes,
+    name_parts: &["msr"],
+    is_told_by_content: true,
+    shape: Shape::Lines(parse),
+    writer: Some(Writer { header: "", record: write, footer: "", loses: "times below 100 ns" }),
+};
+
+const TICK_NS: u64 = 100;
+
+fn parse(line: &[u8], state: &mut State) -> Result<Line, String> {
+    if line.is_empty() || (state.number == 1 && line.starts_with(b"Timestamp")) {
+        return Ok(Line::Nothing);
+    }
+    let form = "time,host,disk,type,offset,size,response";
+    let [time, host, disk, kind, offset, size, _] = fields(line, Separator::Comma, form)?;
+    let op = match kind {
+        b"Read" | b"read" => Op::Read,
+        b"Write" | b"write" => Op::Write,
+        _ => return Err(format!("type {} is unknown; Read and Write are known", quote(kind))),
+    };
+    // Ticks since 1601 would overflow in nanoseconds; the reader wants differences only.
+    let ticks = number("time", time, u64::MAX)?;
+    let origin = *state.origin.get_or_insert(ticks);
+    let at = Nanos(ticks.wrapping_sub(origin).wrapping_mul(TICK_NS).wrapping_add(ORIGIN_NS));
+    let start = number("offset", offset, u64::MAX)?;
+    let length = number("size", size, u64::MAX)?;
+    let volume = [host, b".", disk].concat();
+    match state.place(&volume, start)? {
+        Some(start) => Ok(Line::Request(Record { at, op, start, length })),
+        None => Ok(Line::Skip(OTHER_VOLUME)),
+    }
+}
+
+/// So that times before the first line's are not negative.
+const ORIGIN_NS: u64 = 1 << 62;
+
+fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
+    let kind = match record.op {
+        Op::Read => "Read",
+        Op::Write => "Write",
+        Op::Trim => return Err("a trim, which msr does not know"),
+    };
+    let Record { at, start, length, .. } = record;
+    let _ = writeln!(out, "{},fulgurite,0,{kind},{start},{length},0", at.0 / TICK_NS);
+    Ok(())
+}

@@ -1,0 +1,64 @@
+//! `oracle-general`: the binary traces of libCacheSim, `oracleGeneral` in its documentation: packed records of
+//! 24 bytes, little endian: u32 time in seconds, u64 object, u32 size in bytes, i64 next access (in requests;
+//! −1: never). An object is a block of 512 bytes here, as in the traces made from block traces.
+//!
+//! A next access is known only once the trace is read to its end, so a trace is written as a whole:
+//! [`write_oracle_general`].
+//!
+//! The format has no operations: all are reads, or writes with probability `write_share`, drawn in order from
+//! a fixed seed.
+
+use super::Record;
+use super::field::SECTOR_BYTES;
+use super::format::{Line, Row, Shape, Unit};
+use super::state::State;
+use crate::Op;
+use fulgurite_base::Nanos;
+use rustc_hash::FxHashMap;
+use std::io::{self, Write};
+
+pub(super) const FORMAT: Row = Row {
+    name: "oracle-general",
+    about: "binary records of libCacheSim, 24 bytes: time in s, object (taken as 512 B), size; no operations (write_share=0%)",
+    unit: Unit::Bytes,
+    name_parts: &["oracle-general", "oracleGeneral"],
+    is_told_by_content: false,
+    shape: Shape::Records { size: |_| Ok(BYTES), parse },
+    // See `write_oracle_general`.
+    writer: None,
+};
+
+const BYTES: usize = 24;
+
+fn parse(bytes: &[u8], state: &mut State) -> Result<Line, String> {
+    let part = |at: usize, count: usize| {
+        let mut wide = [0; 8];
+        wide[..count].copy_from_slice(&bytes[at..at + count]);
+        u64::from_le_bytes(wide)
+    };
+    let (seconds, object, length) = (part(0, 4), part(4, 8), part(12, 4));
+    let op = if state.draw_write() { Op::Write } else { Op::Read };
+    let start = object.checked_mul(SECTOR_BYTES).ok_or_else(|| format!("object {object} is out of range"))?;
+    Ok(Line::Request(Record { at: Nanos(seconds * 1_000_000_000), op, start, length }))
+}
+
+/// Writes all `records`, in bytes, to `out`. What they do is lost, and times below a second.
+pub fn write_oracle_general(records: &[Record], out: &mut impl Write) -> io::Result<()> {
+    // Backwards, so that the next access to each object is the one seen last.
+    let mut seen: FxHashMap<u64, i64> = FxHashMap::default();
+    let nexts = records
+        .iter()
+        .enumerate()
+        .rev()
+        .map(|(index, record)| seen.insert(record.start / SECTOR_BYTES, index as i64).unwrap_or(-1));
+    let mut nexts: Vec<i64> = nexts.collect();
+    for record in records {
+        let next = nexts.pop().expect("one for every record");
+        let seconds = u32::try_from(record.at.0 / 1_000_000_000).unwrap_or(u32::MAX);
+        out.write_all(&seconds.to_le_bytes())?;
+        out.write_all(&(record.start / SECTOR_BYTES).to_le_bytes())?;
+        out.write_all(&u32::try_from(record.length).unwrap_or(u32::MAX).to_le_bytes())?;
+        out.write_all(&next.to_le_bytes())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! `spc`: the traces of the Storage Performance Council, as UMass distributes them (Financial, WebSearch):
+//! `ASU,LBA,size,opcode,time`, further fields left out. "SPC Trace File Format Specification", 2002: LBA in
+//! blocks of 512 bytes, size in bytes, the opcode R or W in either case, time in seconds. An ASU is a volume.
+
+use super::Record;
+use super::field::{SECTOR_BYTES, number, quote, sectors, time};
+use super::format::{Line, Row, Shape, Unit, Writer};
+use super::state::{OTHER_VOLUME, State};
+use crate::Op;
+use fulgurite_base::Nanos;
+use std::io::Write as _;
+
+pub(super) const FORMAT: Row = Row {
+    name: "spc",
+    about: "`ASU,LBA,size,R|W,time` per line; LBA in 512 B, size in bytes, time in s",
+    unit: Unit::Bytes,
+    name_parts: &["spc"],
+    is_told_by_content: true,
+    shape: Shape::Lines(parse),
+    writer: Some(Writer { header: "", record: write, footer: "", loses: "starts inside a sector" }),
+};
+
+fn parse(line: &[u8], state: &mut State) -> Result<Line, String> {
+    if line.is_empty() {
+        return Ok(Line::Nothing);
+    }
+    let mut parts = line.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+    let (Some(asu), Some(lba), Some(size), Some(op), Some(at)) =
+        (parts.next(), parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return Err(format!("{} has too few fields; a line is ASU,LBA,size,R|W,time", quote(line)));
+    };
+    let op = match op {
+        b"R" | b"r" => Op::Read,
+        b"W" | b"w" => Op::Write,
+        _ => return Err(format!("opcode {} is unknown; R and W are known", quote(op))),
+    };
+    number("ASU", asu, u64::MAX)?;
+    let at = time(at, 1_000_000_000)?;
+    let (start, length) = (sectors("LBA", lba)?, number("size", size, u64::MAX)?);
+    match state.place(asu, start)? {
+        Some(start) => Ok(Line::Request(Record { at, op, start, length })),
+        None => Ok(Line::Skip(OTHER_VOLUME)),
+    }
+}
+
+fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
+    let op = match record.op {
+        Op::Read => 'R',
+        Op::Write => 'W',
+        Op::Trim => return Err("a trim, which spc does not know"),
+    };
+    let Record { at, start, length, .. } = record;
+    let (seconds, nanos) = (at.0 / 1_000_000_000, at.0 % 1_000_000_000);
+    let _ = writeln!(out, "0,{},{length},{op},{seconds}.{nanos:09}", start / SECTOR_BYTES);
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! What a reader remembers from one line to the next, and the options that it was given.
+
+use super::field::quote;
+use fulgurite_base::{Nanos, Prng, Share, SpecError};
+use rustc_hash::FxHashMap;
+
+/// Choices that some formats leave to their reader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Only requests to this volume (disk, device, ASU), as the trace names it.
+    pub volume: Option<String>,
+    /// Share of writes in a format without operations.
+    pub write_share: Share,
+    /// The unit of times in a format that has none of its own; its default where there is none.
+    pub time_unit: Option<TimeUnit>,
+    /// Spread requests with times in whole seconds evenly over their second, as far as known.
+    pub spread: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { volume: None, write_share: Share::ZERO, time_unit: None, spread: false }
+    }
+}
+
+/// A unit of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum TimeUnit {
+    Picoseconds,
+    Nanoseconds,
+    Microseconds,
+    Milliseconds,
+    Seconds,
+}
+
+impl TimeUnit {
+    const NAMES: [&str; 5] = ["ps", "ns", "us", "ms", "s"];
+
+    /// The unit of this name.
+    pub fn from_name(name: &str) -> Result<TimeUnit, SpecError> {
+        use TimeUnit::{Microseconds, Milliseconds, Nanoseconds, Picoseconds, Seconds};
+        [Picoseconds, Nanoseconds, Microseconds, Milliseconds, Seconds]
+            .into_iter()
+            .find(|unit| Self::NAMES[*unit as usize] == name)
+            .ok_or_else(|| SpecError::unknown("time unit", name, &Self::NAMES))
+    }
+
+    /// Nanoseconds in so many of the unit, as multiplier and divisor.
+    pub(super) fn scale(self) -> (u64, u64) {
+        match self {
+            TimeUnit::Picoseconds => (1, 1_000),
+            TimeUnit::Nanoseconds => (1, 1),
+            TimeUnit::Microseconds => (1_000, 1),
+            TimeUnit::Milliseconds => (1_000_000, 1),
+            TimeUnit::Seconds => (1_000_000_000, 1),
+        }
+    }
+}
+
+/// Volumes are laid out one after another, this many bytes apart: 16 TiB.
+const VOLUME_BYTES: u64 = 1 << 44;
+/// So that addresses keep inside 62 bits, and memory bounded.
+const VOLUMES_AT_MOST: usize = 1 << 18;
+
+/// A reader's memory.
+pub(super) struct State {
+    pub options: Options,
+    /// Lines or records so far, the present one included.
+    pub number: u64,
+    /// The clock of formats that count time from line to line.
+    pub clock: Nanos,
+    /// The first time, for formats whose times count from too long ago.
+    pub origin: Option<u64>,
+    /// A choice that the first lines made.
+    pub choice: Option<u8>,
+    volumes: FxHashMap<Box<[u8]>, u64>,
+    prng: Prng,
+}
+
+impl State {
+    pub fn new(options: Options) -> State {
+        State {
+            options,
+            number: 0,
+            clock: Nanos::ZERO,
+            origin: None,
+            choice: None,
+            volumes: FxHashMap::default(),
+            prng: Prng::new(42, "operations of a trace without any"),
+        }
+    }
+
+    /// Counts a line and understands it.
+    pub fn count<T>(&mut self, understand: impl FnOnce(&mut State) -> T) -> T {
+        self.number += 1;
+        understand(self)
+    }
+
+    /// Volumes seen.
+    pub fn volumes(&self) -> usize {
+        self.volumes.len()
+    }
+
+    /// Where the byte `start` of a volume lies, each volume in a region of its own in the order of first
+    /// appearance; `None` where another volume was asked for.
+    pub fn place(&mut self, volume: &[u8], start: u64) -> Result<Option<u64>, String> {
+        if let Some(wanted) = &self.options.volume {
+            if wanted.as_bytes() != volume {
+                return Ok(None);
+            }
+            self.volumes.entry(volume.into()).or_insert(0);
+            return Ok(Some(start));
+        }
+        let next = self.volumes.len();
+        let index = match self.volumes.get(volume) {
+            Some(index) => *index,
+            None if next == VOLUMES_AT_MOST => {
+                return Err(format!("more than {VOLUMES_AT_MOST} volumes; choose one with volume="));
+            }
+            None => {
+                self.volumes.insert(volume.into(), next as u64);
+                next as u64
+            }
+        };
+        if index == 0 && start <= u64::MAX >> 2 || start < VOLUME_BYTES {
+            Ok(Some(index * VOLUME_BYTES + start))
+        } else {
+            Err(format!(
+                "position {start} of volume {} is beyond 16 TiB; choose it with volume=",
+                quote(volume)
+            ))
+        }
+    }
+
+    /// A write with the share that was asked for.
+    pub fn draw_write(&mut self) -> bool {
+        self.prng.chance(self.options.write_share)
+    }
+}
+
+/// Why a request is left out.
+pub(super) const OTHER_VOLUME: &str = "a request to another volume";

@@ -1,0 +1,56 @@
+//! `systor`: the traces of an enterprise virtual desktop system, `time,response,type,LUN,offset,size`. Lee et
+//! al., "Understanding Storage Traffic Characteristics on Enterprise Virtual Desktop Infrastructure", SYSTOR
+//! 2017; distributed by SNIA IOTTA: times in seconds (the response may be empty), type R or W (others are not
+//! transfers), offset and size in bytes. A LUN is a volume.
+
+use super::Record;
+use super::field::{Separator, fields, number, time};
+use super::format::{Line, Row, Shape, Unit, Writer};
+use super::state::{OTHER_VOLUME, State};
+use crate::Op;
+use fulgurite_base::Nanos;
+use std::io::Write as _;
+
+pub(super) const FORMAT: Row = Row {
+    name: "systor",
+    about: "`time,response,R|W,LUN,offset,size` per line; in s and bytes",
+    unit: Unit::Bytes,
+    name_parts: &["systor"],
+    is_told_by_content: true,
+    shape: Shape::Lines(parse),
+    writer: Some(Writer { header: HEADER, record: write, footer: "", loses: "nothing" }),
+};
+
+const HEADER: &str = "Timestamp,Response,IOType,LUN,Offset,Size\n";
+
+fn parse(line: &[u8], state: &mut State) -> Result<Line, String> {
+    if line.is_empty() || (state.number == 1 && line.starts_with(b"Timestamp")) {
+        return Ok(Line::Nothing);
+    }
+    let [at, _, kind, lun, offset, size] =
+        fields(line, Separator::Comma, "time,response,type,LUN,offset,size")?;
+    let at = time(at, 1_000_000_000)?;
+    number("LUN", lun, u64::MAX)?;
+    let op = match kind {
+        b"R" => Op::Read,
+        b"W" => Op::Write,
+        _ => return Ok(Line::Skip("a command other than read and write")),
+    };
+    let (start, length) = (number("offset", offset, u64::MAX)?, number("size", size, u64::MAX)?);
+    match state.place(lun, start)? {
+        Some(start) => Ok(Line::Request(Record { at, op, start, length })),
+        None => Ok(Line::Skip(OTHER_VOLUME)),
+    }
+}
+
+fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
+    let op = match record.op {
+        Op::Read => 'R',
+        Op::Write => 'W',
+        Op::Trim => return Err("a trim, which systor does not know"),
+    };
+    let Record { at, start, length, .. } = record;
+    let (seconds, nanos) = (at.0 / 1_000_000_000, at.0 % 1_000_000_000);
+    let _ = writeln!(out, "{seconds}.{nanos:09},,{op},0,{start},{length}");
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! `tencent`: the traces of Tencent Cloud Block Storage, `time,offset,size,type,volume`. Zhang et al., "OSCA",
+//! USENIX ATC 2020; distributed by SNIA IOTTA: time in whole seconds since 1970, offset and size in sectors of
+//! 512 bytes, type 0 a read and 1 a write.
+//!
+//! All requests of a second arrive together, unless `tencent:spread=yes` puts a microsecond between them.
+
+use super::Record;
+use super::field::{SECTOR_BYTES, Separator, fields, number, quote, sectors};
+use super::format::{Line, Row, Shape, Unit, Writer};
+use super::state::{OTHER_VOLUME, State};
+use crate::Op;
+use fulgurite_base::Nanos;
+use std::io::Write as _;
+
+pub(super) const FORMAT: Row = Row {
+    name: "tencent",
+    about: "`time,offset,size,type,volume` per line; time in s (spread=yes), sectors of 512 B, type 1 = write",
+    unit: Unit::Bytes,
+    name_parts: &["tencent"],
+    // Five numbers are not much to go by.
+    is_told_by_content: false,
+    shape: Shape::Lines(parse),
+    writer: Some(Writer {
+        header: "",
+        record: write,
+        footer: "",
+        loses: "times below 1 s and parts of sectors",
+    }),
+};
+
+const SECOND_NS: u64 = 1_000_000_000;
+const SPREAD_NS: u64 = 1_000;
+
+fn parse(line: &[u8], state: &mut State) -> Result<Line, String> {
+    if line.is_empty() || (state.number == 1 && line.starts_with(b"Timestamp")) {
+        return Ok(Line::Nothing);
+    }
+    let [at, offset, size, kind, volume] = fields(line, Separator::Comma, "time,offset,size,type,volume")?;
+    let op = match kind {
+        b"0" => Op::Read,
+        b"1" => Op::Write,
+        _ => return Err(format!("type {} is unknown; 0 is a read, 1 a write", quote(kind))),
+    };
+    let second = Nanos(number("time", at, u64::MAX / SECOND_NS)? * SECOND_NS);
+    let at = if state.options.spread
+        && state.clock >= second
+        && state.clock.0 < second.0 + SECOND_NS - SPREAD_NS
+    {
+        Nanos(state.clock.0 + SPREAD_NS)
+    } else {
+        second
+    };
+    state.clock = at;
+    number("volume", volume, u64::MAX)?;
+    let (start, length) = (sectors("offset", offset)?, sectors("size", size)?);
+    match state.place(volume, start)? {
+        Some(start) => Ok(Line::Request(Record { at, op, start, length })),
+        None => Ok(Line::Skip(OTHER_VOLUME)),
+    }
+}
+
+fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
+    let kind = match record.op {
+        Op::Read => 0,
+        Op::Write => 1,
+        Op::Trim => return Err("a trim, which tencent does not know"),
+    };
+    let Record { at, start, length, .. } = record;
+    let first = start / SECTOR_BYTES;
+    let sectors = (start + length).div_ceil(SECTOR_BYTES) - first;
+    let _ = writeln!(out, "{},{first},{sectors},{kind},0", at.0 / SECOND_NS);
+    Ok(())
+}

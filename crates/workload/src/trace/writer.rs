@@ -1,0 +1,87 @@
+//! Traces written, in every format that can hold them.
+
+use super::Record;
+use super::format::{Format, Unit, Writer};
+use fulgurite_base::{Nanos, SpecError};
+use std::io::{self, Write};
+
+/// Writes records in a format.
+pub struct TraceWriter<W> {
+    out: W,
+    format: Format,
+    writer: &'static Writer,
+    /// Bytes in a page, where pages become bytes or bytes pages.
+    page_bytes: u64,
+    from: Unit,
+    before: Nanos,
+    line: Vec<u8>,
+    left_out: u64,
+}
+
+impl<W: Write> TraceWriter<W> {
+    /// A writer of `format` to `out` for records in the unit `from`; pages have `page_bytes`.
+    ///
+    /// Fails where the format cannot be written.
+    pub fn new(out: W, format: Format, from: Unit, page_bytes: u64) -> Result<TraceWriter<W>, SpecError> {
+        let Some(writer) = &format.row().writer else {
+            let writable = Format::all().iter().filter(|format| format.row().writer.is_some());
+            let names: Vec<&str> = writable.map(|format| format.name()).collect();
+            return Err(SpecError::new(format!(
+                "{} cannot be written record by record, since each tells of the future; accepted: {}",
+                format.name(),
+                names.join(" ")
+            )));
+        };
+        if page_bytes == 0 {
+            return Err(SpecError::new("a page of 0 bytes holds nothing; write a size like 4KiB"));
+        }
+        let line = writer.header.as_bytes().to_vec();
+        Ok(TraceWriter { out, format, writer, page_bytes, from, before: Nanos::ZERO, line, left_out: 0 })
+    }
+
+    /// Writes a record. What the format does not know (trims, in most) is left out and counted.
+    pub fn write(&mut self, record: &Record) -> io::Result<()> {
+        let record = self.converted(record);
+        match (self.writer.record)(&record, Nanos(record.at.0 - self.before.0), &mut self.line) {
+            Ok(()) => self.before = record.at,
+            Err(_) => self.left_out += 1,
+        }
+        // In large pieces, since each may be packed.
+        if self.line.len() > 1 << 16 { self.spill() } else { Ok(()) }
+    }
+
+    fn converted(&self, record: &Record) -> Record {
+        let Record { start, length, .. } = *record;
+        match (self.from, self.format.unit()) {
+            (Unit::Bytes, Unit::Pages) => {
+                let first = start / self.page_bytes;
+                Record { start: first, length: (start + length).div_ceil(self.page_bytes) - first, ..*record }
+            }
+            (Unit::Pages, Unit::Bytes) => {
+                // A page too far out for 64 bits of bytes has no place in any of these formats.
+                let start = start.saturating_mul(self.page_bytes).min(u64::MAX >> 2);
+                Record { start, length: length * self.page_bytes, ..*record }
+            }
+            _ => *record,
+        }
+    }
+
+    fn spill(&mut self) -> io::Result<()> {
+        self.out.write_all(&self.line)?;
+        self.line.clear();
+        Ok(())
+    }
+
+    /// Ends the trace; returns how many requests the format could not hold.
+    pub fn finish(mut self) -> io::Result<(W, u64)> {
+        self.line.extend(self.writer.footer.as_bytes());
+        self.spill()?;
+        self.out.flush()?;
+        Ok((self.out, self.left_out))
+    }
+
+    /// What the format cannot hold of a record, in words.
+    pub fn loses(&self) -> &'static str {
+        self.writer.loses
+    }
+}

@@ -1,0 +1,313 @@
+//! Every trace format: a sample by its definition, what is left out and refused, writing and reading back,
+//! and arbitrary bytes.
+
+use fulgurite_base::{Nanos, Spec};
+use fulgurite_workload::Op;
+use fulgurite_workload::trace::{
+    Format, Options, Record, Trace, TraceError, TraceReader, TraceWriter, Unit, write_oracle_general,
+};
+use proptest::prelude::*;
+use std::io::Cursor;
+
+fn read(spec: &str, bytes: &[u8]) -> Result<Trace, TraceError> {
+    let (format, options) = Format::from_spec(Spec::parse(spec).unwrap()).unwrap();
+    Trace::read(TraceReader::new("file", Cursor::new(bytes.to_vec()), Some(format), options)?)
+}
+
+fn record(at: u64, op: Op, start: u64, length: u64) -> Record {
+    Record { at: Nanos(at), op, start, length }
+}
+
+const R: Op = Op::Read;
+const W: Op = Op::Write;
+const T: Op = Op::Trim;
+
+#[test]
+fn samples_are_read_by_definition() {
+    let volume = |index: u64, start: u64| index << 44 | start;
+    let samples: &[(&str, &str, &[Record])] = &[
+        (
+            "msr",
+            "128166372003061629,hm,0,Read,383496192,32768,413\n128166372013061629,hm,1,Write,512,4096,1\n",
+            &[record(0, R, 383_496_192, 32_768), record(1_000_000_000, W, volume(1, 512), 4_096)],
+        ),
+        (
+            "spc",
+            "0,21741712,24576,R,0.000774\n1,8,512,w,1.5,extra\n",
+            &[record(0, R, 21_741_712 * 512, 24_576), record(1_499_226_000, W, volume(1, 4_096), 512)],
+        ),
+        (
+            "disksim",
+            "0.5 0 2400 16 1\n2 0 8 1 4\n",
+            &[record(0, R, 2400 * 512, 8192), record(1_500_000, W, 4096, 512)],
+        ),
+        (
+            "disksim:time_unit=ns",
+            "0 0 8 1 1\n97900000 0 9 1 0\n",
+            &[record(0, R, 4096, 512), record(97_900_000, W, 4608, 512)],
+        ),
+        (
+            "alibaba",
+            "0,R,126703644672,4096,1577808000000626\n0,W,0,512,1577808000000726\n",
+            &[record(0, R, 126_703_644_672, 4096), record(100_000, W, 0, 512)],
+        ),
+        (
+            "tencent",
+            "1538323200,12910952,128,0,1063\n1538323200,0,1,1,1063\n1538323201,0,1,1,1063\n",
+            &[record(0, R, 12_910_952 * 512, 65_536), record(0, W, 0, 512), record(1_000_000_000, W, 0, 512)],
+        ),
+        (
+            "tencent:spread=yes",
+            "1538323200,0,1,0,1\n1538323200,1,1,1,1\n1538323201,2,1,1,1\n",
+            &[record(0, R, 0, 512), record(1_000, W, 512, 512), record(1_000_000_000, W, 1024, 512)],
+        ),
+        (
+            "systor",
+            "Timestamp,Response,IOType,LUN,Offset,Size\n1455592201.12,0.000331,W,3,1234567168,4096\n1455592201.13,,R,3,0,512\n",
+            &[record(0, W, 1_234_567_168, 4096), record(10_000_000, R, 0, 512)],
+        ),
+        (
+            "blkparse",
+            "259,0 0 1 0.000000500 1234 A R 2048 + 8 <- (259,1) 0\n259,0 0 2 0.000001000 1234 Q R 2048 + 8 [x]\n259,0 0 3 0.000002000 1234 D R 2048 + 8 [x]\n\
+             259,0 0 4 0.000003000 1234 Q WS 8 + 16 [x]\n259,0 0 5 0.000004000 1234 Q DS 0 + 8 [x]\n259,0 0 6 0.000005000 1 Q FN [x]\n\nCPU0 (x):\n Reads Queued: 1, 4KiB\n",
+            &[record(0, R, 1 << 20, 4096), record(2_000, W, 4096, 8192), record(3_000, T, 0, 4096)],
+        ),
+        (
+            "fio2",
+            "fio version 2 iolog\n/dev/x add\n/dev/x open\n/dev/x read 61440 4096\n/dev/x wait 100\n/dev/x write 0 512\n/dev/x trim 512 512\n/dev/x sync\n/dev/x close\n",
+            &[record(0, R, 61_440, 4096), record(100_000, W, 0, 512), record(100_000, T, 512, 512)],
+        ),
+        (
+            "fio3",
+            "fio version 3 iolog\n0 /tmp/f add\n0 /tmp/f open\n138 /tmp/f read 61440 4096\n238 /tmp/f write 0 512\n",
+            &[record(0, R, 61_440, 4096), record(100_000, W, 0, 512)],
+        ),
+        (
+            "mqsim",
+            "938513000 4 264719034 16 0\n938828000 4 8 8 1\n",
+            &[record(0, W, 264_719_034 * 512, 8192), record(315_000, R, 4096, 4096)],
+        ),
+        (
+            "mqsim:time_unit=ps",
+            "1000 0 0 1 1\n5000 0 1 1 0\n",
+            &[record(0, R, 0, 512), record(4, W, 512, 512)],
+        ),
+        (
+            "midas",
+            "0.146559796 1 0 4096\n0.2 0 3 8192\n0.2 2 0 0\n0.3 3 1 4096\n",
+            &[record(0, W, 0, 4096), record(53_440_204, R, 12_288, 8192), record(153_440_204, T, 4096, 4096)],
+        ),
+        ("msr:volume=hm.1", "1,hm,0,Read,0,512,1\n2,hm,1,Write,512,512,1\n", &[record(0, W, 512, 512)]),
+    ];
+    for (spec, text, expected) in samples {
+        let trace = read(spec, text.as_bytes()).unwrap_or_else(|error| panic!("{spec}: {error}"));
+        assert_eq!(trace.records(), *expected, "{spec}");
+        // Told from the content alone where that is unambiguous.
+        let told = TraceReader::new("x", Cursor::new(text.as_bytes().to_vec()), None, Options::default());
+        let name = spec.split(':').next().unwrap();
+        match told {
+            Ok(reader) => assert_eq!(reader.format().name(), name),
+            Err(error) => assert!(["disksim", "mqsim", "tencent"].contains(&name), "{spec}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn binary_samples_are_read_by_definition() {
+    let first = |op: u16, length: u32, lbn: u64, at: u64| {
+        let mut bytes = Vec::new();
+        bytes.extend(7u32.to_le_bytes());
+        bytes.extend(length.to_le_bytes());
+        bytes.extend(1u32.to_le_bytes());
+        bytes.extend(op.to_le_bytes());
+        bytes.extend(0x100u16.to_le_bytes());
+        bytes.extend(lbn.to_le_bytes());
+        bytes.extend(at.to_le_bytes());
+        bytes
+    };
+    let second = |op: u16, length: u32, lbn: u64, at: u64| {
+        let mut bytes = Vec::new();
+        bytes.extend(op.to_le_bytes());
+        bytes.extend(0x200u16.to_le_bytes());
+        bytes.extend(7u32.to_le_bytes());
+        bytes.extend(length.to_le_bytes());
+        bytes.extend(1u32.to_le_bytes());
+        bytes.extend(lbn.to_le_bytes());
+        bytes.extend(at.to_le_bytes());
+        bytes.extend(99u64.to_le_bytes());
+        bytes
+    };
+    let expected = [record(0, R, 4096, 512), record(5_000, W, 0, 8192)];
+    let one = [first(0x28, 512, 8, 10), first(0x12, 0, 0, 11), first(0x2a, 8192, 0, 15)].concat();
+    let two = [second(0x28, 512, 8, 10), second(0x2a, 8192, 0, 15)].concat();
+    assert_eq!(read("vscsi", &one).unwrap().records(), expected);
+    assert_eq!(read("vscsi", &two).unwrap().records(), expected);
+    assert_eq!(read("vscsi", &one).unwrap().skipped()[0].count, 1);
+    let sentence = |bytes: &[u8]| read("vscsi", bytes).unwrap_err().to_string();
+    assert_eq!(sentence(&one[..40]), "file: the last record has 8 of 32 bytes");
+    assert_eq!(
+        sentence(b"nonsense nonsense nonsense nonsense"),
+        "file: its first record is of neither version 1 nor version 2 of vscsi"
+    );
+    assert_eq!(
+        sentence(&first(0x28, 512, u64::MAX, 0)),
+        "file: record 1: sector 18446744073709551615 is out of range"
+    );
+
+    let oracle = |time: u32, object: u64, size: u32| {
+        let mut bytes = Vec::new();
+        bytes.extend(time.to_le_bytes());
+        bytes.extend(object.to_le_bytes());
+        bytes.extend(size.to_le_bytes());
+        bytes.extend((-1i64).to_le_bytes());
+        bytes
+    };
+    let bytes = [oracle(5, 3, 4096), oracle(6, 0, 512)].concat();
+    let expected = [record(0, R, 1536, 4096), record(1_000_000_000, R, 0, 512)];
+    assert_eq!(read("oracle-general", &bytes).unwrap().records(), expected);
+    let many: Vec<u8> = (0..10_000).flat_map(|object| oracle(1, object, 512)).collect();
+    let trace = read("oracle-general:write_share=30%", &many).unwrap();
+    let writes = trace.records().iter().filter(|record| record.op == W).count();
+    assert!((2_800..3_200).contains(&writes), "{writes}");
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    let cases = [
+        ("msr", "1,hm,0,Raed,0,512,1", "line 1: type `Raed` is unknown; Read and Write are known"),
+        (
+            "msr",
+            "1,hm,0",
+            "line 1: `1,hm,0` has 3 fields; a line is time,host,disk,type,offset,size,response",
+        ),
+        ("spc", "0,1,512,R", "line 1: `0,1,512,R` has too few fields; a line is ASU,LBA,size,R|W,time"),
+        (
+            "spc",
+            "0,1,512,R,x",
+            "line 1: time `x` is not a whole number; it has decimal digits only, like 4096",
+        ),
+        ("spc", "0,1,512,R,1.x", "line 1: time `1.x` is not a decimal number, like 12.5"),
+        ("disksim", "0 0 1 1 z", "line 1: flags `z` are not a hexadecimal number, like 1"),
+        ("tencent", "1,0,1,2,1", "line 1: type `2` is unknown; 0 is a read, 1 a write"),
+        ("mqsim", "1 0 0 1 7", "line 1: type `7` is unknown; 0 is a write, 1 a read"),
+        ("blkparse", "hello", "line 1: `hello` does not begin with a device, like 259,0"),
+        (
+            "fio2",
+            "/x read 0 1",
+            "line 1: `/x read 0 1` is not the first line of the log, `fio version 2 iolog`",
+        ),
+        (
+            "fio3",
+            "fio version 3 iolog\n1 /x raed 0 1",
+            "line 2: action `raed` is unknown; known: add open close read write trim sync datasync",
+        ),
+        ("midas", "0 7 0 1", "line 1: type `7` is unknown; 0 is a read, 1 a write, 3 a trim"),
+        (
+            "alibaba",
+            "1,R,99999999999999999999,1,1",
+            "line 1: offset `99999999999999999999` is out of range; at most 18446744073709551615",
+        ),
+    ];
+    for (format, text, sentence) in cases {
+        assert_eq!(
+            read(format, text.as_bytes()).unwrap_err().to_string(),
+            format!("file, {sentence}"),
+            "{format}"
+        );
+    }
+    let sentence = |spec: &str| Format::from_spec(Spec::parse(spec).unwrap()).unwrap_err().to_string();
+    assert!(sentence("midas:volume=1").contains("unknown option"));
+    assert!(sentence("mqsim:time_unit=h").contains("known: ps ns us ms s"));
+    let mut tar = vec![0; 512];
+    tar[..5].copy_from_slice(b"a.csv");
+    tar[257..262].copy_from_slice(b"ustar");
+    assert!(read("tencent", &tar).unwrap_err().to_string().contains("unpack it"));
+}
+
+/// What of a record a format keeps: the unit of time, of starts, and whether it knows trims.
+fn kept(format: Format) -> (u64, u64, bool) {
+    match format {
+        Format::PageOps => (u64::MAX, 1, false),
+        Format::CloudPhysics => (1_000_000_000, 512, true),
+        Format::Vscsi => (1_000, 512, true),
+        Format::Msr => (100, 1, false),
+        Format::Spc => (1, 512, false),
+        Format::DiskSim | Format::Mqsim => (1, 512, false),
+        Format::Alibaba => (1_000, 1, false),
+        Format::Tencent => (1_000_000_000, 512, false),
+        Format::Systor => (1, 1, false),
+        Format::Blkparse => (1, 512, true),
+        Format::Fio2 | Format::Fio3 => (1_000, 1, true),
+        Format::Midas => (1, 4096, true),
+        Format::OracleGeneral => unreachable!("it cannot be written"),
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_back(
+        gaps in prop::collection::vec((0u64..3_000_000_000, 0u8..3, 0u64..1 << 30, 1u64..64), 1..60),
+    ) {
+        for format in Format::all().iter().copied().filter(|format| *format != Format::OracleGeneral) {
+            let (tick, unit, knows_trims) = kept(format);
+            let mut at = 0;
+            let mut records = Vec::new();
+            for (gap, op, start, length) in &gaps {
+                at += gap / 1_000_000_000 * 1_000_000_000 + if tick < 1_000_000_000 { gap % 1_000_000_000 / tick * tick } else { 0 };
+                let op = [R, W, T][usize::from(*op)];
+                let length = if format == Format::PageOps { 1 } else { length * unit };
+                records.push(record(if tick == u64::MAX { 0 } else { at }, op, start * unit, length));
+            }
+            let mut writer = TraceWriter::new(Vec::new(), format, format.unit(), 4096).unwrap();
+            records.iter().for_each(|record| writer.write(record).unwrap());
+            let (bytes, left_out) = writer.finish().unwrap();
+            let trims = records.iter().filter(|record| record.op == T).count() as u64;
+            prop_assert_eq!(left_out, if knows_trims { 0 } else { trims });
+            records.retain(|record| knows_trims || record.op != T);
+            if records.is_empty() {
+                continue;
+            }
+            let origin = records[0].at;
+            records.iter_mut().for_each(|record| record.at = record.at - origin);
+            let trace = read(format.name(), &bytes).map_err(|error| TestCaseError::fail(format!("{}: {error}", format.name())))?;
+            prop_assert_eq!(trace.records(), &records[..], "{}", format.name());
+        }
+    }
+
+    #[test]
+    fn no_bytes_make_a_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+        for format in Format::all().iter().copied().map(Some).chain([None]) {
+            if let Ok(reader) = TraceReader::new("file", Cursor::new(bytes.clone()), format, Options::default()) {
+                reader.for_each(drop);
+            }
+        }
+    }
+
+    /// Lines of digits and separators get further than arbitrary bytes.
+    #[test]
+    fn no_line_makes_a_reader_panic(text in "[0-9RW,. +QDaefio/\n]{0,300}") {
+        for format in Format::all() {
+            if let Ok(reader) = TraceReader::new("file", Cursor::new(text.clone()), Some(*format), Options::default()) {
+                reader.for_each(drop);
+            }
+        }
+    }
+}
+
+#[test]
+fn oracle_general_knows_the_next_access() {
+    let records = [record(0, R, 512, 512), record(0, W, 1024, 4096), record(2_500_000_000, R, 512, 512)];
+    let mut bytes = Vec::new();
+    write_oracle_general(&records, &mut bytes).unwrap();
+    let next = |index: usize| i64::from_le_bytes(bytes[24 * index + 16..][..8].try_into().unwrap());
+    assert_eq!([next(0), next(1), next(2)], [2, -1, -1]);
+    let read = read("oracle-general", &bytes).unwrap();
+    let expected = [record(0, R, 512, 512), record(0, R, 1024, 4096), record(2_000_000_000, R, 512, 512)];
+    assert_eq!(read.records(), expected);
+}
+
+#[test]
+fn what_cannot_be_written_is_refused() {
+    let refused = TraceWriter::new(Vec::new(), Format::OracleGeneral, Unit::Bytes, 4096).map(drop);
+    assert!(refused.unwrap_err().to_string().contains("cannot be written record by record"));
+}
