@@ -16,9 +16,10 @@ fn main() -> Result<(), StudyError> {
         .collect::<Result<_, StudyError>>()?;
     for round in 1..=rounds {
         for run in grid::expand(grid::Command::Pool, &settings)? {
-            let row = run.execute(&Progress::default())?;
-            let rate = row.number("sim_ops_s").unwrap_or(f64::NAN) / 1e6;
-            println!("round {round}: {:6}  {rate:.2} M requests/s", row.text("write_back"));
+            for row in run.execute(&Progress::default())? {
+                let rate = row.number("sim_ops_s").unwrap_or(f64::NAN) / 1e6;
+                println!("round {round}: {:6}  {rate:.2} M requests/s", row.text("write_back"));
+            }
         }
     }
     Ok(())

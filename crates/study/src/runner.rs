@@ -17,8 +17,19 @@ pub fn all_cores() -> NonZeroUsize {
     std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }
 
-/// Executes every run, `threads` at a time, and reports to `progress`. The first failure, in the order of the runs, is the result.
+/// Executes every run, `threads` at a time, into one table.
 pub fn execute(runs: &[Run], threads: NonZeroUsize, progress: &Progress) -> Result<Table, StudyError> {
+    let rows = execute_each(runs, threads, progress)?;
+    Ok(Table { rows: rows.into_iter().flatten().collect() })
+}
+
+/// Executes every run, `threads` at a time, and reports to `progress`: the rows of each. The first
+/// failure, in the order of the runs, is the result.
+pub fn execute_each(
+    runs: &[Run],
+    threads: NonZeroUsize,
+    progress: &Progress,
+) -> Result<Vec<Vec<Row>>, StudyError> {
     let next = AtomicUsize::new(0);
     progress.expect(runs.iter().map(Run::ops).sum());
     let results: Vec<Mutex<Option<Outcome>>> = runs.iter().map(|_| Mutex::new(None)).collect();
@@ -37,8 +48,7 @@ pub fn execute(runs: &[Run], threads: NonZeroUsize, progress: &Progress) -> Resu
         }
     });
     let outcomes = results.into_iter().filter_map(|cell| cell.into_inner().expect("threads have ended"));
-    let rows: Vec<Vec<Row>> = outcomes.collect::<Result<_, _>>()?;
-    Ok(Table { rows: rows.into_iter().flatten().collect() })
+    outcomes.collect()
 }
 
 fn take<'a>(next: &AtomicUsize, runs: &'a [Run]) -> Option<(usize, &'a Run)> {

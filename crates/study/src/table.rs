@@ -107,6 +107,7 @@ fn grouped(digits: &str) -> String {
 /// Every column that a row may have, in order.
 pub const ORDER: &[&str] = &[
     "run_id",
+    "part",
     // What was run.
     "workload",
     "device",
@@ -260,6 +261,7 @@ pub const ORDER: &[&str] = &[
 
 /// The columns that tell one run of a grid from another.
 pub const AXES: &[&str] = &[
+    "part",
     "workload",
     "device",
     "replacement",

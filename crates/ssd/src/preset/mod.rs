@@ -6,6 +6,7 @@
 
 mod optane;
 mod p4510;
+mod preemptive_gc;
 mod reference_e;
 mod sata;
 mod virtual_ssd;
@@ -61,6 +62,7 @@ pub const PRESETS: &[Preset] = &[
     optane::PRESET,
     virtual_ssd::PRESET,
     reference_e::PRESET,
+    preemptive_gc::PRESET,
 ];
 
 /// The preset called `name`.

@@ -76,11 +76,16 @@ pub enum Unit {
     Nanoseconds,
     /// Bytes, written as B, KiB, MiB or GiB.
     Bytes,
+    /// Bytes per second, in powers of ten.
+    BytesPerSecond,
 }
 
 impl Unit {
     /// The unit that a column's name ends with.
     pub fn of_column(column: &str) -> Unit {
+        if column.ends_with("_bytes_s") {
+            return Unit::BytesPerSecond;
+        }
         match column.rsplit('_').next() {
             Some("ns") => Unit::Nanoseconds,
             Some("bytes") => Unit::Bytes,
@@ -93,6 +98,7 @@ impl Unit {
             Unit::Number => "number",
             Unit::Nanoseconds => "nanoseconds",
             Unit::Bytes => "bytes",
+            Unit::BytesPerSecond => "bytesPerSecond",
         }
     }
 
@@ -101,6 +107,7 @@ impl Unit {
         let steps: &[(f64, &str)] = match self {
             Unit::Number => &[(1.0, "")],
             Unit::Nanoseconds => &[(1e9, " s"), (1e6, " ms"), (1e3, " µs"), (1.0, " ns")],
+            Unit::BytesPerSecond => &[(1e9, " GB/s"), (1e6, " MB/s"), (1e3, " kB/s"), (1.0, " B/s")],
             Unit::Bytes => &[(1_073_741_824.0, " GiB"), (1_048_576.0, " MiB"), (1024.0, " KiB"), (1.0, " B")],
         };
         let (step, name) =

@@ -10,6 +10,7 @@
   const steps = {
     number: [[1e9, " G"], [1e6, " M"], [1e4, " K", 1e3], [1, ""]],
     nanoseconds: [[1e9, " s"], [1e6, " ms"], [1e3, " µs"], [1, " ns"]],
+    bytesPerSecond: [[1e9, " GB/s"], [1e6, " MB/s"], [1e3, " kB/s"], [1, " B/s"]],
     bytes: [[2 ** 30, " GiB"], [2 ** 20, " MiB"], [2 ** 10, " KiB"], [1, " B"]],
   };
 

@@ -18,10 +18,21 @@ pub(super) struct File {
     pub grid: BTreeMap<String, OneOrMore>,
     #[serde(default)]
     pub quick: BTreeMap<String, OneOrMore>,
+    /// Several grids, each on top of the common one; without any the common one is all.
+    #[serde(default)]
+    pub parts: Vec<Part>,
     pub compare: Option<Compare>,
     pub deviation: Option<Deviation>,
     #[serde(default)]
     pub plots: Vec<PlotFile>,
+}
+
+/// One grid of several, named in the column `part`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Part {
+    pub name: String,
+    pub grid: BTreeMap<String, OneOrMore>,
 }
 
 /// A value or a list of them, each text, a number or a size.
@@ -37,6 +48,8 @@ pub(super) enum OneOrMore {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Compare {
+    /// Only rows of this part.
+    pub part: Option<String>,
     pub axis: String,
     pub baseline: String,
     pub candidate: String,
@@ -62,6 +75,8 @@ pub(super) struct PlotFile {
     pub title: String,
     pub caption: String,
     pub kind: Kind,
+    /// Only rows of this part.
+    pub part: Option<String>,
     pub x: String,
     pub y: String,
     pub series: String,
@@ -114,6 +129,12 @@ impl File {
             if !table::ORDER.contains(&column.as_str()) {
                 return Err(refused(SpecError::unknown("column", column, table::ORDER)));
             }
+        }
+        let parts: Vec<&str> = file.parts.iter().map(|part| part.name.as_str()).collect();
+        let named =
+            file.plots.iter().map(|plot| &plot.part).chain(file.compare.iter().map(|compare| &compare.part));
+        if let Some(unknown) = named.flatten().find(|part| !parts.contains(&part.as_str())) {
+            return Err(refused(SpecError::unknown("part", unknown, &parts)));
         }
         if let Some(plot) =
             file.plots.iter().find(|plot| plot.expected.is_some() && plot.relative_to.is_some())

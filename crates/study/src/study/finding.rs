@@ -25,11 +25,19 @@ impl Compare {
         }
     }
 
+    /// Whether it is about the rows of this part.
+    pub fn is_about(&self, part: &str) -> bool {
+        self.part.as_ref().is_none_or(|about| about == part)
+    }
+
     /// The candidate against the baseline, over every pair of rows that differ in the axis alone.
     pub fn sentence(&self, table: &Table) -> Result<String, StudyError> {
         known_columns(table, [&self.axis, &self.column])?;
         let is = |row: &&Row, value: &str| row.get(&self.axis).is_some_and(|cell| cell.exact() == value);
-        let rows = |value: &str| table.rows.iter().filter(|row| is(row, value)).collect::<Vec<&Row>>();
+        let of_part = |row: &&Row| self.is_about(&row.get("part").map(Value::exact).unwrap_or_default());
+        let rows = |value: &str| {
+            table.rows.iter().filter(of_part).filter(|row| is(row, value)).collect::<Vec<&Row>>()
+        };
         let (baseline, candidate) = (rows(&self.baseline), rows(&self.candidate));
         if baseline.is_empty() || baseline.len() != candidate.len() {
             return Err(StudyError::request(format!(

@@ -11,19 +11,22 @@ use crate::grid::{self, Settings};
 use crate::report::{self, Plot, Report};
 use crate::run::{Progress, Run};
 use crate::runner;
-use crate::table::{AXES, Row, Table};
-use file::File;
+use crate::table::{AXES, Table};
+use file::{File, Part};
 use folder::Folder;
 use fulgurite_base::SpecError;
+use std::collections::BTreeMap;
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 /// The built-in studies: name and text.
-const BUILT_IN: [(&str, &str); 3] = [
+const BUILT_IN: [(&str, &str); 5] = [
     ("quickstart", include_str!("../../../../studies/quickstart.toml")),
     ("write-concurrency", include_str!("../../../../studies/write-concurrency.toml")),
     ("waf-closed-form", include_str!("../../../../studies/waf-closed-form.toml")),
+    ("preemptive-gc", include_str!("../../../../studies/preemptive-gc.toml")),
+    ("emulated-drive", include_str!("../../../../studies/emulated-drive.toml")),
 ];
 
 /// A study, read and checked as far as that can be without running it.
@@ -83,23 +86,35 @@ impl Study {
         &self.file.title
     }
 
-    /// Its runs: the grid expanded, every one checked.
-    fn runs(&self, quick: bool, seed: Option<&str>) -> Result<Vec<Run>, StudyError> {
-        let mut settings = Settings::new();
-        let overrides = if quick { self.file.quick.iter() } else { Default::default() };
-        for (name, value) in self.file.grid.iter().chain(overrides) {
-            settings.insert(name.clone(), value.texts()?);
+    /// Its runs, every one checked, with the part that each belongs to.
+    fn runs(&self, quick: bool, seed: Option<&str>) -> Result<Vec<(Option<&str>, Run)>, StudyError> {
+        let whole = Part { name: String::new(), grid: BTreeMap::new() };
+        let parts =
+            if self.file.parts.is_empty() { std::slice::from_ref(&whole) } else { &self.file.parts[..] };
+        let mut runs = Vec::new();
+        for part in parts {
+            let mut settings = Settings::new();
+            let overrides = if quick { self.file.quick.iter() } else { Default::default() };
+            for (name, value) in self.file.grid.iter().chain(&part.grid).chain(overrides) {
+                settings.insert(name.clone(), value.texts()?);
+            }
+            if let Some(seed) = seed {
+                settings.insert("seed".to_owned(), vec![seed.to_owned()]);
+            }
+            if let Some(compare) = self.file.compare.as_ref().filter(|compare| compare.is_about(&part.name)) {
+                compare.check(&settings)?;
+            }
+            let expanded = grid::expand(self.file.command, &settings).map_err(|error| match error {
+                StudyError::Request(sentence) => {
+                    StudyError::Request(format!("study {}: {sentence}", self.name))
+                }
+                failed => failed,
+            })?;
+            let name =
+                self.file.parts.iter().find(|known| known.name == part.name).map(|known| known.name.as_str());
+            runs.extend(expanded.into_iter().map(|run| (name, run)));
         }
-        if let Some(seed) = seed {
-            settings.insert("seed".to_owned(), vec![seed.to_owned()]);
-        }
-        if let Some(compare) = &self.file.compare {
-            compare.check(&settings)?;
-        }
-        grid::expand(self.file.command, &settings).map_err(|error| match error {
-            StudyError::Request(sentence) => StudyError::Request(format!("study {}: {sentence}", self.name)),
-            failed => failed,
-        })
+        Ok(runs)
     }
 
     /// Runs the study and writes table, study and report into `out` (by default `results/NAME`).
@@ -115,8 +130,15 @@ impl Study {
         let runs = self.runs(quick, seed)?;
         let out = out.map_or_else(|| Path::new("results").join(&self.name), Path::to_path_buf);
         let mut folder = Folder::prepare(&out)?;
-        let mut table = runner::execute(&runs, threads, progress)?;
-        table.rows.iter_mut().for_each(Row::drop_cost);
+        let (parts, runs): (Vec<_>, Vec<Run>) = runs.into_iter().unzip();
+        let mut table = Table::default();
+        for (part, rows) in parts.iter().zip(runner::execute_each(&runs, threads, progress)?) {
+            for mut row in rows {
+                row.drop_cost();
+                row.set_some("part", *part);
+                table.rows.push(row);
+            }
+        }
         let plots: Vec<Plot> =
             self.file.plots.iter().map(|plot| plot.draw(&table)).collect::<Result<_, _>>()?;
         let finding = self.finding(&table)?;

@@ -4,11 +4,16 @@ use super::file::{Kind, PlotFile};
 use super::known_columns;
 use crate::error::StudyError;
 use crate::report::{Plot, PlotKind, Series, Unit};
-use crate::table::{Table, Value};
+use crate::table::{Row, Table, Value};
 use fulgurite_base::SpecError;
 
 impl PlotFile {
     pub fn draw(&self, table: &Table) -> Result<Plot, StudyError> {
+        let of_part = |row: &&Row| match &self.part {
+            Some(part) => row.get("part").is_some_and(|cell| cell.exact() == *part),
+            None => true,
+        };
+        let table = &Table { rows: table.rows.iter().filter(of_part).cloned().collect() };
         known_columns(table, [&self.x, &self.y, &self.series].into_iter().chain(&self.expected))?;
         let x = distinct(table, &self.x);
         let series = distinct(table, &self.series).into_iter().map(|name| {

@@ -74,27 +74,27 @@ static ENTRIES: [Entry; 10] = [
     },
     Entry {
         name: "synthetic",
-        about: "timed: one size, Poisson arrivals; size=32KiB interval_us=3000 sequential=40% read=40%",
+        about: "timed: one size, Poisson arrivals; size=32KiB interval_us=3000 sequential=40% read=40% footprint=100%",
         make: Timed::synthetic,
     },
     Entry {
         name: "financial-like",
-        about: "timed, synthetic, after a trace's row: 7.09 KB, 18.92% reads, 47.19/s; bursty=0.14% burst_gap_us=500 sequential=10%",
+        about: "timed, synthetic, after a trace's row: 7.09 KB, 18.92% reads, 47.19/s; bursty=0.14% burst_gap_us=500 sequential=10% footprint=100%",
         make: |spec, make| timed::FINANCIAL.make(spec, make),
     },
     Entry {
         name: "cello-like",
-        about: "timed, synthetic, after a trace's row: 7.06 KB, 19.63% reads, 74.24/s; bursty=31.32% burst_gap_us=500 sequential=10%",
+        about: "timed, synthetic, after a trace's row: 7.06 KB, 19.63% reads, 74.24/s; bursty=31.32% burst_gap_us=500 sequential=10% footprint=100%",
         make: |spec, make| timed::CELLO.make(spec, make),
     },
     Entry {
         name: "tpch-like",
-        about: "timed, synthetic, after a trace's row: 31.62 KB, 91.80% reads, 172.73/s; bursty=11.29% burst_gap_us=500 sequential=60%",
+        about: "timed, synthetic, after a trace's row: 31.62 KB, 91.80% reads, 172.73/s; bursty=11.29% burst_gap_us=500 sequential=60% footprint=100%",
         make: |spec, make| timed::TPCH.make(spec, make),
     },
     Entry {
         name: "openmail-like",
-        about: "timed, synthetic, after a trace's row: 9.49 KB, 63.30% reads, 846.62/s; bursty=0.01% burst_gap_us=500 sequential=10%",
+        about: "timed, synthetic, after a trace's row: 9.49 KB, 63.30% reads, 846.62/s; bursty=0.01% burst_gap_us=500 sequential=10% footprint=100%",
         make: |spec, make| timed::OPENMAIL.make(spec, make),
     },
 ];

@@ -84,6 +84,7 @@ impl Row {
         let bursty = take_share(spec, "bursty", Share::from_ppm(self.bursty_ppm))?;
         let burst_gap = spec.take_with("burst_gap_us", units::parse_micros)?.unwrap_or(BURST_GAP);
         let sequential = take_share(spec, "sequential", Share::percent(self.sequential))?;
+        let footprint = take_share(spec, "footprint", Share::ONE)?;
         let gaps = Gaps::bursts(1e9 / self.rate, bursty, burst_gap).ok_or_else(|| {
             SpecError::new(format!(
                 "burst_gap_us of {}: gaps of {} inside bursts are no shorter than those of all requests at {} a second; accepted: less than {:.0}",
@@ -95,7 +96,7 @@ impl Row {
         })?;
         let sizes = Sizes::Geometric { mean: self.size / f64::from(make.page_bytes) };
         let write = Share::from_ppm(1_000_000 - self.reads_ppm);
-        Ok(Timed::generator(write, sequential, sizes, gaps, make))
+        Ok(Timed::generator(write, sequential, sizes, gaps, make, footprint))
     }
 }
 
@@ -133,6 +134,7 @@ impl Timed {
             spec.take_with("interval_us", units::parse_micros)?.unwrap_or(Nanos::from_micros(3_000));
         let sequential = take_share(spec, "sequential", Share::percent(40))?;
         let read = take_share(spec, "read", Share::percent(40))?;
+        let footprint = take_share(spec, "footprint", Share::ONE)?;
         let pages = size.div_ceil(u64::from(make.page_bytes));
         let pages =
             u32::try_from(pages).ok().filter(|pages| (1..=1024).contains(pages)).ok_or_else(|| {
@@ -145,11 +147,19 @@ impl Timed {
         }
         let write = Share::from_ppm(Share::ONE.ppm() - read.ppm());
         let gaps = Gaps { inside: 0.0, mean_inside: 0.0, mean_between: interval.0 as f64 };
-        Ok(Timed::generator(write, sequential, Sizes::Fixed(pages), gaps, make))
+        Ok(Timed::generator(write, sequential, Sizes::Fixed(pages), gaps, make, footprint))
     }
 
-    fn generator(write: Share, sequential: Share, sizes: Sizes, gaps: Gaps, make: Make) -> Generator {
+    fn generator(
+        write: Share,
+        sequential: Share,
+        sizes: Sizes,
+        gaps: Gaps,
+        make: Make,
+        footprint: Share,
+    ) -> Generator {
         let Make { pages, prng, .. } = make;
+        let pages = footprint.of(pages).max(1);
         Generator::Timed(Timed { write, sequential, sizes, gaps, pages, next_page: 0, now_ns: 0.0, prng })
     }
 

@@ -1,0 +1,49 @@
+//! The drive of "Preemptible I/O Scheduling of Garbage Collection for Solid State Drives" (Lee, Kim, Shipman,
+//! Oral, Kim; IEEE TCAD 2013; ISPASS 2011 before it), simulated there with the SSD extension of DiskSim.
+//!
+//! From the paper: 8 channels with an element each, 64 pages of 4 KiB in a block, 0.025/0.200/1.5 ms, 15 %
+//! reserved, 5 % minimum free blocks, greedy, no write buffer, 20 µs to suspend; filled with valid data at the
+//! start. From that simulator's sample parameters: 25 ns a byte on the channel. Otherwise: one plane of eight in
+//! an element, and half of its blocks, which changes capacities and not times; the hard threshold at a fifth of
+//! the soft one, the lower of the two that the paper shows.
+//!
+//! There collection runs in each channel by itself. Here a segment spans all channels, so all of them collect at
+//! once: each as often and as long as by itself, but not one after another.
+
+use super::{Preset, reference_e};
+use crate::schedule::Schedule;
+use crate::{Precondition, SsdConfig, WriteCache};
+use fulgurite_base::{Nanos, Share};
+
+pub(super) const PRESET: Preset = Preset {
+    name: "preemptive-gc",
+    about: "the simulated drive of the semi-preemptive GC study: SLC, no write buffer",
+    source: "IEEE TCAD 32(2), 2013, Table VI, and the SSD extension of DiskSim",
+    config,
+    targets: &[],
+    misses: "",
+};
+
+fn config() -> SsdConfig {
+    SsdConfig {
+        channels: 8,
+        chips: 1,
+        dies: 1,
+        planes: 1,
+        blocks: 1024,
+        pages: 64,
+        // 15 % of all blocks are reserved.
+        op: Share::from_ppm(176_471),
+        read: Nanos::from_micros(25),
+        program: Nanos::from_micros(200),
+        erase: Nanos::from_micros(1_500),
+        transfer: Nanos(102_400),
+        write_cache: WriteCache::Off,
+        gc_reserve: 51,
+        gc_hard: 10,
+        schedule: Schedule::NON_PREEMPTIVE,
+        endurance: 100_000,
+        precondition: Precondition::Fill,
+        ..reference_e()
+    }
+}
