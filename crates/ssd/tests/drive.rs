@@ -5,7 +5,7 @@ use fulgurite_base::{Lpn, Nanos, Prng, Share, Spec};
 use fulgurite_device::{Arena, Command, Completion, Device, Operation, StreamId, Tag, conformance};
 use fulgurite_ssd::schedule::Schedule;
 use fulgurite_ssd::victim::VictimPolicy;
-use fulgurite_ssd::{PARAMS, Precondition, SimDrive, SsdConfig, preset};
+use fulgurite_ssd::{PARAMS, Precondition, SimDrive, SsdConfig, WriteCache, preset};
 
 /// A drive so small that its times can be worked out by hand: one die, 64 pages in an erase block,
 /// the timing of the preemptive-GC study, nothing on the host side.
@@ -61,6 +61,12 @@ fn the_simulated_drive_conforms() {
     conformance::check(|| {
         drive(SsdConfig { planes: 4, channels: 2, blocks: 8, pages: 16, ..one_die() }, true)
     });
+    for (schedule, write_cache) in Schedule::all().map(|(schedule, _)| schedule).flat_map(|schedule| {
+        [WriteCache::Protected, WriteCache::Volatile, WriteCache::Off].map(|cache| (schedule, cache))
+    }) {
+        let config = SsdConfig { write_cache, schedule, gc_reserve: 2, op: Share::percent(300), ..one_die() };
+        conformance::check(|| drive(config.clone(), true));
+    }
     for preset in preset::PRESETS {
         conformance::check(|| {
             drive(
@@ -69,6 +75,8 @@ fn the_simulated_drive_conforms() {
                     blocks: 20,
                     pages: 8,
                     op: Share::percent(50),
+                    gc_reserve: 3,
+                    gc_hard: 1,
                     ..(preset.config)()
                 },
                 true,

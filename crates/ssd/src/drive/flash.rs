@@ -306,11 +306,19 @@ impl Flash {
         Some((id, op))
     }
 
+    /// A die that was left without anything to do has no next event.
+    #[inline]
+    pub(super) fn quiet_if_idle(&mut self, die: u32) {
+        if self.dies[die as usize].current == NONE && self.events.time(die as usize) != NEVER {
+            self.events.set(die as usize, NEVER);
+        }
+    }
+
     /// Gives the die to the operation that overlapped with the one before, if there was one.
     fn go_on_with_follower(&mut self, die: usize) {
         let id = self.dies[die].current;
         if id == NONE {
-            return self.events.set(die, NEVER);
+            return; // The die is touched: it gets something to do, or `quiet_if_idle` is called.
         }
         let op = &mut self.ops[id as usize];
         let is_read = op.is_read();

@@ -517,11 +517,13 @@ impl SimDrive {
             match self.flash.next_host(die) {
                 Next::Started(op) => self.merge(op),
                 Next::Nothing if self.state.collects() && self.collector.is_active() => {
-                    let Translation::PageMapped(ftl) = &mut self.translation else { continue };
-                    self.collector.step(die, ftl, &mut self.flash);
+                    if let Translation::PageMapped(ftl) = &mut self.translation {
+                        self.collector.step(die, ftl, &mut self.flash);
+                    }
                 }
                 Next::Busy | Next::Nothing => {}
             }
+            self.flash.quiet_if_idle(die);
         }
         if self.collector.wants_barrier() {
             self.collector.raise_barrier(self.flash.epoch);
@@ -753,7 +755,9 @@ impl SimDrive {
             if !ftl.admit(stream) {
                 self.look_at_schedule();
                 let urgent = self.slot(HostSlot::Urgent);
-                self.flash.events.set_if_never(urgent, self.flash.now + self.config.urgent.0);
+                if self.flash.events.time(urgent) == NEVER {
+                    self.flash.events.set(urgent, self.flash.now + self.config.urgent.0);
+                }
                 return page;
             }
             let old = if self.flash.undo.is_some() { ftl.lookup(lpn + page) } else { None };

@@ -10,49 +10,52 @@ pub(super) const NEVER: u64 = u64::MAX;
 #[derive(Clone, Debug)]
 pub(super) struct Tournament {
     leaves: usize,
-    times: Vec<u64>,
-    /// `winners[1]` is the slot with the earliest event; children of `i` are `2i` and `2i + 1`.
-    winners: Vec<u32>,
+    /// The earliest event under each node with its slot; node 1 is the root, the children of `i` are `2i`
+    /// and `2i + 1`, the leaves come last. The times are here and not only at the leaves, so that a change
+    /// touches no more than its path and the neighbours on it.
+    nodes: Vec<(u64, u32)>,
 }
 
 impl Tournament {
     pub(super) fn new(slots: usize) -> Tournament {
         let leaves = slots.next_power_of_two().max(2);
-        let mut winners = vec![0; 2 * leaves];
+        let mut nodes = vec![(NEVER, 0); 2 * leaves];
         for slot in 0..leaves {
-            winners[leaves + slot] = slot as u32;
+            nodes[leaves + slot].1 = slot as u32;
         }
         for node in (1..leaves).rev() {
-            winners[node] = winners[2 * node];
+            nodes[node] = nodes[2 * node];
         }
-        Tournament { leaves, times: vec![NEVER; leaves], winners }
+        Tournament { leaves, nodes }
     }
 
     /// Sets the time of `slot`'s next event.
     #[inline]
     pub(super) fn set(&mut self, slot: usize, time: u64) {
-        self.times[slot] = time;
-        let mut node = (self.leaves + slot) / 2;
-        while node > 0 {
-            let (left, right) = (self.winners[2 * node], self.winners[2 * node + 1]);
-            self.winners[node] =
-                if self.times[right as usize] < self.times[left as usize] { right } else { left };
+        let mut node = self.leaves + slot;
+        self.nodes[node].0 = time;
+        while node > 1 {
             node /= 2;
+            let (left, right) = (self.nodes[2 * node], self.nodes[2 * node + 1]);
+            let first = if right.0 < left.0 { right } else { left };
+            if self.nodes[node] == first {
+                return;
+            }
+            self.nodes[node] = first;
         }
     }
 
-    /// Sets the time of `slot`'s next event unless it has one.
-    pub(super) fn set_if_never(&mut self, slot: usize, time: u64) {
-        if self.times[slot] == NEVER {
-            self.set(slot, time);
-        }
+    /// The time of `slot`'s next event.
+    #[inline]
+    pub(super) fn time(&self, slot: usize) -> u64 {
+        self.nodes[self.leaves + slot].0
     }
 
     /// The slot with the earliest event and its time, [`NEVER`] if there is none.
     #[inline]
     pub(super) fn first(&self) -> (usize, u64) {
-        let slot = self.winners[1] as usize;
-        (slot, self.times[slot])
+        let (time, slot) = self.nodes[1];
+        (slot as usize, time)
     }
 }
 

@@ -50,6 +50,8 @@ pub struct Plot {
     pub log_y: bool,
     /// What the values of y are, so that they are written readably.
     pub unit: Unit,
+    /// The same for x.
+    pub x_unit: Unit,
     /// A value of y to draw a line at, which everything is compared with.
     pub reference: Option<f64>,
     /// The places on the x axis.
@@ -264,6 +266,7 @@ fn plot_json(plot: &Plot) -> serde_json::Value {
         .collect();
     json!({
         "kind": if plot.kind == PlotKind::Bar { "bar" } else { "line" },
+        "xUnit": plot.x_unit.name(),
         "xLabel": plot.x_label,
         "yLabel": plot.y_label,
         "logX": plot.log_x,
@@ -308,6 +311,7 @@ mod tests {
             kind: PlotKind::Bar,
             x_label: HOSTILE.to_owned(),
             y_label: HOSTILE.to_owned(),
+            x_unit: Unit::Number,
             log_x: false,
             log_y: false,
             unit: Unit::Nanoseconds,

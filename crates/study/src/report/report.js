@@ -27,6 +27,14 @@
 
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
+  /** Names without the words that all of them have. */
+  const shortened = (names) => {
+    const words = names.map((name) => String(name).split(/[:,]/));
+    if (words.length < 2) return names.map(String);
+    const common = new Set(words[0].filter((word) => words.every((others) => others.includes(word))));
+    return words.map((own, at) => own.filter((word) => !common.has(word)).join(",") || String(names[at]));
+  };
+
   /** How far to push each line's name up or down so that no two names at the right edge collide. */
   function endOffsets(plot, height) {
     const scale = plot.logY ? Math.log : (y) => y;
@@ -48,6 +56,9 @@
   function option(plot, theme, narrow) {
     const [ink, quiet, line, paper] = ["--ink", "--quiet", "--line", "--paper"].map(colour);
     const palette = palettes[theme];
+    const names = shortened(plot.series.map(({ name }) => name));
+    const places = shortened(plot.x);
+    const crowded = places.join("").length > 90;
     const numeric = plot.kind === "line";
     const bars = plot.x.length * plot.series.length;
     const points = plot.x.length;
@@ -59,20 +70,20 @@
     const offsets = numeric ? endOffsets(plot, 260) : [];
     const series = plot.series.flatMap((one, at) => {
       const values = numeric ? one.values.map((y, i) => [plot.x[i], y]) : one.values;
-      const common = { name: one.name, color: palette[at % palette.length], animation: false };
+      const common = { name: names[at], color: palette[at % palette.length], animation: false };
       const main = numeric
         ? { ...common, type: "line", data: values, symbol: symbols[at % symbols.length], symbolSize: 8, label,
             // Beside what is expected, the measured values are marks alone: lines would hide each other.
             lineStyle: { width: one.expected ? 0 : 2 }, labelLayout: { hideOverlap: label.show },
             endLabel: { show: !narrow && !one.expected, color: ink, distance: 8, offset: [0, offsets[at]],
-              formatter: ({ value }) => `${one.name} ${readable(value[1], plot.unit)}` } }
+              formatter: ({ value }) => `${names[at]} ${readable(value[1], plot.unit)}` } }
         : { ...common, type: "bar", data: values, label, barMaxWidth: 64, barGap: "8%", itemStyle: { borderRadius: [2, 2, 0, 0] } };
       if (at === 0 && plot.reference !== null) {
         main.markLine = { silent: true, symbol: "none", animation: false, label: { show: false },
           lineStyle: { color: quiet, type: "dashed" }, data: [{ yAxis: plot.reference }] };
       }
       if (!one.expected) return [main];
-      const expected = { ...common, name: one.name + ", expected", type: "line", symbol: "none",
+      const expected = { ...common, name: names[at] + ", expected", type: "line", symbol: "none",
         lineStyle: { width: 1.5 }, data: one.expected.map((y, i) => (numeric ? [plot.x[i], y] : y)) };
       return [main, expected];
     });
@@ -85,13 +96,13 @@
       tooltip: { trigger: "axis", backgroundColor: paper, borderColor: line, textStyle: { color: ink },
         axisPointer: { type: numeric ? "line" : "shadow" },
         valueFormatter: (y) => (y === null || y === undefined ? "–" : readable(Array.isArray(y) ? y[1] : y, plot.unit)) },
-      legend: { top: 0, left: 0, textStyle: { color: ink }, data: series.map(({ name }) => name) },
+      legend: { type: "scroll", top: 0, left: 0, textStyle: { color: ink }, data: series.map(({ name }) => name) },
       grid: { left: 16, right: numeric && !narrow ? 130 : 16, top: 68, bottom: 34, containLabel: true },
       xAxis: { ...axis, type: numeric ? (plot.logX ? "log" : "value") : "category", logBase: 2,
-        data: numeric ? undefined : plot.x.map(String), scale: true, name: numeric ? plot.xLabel : "", nameLocation: "middle", nameGap: 30,
+        data: numeric ? undefined : places, scale: true, name: numeric ? plot.xLabel : "", nameLocation: "middle", nameGap: 30,
         splitLine: { show: false },
-        axisLabel: { color: ink, interval: 0, rotate: !numeric && narrow ? 30 : 0,
-          formatter: numeric ? (x) => trimmed(readable(x, "number")) : undefined } },
+        axisLabel: { color: ink, interval: 0, rotate: !numeric && (narrow || crowded) ? 30 : 0,
+          formatter: numeric ? (x) => trimmed(readable(x, plot.xUnit)) : undefined } },
       yAxis: { ...axis, type: plot.logY ? "log" : "value", name: plot.yLabel, nameLocation: "end",
         nameTextStyle: { color: quiet, align: "left", padding: [0, 0, 4, 0] },
         scale: numeric && !plot.logY && plot.reference === null,

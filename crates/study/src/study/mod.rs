@@ -95,7 +95,8 @@ impl Study {
         for part in parts {
             let mut settings = Settings::new();
             let overrides = if quick { self.file.quick.iter() } else { Default::default() };
-            for (name, value) in self.file.grid.iter().chain(&part.grid).chain(overrides) {
+            // A part says what its own size is; `quick` changes the common grid.
+            for (name, value) in self.file.grid.iter().chain(overrides).chain(&part.grid) {
                 settings.insert(name.clone(), value.texts()?);
             }
             if let Some(seed) = seed {

@@ -37,6 +37,7 @@ impl PlotFile {
             log_x: self.log_x,
             log_y: self.log_y,
             unit: if self.relative_to.is_some() { Unit::Number } else { Unit::of_column(&self.y) },
+            x_unit: if self.kind == Kind::Line { Unit::of_column(&self.x) } else { Unit::Number },
             reference: self.relative_to.is_some().then_some(1.0),
             x,
             series,
