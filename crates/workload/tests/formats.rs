@@ -7,7 +7,7 @@ use fulgurite_workload::trace::{
     Format, Options, Record, Trace, TraceError, TraceReader, TraceWriter, Unit, write_oracle_general,
 };
 use proptest::prelude::*;
-use std::io::Cursor;
+use std::io::{Cursor, Read};
 
 fn read(spec: &str, bytes: &[u8]) -> Result<Trace, TraceError> {
     let (format, options) = Format::from_spec(Spec::parse(spec).unwrap()).unwrap();
@@ -292,6 +292,19 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn memory_does_not_grow_with_what_is_packed() {
+    // A gigabyte of one byte packs into a megabyte; a line has a limit, and so have names.
+    let packed = zstd::encode_all(std::io::repeat(b'7').take(1 << 30), 1).unwrap();
+    let outcome = TraceReader::new("file", Cursor::new(packed), Some(Format::Spc), Options::default())
+        .and_then(Trace::read);
+    assert!(outcome.unwrap_err().to_string().contains("longer than 65536 bytes"));
+    let name = "x".repeat(300);
+    let sentence =
+        read("fio3", format!("fio version 3 iolog\n0 {name} read 0 1\n").as_bytes()).unwrap_err().to_string();
+    assert!(sentence.contains("more than 255 bytes"), "{sentence}");
 }
 
 #[test]

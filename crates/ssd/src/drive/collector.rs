@@ -169,6 +169,7 @@ impl Collector {
             self.lanes[die as usize].row += 1;
             self.unread -= u32::from(self.lanes[die as usize].row == self.rows);
             if planes != 0 {
+                ftl.mapping().prefetch_owner(first);
                 self.take(die, first, planes);
                 let op = flash.start_move_read(flash.layout.place(first), planes);
                 self.reads.push(MoveRead { op, first, planes });
@@ -209,9 +210,12 @@ impl Collector {
     }
 
     /// The pages arrive in the buffer.
-    fn hold(&mut self, first: Ppn, planes: u8) {
+    fn hold(&mut self, first: Ppn, planes: u8, ftl: &Ftl) {
         self.reading -= planes.count_ones();
-        self.held.extend(blocks_of(first.0, planes).map(Ppn));
+        for ppn in blocks_of(first.0, planes).map(Ppn) {
+            ftl.mapping().prefetch(ftl.mapping().owner(ppn));
+            self.held.push_back(ppn);
+        }
     }
 
     /// Gives held pages their new places, as far as the dies there have nothing better to do, and
@@ -306,15 +310,15 @@ impl Collector {
     }
 
     /// A host read with merged pages has ended.
-    pub(super) fn merged_read_done(&mut self, op: &FlashOp) {
-        self.hold(self.page(op.block % self.stripe_pages, op.page), op.merged);
+    pub(super) fn merged_read_done(&mut self, op: &FlashOp, ftl: &Ftl) {
+        self.hold(self.page(op.block % self.stripe_pages, op.page), op.merged, ftl);
     }
 
     /// A read of collection has ended; returns the commands that waited for it too.
-    pub(super) fn read_done(&mut self, op: u32) -> Vec<u32> {
+    pub(super) fn read_done(&mut self, op: u32, ftl: &Ftl) -> Vec<u32> {
         let at = self.reads.iter().position(|read| read.op == op).expect("it was under way");
         let read = self.reads.swap_remove(at);
-        self.hold(read.first, read.planes);
+        self.hold(read.first, read.planes, ftl);
         if self.riders.is_empty() {
             return Vec::new();
         }

@@ -431,13 +431,14 @@ impl SimDrive {
         }
         match op.kind {
             FlashKind::HostRead { command } => {
-                if op.merged != 0 {
-                    self.collector.merged_read_done(op);
+                if let (1.., Translation::PageMapped(ftl)) = (op.merged, &self.translation) {
+                    self.collector.merged_read_done(op, ftl);
                 }
                 self.part_done(command, op.waits);
             }
             FlashKind::MoveRead => {
-                for command in self.collector.read_done(id) {
+                let Translation::PageMapped(ftl) = &self.translation else { return };
+                for command in self.collector.read_done(id, ftl) {
                     let gc = self.flash.now - self.commands[command as usize].since;
                     self.part_done(command, Waits { gc, ..Waits::default() });
                 }
@@ -921,6 +922,9 @@ impl Device for SimDrive {
                 (&mut self.writes, self.config.write_command.0, 0)
             }
         };
+        if let (Translation::PageMapped(ftl), None) = (&self.translation, fault) {
+            ftl.mapping().prefetch(lpn.0 as u32);
+        }
         path.free = path.free.max(now) + stage;
         let id = self.commands.insert(InFlight {
             tag: command.tag,

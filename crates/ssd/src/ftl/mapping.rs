@@ -37,9 +37,22 @@ impl Mapping {
         (ppn != UNMAPPED).then_some(Ppn(ppn))
     }
 
+    /// Fetches the entry of `lpn` into the cache ahead of its use. On a drive of a terabyte every entry is a
+    /// cache miss, and these cost more than all the rest of a write.
+    #[inline]
+    pub(crate) fn prefetch(&self, lpn: u32) {
+        prefetch(&self.l2p, lpn);
+    }
+
+    /// The same for the owner of `ppn`.
+    #[inline]
+    pub(crate) fn prefetch_owner(&self, ppn: Ppn) {
+        prefetch(&self.p2l, ppn.0);
+    }
+
     /// The logical page last written to `ppn`, or one of those that share it.
     #[inline]
-    pub(super) fn owner(&self, ppn: Ppn) -> u32 {
+    pub(crate) fn owner(&self, ppn: Ppn) -> u32 {
         self.p2l[ppn.0 as usize]
     }
 
@@ -133,4 +146,16 @@ impl Mapping {
             + self.valid.len() * size_of::<u64>()
             + self.sharers.len() * 32
     }
+}
+
+#[inline]
+fn prefetch(entries: &[u32], index: u32) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(entry) = entries.get(index as usize) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a hint about memory that is borrowed; it changes nothing that can be observed.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(entry).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (entries, index);
 }

@@ -60,6 +60,8 @@ impl TimeUnit {
 
 /// Volumes are laid out one after another, this many bytes apart: 16 TiB.
 const VOLUME_BYTES: u64 = 1 << 44;
+/// So that memory is bounded.
+const VOLUME_NAME_BYTES_AT_MOST: usize = 255;
 /// So that addresses keep inside 62 bits, and memory bounded.
 const VOLUMES_AT_MOST: usize = 1 << 18;
 
@@ -105,6 +107,12 @@ impl State {
     /// Where the byte `start` of a volume lies, each volume in a region of its own in the order of first
     /// appearance; `None` where another volume was asked for.
     pub fn place(&mut self, volume: &[u8], start: u64) -> Result<Option<u64>, String> {
+        if volume.len() > VOLUME_NAME_BYTES_AT_MOST {
+            return Err(format!(
+                "volume {} has more than {VOLUME_NAME_BYTES_AT_MOST} bytes, the most that a name may have",
+                quote(volume)
+            ));
+        }
         if let Some(wanted) = &self.options.volume {
             if wanted.as_bytes() != volume {
                 return Ok(None);
