@@ -13,7 +13,7 @@ use std::time::Instant;
 fn main() {
     let test = std::env::args().any(|argument| argument == "--test");
     let (blocks, pages, requests) =
-        if test { (vec![16, 32], 16, 5_000) } else { (vec![256, 2_048, 32_768], 256, 4_000_000) };
+        if test { (vec![32, 64], 16, 5_000) } else { (vec![256, 2_048, 32_768], 256, 4_000_000) };
     for blocks in blocks {
         let config = SsdConfig { blocks, pages, ..preset::reference_e() };
         let gib = config.physical_pages() as f64 * f64::from(config.page_bytes) / f64::from(1 << 30);
