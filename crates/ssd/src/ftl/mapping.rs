@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 const UNMAPPED: u32 = u32::MAX;
 
 /// The two directions of the map and the valid bitmap; they agree at all times.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Mapping {
     pub(crate) l2p: Vec<u32>,
     pub(crate) p2l: Vec<u32>,
@@ -20,12 +20,23 @@ pub struct Mapping {
     pub(crate) sharers: FxHashMap<u32, Vec<u32>>,
 }
 
+impl Clone for Mapping {
+    fn clone(&self) -> Mapping {
+        Mapping {
+            l2p: copied(&self.l2p),
+            p2l: copied(&self.p2l),
+            valid: copied(&self.valid),
+            sharers: self.sharers.clone(),
+        }
+    }
+}
+
 impl Mapping {
     pub(super) fn new(logical_pages: u32, physical_pages: u32) -> Mapping {
         Mapping {
-            l2p: vec![UNMAPPED; logical_pages as usize],
-            p2l: vec![UNMAPPED; physical_pages as usize],
-            valid: vec![0; physical_pages.div_ceil(64) as usize],
+            l2p: filled(UNMAPPED, logical_pages as usize),
+            p2l: filled(UNMAPPED, physical_pages as usize),
+            valid: filled(0, physical_pages.div_ceil(64) as usize),
             sharers: FxHashMap::default(),
         }
     }
@@ -158,4 +169,36 @@ fn prefetch(entries: &[u32], index: u32) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (entries, index);
+}
+
+/// An empty table with room for `len` entries, on huge pages where the system has them: a look-up then
+/// rarely misses the TLB as well.
+fn with_room<T>(len: usize) -> Vec<T> {
+    let mut table: Vec<T> = Vec::with_capacity(len);
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::mm::{Advice, madvise};
+        const PAGE: usize = 4096;
+        let unused = table.spare_capacity_mut();
+        let start = unused.as_mut_ptr() as usize;
+        let (first, end) = (start.next_multiple_of(PAGE), (start + size_of_val(unused)) / PAGE * PAGE);
+        if first < end {
+            // SAFETY: the advice concerns whole pages inside memory that this vector owns, and changes no
+            // contents. It may be refused, and nothing depends on it.
+            let _ = unsafe { madvise(first as *mut _, end - first, Advice::LinuxHugepage) };
+        }
+    }
+    table
+}
+
+fn filled<T: Copy>(value: T, len: usize) -> Vec<T> {
+    let mut table = with_room(len);
+    table.resize(len, value);
+    table
+}
+
+fn copied<T: Copy>(of: &[T]) -> Vec<T> {
+    let mut table = with_room(of.len());
+    table.extend_from_slice(of);
+    table
 }
