@@ -409,6 +409,13 @@ impl<'a> Cell<'a> {
         };
         let interval = self.parse("interval", parse_interval)?;
         let trace_out = self.0.get("trace_out").map(PathBuf::from);
+        let has_folder = |path: &PathBuf| path.parent().is_none_or(|parent| parent == "" || parent.is_dir());
+        if let Some(path) = trace_out.as_ref().filter(|path| !has_folder(path)) {
+            return Err(StudyError::request(format!(
+                "--trace-out {}: there is no such folder; accepted: a file in a folder that exists",
+                path.display()
+            )));
+        }
         if trace_out.is_some() && device.simulated().is_none() {
             return Err(StudyError::request(format!(
                 "--trace-out needs a simulated drive, which {} is not; accepted: a preset",

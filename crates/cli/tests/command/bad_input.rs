@@ -47,6 +47,31 @@ fn unknown_names_are_offered_the_nearest() {
 }
 
 #[test]
+fn replays_and_conversions_that_cannot_be() {
+    refused(
+        &Folder::new().with("t.pages", "R 1\nW 2\n"),
+        &[
+            ("replay mixed-uniform", &["no arrival times", "--rate", "--users"]),
+            ("replay t.pages --speed 2x", &["no arrival times"]),
+            ("replay synthetic --users 2 --speed 2x", &["one of them"]),
+            ("replay synthetic --speed fast", &["--speed", "2x"]),
+            ("replay synthetic --interval 5", &["--interval", "100ms"]),
+            ("replay synthetic --schedule semi-premptive", &["did you mean `semi-preemptive`"]),
+            ("replay synthetic --schedule paced+merge", &["accepted: semi-preemptive and preemptive"]),
+            ("replay synthetic --device optane --schedule preemptive", &["collects no garbage"]),
+            ("replay synthetic --trace-out a.json --schedule paced,preemptive", &["one run"]),
+            ("replay synthetic --trace-out no/such/folder.json", &["--trace-out", "no/such"]),
+            ("replay synthetic --addresses scal", &["did you mean `scale`"]),
+            ("replay t.pages --rate 9 --format disksim:time_unit=h", &["known: ps ns us ms s"]),
+            ("trace convert t.pages t.pages --to spc", &["is the trace that is read"]),
+            ("trace convert t.pages x --to oracle-general", &["convert to another format first"]),
+            ("trace convert t.pages x --to scp", &["did you mean `spc`"]),
+            ("trace convert t.pages no/such/x --to spc", &["no/such/x"]),
+        ],
+    );
+}
+
+#[test]
 fn zero_and_absurd_sizes() {
     refused(
         &Folder::new(),

@@ -90,6 +90,60 @@ fn gc_profile_list_and_trace_info_give_their_columns() {
 }
 
 #[test]
+fn replay_gives_its_columns_in_both_loops() {
+    let folder = Folder::new().with("t.spc", "0,0,8192,W,0.5\n0,64,4096,R,0.75\n0,8,512,w,1.0\n");
+    let rows =
+        folder.rows("replay t.spc --device p4510 --schedule non-preemptive,semi-preemptive+merge,preemptive");
+    assert_eq!(rows.len(), 3);
+    for row in &rows {
+        has(row, &["run_id", "workload", "device", "schedule", "ops", "elapsed_ns", "throughput_ops_s"]);
+        has(row, &["latency_mean_ns", "latency_stddev_ns", "latency_variance_ns2", "latency_p50_ns"]);
+        has(row, &["latency_p999_ns", "latency_max_ns", "read_latency_mean_ns", "write_latency_p99_ns"]);
+        has(row, &["wait_gc_mean_ns", "wait_die_mean_ns", "wait_channel_mean_ns", "wait_buffer_mean_ns"]);
+        has(row, &["energy_j", "wear_max", "mapping_bytes", "host_pages_written", "erases", "waf"]);
+        // Requests arrive over half a second; 3 pages are written.
+        assert!(row["elapsed_ns"].as_u64().unwrap() >= 500_000_000, "{row}");
+        assert_eq!((&row["ops"], &row["host_pages_written"]), (&3.into(), &3.into()));
+    }
+    let twice = folder.rows("replay t.spc --speed 2x");
+    assert!((250_000_000..260_000_000).contains(&twice[0]["elapsed_ns"].as_u64().unwrap()));
+    let users = folder.rows("replay mixed-uniform --users 4 --ops 2K --device reference-e:precondition=fill");
+    assert_eq!((&users[0]["users"], &users[0]["ops"]), (&4.into(), &2_000.into()));
+    let series = folder.rows("replay synthetic --ops 1K --interval 500ms");
+    let requests: u64 = series.iter().map(|row| row["requests"].as_u64().unwrap()).sum();
+    assert_eq!(requests, 1_000);
+    series.iter().for_each(|row| has(row, &["time_ns", "bandwidth_bytes_s", "read_bandwidth_bytes_s"]));
+}
+
+#[test]
+fn a_timeline_is_a_chrome_trace() {
+    let folder = Folder::new();
+    folder.rows("replay synthetic --device preemptive-gc --ops 200 --trace-out run.json");
+    let trace: Value = serde_json::from_slice(&folder.read("run.json")).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let count = |phase: &str, name: &str| {
+        events.iter().filter(|event| event["ph"] == phase && event["name"] == name).count()
+    };
+    assert_eq!(count("b", "read") + count("b", "write"), 200, "every request begins");
+    assert_eq!(count("e", "read") + count("e", "write"), 200, "and ends");
+    assert!(count("X", "program") > 100 && count("X", "transfer") > 200);
+    assert!(count("M", "thread_name") >= 8 + 8 + 1, "channels, dies and the host have names");
+    assert!(events.iter().all(|event| event["pid"].is_u64() && event["tid"].is_u64()));
+}
+
+#[test]
+fn a_trace_is_converted_there_and_back() {
+    let folder = Folder::new().with("t.spc", "0,0,8192,W,0.5\n0,64,4096,R,0.75\n0,8,512,w,1.0\n");
+    folder.rows("trace convert t.spc t.msr.gz --to msr");
+    folder.rows("trace convert t.msr.gz t.vscsi.zst --to vscsi");
+    folder.rows("trace convert t.vscsi.zst back.spc --to spc");
+    assert_eq!(
+        String::from_utf8(folder.read("back.spc")).unwrap(),
+        "0,0,8192,W,0.000000000\n0,64,4096,R,0.250000000\n0,8,512,W,0.500000000\n"
+    );
+}
+
+#[test]
 fn every_form_of_output_has_every_row() {
     let folder = Folder::new();
     let command = format!("pool mixed-skewed --write-back single,ace {FEW}");
