@@ -219,6 +219,9 @@ pub struct Replay {
     /// Write the timeline of dies, channels, requests and collection, to be opened in Perfetto
     #[arg(long, value_name = "FILE")]
     pub trace_out: Option<String>,
+    /// Write a line of CSV for every request: its response time and what it waited for
+    #[arg(long, value_name = "FILE")]
+    pub requests_out: Option<String>,
     /// Trace format, with options (disksim:time_unit=ns), where the file's name and content do not tell
     #[arg(long, value_name = "NAME")]
     pub format: Option<String>,
@@ -279,6 +282,7 @@ impl Replay {
             ("ops", self.ops),
             ("interval", self.interval),
             ("trace_out", self.trace_out),
+            ("requests_out", self.requests_out),
             ("format", self.format),
         ]
     }

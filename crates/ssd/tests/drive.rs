@@ -210,6 +210,47 @@ fn contents_survive_garbage_collection() {
     }
 }
 
+/// Conservation, Little's law and the rules of NAND are checked by `verify`, under a mix of everything at once.
+#[test]
+fn every_schedule_obeys_every_law_under_load() {
+    let names = [
+        "non-preemptive",
+        "paced",
+        "semi-preemptive",
+        "semi-preemptive+merge",
+        "semi-preemptive+pipeline",
+        "semi-preemptive+merge+pipeline",
+        "preemptive",
+        "preemptive+merge+pipeline",
+    ];
+    for (name, write_cache) in names.iter().flat_map(|name| {
+        [WriteCache::Protected, WriteCache::Volatile, WriteCache::Off].map(|cache| (*name, cache))
+    }) {
+        let config = SsdConfig {
+            channels: 2,
+            chips: 2,
+            planes: 2,
+            pages: 8,
+            blocks: 40,
+            op: Share::percent(40),
+            transfer: Nanos::from_micros(20),
+            gc_background: 4,
+            write_cache,
+            schedule: Schedule::from_name(name).unwrap(),
+            precondition: Precondition::Steady,
+            ..preset::reference_e()
+        };
+        let counters = observe(config).3;
+        assert!(counters.gc_pages_copied > 1_000, "{name}: {counters:?}");
+        assert_eq!(counters.merged_pages > 0, name.contains("merge"), "{name}: {counters:?}");
+        // Where programs are suspended there is seldom one left to overlap with.
+        let overlaps = counters.overlaps > 0 || name.starts_with("preemptive");
+        assert_eq!(overlaps && name.contains("pipeline"), name.contains("pipeline"), "{name}: {counters:?}");
+        assert!(counters.overlaps == 0 || name.contains("pipeline"), "{name}: {counters:?}");
+        assert_eq!(counters.suspensions > 0, name.starts_with("preemptive"), "{name}: {counters:?}");
+    }
+}
+
 /// A closed loop of mixed requests with a pause in the middle; everything that a user can observe of it.
 fn observe(config: SsdConfig) -> (u64, u64, u128, fulgurite_ssd::DriveCounters) {
     let mut drive = drive(config, false);

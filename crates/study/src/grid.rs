@@ -19,7 +19,7 @@ use fulgurite_ssd::placement::Placement;
 use fulgurite_ssd::victim::VictimPolicy;
 use fulgurite_workload::trace::Format;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What a grid runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
@@ -88,6 +88,7 @@ const REPLAY: &[Setting] = &[
     setting("ops", None),
     setting("interval", None),
     setting("trace_out", None),
+    setting("requests_out", None),
     setting("format", None),
     setting("seed", Some("42")),
 ];
@@ -205,9 +206,11 @@ pub fn expand(command: Command, settings: &Settings) -> Result<Vec<Run>, StudyEr
         let grown = cells.iter().flat_map(|cell| given.iter().map(|value| cell.with(name, value)));
         cells = grown.collect();
     }
-    if settings.contains_key("trace_out") && cells.len() > 1 {
+    let single = ["trace_out", "requests_out"].into_iter().find(|name| settings.contains_key(*name));
+    if let Some(name) = single.filter(|_| cells.len() > 1) {
         return Err(StudyError::request(format!(
-            "--trace-out records one run, here are {}; accepted: one value for every option",
+            "{} records one run, here are {}; accepted: one value for every option",
+            flag(name),
             cells.len()
         )));
     }
@@ -408,14 +411,7 @@ impl<'a> Cell<'a> {
             None => asked.unwrap_or(DEFAULT_REPLAY_OPS),
         };
         let interval = self.parse("interval", parse_interval)?;
-        let trace_out = self.0.get("trace_out").map(PathBuf::from);
-        let has_folder = |path: &PathBuf| path.parent().is_none_or(|parent| parent == "" || parent.is_dir());
-        if let Some(path) = trace_out.as_ref().filter(|path| !has_folder(path)) {
-            return Err(StudyError::request(format!(
-                "--trace-out {}: there is no such folder; accepted: a file in a folder that exists",
-                path.display()
-            )));
-        }
+        let (trace_out, requests_out) = (self.file("trace_out")?, self.file("requests_out")?);
         if trace_out.is_some() && device.simulated().is_none() {
             return Err(StudyError::request(format!(
                 "--trace-out needs a simulated drive, which {} is not; accepted: a preset",
@@ -431,8 +427,22 @@ impl<'a> Cell<'a> {
             ops,
             interval,
             trace_out,
+            requests_out,
             seed,
         })
+    }
+
+    /// A file to be written, in a folder that exists.
+    fn file(&self, name: &str) -> Result<Option<PathBuf>, StudyError> {
+        let Some(path) = self.0.get(name).map(PathBuf::from) else { return Ok(None) };
+        if path.parent().is_none_or(|parent| parent == Path::new("") || parent.is_dir()) {
+            return Ok(Some(path));
+        }
+        Err(StudyError::request(format!(
+            "{} {}: there is no such folder; accepted: a file in a folder that exists",
+            flag(name),
+            path.display()
+        )))
     }
 
     /// An open loop by times or by a rate, or a closed one.

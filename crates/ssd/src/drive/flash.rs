@@ -459,10 +459,11 @@ impl Flash {
                 _ => {}
             }
         }
-        let can_stop = match current.kind {
-            Kind::Program | Kind::Erase => state.suspended == NONE && state.follower == NONE,
-            _ => false,
+        let is_in_array = match current.kind {
+            Kind::Program => current.second_phase,
+            kind => kind == Kind::Erase,
         };
+        let can_stop = is_in_array && state.suspended == NONE && state.follower == NONE;
         let worth_it = current.until > self.now + self.suspend && current.suspensions < SUSPENSIONS;
         if self.schedule.suspends() && read_waits && can_stop && worth_it {
             return Next::Started(self.suspend(die));

@@ -16,7 +16,9 @@ use fulgurite_ssd::{DriveCounters, Served, Waits};
 use fulgurite_workload::{Op, Request};
 use slab::Slab;
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Who decides when a request is made.
@@ -54,6 +56,8 @@ pub struct ReplayRun {
     pub interval: Option<Nanos>,
     /// Where the run's timeline goes.
     pub trace_out: Option<PathBuf>,
+    /// Where a line for every request goes.
+    pub requests_out: Option<PathBuf>,
     /// Of all randomness.
     pub seed: u64,
 }
@@ -127,6 +131,7 @@ impl DeviceUser for Execution<'_> {
             reads: Class::default(),
             writes: Class::default(),
             intervals: Intervals::new(self.run.interval),
+            log: self.run.requests_out.as_deref().map(RequestLog::create).transpose()?,
             progress: self.progress,
         };
         replay.run()?;
@@ -136,6 +141,9 @@ impl DeviceUser for Execution<'_> {
         replay.device.settle();
         replay.meter.check().map_err(StudyError::run)?;
         replay.device.verify(true).map_err(StudyError::run)?;
+        if let Some(log) = replay.log.take() {
+            log.finish()?;
+        }
         if let (Some(path), Some(recorded)) = (&self.run.trace_out, replay.device.timeline()) {
             timeline::write(path, recorded)?;
         }
@@ -175,6 +183,7 @@ pub(super) fn set_drive(row: &mut Row, drive: &DriveCounters) {
 struct Pending {
     op: Op,
     arrived: Nanos,
+    page: u64,
     pages: u32,
     /// Commands of it that are not over.
     commands: u32,
@@ -221,6 +230,7 @@ struct Replay<'a, D> {
     reads: Class,
     writes: Class,
     intervals: Intervals,
+    log: Option<RequestLog>,
     progress: &'a Progress,
 }
 
@@ -303,7 +313,7 @@ impl<D: Observed> Replay<'_, D> {
     fn submit(&mut self, arrived: Nanos, request: Request) {
         let most = self.device.caps().pages_per_command;
         let commands = if request.op == Op::Trim { 1 } else { request.pages.div_ceil(most) };
-        let pending = Pending { op: request.op, arrived, pages: request.pages, commands };
+        let pending = Pending { op: request.op, arrived, page: request.page, pages: request.pages, commands };
         let tag = Tag(self.requests.insert(pending) as u64);
         self.meter.submit(self.device.now());
         for part in 0..commands {
@@ -335,7 +345,7 @@ impl<D: Observed> Replay<'_, D> {
         if pending.commands > 0 {
             return Ok(false);
         }
-        let Pending { op, arrived, pages, .. } = self.requests.remove(key);
+        let Pending { op, arrived, page, pages, .. } = self.requests.remove(key);
         let latency = completion.at - arrived;
         // What the last of its commands waited for.
         let waits = served.map_or(Waits::default(), |served| served.waits);
@@ -348,6 +358,9 @@ impl<D: Observed> Replay<'_, D> {
             Op::Trim => {}
         }
         self.intervals.record(completion.at, op, pages, latency, &waits);
+        if let Some(log) = &mut self.log {
+            log.write(arrived, op, page, pages, latency, queue, &waits)?;
+        }
         Ok(true)
     }
 
@@ -426,6 +439,57 @@ const WRITE_COLUMNS: [&str; 10] = [
     "write_wait_die_mean_ns",
     "write_wait_channel_mean_ns",
 ];
+
+/// Every request as a line of CSV: when it came, what it was, how long it took and what it waited for.
+struct RequestLog {
+    path: PathBuf,
+    unfinished: PathBuf,
+    file: BufWriter<File>,
+}
+
+impl RequestLog {
+    fn create(path: &Path) -> Result<RequestLog, StudyError> {
+        let unfinished = path.with_extension("unfinished");
+        let file = File::create(&unfinished).map_err(|error| RequestLog::failed(path, &error))?;
+        let mut log = RequestLog { path: path.to_path_buf(), unfinished, file: BufWriter::new(file) };
+        let header = "arrived_ns,op,page,pages,latency_ns,wait_queue_ns,wait_gc_ns,wait_die_ns,wait_channel_ns,wait_buffer_ns";
+        writeln!(log.file, "{header}").map_err(|error| RequestLog::failed(path, &error))?;
+        Ok(log)
+    }
+
+    fn failed(path: &Path, error: &io::Error) -> StudyError {
+        StudyError::request(format!("--requests-out {}: {error}", path.display()))
+    }
+
+    #[allow(clippy::too_many_arguments)] // the fields of a line
+    fn write(
+        &mut self,
+        arrived: Nanos,
+        op: Op,
+        page: u64,
+        pages: u32,
+        latency: Nanos,
+        queue: Nanos,
+        waits: &Waits,
+    ) -> Result<(), StudyError> {
+        let op = match op {
+            Op::Read => "read",
+            Op::Write => "write",
+            Op::Trim => "trim",
+        };
+        let Waits { gc, die, channel, buffer } = waits;
+        let (arrived, latency, queue) = (arrived.0, latency.0, queue.0);
+        writeln!(self.file, "{arrived},{op},{page},{pages},{latency},{queue},{gc},{die},{channel},{buffer}")
+            .map_err(|error| RequestLog::failed(&self.path, &error))
+    }
+
+    fn finish(self) -> Result<(), StudyError> {
+        let file = self.file.into_inner().map_err(io::IntoInnerError::into_error);
+        let renamed =
+            file.and_then(|file| file.sync_all()).and_then(|()| fs::rename(&self.unfinished, &self.path));
+        renamed.map_err(|error| RequestLog::failed(&self.path, &error))
+    }
+}
 
 /// What happened in each interval of a run, by the ends of requests.
 struct Intervals {
