@@ -5,7 +5,7 @@
 use super::Record;
 use super::field::{Separator, fields, number, quote};
 use super::format::{Line, Row, Shape, Unit, Writer};
-use super::state::{OTHER_VOLUME, State};
+use super::state::State;
 use crate::Op;
 use fulgurite_base::Nanos;
 use std::io::Write as _;
@@ -32,10 +32,7 @@ fn parse(line: &[u8], state: &mut State) -> Result<Line, String> {
     };
     let at = Nanos(number("time", at, u64::MAX / 1_000)? * 1_000);
     let (start, length) = (number("offset", offset, u64::MAX)?, number("length", length, u64::MAX)?);
-    match state.place(device, start)? {
-        Some(start) => Ok(Line::Request(Record { at, op, start, length })),
-        None => Ok(Line::Skip(OTHER_VOLUME)),
-    }
+    state.request(device, Record { at, op, start, length })
 }
 
 fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {

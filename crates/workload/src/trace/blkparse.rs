@@ -8,7 +8,7 @@
 use super::Record;
 use super::field::{SECTOR_BYTES, quote, sectors, time};
 use super::format::{Line, Row, Shape, Unit, Writer};
-use super::state::{OTHER_VOLUME, State};
+use super::state::State;
 use crate::Op;
 use fulgurite_base::Nanos;
 use std::io::Write as _;
@@ -59,10 +59,7 @@ fn parse(line: &[u8], state: &mut State) -> Result<Line, String> {
         return Ok(Line::Skip("an event without data"));
     };
     let (start, length) = (sectors("sector", sector)?, sectors("sectors", count)?);
-    match state.place(device, start)? {
-        Some(start) => Ok(Line::Request(Record { at, op, start, length })),
-        None => Ok(Line::Skip(OTHER_VOLUME)),
-    }
+    state.request(device, Record { at, op, start, length })
 }
 
 fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {

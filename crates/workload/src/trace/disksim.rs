@@ -6,7 +6,7 @@
 use super::Record;
 use super::field::{SECTOR_BYTES, Separator, fields, quote, sectors, time};
 use super::format::{Line, Row, Shape, Unit, Writer};
-use super::state::{OTHER_VOLUME, State, TimeUnit};
+use super::state::{State, TimeUnit};
 use crate::Op;
 use fulgurite_base::Nanos;
 use std::io::Write as _;
@@ -34,10 +34,7 @@ fn parse(line: &[u8], state: &mut State) -> Result<Line, String> {
     let op = if flags & 1 == 1 { Op::Read } else { Op::Write };
     let at = scaled_time(at, state.options.time_unit.unwrap_or(TimeUnit::Milliseconds))?;
     let (start, length) = (sectors("block", block)?, sectors("blocks", blocks)?);
-    match state.place(device, start)? {
-        Some(start) => Ok(Line::Request(Record { at, op, start, length })),
-        None => Ok(Line::Skip(OTHER_VOLUME)),
-    }
+    state.request(device, Record { at, op, start, length })
 }
 
 /// A time in a unit that the format leaves open.

@@ -5,7 +5,7 @@
 use super::Record;
 use super::field::{number, quote};
 use super::format::{Line, Row, Shape, Unit, Writer};
-use super::state::{OTHER_VOLUME, State};
+use super::state::State;
 use crate::Op;
 use fulgurite_base::Nanos;
 use std::io::Write as _;
@@ -67,10 +67,7 @@ pub(super) fn request<'a>(
     };
     let start = number("offset", parts.next().unwrap_or_default(), u64::MAX)?;
     let length = number("length", parts.next().unwrap_or_default(), u64::MAX)?;
-    match state.place(file, start)? {
-        Some(start) => Ok(Line::Request(Record { at, op, start, length })),
-        None => Ok(Line::Skip(OTHER_VOLUME)),
-    }
+    state.request(file, Record { at, op, start, length })
 }
 
 pub(super) fn word(op: Op) -> &'static str {

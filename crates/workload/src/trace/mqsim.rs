@@ -6,7 +6,7 @@ use super::Record;
 use super::disksim::scaled_time;
 use super::field::{SECTOR_BYTES, Separator, fields, quote, sectors};
 use super::format::{Line, Row, Shape, Unit, Writer};
-use super::state::{OTHER_VOLUME, State, TimeUnit};
+use super::state::{State, TimeUnit};
 use crate::Op;
 use fulgurite_base::Nanos;
 use std::io::Write as _;
@@ -35,10 +35,7 @@ fn parse(line: &[u8], state: &mut State) -> Result<Line, String> {
     };
     let at = scaled_time(at, state.options.time_unit.unwrap_or(TimeUnit::Nanoseconds))?;
     let (start, length) = (sectors("sector", sector)?, sectors("sectors", count)?);
-    match state.place(device, start)? {
-        Some(start) => Ok(Line::Request(Record { at, op, start, length })),
-        None => Ok(Line::Skip(OTHER_VOLUME)),
-    }
+    state.request(device, Record { at, op, start, length })
 }
 
 fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {

@@ -5,7 +5,7 @@
 use super::Record;
 use super::field::{Separator, fields, number, quote};
 use super::format::{Line, Row, Shape, Unit, Writer};
-use super::state::{OTHER_VOLUME, State};
+use super::state::State;
 use crate::Op;
 use fulgurite_base::Nanos;
 use std::io::Write as _;
@@ -40,10 +40,7 @@ fn parse(line: &[u8], state: &mut State) -> Result<Line, String> {
     let start = number("offset", offset, u64::MAX)?;
     let length = number("size", size, u64::MAX)?;
     let volume = [host, b".", disk].concat();
-    match state.place(&volume, start)? {
-        Some(start) => Ok(Line::Request(Record { at, op, start, length })),
-        None => Ok(Line::Skip(OTHER_VOLUME)),
-    }
+    state.request(&volume, Record { at, op, start, length })
 }
 
 /// So that times before the first line's are not negative.

@@ -5,7 +5,7 @@
 use super::Record;
 use super::field::{SECTOR_BYTES, number, quote, sectors, time};
 use super::format::{Line, Row, Shape, Unit, Writer};
-use super::state::{OTHER_VOLUME, State};
+use super::state::State;
 use crate::Op;
 use fulgurite_base::Nanos;
 use std::io::Write as _;
@@ -38,10 +38,7 @@ fn parse(line: &[u8], state: &mut State) -> Result<Line, String> {
     number("ASU", asu, u64::MAX)?;
     let at = time(at, 1_000_000_000)?;
     let (start, length) = (sectors("LBA", lba)?, number("size", size, u64::MAX)?);
-    match state.place(asu, start)? {
-        Some(start) => Ok(Line::Request(Record { at, op, start, length })),
-        None => Ok(Line::Skip(OTHER_VOLUME)),
-    }
+    state.request(asu, Record { at, op, start, length })
 }
 
 fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {

@@ -1,6 +1,8 @@
 //! What a reader remembers from one line to the next, and the options that it was given.
 
+use super::Record;
 use super::field::quote;
+use super::format::Line;
 use fulgurite_base::{Nanos, Prng, Share, SpecError};
 use rustc_hash::FxHashMap;
 
@@ -106,7 +108,7 @@ impl State {
 
     /// Where the byte `start` of a volume lies, each volume in a region of its own in the order of first
     /// appearance; `None` where another volume was asked for.
-    pub fn place(&mut self, volume: &[u8], start: u64) -> Result<Option<u64>, String> {
+    fn place(&mut self, volume: &[u8], start: u64) -> Result<Option<u64>, String> {
         if volume.len() > VOLUME_NAME_BYTES_AT_MOST {
             return Err(format!(
                 "volume {} has more than {VOLUME_NAME_BYTES_AT_MOST} bytes, the most that a name may have",
@@ -141,11 +143,16 @@ impl State {
         }
     }
 
+    /// A request to a volume, moved to where that volume lies.
+    pub fn request(&mut self, volume: &[u8], record: Record) -> Result<Line, String> {
+        Ok(match self.place(volume, record.start)? {
+            Some(start) => Line::Request(Record { start, ..record }),
+            None => Line::Skip("a request to another volume"),
+        })
+    }
+
     /// A write with the share that was asked for.
     pub fn draw_write(&mut self) -> bool {
         self.prng.chance(self.options.write_share)
     }
 }
-
-/// Why a request is left out.
-pub(super) const OTHER_VOLUME: &str = "a request to another volume";

@@ -6,7 +6,7 @@
 use super::Record;
 use super::field::{Separator, fields, number, time};
 use super::format::{Line, Row, Shape, Unit, Writer};
-use super::state::{OTHER_VOLUME, State};
+use super::state::State;
 use crate::Op;
 use fulgurite_base::Nanos;
 use std::io::Write as _;
@@ -37,10 +37,7 @@ fn parse(line: &[u8], state: &mut State) -> Result<Line, String> {
         _ => return Ok(Line::Skip("a command other than read and write")),
     };
     let (start, length) = (number("offset", offset, u64::MAX)?, number("size", size, u64::MAX)?);
-    match state.place(lun, start)? {
-        Some(start) => Ok(Line::Request(Record { at, op, start, length })),
-        None => Ok(Line::Skip(OTHER_VOLUME)),
-    }
+    state.request(lun, Record { at, op, start, length })
 }
 
 fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {

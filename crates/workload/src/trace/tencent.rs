@@ -7,7 +7,7 @@
 use super::Record;
 use super::field::{SECTOR_BYTES, Separator, fields, number, quote, sectors};
 use super::format::{Line, Row, Shape, Unit, Writer};
-use super::state::{OTHER_VOLUME, State};
+use super::state::State;
 use crate::Op;
 use fulgurite_base::Nanos;
 use std::io::Write as _;
@@ -53,10 +53,7 @@ fn parse(line: &[u8], state: &mut State) -> Result<Line, String> {
     state.clock = at;
     number("volume", volume, u64::MAX)?;
     let (start, length) = (sectors("offset", offset)?, sectors("size", size)?);
-    match state.place(volume, start)? {
-        Some(start) => Ok(Line::Request(Record { at, op, start, length })),
-        None => Ok(Line::Skip(OTHER_VOLUME)),
-    }
+    state.request(volume, Record { at, op, start, length })
 }
 
 fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {

@@ -1,0 +1,315 @@
+//! The host's commands on their way through the drive: reads to the dies, writes to their places, flushes,
+//! completions.
+
+use super::collector::Found;
+use super::{
+    HostSlot, InFlight, Kind, NEVER, NONE, Served, SimDrive, SpanKind, Translation, Waits, queue_event,
+};
+use crate::WriteCache;
+use crate::ftl::FlashSink;
+use fulgurite_base::Ppn;
+use fulgurite_device::{Completion, Device, IoError, StreamId};
+
+impl SimDrive {
+    pub(super) fn complete(&mut self, command: u32) {
+        let InFlight { tag, submitted, status, waits, kind, lpn, pages, .. } =
+            self.commands.remove(command as usize);
+        let now = self.now();
+        self.meter.complete(now, now - submitted);
+        self.done.push(Completion { tag, at: now, status });
+        if let Some(served) = &mut self.served {
+            served.push(Served { tag, submitted, waits });
+        }
+        if let Some(timeline) = &mut self.timeline {
+            let kind = match kind {
+                Kind::Read => SpanKind::HostRead,
+                Kind::Write(_) => SpanKind::HostWrite,
+                Kind::Trim | Kind::Share { .. } | Kind::Flush => SpanKind::HostOther,
+            };
+            timeline.request(kind, lpn, pages, submitted, now);
+        }
+        self.watch_idleness();
+    }
+
+    /// Sets the time at which the drive becomes idle, if it collects then.
+    pub(super) fn watch_idleness(&mut self) {
+        if self.config.gc_background > 0 && self.commands.is_empty() {
+            self.flash.events.set(self.slot(HostSlot::Idle), self.flash.now + self.config.gc_idle.0);
+        }
+    }
+
+    pub(super) fn end_idleness(&mut self) {
+        if self.config.gc_background > 0 {
+            self.flash.events.set(self.slot(HostSlot::Idle), NEVER);
+            if let Translation::PageMapped(ftl) = &mut self.translation {
+                ftl.set_idle(false);
+            }
+            self.look_at_schedule();
+        }
+    }
+
+    pub(super) fn read_arrived(&mut self, command: u32) {
+        let waiting = &mut self.commands[command as usize];
+        waiting.since = self.flash.now;
+        if waiting.status.is_err() {
+            return self.complete(command);
+        }
+        if self.state.serves_reads() {
+            self.read_flash(command);
+        } else {
+            self.barred_reads.push_back(command);
+        }
+    }
+
+    /// Queues the flash reads of a host read: pages of one row are read together, pages in a buffer
+    /// are not read at all.
+    pub(super) fn read_flash(&mut self, command: u32) {
+        let waiting = &mut self.commands[command as usize];
+        waiting.since = self.flash.now;
+        let InFlight { lpn, pages, .. } = *waiting;
+        self.deliver_contents(command);
+        let mut parts = 0;
+        let mut last = None;
+        for lpn in lpn..lpn + pages {
+            let Some(ppn) = self.translation.lookup(lpn) else { continue };
+            let place = self.flash.layout.place(ppn);
+            if !self.flash.is_programmed(place) {
+                continue;
+            }
+            if self.config.schedule.merge {
+                match self.collector.find(ppn, command) {
+                    Found::InFlash => {}
+                    Found::Held => continue,
+                    Found::Rides => {
+                        parts += 1;
+                        continue;
+                    }
+                }
+            }
+            let op = self.flash.host_read(command, place, last);
+            parts += u32::from(last != Some(op));
+            last = Some(op);
+        }
+        self.commands[command as usize].parts = parts;
+        if parts == 0 {
+            self.complete(command);
+        }
+    }
+
+    /// One of a command's flash operations has ended, having waited for `waits`.
+    pub(super) fn part_done(&mut self, command: u32, waits: Waits) {
+        let waiting = &mut self.commands[command as usize];
+        waiting.parts -= 1;
+        if waiting.parts > 0 {
+            return;
+        }
+        waiting.waits.gc += waits.gc;
+        waiting.waits.die += waits.die;
+        waiting.waits.channel += waits.channel;
+        match waiting.kind {
+            Kind::Read => self.complete(command),
+            _ => self.acknowledge(command),
+        }
+    }
+
+    fn acknowledge(&mut self, command: u32) {
+        let at = self.flash.now + self.config.write_latency.0;
+        let slot = self.slot(HostSlot::Acknowledgements);
+        queue_event(&mut self.acknowledgements, &mut self.flash, slot, at, command);
+    }
+
+    /// Lets stalled commands in, in order, as far as the write buffer has room and the schedule
+    /// serves writes.
+    pub(super) fn admit(&mut self) {
+        while let Some(command) = self.stalled.front().copied() {
+            let InFlight { kind, lpn, pages, .. } = self.commands[command as usize];
+            match kind {
+                Kind::Write(_) if self.is_worn_out() => self.refuse(command, IoError::WornOut),
+                Kind::Write(hint) if !self.write(command, hint) => return,
+                Kind::Write(_) | Kind::Flush => {}
+                Kind::Trim => (lpn..lpn + pages).for_each(|lpn| self.translation.trim(lpn)),
+                // Shares nothing that a power cut could take back.
+                Kind::Share { .. } if self.flash.undo.is_some() => {}
+                Kind::Share { source } => self.share(lpn, source, pages),
+                Kind::Read => unreachable!("reads take the other path"),
+            }
+            self.stalled.pop_front();
+            match kind {
+                Kind::Flush => self.flush(command),
+                Kind::Share { .. } if self.flash.undo.is_some() => self.flush(command),
+                Kind::Trim | Kind::Share { .. } => self.acknowledge(command),
+                Kind::Write(_) | Kind::Read => {}
+            }
+        }
+    }
+
+    fn is_worn_out(&self) -> bool {
+        matches!(&self.translation, Translation::PageMapped(ftl) if ftl.is_worn_out())
+    }
+
+    fn refuse(&mut self, command: u32, why: IoError) {
+        let refused = &mut self.commands[command as usize];
+        refused.status = Err(why);
+        if refused.is_buffered {
+            self.buffer_free += refused.pages - refused.placed;
+        }
+        self.complete(command);
+    }
+
+    /// Shares page by page in the direction in which overlapping ranges stay right.
+    fn share(&mut self, destination: u32, source: u32, pages: u32) {
+        let Translation::PageMapped(ftl) = &mut self.translation else { return };
+        let forwards = destination < source;
+        for step in 0..pages {
+            let page = if forwards { step } else { pages - 1 - step };
+            ftl.share(destination + page, source + page);
+        }
+    }
+
+    /// Gives the pages of a write their places, as many as may be written now; true when all have one.
+    fn write(&mut self, command: u32, hint: StreamId) -> bool {
+        let InFlight { lpn, pages, placed: before, since, is_buffered, .. } = self.commands[command as usize];
+        let waits_for_programs = self.config.write_cache == WriteCache::Off;
+        if !is_buffered {
+            if pages > self.buffer_free {
+                return false;
+            }
+            self.buffer_free -= pages;
+            let waiting = &mut self.commands[command as usize];
+            waiting.is_buffered = true;
+            waiting.waits.buffer += self.flash.now - since;
+            waiting.since = self.flash.now;
+            // One part stands for the placing itself.
+            waiting.parts = 1;
+        }
+        if waits_for_programs {
+            self.flash.waiting_write = (command, 0);
+        }
+        let placed = match &mut self.translation {
+            Translation::InPlace(medium) => {
+                for lpn in lpn..lpn + pages {
+                    medium.write(lpn);
+                    self.flash.program(Ppn(lpn), None);
+                }
+                pages
+            }
+            Translation::PageMapped(_) => self.place(lpn, pages, before, hint),
+        };
+        *self.unprogrammed.back_mut().expect("the current epoch is open") += placed - before;
+        let (_, programs) = std::mem::replace(&mut self.flash.waiting_write, (NONE, 0));
+        if programs > 0 {
+            // They must not wait for pages that may never come.
+            self.flash.close_partial();
+        }
+        let waiting = &mut self.commands[command as usize];
+        waiting.placed = placed;
+        waiting.parts += programs;
+        if placed < pages {
+            return false;
+        }
+        waiting.waits.gc += self.flash.now - waiting.since;
+        if self.flash.contents.is_some() {
+            self.keep_contents(command);
+        }
+        self.part_done(command, Waits::default());
+        true
+    }
+
+    /// Places pages of a write from the `placed`th on and returns how many are placed then.
+    fn place(&mut self, lpn: u32, pages: u32, placed: u32, hint: StreamId) -> u32 {
+        for page in placed..pages {
+            let Translation::PageMapped(ftl) = &mut self.translation else { return page };
+            let stream = ftl.stream(lpn + page, hint);
+            if !ftl.admit(stream) {
+                self.look_at_schedule();
+                let urgent = self.slot(HostSlot::Urgent);
+                if self.flash.events.time(urgent) == NEVER {
+                    self.flash.events.set(urgent, self.flash.now + self.config.urgent.0);
+                }
+                return page;
+            }
+            let old = if self.flash.undo.is_some() { ftl.lookup(lpn + page) } else { None };
+            let ppn = ftl.append(lpn + page, stream, &mut self.flash);
+            self.flash.note_old_place(ppn, old);
+        }
+        self.look_at_schedule();
+        pages
+    }
+
+    pub(super) fn programmed(&mut self, pages: u32, epoch: u32) {
+        if pages == 0 {
+            return; // moved pages only
+        }
+        self.buffer_free += pages;
+        self.unprogrammed[(epoch - self.first_epoch) as usize] -= pages;
+        self.end_flushes();
+        self.admit();
+    }
+
+    fn flush(&mut self, command: u32) {
+        self.flushes.push_back((self.flash.epoch, command));
+        self.end_epoch();
+    }
+
+    /// Sends all host pages on their way and opens the next flush epoch.
+    pub(super) fn end_epoch(&mut self) {
+        self.flash.close_partial();
+        self.flash.epoch += 1;
+        self.unprogrammed.push_back(0);
+        self.end_flushes();
+    }
+
+    /// Completes every flush whose epoch, and all before it, is in the flash.
+    pub(super) fn end_flushes(&mut self) {
+        while self.unprogrammed.len() > 1 && self.unprogrammed[0] == 0 {
+            self.unprogrammed.pop_front();
+            self.first_epoch += 1;
+        }
+        if self.collector.lower_barrier(self.first_epoch) {
+            self.flash.touch_all();
+        }
+        while let Some((_, command)) =
+            self.flushes.front().copied().filter(|(epoch, _)| *epoch < self.first_epoch)
+        {
+            self.flushes.pop_front();
+            let InFlight { kind, lpn, pages, .. } = self.commands[command as usize];
+            if let Kind::Share { source } = kind {
+                self.share(lpn, source, pages);
+            }
+            self.complete(command);
+        }
+    }
+
+    /// Keeps the bytes of an admitted write under its new physical pages.
+    fn keep_contents(&mut self, command: u32) {
+        let InFlight { lpn, pages, buffer, .. } = &self.commands[command as usize];
+        let Some(contents) = &mut self.flash.contents else { return };
+        let page_bytes = self.caps.page_bytes as usize;
+        for (index, lpn) in (*lpn..lpn + pages).enumerate() {
+            let ppn = self.translation.lookup(lpn).expect("just written");
+            match buffer {
+                // SAFETY: the submitter keeps the bytes unchanged until completion.
+                Some(buffer) => {
+                    contents.set(ppn, &unsafe { buffer.bytes() }[index * page_bytes..][..page_bytes])
+                }
+                None => contents.remove(ppn),
+            }
+        }
+    }
+
+    /// Gives a read the bytes as they are when it reaches the FTL.
+    fn deliver_contents(&mut self, command: u32) {
+        let InFlight { lpn, pages, buffer: Some(buffer), .. } = &self.commands[command as usize] else {
+            return;
+        };
+        // SAFETY: the submitter gave the buffer away until completion.
+        let bytes = unsafe { buffer.bytes_mut() };
+        for (lpn, page) in (*lpn..lpn + pages).zip(bytes.chunks_exact_mut(self.caps.page_bytes as usize)) {
+            let stored = self.translation.lookup(lpn);
+            match stored.and_then(|ppn| self.flash.contents.as_ref()?.get(ppn)) {
+                Some(stored) => page.copy_from_slice(stored),
+                None => page.fill(0),
+            }
+        }
+    }
+}
