@@ -50,9 +50,12 @@ fn disksim_and_mqsim() {
         println!("skipped: shared traces absent");
         return;
     }
-    // SSDsim's: the columns of DiskSim with times in nanoseconds.
-    let options = Options { time_unit: Some(TimeUnit::Nanoseconds), ..Options::default() };
-    let summary = Trace::load(disksim, None, options).unwrap().summary(4096).unwrap();
+    // SSDsim's: the columns of DiskSim with times in nanoseconds, which its first time above zero tells.
+    let told = Options { time_unit: Some(TimeUnit::Nanoseconds), ..Options::default() };
+    let told = Trace::load(&disksim, None, told).unwrap().summary(4096).unwrap();
+    let summary = Trace::load(disksim, None, Options::default()).unwrap().summary(4096).unwrap();
+    assert_eq!((summary.duration, summary.requests), (told.duration, told.requests));
+    assert_eq!(summary.duration.0 / 1_000_000_000_000, 29);
     assert_eq!((summary.requests, summary.reads.requests, summary.volumes), (127_043, 113_123, 1));
     let trace = Trace::load(mqsim, None, Options::default()).unwrap();
     let summary = trace.summary(4096).unwrap();

@@ -1,7 +1,9 @@
 //! `disksim`: the ASCII traces of DiskSim, `time device block blocks flags`. "The DiskSim Simulation
 //! Environment Version 4.0 Reference Manual", 2008: time in milliseconds, blocks of 512 bytes, flags in
 //! hexadecimal, of which bit 0 says that it is a read. SSDsim writes the same columns with times in
-//! nanoseconds: `disksim:time_unit=ns`. A device is a volume.
+//! nanoseconds. `time_unit=` says which; without it the first time above zero tells: DiskSim's has a
+//! decimal point, and a whole number of a million or more, a quarter of an hour in milliseconds, is taken
+//! for nanoseconds. A device is a volume.
 
 use super::Record;
 use super::field::{SECTOR_BYTES, Separator, fields, quote, sectors, time};
@@ -13,7 +15,7 @@ use std::io::Write as _;
 
 pub(super) const FORMAT: Row = Row {
     name: "disksim",
-    about: "`time device block blocks flags` per line; time in ms (time_unit=ns), blocks of 512 B, flag 1 = read",
+    about: "`time device block blocks flags` per line; time in ms or, whole and large, ns (time_unit=), blocks of 512 B, flag 1 = read",
     unit: Unit::Bytes,
     name_parts: &["disksim"],
     // MQSim's lines look the same.
@@ -32,9 +34,23 @@ fn parse(line: &[u8], state: &mut State) -> Result<Line, String> {
     let flags = u32::from_str_radix(text, 16)
         .map_err(|_| format!("flags {} are not a hexadecimal number, like 1", quote(flags)))?;
     let op = if flags & 1 == 1 { Op::Read } else { Op::Write };
+    if state.options.time_unit.is_none() {
+        state.options.time_unit = unit_of(at);
+    }
     let at = scaled_time(at, state.options.time_unit.unwrap_or(TimeUnit::Milliseconds))?;
     let (start, length) = (sectors("block", block)?, sectors("blocks", blocks)?);
     state.request(device, Record { at, op, start, length })
+}
+
+/// The unit that a trace's first time above zero gives away; see the module.
+fn unit_of(field: &[u8]) -> Option<TimeUnit> {
+    const LEAST_NANOSECONDS: u64 = 1_000_000;
+    let whole = std::str::from_utf8(field).ok()?.parse::<u64>();
+    match whole {
+        Ok(0) => None,
+        Ok(time) if time >= LEAST_NANOSECONDS => Some(TimeUnit::Nanoseconds),
+        _ => Some(TimeUnit::Milliseconds),
+    }
 }
 
 /// A time in a unit that the format leaves open.
