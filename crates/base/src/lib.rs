@@ -5,12 +5,14 @@
 
 mod histogram;
 mod ids;
+mod prefetch;
 mod prng;
 pub mod spec;
 pub mod units;
 
 pub use histogram::Histogram;
 pub use ids::{FrameId, Lpn, Nanos, PageId, Ppn};
+pub use prefetch::prefetch;
 pub use prng::Prng;
 pub use spec::{Spec, SpecError};
 pub use units::Share;

@@ -1,7 +1,8 @@
 //! What a device is asked and what it answers.
 
-use crate::Buffer;
+use crate::{Arena, Buffer};
 use fulgurite_base::{Lpn, Nanos};
+use std::rc::Rc;
 use thiserror::Error;
 
 /// Names a command in flight. Chosen by the submitter, handed back by the completion.
@@ -131,6 +132,8 @@ pub struct Caps {
     pub streams: u16,
     /// Whether bytes written can be read back; false where only their timing is simulated.
     pub contents: bool,
+    /// Whether [`Device::erases`] tells anything.
+    pub erase_counts: bool,
 }
 
 /// A drive, simulated or real. Single-threaded; never blocks except in [`Device::wait`].
@@ -143,6 +146,15 @@ pub trait Device {
 
     /// Queues a command. A malformed one completes with an error; only a full queue refuses.
     fn submit(&mut self, command: Command) -> Result<(), QueueFull>;
+
+    /// How often the erase block that holds `lpn` was erased; `None` where the page was never written, or
+    /// [`Caps::erase_counts`] is false.
+    fn erases(&self, _lpn: Lpn) -> Option<u64> {
+        None
+    }
+
+    /// Announces memory that most commands will use, so that a drive may map it once and for all.
+    fn register(&mut self, _arena: &Rc<Arena>) {}
 
     /// Waits until a command completes or the clock reaches `deadline`, whichever is first, and
     /// appends what completed, in order. With neither in prospect it returns at once.

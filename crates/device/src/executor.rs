@@ -6,8 +6,8 @@
 //! A command in flight belongs to the executor, not to the future that asked for it: dropping the
 //! future leaves the command to complete, with its buffer kept alive until then.
 
-use crate::{Caps, Command, Completion, Device, IoError, Operation, QueueFull, Tag};
-use fulgurite_base::Nanos;
+use crate::{Arena, Caps, Command, Completion, Device, IoError, Operation, QueueFull, Tag};
+use fulgurite_base::{Lpn, Nanos};
 use slab::Slab;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -323,6 +323,16 @@ impl<D: Device> Handle<D> {
     #[inline]
     pub fn now(&self) -> Nanos {
         self.core.borrow().device.now()
+    }
+
+    /// How often the erase block that holds `lpn` was erased, where the device tells.
+    pub fn erases(&self, lpn: Lpn) -> Option<u64> {
+        self.core.borrow().device.erases(lpn)
+    }
+
+    /// Announces memory that most commands will use.
+    pub fn register(&self, arena: &Rc<Arena>) {
+        self.core.borrow_mut().device.register(arena);
     }
 
     /// Commands handed to the device and completions received, so far.

@@ -1,8 +1,9 @@
 //! A device that misbehaves on request, to show that what stands above it notices.
 
-use crate::{Caps, Command, Completion, Device, IoError, Operation, QueueFull, Tag};
-use fulgurite_base::Nanos;
+use crate::{Arena, Caps, Command, Completion, Device, IoError, Operation, QueueFull, Tag};
+use fulgurite_base::{Lpn, Nanos};
 use rustc_hash::FxHashSet;
+use std::rc::Rc;
 
 /// One way to misbehave. Counts start at zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +47,14 @@ impl<D: Device> Device for FaultDevice<D> {
 
     fn now(&self) -> Nanos {
         self.inner.now()
+    }
+
+    fn erases(&self, lpn: Lpn) -> Option<u64> {
+        self.inner.erases(lpn)
+    }
+
+    fn register(&mut self, arena: &Rc<Arena>) {
+        self.inner.register(arena);
     }
 
     fn submit(&mut self, command: Command) -> Result<(), QueueFull> {

@@ -32,6 +32,7 @@ impl MemDevice {
             share: true,
             streams: 1,
             contents: true,
+            erase_counts: false,
         };
         MemDevice {
             caps,

@@ -13,7 +13,7 @@ const FRAMES: u32 = 64;
 
 fn config(write_back: WriteBack) -> Result<PoolConfig, Box<dyn Error>> {
     let replacement = Replacement::from_spec(Spec::parse("lru")?, FRAMES)?;
-    Ok(PoolConfig { frames: FRAMES, page_bytes: 4096, replacement, write_back })
+    Ok(PoolConfig::new(FRAMES, 4096, replacement, write_back))
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let drive = preset::configure(Spec::parse("p4510:blocks=20,precondition=none")?)?;
     let executor = Executor::new(SimDrive::new(drive, 42, true)?);
 
-    let pool = BufferPool::new(executor.handle(), config(WriteBack::Ace { n_w: 8 })?)?;
+    let pool = BufferPool::new(executor.handle(), config(WriteBack::ace(8))?)?;
     let changing = pool.clone();
     executor.block_on(async move {
         for page in 0..1_000u64 {
@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         counters.pages_flushed
     );
 
-    let fresh = BufferPool::new(executor.handle(), config(WriteBack::Single)?)?;
+    let fresh = BufferPool::new(executor.handle(), config(WriteBack::SINGLE)?)?;
     executor.block_on(async move {
         for page in 0..1_000u64 {
             let guard = fresh.read(PageId(page)).await?;

@@ -4,7 +4,9 @@
 
 use fulgurite_base::{FrameId, PageId, Spec};
 use fulgurite_device::Executor;
-use fulgurite_pool::{BufferPool, Cursor, FrameTable, PoolConfig, Replacement, ReplacementPolicy, WriteBack};
+use fulgurite_pool::{
+    Arrival, BufferPool, Cursor, FrameTable, PoolConfig, Replacement, ReplacementPolicy, WriteBack,
+};
 use fulgurite_ssd::{SimDrive, preset};
 use fulgurite_workload::{Generator, Op};
 use std::collections::VecDeque;
@@ -18,7 +20,7 @@ const PAGES: u64 = 20_000;
 struct Fifo(VecDeque<FrameId>);
 
 impl ReplacementPolicy for Fifo {
-    fn insert(&mut self, frame: FrameId, _: PageId) {
+    fn insert(&mut self, frame: FrameId, _: PageId, _: Arrival) {
         self.0.push_back(frame);
     }
 
@@ -38,8 +40,8 @@ impl ReplacementPolicy for Fifo {
 fn misses(replacement: Replacement) -> Result<(u64, f64), Box<dyn Error>> {
     let drive = preset::configure(Spec::parse("p4510")?)?;
     let executor = Executor::new(SimDrive::new(drive, 42, false)?);
-    let write_back = WriteBack::Ace { n_w: 8 };
-    let config = PoolConfig { frames: FRAMES, page_bytes: 4096, replacement, write_back };
+    let write_back = WriteBack::ace(8);
+    let config = PoolConfig::new(FRAMES, 4096, replacement, write_back);
     let pool = BufferPool::new(executor.handle(), config)?;
     let user = pool.clone();
     let requests = Generator::from_spec(Spec::parse("zipf:theta=0.99")?, PAGES, 4096, 42)?.take(100_000);

@@ -2,85 +2,154 @@
 
 use fulgurite_base::{FrameId, PageId};
 
+/// 16 bytes, so that a frame is a quarter of a cache line.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     page: PageId,
-    /// Guards and write-backs that hold the frame in place.
-    pins: u32,
     /// Shared latches held, or [`EXCLUSIVE`].
     latches: u32,
-    dirty: bool,
+    /// Of [`FrameTable::WRITING`] and its neighbours.
+    flags: u32,
 }
 
 const EXCLUSIVE: u32 = u32::MAX;
 
+/// Gives how often the erase block that holds a page was erased.
+pub(crate) type EraseCounts = Box<dyn Fn(PageId) -> u64>;
+
 /// Every frame of a pool, as policies see them.
-#[derive(Clone, Debug)]
-pub struct FrameTable(Vec<Frame>);
+pub struct FrameTable {
+    frames: Vec<Frame>,
+    /// A bit a frame, because policies look at many at once.
+    dirty: Vec<u64>,
+    erase_counts: Option<EraseCounts>,
+}
 
 impl FrameTable {
+    /// A write of the page is under way: it may be read and not changed.
+    pub(crate) const WRITING: u32 = 1;
+    /// That write keeps the page in its frame.
+    pub(crate) const HELD: u32 = 2;
+    /// The page was evicted while its write is under way, and is found again until that has ended.
+    pub(crate) const DETACHED: u32 = 4;
+    /// The page was prefetched and nobody has asked for it yet.
+    pub(crate) const PREFETCHED: u32 = 8;
+    /// Somebody waits for the latch: it is handed over in the order of asking, and nobody evicts the page.
+    pub(crate) const CONTENDED: u32 = 16;
+
     /// `frames` empty, clean frames.
     pub fn new(frames: u32) -> FrameTable {
-        FrameTable(vec![Frame { page: PageId(u64::MAX), pins: 0, latches: 0, dirty: false }; frames as usize])
+        FrameTable {
+            frames: vec![Frame { page: PageId(u64::MAX), latches: 0, flags: 0 }; frames as usize],
+            dirty: vec![0; (frames as usize).div_ceil(64)],
+            erase_counts: None,
+        }
     }
 
     /// How many frames there are.
     pub fn len(&self) -> u32 {
-        self.0.len() as u32
+        self.frames.len() as u32
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.frames.is_empty()
     }
 
     /// The page in `frame`.
     #[inline]
     pub fn page(&self, frame: FrameId) -> PageId {
-        self.0[frame.index()].page
+        self.frames[frame.index()].page
     }
 
     /// Whether `frame` is in use and may not be evicted.
     #[inline]
     pub fn is_pinned(&self, frame: FrameId) -> bool {
-        self.0[frame.index()].pins > 0
+        let frame = &self.frames[frame.index()];
+        frame.latches > 0 || frame.flags & (Self::HELD | Self::CONTENDED) != 0
     }
 
-    /// Whether the page in `frame` differs from the drive's.
+    /// Whether the page in `frame` differs from the drive's and no write of it is under way.
     #[inline]
     pub fn is_dirty(&self, frame: FrameId) -> bool {
-        self.0[frame.index()].dirty
+        self.dirty[frame.index() / 64] >> (frame.index() % 64) & 1 == 1
+    }
+
+    /// [`FrameTable::is_dirty`] of the 64 frames from `64 * word` on, a bit each.
+    #[inline]
+    pub fn dirty_word(&self, word: usize) -> u64 {
+        self.dirty[word]
+    }
+
+    /// How often the erase block that holds the page in `frame` was erased; 0 where the drive does not
+    /// say, and policies that need it are refused.
+    pub fn erases(&self, frame: FrameId) -> u64 {
+        self.erase_counts.as_ref().map_or(0, |count| count(self.page(frame)))
+    }
+
+    pub(crate) fn set_erase_counts(&mut self, counts: EraseCounts) {
+        self.erase_counts = Some(counts);
     }
 
     /// Puts `page` into `frame`, clean and unused.
+    #[inline]
     pub fn load(&mut self, frame: FrameId, page: PageId) {
-        self.0[frame.index()] = Frame { page, pins: 0, latches: 0, dirty: false };
+        self.frames[frame.index()] = Frame { page, latches: 0, flags: 0 };
+        self.set_dirty(frame, false);
     }
 
     /// Marks the page in `frame` as different from, or the same as, the drive's.
+    #[inline]
     pub fn set_dirty(&mut self, frame: FrameId, dirty: bool) {
-        self.0[frame.index()].dirty = dirty;
+        let (word, bit) = (&mut self.dirty[frame.index() / 64], frame.index() % 64);
+        *word = *word & !(1 << bit) | u64::from(dirty) << bit;
     }
 
-    /// Pins `frame` and takes its latch; false, with nothing changed, where the latch is taken.
+    #[inline]
+    pub(crate) fn has(&self, frame: FrameId, flag: u32) -> bool {
+        self.frames[frame.index()].flags & flag != 0
+    }
+
+    #[inline]
+    pub(crate) fn set(&mut self, frame: FrameId, flag: u32) {
+        self.frames[frame.index()].flags |= flag;
+    }
+
+    #[inline]
+    pub(crate) fn clear(&mut self, frame: FrameId, flag: u32) {
+        self.frames[frame.index()].flags &= !flag;
+    }
+
+    /// Begins to fetch `frame` into the cache.
+    #[inline]
+    pub(crate) fn prefetch(&self, frame: u32) {
+        fulgurite_base::prefetch(&self.frames, frame as usize);
+    }
+
+    /// Takes the frame's latch, which pins it; false, with nothing changed, where it cannot be had.
     #[inline]
     pub(crate) fn try_latch(&mut self, frame: FrameId, exclusive: bool) -> bool {
-        let frame = &mut self.0[frame.index()];
+        let frame = &mut self.frames[frame.index()];
         frame.latches = match (frame.latches, exclusive) {
-            (0, true) => EXCLUSIVE,
+            (0, true) if frame.flags & Self::WRITING == 0 => EXCLUSIVE,
             (EXCLUSIVE, _) | (_, true) => return false,
             (shared, false) => shared + 1,
         };
-        frame.pins += 1;
         true
     }
 
-    /// Undoes one [`FrameTable::try_latch`].
+    /// Whether somebody may be changing the page in `frame`.
+    pub(crate) fn is_latched_exclusively(&self, frame: FrameId) -> bool {
+        self.frames[frame.index()].latches == EXCLUSIVE
+    }
+
+    /// Undoes one [`FrameTable::try_latch`]. Returns whether somebody waits for the latch and whether
+    /// the frame is now unused.
     #[inline]
-    pub(crate) fn unlatch(&mut self, frame: FrameId) {
-        let frame = &mut self.0[frame.index()];
-        assert!(frame.pins > 0 && frame.latches > 0, "a latch is released once");
+    pub(crate) fn unlatch(&mut self, frame: FrameId) -> (bool, bool) {
+        let frame = &mut self.frames[frame.index()];
+        assert!(frame.latches > 0, "a latch is released once");
         frame.latches = if frame.latches == EXCLUSIVE { 0 } else { frame.latches - 1 };
-        frame.pins -= 1;
+        (frame.flags & Self::CONTENDED != 0, frame.latches == 0)
     }
 }

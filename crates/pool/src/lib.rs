@@ -1,24 +1,43 @@
 //! A buffer pool over any [`fulgurite_device::Device`].
 //!
-//! Two policies decide, the pool acts. A *replacement* policy keeps a virtual eviction order that
-//! can be read ahead without changing it. A *write-back* policy looks at that order and plans what
-//! to write and what to evict: `single` writes the one victim frame, ACE writes a batch of the
-//! drive's write concurrency. Any write-back goes over any replacement policy.
+//! Three policies decide, the pool acts. A *replacement* policy keeps a virtual eviction order that can be
+//! read ahead without changing it. A *write-back* policy looks at that order and plans what to write, how
+//! many pages at once, and whether the miss waits for it: `single` writes the one victim frame, ACE writes
+//! a batch of the drive's write concurrency, RAW lets the read go first. A *prefetch* policy names pages
+//! that will be wanted soon. Any of one goes with any of the others.
 //!
 //! # Concurrency
 //!
-//! A pool belongs to one executor: tasks, not threads. A page is used through a guard, shared for
-//! reading and exclusive for writing. A hit never waits unless the latch is taken; misses on one
-//! page are joined; a page that is being written back can be read but not changed.
+//! A pool belongs to one executor: tasks, not threads. A page is used through a guard, shared for reading
+//! and exclusive for writing. A hit never waits unless the latch is taken; latches and frames are handed
+//! over in the order of asking, so nobody starves. Misses on one page are joined. A page that is being
+//! written back can be read but not changed. Dropping a future gives up waiting and nothing else: I/O
+//! that was begun is carried to its end.
+//!
+//! # Durability
+//!
+//! A page is clean only when a write of it has succeeded; [`BufferPool::flush`] ends when every page that
+//! was dirty is durable. [`PoolConfig::before_write`] lets a log go first.
 
+mod counting;
 mod frames;
+mod ghosts;
+mod lists;
+mod miss;
+mod page_table;
 mod pool;
 pub mod prefetch;
 pub mod replacement;
+mod waiting;
+mod write;
 pub mod write_back;
 
+pub use counting::MissCounter;
 pub use frames::FrameTable;
-pub use pool::{BufferPool, PoolConfig, PoolConfigError, PoolCounters, PoolError, ReadGuard, WriteGuard};
+pub use pool::{
+    BeforeWrite, BufferPool, PageBytes, PoolConfig, PoolConfigError, PoolCounters, PoolError, ReadGuard,
+    WriteGuard,
+};
 pub use prefetch::Prefetch;
-pub use replacement::{Cursor, Replacement, ReplacementPolicy};
+pub use replacement::{Arrival, Cursor, Recall, Replacement, ReplacementPolicy};
 pub use write_back::{Plan, WriteBack};

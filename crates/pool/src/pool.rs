@@ -1,21 +1,24 @@
-//! The pool itself: guards, misses, evictions, write-back.
+//! The pool itself: what it is made of, its guards, hits, and flushing.
 //!
-//! A miss takes a free frame, or asks the write-back policy for a plan and performs it. Frames
-//! being written back are latched shared and pinned, so nobody evicts or changes them meanwhile;
-//! they become clean only when the write has succeeded. Frames being read into are in no order and
-//! in no table until the read has succeeded. Whoever gives up waiting (a dropped future) leaves the
-//! I/O to a task that finishes its bookkeeping, so a frame under I/O is never reused.
+//! A frame is free, or being read into, or resident: in the table and in the replacement policy's order. A
+//! resident frame whose page is being written may be read and not changed. Where misses do not wait for
+//! writes it may also be evicted meanwhile: it is then *detached*, still in the table, so that its page is
+//! found, and free when the write has ended. Who may do what to a frame's bytes follows from its latch and
+//! its flags alone; `miss.rs` makes room and reads, `write.rs` writes.
 
+use crate::page_table::PageTable;
+use crate::waiting::{Batch, Turns, Waiter, Wish};
 use crate::write_back::Order;
-use crate::{FrameTable, Plan, Replacement, ReplacementPolicy, WriteBack};
+use crate::{Arrival, Cursor, FrameTable, Plan, Prefetch, Replacement, ReplacementPolicy, WriteBack};
 use fulgurite_base::{FrameId, Lpn, PageId};
-use fulgurite_device::executor::{Io, WaitQueue};
-use fulgurite_device::{Arena, Buffer, Device, Handle, IoError, Operation, StreamId};
+use fulgurite_device::{Arena, Buffer, Device, Handle, IoError, Operation};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
-use std::future::poll_fn;
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Poll, Waker};
+use std::task::Poll;
 use thiserror::Error;
 
 /// Why the pool could not serve a request.
@@ -29,7 +32,8 @@ pub enum PoolError {
         /// What the drive said.
         error: IoError,
     },
-    /// Dirty pages could not be written; they are still dirty and still in the pool.
+    /// Dirty pages could not be written; they are still dirty and still in the pool. Where misses do not
+    /// wait for writes, the next miss learns it.
     #[error("write-back failed, the pages stay dirty: {0}")]
     WriteBack(IoError),
     /// The drive could not make what it had acknowledged durable.
@@ -43,6 +47,14 @@ pub enum PoolConfigError {
     /// No frames.
     #[error("a pool needs at least one frame")]
     NoFrames,
+    /// All frames would be spare.
+    #[error("{buffers} write buffers leave no frame of {frames}; a pool needs more frames than buffers")]
+    Buffers {
+        /// Spare frames asked for.
+        buffers: u32,
+        /// Frames in all.
+        frames: u32,
+    },
     /// The page is not made of whole device pages.
     #[error("a pool page of {page_bytes} bytes is not made of device pages of {device_bytes} bytes")]
     PageSize {
@@ -51,24 +63,59 @@ pub enum PoolConfigError {
         /// The drive's.
         device_bytes: u32,
     },
+    /// The policy asks for what the drive does not tell.
+    #[error("the replacement policy asks how often erase blocks were erased, which this drive does not tell")]
+    EraseCounts,
+}
+
+/// Called with pages that are about to be written, before they are: the log of their changes must be
+/// durable first. A failure keeps them dirty. Called for every write, awaited off the path of misses
+/// where those do not wait for writes.
+pub type BeforeWrite = Box<dyn Fn(&[PageBytes<'_>]) -> Pin<Box<dyn Future<Output = Result<(), IoError>>>>>;
+
+/// A page that is about to be written.
+#[derive(Clone, Copy, Debug)]
+pub struct PageBytes<'a> {
+    /// Which.
+    pub page: PageId,
+    /// Its bytes; none where the device keeps no contents.
+    pub bytes: &'a [u8],
 }
 
 /// The shape and the policies of a pool.
 pub struct PoolConfig {
-    /// Frames in the pool.
+    /// Frames in the pool, those for pages whose write is under way among them.
     pub frames: u32,
     /// Bytes in a page: a multiple of the device's.
     pub page_bytes: u32,
     /// Which frame leaves; made for the same number of frames.
     pub replacement: Replacement,
-    /// What is written when it does.
+    /// What is written when it does, and who waits.
     pub write_back: WriteBack,
+    /// What is read beside a missed page.
+    pub prefetch: Prefetch,
+    /// Log before data.
+    pub before_write: Option<BeforeWrite>,
+}
+
+impl PoolConfig {
+    /// A pool without prefetching and without a log.
+    pub fn new(frames: u32, page_bytes: u32, replacement: Replacement, write_back: WriteBack) -> PoolConfig {
+        PoolConfig {
+            frames,
+            page_bytes,
+            replacement,
+            write_back,
+            prefetch: Prefetch::NONE,
+            before_write: None,
+        }
+    }
 }
 
 /// What a pool has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolCounters {
-    /// Requests that found their page in the pool or on its way there.
+    /// Requests that found their page in the pool, on its way there, or on its way out.
     pub hits: u64,
     /// Requests that read their page from the drive.
     pub misses: u64,
@@ -82,35 +129,141 @@ pub struct PoolCounters {
     pub pages_written: u64,
     /// Pages written by [`BufferPool::flush`].
     pub pages_flushed: u64,
+    /// Pages read that nobody had asked for.
+    pub prefetched: u64,
+    /// Those that were asked for later.
+    pub prefetch_hits: u64,
+    /// Those that left without having been asked for.
+    pub prefetch_wasted: u64,
+    /// Pages that were asked for again between their eviction and the end of their write.
+    pub rescued: u64,
+    /// Misses that waited for a write.
+    pub write_waits: u64,
 }
 
 /// Pages that are written together when the pool is flushed.
 const FLUSH_BATCH: usize = 64;
 
-struct State {
-    frames: FrameTable,
-    table: FxHashMap<PageId, FrameId>,
-    replacement: Replacement,
-    free: Vec<FrameId>,
+pub(crate) struct State {
+    pub frames: FrameTable,
+    pub table: PageTable,
+    pub replacement: Replacement,
+    pub prefetch: Prefetch,
+    /// Frames that hold nothing.
+    pub free: Vec<FrameId>,
+    /// Frames resident or being read into, and how many there may be; the others are spare.
+    pub resident: u32,
+    pub resident_max: u32,
     /// Pages on their way in, and who else waits for them.
-    loading: FxHashMap<PageId, Vec<Waker>>,
-    /// Who waits for a latch.
-    latch_waiters: FxHashMap<FrameId, Vec<Waker>>,
-    plan: Plan,
-    counters: PoolCounters,
+    pub loading: FxHashMap<PageId, Vec<Rc<Waiter>>>,
+    /// Who waits for a latch. A frame with waiters is contended.
+    pub latch_queues: FxHashMap<FrameId, VecDeque<Rc<Waiter>>>,
+    /// Writes under way, oldest first, ended ones among them.
+    pub writing: VecDeque<Rc<Batch>>,
+    /// A failed write that nobody waited for.
+    pub failure: Option<IoError>,
+    /// Writes that have failed so far.
+    pub failures: u64,
+    /// Whether the cleaner has a batch under way, and how many more evictions it may sleep through.
+    pub cleaning: bool,
+    pub clean_ahead: u32,
+    pub plan: Plan,
+    pub cursor: Cursor,
+    pub suggestions: Vec<PageId>,
+    pub counters: PoolCounters,
 }
 
-struct Inner<D: Device + 'static> {
-    handle: Handle<D>,
-    state: RefCell<State>,
-    write_back: WriteBack,
-    /// Who waits for a frame when all are in use.
-    frame_waiters: WaitQueue,
+impl State {
+    #[inline]
+    pub fn lookup(&self, page: PageId) -> Option<FrameId> {
+        self.table.get(page, |frame| self.frames.page(FrameId(frame))).map(FrameId)
+    }
+
+    /// A request finds its page in `frame`, whose latch it has.
+    #[inline]
+    fn hit(&mut self, frame: FrameId, write: bool) {
+        self.counters.hits += 1;
+        if self.frames.has(frame, FrameTable::PREFETCHED) {
+            self.first_use(frame);
+        }
+        self.replacement.access(frame, write);
+        if write {
+            self.frames.set_dirty(frame, true);
+        }
+    }
+
+    /// A prefetched page is asked for, as it would have been from the drive.
+    #[cold]
+    fn first_use(&mut self, frame: FrameId) {
+        self.frames.clear(frame, FrameTable::PREFETCHED);
+        self.counters.prefetch_hits += 1;
+        self.prefetch.observe(self.frames.page(frame));
+    }
+
+    /// Takes the latch of `frame` for a request, unless others came first or it cannot be had.
+    #[inline]
+    fn try_hit(&mut self, frame: FrameId, write: bool) -> bool {
+        if self.frames.has(frame, FrameTable::CONTENDED | FrameTable::DETACHED)
+            || !self.frames.try_latch(frame, write)
+        {
+            return false;
+        }
+        self.hit(frame, write);
+        true
+    }
+
+    /// Adds a request to those that wait for the latch of `frame`.
+    fn enqueue(&mut self, frame: FrameId, write: bool) -> Rc<Waiter> {
+        let waiter = Waiter::new(write);
+        self.frames.set(frame, FrameTable::CONTENDED);
+        self.latch_queues.entry(frame).or_default().push_back(Rc::clone(&waiter));
+        waiter
+    }
+
+    /// Hands the latch of `frame` to those who wait for it, as far as it goes.
+    pub fn hand_over(&mut self, frame: FrameId) {
+        let Some(mut queue) = self.latch_queues.remove(&frame) else { return };
+        while let Some(waiter) = queue.front() {
+            if waiter.is_waiting() {
+                if !self.frames.try_latch(frame, waiter.write) {
+                    break;
+                }
+                let waiter = Rc::clone(waiter);
+                self.hit(frame, waiter.write);
+                waiter.answer(Wish::Latched(frame));
+            }
+            queue.pop_front();
+        }
+        match queue.is_empty() {
+            true => self.frames.clear(frame, FrameTable::CONTENDED),
+            false => drop(self.latch_queues.insert(frame, queue)),
+        }
+    }
+
+    /// `page` is now in `frame`; whoever waited for it comes next.
+    pub fn settle(&mut self, frame: FrameId, page: PageId, arrival: Arrival, joined: Vec<Rc<Waiter>>) {
+        self.table.insert(page, frame.0);
+        self.replacement.insert(frame, page, arrival);
+        if !joined.is_empty() {
+            self.frames.set(frame, FrameTable::CONTENDED);
+            self.latch_queues.insert(frame, joined.into());
+            self.hand_over(frame);
+        }
+    }
+}
+
+pub(crate) struct Inner<D: Device + 'static> {
+    pub handle: Handle<D>,
+    pub state: RefCell<State>,
+    pub write_back: WriteBack,
+    pub before_write: Option<BeforeWrite>,
+    /// Who waits for a frame to become free or evictable.
+    pub turns: Turns,
     /// Frame contents, where the device keeps any.
     arena: Option<Rc<Arena>>,
     page_bytes: usize,
     /// Device pages in a pool page.
-    device_pages: u32,
+    pub device_pages: u32,
 }
 
 /// A buffer pool; see the crate. Clones share the same pool.
@@ -125,46 +278,74 @@ impl<D: Device + 'static> Clone for BufferPool<D> {
 impl<D: Device + 'static> BufferPool<D> {
     /// An empty pool over the device behind `handle`.
     pub fn new(handle: Handle<D>, config: PoolConfig) -> Result<BufferPool<D>, PoolConfigError> {
-        let PoolConfig { frames, page_bytes, replacement, write_back } = config;
+        let PoolConfig { frames, page_bytes, replacement, write_back, prefetch, before_write } = config;
         let caps = handle.caps();
         if frames == 0 {
             return Err(PoolConfigError::NoFrames);
         }
+        if write_back.buffers >= frames {
+            return Err(PoolConfigError::Buffers { buffers: write_back.buffers, frames });
+        }
         if page_bytes == 0 || page_bytes % caps.page_bytes != 0 {
             return Err(PoolConfigError::PageSize { page_bytes, device_bytes: caps.page_bytes });
         }
+        let device_pages = page_bytes / caps.page_bytes;
+        let mut table = FrameTable::new(frames);
+        if replacement.needs_erase_counts() {
+            if !caps.erase_counts {
+                return Err(PoolConfigError::EraseCounts);
+            }
+            let drive = handle.clone();
+            let lpn = move |page: PageId| Lpn(page.0.saturating_mul(u64::from(device_pages)));
+            table.set_erase_counts(Box::new(move |page| drive.erases(lpn(page)).unwrap_or(0)));
+        }
         let state = State {
-            frames: FrameTable::new(frames),
-            table: FxHashMap::with_capacity_and_hasher(frames as usize, Default::default()),
+            frames: table,
+            table: PageTable::new(frames),
             replacement,
+            prefetch,
             // Popped from the end: frame 0 is used first.
             free: (0..frames).rev().map(FrameId).collect(),
+            resident: 0,
+            resident_max: frames - write_back.buffers,
             loading: FxHashMap::default(),
-            latch_waiters: FxHashMap::default(),
+            latch_queues: FxHashMap::default(),
+            writing: VecDeque::new(),
+            failure: None,
+            failures: 0,
+            cleaning: false,
+            clean_ahead: 0,
             plan: Plan::default(),
+            cursor: Cursor::default(),
+            suggestions: Vec::new(),
             counters: PoolCounters::default(),
         };
         let arena = caps.contents.then(|| Arena::new(frames as usize * page_bytes as usize));
+        if let Some(arena) = &arena {
+            handle.register(arena);
+        }
         Ok(BufferPool(Rc::new(Inner {
             handle,
             state: RefCell::new(state),
             write_back,
-            frame_waiters: WaitQueue::default(),
+            before_write,
+            turns: Turns::default(),
             arena,
             page_bytes: page_bytes as usize,
-            device_pages: page_bytes / caps.page_bytes,
+            device_pages,
         })))
     }
 
     /// Pages that fit on the device.
     pub fn pages(&self) -> u64 {
-        self.0.handle.caps().pages / u64::from(self.0.device_pages)
+        self.0.pages()
     }
 
     /// The unpinned pages in the order in which they would leave, and whether each is dirty.
     pub fn eviction_order(&self) -> Vec<(PageId, bool)> {
         let state = self.0.state.borrow();
-        let order = Order::new(&state.replacement, &state.frames);
+        let mut cursor = Cursor::default();
+        let order = Order::new(&state.replacement, &state.frames, &mut cursor);
         order.map(|frame| (state.frames.page(frame), state.frames.is_dirty(frame))).collect()
     }
 
@@ -195,282 +376,169 @@ impl<D: Device + 'static> BufferPool<D> {
         self.fix(page, true).await.map(WriteGuard)
     }
 
-    /// Writes every dirty page and waits until the drive has made it durable.
+    /// Writes every page that is dirty now and waits until the drive has made it durable, with whatever
+    /// was being written already.
     pub async fn flush(&self) -> Result<(), PoolError> {
         let inner = &self.0;
+        // Of writes begun before, those that fail leave their pages dirty again, and are met below.
+        inner.written().await;
+        let failures = {
+            let mut state = inner.state.borrow_mut();
+            state.failure = None;
+            state.failures
+        };
         let mut from = 0;
         loop {
-            let mut batch = Vec::new();
-            {
+            let (batch, busy) = {
                 let mut state = inner.state.borrow_mut();
-                while from < state.frames.len() && batch.len() < FLUSH_BATCH {
+                let mut batch = Vec::new();
+                let mut busy = None;
+                while from < state.frames.len() && batch.len() < FLUSH_BATCH && busy.is_none() {
                     let frame = FrameId(from);
-                    if state.frames.is_dirty(frame) {
-                        if !state.frames.try_latch(frame, false) {
-                            break;
-                        }
+                    if !state.frames.is_dirty(frame) {
+                        from += 1;
+                    } else if state.frames.is_latched_exclusively(frame) {
+                        busy = Some(state.enqueue(frame, false));
+                    } else {
                         batch.push(frame);
+                        from += 1;
                     }
-                    from += 1;
                 }
                 state.counters.pages_flushed += batch.len() as u64;
+                (inner.start_write(&mut state, batch), busy)
+            };
+            if let Some(batch) = batch {
+                (&*batch).await.map_err(PoolError::WriteBack)?;
             }
-            match batch.is_empty() {
-                false => inner.write_out(batch).await?,
-                true if from == inner.state.borrow().frames.len() => break,
-                // Somebody is changing this very page.
-                true => inner.latch_released(FrameId(from)).await,
+            match busy {
+                // Somebody is changing this very page: afterwards it is looked at again.
+                Some(waiter) => drop(Granted { inner, waiter }.await),
+                None if from == inner.state.borrow().frames.len() => break,
+                None => {}
             }
         }
-        inner.handle.submit(Operation::Flush).await.map_err(PoolError::Flush)
+        // Pages that were dirty may have been written by misses meanwhile.
+        inner.written().await;
+        let failed = {
+            let mut state = inner.state.borrow_mut();
+            (state.failures > failures).then(|| state.failure.take().unwrap_or(IoError::Media))
+        };
+        match failed {
+            Some(error) => Err(PoolError::WriteBack(error)),
+            None => inner.handle.submit(Operation::Flush).await.map_err(PoolError::Flush),
+        }
     }
 
     #[inline]
     fn try_fix(&self, page: PageId, write: bool) -> Option<Fixed<D>> {
         let mut state = self.0.state.borrow_mut();
-        let frame = *state.table.get(&page)?;
-        if !state.frames.try_latch(frame, write) {
-            return None;
-        }
-        state.counters.hits += 1;
-        state.replacement.access(frame, write);
-        if write {
-            state.frames.set_dirty(frame, true);
-        }
-        Some(Fixed { inner: Rc::clone(&self.0), frame })
+        let frame = state.lookup(page)?;
+        state.try_hit(frame, write).then(|| Fixed { inner: Rc::clone(&self.0), frame })
     }
 
     async fn fix(&self, page: PageId, write: bool) -> Result<Fixed<D>, PoolError> {
+        let inner = &self.0;
         loop {
-            if let Some(fixed) = self.try_fix(page, write) {
-                return Ok(fixed);
-            }
-            let resident = self.0.state.borrow().table.get(&page).copied();
-            match resident {
-                Some(frame) => self.0.latch_released(frame).await,
-                None if self.0.is_loading(page) => self.0.loaded(page).await,
-                None => return self.0.load(page, write).await,
+            let waiter = {
+                let mut state = inner.state.borrow_mut();
+                match state.lookup(page) {
+                    Some(frame) => {
+                        if state.frames.has(frame, FrameTable::DETACHED) {
+                            inner.rescue(&mut state, frame);
+                        }
+                        if state.try_hit(frame, write) {
+                            return Ok(Fixed { inner: Rc::clone(inner), frame });
+                        }
+                        Some(state.enqueue(frame, write))
+                    }
+                    None => state.loading.get_mut(&page).map(|waiters| {
+                        let waiter = Waiter::new(write);
+                        waiters.push(Rc::clone(&waiter));
+                        waiter
+                    }),
+                }
+            };
+            match waiter {
+                None => return inner.load(page, write).await,
+                Some(waiter) => {
+                    if let Some(fixed) = (Granted { inner, waiter }).await {
+                        return Ok(fixed);
+                    }
+                    // The read that was joined has failed: try it oneself.
+                }
             }
         }
     }
 }
 
 impl<D: Device + 'static> Inner<D> {
-    fn is_loading(&self, page: PageId) -> bool {
-        self.state.borrow().loading.contains_key(&page)
+    pub fn pages(&self) -> u64 {
+        self.handle.caps().pages / u64::from(self.device_pages)
     }
 
-    /// Waits until `page` has come in, or has failed to.
-    async fn loaded(&self, page: PageId) {
-        suspend(|waker| {
-            if let Some(waiters) = self.state.borrow_mut().loading.get_mut(&page) {
-                waiters.push(waker);
-            }
-        })
-        .await;
-    }
-
-    /// Waits until somebody lets go of `frame`.
-    async fn latch_released(&self, frame: FrameId) {
-        suspend(|waker| self.state.borrow_mut().latch_waiters.entry(frame).or_default().push(waker)).await;
-    }
-
-    /// Reads `page` into a frame and fixes it.
-    async fn load(self: &Rc<Self>, page: PageId, write: bool) -> Result<Fixed<D>, PoolError> {
-        {
-            let mut state = self.state.borrow_mut();
-            state.counters.misses += 1;
-            state.loading.insert(page, Vec::new());
-        }
-        let mut loading = Loading { inner: Rc::clone(self), page, frame: None, io: None };
-        let frame = self.free_frame().await?;
-        loading.frame = Some(frame);
-        let lpn = self.lpn(page);
-        {
-            let counters = &mut self.state.borrow_mut().counters;
-            counters.read_ios += 1;
-            counters.pages_read += 1;
-        }
-        let read = Operation::Read { lpn, pages: self.device_pages, into: self.buffer(frame) };
-        let io = loading.io.insert(self.handle.submit(read));
-        let outcome = io.await;
-        loading.io = None;
-        outcome.map_err(|error| PoolError::Read { page, error })?;
-        loading.frame = None;
-        let mut state = self.state.borrow_mut();
-        state.frames.load(frame, page);
-        assert!(state.frames.try_latch(frame, write), "a fresh frame's latch is free");
-        state.frames.set_dirty(frame, write);
-        state.table.insert(page, frame);
-        state.replacement.insert(frame, page);
-        Ok(Fixed { inner: Rc::clone(self), frame })
-    }
-
-    /// A frame that holds nothing, made by eviction if need be.
-    async fn free_frame(self: &Rc<Self>) -> Result<FrameId, PoolError> {
-        loop {
-            match self.make_room() {
-                Room::Frame(frame) => return Ok(frame),
-                Room::AllInUse => self.frame_waiters.wait().await,
-                // Then look again: the victim may have been asked for while it was written.
-                Room::MustWrite(batch) => self.write_out(batch).await?,
-            }
+    /// Waits until every write that is under way now has ended, well or not.
+    async fn written(&self) {
+        let batches: Vec<Rc<Batch>> = self.state.borrow().writing.iter().cloned().collect();
+        for batch in batches {
+            let _ = (&*batch).await;
         }
     }
 
-    /// Performs as much of the write-back policy's plan as needs no waiting.
-    fn make_room(&self) -> Room {
-        let mut state = self.state.borrow_mut();
-        let State { frames, replacement, plan, table, free, counters, .. } = &mut *state;
-        if let Some(frame) = free.pop() {
-            return Room::Frame(frame);
-        }
-        self.write_back.plan(Order::new(replacement, frames), frames, plan);
-        let Some(victim) = plan.evict else { return Room::AllInUse };
-        if plan.write.is_empty() {
-            assert!(
-                !frames.is_pinned(victim) && !frames.is_dirty(victim),
-                "an evicted frame is unused and clean"
-            );
-            replacement.remove(victim);
-            table.remove(&frames.page(victim));
-            return Room::Frame(victim);
-        }
-        for frame in &plan.write {
-            assert!(frames.try_latch(*frame, false), "an unpinned frame's latch is free");
-        }
-        counters.write_ios += 1;
-        counters.pages_written += plan.write.len() as u64;
-        Room::MustWrite(std::mem::take(&mut plan.write))
-    }
-
-    /// Writes frames that are latched shared, all at once, and lets go of them.
-    async fn write_out(self: &Rc<Self>, batch: Vec<FrameId>) -> Result<(), PoolError> {
-        let io = {
-            let state = self.state.borrow();
-            self.handle.submit_all(batch.iter().map(|frame| Operation::Write {
-                lpn: self.lpn(state.frames.page(*frame)),
-                pages: self.device_pages,
-                from: self.buffer(*frame),
-                stream: StreamId::default(),
-            }))
-        };
-        let mut writing = Writing { inner: Rc::clone(self), batch, io: Some(io) };
-        let outcome = writing.io.as_mut().expect("just set").await;
-        writing.finish(outcome);
-        outcome.map_err(PoolError::WriteBack)
-    }
-
-    /// Drops one latch and pin of `frame` and wakes whom that may concern.
+    /// Drops one latch of `frame` and hands it, or the frame, to whoever waits.
     #[inline]
-    fn release(&self, frame: FrameId) {
-        let waiters = {
+    pub fn release(&self, frame: FrameId) {
+        let unused = {
             let mut state = self.state.borrow_mut();
-            state.frames.unlatch(frame);
-            if state.latch_waiters.is_empty() { None } else { state.latch_waiters.remove(&frame) }
+            let (contended, unused) = state.frames.unlatch(frame);
+            if contended {
+                state.hand_over(frame);
+            }
+            unused
         };
-        waiters.into_iter().flatten().for_each(Waker::wake);
-        self.frame_waiters.wake_all();
+        if unused && !self.turns.is_empty() {
+            self.turns.next();
+        }
     }
 
-    fn lpn(&self, page: PageId) -> Lpn {
+    pub fn lpn(&self, page: PageId) -> Lpn {
         Lpn(page.0.saturating_mul(u64::from(self.device_pages)))
     }
 
-    fn buffer(&self, frame: FrameId) -> Option<Buffer> {
+    pub fn buffer(&self, frame: FrameId) -> Option<Buffer> {
         self.arena.as_ref().map(|arena| arena.buffer(frame.index() * self.page_bytes, self.page_bytes))
     }
 }
 
-/// What stands between a miss and a frame.
-enum Room {
-    /// Nothing: here it is.
-    Frame(FrameId),
-    /// These dirty frames, now latched shared, must be written first.
-    MustWrite(Vec<FrameId>),
-    /// Every frame is in use.
-    AllInUse,
+/// The latch that a waiter gets; nothing where it shall try again.
+struct Granted<'a, D: Device + 'static> {
+    inner: &'a Rc<Inner<D>>,
+    waiter: Rc<Waiter>,
 }
 
-/// Suspends the task once, after giving its waker to `register`.
-async fn suspend(register: impl FnOnce(Waker)) {
-    let mut register = Some(register);
-    poll_fn(|context| match register.take() {
-        Some(register) => {
-            register(context.waker().clone());
-            Poll::Pending
-        }
-        None => Poll::Ready(()),
-    })
-    .await;
-}
+impl<D: Device + 'static> Future for Granted<'_, D> {
+    type Output = Option<Fixed<D>>;
 
-/// A page on its way in. However it ends, the page stops loading and a frame without a page is
-/// free again, as soon as no I/O can touch it.
-struct Loading<D: Device + 'static> {
-    inner: Rc<Inner<D>>,
-    page: PageId,
-    frame: Option<FrameId>,
-    io: Option<Io<D>>,
-}
-
-impl<D: Device + 'static> Drop for Loading<D> {
-    fn drop(&mut self) {
-        let waiters = self.inner.state.borrow_mut().loading.remove(&self.page);
-        waiters.into_iter().flatten().for_each(Waker::wake);
-        let Some(frame) = self.frame else { return };
-        let inner = Rc::clone(&self.inner);
-        let free = move || {
-            inner.state.borrow_mut().free.push(frame);
-            inner.frame_waiters.wake_all();
-        };
-        match self.io.take() {
-            None => free(),
-            Some(io) => self.inner.handle.spawn(async move {
-                // Nobody waits for the page any more; only the end of the I/O matters.
-                let _ = io.await;
-                free();
-            }),
+    fn poll(self: Pin<&mut Self>, context: &mut std::task::Context<'_>) -> Poll<Self::Output> {
+        match self.waiter.poll(context) {
+            None => Poll::Pending,
+            Some(Wish::Latched(frame)) => Poll::Ready(Some(Fixed { inner: Rc::clone(self.inner), frame })),
+            Some(_) => Poll::Ready(None),
         }
     }
 }
 
-/// Frames being written, latched shared.
-struct Writing<D: Device + 'static> {
-    inner: Rc<Inner<D>>,
-    batch: Vec<FrameId>,
-    io: Option<Io<D>>,
-}
-
-impl<D: Device + 'static> Writing<D> {
-    /// A failed write never makes a page clean.
-    fn finish(&mut self, outcome: Result<(), IoError>) {
-        self.io = None;
-        for frame in std::mem::take(&mut self.batch) {
-            if outcome.is_ok() {
-                self.inner.state.borrow_mut().frames.set_dirty(frame, false);
-            }
+impl<D: Device + 'static> Drop for Granted<'_, D> {
+    fn drop(&mut self) {
+        if let Wish::Latched(frame) = self.waiter.give_up() {
             self.inner.release(frame);
         }
     }
 }
 
-impl<D: Device + 'static> Drop for Writing<D> {
-    fn drop(&mut self) {
-        let Some(io) = self.io.take() else { return };
-        let mut rest =
-            Writing { inner: Rc::clone(&self.inner), batch: std::mem::take(&mut self.batch), io: None };
-        self.inner.handle.spawn(async move {
-            let outcome = io.await;
-            rest.finish(outcome);
-        });
-    }
-}
-
 /// A pinned, latched frame.
-struct Fixed<D: Device + 'static> {
-    inner: Rc<Inner<D>>,
-    frame: FrameId,
+pub(crate) struct Fixed<D: Device + 'static> {
+    pub inner: Rc<Inner<D>>,
+    pub frame: FrameId,
 }
 
 impl<D: Device + 'static> Fixed<D> {

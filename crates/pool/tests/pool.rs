@@ -3,28 +3,49 @@
 mod common;
 
 use common::{PAGE_BYTES, config, mem, pool_over, request};
-use fulgurite_base::{Nanos, PageId, Prng};
-use fulgurite_device::{Device, Fault, FaultDevice, IoError, MemDevice, RunError};
-use fulgurite_pool::{BufferPool, PoolConfig, PoolConfigError, PoolError, WriteBack};
+use fulgurite_base::{Lpn, Nanos, PageId, Prng, Spec};
+use fulgurite_device::{Device, Executor, Fault, FaultDevice, IoError, MemDevice, RunError};
+use fulgurite_pool::{
+    BufferPool, PoolConfig, PoolConfigError, PoolCounters, PoolError, Prefetch, Replacement, WriteBack,
+};
 use std::cell::RefCell;
 use std::future::Future;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-const WRITE_BACKS: [WriteBack; 2] = [WriteBack::Single, WriteBack::Ace { n_w: 4 }];
+/// One of each mechanism: waiting or not, one page or a batch, with and without a cleaner.
+fn write_backs() -> Vec<WriteBack> {
+    let specs = [
+        "single",
+        "ace:n_w=4",
+        "background:ahead=4",
+        "background:ahead=3,n_w=2",
+        "raw:buffers=1",
+        "raw:buffers=2",
+        "ace+raw:n_w=4,buffers=2",
+    ];
+    specs.map(|spec| WriteBack::from_spec(Spec::parse(spec).unwrap(), || Ok(4)).unwrap()).to_vec()
+}
 
 /// `users` tasks change and read random pages of a pool much smaller than the data. Every page is
 /// stamped with its number and a version; a read must see the last version written.
-fn stamped_run(users: usize, frames: u32, write_back: WriteBack) -> BufferPool<MemDevice> {
+fn stamped_run(users: usize, shape: PoolConfig) -> BufferPool<MemDevice> {
     let pages = 64;
-    let (executor, pool) = pool_over(mem(pages), frames, write_back);
+    let executor = Executor::new(mem(pages));
+    let pool = BufferPool::new(executor.handle(), shape).unwrap();
     let versions = Rc::new(RefCell::new(vec![0u64; pages as usize]));
     for user in 0..users {
         let (pool, versions) = (pool.clone(), Rc::clone(&versions));
         let mut prng = Prng::new(11, &format!("user {user}"));
         executor.spawn(async move {
+            let mut page = 0;
             for _ in 0..300 {
-                let page = prng.below(pages);
+                // Half of the requests go to a few pages, some go on where the last one was.
+                page = match prng.below(4) {
+                    0 => prng.below(pages),
+                    1 => (page + 1) % pages,
+                    _ => prng.below(pages / 8),
+                };
                 if prng.below(2) == 0 {
                     let mut guard = pool.write(PageId(page)).await.unwrap();
                     let version = versions.borrow()[page as usize];
@@ -43,7 +64,7 @@ fn stamped_run(users: usize, frames: u32, write_back: WriteBack) -> BufferPool<M
     let flushing = pool.clone();
     executor.block_on(async move { flushing.flush().await.unwrap() }).unwrap();
     // A fresh pool reads every page from the drive itself.
-    let fresh = BufferPool::new(executor.handle(), config(4, write_back)).unwrap();
+    let fresh = BufferPool::new(executor.handle(), config(4, WriteBack::SINGLE)).unwrap();
     executor
         .block_on(async move {
             for page in 0..pages {
@@ -66,18 +87,65 @@ fn check_stamp(bytes: &[u8], page: u64, version: u64) {
 
 #[test]
 fn no_update_is_lost_with_many_users() {
-    for write_back in WRITE_BACKS {
-        for (users, frames) in [(1, 3), (8, 9), (50, 20), (40, 3)] {
-            let counters = stamped_run(users, frames, write_back).counters();
-            assert_eq!(counters.hits + counters.misses, 300 * users as u64);
-            assert!(counters.pages_written > 0 && counters.write_ios <= counters.pages_written);
+    for write_back in write_backs() {
+        for prefetch in ["none", "sequential:n=3", "history:n=2,table=64", "both:n=3,table=64"] {
+            for (users, frames) in [(1, 3), (8, 9), (50, 20), (40, 3)] {
+                let prefetch = Prefetch::from_spec(Spec::parse(prefetch).unwrap()).unwrap();
+                let config = PoolConfig { prefetch, ..config(frames, write_back) };
+                let counters = stamped_run(users, config).counters();
+                let PoolCounters { hits, misses, prefetched, pages_read, .. } = counters;
+                assert_eq!(hits + misses, 300 * users as u64, "{write_back}");
+                assert_eq!(pages_read, misses + prefetched);
+                assert!(counters.pages_written > 0 && counters.write_ios <= counters.pages_written);
+                assert!(counters.prefetch_hits + counters.prefetch_wasted <= prefetched);
+            }
         }
     }
 }
 
 #[test]
+fn no_update_is_lost_under_any_replacement() {
+    for (name, _) in Replacement::list().filter(|(name, _)| !name.ends_with("-e")) {
+        for write_back in write_backs() {
+            let replacement = Replacement::from_spec(Spec::parse(name).unwrap(), 12).unwrap();
+            let config = PoolConfig { replacement, ..config(12, write_back) };
+            assert!(stamped_run(20, config).counters().pages_written > 0, "{name} under {write_back}");
+        }
+    }
+}
+
+#[test]
+fn erase_counts_come_through_the_seam_or_the_policy_is_refused() {
+    let cflru_e = || Replacement::from_spec(Spec::parse("cflru-e").unwrap(), 8).unwrap();
+    let (executor, _) = pool_over(mem(16), 1, WriteBack::SINGLE);
+    let refused = PoolConfig { replacement: cflru_e(), ..config(8, WriteBack::SINGLE) };
+    assert_eq!(BufferPool::new(executor.handle(), refused).err(), Some(PoolConfigError::EraseCounts));
+
+    let drive = fulgurite_ssd::preset::configure(Spec::parse("p4510:blocks=20").unwrap()).unwrap();
+    let executor = Executor::new(fulgurite_ssd::SimDrive::new(drive, 42, false).unwrap());
+    let config = PoolConfig { replacement: cflru_e(), page_bytes: 4096, ..config(8, WriteBack::SINGLE) };
+    let pool = BufferPool::new(executor.handle(), config).unwrap();
+    let (user, handle) = (pool.clone(), executor.handle());
+    let mut prng = Prng::new(5, "pages");
+    executor
+        .block_on(async move {
+            // Enough for garbage collection to have erased some blocks more often than others.
+            for _ in 0..60_000 {
+                request(&user, prng.below(30_000), true).await.unwrap();
+            }
+        })
+        .unwrap();
+    let erases: Vec<u64> = (0..30_000).filter_map(|page| handle.erases(Lpn(page))).collect();
+    assert!(erases.iter().max() > erases.iter().min(), "all blocks are equally worn");
+    // The window is two of the eight: the less worn of the two least recent leaves first.
+    let order = pool.eviction_order();
+    let first = handle.erases(Lpn(order[0].0.0)).unwrap_or(0);
+    assert!(order[1..2].iter().all(|(page, _)| first <= handle.erases(Lpn(page.0)).unwrap_or(0)));
+}
+
+#[test]
 fn misses_on_one_page_are_joined() {
-    let (executor, pool) = pool_over(mem(8), 4, WriteBack::Single);
+    let (executor, pool) = pool_over(mem(8), 4, WriteBack::SINGLE);
     for _ in 0..10 {
         let pool = pool.clone();
         executor.spawn(async move { request(&pool, 5, false).await.unwrap() });
@@ -88,36 +156,59 @@ fn misses_on_one_page_are_joined() {
 
 #[test]
 fn a_failed_write_never_makes_a_page_clean() {
-    for write_back in WRITE_BACKS {
+    for write_back in write_backs() {
         let device = FaultDevice::new(mem(16), vec![Fault::FailWrite(0)]);
         let (executor, pool) = pool_over(device, 4, write_back);
         let inside = pool.clone();
         let outcome = executor.block_on(async move {
+            // Whether or not a miss waits for the write that fails, one of them learns of it, once.
+            let mut errors = Vec::new();
             for page in 0..4 {
-                inside.write(PageId(page)).await.unwrap().bytes_mut().fill(page as u8 + 1);
+                loop {
+                    match inside.write(PageId(page)).await {
+                        Ok(mut guard) => break guard.bytes_mut().fill(page as u8 + 1),
+                        Err(error) => errors.push(error),
+                    }
+                }
             }
-            let failed = request(&inside, 9, false).await;
-            let dirty = inside.eviction_order().iter().filter(|(_, dirty)| *dirty).count();
-            // The next attempt writes them for good.
-            request(&inside, 9, false).await.unwrap();
+            for page in 9..14 {
+                while let Err(error) = request(&inside, page, false).await {
+                    errors.push(error);
+                }
+            }
             inside.flush().await.unwrap();
-            for page in 10..14 {
-                request(&inside, page, false).await.unwrap();
-            }
             let mut kept = Vec::new();
             for page in 0..4 {
                 kept.push(inside.read(PageId(page)).await.unwrap().bytes()[7]);
             }
-            (failed, dirty, kept)
+            (errors, kept)
         });
-        assert_eq!(outcome, Ok((Err(PoolError::WriteBack(IoError::Media)), 4, vec![1, 2, 3, 4])));
+        let error = PoolError::WriteBack(IoError::Media);
+        assert_eq!(outcome, Ok((vec![error], vec![1, 2, 3, 4])), "{write_back}");
+    }
+}
+
+#[test]
+fn a_flush_reports_what_it_could_not_write() {
+    for write_back in write_backs() {
+        // With room for all, nothing is written before the flush.
+        let device = FaultDevice::new(mem(16), vec![Fault::FailWrite(1)]);
+        let (executor, pool) = pool_over(device, 12, write_back);
+        let inside = pool.clone();
+        let outcome = executor.block_on(async move {
+            for page in 0..3 {
+                request(&inside, page, true).await.unwrap();
+            }
+            (inside.flush().await, inside.flush().await)
+        });
+        assert_eq!(outcome, Ok((Err(PoolError::WriteBack(IoError::Media)), Ok(()))), "{write_back}");
     }
 }
 
 #[test]
 fn a_failed_read_leaves_the_pool_usable() {
     let device = FaultDevice::new(mem(16), vec![Fault::FailRead(0)]);
-    let (executor, pool) = pool_over(device, 1, WriteBack::Single);
+    let (executor, pool) = pool_over(device, 1, WriteBack::SINGLE);
     let outcome = executor.block_on(async move {
         let first = request(&pool, 3, false).await;
         (first, request(&pool, 3, false).await, request(&pool, 4, true).await)
@@ -128,7 +219,7 @@ fn a_failed_read_leaves_the_pool_usable() {
 
 #[test]
 fn a_page_beyond_the_drive_is_an_error() {
-    let (executor, pool) = pool_over(mem(16), 2, WriteBack::Single);
+    let (executor, pool) = pool_over(mem(16), 2, WriteBack::SINGLE);
     for page in [16, u64::MAX] {
         let pool = pool.clone();
         let outcome = executor.block_on(async move { request(&pool, page, false).await });
@@ -144,8 +235,8 @@ fn start_and_give_up(future: impl Future) {
 
 #[test]
 fn a_user_who_gives_up_costs_no_frame_and_no_update() {
-    for write_back in WRITE_BACKS {
-        let (executor, pool) = pool_over(mem(64), 2, write_back);
+    for write_back in write_backs() {
+        let (executor, pool) = pool_over(mem(64), 2 + write_back.buffers, write_back);
         let inside = pool.clone();
         executor
             .block_on(async move {
@@ -174,13 +265,13 @@ fn a_user_who_gives_up_costs_no_frame_and_no_update() {
                 }
             })
             .unwrap();
-        assert_eq!(pool.eviction_order().len(), 2, "a frame is lost");
+        assert_eq!(pool.eviction_order().len(), 2, "a frame is lost under {write_back}");
     }
 }
 
 #[test]
 fn a_pinned_page_is_never_evicted_and_waiting_for_ever_is_reported() {
-    let (executor, pool) = pool_over(mem(16), 2, WriteBack::Single);
+    let (executor, pool) = pool_over(mem(16), 2, WriteBack::SINGLE);
     let outcome = executor.block_on(async move {
         let _first = pool.read(PageId(0)).await.unwrap();
         let _second = pool.write(PageId(1)).await.unwrap();
@@ -191,7 +282,7 @@ fn a_pinned_page_is_never_evicted_and_waiting_for_ever_is_reported() {
 
 #[test]
 fn waiting_for_a_frame_ends_when_one_is_let_go() {
-    let (executor, pool) = pool_over(mem(16), 1, WriteBack::Single);
+    let (executor, pool) = pool_over(mem(16), 1, WriteBack::SINGLE);
     let (waiting, handle) = (pool.clone(), executor.handle());
     executor.spawn(async move {
         let guard = pool.write(PageId(0)).await.unwrap();
@@ -206,9 +297,9 @@ fn waiting_for_a_frame_ends_when_one_is_let_go() {
 
 #[test]
 fn impossible_pools_are_refused() {
-    let (executor, _) = pool_over(mem(16), 1, WriteBack::Single);
+    let (executor, _) = pool_over(mem(16), 1, WriteBack::SINGLE);
     let refuse = |config: PoolConfig| BufferPool::new(executor.handle(), config).err();
-    let good = || config(1, WriteBack::Single);
+    let good = || config(1, WriteBack::SINGLE);
     assert_eq!(refuse(PoolConfig { frames: 0, ..good() }), Some(PoolConfigError::NoFrames));
     let error = PoolConfigError::PageSize { page_bytes: 700, device_bytes: PAGE_BYTES };
     assert_eq!(refuse(PoolConfig { page_bytes: 700, ..good() }), Some(error));

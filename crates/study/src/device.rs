@@ -23,6 +23,7 @@ pub struct DeviceDescription {
 
 #[derive(Clone, Debug)]
 enum Kind {
+    None,
     Mem { pages: u64, page_bytes: u32 },
     Sim { preset: &'static str, config: Box<SsdConfig> },
 }
@@ -137,7 +138,10 @@ impl DeviceDescription {
             )));
         }
         let mut spec = Spec::parse(text)?;
-        let kind = if spec.name() == MEM {
+        let kind = if spec.name() == NONE {
+            spec.finish()?;
+            Kind::None
+        } else if spec.name() == MEM {
             let pages = spec.take::<u64>("pages")?.unwrap_or(1 << 32);
             let page_bytes = spec.take_with("page", units::parse_size)?.unwrap_or(512);
             spec.finish()?;
@@ -172,6 +176,7 @@ impl DeviceDescription {
     /// The device in full, parameter by parameter: what a run's identity is made of.
     pub fn canonical(&self) -> String {
         match &self.kind {
+            Kind::None => NONE.to_owned(),
             Kind::Mem { pages, page_bytes } => format!("mem:pages={pages},page={page_bytes}B"),
             Kind::Sim { config, .. } => {
                 let options: Vec<String> =
@@ -184,14 +189,26 @@ impl DeviceDescription {
     /// Bytes in a device page.
     pub fn page_bytes(&self) -> u32 {
         match &self.kind {
+            Kind::None => 512,
             Kind::Mem { page_bytes, .. } => *page_bytes,
             Kind::Sim { config, .. } => config.page_bytes,
         }
     }
 
+    /// Whether there is no device at all: misses are counted, and nothing takes time.
+    pub fn is_none(&self) -> bool {
+        matches!(self.kind, Kind::None)
+    }
+
+    /// Whether the device tells how often its erase blocks were erased.
+    pub fn tells_erase_counts(&self) -> bool {
+        self.simulated().is_some_and(|config| !config.in_place)
+    }
+
     /// Pages on the device.
     pub fn pages(&self) -> u64 {
         match &self.kind {
+            Kind::None => u64::MAX,
             Kind::Mem { pages, .. } => *pages,
             Kind::Sim { config, .. } => config.logical_pages(),
         }
@@ -200,7 +217,7 @@ impl DeviceDescription {
     /// The simulated drive's configuration.
     pub fn simulated(&self) -> Option<&SsdConfig> {
         match &self.kind {
-            Kind::Mem { .. } => None,
+            Kind::None | Kind::Mem { .. } => None,
             Kind::Sim { config, .. } => Some(config),
         }
     }
@@ -227,6 +244,9 @@ impl DeviceDescription {
         user: U,
     ) -> Result<U::Output, StudyError> {
         match &self.kind {
+            Kind::None => Err(StudyError::request(
+                "device none is no drive: only pool can do without, to count misses; accepted: a preset, mem",
+            )),
             Kind::Mem { pages, page_bytes } => {
                 Ok(user.with(MemDevice::new(*pages, *page_bytes, 1 << 16, Nanos::ZERO)))
             }
@@ -241,9 +261,12 @@ impl DeviceDescription {
 /// The ideal drive's name.
 pub const MEM: &str = "mem";
 
+/// The name of no drive.
+pub const NONE: &str = "none";
+
 /// Every device name.
 pub fn names() -> Vec<&'static str> {
-    preset::PRESETS.iter().map(|preset| preset.name).chain([MEM]).collect()
+    preset::PRESETS.iter().map(|preset| preset.name).chain([MEM, NONE]).collect()
 }
 
 type Preconditioned = Arc<Option<Ftl>>;

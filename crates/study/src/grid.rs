@@ -13,7 +13,7 @@ use crate::run::pool::PoolRun;
 use crate::run::replay::{Arrivals, ReplayRun};
 use crate::workload::{AddressMap, BoundWorkload, ReplayWorkload, WorkloadDescription};
 use fulgurite_base::{Nanos, Spec, SpecError, units};
-use fulgurite_pool::{Prefetch, Replacement, WriteBack};
+use fulgurite_pool::{Prefetch, Replacement, WriteBack, write_back};
 use fulgurite_ssd::FtlConfig;
 use fulgurite_ssd::placement::Placement;
 use fulgurite_ssd::victim::VictimPolicy;
@@ -326,11 +326,35 @@ impl<'a> Cell<'a> {
         let frames = self.frames(pages)?;
         let replacement_name = self.need("replacement", |text| Ok(text.to_owned()))?;
         let replacement = self.need("replacement", Spec::parse)?;
-        Replacement::from_spec(replacement.clone(), frames)?;
+        let needs_erase_counts = Replacement::from_spec(replacement.clone(), frames)?.needs_erase_counts();
+        if needs_erase_counts && !device.tells_erase_counts() {
+            return Err(StudyError::request(format!(
+                "--replacement {replacement_name} asks how often erase blocks were erased, which {} does not tell; accepted: a preset with flash, like p4510",
+                device.name
+            )));
+        }
         let write_back_name = self.need("write_back", |text| Ok(text.to_owned()))?;
-        let k_w =
-            || profile::k_w(&device, page_bytes, seed).map_err(|error| SpecError::new(error.to_string()));
-        let write_back = WriteBack::from_spec(self.need("write_back", Spec::parse)?, k_w)?;
+        let write_back = self.write_back(&device, page_bytes, seed)?;
+        if write_back.buffers >= frames {
+            return Err(StudyError::request(format!(
+                "--write-back {write_back_name} takes {} of {frames} frames for pages under way; accepted: more --frames, or fewer buffers=",
+                write_back.buffers
+            )));
+        }
+        let prefetch = self.need("prefetch", |text| Prefetch::from_spec(Spec::parse(text)?))?;
+        let users = self.count("users", 1, 100_000)?.unwrap_or(1) as u32;
+        if device.is_none() {
+            let timed = [
+                (write_back.buffers > 0 || write_back.ahead > 0, "--write-back", write_back_name.as_str()),
+                (!prefetch.is_none(), "--prefetch", prefetch.name()),
+                (users > 1, "--users", "more than 1"),
+            ];
+            if let Some((_, what, value)) = timed.into_iter().find(|(given, ..)| *given) {
+                return Err(StudyError::request(format!(
+                    "{what} {value} matters only in time, which device none has not; accepted: a drive, or write-back single or ace, no prefetch and one user"
+                )));
+            }
+        }
         Ok(PoolRun {
             workload_name: description.name.clone(),
             ops: self.pool_ops(&workload)?,
@@ -339,15 +363,45 @@ impl<'a> Cell<'a> {
             replacement_name,
             write_back,
             write_back_name,
-            prefetch: self.need("prefetch", Prefetch::from_name)?,
+            prefetch,
             frames,
             pages,
             page_bytes,
-            users: self.count("users", 1, 100_000)?.unwrap_or(1) as u32,
+            users,
             cpu_per_request: self.need("cpu_per_request", units::parse_micros)?,
             device,
             seed,
         })
+    }
+
+    /// The write-back policy; what it was not told it takes from the device.
+    fn write_back(
+        &self,
+        device: &DeviceDescription,
+        page_bytes: u32,
+        seed: u64,
+    ) -> Result<WriteBack, StudyError> {
+        let spec = self.need("write_back", Spec::parse)?;
+        let unknown = |what: &str| {
+            StudyError::request(format!(
+                "--write-back {}: {what} is measured on the drive, and device none is no drive; accepted: ace:n_w=8",
+                spec.name()
+            ))
+        };
+        if spec.name() == write_back::AUTO {
+            if device.is_none() {
+                return Err(unknown("everything"));
+            }
+            spec.finish()?;
+            let profile = profile::profile(device, page_bytes, seed)?;
+            return Ok(write_back::auto::choose(&profile.reads.curve, &profile.writes.curve));
+        }
+        if device.is_none() && spec.name() != "single" && spec.name() != "background" && !spec.has("n_w") {
+            return Err(unknown("n_w"));
+        }
+        let k_w =
+            || profile::k_w(device, page_bytes, seed).map_err(|error| SpecError::new(error.to_string()));
+        Ok(WriteBack::from_spec(spec, k_w)?)
     }
 
     /// Pages of a pool run: the trace's, or what was asked for.

@@ -20,8 +20,8 @@ const KINDS: [(&str, Rows); 11] = [
     ("workloads", || workload::names().map(|(name, about)| row(name, about)).collect()),
     ("formats", || Format::all().iter().map(|format| row(format.name(), format.about())).collect()),
     ("replacement", || Replacement::list().map(|(name, about)| row(name, about)).collect()),
-    ("write-back", || WriteBack::LIST.iter().map(|(name, about)| row(name, about)).collect()),
-    ("prefetch", || Prefetch::ALL.iter().map(|(policy, about)| row(policy.name(), about)).collect()),
+    ("write-back", || WriteBack::list().map(|(name, about)| row(name, about)).collect()),
+    ("prefetch", || Prefetch::list().map(|(name, about)| row(name, about)).collect()),
     ("devices", devices),
     (PARAMETERS, parameters),
     ("placement", || Placement::ALL.iter().map(|(policy, about)| row(policy.name(), about)).collect()),
@@ -69,7 +69,8 @@ fn devices() -> Vec<Row> {
         row
     };
     let ideal = row(device::MEM, "an ideal drive: every request takes no time (options pages, page)");
-    PRESETS.iter().map(preset).chain([ideal]).collect()
+    let none = row(device::NONE, "no drive and no time: pool counts misses and writes alone, fast");
+    PRESETS.iter().map(preset).chain([ideal, none]).collect()
 }
 
 fn target(target: &Target) -> String {

@@ -1,75 +1,49 @@
 //! LRU: the page that was used least recently leaves first.
 //!
-//! The textbook policy and the baseline of the others. Every operation is O(1): a doubly linked
-//! list threaded through arrays of frame numbers.
+//! The textbook policy and the baseline of the others. Every operation is O(1).
 
-use super::{Cursor, ReplacementPolicy};
+use super::{Arrival, Cursor, ReplacementPolicy};
 use crate::FrameTable;
-use fulgurite_base::{FrameId, PageId};
+use crate::lists::{List, Lists};
+use fulgurite_base::{FrameId, PageId, Spec, SpecError};
 
-#[derive(Clone, Copy, Debug)]
-struct Link {
-    newer: u32,
-    older: u32,
-}
+const QUEUE: List = List(0);
 
-/// Frames from the most to the least recently used. The last link is the list's own: its `older`
-/// is the newest frame, its `newer` the oldest.
-#[derive(Clone, Debug)]
-pub struct Lru {
-    links: Vec<Link>,
-    ends: u32,
-}
+/// Frames from the least to the most recently used.
+pub struct Lru(Lists);
 
 impl Lru {
-    pub(super) fn new(frames: u32) -> Lru {
-        Lru { links: vec![Link { newer: frames, older: frames }; frames as usize + 1], ends: frames }
-    }
-
-    #[inline]
-    fn unlink(&mut self, frame: u32) {
-        let Link { newer, older } = self.links[frame as usize];
-        self.links[newer as usize].older = older;
-        self.links[older as usize].newer = newer;
-    }
-
-    #[inline]
-    fn link_newest(&mut self, frame: u32) {
-        let older = self.links[self.ends as usize].older;
-        self.links[frame as usize] = Link { newer: self.ends, older };
-        self.links[older as usize].newer = frame;
-        self.links[self.ends as usize].older = frame;
+    pub(super) fn from_spec(_: &mut Spec, frames: u32) -> Result<Lru, SpecError> {
+        Ok(Lru(Lists::new(frames, 1)))
     }
 }
 
 impl ReplacementPolicy for Lru {
-    fn insert(&mut self, frame: FrameId, _: PageId) {
-        self.link_newest(frame.0);
+    #[inline]
+    fn insert(&mut self, frame: FrameId, _: PageId, arrival: Arrival) {
+        match arrival.prefetched {
+            false => self.0.push_newest(QUEUE, frame.0),
+            true => self.0.push_oldest(QUEUE, frame.0),
+        }
     }
 
     #[inline]
     fn access(&mut self, frame: FrameId, _: bool) {
-        self.unlink(frame.0);
-        self.link_newest(frame.0);
+        self.0.move_newest(QUEUE, frame.0);
     }
 
+    #[inline]
     fn remove(&mut self, frame: FrameId) {
-        self.unlink(frame.0);
+        self.0.unlink(frame.0);
     }
 
+    #[inline]
     fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
-        let mut at = if cursor.step == 0 { self.ends } else { cursor.place };
-        loop {
-            at = self.links[at as usize].newer;
-            if at == self.ends {
-                // The place before the end, so that asking again gives nothing again.
-                return None;
-            }
-            cursor.step += 1;
-            cursor.place = at;
-            if !frames.is_pinned(FrameId(at)) {
-                return Some(FrameId(at));
-            }
-        }
+        super::next_unpinned(&self.0, QUEUE, frames, &mut cursor.places[0])
+    }
+
+    #[inline]
+    fn prefetch(&self, frame: u32) {
+        self.0.prefetch(frame);
     }
 }

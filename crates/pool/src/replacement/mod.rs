@@ -1,22 +1,54 @@
 //! Which frame leaves the pool. One policy per file; [`Replacement`] is the registry.
 
+mod arc;
+mod ccf_lru;
+mod cflru;
+mod cflru_c;
+mod cflru_e;
+mod clean_first;
+mod clock;
+mod dl_cflru_e;
+mod fifo;
+mod lfu;
 mod lru;
+mod lru_wsr;
+mod nru;
+mod s3_fifo;
+mod second_chance;
+mod sieve;
+mod two_q;
+mod w_tinylfu;
 
 use crate::FrameTable;
+use crate::lists::{List, Lists};
+use fulgurite_base::units::Share;
 use fulgurite_base::{FrameId, PageId, Spec, SpecError};
+use std::collections::VecDeque;
 
 /// A replacement policy: a virtual eviction order over the frames that hold pages.
 ///
 /// The order law: evicting until nothing is left gives the frames in exactly the order in which
 /// [`ReplacementPolicy::next`] gave them beforehand. It is a property test over every policy.
 pub trait ReplacementPolicy {
-    /// `frame` now holds `page`, after a miss.
-    fn insert(&mut self, frame: FrameId, page: PageId);
+    /// `page` was asked for and is not in the pool: room is made for it, and then it is inserted.
+    /// Policies that remember pages which have left look here; what they return comes with the arrival.
+    fn miss(&mut self, _page: PageId) -> Recall {
+        Recall::default()
+    }
+
+    /// `frame` now holds `page`.
+    fn insert(&mut self, frame: FrameId, page: PageId, arrival: Arrival);
 
     /// The page in `frame` was asked for again.
     fn access(&mut self, frame: FrameId, write: bool);
 
-    /// `frame` no longer holds a page.
+    /// The page in `frame` was written back and stays.
+    fn cleaned(&mut self, _frame: FrameId) {}
+
+    /// The dirty frames of `batch`, in eviction order, are about to be written ahead of their turn.
+    fn written_ahead(&mut self, _frames: &FrameTable, _batch: &[FrameId]) {}
+
+    /// `frame` no longer holds a page, for a reason that is not this policy's.
     fn remove(&mut self, frame: FrameId);
 
     /// The next unpinned frame in eviction order, from `cursor` on; changes only the cursor.
@@ -28,30 +60,102 @@ pub trait ReplacementPolicy {
         self.remove(frame);
         Some(frame)
     }
+
+    /// Begins to fetch what [`ReplacementPolicy::access`] will touch.
+    #[inline]
+    fn prefetch(&self, _frame: u32) {}
+}
+
+/// What a policy remembers of a page that is not in the pool; its own code, zero for nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recall(pub u8);
+
+/// How a page comes into the pool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Arrival {
+    /// It was asked for to be changed.
+    pub write: bool,
+    /// Nobody has asked for it yet: it enters where it would leave next.
+    pub prefetched: bool,
+    /// What [`ReplacementPolicy::miss`] returned.
+    pub recall: Recall,
 }
 
 /// How far a reader of an eviction order has come. Policies use the fields as they like.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
     /// Zero before the first frame.
     pub step: u64,
-    /// A place in the policy's structure.
-    pub place: u32,
+    /// Places in the policy's structures.
+    pub places: [Option<u32>; 3],
+    /// Numbers.
+    pub counts: [u32; 3],
+    /// Frames that the order comes back to, each with a number.
+    pub queue: VecDeque<(u32, u32)>,
 }
 
-/// The replacement policies by name, and a user's own.
-pub enum Replacement {
-    /// Least recently used.
-    Lru(lru::Lru),
-    /// Any other policy.
-    Custom(Box<dyn ReplacementPolicy>),
+impl Cursor {
+    /// Back to before the first frame.
+    pub fn reset(&mut self) {
+        let mut queue = std::mem::take(&mut self.queue);
+        queue.clear();
+        *self = Cursor { queue, ..Cursor::default() };
+    }
 }
 
-type Constructor = fn(u32) -> Replacement;
+macro_rules! policies {
+    ($($name:literal $variant:ident($policy:ty) $about:literal)*) => {
+        /// The replacement policies by name, and a user's own.
+        #[allow(missing_docs)] // each variant's file documents it
+        pub enum Replacement {
+            $($variant($policy),)*
+            /// Any other policy.
+            Custom(Box<dyn ReplacementPolicy>),
+        }
 
-/// Name, one line about it, constructor for a number of frames.
-const REGISTRY: [(&str, &str, Constructor); 1] =
-    [("lru", "the page that was used least recently", |frames| Replacement::Lru(lru::Lru::new(frames)))];
+        type Constructor = fn(&mut Spec, u32) -> Result<Replacement, SpecError>;
+
+        /// Name, one line about it, constructor for a number of frames.
+        const REGISTRY: &[(&str, &str, Constructor)] = &[
+            $(($name, $about, |spec, frames| Ok(Replacement::$variant(<$policy>::from_spec(spec, frames)?))),)*
+        ];
+
+        /// Evaluates `$call` with the policy itself, so that a loop in it is compiled for each.
+        macro_rules! dispatch {
+            ($self:expr, $p:ident => $call:expr) => {
+                dispatch!($self, $p => $call, custom $p => $call)
+            };
+            ($self:expr, $p:ident => $call:expr, custom $c:ident => $custom:expr) => {
+                match $self {
+                    $(Replacement::$variant($p) => $call,)*
+                    Replacement::Custom($c) => $custom,
+                }
+            };
+        }
+    };
+}
+
+policies! {
+    "fifo" Fifo(fifo::Fifo) "the page that came in first"
+    "second-chance" SecondChance(second_chance::SecondChance) "fifo, but a page used since goes to the back once"
+    "clock" Clock(clock::Clock) "clock sweep with usage counts, as in PostgreSQL; max=5, initial=1"
+    "nru" Nru(nru::Nru) "a random page of the lowest class of referenced and dirty; clear=<frames> requests"
+    "lfu" Lfu(lfu::Lfu) "the page used least often, of those the one used least recently"
+    "lru" Lru(lru::Lru) "the page that was used least recently"
+    "2q" TwoQ(two_q::TwoQ) "a fifo of new pages, an lru of those asked for again after it; in=25%, out=50%"
+    "arc" Arc(arc::Arc) "two lru lists, seen once and more often, whose sizes adapt to what is missed"
+    "cflru" Cflru(cflru::Cflru) "the least recent clean page of the window, else the least recent; window=33.3333%"
+    "cflru-c" CflruC(cflru_c::CflruC) "cflru; without a clean page, the dirty one of the window used least often"
+    "cflru-e" CflruE(cflru_e::CflruE) "cflru; without a clean page, the dirty one whose erase block was erased least"
+    "dl-cflru-e" DlCflruE(dl_cflru_e::DlCflruE) "any clean page first; else the dirty one of the window erased least"
+    "lru-wsr" LruWsr(lru_wsr::LruWsr) "lru; a dirty page that is not cold gets a second chance; passed=stay|move"
+    "ccf-lru" CcfLru(ccf_lru::CcfLru) "cold clean pages first, then cold dirty ones"
+    "s3-fifo" S3Fifo(s3_fifo::S3Fifo) "a small fifo that filters, a main fifo with reinsertion; small=10%, ghosts=90%, promote=2"
+    "sieve" Sieve(sieve::Sieve) "a fifo with a hand that spares pages used since it came by, without moving them"
+    "w-tinylfu" WTinyLfu(w_tinylfu::WTinyLfu) "a window that must beat the main part in a frequency sketch; window=1%, protected=80%"
+}
+
+pub(crate) use dispatch;
 
 impl Replacement {
     /// Every policy's name, with one line about it.
@@ -60,33 +164,44 @@ impl Replacement {
     }
 
     /// The policy that `spec` names, for a pool of `frames`.
-    pub fn from_spec(spec: Spec, frames: u32) -> Result<Replacement, SpecError> {
+    pub fn from_spec(mut spec: Spec, frames: u32) -> Result<Replacement, SpecError> {
         let names: Vec<&str> = REGISTRY.iter().map(|(name, ..)| *name).collect();
         let constructor = REGISTRY.iter().find(|(name, ..)| *name == spec.name());
         let (.., make) = constructor.ok_or_else(|| SpecError::unknown("replacement", spec.name(), &names))?;
+        let policy = make(&mut spec, frames)?;
         spec.finish()?;
-        Ok(make(frames))
+        Ok(policy)
     }
-}
 
-macro_rules! dispatch {
-    ($self:expr, $policy:ident => $call:expr) => {
-        match $self {
-            Replacement::Lru($policy) => $call,
-            Replacement::Custom($policy) => $call,
-        }
-    };
+    /// Whether the policy asks how often erase blocks were erased, which not every drive can tell.
+    pub fn needs_erase_counts(&self) -> bool {
+        matches!(self, Replacement::CflruE(_) | Replacement::DlCflruE(_))
+    }
 }
 
 impl ReplacementPolicy for Replacement {
     #[inline]
-    fn insert(&mut self, frame: FrameId, page: PageId) {
-        dispatch!(self, policy => policy.insert(frame, page));
+    fn miss(&mut self, page: PageId) -> Recall {
+        dispatch!(self, policy => policy.miss(page))
+    }
+
+    #[inline]
+    fn insert(&mut self, frame: FrameId, page: PageId, arrival: Arrival) {
+        dispatch!(self, policy => policy.insert(frame, page, arrival));
     }
 
     #[inline]
     fn access(&mut self, frame: FrameId, write: bool) {
         dispatch!(self, policy => policy.access(frame, write));
+    }
+
+    #[inline]
+    fn cleaned(&mut self, frame: FrameId) {
+        dispatch!(self, policy => policy.cleaned(frame));
+    }
+
+    fn written_ahead(&mut self, frames: &FrameTable, batch: &[FrameId]) {
+        dispatch!(self, policy => policy.written_ahead(frames, batch));
     }
 
     #[inline]
@@ -105,84 +220,22 @@ impl ReplacementPolicy for Replacement {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    const FRAMES: u32 = 12;
-
-    /// A policy after some use: which frames it holds is up to the operations.
-    fn used(name: &str, frames: &mut FrameTable, operations: &[(u8, u32, bool)]) -> Replacement {
-        let mut policy = Replacement::from_spec(Spec::parse(name).unwrap(), FRAMES).unwrap();
-        let mut held = [false; FRAMES as usize];
-        for (page, (kind, frame, write)) in operations.iter().enumerate() {
-            let (id, held) = (FrameId(*frame), &mut held[*frame as usize]);
-            match kind {
-                0 if *held => {
-                    policy.remove(id);
-                    *held = false;
-                }
-                _ if *held => {
-                    policy.access(id, *write);
-                    frames.set_dirty(id, frames.is_dirty(id) || *write);
-                }
-                _ => {
-                    frames.load(id, PageId(page as u64));
-                    policy.insert(id, PageId(page as u64));
-                    *held = true;
-                }
-            }
-        }
-        policy
-    }
-
-    proptest! {
-        /// The order law, with some frames pinned: they appear in neither order.
-        #[test]
-        fn draining_by_evict_gives_the_order_that_next_gave(
-            operations in prop::collection::vec((0u8..4, 0..FRAMES, any::<bool>()), 0..120),
-            pinned in prop::collection::btree_set(0..FRAMES, 0..4),
-        ) {
-            for (name, _) in Replacement::list() {
-                let mut frames = FrameTable::new(FRAMES);
-                let mut policy = used(name, &mut frames, &operations);
-                for frame in &pinned {
-                    prop_assert!(frames.try_latch(FrameId(*frame), false));
-                }
-                let mut cursor = Cursor::default();
-                let order: Vec<FrameId> = std::iter::from_fn(|| policy.next(&frames, &mut cursor)).collect();
-                prop_assert!(order.iter().all(|frame| !frames.is_pinned(*frame)));
-                let drained: Vec<FrameId> = std::iter::from_fn(|| policy.evict(&frames)).collect();
-                prop_assert_eq!(drained, order, "{} breaks the order law", name);
-            }
-        }
-    }
-
-    #[test]
-    fn a_policy_that_breaks_the_law_would_be_caught() {
-        /// Gives frames in rising order but evicts in falling order.
-        struct Liar(Vec<FrameId>);
-        impl ReplacementPolicy for Liar {
-            fn insert(&mut self, frame: FrameId, _: PageId) {
-                self.0.push(frame);
-            }
-            fn access(&mut self, _: FrameId, _: bool) {}
-            fn remove(&mut self, frame: FrameId) {
-                self.0.retain(|held| *held != frame);
-            }
-            fn next(&self, _: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
-                cursor.step += 1;
-                self.0.get(cursor.step as usize - 1).copied()
-            }
-            fn evict(&mut self, _: &FrameTable) -> Option<FrameId> {
-                self.0.pop()
-            }
-        }
-        let frames = FrameTable::new(2);
-        let mut policy = Replacement::Custom(Box::new(Liar(Vec::new())));
-        policy.insert(FrameId(0), PageId(0));
-        policy.insert(FrameId(1), PageId(1));
-        assert_ne!(policy.next(&frames, &mut Cursor::default()), policy.evict(&frames));
-    }
+/// A share of the frames, as an option.
+fn take_share(spec: &mut Spec, key: &'static str, default_ppm: u32, frames: u32) -> Result<u32, SpecError> {
+    let ppm = spec.take::<Share>(key)?.map_or(default_ppm, Share::ppm);
+    Ok((u64::from(frames) * u64::from(ppm) / u64::from(Share::ONE.ppm())) as u32)
 }
+
+/// The next unpinned frame of a list after `place`.
+#[inline]
+fn next_unpinned(lists: &Lists, list: List, frames: &FrameTable, place: &mut Option<u32>) -> Option<FrameId> {
+    while let Some(frame) = lists.walk(list, place) {
+        if !frames.is_pinned(FrameId(frame)) {
+            return Some(FrameId(frame));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests;

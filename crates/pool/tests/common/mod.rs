@@ -8,7 +8,7 @@ pub const PAGE_BYTES: u32 = 512;
 
 pub fn config(frames: u32, write_back: WriteBack) -> PoolConfig {
     let replacement = Replacement::from_spec(Spec::parse("lru").unwrap(), frames).unwrap();
-    PoolConfig { frames, page_bytes: PAGE_BYTES, replacement, write_back }
+    PoolConfig::new(frames, PAGE_BYTES, replacement, write_back)
 }
 
 pub fn mem(pages: u64) -> MemDevice {

@@ -216,6 +216,7 @@ impl SimDrive {
             share: !config.in_place,
             streams: config.streams as u16,
             contents,
+            erase_counts: !config.in_place,
         };
         let is_volatile = config.write_cache == WriteCache::Volatile;
         flash.undo = is_volatile.then(Default::default);
@@ -580,6 +581,12 @@ fn take_first(queue: &mut VecDeque<(u64, u32)>, flash: &mut Flash, slot: usize) 
 impl Device for SimDrive {
     fn caps(&self) -> &Caps {
         &self.caps
+    }
+
+    fn erases(&self, lpn: Lpn) -> Option<u64> {
+        let Translation::PageMapped(ftl) = &self.translation else { return None };
+        let lpn = u32::try_from(lpn.0).ok().filter(|lpn| u64::from(*lpn) < self.caps.pages)?;
+        ftl.erases(lpn).map(u64::from)
     }
 
     fn now(&self) -> Nanos {

@@ -4,7 +4,7 @@
 //! A physical page may belong to several logical pages (SHARE). Physical to logical then names one of
 //! them, the owner; the others stand in a side table that only shared pages pay for.
 
-use fulgurite_base::Ppn;
+use fulgurite_base::{Ppn, prefetch};
 use rustc_hash::FxHashMap;
 
 const UNMAPPED: u32 = u32::MAX;
@@ -52,13 +52,13 @@ impl Mapping {
     /// cache miss, and these cost more than all the rest of a write.
     #[inline]
     pub(crate) fn prefetch(&self, lpn: u32) {
-        prefetch(&self.l2p, lpn);
+        prefetch(&self.l2p, lpn as usize);
     }
 
     /// The same for the owner of `ppn`.
     #[inline]
     pub(crate) fn prefetch_owner(&self, ppn: Ppn) {
-        prefetch(&self.p2l, ppn.0);
+        prefetch(&self.p2l, ppn.0 as usize);
     }
 
     /// The logical page last written to `ppn`, or one of those that share it.
@@ -157,18 +157,6 @@ impl Mapping {
             + self.valid.len() * size_of::<u64>()
             + self.sharers.len() * 32
     }
-}
-
-#[inline]
-fn prefetch(entries: &[u32], index: u32) {
-    #[cfg(target_arch = "x86_64")]
-    if let Some(entry) = entries.get(index as usize) {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a hint about memory that is borrowed; it changes nothing that can be observed.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(entry).cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (entries, index);
 }
 
 /// An empty table with room for `len` entries, on huge pages where the system has them: a look-up then

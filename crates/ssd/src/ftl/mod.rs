@@ -328,6 +328,12 @@ impl Ftl {
         self.map.lookup(lpn)
     }
 
+    /// How often the segment that holds `lpn` was erased since the drive was set up, if any holds it.
+    pub fn erases(&self, lpn: u32) -> Option<u32> {
+        let ppn = self.lookup(lpn)?;
+        Some(self.segments.erases(SegmentId(self.segment_of.divide(ppn.0).0)))
+    }
+
     /// Writes `pages` pages from `lpn` for the host, in one run of physical pages where the open
     /// segment has room for it, collecting first as the schedule says: the way without time.
     #[inline]

@@ -11,7 +11,9 @@ use crate::table::Row;
 use crate::workload::{BoundWorkload, Source, is_write};
 use fulgurite_base::{Histogram, Nanos, PageId, Spec};
 use fulgurite_device::{Executor, Handle, Meter};
-use fulgurite_pool::{BufferPool, PoolConfig, PoolCounters, PoolError, Prefetch, Replacement, WriteBack};
+use fulgurite_pool::{
+    BufferPool, MissCounter, PoolConfig, PoolCounters, PoolError, Prefetch, Replacement, WriteBack,
+};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Instant;
@@ -53,6 +55,9 @@ pub struct PoolRun {
 impl PoolRun {
     /// Executes the run.
     pub fn execute(&self, progress: &Progress) -> Result<Row, StudyError> {
+        if self.device.is_none() {
+            return self.count(progress);
+        }
         let request_pages = self.page_bytes / self.device.page_bytes();
         self.device.with(self.seed, request_pages, Execution { run: self, progress })?
     }
@@ -69,7 +74,7 @@ impl PoolRun {
             self.device.canonical(),
             self.replacement_name,
             self.write_back,
-            self.prefetch.name(),
+            self.prefetch,
             self.frames,
             self.pages,
             self.page_bytes,
@@ -87,8 +92,16 @@ impl PoolRun {
         row.set("device", self.device.name.as_str());
         row.set("replacement", self.replacement_name.as_str());
         row.set("write_back", self.write_back_name.as_str());
-        if let WriteBack::Ace { n_w } = self.write_back {
-            row.set("n_w", n_w);
+        let WriteBack { n_w, n_e, buffers, ahead, .. } = self.write_back;
+        row.set("n_w", n_w);
+        if !self.prefetch.is_none() {
+            row.set("n_e", n_e);
+        }
+        if buffers > 0 {
+            row.set("buffers", buffers);
+        }
+        if ahead > 0 {
+            row.set("ahead", ahead);
         }
         row.set("prefetch", self.prefetch.name());
         row.set("frames", self.frames);
@@ -110,8 +123,11 @@ impl PoolRun {
         row.set("pages_read", counters.pages_read);
         row.set("pages_written", counters.pages_written);
         row.set("pages_flushed", counters.pages_flushed);
-        row.set("prefetched", 0u64);
-        row.set("prefetch_hits", 0u64);
+        row.set("prefetched", counters.prefetched);
+        row.set("prefetch_hits", counters.prefetch_hits);
+        row.set("prefetch_wasted", counters.prefetch_wasted);
+        row.set("write_waits", counters.write_waits);
+        row.set("rescued", counters.rescued);
         set_latency(&mut row, &measured.latency);
         row
     }
@@ -127,6 +143,7 @@ struct Shared {
     progress: Progress,
 }
 
+#[derive(Default)]
 struct Measured {
     elapsed: Nanos,
     latency: Histogram,
@@ -146,16 +163,40 @@ impl DeviceUser for Execution<'_> {
     }
 }
 
+/// Requests that are handed to a [`MissCounter`] at once.
+const SLICE: usize = 4096;
+
 impl PoolRun {
+    /// Counts misses and writes without a drive, and so without time.
+    fn count(&self, progress: &Progress) -> Result<Row, StudyError> {
+        let mut source = self.workload.source(self.pages, self.page_bytes, self.seed)?;
+        let start = Instant::now();
+        let replacement = Replacement::from_spec(self.replacement.clone(), self.frames)?;
+        let mut counter = MissCounter::new(self.frames, replacement, self.write_back);
+        let mut slice = Vec::with_capacity(SLICE);
+        let mut left = self.ops;
+        while left > 0 {
+            slice.clear();
+            let requests = source.by_ref().take(left.min(SLICE as u64) as usize);
+            slice.extend(requests.map(|request| (PageId(request.page), is_write(&request))));
+            counter.request_all(&slice);
+            left -= slice.len() as u64;
+            progress.add(slice.len() as u64);
+        }
+        let counters = counter.counters();
+        check_counters(&counters, self.ops)?;
+        let mut row = self.row(&Measured::default(), counters);
+        set_cost(&mut row, start, self.ops);
+        Ok(row)
+    }
+
     fn run_on<D: Observed + 'static>(&self, device: D, progress: &Progress) -> Result<Row, StudyError> {
         let start = Instant::now();
         let executor = Executor::new(device);
         let replacement = Replacement::from_spec(self.replacement.clone(), self.frames)?;
         let config = PoolConfig {
-            frames: self.frames,
-            page_bytes: self.page_bytes,
-            replacement,
-            write_back: self.write_back,
+            prefetch: self.prefetch.clone(),
+            ..PoolConfig::new(self.frames, self.page_bytes, replacement, self.write_back)
         };
         let pool = BufferPool::new(executor.handle(), config)
             .map_err(|error| StudyError::request(error.to_string()))?;
@@ -267,7 +308,13 @@ async fn user<D: Observed + 'static>(
 
 fn check_counters(counters: &PoolCounters, ops: u64) -> Result<(), StudyError> {
     let PoolCounters { hits, misses, read_ios, pages_read, write_ios, pages_written, .. } = *counters;
-    if hits + misses != ops || pages_read != misses || read_ios != misses || write_ios > pages_written {
+    let reads = misses + counters.prefetched;
+    let used_up = counters.prefetch_hits + counters.prefetch_wasted;
+    if hits + misses != ops
+        || (pages_read, read_ios) != (reads, reads)
+        || write_ios > pages_written
+        || used_up > counters.prefetched
+    {
         return Err(StudyError::run(format!(
             "the pool's counts do not add up for {ops} requests: {counters:?}"
         )));

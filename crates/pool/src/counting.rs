@@ -1,0 +1,129 @@
+//! Counting misses without a drive: the same policies over the same tables, and no time.
+//!
+//! Requests come in slices, so that the memory which a request will touch is fetched while the ones before
+//! it are served: the slot of its page first, then the frame that this slot names, with its link.
+
+use crate::page_table::PageTable;
+use crate::replacement::dispatch;
+use crate::{Arrival, Cursor, FrameTable, Plan, PoolCounters, Replacement, ReplacementPolicy, WriteBack};
+use fulgurite_base::{FrameId, PageId};
+
+/// How many requests ahead a page's slot is fetched, and its frame.
+const SLOTS_AHEAD: usize = 24;
+const FRAMES_AHEAD: usize = 8;
+
+/// A pool of which only the counts matter: writes are over as soon as they are begun.
+pub struct MissCounter {
+    replacement: Replacement,
+    rest: Rest,
+}
+
+/// All but the replacement policy.
+struct Rest {
+    frames: FrameTable,
+    table: PageTable,
+    write_back: WriteBack,
+    /// Frames in use: they are taken in order, once.
+    used: u32,
+    plan: Plan,
+    cursor: Cursor,
+    counters: PoolCounters,
+}
+
+impl MissCounter {
+    /// An empty pool of `frames`, at least one. Of the write-back policy the size of a miss's batch
+    /// counts; whether a miss waits for it makes no difference without time.
+    pub fn new(frames: u32, replacement: Replacement, write_back: WriteBack) -> MissCounter {
+        assert!(frames > 0, "a pool needs at least one frame");
+        let rest = Rest {
+            frames: FrameTable::new(frames),
+            table: PageTable::new(frames),
+            write_back,
+            used: 0,
+            plan: Plan::default(),
+            cursor: Cursor::default(),
+            counters: PoolCounters::default(),
+        };
+        MissCounter { replacement, rest }
+    }
+
+    /// Serves requests for pages, each with whether it changes its page.
+    pub fn request_all(&mut self, requests: &[(PageId, bool)]) {
+        let MissCounter { replacement, rest } = self;
+        dispatch!(replacement, policy => rest.serve(policy, requests), custom policy => rest.serve(&mut **policy, requests));
+    }
+
+    /// What has been done so far.
+    pub fn counters(&self) -> PoolCounters {
+        self.rest.counters
+    }
+}
+
+impl Rest {
+    fn serve(&mut self, policy: &mut (impl ReplacementPolicy + ?Sized), requests: &[(PageId, bool)]) {
+        for (at, (page, write)) in requests.iter().enumerate() {
+            if let Some((page, _)) = requests.get(at + SLOTS_AHEAD) {
+                self.table.prefetch(*page);
+            }
+            if let Some(frame) = requests.get(at + FRAMES_AHEAD).and_then(|(page, _)| self.table.guess(*page))
+            {
+                self.frames.prefetch(frame);
+                policy.prefetch(frame);
+            }
+            match self.table.get(*page, |frame| self.frames.page(FrameId(frame))) {
+                Some(frame) => {
+                    let frame = FrameId(frame);
+                    self.counters.hits += 1;
+                    policy.access(frame, *write);
+                    if *write {
+                        self.frames.set_dirty(frame, true);
+                    }
+                }
+                None => self.miss(policy, *page, *write),
+            }
+        }
+    }
+
+    fn miss(&mut self, policy: &mut (impl ReplacementPolicy + ?Sized), page: PageId, write: bool) {
+        self.counters.misses += 1;
+        self.counters.read_ios += 1;
+        self.counters.pages_read += 1;
+        let recall = policy.miss(page);
+        let frame = match self.used < self.frames.len() {
+            true => {
+                self.used += 1;
+                FrameId(self.used - 1)
+            }
+            false => self.evict(policy),
+        };
+        self.frames.load(frame, page);
+        self.frames.set_dirty(frame, write);
+        self.table.insert(page, frame.0);
+        policy.insert(frame, page, Arrival { write, prefetched: false, recall });
+    }
+
+    fn evict(&mut self, policy: &mut (impl ReplacementPolicy + ?Sized)) -> FrameId {
+        let frames = &mut self.frames;
+        if self.write_back.n_w > 1 {
+            self.cursor.reset();
+            let order = std::iter::from_fn(|| policy.next(frames, &mut self.cursor));
+            self.write_back.plan(order, frames, &mut self.plan);
+            if !self.plan.write.is_empty() {
+                policy.written_ahead(frames, &self.plan.write);
+                for frame in &self.plan.write {
+                    frames.set_dirty(*frame, false);
+                    policy.cleaned(*frame);
+                }
+                self.counters.write_ios += 1;
+                self.counters.pages_written += self.plan.write.len() as u64;
+            }
+        }
+        let victim = policy.evict(frames).expect("no frame is pinned");
+        if frames.is_dirty(victim) {
+            self.counters.write_ios += 1;
+            self.counters.pages_written += 1;
+        }
+        self.table.remove(frames.page(victim), |frame| frames.page(FrameId(frame)));
+        victim
+    }
+}

@@ -1,0 +1,326 @@
+//! Misses: making room, reading the page that was asked for, prefetching beside it.
+//!
+//! However a read ends, its page stops loading and a frame without a page is free again, as soon as no I/O
+//! can touch it: whoever gives up waiting (a dropped future) leaves the I/O to a task that sees to that.
+
+use crate::pool::{Fixed, Inner, PoolError, State};
+use crate::waiting::{Batch, Wish};
+use crate::write_back::Order;
+use crate::{Arrival, FrameTable, ReplacementPolicy};
+use fulgurite_base::{FrameId, PageId};
+use fulgurite_device::executor::Io;
+use fulgurite_device::{Device, Operation};
+use std::rc::Rc;
+
+/// What stands between a miss and a frame.
+enum Room {
+    /// Nothing: here it is.
+    Frame(FrameId),
+    /// These pages must be written first.
+    After(Rc<Batch>),
+    /// All frames are in use, or all spare ones hold pages that are being written.
+    None,
+}
+
+impl<D: Device + 'static> Inner<D> {
+    /// Reads `page` into a frame and fixes it.
+    pub async fn load(self: &Rc<Self>, page: PageId, write: bool) -> Result<Fixed<D>, PoolError> {
+        let recall = {
+            let mut state = self.state.borrow_mut();
+            state.counters.misses += 1;
+            state.loading.insert(page, Vec::new());
+            state.prefetch.observe(page);
+            state.replacement.miss(page)
+        };
+        let mut loading = Loading::new(self, page, None);
+        let (frame, may_prefetch) = self.room().await?;
+        loading.frame = Some(frame);
+        loading.submit();
+        if may_prefetch > 0 {
+            self.prefetch(page, may_prefetch);
+        }
+        loading.read().await?;
+        let arrival = Arrival { write, prefetched: false, recall };
+        loading.settle(arrival);
+        Ok(Fixed { inner: Rc::clone(self), frame })
+    }
+
+    /// A frame that holds nothing, made by eviction if need be, and how many more may be evicted for
+    /// pages to prefetch.
+    async fn room(self: &Rc<Self>) -> Result<(FrameId, u32), PoolError> {
+        // What a batch that this miss has waited for entitles to; whether it has waited its turn, and for
+        // a write.
+        let (mut batched, mut again, mut waited) = (None, false, false);
+        if !self.turns.is_empty() {
+            self.turns.wait(false).await;
+            again = true;
+        }
+        loop {
+            let room = {
+                let mut state = self.state.borrow_mut();
+                if let Some(error) = state.failure.take() {
+                    return Err(PoolError::WriteBack(error));
+                }
+                self.make_room(&mut state)
+            };
+            match room {
+                Room::Frame(frame) => {
+                    // There may be room for the next as well.
+                    self.turns.next();
+                    let state = self.state.borrow();
+                    let may_prefetch = batched.unwrap_or(state.plan.prefetch);
+                    return Ok((frame, if state.prefetch.is_none() { 0 } else { may_prefetch }));
+                }
+                Room::After(batch) => {
+                    batched = Some(self.state.borrow().plan.prefetch);
+                    self.count_wait(&mut waited);
+                    (&*batch).await.map_err(PoolError::WriteBack)?;
+                    // Then look again: the victim may have been asked for while it was written.
+                }
+                Room::None => {
+                    if self.state.borrow().plan.evict.is_some() {
+                        self.count_wait(&mut waited);
+                    }
+                    self.turns.wait(again).await;
+                    again = true;
+                }
+            }
+        }
+    }
+
+    /// Counts a miss that waits for a write, once.
+    fn count_wait(&self, waited: &mut bool) {
+        self.state.borrow_mut().counters.write_waits += u64::from(!std::mem::replace(waited, true));
+    }
+
+    /// Performs as much of the write-back policy's plan as needs no waiting.
+    fn make_room(self: &Rc<Self>, state: &mut State) -> Room {
+        if state.resident < state.resident_max
+            && let Some(frame) = state.free.pop()
+        {
+            state.resident += 1;
+            // A pool that is filling up has frames to prefetch into.
+            state.plan.prefetch = u32::MAX;
+            return Room::Frame(frame);
+        }
+        let State { frames, replacement, plan, cursor, free, .. } = &mut *state;
+        self.write_back.plan(Order::new(replacement, frames, cursor), frames, plan);
+        let Some(victim) = plan.evict else { return Room::None };
+        if plan.write.is_empty() && !frames.has(victim, FrameTable::WRITING) {
+            self.evict(state, victim);
+            self.clean_ahead(state);
+            return Room::Frame(victim);
+        }
+        // A spare frame takes the read, and the victim frame is free when its page has been written.
+        let spare = if self.write_back.buffers > 0 { free.pop() } else { None };
+        if plan.write.is_empty() {
+            let Some(spare) = spare else { return Room::None };
+            self.evict(state, victim);
+            return Room::Frame(spare);
+        }
+        let batch = std::mem::take(&mut plan.write);
+        replacement.written_ahead(frames, &batch);
+        match spare {
+            Some(spare) => {
+                self.evict(state, victim);
+                self.write_batch(state, batch);
+                Room::Frame(spare)
+            }
+            None => Room::After(self.write_batch(state, batch)),
+        }
+    }
+
+    /// Takes `victim`, the first of the eviction order, out of it. Its page stays in the table if it is
+    /// being written, or is about to be.
+    pub fn evict(&self, state: &mut State, victim: FrameId) {
+        let State { frames, replacement, counters, table, .. } = state;
+        let evicted = replacement.evict(frames);
+        assert!(
+            evicted == Some(victim),
+            "the replacement policy breaks the order law: {evicted:?} for {victim:?}"
+        );
+        assert!(!frames.is_pinned(victim), "an evicted frame is unused");
+        counters.prefetch_wasted += u64::from(frames.has(victim, FrameTable::PREFETCHED));
+        if frames.is_dirty(victim) || frames.has(victim, FrameTable::WRITING) {
+            frames.set(victim, FrameTable::DETACHED);
+        } else {
+            table.remove(frames.page(victim), |frame| frames.page(FrameId(frame)));
+        }
+    }
+
+    /// A detached page is asked for: it is resident again, and another one leaves for it.
+    pub fn rescue(self: &Rc<Self>, state: &mut State, frame: FrameId) {
+        state.counters.rescued += 1;
+        let page = state.frames.page(frame);
+        let recall = state.replacement.miss(page);
+        state.frames.clear(frame, FrameTable::DETACHED);
+        state.replacement.insert(frame, page, Arrival { recall, ..Arrival::default() });
+        state.resident += 1;
+        self.shrink(state, frame);
+    }
+
+    /// Evicts until no more frames are resident than may be, as far as possible; never `keep`.
+    fn shrink(self: &Rc<Self>, state: &mut State, keep: FrameId) {
+        while state.resident > state.resident_max {
+            let State { frames, replacement, plan, cursor, .. } = state;
+            self.write_back.plan(Order::new(replacement, frames, cursor), frames, plan);
+            let Some(victim) = plan.evict.filter(|victim| *victim != keep) else { return };
+            let batch = std::mem::take(&mut plan.write);
+            replacement.written_ahead(frames, &batch);
+            self.evict(state, victim);
+            state.resident -= 1;
+            if !batch.is_empty() {
+                self.write_batch(state, batch);
+            } else if !state.frames.has(victim, FrameTable::WRITING) {
+                state.free.push(victim);
+            }
+        }
+    }
+
+    /// Reads pages that the policy expects after `page`, at most `most`, into frames that can be had
+    /// without writing.
+    fn prefetch(self: &Rc<Self>, page: PageId, most: u32) {
+        let mut suggestions = std::mem::take(&mut self.state.borrow_mut().suggestions);
+        suggestions.clear();
+        self.state.borrow().prefetch.suggest(page, most, &mut suggestions);
+        let pages = self.pages();
+        for page in suggestions.drain(..) {
+            let mut state = self.state.borrow_mut();
+            let wanted = page.0 < pages && state.lookup(page).is_none() && !state.loading.contains_key(&page);
+            if !wanted {
+                continue;
+            }
+            let Some(frame) = self.room_at_once(&mut state) else { break };
+            state.counters.prefetched += 1;
+            state.loading.insert(page, Vec::new());
+            drop(state);
+            let mut loading = Loading::new(self, page, Some(frame));
+            loading.submit();
+            self.handle.spawn(async move {
+                if loading.read().await.is_ok() {
+                    loading.settle_prefetched();
+                }
+            });
+        }
+        self.state.borrow_mut().suggestions = suggestions;
+    }
+
+    /// A frame for a page to prefetch: one that is free, or the next in order if it is clean, or, with
+    /// spare frames to spare, if it is being written.
+    fn room_at_once(&self, state: &mut State) -> Option<FrameId> {
+        if state.resident < state.resident_max
+            && let Some(frame) = state.free.pop()
+        {
+            state.resident += 1;
+            return Some(frame);
+        }
+        let State { frames, replacement, cursor, free, .. } = state;
+        let victim = Order::new(replacement, frames, cursor).next()?;
+        // What has been prefetched and not been used yet is not given up for more of it.
+        if frames.is_dirty(victim) || frames.has(victim, FrameTable::PREFETCHED) {
+            return None;
+        }
+        let mut frame = victim;
+        if frames.has(victim, FrameTable::WRITING) {
+            if free.len() as u32 <= self.write_back.buffers / 2 {
+                return None;
+            }
+            frame = free.pop()?;
+        }
+        self.evict(state, victim);
+        Some(frame)
+    }
+}
+
+/// A page on its way in.
+struct Loading<D: Device + 'static> {
+    inner: Rc<Inner<D>>,
+    page: PageId,
+    frame: Option<FrameId>,
+    io: Option<Io<D>>,
+    settled: bool,
+}
+
+impl<D: Device + 'static> Loading<D> {
+    fn new(inner: &Rc<Inner<D>>, page: PageId, frame: Option<FrameId>) -> Loading<D> {
+        Loading { inner: Rc::clone(inner), page, frame, io: None, settled: false }
+    }
+
+    fn frame(&self) -> FrameId {
+        self.frame.expect("a page is read into a frame")
+    }
+
+    /// Asks the drive for the page.
+    fn submit(&mut self) {
+        let inner = &self.inner;
+        {
+            let counters = &mut inner.state.borrow_mut().counters;
+            counters.read_ios += 1;
+            counters.pages_read += 1;
+        }
+        let (lpn, into) = (inner.lpn(self.page), inner.buffer(self.frame()));
+        self.io = Some(inner.handle.submit(Operation::Read { lpn, pages: inner.device_pages, into }));
+    }
+
+    /// Waits for the drive.
+    async fn read(&mut self) -> Result<(), PoolError> {
+        let outcome = self.io.as_mut().expect("submitted").await;
+        self.io = None;
+        outcome.map_err(|error| PoolError::Read { page: self.page, error })
+    }
+
+    /// The page is in its frame: the one who asked has the latch, whoever joined comes next.
+    fn settle(mut self, arrival: Arrival) {
+        let mut state = self.inner.state.borrow_mut();
+        let frame = self.frame();
+        state.frames.load(frame, self.page);
+        assert!(state.frames.try_latch(frame, arrival.write), "a fresh frame's latch is free");
+        state.frames.set_dirty(frame, arrival.write);
+        let joined = state.loading.remove(&self.page).unwrap_or_default();
+        state.settle(frame, self.page, arrival, joined);
+        drop(state);
+        self.settled = true;
+    }
+
+    /// The page is in its frame, and nobody asked for it, or somebody has meanwhile.
+    fn settle_prefetched(mut self) {
+        let mut state = self.inner.state.borrow_mut();
+        let frame = self.frame();
+        state.frames.load(frame, self.page);
+        state.frames.set(frame, FrameTable::PREFETCHED);
+        let joined = state.loading.remove(&self.page).unwrap_or_default();
+        let arrival = Arrival { prefetched: joined.is_empty(), ..Arrival::default() };
+        state.settle(frame, self.page, arrival, joined);
+        drop(state);
+        self.settled = true;
+        // It can be evicted.
+        self.inner.turns.next();
+    }
+}
+
+impl<D: Device + 'static> Drop for Loading<D> {
+    fn drop(&mut self) {
+        if self.settled {
+            return;
+        }
+        let waiters = self.inner.state.borrow_mut().loading.remove(&self.page);
+        waiters.into_iter().flatten().for_each(|waiter| waiter.answer(Wish::TryAgain));
+        let Some(frame) = self.frame else { return };
+        let inner = Rc::clone(&self.inner);
+        let free = move || {
+            let mut state = inner.state.borrow_mut();
+            state.free.push(frame);
+            state.resident -= 1;
+            drop(state);
+            inner.turns.next();
+        };
+        match self.io.take() {
+            None => free(),
+            Some(io) => self.inner.handle.spawn(async move {
+                // Nobody waits for the page any more; only the end of the I/O matters.
+                let _ = io.await;
+                free();
+            }),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Where a page is: an open-addressing hash table from pages to small numbers.
+//!
+//! A slot holds 32 bits of the page's hash and the number; the page itself is in whatever the number
+//! names, so the table is eight bytes a slot and a look-up touches one cache line of it. At most half
+//! of the slots are in use, collisions go to the next slot, and a removal moves later entries back, so
+//! there are no tombstones and the cost stays what it was.
+
+use fulgurite_base::{PageId, prefetch};
+
+const EMPTY: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    tag: u32,
+    value: u32,
+}
+
+/// A table of fixed capacity. `page_of` arguments give the page of a number in the table.
+#[derive(Clone, Debug)]
+pub(crate) struct PageTable {
+    slots: Vec<Slot>,
+    /// The home of a page is the upper bits of its tag.
+    shift: u32,
+}
+
+impl PageTable {
+    /// Room for `capacity` pages.
+    pub fn new(capacity: u32) -> PageTable {
+        let bits = (2 * u64::from(capacity.max(1))).next_power_of_two().trailing_zeros();
+        assert!(bits <= 32, "a table of {capacity} pages is too large");
+        PageTable { slots: vec![Slot { tag: 0, value: EMPTY }; 1 << bits], shift: 32 - bits }
+    }
+
+    /// Multiplicative hashing (Knuth): the upper half of the product depends on every bit of the page,
+    /// once the page's own upper half is folded in.
+    #[inline]
+    fn tag(page: PageId) -> u32 {
+        let folded = page.0 ^ (page.0 >> 32);
+        (folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
+    }
+
+    #[inline]
+    fn home(&self, tag: u32) -> usize {
+        (u64::from(tag) >> self.shift) as usize
+    }
+
+    #[inline]
+    fn after(&self, slot: usize) -> usize {
+        (slot + 1) & (self.slots.len() - 1)
+    }
+
+    /// Begins to fetch the slot of `page` into the cache.
+    #[inline]
+    pub fn prefetch(&self, page: PageId) {
+        prefetch(&self.slots, self.home(Self::tag(page)));
+    }
+
+    /// The number in `page`'s home, if any: most often the page's own, which makes it a good hint of
+    /// what a look-up will touch next.
+    #[inline]
+    pub fn guess(&self, page: PageId) -> Option<u32> {
+        let value = self.slots[self.home(Self::tag(page))].value;
+        (value != EMPTY).then_some(value)
+    }
+
+    #[inline]
+    fn find(&self, page: PageId, page_of: impl Fn(u32) -> PageId) -> Option<usize> {
+        let tag = Self::tag(page);
+        let mut at = self.home(tag);
+        loop {
+            let slot = self.slots[at];
+            if slot.value == EMPTY {
+                return None;
+            }
+            if slot.tag == tag && page_of(slot.value) == page {
+                return Some(at);
+            }
+            at = self.after(at);
+        }
+    }
+
+    /// The number of `page`.
+    #[inline]
+    pub fn get(&self, page: PageId, page_of: impl Fn(u32) -> PageId) -> Option<u32> {
+        self.find(page, page_of).map(|at| self.slots[at].value)
+    }
+
+    /// Adds `page`, which must not be in the table.
+    #[inline]
+    pub fn insert(&mut self, page: PageId, value: u32) {
+        let tag = Self::tag(page);
+        let mut at = self.home(tag);
+        while self.slots[at].value != EMPTY {
+            at = self.after(at);
+        }
+        self.slots[at] = Slot { tag, value };
+    }
+
+    /// Takes `page` out and returns its number.
+    #[inline]
+    pub fn remove(&mut self, page: PageId, page_of: impl Fn(u32) -> PageId) -> Option<u32> {
+        let found = self.find(page, page_of)?;
+        let value = self.slots[found].value;
+        let mask = self.slots.len() - 1;
+        let (mut hole, mut at) = (found, self.after(found));
+        while self.slots[at].value != EMPTY {
+            // An entry moves back into the hole unless its home lies behind the hole.
+            let distance = at.wrapping_sub(self.home(self.slots[at].tag)) & mask;
+            if distance >= (at.wrapping_sub(hole) & mask) {
+                self.slots[hole] = self.slots[at];
+                hole = at;
+            }
+            at = self.after(at);
+        }
+        self.slots[hole].value = EMPTY;
+        Some(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    proptest! {
+        /// Against the standard library's map, with a nearly full table and colliding pages.
+        #[test]
+        fn a_table_is_a_map(operations in prop::collection::vec((any::<bool>(), 0u64..24), 0..400)) {
+            const CAPACITY: u32 = 16;
+            let page = |number: u64| PageId(number << 30);
+            let mut table = PageTable::new(CAPACITY);
+            let mut pages = [PageId(0); CAPACITY as usize];
+            let mut model: HashMap<PageId, u32> = HashMap::new();
+            for (add, number) in operations {
+                let page = page(number);
+                if !add {
+                    prop_assert_eq!(table.remove(page, |value| pages[value as usize]), model.remove(&page));
+                } else if !model.contains_key(&page) {
+                    let free = (0..CAPACITY).find(|value| !model.values().any(|used| used == value));
+                    if let Some(value) = free {
+                        pages[value as usize] = page;
+                        table.insert(page, value);
+                        model.insert(page, value);
+                    }
+                }
+                for number in 0..24 {
+                    let page = PageId(number << 30);
+                    let found = table.get(page, |value| pages[value as usize]);
+                    prop_assert_eq!(found, model.get(&page).copied());
+                }
+            }
+        }
+    }
+}

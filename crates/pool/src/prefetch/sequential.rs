@@ -1,0 +1,51 @@
+//! Sequential: where pages are asked for in a row, the next ones will be too.
+//!
+//! Runs are detected, not assumed: several are followed at once, each by the page that it expects next. A
+//! page that some run expects makes it longer; any other begins a run in place of the one that grew least
+//! recently. From the second page on, the following ones are named. O(runs).
+
+use fulgurite_base::PageId;
+
+/// Runs followed at once: as many as there are likely to be scans.
+const RUNS: usize = 32;
+/// The length from which on a run is believed.
+const BELIEVED: u32 = 2;
+
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    next: PageId,
+    length: u32,
+    /// When it grew last.
+    at: u64,
+}
+
+/// The runs.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sequential {
+    runs: Vec<Run>,
+    now: u64,
+}
+
+impl Sequential {
+    pub fn observe(&mut self, page: PageId) {
+        self.now += 1;
+        let next = PageId(page.0.wrapping_add(1));
+        if let Some(run) = self.runs.iter_mut().find(|run| run.next == page) {
+            *run = Run { next, length: run.length.saturating_add(1), at: self.now };
+            return;
+        }
+        let fresh = Run { next, length: 1, at: self.now };
+        if self.runs.len() < RUNS {
+            self.runs.push(fresh);
+        } else if let Some(oldest) = self.runs.iter_mut().min_by_key(|run| run.at) {
+            *oldest = fresh;
+        }
+    }
+
+    pub fn suggest(&self, page: PageId, most: usize, pages: &mut Vec<PageId>) {
+        let next = PageId(page.0.wrapping_add(1));
+        if self.runs.iter().any(|run| run.next == next && run.length >= BELIEVED) {
+            pages.extend((0..most as u64).map(|offset| PageId(next.0.wrapping_add(offset))));
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! ARC: two LRU lists, of pages seen once and of pages seen more often, whose shares follow the misses.
+//!
+//! "ARC: A Self-Tuning, Low Overhead Replacement Cache" (Megiddo and Modha, FAST 2003). T1 and T2 hold
+//! frames, B1 and B2 remember as many pages that left them. A miss on a page in B1 says that T1 is too
+//! small and raises its target p, one in B2 lowers it; the step is the ratio of the two, at least one.
+//! O(1). *Ambiguities.* p is a real number, as the ratio is. Trimming of B1 and B2 belongs to the
+//! eviction for the miss at hand, so with several misses under way the last one's case counts.
+
+use super::{Arrival, Cursor, Recall, ReplacementPolicy};
+use crate::FrameTable;
+use crate::ghosts::Ghosts;
+use crate::lists::{List, Lists};
+use fulgurite_base::{FrameId, PageId, Spec, SpecError};
+
+const T1: List = List(0);
+const T2: List = List(1);
+const IN_B1: Recall = Recall(1);
+const IN_B2: Recall = Recall(2);
+
+/// T1, T2, B1, B2 and the target p.
+pub struct Arc {
+    lists: Lists,
+    /// Whether a frame is in T2.
+    is_frequent: Vec<bool>,
+    /// Frames in T1 and T2.
+    held: [u32; 2],
+    b1: Ghosts,
+    b2: Ghosts,
+    /// The target size of T1.
+    p: f64,
+    frames: u32,
+    /// Where the last miss was remembered.
+    last: Recall,
+}
+
+impl Arc {
+    pub(super) fn from_spec(_: &mut Spec, frames: u32) -> Result<Arc, SpecError> {
+        Ok(Arc {
+            lists: Lists::new(frames, 2),
+            is_frequent: vec![false; frames as usize],
+            held: [0; 2],
+            b1: Ghosts::new(frames),
+            // One more for a moment, between a hit in B1 and the next trimming.
+            b2: Ghosts::new(frames + 1),
+            p: 0.0,
+            frames,
+            last: Recall::default(),
+        })
+    }
+
+    /// Whether T1 gives next, were it to hold `t1` frames.
+    #[inline]
+    fn recent_gives(&self, t1: u32) -> bool {
+        let t1 = f64::from(t1);
+        t1 > 0.0 && (t1 > self.p || (t1 == self.p && self.last == IN_B2))
+    }
+
+    /// Forgets a page to keep T1 with B1 at the size of the pool and all four lists at twice that.
+    /// Whether the page that leaves T1 shall be remembered.
+    fn trim(&mut self) -> bool {
+        let (all, ghosts) = (self.frames as usize, [self.b1.len(), self.b2.len()]);
+        let recent = self.held[0] as usize + ghosts[0];
+        if recent >= all {
+            self.b1.pop();
+            return ghosts[0] > 0;
+        }
+        if recent + self.held[1] as usize + ghosts[1] >= 2 * all {
+            self.b2.pop();
+        }
+        true
+    }
+}
+
+impl ReplacementPolicy for Arc {
+    fn miss(&mut self, page: PageId) -> Recall {
+        let sizes = [self.b1.len() as f64, self.b2.len() as f64];
+        self.last = if self.b1.remove(page) {
+            self.p = (self.p + (sizes[1] / sizes[0]).max(1.0)).min(f64::from(self.frames));
+            IN_B1
+        } else if self.b2.remove(page) {
+            self.p = (self.p - (sizes[0] / sizes[1]).max(1.0)).max(0.0);
+            IN_B2
+        } else {
+            Recall::default()
+        };
+        self.last
+    }
+
+    fn insert(&mut self, frame: FrameId, _: PageId, arrival: Arrival) {
+        let frequent = arrival.recall != Recall::default();
+        self.is_frequent[frame.index()] = frequent;
+        self.held[usize::from(frequent)] += 1;
+        match (frequent, arrival.prefetched) {
+            (false, true) => self.lists.push_oldest(T1, frame.0),
+            (false, false) => self.lists.push_newest(T1, frame.0),
+            (true, _) => self.lists.push_newest(T2, frame.0),
+        }
+    }
+
+    #[inline]
+    fn access(&mut self, frame: FrameId, _: bool) {
+        if !std::mem::replace(&mut self.is_frequent[frame.index()], true) {
+            self.held[0] -= 1;
+            self.held[1] += 1;
+        }
+        self.lists.move_newest(T2, frame.0);
+    }
+
+    fn remove(&mut self, frame: FrameId) {
+        self.held[usize::from(self.is_frequent[frame.index()])] -= 1;
+        self.lists.unlink(frame.0);
+    }
+
+    /// `step` counts what T1 has given.
+    fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
+        let [recent, frequent, _] = &mut cursor.places;
+        if !self.recent_gives(self.held[0] - cursor.step as u32) {
+            let frame = super::next_unpinned(&self.lists, T2, frames, frequent);
+            if frame.is_some() {
+                return frame;
+            }
+        }
+        if let Some(frame) = super::next_unpinned(&self.lists, T1, frames, recent) {
+            cursor.step += 1;
+            return Some(frame);
+        }
+        super::next_unpinned(&self.lists, T2, frames, frequent)
+    }
+
+    fn evict(&mut self, frames: &FrameTable) -> Option<FrameId> {
+        let remember = self.last != Recall::default() || self.trim();
+        let frame = self.next(frames, &mut Cursor::default())?;
+        let page = frames.page(frame);
+        match self.is_frequent[frame.index()] {
+            true => self.b2.push(page),
+            false if remember => self.b1.push(page),
+            false => {}
+        }
+        self.remove(frame);
+        Some(frame)
+    }
+
+    #[inline]
+    fn prefetch(&self, frame: u32) {
+        self.lists.prefetch(frame);
+        fulgurite_base::prefetch(&self.is_frequent, frame as usize);
+    }
+}

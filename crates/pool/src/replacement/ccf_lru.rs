@@ -1,0 +1,99 @@
+//! CCF-LRU: cold clean pages leave first, then cold dirty ones; hot pages get a second chance.
+//!
+//! "CCF-LRU: A New Buffer Replacement Algorithm for Flash Memory" (Li et al., IEEE TCE 55(3), 2009). Two
+//! LRU lists: cold clean pages, and all others, the mixed list. A page that was missed for reading is cold
+//! and clean; one missed for writing is hot and mixed; a use makes a page hot, at the newest end of the
+//! mixed list. The oldest cold clean page leaves. Without one, the mixed list's oldest: cold, it leaves;
+//! hot and clean, it turns cold and so leaves; hot and dirty, it turns cold and moves to the newest end.
+//! O(1) amortised. *Ambiguity.* A page that was written back and stays keeps its list and its flag.
+
+use super::{Arrival, Cursor, ReplacementPolicy};
+use crate::FrameTable;
+use crate::lists::{List, Lists};
+use fulgurite_base::{FrameId, PageId, Spec, SpecError};
+
+const COLD_CLEAN: List = List(0);
+const MIXED: List = List(1);
+
+/// Two lists and a cold flag a frame.
+pub struct CcfLru {
+    lists: Lists,
+    cold: Vec<bool>,
+}
+
+impl CcfLru {
+    pub(super) fn from_spec(_: &mut Spec, frames: u32) -> Result<CcfLru, SpecError> {
+        Ok(CcfLru { lists: Lists::new(frames, 2), cold: vec![false; frames as usize] })
+    }
+
+    /// Whether a page of the mixed list leaves when it is the oldest.
+    #[inline]
+    fn leaves_at_once(&self, frames: &FrameTable, frame: FrameId) -> bool {
+        self.cold[frame.index()] || !frames.is_dirty(frame)
+    }
+}
+
+impl ReplacementPolicy for CcfLru {
+    fn insert(&mut self, frame: FrameId, _: PageId, arrival: Arrival) {
+        self.cold[frame.index()] = !arrival.write;
+        match (arrival.write, arrival.prefetched) {
+            (true, _) => self.lists.push_newest(MIXED, frame.0),
+            (false, false) => self.lists.push_newest(COLD_CLEAN, frame.0),
+            (false, true) => self.lists.push_oldest(COLD_CLEAN, frame.0),
+        }
+    }
+
+    #[inline]
+    fn access(&mut self, frame: FrameId, _: bool) {
+        self.cold[frame.index()] = false;
+        self.lists.move_newest(MIXED, frame.0);
+    }
+
+    fn remove(&mut self, frame: FrameId) {
+        self.lists.unlink(frame.0);
+    }
+
+    /// The cold clean list; then the mixed one without its hot dirty pages; then those.
+    fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
+        while cursor.step < 3 {
+            let list = if cursor.step == 0 { COLD_CLEAN } else { MIXED };
+            while let Some(frame) = super::next_unpinned(&self.lists, list, frames, &mut cursor.places[0]) {
+                if cursor.step == 0 || self.leaves_at_once(frames, frame) == (cursor.step == 1) {
+                    return Some(frame);
+                }
+            }
+            cursor.step += 1;
+            cursor.places[0] = None;
+        }
+        None
+    }
+
+    fn evict(&mut self, frames: &FrameTable) -> Option<FrameId> {
+        let mut place = None;
+        if let Some(frame) = super::next_unpinned(&self.lists, COLD_CLEAN, frames, &mut place) {
+            self.lists.unlink(frame.0);
+            return Some(frame);
+        }
+        let mut at = self.lists.oldest(MIXED);
+        while let Some(frame) = at {
+            at = self.lists.newer(frame);
+            if frames.is_pinned(FrameId(frame)) {
+                continue;
+            }
+            if self.leaves_at_once(frames, FrameId(frame)) {
+                self.lists.unlink(frame);
+                return Some(FrameId(frame));
+            }
+            self.cold[frame as usize] = true;
+            self.lists.move_newest(MIXED, frame);
+            at = at.or(Some(frame));
+        }
+        None
+    }
+
+    #[inline]
+    fn prefetch(&self, frame: u32) {
+        self.lists.prefetch(frame);
+        fulgurite_base::prefetch(&self.cold, frame as usize);
+    }
+}

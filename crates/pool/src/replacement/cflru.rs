@@ -1,0 +1,21 @@
+//! CFLRU: a write costs more than a read, so clean pages leave first.
+//!
+//! "CFLRU: A Replacement Algorithm for Flash Memory" (Park et al., CASES 2006). The last `window` pages of
+//! the LRU list are the clean-first region: its least recent clean page leaves, and where it has none the
+//! least recent page. *Ambiguity.* The paper tunes the window, statically or not; here it is a third of
+//! the frames, as in the published scripts of ACE.
+
+use super::clean_first::{CleanFirst, DirtyChoice, clean_first_policy, take_window};
+use fulgurite_base::{Spec, SpecError};
+
+/// See the module.
+pub struct Cflru(CleanFirst);
+
+impl Cflru {
+    pub(super) fn from_spec(spec: &mut Spec, frames: u32) -> Result<Cflru, SpecError> {
+        let window = take_window(spec, frames)?;
+        Ok(Cflru(CleanFirst::new(frames, DirtyChoice::LeastRecent, window, window)))
+    }
+}
+
+clean_first_policy!(Cflru);

@@ -1,0 +1,21 @@
+//! CFLRU/E: CFLRU that, without a clean page, gives up the dirty page whose erase block is least worn.
+//!
+//! Of the same authors as CFLRU/C. In the clean-first region the least recent clean page leaves; where
+//! there is none, the dirty page of the region whose erase block was erased least often, so that wear is
+//! evened out from above. The drive must tell erase counts. *Ambiguities.* A page that was never written
+//! has no block and counts as 0; of equals the least recently used leaves. O(window).
+
+use super::clean_first::{CleanFirst, DirtyChoice, clean_first_policy, take_window};
+use fulgurite_base::{Spec, SpecError};
+
+/// See the module.
+pub struct CflruE(CleanFirst);
+
+impl CflruE {
+    pub(super) fn from_spec(spec: &mut Spec, frames: u32) -> Result<CflruE, SpecError> {
+        let window = take_window(spec, frames)?;
+        Ok(CflruE(CleanFirst::new(frames, DirtyChoice::FewestErases, window, window)))
+    }
+}
+
+clean_first_policy!(CflruE);

@@ -1,0 +1,281 @@
+//! The mechanism of the clean-first policies: CFLRU and its kin.
+//!
+//! The least recent *clean* page of a region at the old end of one LRU list leaves; where there is none,
+//! one of the least recent dirty pages does, by the policy's choice. To find it without passing over the
+//! dirty ones, clean and dirty pages have lists of their own beside the common one, with a time of last
+//! use on each, and the region's newest frame is kept. Every operation is O(1), but for a page that was
+//! written back and stays, which walks to its place among the clean ones (a few steps, as the order of
+//! eviction decides who is written), and for choices among a window of dirty pages, which look at it all.
+
+use super::{Arrival, Cursor};
+use crate::FrameTable;
+use crate::lists::{List, Lists};
+use fulgurite_base::{FrameId, Spec, SpecError};
+
+/// Which dirty page leaves where there is no clean one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DirtyChoice {
+    /// The least recently used.
+    LeastRecent,
+    /// The one with the fewest uses.
+    FewestUses,
+    /// The one whose erase block has the fewest erases.
+    FewestErases,
+}
+
+const ALL: List = List(0);
+const CLEAN: List = List(0);
+const DIRTY: List = List(1);
+
+/// The lists, the region and the window.
+pub(super) struct CleanFirst {
+    /// All frames by last use.
+    all: Lists,
+    /// Clean and dirty ones by last use.
+    kinds: Lists,
+    is_clean: Vec<bool>,
+    /// When each frame was last used, counted in uses; prefetched pages count down from zero.
+    used: Vec<i64>,
+    newest: i64,
+    oldest: i64,
+    uses: Vec<u32>,
+    choice: DirtyChoice,
+    /// Clean pages leave first from among so many of the least recent pages.
+    region: u32,
+    /// The newest frame of the region and how many frames that has.
+    border: Option<u32>,
+    inside: u32,
+    /// A choice is made among so many of the least recent dirty pages.
+    window: u32,
+}
+
+/// The size of the window: an option, by default a third of the frames.
+pub(super) fn take_window(spec: &mut Spec, frames: u32) -> Result<u32, SpecError> {
+    let third = !spec.has("window");
+    let window = super::take_share(spec, "window", 0, frames)?;
+    Ok(if third { frames / 3 } else { window }.max(1))
+}
+
+impl CleanFirst {
+    pub fn new(frames: u32, choice: DirtyChoice, region: u32, window: u32) -> CleanFirst {
+        CleanFirst {
+            all: Lists::new(frames, 1),
+            kinds: Lists::new(frames, 2),
+            is_clean: vec![false; frames as usize],
+            used: vec![0; frames as usize],
+            newest: 0,
+            oldest: 0,
+            uses: vec![0; frames as usize],
+            choice,
+            region,
+            border: None,
+            inside: 0,
+            window,
+        }
+    }
+
+    pub fn insert(&mut self, frame: FrameId, arrival: Arrival) {
+        let frame = frame.0;
+        self.uses[frame as usize] = 0;
+        self.is_clean[frame as usize] = !arrival.write;
+        let kind = if arrival.write { DIRTY } else { CLEAN };
+        if arrival.prefetched {
+            self.oldest -= 1;
+            self.used[frame as usize] = self.oldest;
+            self.all.push_oldest(ALL, frame);
+            self.kinds.push_oldest(kind, frame);
+            match self.inside < self.region {
+                true => self.inside += 1,
+                false => self.border = self.border.and_then(|border| self.all.older(border)),
+            }
+            self.border = self.border.or(Some(frame));
+        } else {
+            self.push_newest(frame, kind);
+        }
+    }
+
+    fn push_newest(&mut self, frame: u32, kind: List) {
+        self.newest += 1;
+        self.used[frame as usize] = self.newest;
+        self.all.push_newest(ALL, frame);
+        self.kinds.push_newest(kind, frame);
+        if self.inside < self.region {
+            self.inside += 1;
+            self.border = Some(frame);
+        }
+    }
+
+    pub fn access(&mut self, frame: FrameId, write: bool) {
+        self.remove(frame);
+        self.uses[frame.index()] = self.uses[frame.index()].saturating_add(1);
+        self.is_clean[frame.index()] &= !write;
+        self.push_newest(frame.0, if self.is_clean[frame.index()] { CLEAN } else { DIRTY });
+    }
+
+    pub fn cleaned(&mut self, frame: FrameId) {
+        let frame = frame.0;
+        if std::mem::replace(&mut self.is_clean[frame as usize], true) {
+            return;
+        }
+        self.kinds.unlink(frame);
+        let used = self.used[frame as usize];
+        let newer = self.kinds.iter(CLEAN).find(|clean| self.used[*clean as usize] > used);
+        match newer {
+            Some(newer) => self.kinds.insert_older(newer, frame),
+            None => self.kinds.push_newest(CLEAN, frame),
+        }
+    }
+
+    pub fn remove(&mut self, frame: FrameId) {
+        let frame = frame.0;
+        if self.border.is_some_and(|border| self.used[frame as usize] <= self.used[border as usize]) {
+            // The region takes in the next newer frame, or shrinks.
+            let border = self.border.expect("just looked at");
+            match self.all.newer(border) {
+                Some(newer) => self.border = Some(newer),
+                None => {
+                    self.inside -= 1;
+                    if border == frame {
+                        self.border = self.all.older(frame);
+                    }
+                }
+            }
+        }
+        self.all.unlink(frame);
+        self.kinds.unlink(frame);
+    }
+
+    /// `places`: the last clean frame given, the last dirty one given in order, and the border, which moves
+    /// out by one frame with each that leaves the region; `queue`: frames given out of order, or from
+    /// beyond the region, which only happens where all of it is pinned.
+    pub fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
+        if cursor.step == 0 {
+            cursor.places[2] = self.border;
+            cursor.step = 1;
+        }
+        let Cursor { places: [clean_place, dirty_place, border], queue: gone, .. } = cursor;
+        let used = |frame: u32| self.used[frame as usize];
+        let is_inside = |frame: u32| border.is_some_and(|border| used(frame) <= used(border));
+        let is_gone = |frame: u32| gone.iter().any(|(given, _)| *given == frame);
+        let mut clean_after = *clean_place;
+        let clean = self.following(CLEAN, frames, &mut clean_after, is_gone);
+        let first = clean.filter(|clean| is_inside(*clean));
+        let chosen =
+            first.or_else(|| self.choose_dirty(frames, *dirty_place, is_inside, is_gone)).or_else(|| {
+                let dirty = self.following(DIRTY, frames, &mut dirty_place.clone(), is_gone);
+                clean.into_iter().chain(dirty).min_by_key(|frame| used(*frame))
+            })?;
+        let mut gone_elsewhere = !is_inside(chosen);
+        if Some(chosen) == clean {
+            *clean_place = clean_after;
+        } else if self.choice == DirtyChoice::LeastRecent {
+            *dirty_place = Some(chosen);
+        } else {
+            gone_elsewhere = true;
+        }
+        let was_inside = is_inside(chosen);
+        if gone_elsewhere {
+            gone.push_back((chosen, 0));
+        }
+        if was_inside && let Some(at) = *border {
+            let mut next = self.all.newer(at);
+            while let Some(frame) = next.filter(|frame| gone.iter().any(|(given, _)| given == frame)) {
+                next = self.all.newer(frame);
+            }
+            *border = next.or(Some(at));
+        }
+        Some(FrameId(chosen))
+    }
+
+    /// The next unpinned frame of a list that has not left.
+    #[inline]
+    fn following(
+        &self,
+        list: List,
+        frames: &FrameTable,
+        place: &mut Option<u32>,
+        is_gone: impl Fn(u32) -> bool,
+    ) -> Option<u32> {
+        while let Some(frame) = super::next_unpinned(&self.kinds, list, frames, place) {
+            if !is_gone(frame.0) {
+                return Some(frame.0);
+            }
+        }
+        None
+    }
+
+    /// The dirty page of the region that leaves.
+    fn choose_dirty(
+        &self,
+        frames: &FrameTable,
+        mut place: Option<u32>,
+        is_inside: impl Fn(u32) -> bool,
+        is_gone: impl Fn(u32) -> bool,
+    ) -> Option<u32> {
+        let rank = |frame: u32| match self.choice {
+            DirtyChoice::LeastRecent => 0,
+            DirtyChoice::FewestUses => u64::from(self.uses[frame as usize]),
+            DirtyChoice::FewestErases => frames.erases(FrameId(frame)),
+        };
+        if self.choice == DirtyChoice::LeastRecent {
+            return self.following(DIRTY, frames, &mut place, is_gone).filter(|dirty| is_inside(*dirty));
+        }
+        let dirty = self.kinds.iter(DIRTY).filter(|frame| !is_gone(*frame)).take(self.window as usize);
+        let unpinned = dirty.filter(|frame| is_inside(*frame) && !frames.is_pinned(FrameId(*frame)));
+        unpinned.min_by_key(|frame| rank(*frame))
+    }
+
+    #[inline]
+    pub fn prefetch(&self, frame: u32) {
+        self.all.prefetch(frame);
+        self.kinds.prefetch(frame);
+        fulgurite_base::prefetch(&self.used, frame as usize);
+    }
+}
+
+/// A policy that is the mechanism with its own parameters.
+macro_rules! clean_first_policy {
+    ($policy:ident) => {
+        impl crate::ReplacementPolicy for $policy {
+            #[inline]
+            fn insert(
+                &mut self,
+                frame: fulgurite_base::FrameId,
+                _: fulgurite_base::PageId,
+                arrival: crate::Arrival,
+            ) {
+                self.0.insert(frame, arrival);
+            }
+
+            #[inline]
+            fn access(&mut self, frame: fulgurite_base::FrameId, write: bool) {
+                self.0.access(frame, write);
+            }
+
+            fn cleaned(&mut self, frame: fulgurite_base::FrameId) {
+                self.0.cleaned(frame);
+            }
+
+            #[inline]
+            fn remove(&mut self, frame: fulgurite_base::FrameId) {
+                self.0.remove(frame);
+            }
+
+            #[inline]
+            fn next(
+                &self,
+                frames: &crate::FrameTable,
+                cursor: &mut crate::Cursor,
+            ) -> Option<fulgurite_base::FrameId> {
+                self.0.next(frames, cursor)
+            }
+
+            #[inline]
+            fn prefetch(&self, frame: u32) {
+                self.0.prefetch(frame);
+            }
+        }
+    };
+}
+
+pub(super) use clean_first_policy;

@@ -1,0 +1,21 @@
+//! DL-CFLRU/E: clean and dirty pages in two LRU lists; clean ones leave first, however recent.
+//!
+//! Of the same authors as CFLRU/C. Any clean page leaves before any dirty one, the least recent first;
+//! with none left, the dirty page whose erase block was erased least often among the `window` least recent
+//! dirty ones. The drive must tell erase counts. *Ambiguity.* A page that was written back and stays takes
+//! the place among the clean ones that its last use gives it. O(window) without clean pages.
+
+use super::clean_first::{CleanFirst, DirtyChoice, clean_first_policy, take_window};
+use fulgurite_base::{Spec, SpecError};
+
+/// See the module.
+pub struct DlCflruE(CleanFirst);
+
+impl DlCflruE {
+    pub(super) fn from_spec(spec: &mut Spec, frames: u32) -> Result<DlCflruE, SpecError> {
+        let window = take_window(spec, frames)?;
+        Ok(DlCflruE(CleanFirst::new(frames, DirtyChoice::FewestErases, frames, window)))
+    }
+}
+
+clean_first_policy!(DlCflruE);

@@ -1,0 +1,42 @@
+//! FIFO: the page that came in first leaves first.
+//!
+//! What is done with a page in the pool changes nothing. Every operation is O(1), and a hit is free.
+
+use super::{Arrival, Cursor, ReplacementPolicy};
+use crate::FrameTable;
+use crate::lists::{List, Lists};
+use fulgurite_base::{FrameId, PageId, Spec, SpecError};
+
+const QUEUE: List = List(0);
+
+/// Frames in the order of arrival.
+pub struct Fifo(Lists);
+
+impl Fifo {
+    pub(super) fn from_spec(_: &mut Spec, frames: u32) -> Result<Fifo, SpecError> {
+        Ok(Fifo(Lists::new(frames, 1)))
+    }
+}
+
+impl ReplacementPolicy for Fifo {
+    #[inline]
+    fn insert(&mut self, frame: FrameId, _: PageId, arrival: Arrival) {
+        match arrival.prefetched {
+            false => self.0.push_newest(QUEUE, frame.0),
+            true => self.0.push_oldest(QUEUE, frame.0),
+        }
+    }
+
+    #[inline]
+    fn access(&mut self, _: FrameId, _: bool) {}
+
+    #[inline]
+    fn remove(&mut self, frame: FrameId) {
+        self.0.unlink(frame.0);
+    }
+
+    #[inline]
+    fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
+        super::next_unpinned(&self.0, QUEUE, frames, &mut cursor.places[0])
+    }
+}

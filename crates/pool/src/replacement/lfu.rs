@@ -1,0 +1,138 @@
+//! LFU: the page that was used least often leaves first; of several, the one used least recently.
+//!
+//! Counts begin when a page comes in and are lost when it leaves. Frames with the same count form a list
+//! by the time of their last use, the lists form a chain by count (Shah, Mitra, Matani, "An O(1)
+//! algorithm for implementing the LFU cache eviction scheme", 2010): every operation is O(1), save that a
+//! prefetched page, which enters with no use at all, goes to the front of the chain.
+
+use super::{Arrival, Cursor, ReplacementPolicy};
+use crate::FrameTable;
+use crate::lists::{List, Lists};
+use fulgurite_base::{FrameId, PageId, Spec, SpecError};
+
+/// All frames of one count. Of the same number as its list.
+#[derive(Clone, Copy, Debug)]
+struct Class {
+    uses: u64,
+    members: u32,
+}
+
+/// Lists by count, and a chain of them in rising order of count.
+pub struct Lfu {
+    frames: Lists,
+    classes: Vec<Class>,
+    /// The class of each frame.
+    class: Vec<u32>,
+    /// Classes in use, oldest the lowest count.
+    chain: Lists,
+    free: Vec<u32>,
+}
+
+const CHAIN: List = List(0);
+
+impl Lfu {
+    pub(super) fn from_spec(_: &mut Spec, frames: u32) -> Result<Lfu, SpecError> {
+        // One class more than frames: a frame enters its new class before it leaves the old.
+        let classes = frames + 1;
+        Ok(Lfu {
+            frames: Lists::new(frames, classes),
+            classes: vec![Class { uses: 0, members: 0 }; classes as usize],
+            class: vec![0; frames as usize],
+            chain: Lists::new(classes, 1),
+            free: (0..classes).rev().collect(),
+        })
+    }
+
+    /// A new class, not yet in the chain.
+    fn new_class(&mut self, uses: u64) -> u32 {
+        let class = self.free.pop().expect("there are more classes than frames");
+        self.classes[class as usize] = Class { uses, members: 0 };
+        class
+    }
+
+    #[inline]
+    fn join(&mut self, frame: u32, class: u32) {
+        self.class[frame as usize] = class;
+        self.classes[class as usize].members += 1;
+        self.frames.push_newest(List(class), frame);
+    }
+
+    #[inline]
+    fn leave(&mut self, frame: u32) {
+        let class = self.class[frame as usize];
+        self.frames.unlink(frame);
+        self.classes[class as usize].members -= 1;
+        if self.classes[class as usize].members == 0 {
+            self.chain.unlink(class);
+            self.free.push(class);
+        }
+    }
+}
+
+impl ReplacementPolicy for Lfu {
+    fn insert(&mut self, frame: FrameId, _: PageId, arrival: Arrival) {
+        let uses = u64::from(!arrival.prefetched);
+        let (mut class, mut below) = (self.chain.oldest(CHAIN), None);
+        while let Some(found) = class.filter(|class| self.classes[*class as usize].uses < uses) {
+            (class, below) = (self.chain.newer(found), Some(found));
+        }
+        let class = match class.filter(|class| self.classes[*class as usize].uses == uses) {
+            Some(class) => class,
+            None => {
+                let class = self.new_class(uses);
+                match below {
+                    Some(below) => self.chain.insert_newer(below, class),
+                    None => self.chain.push_oldest(CHAIN, class),
+                }
+                class
+            }
+        };
+        self.join(frame.0, class);
+    }
+
+    #[inline]
+    fn access(&mut self, frame: FrameId, _: bool) {
+        let class = self.class[frame.index()];
+        let Class { uses, members } = self.classes[class as usize];
+        let above = self.chain.newer(class);
+        match above.filter(|above| self.classes[*above as usize].uses == uses + 1) {
+            // Alone and with nobody to join: the class itself moves up.
+            None if members == 1 => self.classes[class as usize].uses += 1,
+            None => {
+                let new = self.new_class(uses + 1);
+                self.chain.insert_newer(class, new);
+                self.leave(frame.0);
+                self.join(frame.0, new);
+            }
+            Some(above) => {
+                self.leave(frame.0);
+                self.join(frame.0, above);
+            }
+        }
+    }
+
+    fn remove(&mut self, frame: FrameId) {
+        self.leave(frame.0);
+    }
+
+    fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
+        let [place, at, _] = &mut cursor.places;
+        loop {
+            let class = match *at {
+                Some(class) => class,
+                None => self.chain.walk(CHAIN, at)?,
+            };
+            if let Some(frame) = super::next_unpinned(&self.frames, List(class), frames, place) {
+                return Some(frame);
+            }
+            self.chain.walk(CHAIN, at)?;
+            *place = None;
+        }
+    }
+
+    #[inline]
+    fn prefetch(&self, frame: u32) {
+        self.frames.prefetch(frame);
+        fulgurite_base::prefetch(&self.class, frame as usize);
+    }
+}

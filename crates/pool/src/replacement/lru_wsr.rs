@@ -1,0 +1,114 @@
+//! LRU-WSR: LRU in which a dirty page that is not cold gets a second chance.
+//!
+//! "LRU-WSR: Integration of LRU and Writes Sequence Reordering for Flash Memory" (Jung et al., IEEE TCE
+//! 54(3), 2008). The oldest page leaves if it is clean, or dirty and cold; a dirty page that is not cold
+//! becomes cold and moves to the newest end. A use makes it hot again. O(1) amortised.
+//! *Ambiguities.* Hits on clean pages clear the cold flag as well: it matters only once they are dirty.
+//! A batch that is written ahead of its turn passes over hot dirty pages. By the law of the virtual order
+//! they stay (`passed=stay`); the program published with ACE moves them as if their turn had come
+//! (`passed=move`).
+
+use super::{Arrival, Cursor, ReplacementPolicy};
+use crate::FrameTable;
+use crate::lists::{List, Lists};
+use fulgurite_base::{FrameId, PageId, Spec, SpecError};
+
+const QUEUE: List = List(0);
+
+/// An LRU list and a cold flag a frame.
+pub struct LruWsr {
+    queue: Lists,
+    cold: Vec<bool>,
+    move_passed: bool,
+}
+
+impl LruWsr {
+    pub(super) fn from_spec(spec: &mut Spec, frames: u32) -> Result<LruWsr, SpecError> {
+        let move_passed = spec.take_with("passed", |passed| match passed {
+            "stay" => Ok(false),
+            "move" => Ok(true),
+            _ => Err(SpecError::unknown("value", passed, &["stay", "move"])),
+        })?;
+        Ok(LruWsr {
+            queue: Lists::new(frames, 1),
+            cold: vec![false; frames as usize],
+            move_passed: move_passed == Some(true),
+        })
+    }
+
+    #[inline]
+    fn leaves_at_once(&self, frames: &FrameTable, frame: FrameId) -> bool {
+        !frames.is_dirty(frame) || self.cold[frame.index()]
+    }
+}
+
+impl ReplacementPolicy for LruWsr {
+    fn insert(&mut self, frame: FrameId, _: PageId, arrival: Arrival) {
+        self.cold[frame.index()] = false;
+        match arrival.prefetched {
+            false => self.queue.push_newest(QUEUE, frame.0),
+            true => self.queue.push_oldest(QUEUE, frame.0),
+        }
+    }
+
+    #[inline]
+    fn access(&mut self, frame: FrameId, _: bool) {
+        self.cold[frame.index()] = false;
+        self.queue.move_newest(QUEUE, frame.0);
+    }
+
+    fn remove(&mut self, frame: FrameId) {
+        self.queue.unlink(frame.0);
+    }
+
+    /// First the pages that leave at once, then, their second chance used, the hot dirty ones.
+    fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
+        while cursor.step < 2 {
+            while let Some(frame) = super::next_unpinned(&self.queue, QUEUE, frames, &mut cursor.places[0]) {
+                if self.leaves_at_once(frames, frame) == (cursor.step == 0) {
+                    return Some(frame);
+                }
+            }
+            cursor.step += 1;
+            cursor.places[0] = None;
+        }
+        None
+    }
+
+    fn evict(&mut self, frames: &FrameTable) -> Option<FrameId> {
+        let mut at = self.queue.oldest(QUEUE);
+        while let Some(frame) = at {
+            at = self.queue.newer(frame);
+            if frames.is_pinned(FrameId(frame)) {
+                continue;
+            }
+            if self.leaves_at_once(frames, FrameId(frame)) {
+                self.queue.unlink(frame);
+                return Some(FrameId(frame));
+            }
+            self.cold[frame as usize] = true;
+            self.queue.move_newest(QUEUE, frame);
+            at = at.or(Some(frame));
+        }
+        None
+    }
+
+    fn written_ahead(&mut self, frames: &FrameTable, batch: &[FrameId]) {
+        let Some(last) = batch.last().filter(|_| self.move_passed) else { return };
+        let mut at = self.queue.oldest(QUEUE);
+        while let Some(frame) = at.filter(|frame| *frame != last.0) {
+            at = self.queue.newer(frame);
+            let id = FrameId(frame);
+            if !self.leaves_at_once(frames, id) && !frames.is_pinned(id) && !batch.contains(&id) {
+                self.cold[frame as usize] = true;
+                self.queue.move_newest(QUEUE, frame);
+            }
+        }
+    }
+
+    #[inline]
+    fn prefetch(&self, frame: u32) {
+        self.queue.prefetch(frame);
+        fulgurite_base::prefetch(&self.cold, frame as usize);
+    }
+}

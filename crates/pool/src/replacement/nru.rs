@@ -1,0 +1,111 @@
+//! NRU: a random page of the lowest class that has any, by referenced and dirty.
+//!
+//! Textbooks (Tanenbaum, "Modern Operating Systems") number the classes 2 · referenced + dirty and clear
+//! the referenced bits now and then. *Ambiguities.* How often: every `clear=` requests, by default as
+//! many as there are frames. Random: the first of the class from a random frame on, drawn anew for every
+//! miss, so that the order can be read ahead without drawing. Bits are looked at 64 at a time: a hit is
+//! O(1), an eviction O(frames / 64).
+
+use super::{Arrival, Cursor, Recall, ReplacementPolicy};
+use crate::FrameTable;
+use fulgurite_base::{FrameId, PageId, Prng, Spec, SpecError};
+
+/// A bit a frame for each of held and referenced; dirty is the pool's.
+pub struct Nru {
+    held: Vec<u64>,
+    referenced: Vec<u64>,
+    frames: u32,
+    /// Where the search begins.
+    start: u32,
+    random: Prng,
+    /// Requests from one clearing to the next, and those left.
+    clear: u64,
+    left: u64,
+}
+
+impl Nru {
+    pub(super) fn from_spec(spec: &mut Spec, frames: u32) -> Result<Nru, SpecError> {
+        let clear = spec.take::<u64>("clear")?.unwrap_or(u64::from(frames));
+        if clear == 0 {
+            return Err(SpecError::new("clear=0 of nru would clear nothing; accepted: at least 1 request"));
+        }
+        let words = vec![0; (frames as usize).div_ceil(64)];
+        let random = Prng::new(0, "nru");
+        Ok(Nru { held: words.clone(), referenced: words, frames, start: 0, random, clear, left: clear })
+    }
+
+    #[inline]
+    fn request(&mut self, frame: FrameId) {
+        self.left -= 1;
+        if self.left == 0 {
+            self.left = self.clear;
+            self.referenced.fill(0);
+        }
+        self.referenced[frame.index() / 64] |= 1 << (frame.index() % 64);
+    }
+
+    /// The frames of `class` among the 64 of `word`.
+    fn class_word(&self, frames: &FrameTable, class: u64, word: usize) -> u64 {
+        let pick = |bits: u64, wanted: bool| if wanted { bits } else { !bits };
+        self.held[word]
+            & pick(self.referenced[word], class & 2 != 0)
+            & pick(frames.dirty_word(word), class & 1 != 0)
+    }
+
+    /// The first unpinned frame of `class` among `from..until`.
+    fn first(&self, frames: &FrameTable, class: u64, from: u32, until: u32) -> Option<u32> {
+        let mut at = from;
+        while at < until {
+            let word = self.class_word(frames, class, at as usize / 64) >> (at % 64);
+            if word == 0 {
+                at = (at / 64 + 1) * 64;
+                continue;
+            }
+            at += word.trailing_zeros();
+            if at < until && !frames.is_pinned(FrameId(at)) {
+                return Some(at);
+            }
+            at += 1;
+        }
+        None
+    }
+}
+
+impl ReplacementPolicy for Nru {
+    fn miss(&mut self, _: PageId) -> Recall {
+        self.start = self.random.below(u64::from(self.frames)) as u32;
+        Recall::default()
+    }
+
+    fn insert(&mut self, frame: FrameId, _: PageId, arrival: Arrival) {
+        self.held[frame.index() / 64] |= 1 << (frame.index() % 64);
+        match arrival.prefetched {
+            true => self.referenced[frame.index() / 64] &= !(1 << (frame.index() % 64)),
+            false => self.request(frame),
+        }
+    }
+
+    #[inline]
+    fn access(&mut self, frame: FrameId, _: bool) {
+        self.request(frame);
+    }
+
+    fn remove(&mut self, frame: FrameId) {
+        self.held[frame.index() / 64] &= !(1 << (frame.index() % 64));
+    }
+
+    /// `step` counts half rounds: two for each class, from the start on and up to it.
+    fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
+        while cursor.step < 8 {
+            let (class, wrapped) = (cursor.step / 2, cursor.step % 2 == 1);
+            let (from, until) = if wrapped { (0, self.start) } else { (self.start, self.frames) };
+            if let Some(frame) = self.first(frames, class, from + cursor.counts[0], until) {
+                cursor.counts[0] = frame + 1 - from;
+                return Some(FrameId(frame));
+            }
+            cursor.step += 1;
+            cursor.counts[0] = 0;
+        }
+        None
+    }
+}

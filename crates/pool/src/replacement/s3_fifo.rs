@@ -1,0 +1,178 @@
+//! S3-FIFO: a small FIFO that filters, a main FIFO with reinsertion, and a FIFO of ghosts.
+//!
+//! "FIFO queues are all you need for cache eviction" (Yang et al., SOSP 2023). A new page enters the small
+//! queue, a tenth of the pool, or, where the ghosts remember it, the main one. A use raises its count. The
+//! small queue's oldest moves to the main queue if it was used `promote` times or more, else it leaves and
+//! is remembered; the main queue's oldest is reinserted with one use less, else it leaves. The main queue
+//! gives when it is over its share. Hits are O(1) and move nothing; evictions are amortised O(1).
+//! *Ambiguities.* The paper's pseudocode promotes after more than one use (its text: at least two, so
+//! `promote=2`) and says that counts stop at 3: here they do where they are looked at, so a page's first 3
+//! matter, as in the authors' simulator. Ghosts remember nine tenths of a pool's pages, as there.
+
+use super::{Arrival, Cursor, Recall, ReplacementPolicy, take_share};
+use crate::FrameTable;
+use crate::ghosts::Ghosts;
+use crate::lists::{List, Lists};
+use fulgurite_base::{FrameId, PageId, Spec, SpecError};
+
+const SMALL: List = List(0);
+const MAIN: List = List(1);
+const REMEMBERED: Recall = Recall(1);
+/// A page of the main queue has at most so many rounds.
+const MAX_USES: u8 = 3;
+
+/// The queues.
+pub struct S3Fifo {
+    lists: Lists,
+    uses: Vec<u8>,
+    is_main: Vec<bool>,
+    /// Frames in the small and in the main queue.
+    held: [u32; 2],
+    main_max: u32,
+    promote: u8,
+    ghosts: Ghosts,
+}
+
+impl S3Fifo {
+    pub(super) fn from_spec(spec: &mut Spec, frames: u32) -> Result<S3Fifo, SpecError> {
+        let small = take_share(spec, "small", 100_000, frames)?;
+        let ghosts = take_share(spec, "ghosts", 900_000, frames)?;
+        let promote = spec.take::<u32>("promote")?.unwrap_or(2);
+        if promote == 0 || promote > 255 {
+            return Err(SpecError::new(format!("promote={promote} of s3-fifo; accepted: 1 to 255 uses")));
+        }
+        Ok(S3Fifo {
+            lists: Lists::new(frames, 2),
+            uses: vec![0; frames as usize],
+            is_main: vec![false; frames as usize],
+            held: [0; 2],
+            main_max: frames - small,
+            promote: promote as u8,
+            ghosts: Ghosts::new(ghosts),
+        })
+    }
+
+    /// Whether the main queue gives next, were the queues to hold so many.
+    #[inline]
+    fn main_gives(&self, [small, main]: [u32; 2]) -> bool {
+        main > self.main_max || small == 0
+    }
+
+    fn leave(&mut self, frame: u32) {
+        self.held[usize::from(self.is_main[frame as usize])] -= 1;
+        self.lists.unlink(frame);
+    }
+
+    /// The oldest of the small queue that nobody keeps from leaving; those promoted before it move.
+    fn evict_small(&mut self, frames: &FrameTable) -> Option<FrameId> {
+        let mut at = self.lists.oldest(SMALL);
+        while let Some(frame) = at {
+            at = self.lists.newer(frame);
+            if frames.is_pinned(FrameId(frame)) {
+                continue;
+            }
+            self.leave(frame);
+            if self.uses[frame as usize] < self.promote {
+                self.ghosts.push(frames.page(FrameId(frame)));
+                return Some(FrameId(frame));
+            }
+            self.uses[frame as usize] = 0;
+            self.is_main[frame as usize] = true;
+            self.held[1] += 1;
+            self.lists.push_newest(MAIN, frame);
+        }
+        None
+    }
+
+    fn evict_main(&mut self, frames: &FrameTable) -> Option<FrameId> {
+        let mut at = self.lists.oldest(MAIN);
+        while let Some(frame) = at {
+            at = self.lists.newer(frame);
+            if frames.is_pinned(FrameId(frame)) {
+                continue;
+            }
+            let uses = &mut self.uses[frame as usize];
+            if *uses == 0 {
+                self.leave(frame);
+                return Some(FrameId(frame));
+            }
+            *uses = (*uses).min(MAX_USES) - 1;
+            self.lists.move_newest(MAIN, frame);
+            at = at.or(Some(frame));
+        }
+        None
+    }
+}
+
+impl ReplacementPolicy for S3Fifo {
+    fn miss(&mut self, page: PageId) -> Recall {
+        if self.ghosts.remove(page) { REMEMBERED } else { Recall::default() }
+    }
+
+    fn insert(&mut self, frame: FrameId, _: PageId, arrival: Arrival) {
+        let is_main = arrival.recall == REMEMBERED;
+        self.uses[frame.index()] = 0;
+        self.is_main[frame.index()] = is_main;
+        self.held[usize::from(is_main)] += 1;
+        match (is_main, arrival.prefetched) {
+            (false, true) => self.lists.push_oldest(SMALL, frame.0),
+            (false, false) => self.lists.push_newest(SMALL, frame.0),
+            (true, _) => self.lists.push_newest(MAIN, frame.0),
+        }
+    }
+
+    #[inline]
+    fn access(&mut self, frame: FrameId, _: bool) {
+        let uses = &mut self.uses[frame.index()];
+        *uses = uses.saturating_add(1);
+    }
+
+    fn remove(&mut self, frame: FrameId) {
+        self.leave(frame.0);
+    }
+
+    /// Plays the evictions through: `counts` are the frames that left the small queue, were promoted of
+    /// those, and left the main queue; `queue` those that came to the back of the main queue meanwhile,
+    /// with their uses.
+    fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
+        let Cursor {
+            places: [place_small, place_main, _], counts: [gone, promoted, main_gone], queue, ..
+        } = cursor;
+        let main_first = self.main_gives([self.held[0] - *gone, self.held[1] + *promoted - *main_gone]);
+        for main in [main_first, !main_first] {
+            loop {
+                let frame = match main {
+                    true => super::next_unpinned(&self.lists, MAIN, frames, place_main)
+                        .map(|frame| (frame.0, u32::from(self.uses[frame.index()])))
+                        .or_else(|| queue.pop_front()),
+                    false => super::next_unpinned(&self.lists, SMALL, frames, place_small)
+                        .map(|frame| (frame.0, u32::from(self.uses[frame.index()]))),
+                };
+                let Some((frame, uses)) = frame else { break };
+                if main && uses > 0 {
+                    queue.push_back((frame, uses.min(u32::from(MAX_USES)) - 1));
+                    continue;
+                }
+                *(if main { &mut *main_gone } else { &mut *gone }) += 1;
+                if main || uses < u32::from(self.promote) {
+                    return Some(FrameId(frame));
+                }
+                *promoted += 1;
+                queue.push_back((frame, 0));
+            }
+        }
+        None
+    }
+
+    fn evict(&mut self, frames: &FrameTable) -> Option<FrameId> {
+        match self.main_gives(self.held) {
+            true => self.evict_main(frames).or_else(|| self.evict_small(frames)),
+            false => self.evict_small(frames).or_else(|| self.evict_main(frames)),
+        }
+    }
+
+    #[inline]
+    fn prefetch(&self, frame: u32) {
+        fulgurite_base::prefetch(&self.uses, frame as usize);
+    }
+}

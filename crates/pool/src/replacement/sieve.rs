@@ -1,0 +1,114 @@
+//! SIEVE: a FIFO whose hand spares pages that were used since it came by, and leaves them where they are.
+//!
+//! "SIEVE is Simpler than LRU" (Zhang et al., NSDI 2024). New pages enter at the newest end; the hand
+//! goes from the oldest to the newest and starts over. A page with its bit set loses the bit and stays in
+//! place, unlike in second chance; so new pages and old ones are sifted apart. A hit sets a bit; an
+//! eviction is amortised O(1). Pinned pages are passed over as they are.
+
+use super::{Arrival, Cursor, ReplacementPolicy};
+use crate::FrameTable;
+use crate::lists::{List, Lists};
+use fulgurite_base::{FrameId, PageId, Spec, SpecError};
+
+const QUEUE: List = List(0);
+
+/// A queue, a bit a frame, and the hand.
+pub struct Sieve {
+    queue: Lists,
+    visited: Vec<bool>,
+    /// Where the next eviction begins; `None` for the oldest.
+    hand: Option<u32>,
+}
+
+impl Sieve {
+    pub(super) fn from_spec(_: &mut Spec, frames: u32) -> Result<Sieve, SpecError> {
+        Ok(Sieve { queue: Lists::new(frames, 1), visited: vec![false; frames as usize], hand: None })
+    }
+}
+
+impl ReplacementPolicy for Sieve {
+    #[inline]
+    fn insert(&mut self, frame: FrameId, _: PageId, arrival: Arrival) {
+        self.visited[frame.index()] = false;
+        match (arrival.prefetched, self.hand) {
+            (false, _) => self.queue.push_newest(QUEUE, frame.0),
+            // Where the hand will be next.
+            (true, None) => self.queue.push_oldest(QUEUE, frame.0),
+            (true, Some(hand)) => {
+                self.queue.insert_older(hand, frame.0);
+                self.hand = Some(frame.0);
+            }
+        }
+    }
+
+    #[inline]
+    fn access(&mut self, frame: FrameId, _: bool) {
+        self.visited[frame.index()] = true;
+    }
+
+    fn remove(&mut self, frame: FrameId) {
+        if self.hand == Some(frame.0) {
+            self.hand = self.queue.newer(frame.0);
+        }
+        self.queue.unlink(frame.0);
+    }
+
+    /// In the first round, from the hand on, leave the pages that were not used; in the second the rest.
+    /// `step` counts half rounds: from the hand to the newest end, from the oldest to the hand.
+    fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
+        while cursor.step < 4 {
+            let (second, wrapped) = (cursor.step >= 2, cursor.step % 2 == 1);
+            let from_hand = !wrapped && cursor.places[0].is_none();
+            let frame = match self.hand {
+                Some(hand) if from_hand => {
+                    cursor.places[0] = Some(hand);
+                    Some(hand)
+                }
+                None if wrapped => None,
+                _ => self.queue.walk(QUEUE, &mut cursor.places[0]),
+            };
+            match frame.filter(|frame| !wrapped || Some(*frame) != self.hand) {
+                Some(frame)
+                    if self.visited[frame as usize] == second && !frames.is_pinned(FrameId(frame)) =>
+                {
+                    return Some(FrameId(frame));
+                }
+                Some(_) => {}
+                None => {
+                    cursor.step += 1;
+                    cursor.places[0] = None;
+                }
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn evict(&mut self, frames: &FrameTable) -> Option<FrameId> {
+        let mut at = self.hand.or_else(|| self.queue.oldest(QUEUE))?;
+        // Two rounds at most: the first clears the bits; pinned pages alone could make it longer.
+        let mut first_pinned = None;
+        loop {
+            let next = self.queue.newer(at);
+            let pinned = frames.is_pinned(FrameId(at));
+            if pinned {
+                if first_pinned == Some(at) {
+                    return None;
+                }
+                first_pinned = first_pinned.or(Some(at));
+            } else if std::mem::take(&mut self.visited[at as usize]) {
+                first_pinned = None;
+            } else {
+                self.hand = next;
+                self.queue.unlink(at);
+                return Some(FrameId(at));
+            }
+            at = next.or_else(|| self.queue.oldest(QUEUE))?;
+        }
+    }
+
+    #[inline]
+    fn prefetch(&self, frame: u32) {
+        fulgurite_base::prefetch(&self.visited, frame as usize);
+    }
+}

@@ -1,0 +1,101 @@
+//! 2Q: new pages pass through a FIFO; those asked for again after they left it enter an LRU list.
+//!
+//! "2Q: A Low Overhead High Performance Buffer Management Replacement Algorithm" (Johnson and Shasha,
+//! VLDB 1994), full version. A1in: a FIFO of a quarter of the frames, in which a hit changes nothing;
+//! A1out: the pages, not the frames, of the last half a pool that left A1in; Am: LRU. A page found in
+//! A1out enters Am. Where A1in is over its share its oldest leaves for A1out, else Am's. O(1).
+//! *Ambiguities.* "Over" is more than `in`, as in the paper's listing; with Am empty A1in gives in any
+//! case. Pages forgotten by A1out or evicted from Am leave no trace.
+
+use super::{Arrival, Cursor, Recall, ReplacementPolicy, take_share};
+use crate::FrameTable;
+use crate::ghosts::Ghosts;
+use crate::lists::{List, Lists};
+use fulgurite_base::{FrameId, PageId, Spec, SpecError};
+
+const IN: List = List(0);
+const MAIN: List = List(1);
+const WAS_IN: Recall = Recall(1);
+
+/// A1in, Am and A1out.
+pub struct TwoQ {
+    lists: Lists,
+    /// Whether a frame is in A1in.
+    is_in: Vec<bool>,
+    held_in: u32,
+    in_max: u32,
+    out: Ghosts,
+}
+
+impl TwoQ {
+    pub(super) fn from_spec(spec: &mut Spec, frames: u32) -> Result<TwoQ, SpecError> {
+        let in_max = take_share(spec, "in", 250_000, frames)?;
+        let out = take_share(spec, "out", 500_000, frames)?;
+        Ok(TwoQ {
+            lists: Lists::new(frames, 2),
+            is_in: vec![false; frames as usize],
+            held_in: 0,
+            in_max,
+            out: Ghosts::new(out),
+        })
+    }
+}
+
+impl ReplacementPolicy for TwoQ {
+    fn miss(&mut self, page: PageId) -> Recall {
+        if self.out.remove(page) { WAS_IN } else { Recall::default() }
+    }
+
+    fn insert(&mut self, frame: FrameId, _: PageId, arrival: Arrival) {
+        let is_in = arrival.recall != WAS_IN;
+        self.is_in[frame.index()] = is_in;
+        self.held_in += u32::from(is_in);
+        match (is_in, arrival.prefetched) {
+            (true, false) => self.lists.push_newest(IN, frame.0),
+            (true, true) => self.lists.push_oldest(IN, frame.0),
+            (false, _) => self.lists.push_newest(MAIN, frame.0),
+        }
+    }
+
+    #[inline]
+    fn access(&mut self, frame: FrameId, _: bool) {
+        if !self.is_in[frame.index()] {
+            self.lists.move_newest(MAIN, frame.0);
+        }
+    }
+
+    fn remove(&mut self, frame: FrameId) {
+        self.held_in -= u32::from(self.is_in[frame.index()]);
+        self.lists.unlink(frame.0);
+    }
+
+    /// `step` counts what A1in has given; its surplus first, then Am, then the rest of A1in.
+    fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
+        let [place_in, place_main, _] = &mut cursor.places;
+        let surplus = u64::from(self.held_in) - cursor.step > u64::from(self.in_max);
+        let first = if surplus { None } else { super::next_unpinned(&self.lists, MAIN, frames, place_main) };
+        if first.is_some() {
+            return first;
+        }
+        if let Some(frame) = super::next_unpinned(&self.lists, IN, frames, place_in) {
+            cursor.step += 1;
+            return Some(frame);
+        }
+        super::next_unpinned(&self.lists, MAIN, frames, place_main)
+    }
+
+    fn evict(&mut self, frames: &FrameTable) -> Option<FrameId> {
+        let frame = self.next(frames, &mut Cursor::default())?;
+        if self.is_in[frame.index()] {
+            self.out.push(frames.page(frame));
+        }
+        self.remove(frame);
+        Some(frame)
+    }
+
+    #[inline]
+    fn prefetch(&self, frame: u32) {
+        self.lists.prefetch(frame);
+        fulgurite_base::prefetch(&self.is_in, frame as usize);
+    }
+}

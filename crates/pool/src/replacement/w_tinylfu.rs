@@ -1,0 +1,217 @@
+//! W-TinyLFU: new pages prove themselves in a small window; to stay they must be used more often, by a
+//! sketch of all that was asked for, than the page that they would displace.
+//!
+//! "TinyLFU: A Highly Efficient Cache Admission Policy" (Einziger, Friedman, Manes, ACM TOS 13(4), 2017).
+//! The window is an LRU list of `window` of the frames; the main part a segmented LRU: a use moves a page
+//! from its probation to its protected list, which holds `protected` of the main part and gives its oldest
+//! back to probation. The window's oldest is compared with the main part's by a count-min sketch of four
+//! rows of 4-bit counters, all halved after ten requests a frame; on a tie the window's leaves. O(1).
+//! *Ambiguities.* Hits in the window count as requests too (they are), ties are not broken by chance, and
+//! there is no doorkeeper. The sketch has 16 counters a frame, as in the authors' library, Caffeine.
+
+use super::{Arrival, Cursor, Recall, ReplacementPolicy, take_share};
+use crate::FrameTable;
+use crate::lists::{List, Lists};
+use fulgurite_base::{FrameId, PageId, Spec, SpecError};
+
+const WINDOW: List = List(0);
+const PROBATION: List = List(1);
+const PROTECTED: List = List(2);
+
+/// A count-min sketch of 4-bit counters that ages.
+struct Sketch {
+    /// Sixteen counters a word.
+    words: Vec<u64>,
+    added: u64,
+    /// Additions until all counters are halved.
+    period: u64,
+}
+
+impl Sketch {
+    fn new(frames: u32) -> Sketch {
+        let words = frames.next_power_of_two().max(8) as usize;
+        Sketch { words: vec![0; words], added: 0, period: 10 * u64::from(frames) }
+    }
+
+    /// The word and the shift of the counter of `page` in each row.
+    #[inline]
+    fn counters(&self, page: PageId) -> [(usize, u32); 4] {
+        let mask = self.words.len() - 1;
+        let mut hash = page.0.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        hash = (hash ^ (hash >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        let within = (hash >> 60) as u32;
+        let step = (hash >> 32) as usize | 1;
+        // Rows are apart inside a word, so that no two use the same counter.
+        std::array::from_fn(|row| {
+            let word = (hash as usize).wrapping_add(row.wrapping_mul(step)) & mask;
+            (word, (row as u32 * 16) + (within & 3) * 4)
+        })
+    }
+
+    fn estimate(&self, page: PageId) -> u64 {
+        self.counters(page).map(|(word, shift)| self.words[word] >> shift & 15).into_iter().min().unwrap_or(0)
+    }
+
+    fn add(&mut self, page: PageId) {
+        for (word, shift) in self.counters(page) {
+            let word = &mut self.words[word];
+            if *word >> shift & 15 < 15 {
+                *word += 1 << shift;
+            }
+        }
+        self.added += 1;
+        if self.added == self.period {
+            self.added /= 2;
+            self.words.iter_mut().for_each(|word| *word = *word >> 1 & 0x7777_7777_7777_7777);
+        }
+    }
+}
+
+/// The three lists and the sketch.
+pub struct WTinyLfu {
+    lists: Lists,
+    /// The list of each frame, and how many frames each holds.
+    list: Vec<u8>,
+    held: [u32; 3],
+    pages: Vec<PageId>,
+    window_max: u32,
+    main_max: u32,
+    protected_max: u32,
+    sketch: Sketch,
+}
+
+impl WTinyLfu {
+    pub(super) fn from_spec(spec: &mut Spec, frames: u32) -> Result<WTinyLfu, SpecError> {
+        let window_max = take_share(spec, "window", 10_000, frames)?.max(1);
+        let main_max = frames - window_max;
+        Ok(WTinyLfu {
+            lists: Lists::new(frames, 3),
+            list: vec![0; frames as usize],
+            held: [0; 3],
+            pages: vec![PageId(0); frames as usize],
+            window_max,
+            main_max,
+            protected_max: take_share(spec, "protected", 800_000, main_max)?,
+            sketch: Sketch::new(frames),
+        })
+    }
+
+    fn leave(&mut self, frame: u32) {
+        self.held[usize::from(self.list[frame as usize])] -= 1;
+        self.lists.unlink(frame);
+    }
+
+    fn join(&mut self, frame: u32, list: List) {
+        self.list[frame as usize] = list.0 as u8;
+        self.held[list.0 as usize] += 1;
+        self.lists.push_newest(list, frame);
+    }
+
+    fn main(&self) -> u32 {
+        self.held[PROBATION.0 as usize] + self.held[PROTECTED.0 as usize]
+    }
+
+    /// Whether the window's candidate displaces the main part's victim frame.
+    fn admits(&self, candidate: u32, victim: u32) -> bool {
+        let uses = |frame: u32| self.sketch.estimate(self.pages[frame as usize]);
+        uses(candidate) > uses(victim)
+    }
+}
+
+impl ReplacementPolicy for WTinyLfu {
+    fn miss(&mut self, page: PageId) -> Recall {
+        self.sketch.add(page);
+        Recall::default()
+    }
+
+    fn insert(&mut self, frame: FrameId, page: PageId, arrival: Arrival) {
+        self.pages[frame.index()] = page;
+        self.join(frame.0, WINDOW);
+        if arrival.prefetched {
+            self.lists.unlink(frame.0);
+            self.lists.push_oldest(WINDOW, frame.0);
+        }
+        // While the pool fills, the window overflows into the main part.
+        while self.held[0] > self.window_max && self.main() < self.main_max {
+            let Some(oldest) = self.lists.oldest(WINDOW) else { break };
+            self.leave(oldest);
+            self.join(oldest, PROBATION);
+        }
+    }
+
+    fn access(&mut self, frame: FrameId, _: bool) {
+        self.sketch.add(self.pages[frame.index()]);
+        let from = List(u32::from(self.list[frame.index()]));
+        if from != PROBATION {
+            return self.lists.move_newest(from, frame.0);
+        }
+        self.leave(frame.0);
+        self.join(frame.0, PROTECTED);
+        if self.held[PROTECTED.0 as usize] > self.protected_max
+            && let Some(oldest) = self.lists.oldest(PROTECTED)
+        {
+            self.leave(oldest);
+            self.join(oldest, PROBATION);
+        }
+    }
+
+    fn remove(&mut self, frame: FrameId) {
+        self.leave(frame.0);
+    }
+
+    /// Plays the evictions through: `counts[0]` frames have left the window, `queue` holds those of them
+    /// that have joined the main part's probation.
+    fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
+        let Cursor { places: [window, probation, protected], counts: [gone, ..], queue, .. } = cursor;
+        let peek = |list, place: &Option<u32>| {
+            let mut place = *place;
+            super::next_unpinned(&self.lists, list, frames, &mut place).map(|frame| frame.0)
+        };
+        let full = self.held[0] - *gone >= self.window_max;
+        let candidate = peek(WINDOW, window).filter(|_| full);
+        let on_probation = peek(PROBATION, probation);
+        let moved = queue.front().map(|(frame, _)| *frame).filter(|_| on_probation.is_none());
+        let victim = on_probation.or(moved).or_else(|| peek(PROTECTED, protected));
+        let leaves_window = match (candidate, victim) {
+            (Some(candidate), Some(victim)) => !self.admits(candidate, victim),
+            (candidate, victim) => candidate.is_some() || victim.is_none(),
+        };
+        if leaves_window {
+            let frame = peek(WINDOW, window)?;
+            (*window, *gone) = (Some(frame), *gone + 1);
+            return Some(FrameId(frame));
+        }
+        if on_probation.is_some() {
+            *probation = victim;
+        } else if moved.is_some() {
+            queue.pop_front();
+        } else {
+            *protected = victim;
+        }
+        if candidate.is_some() {
+            (*window, *gone) = (candidate, *gone + 1);
+            queue.extend(candidate.map(|frame| (frame, 0)));
+        }
+        victim.map(FrameId)
+    }
+
+    fn evict(&mut self, frames: &FrameTable) -> Option<FrameId> {
+        let frame = self.next(frames, &mut Cursor::default())?;
+        let from_window = self.list[frame.index()] == WINDOW.0 as u8;
+        // Who won against the main part joins it.
+        let winner = super::next_unpinned(&self.lists, WINDOW, frames, &mut None)
+            .filter(|_| !from_window && self.held[0] >= self.window_max);
+        self.leave(frame.0);
+        if let Some(winner) = winner {
+            self.leave(winner.0);
+            self.join(winner.0, PROBATION);
+        }
+        Some(frame)
+    }
+
+    #[inline]
+    fn prefetch(&self, frame: u32) {
+        self.lists.prefetch(frame);
+        fulgurite_base::prefetch(&self.list, frame as usize);
+    }
+}

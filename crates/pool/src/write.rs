@@ -1,0 +1,151 @@
+//! Writes: batches on their way to the drive, and the cleaner.
+//!
+//! A page is clean from the moment its write begins, for nobody can change it until that has ended; a
+//! write that fails makes it dirty again. A task of its own carries each batch to its end, so that it ends
+//! properly whoever loses interest in it.
+
+use crate::pool::{Inner, PageBytes, State};
+use crate::waiting::Batch;
+use crate::write_back::Order;
+use crate::{Arrival, FrameTable, ReplacementPolicy};
+use fulgurite_base::FrameId;
+use fulgurite_device::{Device, IoError, Operation, StreamId};
+use std::rc::Rc;
+
+impl<D: Device + 'static> Inner<D> {
+    /// Begins to write the batch of a miss.
+    pub fn write_batch(self: &Rc<Self>, state: &mut State, batch: Vec<FrameId>) -> Rc<Batch> {
+        state.counters.write_ios += 1;
+        state.counters.pages_written += batch.len() as u64;
+        self.start_write(state, batch).expect("a batch of a miss has its victim frame at least")
+    }
+
+    /// Begins to write dirty frames, none of which is latched exclusively, all at once.
+    pub fn start_write(self: &Rc<Self>, state: &mut State, batch: Vec<FrameId>) -> Option<Rc<Batch>> {
+        if batch.is_empty() {
+            return None;
+        }
+        // Where misses wait for writes, a frame stays where it is until its write has ended.
+        let held = if self.write_back.buffers == 0 { FrameTable::HELD } else { 0 };
+        for frame in &batch {
+            state.frames.set(*frame, FrameTable::WRITING | held);
+            state.frames.set_dirty(*frame, false);
+            if !state.frames.has(*frame, FrameTable::DETACHED) {
+                state.replacement.cleaned(*frame);
+            }
+        }
+        let ticket = Rc::new(Batch::default());
+        while state.writing.front().is_some_and(|first| first.outcome().is_some()) {
+            state.writing.pop_front();
+        }
+        state.writing.push_back(Rc::clone(&ticket));
+        let log = self.before_write.as_ref().map(|before| {
+            let buffers: Vec<_> = batch.iter().map(|frame| self.buffer(*frame)).collect();
+            let pages: Vec<PageBytes> = std::iter::zip(&batch, &buffers)
+                .map(|(frame, buffer)| PageBytes {
+                    page: state.frames.page(*frame),
+                    // SAFETY: while the frame is being written nobody has the exclusive latch.
+                    bytes: buffer.as_ref().map_or(&[], |buffer| unsafe { buffer.bytes() }),
+                })
+                .collect();
+            before(&pages)
+        });
+        let writes: Vec<Operation> = batch
+            .iter()
+            .map(|frame| Operation::Write {
+                lpn: self.lpn(state.frames.page(*frame)),
+                pages: self.device_pages,
+                from: self.buffer(*frame),
+                stream: StreamId::default(),
+            })
+            .collect();
+        let (inner, ended) = (Rc::clone(self), Rc::clone(&ticket));
+        // Without a log to wait for, the drive has the writes before anything else can happen.
+        let at_once =
+            if log.is_none() { Ok(self.handle.submit_all(writes.into_iter())) } else { Err(writes) };
+        self.handle.spawn(async move {
+            let outcome = match (log, at_once) {
+                (_, Ok(io)) => io.await,
+                (Some(log), Err(writes)) => match log.await {
+                    Ok(()) => inner.handle.submit_all(writes.into_iter()).await,
+                    Err(error) => Err(error),
+                },
+                (None, Err(_)) => unreachable!("writes wait for a log only"),
+            };
+            inner.end_write(&batch, &ended, outcome);
+        });
+        Some(ticket)
+    }
+
+    fn end_write(self: &Rc<Self>, batch: &[FrameId], ticket: &Batch, outcome: Result<(), IoError>) {
+        {
+            let mut state = self.state.borrow_mut();
+            let state = &mut *state;
+            for frame in batch {
+                self.end_frame(state, *frame, outcome.is_ok());
+            }
+            let awaited = ticket.end(outcome);
+            if let Err(error) = outcome {
+                state.failures += 1;
+                if !awaited {
+                    state.failure = Some(error);
+                }
+            }
+            if std::mem::take(&mut state.cleaning) && outcome.is_ok() {
+                self.clean_ahead(state);
+            }
+        }
+        for _ in batch {
+            self.turns.next();
+        }
+    }
+
+    fn end_frame(self: &Rc<Self>, state: &mut State, frame: FrameId, written: bool) {
+        let detached = state.frames.has(frame, FrameTable::DETACHED);
+        state.frames.clear(frame, FrameTable::WRITING | FrameTable::HELD);
+        if !written {
+            state.frames.set_dirty(frame, true);
+        }
+        match (detached, written) {
+            (true, true) => {
+                let page = state.frames.page(frame);
+                state.table.remove(page, |frame| state.frames.page(FrameId(frame)));
+                state.free.push(frame);
+            }
+            (true, false) => {
+                // Its content is nowhere else: it is resident again, beyond the limit if need be.
+                state.frames.clear(frame, FrameTable::DETACHED);
+                state.replacement.insert(
+                    frame,
+                    state.frames.page(frame),
+                    Arrival { write: true, ..Arrival::default() },
+                );
+                state.resident += 1;
+            }
+            (false, _) => state.hand_over(frame),
+        }
+    }
+
+    /// The cleaner, after an eviction or a batch of its own: writes the dirty ones of the frames that
+    /// leave next, unless enough of them are known to be clean.
+    pub fn clean_ahead(self: &Rc<Self>, state: &mut State) {
+        let ahead = self.write_back.ahead;
+        if ahead == 0 || state.cleaning {
+            return;
+        }
+        state.clean_ahead = state.clean_ahead.saturating_sub(1);
+        if state.clean_ahead >= ahead / 2 && state.clean_ahead > 0 {
+            return;
+        }
+        let State { frames, replacement, plan, cursor, .. } = &mut *state;
+        self.write_back.plan_cleaning(Order::new(replacement, frames, cursor), frames, plan);
+        let batch = std::mem::take(&mut plan.write);
+        if batch.is_empty() {
+            state.clean_ahead = ahead;
+            return;
+        }
+        replacement.written_ahead(frames, &batch);
+        state.cleaning = true;
+        self.write_batch(state, batch);
+    }
+}

@@ -1,0 +1,52 @@
+//! Auto: the write-back policy that a drive's own curves ask for.
+//!
+//! One number for a drive's asymmetry or concurrency misleads: both depend on the load. So the choice is
+//! made from the curves of throughput over requests in flight. With `n` writes in flight a page costs the
+//! drive 1 / X(n): the batch is the smallest that comes within a tenth of the least cost, so that it stays
+//! short where more would hardly be cheaper. Where two writes at once are no faster than one after the
+//! other, a batch gains nothing and n_w is 1. No more frames are evicted for prefetching than reads
+//! overlap. Write buffers let reads go first in any case: twice the batch, so that one batch is under way
+//! while the next fills, and at least two.
+
+use super::WriteBack;
+
+pub(super) const ABOUT: (&str, &str) =
+    ("auto", "ace+raw, or raw, with n_w, n_e and buffers from the drive's measured curves");
+
+/// The least number in flight whose throughput is within a tenth of the best. A curve has pairs of
+/// requests in flight and requests per second, in rising order of the former.
+fn knee(curve: &[(u32, f64)]) -> u32 {
+    let best = curve.iter().map(|(_, throughput)| *throughput).fold(0.0, f64::max);
+    curve.iter().find(|(_, throughput)| *throughput >= 0.9 * best).map_or(1, |(n, _)| *n)
+}
+
+/// The write-back policy for a drive with these curves of reads and writes of one page.
+pub fn choose(reads: &[(u32, f64)], writes: &[(u32, f64)]) -> WriteBack {
+    let n_w = knee(writes);
+    let n_e = knee(reads).min(n_w);
+    WriteBack { name: "auto", n_w, n_e, buffers: 2 * n_w, ..WriteBack::SINGLE }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn curve(throughput: impl Fn(u32) -> f64) -> Vec<(u32, f64)> {
+        [1, 2, 4, 8, 16, 32].map(|n| (n, throughput(n))).to_vec()
+    }
+
+    #[test]
+    fn the_knee_of_the_curve_is_the_batch() {
+        // Eight in flight overlap fully; more queue.
+        let eight = curve(|n| f64::from(n.min(8)));
+        let policy = choose(&eight, &eight);
+        assert_eq!((policy.n_w, policy.n_e, policy.buffers), (8, 8, 16));
+        // No concurrency at all: no batches, and reads still go first.
+        let serial = choose(&eight, &curve(|_| 1.0));
+        assert_eq!((serial.n_w, serial.n_e, serial.buffers), (1, 1, 2));
+        // Reads that do not overlap: nothing is evicted for prefetching.
+        assert_eq!(choose(&curve(|_| 1.0), &eight).n_e, 1);
+        // Hardly more beyond 4.
+        assert_eq!(choose(&eight, &curve(|n| f64::from(n.min(4)) + 0.01 * f64::from(n))).n_w, 4);
+    }
+}
