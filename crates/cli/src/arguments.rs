@@ -110,6 +110,9 @@ pub struct Profile {
     /// Request sizes, separated by commas [default: 4KiB]
     #[arg(long, value_name = "SIZE")]
     pub page: Option<String>,
+    /// Let the contents of a file or block device go that Fulgurite did not make
+    #[arg(long)]
+    pub destroy_contents: bool,
 }
 
 #[derive(Args)]
@@ -119,6 +122,9 @@ pub struct Pool {
     /// Device [default: p4510]
     #[arg(long, value_name = "D")]
     pub device: Option<String>,
+    /// Let the contents of a file or block device go that Fulgurite did not make
+    #[arg(long)]
+    pub destroy_contents: bool,
     /// Replacement policy [default: lru]
     #[arg(long, value_name = "P")]
     pub replacement: Option<String>,
@@ -191,6 +197,9 @@ pub struct Replay {
     /// Device [default: p4510]
     #[arg(long, value_name = "D")]
     pub device: Option<String>,
+    /// Let the contents of a file or block device go that Fulgurite did not make
+    #[arg(long)]
+    pub destroy_contents: bool,
     /// Schedule of garbage collection [default: the device's]
     #[arg(long, value_name = "S")]
     pub schedule: Option<String>,
@@ -227,9 +236,18 @@ pub struct Replay {
     pub format: Option<String>,
 }
 
+/// A flag as a setting.
+fn yes(flag: bool) -> Option<String> {
+    flag.then(|| "yes".to_owned())
+}
+
 impl Profile {
     pub fn typed(self) -> Typed {
-        vec![("device", Some(self.device)), ("page", self.page)]
+        vec![
+            ("device", Some(self.device)),
+            ("destroy_contents", yes(self.destroy_contents)),
+            ("page", self.page),
+        ]
     }
 }
 
@@ -238,6 +256,7 @@ impl Pool {
         vec![
             ("workload", Some(self.workload)),
             ("device", self.device),
+            ("destroy_contents", yes(self.destroy_contents)),
             ("replacement", self.replacement),
             ("write_back", self.write_back),
             ("prefetch", self.prefetch),
@@ -274,6 +293,7 @@ impl Replay {
         vec![
             ("workload", Some(self.workload)),
             ("device", self.device),
+            ("destroy_contents", yes(self.destroy_contents)),
             ("schedule", self.schedule),
             ("users", self.users),
             ("speed", self.speed),

@@ -30,6 +30,12 @@ impl Arena {
         Rc::new(Arena { start, layout })
     }
 
+    /// Length in bytes.
+    #[allow(clippy::len_without_is_empty)] // never empty
+    pub fn len(&self) -> usize {
+        self.layout.size()
+    }
+
     /// The bytes `offset..offset + len`. Panics where they do not lie inside the arena.
     pub fn buffer(self: &Rc<Arena>, offset: usize, len: usize) -> Buffer {
         assert!(

@@ -121,7 +121,7 @@ impl PageTable {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::collections::HashMap;
+    use std::collections::BTreeMap;
 
     proptest! {
         /// Against the standard library's map, with a nearly full table and colliding pages.
@@ -131,7 +131,7 @@ mod tests {
             let page = |number: u64| PageId(number << 30);
             let mut table = PageTable::new(CAPACITY);
             let mut pages = [PageId(0); CAPACITY as usize];
-            let mut model: HashMap<PageId, u32> = HashMap::new();
+            let mut model: BTreeMap<PageId, u32> = BTreeMap::new();
             for (add, number) in operations {
                 let page = page(number);
                 if !add {

@@ -1,4 +1,4 @@
-//! Devices by name: presets with changes, and the ideal drive `mem`.
+//! Devices by name: presets with changes, real drives, the ideal drive `mem`, and none at all.
 //!
 //! Preconditioning a drive takes most of a short run, so preconditioned FTLs are kept and cloned:
 //! the same description always starts from the same state.
@@ -10,7 +10,9 @@ use fulgurite_device::{Device, FaultDevice, MemDevice};
 use fulgurite_ssd::preset::{self, Preset, Target};
 use fulgurite_ssd::schedule::Schedule;
 use fulgurite_ssd::{DriveCounters, Ftl, PARAMS, Served, SimDrive, SsdConfig, Timeline};
+use fulgurite_uring::PsyncDevice;
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// A device as described, before it is made.
@@ -24,8 +26,75 @@ pub struct DeviceDescription {
 #[derive(Clone, Debug)]
 enum Kind {
     None,
+    File(RealDrive),
     Mem { pages: u64, page_bytes: u32 },
     Sim { preset: &'static str, config: Box<SsdConfig> },
+}
+
+/// A file or block device.
+#[derive(Clone, Debug)]
+struct RealDrive {
+    path: PathBuf,
+    options: fulgurite_uring::Options,
+    /// Through system calls, one after the other, in place of io_uring.
+    psync: bool,
+}
+
+/// The size of a new file where nothing asks for another.
+const NEW_FILE_BYTES: u64 = 1 << 30;
+
+impl RealDrive {
+    /// Parses what follows `file:`: a path and options.
+    fn parse(text: &str) -> Result<RealDrive, StudyError> {
+        let (path, options) = text.split_once(',').unwrap_or((text, ""));
+        if path.is_empty() {
+            return Err(StudyError::request(
+                "device file: has no path; write file:PATH, file:PATH,size=1GiB",
+            ));
+        }
+        let separator = if options.is_empty() { "" } else { ":" };
+        let mut spec = Spec::parse(&format!("file{separator}{options}"))?;
+        let defaults = fulgurite_uring::Options::default();
+        let page = spec.take_with("page", units::parse_size)?.unwrap_or(u64::from(defaults.page_bytes));
+        let page_bytes = u32::try_from(page).unwrap_or(u32::MAX);
+        let size = spec.take_with("size", units::parse_size)?;
+        let queue_depth = spec.take::<u32>("queue_depth")?.unwrap_or(defaults.queue_depth);
+        let poll = spec.take_with("poll", units::parse_yes_no)?.unwrap_or(false);
+        let psync = spec.take_with("engine", |engine| match engine {
+            "uring" => Ok(false),
+            "psync" => Ok(true),
+            _ => Err(SpecError::unknown("value", engine, &["uring", "psync"])),
+        })?;
+        spec.finish()?;
+        let pages = size.map(|size| size / page.max(1));
+        let options = fulgurite_uring::Options { page_bytes, pages, queue_depth, poll, ..defaults };
+        Ok(RealDrive { path: PathBuf::from(path), options, psync: psync.unwrap_or(false) })
+    }
+
+    /// Pages that the drive has, or will have.
+    fn pages(&self) -> u64 {
+        let known = fulgurite_uring::check(&self.path, &self.options).ok();
+        known.unwrap_or(NEW_FILE_BYTES / u64::from(self.options.page_bytes.max(1)))
+    }
+
+    /// The same with a size, where a new file has none.
+    fn sized(&self) -> fulgurite_uring::Options {
+        fulgurite_uring::Options { pages: Some(self.pages()), ..self.options.clone() }
+    }
+
+    fn with<U: DeviceUser>(&self, user: U) -> Result<U::Output, StudyError> {
+        let options = self.sized();
+        if self.psync {
+            return Ok(user.with(PsyncDevice::open(&self.path, &options).map_err(StudyError::run)?));
+        }
+        #[cfg(target_os = "linux")]
+        {
+            let device = fulgurite_uring::UringDevice::open(&self.path, &options).map_err(StudyError::run)?;
+            Ok(user.with(device))
+        }
+        #[cfg(not(target_os = "linux"))]
+        Err(StudyError::request("engine uring needs Linux; accepted here: engine=psync"))
+    }
 }
 
 /// A device that a run can observe besides using it.
@@ -110,6 +179,27 @@ impl Observed for MemDevice {
     }
 }
 
+impl Observed for PsyncDevice {
+    fn observe(&self) -> Option<DriveCounters> {
+        None
+    }
+
+    fn verify(&self, _: bool) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Observed for fulgurite_uring::UringDevice {
+    fn observe(&self) -> Option<DriveCounters> {
+        None
+    }
+
+    fn verify(&self, _: bool) -> Result<(), String> {
+        Ok(())
+    }
+}
+
 impl<D: Observed> Observed for FaultDevice<D> {
     fn observe(&self) -> Option<DriveCounters> {
         self.inner().observe()
@@ -131,11 +221,9 @@ pub trait DeviceUser {
 impl DeviceDescription {
     /// The device that `text` names.
     pub fn parse(text: &str) -> Result<DeviceDescription, StudyError> {
-        if text.starts_with("file:") {
-            return Err(StudyError::request(format!(
-                "device `{text}`: real drives are not supported yet; accepted: {}",
-                names().join(" ")
-            )));
+        if let Some(drive) = text.strip_prefix("file:") {
+            let kind = Kind::File(RealDrive::parse(drive)?);
+            return Ok(DeviceDescription { name: text.to_owned(), kind });
         }
         let mut spec = Spec::parse(text)?;
         let kind = if spec.name() == NONE {
@@ -177,6 +265,7 @@ impl DeviceDescription {
     pub fn canonical(&self) -> String {
         match &self.kind {
             Kind::None => NONE.to_owned(),
+            Kind::File(drive) => format!("{} {:?} psync={}", self.name, drive.options, drive.psync),
             Kind::Mem { pages, page_bytes } => format!("mem:pages={pages},page={page_bytes}B"),
             Kind::Sim { config, .. } => {
                 let options: Vec<String> =
@@ -190,6 +279,7 @@ impl DeviceDescription {
     pub fn page_bytes(&self) -> u32 {
         match &self.kind {
             Kind::None => 512,
+            Kind::File(drive) => drive.options.page_bytes,
             Kind::Mem { page_bytes, .. } => *page_bytes,
             Kind::Sim { config, .. } => config.page_bytes,
         }
@@ -198,6 +288,40 @@ impl DeviceDescription {
     /// Whether there is no device at all: misses are counted, and nothing takes time.
     pub fn is_none(&self) -> bool {
         matches!(self.kind, Kind::None)
+    }
+
+    /// Whether the device is a real drive: time passes of itself, and runs must not share it.
+    pub fn is_real(&self) -> bool {
+        matches!(self.kind, Kind::File(_))
+    }
+
+    /// The same device, whose contents may go where Fulgurite did not make them.
+    pub fn with_destroyed_contents(mut self) -> DeviceDescription {
+        if let Kind::File(drive) = &mut self.kind {
+            drive.options.destroy_contents = true;
+        }
+        self
+    }
+
+    /// The same device with room for `pages`, where that is a file and nobody said how large it is.
+    pub fn with_room_for(mut self, pages: u64) -> DeviceDescription {
+        if let Kind::File(drive) = &mut self.kind
+            && drive.options.pages.is_none()
+            && fulgurite_uring::check(&drive.path, &drive.options).map_or(true, |has| has < pages)
+        {
+            drive.options.pages = Some(pages);
+        }
+        self
+    }
+
+    /// Refuses a drive that could not be opened, before anything runs.
+    pub fn check(&self) -> Result<(), StudyError> {
+        match &self.kind {
+            Kind::File(drive) => fulgurite_uring::check(&drive.path, &drive.sized())
+                .map(drop)
+                .map_err(|error| StudyError::request(error.to_string())),
+            _ => Ok(()),
+        }
     }
 
     /// Whether the device tells how often its erase blocks were erased.
@@ -209,6 +333,7 @@ impl DeviceDescription {
     pub fn pages(&self) -> u64 {
         match &self.kind {
             Kind::None => u64::MAX,
+            Kind::File(drive) => drive.pages(),
             Kind::Mem { pages, .. } => *pages,
             Kind::Sim { config, .. } => config.logical_pages(),
         }
@@ -217,7 +342,7 @@ impl DeviceDescription {
     /// The simulated drive's configuration.
     pub fn simulated(&self) -> Option<&SsdConfig> {
         match &self.kind {
-            Kind::None | Kind::Mem { .. } => None,
+            Kind::None | Kind::File(_) | Kind::Mem { .. } => None,
             Kind::Sim { config, .. } => Some(config),
         }
     }
@@ -247,6 +372,7 @@ impl DeviceDescription {
             Kind::None => Err(StudyError::request(
                 "device none is no drive: only pool can do without, to count misses; accepted: a preset, mem",
             )),
+            Kind::File(drive) => drive.with(user),
             Kind::Mem { pages, page_bytes } => {
                 Ok(user.with(MemDevice::new(*pages, *page_bytes, 1 << 16, Nanos::ZERO)))
             }

@@ -50,6 +50,7 @@ const fn setting(name: &'static str, default: Option<&'static str>) -> Setting {
 const POOL: &[Setting] = &[
     setting("workload", None),
     setting("device", Some("p4510")),
+    setting("destroy_contents", Some("no")),
     setting("replacement", Some("lru")),
     setting("write_back", Some("single")),
     setting("prefetch", Some("none")),
@@ -80,6 +81,7 @@ const GC: &[Setting] = &[
 const REPLAY: &[Setting] = &[
     setting("workload", None),
     setting("device", Some("p4510")),
+    setting("destroy_contents", Some("no")),
     setting("schedule", None),
     setting("users", None),
     setting("speed", None),
@@ -93,8 +95,12 @@ const REPLAY: &[Setting] = &[
     setting("seed", Some("42")),
 ];
 
-const PROFILE: &[Setting] =
-    &[setting("device", None), setting("page", Some("4KiB")), setting("seed", Some("42"))];
+const PROFILE: &[Setting] = &[
+    setting("device", None),
+    setting("destroy_contents", Some("no")),
+    setting("page", Some("4KiB")),
+    setting("seed", Some("42")),
+];
 
 impl Command {
     /// The settings that the command knows.
@@ -280,7 +286,9 @@ impl<'a> Cell<'a> {
 
     fn device(&self) -> Result<DeviceDescription, StudyError> {
         let text = self.0.get("device").ok_or_else(|| StudyError::request("device is missing"))?;
-        DeviceDescription::parse(text)
+        let device = DeviceDescription::parse(text)?;
+        let destroy = self.parse("destroy_contents", units::parse_yes_no)? == Some(true);
+        Ok(if destroy { device.with_destroyed_contents() } else { device })
     }
 
     fn workload(&self, workloads: &mut Workloads) -> Result<WorkloadDescription, StudyError> {
@@ -301,6 +309,7 @@ impl<'a> Cell<'a> {
             Command::Replay => Ok(Run::Replay(Box::new(self.replay(workloads)?))),
             Command::Profile => {
                 let (device, page_bytes) = (self.device()?, self.page_bytes()?);
+                device.check()?;
                 profile::request_pages(&device, page_bytes)?;
                 Ok(Run::Profile { device, page_bytes, seed: self.seed()? })
             }
@@ -313,6 +322,8 @@ impl<'a> Cell<'a> {
         let description = self.workload(workloads)?;
         let workload = description.bind(page_bytes)?;
         let pages = self.pages(&workload)?;
+        let device = device.with_room_for(pages * u64::from(request_pages));
+        device.check()?;
         let on_device = device.pages() / u64::from(request_pages);
         if pages > on_device {
             return Err(StudyError::request(format!(
@@ -450,6 +461,7 @@ impl<'a> Cell<'a> {
         if let Some(schedule) = self.0.get("schedule") {
             device = device.with_schedule(schedule)?;
         }
+        device.check()?;
         let description = self.workload(workloads)?;
         let workload = description.replay();
         let addresses = self.need("addresses", |text| match text {

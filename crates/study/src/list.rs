@@ -70,7 +70,11 @@ fn devices() -> Vec<Row> {
     };
     let ideal = row(device::MEM, "an ideal drive: every request takes no time (options pages, page)");
     let none = row(device::NONE, "no drive and no time: pool counts misses and writes alone, fast");
-    PRESETS.iter().map(preset).chain([ideal, none]).collect()
+    let real = row(
+        "file:PATH",
+        "a file or block device, without the page cache; size= page=4KiB queue_depth=256 engine=uring|psync poll=no",
+    );
+    PRESETS.iter().map(preset).chain([real, ideal, none]).collect()
 }
 
 fn target(target: &Target) -> String {

@@ -9,7 +9,7 @@
 use crate::device::{DeviceDescription, DeviceUser, Observed};
 use crate::error::StudyError;
 use crate::table::Row;
-use fulgurite_base::{Lpn, Prng};
+use fulgurite_base::{Lpn, Nanos, Prng};
 use fulgurite_device::{Command, Meter, Operation, Tag};
 use fulgurite_ssd::preset::Concurrency;
 use std::collections::BTreeMap;
@@ -20,6 +20,10 @@ const USERS_AT_MOST: u32 = 256;
 
 /// Users whose throughput is always measured, for the curve.
 const CURVE: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+
+/// How long a real drive warms up and is watched for one point of the curve, at most.
+const WARM_UP_AT_MOST: Nanos = Nanos(500_000_000);
+const WATCHED_AT_MOST: Nanos = Nanos(1_500_000_000);
 
 /// What reads, or writes, of one size reach.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,13 +87,15 @@ pub fn plateau(
     seed: u64,
 ) -> Result<Plateau, StudyError> {
     let request_pages = request_pages(device, page_bytes)?;
+    let real = device.is_real();
     let most = device.simulated().map_or(USERS_AT_MOST, |config| config.queue_depth.min(USERS_AT_MOST));
     let mut measured = BTreeMap::new();
     let mut at = |users: u32| -> Result<f64, StudyError> {
         if let Some(iops) = measured.get(&users) {
             return Ok(*iops);
         }
-        let iops = device.with(seed, request_pages, ClosedLoop { users, request_pages, writes, seed })??;
+        let iops =
+            device.with(seed, request_pages, ClosedLoop { users, request_pages, writes, real, seed })??;
         measured.insert(users, iops);
         Ok(iops)
     };
@@ -127,6 +133,8 @@ struct ClosedLoop {
     users: u32,
     request_pages: u32,
     writes: bool,
+    /// Whether time passes of itself.
+    real: bool,
     seed: u64,
 }
 
@@ -150,15 +158,19 @@ impl DeviceUser for ClosedLoop {
         // The write buffer hides the flash until it has filled: writes must outlast it.
         let warm_up = if self.writes { 16_000 } else { 1_000 } + 4 * u64::from(self.users);
         let requests = warm_up + 16_000;
+        // A simulated drive has all the time it needs; a real one is watched for so long at most.
+        let (warm_up_ends, watched) = (device.now() + WARM_UP_AT_MOST, WATCHED_AT_MOST);
+        let (mut warm_up, mut warm) = (warm_up, false);
         let mut submitted_at = vec![device.now(); self.users as usize];
         let mut window = device.now();
         let mut completions = Vec::new();
         let mut meter = Meter::default();
         for user in 0..u64::from(self.users) {
             submit(&mut device, user)?;
-            meter.submit(device.now());
+            meter.submit(window);
         }
-        while meter.completed() < requests {
+        let (mut stopping, mut ended) = (false, None);
+        while meter.completed() < if stopping { meter.submitted() } else { requests } {
             device.wait(None, &mut completions);
             if completions.is_empty() {
                 return Err(StudyError::run(
@@ -169,19 +181,25 @@ impl DeviceUser for ClosedLoop {
                 completion.status.map_err(StudyError::run)?;
                 let user = completion.tag.0 as usize;
                 meter.complete(completion.at, completion.at - submitted_at[user]);
-                if meter.submitted() < requests {
+                if meter.submitted() < requests && !stopping {
                     submit(&mut device, completion.tag.0)?;
-                    submitted_at[user] = device.now();
-                    meter.submit(device.now());
+                    // On a real drive time has passed since: it belongs to the request.
+                    let submitted = if self.real { completion.at } else { device.now() };
+                    submitted_at[user] = submitted;
+                    meter.submit(submitted);
                 }
-                if meter.completed() == warm_up {
-                    window = device.now();
+                if !warm && (meter.completed() == warm_up || self.real && device.now() > warm_up_ends) {
+                    (window, warm, warm_up) = (device.now(), true, meter.completed());
                 }
+            }
+            if self.real && warm && !stopping && device.now() > window + watched {
+                (stopping, ended) = (true, Some((device.now(), meter.completed())));
             }
         }
         meter.check().map_err(StudyError::run)?;
         device.verify(false).map_err(StudyError::run)?;
-        Ok((requests - warm_up) as f64 / (device.now() - window).as_secs_f64())
+        let (end, completed) = ended.unwrap_or((device.now(), requests));
+        Ok((completed - warm_up) as f64 / (end - window).as_secs_f64())
     }
 }
 

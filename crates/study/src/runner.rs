@@ -30,11 +30,13 @@ pub fn execute_each(
     threads: NonZeroUsize,
     progress: &Progress,
 ) -> Result<Vec<Vec<Row>>, StudyError> {
+    // Runs on a real drive would disturb each other, and so would anything else that computes.
+    let threads = if runs.iter().any(Run::is_real) { 1 } else { threads.get() };
     let next = AtomicUsize::new(0);
     progress.expect(runs.iter().map(Run::ops).sum());
     let results: Vec<Mutex<Option<Outcome>>> = runs.iter().map(|_| Mutex::new(None)).collect();
     std::thread::scope(|scope| {
-        for _ in 0..threads.get().min(runs.len()) {
+        for _ in 0..threads.min(runs.len()) {
             scope.spawn(|| {
                 while let Some((at, run)) = take(&next, runs) {
                     let result = guarded(run, progress);

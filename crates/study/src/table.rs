@@ -150,6 +150,7 @@ pub const ORDER: &[&str] = &[
     "prefetch_wasted",
     "write_waits",
     "rescued",
+    "pages_checked",
     "latency_mean_ns",
     "latency_stddev_ns",
     "latency_p50_ns",

@@ -46,6 +46,16 @@ impl Run {
         }
     }
 
+    /// Whether it uses a real drive, which no other run may use meanwhile.
+    pub fn is_real(&self) -> bool {
+        match self {
+            Run::Pool(run) => run.device.is_real(),
+            Run::Gc(_) => false,
+            Run::Replay(run) => run.device.is_real(),
+            Run::Profile { device, .. } => device.is_real(),
+        }
+    }
+
     /// Executes the run. A run that breaks a check gives an error, never a row.
     pub fn execute(&self, progress: &Progress) -> Result<Vec<Row>, StudyError> {
         match self {

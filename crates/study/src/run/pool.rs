@@ -9,13 +9,14 @@ use crate::device::{DeviceDescription, DeviceUser, Observed};
 use crate::error::StudyError;
 use crate::table::Row;
 use crate::workload::{BoundWorkload, Source, is_write};
-use fulgurite_base::{Histogram, Nanos, PageId, Spec};
-use fulgurite_device::{Executor, Handle, Meter};
+use fulgurite_base::{Histogram, Lpn, Nanos, PageId, Spec};
+use fulgurite_device::{Arena, Executor, Handle, Meter, Operation};
 use fulgurite_pool::{
-    BufferPool, MissCounter, PoolConfig, PoolCounters, PoolError, Prefetch, Replacement, WriteBack,
+    BufferPool, MissCounter, PoolConfig, PoolCounters, Prefetch, Replacement, WriteBack, WriteGuard,
 };
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 /// A pool run, checked.
@@ -128,6 +129,7 @@ impl PoolRun {
         row.set("prefetch_wasted", counters.prefetch_wasted);
         row.set("write_waits", counters.write_waits);
         row.set("rescued", counters.rescued);
+        row.set_some("pages_checked", measured.pages_checked);
         set_latency(&mut row, &measured.latency);
         row
     }
@@ -139,14 +141,34 @@ struct Shared {
     left: u64,
     latency: Histogram,
     meter: Meter,
-    failure: Option<PoolError>,
+    failure: Option<String>,
+    stamps: Option<Stamps>,
     progress: Progress,
+}
+
+impl Shared {
+    /// A page is changed by a user.
+    fn change<D: Observed + 'static>(&mut self, page: u64, guard: &mut WriteGuard<D>) -> Result<(), String> {
+        let Some(stamps) = &mut self.stamps else { return Ok(()) };
+        stamps.check(page, guard.bytes())?;
+        stamps.change(page, guard.bytes_mut());
+        Ok(())
+    }
+
+    /// A page is read by a user.
+    fn check(&mut self, page: u64, bytes: &[u8]) -> Result<(), String> {
+        self.stamps.as_mut().map_or(Ok(()), |stamps| stamps.check(page, bytes))
+    }
 }
 
 #[derive(Default)]
 struct Measured {
     elapsed: Nanos,
     latency: Histogram,
+    /// What the pages must hold, where the device keeps contents.
+    stamps: Option<Stamps>,
+    /// Pages whose contents were compared with what was written last.
+    pages_checked: Option<u64>,
 }
 
 /// A run under way.
@@ -200,7 +222,7 @@ impl PoolRun {
         };
         let pool = BufferPool::new(executor.handle(), config)
             .map_err(|error| StudyError::request(error.to_string()))?;
-        let measured = self.run_users(&executor, &pool, progress)?;
+        let mut measured = self.run_users(&executor, &pool, progress)?;
         let counters = pool.counters();
         check_counters(&counters, self.ops)?;
         let flushing = pool.clone();
@@ -209,6 +231,10 @@ impl PoolRun {
             .map_err(StudyError::run)?
             .map_err(StudyError::run)?;
         let counters = PoolCounters { pages_flushed: pool.counters().pages_flushed, ..counters };
+        if let Some(stamps) = measured.stamps.take() {
+            let checked = self.check_drive(&executor, stamps)?;
+            measured.pages_checked = Some(checked);
+        }
         let mut row = self.row(&measured, counters);
         let drive = executor
             .with_device(|device| device.verify(true).map(|()| device.observe()))
@@ -239,6 +265,45 @@ impl PoolRun {
         Ok(row)
     }
 
+    /// Reads every page that was written from the drive itself and compares it. Returns how many pages
+    /// were compared in the whole run.
+    fn check_drive<D: Observed + 'static>(
+        &self,
+        executor: &Executor<D>,
+        stamps: Stamps,
+    ) -> Result<u64, StudyError> {
+        const READERS: u64 = 32;
+        let stamps = Rc::new(RefCell::new(stamps));
+        let failure = Rc::new(RefCell::new(None));
+        let device_pages = self.page_bytes / self.device.page_bytes();
+        for reader in 0..READERS {
+            let (stamps, failure, handle) = (Rc::clone(&stamps), Rc::clone(&failure), executor.handle());
+            let (pages, bytes) = (self.pages, self.page_bytes as usize);
+            executor.spawn(async move {
+                let buffer = Arena::new(bytes).buffer(0, bytes);
+                for page in (reader..pages).step_by(READERS as usize) {
+                    if stamps.borrow().versions[page as usize] == 0 || failure.borrow().is_some() {
+                        continue;
+                    }
+                    let lpn = Lpn(page * u64::from(device_pages));
+                    let read = Operation::Read { lpn, pages: device_pages, into: Some(buffer.clone()) };
+                    let outcome = handle.submit(read).await.map_err(|error| format!("page {page}: {error}"));
+                    // SAFETY: the read has ended, and the buffer is this task's own.
+                    let bytes = unsafe { buffer.bytes() };
+                    let checked = outcome.and_then(|()| stamps.borrow_mut().check(page, bytes));
+                    if let Err(error) = checked {
+                        failure.borrow_mut().get_or_insert(error);
+                    }
+                }
+            });
+        }
+        executor.run().map_err(StudyError::run)?;
+        if let Some(failure) = failure.take() {
+            return Err(StudyError::run(format!("after the flush, on the drive itself: {failure}")));
+        }
+        Ok(stamps.borrow().checked)
+    }
+
     fn run_users<D: Observed + 'static>(
         &self,
         executor: &Executor<D>,
@@ -251,20 +316,85 @@ impl PoolRun {
             latency: Histogram::default(),
             meter: Meter::default(),
             failure: None,
+            stamps: self.device.is_real().then(|| Stamps::new(self.pages)),
             progress: progress.clone(),
         }));
+        let start = executor.handle().now();
         for _ in 0..self.users {
             executor.spawn(user(Rc::clone(&shared), pool.clone(), executor.handle(), self.cpu_per_request));
         }
         executor.run().map_err(StudyError::run)?;
         let mut shared = shared.borrow_mut();
-        if let Some(failure) = shared.failure {
+        if let Some(failure) = shared.failure.take() {
             return Err(StudyError::run(failure));
         }
         shared.meter.check().map_err(StudyError::run)?;
-        Ok(Measured { elapsed: executor.handle().now(), latency: std::mem::take(&mut shared.latency) })
+        Ok(Measured {
+            elapsed: executor.handle().now() - start,
+            latency: std::mem::take(&mut shared.latency),
+            stamps: shared.stamps.take(),
+            pages_checked: None,
+        })
     }
 }
+
+/// What this run has written, page by page, where the device keeps contents. Every write leaves a stamp;
+/// every read of a page that was written finds the last one.
+struct Stamps {
+    run: u64,
+    /// How often each page was changed.
+    versions: Vec<u32>,
+    checked: u64,
+}
+
+impl Stamps {
+    fn new(pages: u64) -> Stamps {
+        Stamps {
+            run: u64::from(std::process::id()) << 32 ^ STAMPED_RUNS.fetch_add(1, Ordering::Relaxed),
+            versions: vec![0; pages as usize],
+            checked: 0,
+        }
+    }
+
+    /// The stamp of a page: the run, the page and the version, so that no other page and no earlier
+    /// content passes for it.
+    fn stamp(&self, page: u64) -> [u8; 20] {
+        let mut stamp = [0; 20];
+        stamp[..8].copy_from_slice(&(self.run ^ 0x6675_6c67_7572_6974).to_le_bytes());
+        stamp[8..16].copy_from_slice(&page.to_le_bytes());
+        stamp[16..].copy_from_slice(&self.versions[page as usize].to_le_bytes());
+        stamp
+    }
+
+    fn change(&mut self, page: u64, bytes: &mut [u8]) {
+        self.versions[page as usize] += 1;
+        let stamp = self.stamp(page);
+        bytes[..stamp.len()].copy_from_slice(&stamp);
+        let end = bytes.len() - stamp.len();
+        bytes[end..].copy_from_slice(&stamp);
+    }
+
+    /// What is wrong with a page that was read, if anything.
+    fn check(&mut self, page: u64, bytes: &[u8]) -> Result<(), String> {
+        let stamp = self.stamp(page);
+        let (first, last) = (&bytes[..stamp.len()], &bytes[bytes.len() - stamp.len()..]);
+        let written = self.versions[page as usize] > 0;
+        self.checked += u64::from(written);
+        match (written, first == stamp && last == stamp) {
+            (true, false) => Err(format!(
+                "page {page} is not what was written last (version {}): an update was lost or misplaced",
+                self.versions[page as usize]
+            )),
+            (false, _) if first[..8] == stamp[..8] => {
+                Err(format!("page {page} was never written, and has the stamp of another page"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Tells runs of one process apart.
+static STAMPED_RUNS: AtomicU64 = AtomicU64::new(0);
 
 /// Takes requests until there are none left, or one has failed.
 async fn user<D: Observed + 'static>(
@@ -291,18 +421,30 @@ async fn user<D: Observed + 'static>(
             handle.compute(cpu).await;
         }
         let page = PageId(request.page);
-        let hit =
-            if is_write(&request) { pool.try_write(page).is_some() } else { pool.try_read(page).is_some() };
-        let outcome = match (hit, is_write(&request)) {
-            (true, _) => Ok(()),
-            (false, true) => pool.write(page).await.map(drop),
-            (false, false) => pool.read(page).await.map(drop),
+        let outcome = if is_write(&request) {
+            let guard = match pool.try_write(page) {
+                Some(guard) => Ok(guard),
+                None => pool.write(page).await,
+            };
+            guard
+                .map_err(|error| error.to_string())
+                .and_then(|mut guard| shared.borrow_mut().change(request.page, &mut guard))
+        } else {
+            let guard = match pool.try_read(page) {
+                Some(guard) => Ok(guard),
+                None => pool.read(page).await,
+            };
+            guard
+                .map_err(|error| error.to_string())
+                .and_then(|guard| shared.borrow_mut().check(request.page, guard.bytes()))
         };
         let end = handle.now();
         let mut shared = shared.borrow_mut();
         shared.latency.record(end - start);
         shared.meter.complete(end, end - start);
-        shared.failure = shared.failure.or(outcome.err());
+        if let Err(failure) = outcome {
+            shared.failure.get_or_insert(failure);
+        }
     }
 }
 

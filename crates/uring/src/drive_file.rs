@@ -1,0 +1,209 @@
+//! The file or block device that is the drive: making it, recognising it, refusing what is not ours.
+
+use fulgurite_device::Caps;
+use rustix::fs::{FileType, OFlags};
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// What a drive shall be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Bytes in a page: a power of two, at least 512.
+    pub page_bytes: u32,
+    /// Pages on the drive; those that an existing drive has, where nothing is said.
+    pub pages: Option<u64>,
+    /// Commands that may be in flight at once.
+    pub queue_depth: u32,
+    /// Look for completions without sleeping: a core for less latency. io_uring only.
+    pub poll: bool,
+    /// Whether a file or device that Fulgurite did not make may be overwritten.
+    pub destroy_contents: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { page_bytes: 4096, pages: None, queue_depth: 256, poll: false, destroy_contents: false }
+    }
+}
+
+/// Why a drive could not be opened. Nothing was changed.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// The system refused.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// The drive.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// There is something that Fulgurite did not make.
+    #[error("{} was not made by Fulgurite; its contents are left alone unless they may be destroyed (--destroy-contents)", .0.display())]
+    NotOurs(PathBuf),
+    /// There is nothing, and no size for a new drive.
+    #[error("{} does not exist; to make it, say how large it shall be (size=1GiB)", .0.display())]
+    NoSize(PathBuf),
+    /// Neither a file nor a block device.
+    #[error("{} is neither a file nor a block device", .0.display())]
+    Kind(PathBuf),
+    /// A block device cannot grow.
+    #[error("{} has room for {has} pages, {asked} were asked for", path.display())]
+    TooSmall {
+        /// The drive.
+        path: PathBuf,
+        /// Pages that fit.
+        has: u64,
+        /// Pages asked for.
+        asked: u64,
+    },
+    /// The page is not a page.
+    #[error("a page of {0} bytes cannot be used; accepted: a power of two from 512 to 1 MiB")]
+    PageSize(u32),
+    /// io_uring is missing or forbidden.
+    #[error("io_uring cannot be used here ({0}); psync does without")]
+    NoUring(io::Error),
+}
+
+/// What stands behind the last page of a drive that is ours.
+const MARK: &[u8; 24] = b"fulgurite drive, mark 1\n";
+/// The mark has a block of its own, the largest that direct I/O may ask for.
+const MARK_BYTES: u64 = 4096;
+/// A new drive is written once, in pieces of this size: otherwise its first reads would find holes and its
+/// first writes would pay for filling them.
+const FILL_BYTES: usize = 1 << 20;
+
+/// An open drive.
+pub(crate) struct DriveFile {
+    pub file: File,
+    pub caps: Caps,
+}
+
+/// What is at a path.
+enum Found {
+    Nothing,
+    /// A file or device of so many bytes in front of the mark's place, and whether the mark is there.
+    Drive {
+        bytes: u64,
+        is_block_device: bool,
+        ours: bool,
+    },
+}
+
+fn at(path: &Path) -> impl Fn(io::Error) -> OpenError + '_ {
+    |error| OpenError::Io { path: path.to_owned(), error }
+}
+
+fn look(path: &Path) -> Result<Found, OpenError> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) => return Err(at(path)(error)),
+    };
+    let stat = rustix::fs::fstat(&file).map_err(|error| at(path)(error.into()))?;
+    let is_block_device = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => false,
+        FileType::BlockDevice => true,
+        _ => return Err(OpenError::Kind(path.to_owned())),
+    };
+    let all =
+        rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0)).map_err(|error| at(path)(error.into()))?;
+    let bytes = (all / MARK_BYTES * MARK_BYTES).saturating_sub(MARK_BYTES);
+    let mut mark = [0; MARK.len()];
+    let ours = all >= MARK_BYTES && file.read_exact_at(&mut mark, bytes).is_ok() && mark == *MARK;
+    Ok(Found::Drive { bytes, is_block_device, ours })
+}
+
+/// Whether the drive at `path` may be used as `options` say, and how many pages it has or would have.
+/// Nothing is changed.
+pub fn check(path: &Path, options: &Options) -> Result<u64, OpenError> {
+    if !options.page_bytes.is_power_of_two() || !(512..=1 << 20).contains(&options.page_bytes) {
+        return Err(OpenError::PageSize(options.page_bytes));
+    }
+    match look(path)? {
+        Found::Nothing => options.pages.ok_or_else(|| OpenError::NoSize(path.to_owned())),
+        // An empty file has no contents to destroy.
+        Found::Drive { ours: false, bytes, is_block_device, .. }
+            if !options.destroy_contents && (bytes > 0 || is_block_device) =>
+        {
+            Err(OpenError::NotOurs(path.to_owned()))
+        }
+        Found::Drive { ours: false, bytes: 0, is_block_device: false } => {
+            options.pages.ok_or_else(|| OpenError::NoSize(path.to_owned()))
+        }
+        Found::Drive { bytes, is_block_device, .. } => {
+            let has = bytes / u64::from(options.page_bytes);
+            let asked = options.pages.unwrap_or(has);
+            if asked > has && is_block_device {
+                return Err(OpenError::TooSmall { path: path.to_owned(), has, asked });
+            }
+            Ok(asked)
+        }
+    }
+}
+
+impl DriveFile {
+    /// Opens the drive at `path`, making or growing it where need be.
+    pub fn open(path: &Path, options: &Options) -> Result<DriveFile, OpenError> {
+        let pages = check(path, options)?;
+        let bytes = (pages * u64::from(options.page_bytes)).next_multiple_of(MARK_BYTES);
+        let (has, is_block_device, ours) = match look(path)? {
+            Found::Nothing => (0, false, false),
+            Found::Drive { bytes, is_block_device, ours } => (bytes, is_block_device, ours),
+        };
+        if !ours || bytes > has {
+            make(path, if ours { has } else { 0 }, bytes.max(if ours { has } else { 0 }), is_block_device)
+                .map_err(at(path))?;
+        }
+        let file = open_direct(path).map_err(at(path))?;
+        let caps = Caps {
+            page_bytes: options.page_bytes,
+            pages,
+            queue_depth: options.queue_depth.clamp(1, 4096),
+            pages_per_command: (1 << 20) / options.page_bytes,
+            share: false,
+            streams: 1,
+            contents: true,
+            erase_counts: false,
+        };
+        Ok(DriveFile { file, caps })
+    }
+}
+
+/// Writes zeros from `from` up to `bytes`, and the mark behind them.
+fn make(path: &Path, from: u64, bytes: u64, is_block_device: bool) -> io::Result<()> {
+    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+    let zeros = vec![0; FILL_BYTES];
+    let mut at = from;
+    while at < bytes {
+        let len = (bytes - at).min(FILL_BYTES as u64);
+        file.write_all_at(&zeros[..len as usize], at)?;
+        at += len;
+    }
+    let mut mark = [0; MARK_BYTES as usize];
+    mark[..MARK.len()].copy_from_slice(MARK);
+    file.write_all_at(&mark, bytes)?;
+    if is_block_device {
+        // The mark is looked for at the end, wherever the pages in use end.
+        let end = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0))?;
+        file.write_all_at(&mark, (end / MARK_BYTES * MARK_BYTES).saturating_sub(MARK_BYTES))?;
+    } else {
+        file.set_len(bytes + MARK_BYTES)?;
+    }
+    file.sync_all()
+}
+
+/// Opens without the page cache, or with it where the file system knows no other way.
+fn open_direct(path: &Path) -> io::Result<File> {
+    let open = |flags: OFlags| {
+        OpenOptions::new().read(true).write(true).custom_flags(flags.bits() as i32).open(path)
+    };
+    #[cfg(target_os = "linux")]
+    match open(OFlags::DIRECT) {
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => {}
+        outcome => return outcome,
+    }
+    open(OFlags::empty())
+}

@@ -1,0 +1,19 @@
+//! Real drives behind [`fulgurite_device::Device`].
+//!
+//! A drive is a file or a block device, used without the page cache where the system allows it.
+//! [`UringDevice`] keeps many commands in flight through io_uring (Linux); [`PsyncDevice`] does one after
+//! the other with plain system calls, anywhere. Time is the machine's monotonic clock, from the opening
+//! on: this is the one crate below `study` that reads a clock, for it stands in for the drive's own.
+//!
+//! A drive that Fulgurite made carries a mark behind its last page. Anything else is refused, unless the
+//! caller says that its contents may go: see [`Options::destroy_contents`].
+
+mod drive_file;
+mod psync;
+#[cfg(target_os = "linux")]
+mod uring;
+
+pub use drive_file::{OpenError, Options, check};
+pub use psync::PsyncDevice;
+#[cfg(target_os = "linux")]
+pub use uring::UringDevice;

@@ -1,0 +1,103 @@
+//! One command after the other, with plain system calls: slow, simple, and on every Unix.
+
+use crate::drive_file::{DriveFile, OpenError, Options};
+use fulgurite_base::Nanos;
+use fulgurite_device::{Arena, Buffer, Caps, Command, Completion, Device, IoError, Operation, QueueFull};
+use std::collections::VecDeque;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// A real drive without concurrency: commands wait in a queue, and each [`Device::wait`] performs one.
+pub struct PsyncDevice {
+    drive: DriveFile,
+    queue: VecDeque<Command>,
+    /// For commands without a buffer of their own.
+    scratch: Rc<Arena>,
+    opened: Instant,
+}
+
+impl PsyncDevice {
+    /// Opens the drive at `path`.
+    pub fn open(path: &Path, options: &Options) -> Result<PsyncDevice, OpenError> {
+        let drive = DriveFile::open(path, options)?;
+        let longest = drive.caps.page_bytes as usize * drive.caps.pages_per_command as usize;
+        Ok(PsyncDevice {
+            drive,
+            queue: VecDeque::new(),
+            scratch: Arena::new(longest),
+            opened: Instant::now(),
+        })
+    }
+
+    fn perform(&mut self, operation: &Operation) -> Result<(), IoError> {
+        if let Some(fault) = operation.fault(&self.drive.caps) {
+            return Err(fault);
+        }
+        let page = u64::from(self.drive.caps.page_bytes);
+        let scratch = |pages: u32| self.scratch.buffer(0, pages as usize * page as usize);
+        let file = &self.drive.file;
+        let outcome = match operation {
+            Operation::Read { lpn, pages, into } => {
+                let buffer: Buffer = into.clone().unwrap_or_else(|| scratch(*pages));
+                // SAFETY: from submission to completion the buffer is the device's.
+                file.read_exact_at(unsafe { buffer.bytes_mut() }, lpn.0 * page)
+            }
+            Operation::Write { lpn, pages, from, .. } => {
+                let buffer: Buffer = from.clone().unwrap_or_else(|| scratch(*pages));
+                // SAFETY: from submission to completion nobody changes the buffer.
+                file.write_all_at(unsafe { buffer.bytes() }, lpn.0 * page)
+            }
+            Operation::Trim { pages: 0, .. } => Ok(()),
+            Operation::Trim { lpn, pages } => {
+                let zeros = vec![0; *pages as usize * page as usize];
+                trim(file, lpn.0 * page, &zeros)
+            }
+            Operation::Share { .. } => return Err(IoError::Unsupported),
+            Operation::Flush => file.sync_data(),
+        };
+        outcome.map_err(|_| IoError::Media)
+    }
+}
+
+/// Frees the range, or writes zeros where the file system cannot.
+fn trim(file: &std::fs::File, at: u64, zeros: &[u8]) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::FallocateFlags;
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        if rustix::fs::fallocate(file, flags, at, zeros.len() as u64).is_ok() {
+            return Ok(());
+        }
+    }
+    file.write_all_at(zeros, at)
+}
+
+impl Device for PsyncDevice {
+    fn caps(&self) -> &Caps {
+        &self.drive.caps
+    }
+
+    fn now(&self) -> Nanos {
+        Nanos(self.opened.elapsed().as_nanos() as u64)
+    }
+
+    fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
+        if self.queue.len() >= self.drive.caps.queue_depth as usize {
+            return Err(QueueFull(command));
+        }
+        self.queue.push_back(command);
+        Ok(())
+    }
+
+    fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
+        if let Some(Command { tag, operation }) = self.queue.pop_front() {
+            let status = self.perform(&operation);
+            completions.push(Completion { tag, at: self.now(), status });
+        } else if let Some(deadline) = deadline {
+            std::thread::sleep(Duration::from_nanos(deadline.saturating_sub(self.now()).0));
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Many commands in flight through io_uring.
+//!
+//! Commands are put into the ring's memory as they are submitted and handed to the kernel together by the
+//! next [`Device::wait`], so that a batch costs one system call. The file is registered, and so is the
+//! memory that [`Device::register`] announces: the kernel then neither looks up the one nor maps the other
+//! for every command. A command that ends short, or is interrupted, goes on where it stopped.
+
+use crate::drive_file::{DriveFile, OpenError, Options};
+use fulgurite_base::Nanos;
+use fulgurite_device::{
+    Arena, Buffer, Caps, Command, Completion, Device, IoError, Operation, QueueFull, Tag,
+};
+use io_uring::squeue::Entry;
+use io_uring::{IoUring, Probe, opcode, types};
+use slab::Slab;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// The drive's file, as it is registered.
+const FILE: types::Fixed = types::Fixed(0);
+/// Arenas that can be registered.
+const ARENAS: u32 = 16;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Read,
+    Write,
+    Trim,
+    Flush,
+}
+
+/// A command in flight. The buffer keeps its memory alive.
+struct Flight {
+    tag: Tag,
+    kind: Kind,
+    buffer: Option<Buffer>,
+    /// Bytes done, where to go on, and how many in all.
+    done: u32,
+    at: u64,
+    bytes: u32,
+    /// The registered arena that the buffer lies in.
+    arena: Option<u16>,
+}
+
+/// A real drive through io_uring.
+pub struct UringDevice {
+    ring: IoUring,
+    drive: DriveFile,
+    flights: Slab<Flight>,
+    /// Commands that ended without the kernel.
+    answered: Vec<(Tag, Result<(), IoError>)>,
+    /// Registered memory: first address and length.
+    arenas: Vec<(Rc<Arena>, usize, usize)>,
+    can_register: bool,
+    /// For commands without a buffer of their own.
+    scratch: Rc<Arena>,
+    poll: bool,
+    opened: Instant,
+}
+
+impl UringDevice {
+    /// Opens the drive at `path`.
+    pub fn open(path: &Path, options: &Options) -> Result<UringDevice, OpenError> {
+        let drive = DriveFile::open(path, options)?;
+        let ring = Self::ring(drive.caps.queue_depth, options.poll).map_err(OpenError::NoUring)?;
+        ring.submitter().register_files(&[drive.file.as_raw_fd()]).map_err(OpenError::NoUring)?;
+        // Without this, or without the right to lock memory, buffers are mapped anew for every command.
+        let can_register = ring.submitter().register_buffers_sparse(ARENAS).is_ok();
+        let longest = drive.caps.page_bytes as usize * drive.caps.pages_per_command as usize;
+        let mut device = UringDevice {
+            ring,
+            drive,
+            flights: Slab::new(),
+            answered: Vec::new(),
+            arenas: Vec::new(),
+            can_register,
+            scratch: Arena::new(longest),
+            poll: options.poll,
+            opened: Instant::now(),
+        };
+        let scratch = Rc::clone(&device.scratch);
+        device.register(&scratch);
+        Ok(device)
+    }
+
+    /// A ring for one thread, with the cheap ways of newer kernels where they are known.
+    fn ring(depth: u32, poll: bool) -> std::io::Result<IoUring> {
+        let mut builder = IoUring::builder();
+        if !poll {
+            // Completions then appear when the kernel is entered, and only then.
+            builder.setup_single_issuer().setup_coop_taskrun().setup_defer_taskrun();
+        }
+        let ring = builder.build(depth).or_else(|_| IoUring::new(depth))?;
+        let mut probe = Probe::new();
+        ring.submitter().register_probe(&mut probe)?;
+        let needed =
+            [opcode::ReadFixed::CODE, opcode::WriteFixed::CODE, opcode::Fsync::CODE, opcode::Fallocate::CODE];
+        match needed.iter().all(|code| probe.is_supported(*code)) {
+            true => Ok(ring),
+            false => Err(std::io::Error::other("the kernel is too old")),
+        }
+    }
+
+    /// The entry for what is left of a flight.
+    fn entry(&self, key: usize) -> Entry {
+        let flight = &self.flights[key];
+        let (left, at) = (flight.bytes - flight.done, flight.at + u64::from(flight.done));
+        let start = flight
+            .buffer
+            .as_ref()
+            .map_or(std::ptr::null_mut(), |buffer| buffer.as_ptr().wrapping_add(flight.done as usize));
+        let entry = match (flight.kind, flight.arena) {
+            (Kind::Read, Some(arena)) => opcode::ReadFixed::new(FILE, start, left, arena).offset(at).build(),
+            (Kind::Read, None) => opcode::Read::new(FILE, start, left).offset(at).build(),
+            (Kind::Write, Some(arena)) => {
+                opcode::WriteFixed::new(FILE, start, left, arena).offset(at).build()
+            }
+            (Kind::Write, None) => opcode::Write::new(FILE, start, left).offset(at).build(),
+            (Kind::Trim, _) => {
+                use rustix::fs::FallocateFlags;
+                let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+                opcode::Fallocate::new(FILE, u64::from(left)).offset(at).mode(flags.bits() as i32).build()
+            }
+            (Kind::Flush, _) => opcode::Fsync::new(FILE).flags(types::FsyncFlags::DATASYNC).build(),
+        };
+        entry.user_data(key as u64)
+    }
+
+    fn push(&mut self, key: usize) {
+        let entry = self.entry(key);
+        // SAFETY: the flight keeps file and buffer alive until its completion is reaped, and `drop` waits
+        // for all of them.
+        while unsafe { self.ring.submission().push(&entry) }.is_err() {
+            let _ = self.ring.submit();
+        }
+    }
+
+    /// Moves what the kernel has completed to `completions`.
+    fn reap(&mut self, completions: &mut Vec<Completion>) {
+        let mut again = Vec::new();
+        let at = self.now();
+        for entry in self.ring.completion() {
+            let key = entry.user_data() as usize;
+            let flight = &mut self.flights[key];
+            let result = entry.result();
+            let transfers = matches!(flight.kind, Kind::Read | Kind::Write);
+            let interrupted = [rustix::io::Errno::AGAIN, rustix::io::Errno::INTR]
+                .iter()
+                .any(|errno| result == -errno.raw_os_error());
+            if interrupted || (transfers && result > 0 && flight.done + (result as u32) < flight.bytes) {
+                flight.done += if result > 0 { result as u32 } else { 0 };
+                again.push(key);
+                continue;
+            }
+            let ended_short = transfers && result == 0;
+            let status = if result < 0 || ended_short { Err(IoError::Media) } else { Ok(()) };
+            completions.push(Completion { tag: flight.tag, at, status });
+            self.flights.remove(key);
+        }
+        for key in again {
+            self.push(key);
+        }
+    }
+
+    fn has_completions(&mut self) -> bool {
+        !self.ring.completion().is_empty()
+    }
+
+    /// Hands over what was submitted and waits for a completion, or until the deadline.
+    fn enter(&mut self, deadline: Option<Nanos>) {
+        if self.poll {
+            let _ = self.ring.submit();
+            while !self.has_completions() && deadline.is_none_or(|deadline| self.now() < deadline) {
+                std::hint::spin_loop();
+            }
+            return;
+        }
+        let Some(deadline) = deadline else {
+            let _ = self.ring.submit_and_wait(1);
+            return;
+        };
+        let left = deadline.saturating_sub(self.now());
+        let timespec = types::Timespec::from(Duration::from_nanos(left.0));
+        let _ = self.ring.submitter().submit_with_args(1, &types::SubmitArgs::new().timespec(&timespec));
+    }
+}
+
+impl Device for UringDevice {
+    fn caps(&self) -> &Caps {
+        &self.drive.caps
+    }
+
+    fn now(&self) -> Nanos {
+        Nanos(self.opened.elapsed().as_nanos() as u64)
+    }
+
+    fn register(&mut self, arena: &Rc<Arena>) {
+        let place = self.arenas.len();
+        if !self.can_register || place >= ARENAS as usize {
+            return;
+        }
+        let whole = arena.buffer(0, arena.len());
+        let memory = [libc::iovec { iov_base: whole.as_ptr().cast(), iov_len: whole.len() }];
+        // SAFETY: the arena is kept until the ring is gone, and its memory never moves.
+        let outcome = unsafe { self.ring.submitter().register_buffers_update(place as u32, &memory, None) };
+        // Refused, as by a limit on locked memory, the buffers work all the same.
+        if outcome.is_ok() {
+            self.arenas.push((Rc::clone(arena), whole.as_ptr() as usize, whole.len()));
+        }
+    }
+
+    fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
+        if self.flights.len() + self.answered.len() >= self.drive.caps.queue_depth as usize {
+            return Err(QueueFull(command));
+        }
+        let Command { tag, operation } = command;
+        if let Some(fault) = operation.fault(&self.drive.caps) {
+            self.answered.push((tag, Err(fault)));
+            return Ok(());
+        }
+        let page = self.drive.caps.page_bytes;
+        let scratch = |pages: u32| self.scratch.buffer(0, pages as usize * page as usize);
+        let (kind, lpn, pages, buffer) = match operation {
+            Operation::Read { lpn, pages, into } => {
+                (Kind::Read, lpn.0, pages, into.or_else(|| Some(scratch(pages))))
+            }
+            Operation::Write { lpn, pages, from, .. } => {
+                (Kind::Write, lpn.0, pages, from.or_else(|| Some(scratch(pages))))
+            }
+            Operation::Trim { lpn, pages } => (Kind::Trim, lpn.0, pages, None),
+            Operation::Flush => (Kind::Flush, 0, 0, None),
+            Operation::Share { .. } => {
+                self.answered.push((tag, Err(IoError::Unsupported)));
+                return Ok(());
+            }
+        };
+        if kind == Kind::Trim && pages == 0 {
+            self.answered.push((tag, Ok(())));
+            return Ok(());
+        }
+        let arena = buffer.as_ref().and_then(|buffer| {
+            let start = buffer.as_ptr() as usize;
+            let holds = |(_, first, len): &(Rc<Arena>, usize, usize)| (*first..first + len).contains(&start);
+            self.arenas.iter().position(holds).map(|place| place as u16)
+        });
+        let (at, bytes) = (lpn * u64::from(page), pages * page);
+        let key = self.flights.insert(Flight { tag, kind, buffer, done: 0, at, bytes, arena });
+        self.push(key);
+        Ok(())
+    }
+
+    fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
+        let before = completions.len();
+        let at = self.now();
+        completions.extend(self.answered.drain(..).map(|(tag, status)| Completion { tag, at, status }));
+        self.reap(completions);
+        let mut is_late = deadline.is_some_and(|deadline| deadline <= at);
+        if completions.len() > before || is_late {
+            // Whatever was submitted shall be under way while the completions are looked at.
+            let _ = self.ring.submit();
+            self.reap(completions);
+            return;
+        }
+        while completions.len() == before && !is_late {
+            match (self.flights.is_empty(), deadline) {
+                (true, None) => return,
+                (true, Some(deadline)) => {
+                    std::thread::sleep(Duration::from_nanos(deadline.saturating_sub(self.now()).0));
+                }
+                (false, deadline) => self.enter(deadline),
+            }
+            self.reap(completions);
+            is_late = deadline.is_some_and(|deadline| self.now() >= deadline);
+        }
+    }
+}
+
+impl Drop for UringDevice {
+    fn drop(&mut self) {
+        // The kernel may still write into buffers: nothing is freed before it is done with them.
+        let mut completions = Vec::new();
+        while !self.flights.is_empty() {
+            completions.clear();
+            self.enter(None);
+            self.reap(&mut completions);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Real drives pass the common body, keep what was written, and leave alone what is not theirs.
+
+use fulgurite_device::{Device, conformance};
+use fulgurite_uring::{OpenError, Options, PsyncDevice};
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+#[cfg(target_os = "linux")]
+use fulgurite_uring::UringDevice;
+
+/// A path of its own for every drive, in a folder that goes when the test has ended.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("fulgurite-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn next(&self) -> PathBuf {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        self.0.join(format!("drive-{}", NEXT.fetch_add(1, Ordering::Relaxed)))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn options() -> Options {
+    Options { pages: Some(128), queue_depth: 32, ..Options::default() }
+}
+
+/// io_uring may be forbidden, as in some containers; then there is nothing to test.
+#[cfg(target_os = "linux")]
+fn has_uring(folder: &Folder) -> bool {
+    match UringDevice::open(&folder.next(), &options()) {
+        Err(OpenError::NoUring(error)) => {
+            println!("skipped: io_uring cannot be used here: {error}");
+            false
+        }
+        outcome => outcome.map(|_| true).unwrap(),
+    }
+}
+
+#[test]
+fn psync_conforms() {
+    let folder = Folder::new("psync");
+    conformance::check(|| PsyncDevice::open(&folder.next(), &options()).unwrap());
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn uring_conforms() {
+    let folder = Folder::new("uring");
+    if has_uring(&folder) {
+        conformance::check(|| UringDevice::open(&folder.next(), &options()).unwrap());
+        let polling = Options { poll: true, ..options() };
+        conformance::check(|| UringDevice::open(&folder.next(), &polling).unwrap());
+    }
+}
+
+#[test]
+fn what_is_not_ours_is_left_alone() {
+    let folder = Folder::new("foreign");
+    let path = folder.next();
+    let contents = vec![7u8; 100_000];
+    fs::write(&path, &contents).unwrap();
+    let refused = PsyncDevice::open(&path, &options()).err().unwrap();
+    assert!(refused.to_string().contains("--destroy-contents"), "{refused}");
+    assert_eq!(fs::read(&path).unwrap(), contents);
+    // Told so, it becomes a drive, and is one from then on.
+    let told = Options { destroy_contents: true, ..options() };
+    drop(PsyncDevice::open(&path, &told).unwrap());
+    let reopened = PsyncDevice::open(&path, &Options { pages: None, ..options() }).unwrap();
+    assert_eq!(reopened.caps().pages, 128);
+}
+
+#[test]
+fn drives_are_made_grown_and_refused_with_a_reason() {
+    let folder = Folder::new("made");
+    let path = folder.next();
+    let error = |options: Options| PsyncDevice::open(&path, &options).err().map(|error| error.to_string());
+    assert!(error(Options { pages: None, ..options() }).unwrap().contains("size="));
+    assert!(!path.exists());
+    assert!(error(Options { page_bytes: 700, ..options() }).unwrap().contains("power of two"));
+    assert_eq!(error(options()), None);
+    // Larger: the pages there were stay.
+    assert_eq!(error(Options { pages: Some(1_000), ..options() }), None);
+    assert_eq!(fs::metadata(&path).unwrap().len(), 1_001 * 4096);
+    assert!(error(Options { pages: None, ..options() }).is_none());
+    let folder_error = PsyncDevice::open(&folder.0, &options()).err().unwrap().to_string();
+    assert!(folder_error.contains("neither a file nor a block device"), "{folder_error}");
+}
