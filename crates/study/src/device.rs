@@ -320,6 +320,7 @@ impl DeviceDescription {
             Kind::File(drive) => fulgurite_uring::check(&drive.path, &drive.sized())
                 .map(drop)
                 .map_err(|error| StudyError::request(error.to_string())),
+            Kind::None => Err(StudyError::request(NO_DRIVE)),
             _ => Ok(()),
         }
     }
@@ -327,6 +328,16 @@ impl DeviceDescription {
     /// Whether the device tells how often its erase blocks were erased.
     pub fn tells_erase_counts(&self) -> bool {
         self.simulated().is_some_and(|config| !config.in_place)
+    }
+
+    /// Commands that may be in flight at once.
+    pub fn queue_depth(&self) -> u32 {
+        match &self.kind {
+            Kind::None => 0,
+            Kind::File(drive) => drive.options.queue_depth,
+            Kind::Mem { .. } => MEM_QUEUE_DEPTH,
+            Kind::Sim { config, .. } => config.queue_depth,
+        }
     }
 
     /// Pages on the device.
@@ -369,12 +380,10 @@ impl DeviceDescription {
         user: U,
     ) -> Result<U::Output, StudyError> {
         match &self.kind {
-            Kind::None => Err(StudyError::request(
-                "device none is no drive: only pool can do without, to count misses; accepted: a preset, mem",
-            )),
+            Kind::None => Err(StudyError::request(NO_DRIVE)),
             Kind::File(drive) => drive.with(user),
             Kind::Mem { pages, page_bytes } => {
-                Ok(user.with(MemDevice::new(*pages, *page_bytes, 1 << 16, Nanos::ZERO)))
+                Ok(user.with(MemDevice::new(*pages, *page_bytes, MEM_QUEUE_DEPTH, Nanos::ZERO)))
             }
             Kind::Sim { config, .. } => {
                 let ftl = preconditioned(config, request_pages, seed)?;
@@ -384,11 +393,16 @@ impl DeviceDescription {
     }
 }
 
+const MEM_QUEUE_DEPTH: u32 = 1 << 16;
+
 /// The ideal drive's name.
 pub const MEM: &str = "mem";
 
 /// The name of no drive.
 pub const NONE: &str = "none";
+
+const NO_DRIVE: &str =
+    "device none is no drive: only pool can do without, to count misses; accepted: a preset, file:PATH, mem";
 
 /// Every device name.
 pub fn names() -> Vec<&'static str> {

@@ -323,7 +323,9 @@ impl<'a> Cell<'a> {
         let workload = description.bind(page_bytes)?;
         let pages = self.pages(&workload)?;
         let device = device.with_room_for(pages * u64::from(request_pages));
-        device.check()?;
+        if !device.is_none() {
+            device.check()?;
+        }
         let on_device = device.pages() / u64::from(request_pages);
         if pages > on_device {
             return Err(StudyError::request(format!(
@@ -393,25 +395,22 @@ impl<'a> Cell<'a> {
         seed: u64,
     ) -> Result<WriteBack, StudyError> {
         let spec = self.need("write_back", Spec::parse)?;
-        let unknown = |what: &str| {
-            StudyError::request(format!(
-                "--write-back {}: {what} is measured on the drive, and device none is no drive; accepted: ace:n_w=8",
-                spec.name()
-            ))
+        let measured = |what: &str| match device.is_none() {
+            true => Err(SpecError::new(format!(
+                "--write-back: {what} is measured on the drive, and device none is no drive; accepted: ace:n_w=8"
+            ))),
+            false => Ok(()),
         };
         if spec.name() == write_back::AUTO {
-            if device.is_none() {
-                return Err(unknown("everything"));
-            }
+            measured("everything in auto")?;
             spec.finish()?;
             let profile = profile::profile(device, page_bytes, seed)?;
             return Ok(write_back::auto::choose(&profile.reads.curve, &profile.writes.curve));
         }
-        if device.is_none() && spec.name() != "single" && spec.name() != "background" && !spec.has("n_w") {
-            return Err(unknown("n_w"));
-        }
-        let k_w =
-            || profile::k_w(device, page_bytes, seed).map_err(|error| SpecError::new(error.to_string()));
+        let k_w = || {
+            measured("n_w")?;
+            profile::k_w(device, page_bytes, seed).map_err(|error| SpecError::new(error.to_string()))
+        };
         Ok(WriteBack::from_spec(spec, k_w)?)
     }
 

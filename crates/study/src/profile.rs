@@ -88,7 +88,7 @@ pub fn plateau(
 ) -> Result<Plateau, StudyError> {
     let request_pages = request_pages(device, page_bytes)?;
     let real = device.is_real();
-    let most = device.simulated().map_or(USERS_AT_MOST, |config| config.queue_depth.min(USERS_AT_MOST));
+    let most = device.queue_depth().min(USERS_AT_MOST);
     let mut measured = BTreeMap::new();
     let mut at = |users: u32| -> Result<f64, StudyError> {
         if let Some(iops) = measured.get(&users) {

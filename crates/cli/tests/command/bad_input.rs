@@ -114,6 +114,46 @@ fn zero_and_absurd_sizes() {
 }
 
 #[test]
+fn what_cannot_work_together_in_a_pool() {
+    refused(
+        &Folder::new().with("precious", [1; 10_000]),
+        &[
+            (
+                "pool mixed-skewed --device none --write-back raw:buffers=2",
+                &["raw:buffers=2", "only in time"],
+            ),
+            ("pool mixed-skewed --device none --write-back background", &["only in time"]),
+            ("pool mixed-skewed --device none --prefetch sequential", &["--prefetch", "only in time"]),
+            ("pool mixed-skewed --device none --users 2", &["--users", "only in time"]),
+            ("pool mixed-skewed --device none --write-back ace", &["n_w", "accepted: ace:n_w=8"]),
+            ("pool mixed-skewed --device none --write-back auto", &["auto", "measured on the drive"]),
+            ("pool mixed-skewed --device none --replacement cflru-e", &["erased", "none", "p4510"]),
+            ("pool mixed-skewed --device optane --replacement dl-cflru-e", &["erased", "optane"]),
+            ("pool mixed-skewed --frames 9 --write-back raw:buffers=9", &["9 of 9 frames", "buffers="]),
+            ("pool mixed-skewed --write-back ace:n_w=2,n_e=3", &["n_e=3", "n_w=2", "accepted: 1 to 2"]),
+            ("pool mixed-skewed --write-back raw:buffers=0", &["buffers=0", "at least 1"]),
+            ("pool mixed-skewed --prefetch sequential:n=0", &["n=0", "accepted: 1 to 1024"]),
+            ("pool mixed-skewed --prefetch history:table=1000", &["table=1000", "power of two"]),
+            ("pool mixed-skewed --replacement clock:max=0", &["max=0", "accepted"]),
+            ("pool mixed-skewed --replacement lru-wsr:passed=go", &["passed", "stay", "move"]),
+            ("replay synthetic --device none", &["none is no drive"]),
+            ("profile none", &["none"]),
+            ("pool mixed-skewed --device file:", &["no path", "file:PATH"]),
+            ("pool mixed-skewed --device file:d,engine=urin", &["did you mean `uring`"]),
+            ("pool mixed-skewed --device file:d,sise=3", &["did you mean `size`"]),
+            (
+                "pool mixed-skewed --device file:precious",
+                &["precious was not made by Fulgurite", "--destroy-contents"],
+            ),
+            ("profile file:precious", &["--destroy-contents"]),
+            ("replay synthetic --device file:precious", &["--destroy-contents"]),
+            ("profile file:.", &["neither a file nor a block device"]),
+            ("profile file:no/such/folder/d", &["no/such/folder"]),
+        ],
+    );
+}
+
+#[test]
 fn options_that_do_not_go_together() {
     let folder = Folder::new().with("t.pages", "R 1\nW 2\nR 3\n");
     refused(
@@ -124,7 +164,6 @@ fn options_that_do_not_go_together() {
             ("pool t.pages --frames 3", &["--frames", "accepted: 1 to 2"]),
             ("trace info t.pages --page 4KiB", &["--page", "page-ops"]),
             ("pool mixed-skewed --json --csv", &["--json", "--csv"]),
-            ("pool mixed-skewed --device file:x", &["file:x"]),
             ("pool", &["WORKLOAD"]),
         ],
     );

@@ -58,6 +58,40 @@ fn pool_gives_a_row_for_every_combination_in_order() {
 }
 
 #[test]
+fn the_same_pool_runs_on_a_real_drive() {
+    let folder = Folder::new();
+    let command = "pool mixed-skewed --device file:drive,engine=psync --ops 4K --pages 2K --frames 100";
+    let rows = folder.rows(&format!("{command} --write-back single,ace:n_w=4,raw:buffers=8,ace+raw:n_w=4"));
+    let simulated = folder.rows("pool mixed-skewed --device none --ops 4K --pages 2K --frames 100");
+    for row in &rows {
+        has(row, &["hits", "pages_written", "latency_p99_ns", "throughput_ops_s", "pages_checked"]);
+        assert!(row["pages_checked"].as_u64().unwrap() > 2_000);
+    }
+    for column in ["hits", "misses", "pages_written"] {
+        assert_eq!(rows[0][column], simulated[0][column], "{column}");
+    }
+    assert_eq!(folder.names(), ["drive"]);
+    let profile = folder.rows("profile file:drive,engine=psync,queue_depth=2");
+    has(&profile[0], &["alpha", "k_r", "k_w", "read_iops_max", "write_iops_max"]);
+}
+
+#[test]
+fn every_replacement_goes_with_every_write_back() {
+    let folder = Folder::new();
+    let replacement = folder.rows("list replacement");
+    let names: Vec<&str> = replacement.iter().map(|row| row["name"].as_str().unwrap()).collect();
+    assert_eq!(names.len(), 17);
+    let write_backs = "single,background,ace,raw,ace+raw,auto";
+    let prefetches = "none,sequential,history,both";
+    let command = format!(
+        "pool mixed-skewed --replacement {} --write-back {write_backs} --prefetch {prefetches} --users 3 --ops 2K --pages 2K",
+        names.join(",")
+    );
+    let rows = folder.rows(&command);
+    assert_eq!(rows.len(), 17 * 6 * 4);
+}
+
+#[test]
 fn gc_profile_list_and_trace_info_give_their_columns() {
     let folder = Folder::new().with("t.pages", "R 1\nW 2\nR 1\n");
     let rows = folder
