@@ -46,6 +46,9 @@ pub enum OpenError {
     /// There is nothing, and no size for a new drive.
     #[error("{} does not exist; to make it, say how large it shall be (size=1GiB)", .0.display())]
     NoSize(PathBuf),
+    /// A new drive needs a folder that exists.
+    #[error("{} cannot be made: there is no such folder", .0.display())]
+    NoFolder(PathBuf),
     /// Neither a file nor a block device.
     #[error("{} is neither a file nor a block device", .0.display())]
     Kind(PathBuf),
@@ -116,6 +119,10 @@ fn look(path: &Path) -> Result<Found, OpenError> {
     Ok(Found::Drive { bytes, is_block_device, ours })
 }
 
+fn in_a_folder(path: &Path) -> bool {
+    path.parent().is_none_or(|folder| folder == Path::new("") || folder.is_dir())
+}
+
 /// Whether the drive at `path` may be used as `options` say, and how many pages it has or would have.
 /// Nothing is changed.
 pub fn check(path: &Path, options: &Options) -> Result<u64, OpenError> {
@@ -123,6 +130,7 @@ pub fn check(path: &Path, options: &Options) -> Result<u64, OpenError> {
         return Err(OpenError::PageSize(options.page_bytes));
     }
     match look(path)? {
+        Found::Nothing if !in_a_folder(path) => Err(OpenError::NoFolder(path.to_owned())),
         Found::Nothing => options.pages.ok_or_else(|| OpenError::NoSize(path.to_owned())),
         // An empty file has no contents to destroy.
         Found::Drive { ours: false, bytes, is_block_device, .. }
