@@ -124,6 +124,10 @@ impl Rest {
             self.counters.pages_written += 1;
         }
         self.table.remove(frames.page(victim), |frame| frames.page(FrameId(frame)));
+        if let Some(next) = policy.likely_victim() {
+            frames.prefetch(next);
+            policy.prefetch(next);
+        }
         victim
     }
 }

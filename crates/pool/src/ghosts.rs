@@ -4,56 +4,63 @@ use crate::lists::{List, Lists};
 use crate::page_table::PageTable;
 use fulgurite_base::PageId;
 
-/// A bounded set of pages in the order in which they entered.
+/// A bounded set of pages, in several lists by the order in which they entered; a page is in one list at
+/// most, so one look-up finds it.
 #[derive(Clone, Debug)]
 pub(crate) struct Ghosts {
     table: PageTable,
-    pages: Vec<PageId>,
+    /// Each ghost's page and list.
+    ghosts: Vec<(PageId, List)>,
     order: Lists,
+    lens: Vec<usize>,
     free: Vec<u32>,
 }
 
-const ORDER: List = List(0);
-
 impl Ghosts {
-    /// Room for `capacity` pages; with none, nothing is remembered.
-    pub fn new(capacity: u32) -> Ghosts {
+    /// Room for `capacity` pages in all; with none, nothing is remembered.
+    pub fn new(capacity: u32, lists: u32) -> Ghosts {
         Ghosts {
             table: PageTable::new(capacity),
-            pages: vec![PageId(0); capacity as usize],
-            order: Lists::new(capacity, 1),
+            ghosts: vec![(PageId(0), List(0)); capacity as usize],
+            order: Lists::new(capacity, lists),
+            lens: vec![0; lists as usize],
             free: (0..capacity).rev().collect(),
         }
     }
 
-    /// How many pages are remembered.
-    pub fn len(&self) -> usize {
-        self.pages.len() - self.free.len()
+    /// How many pages are remembered in `list`.
+    #[inline]
+    pub fn len(&self, list: List) -> usize {
+        self.lens[list.0 as usize]
     }
 
-    /// Remembers `page`, which is not remembered yet; the page that came first makes room.
-    pub fn push(&mut self, page: PageId) {
+    /// Remembers `page`, which is not remembered yet; where there is no room, the page of the list that
+    /// came first makes it.
+    pub fn push(&mut self, list: List, page: PageId) {
         if self.free.is_empty() {
-            self.pop();
+            self.pop(list);
         }
         let Some(ghost) = self.free.pop() else { return };
-        self.pages[ghost as usize] = page;
+        self.ghosts[ghost as usize] = (page, list);
         self.table.insert(page, ghost);
-        self.order.push_newest(ORDER, ghost);
+        self.order.push_newest(list, ghost);
+        self.lens[list.0 as usize] += 1;
     }
 
-    /// Forgets the page that came first.
-    pub fn pop(&mut self) {
-        if let Some(ghost) = self.order.oldest(ORDER) {
-            self.remove(self.pages[ghost as usize]);
+    /// Forgets the page of `list` that came first.
+    pub fn pop(&mut self, list: List) {
+        if let Some(ghost) = self.order.oldest(list) {
+            self.remove(self.ghosts[ghost as usize].0);
         }
     }
 
-    /// Forgets `page`; whether it was remembered.
-    pub fn remove(&mut self, page: PageId) -> bool {
-        let Some(ghost) = self.table.remove(page, |ghost| self.pages[ghost as usize]) else { return false };
+    /// Forgets `page`; the list that remembered it, if any did.
+    pub fn remove(&mut self, page: PageId) -> Option<List> {
+        let ghost = self.table.remove(page, |ghost| self.ghosts[ghost as usize].0)?;
+        let (_, list) = self.ghosts[ghost as usize];
         self.order.unlink(ghost);
+        self.lens[list.0 as usize] -= 1;
         self.free.push(ghost);
-        true
+        Some(list)
     }
 }

@@ -320,14 +320,17 @@ impl<'a> Cell<'a> {
         let (device, page_bytes, seed) = (self.device()?, self.page_bytes()?, self.seed()?);
         let request_pages = profile::request_pages(&device, page_bytes)?;
         let description = self.workload(workloads)?;
-        let workload = description.bind(page_bytes)?;
+        // Without a drive it does not matter how many pages there are, unless frames are a share of them.
+        let streams = device.is_none() && self.0.get("frames").is_some_and(|frames| !frames.ends_with('%'));
+        let workload =
+            if streams { description.stream(page_bytes)? } else { description.bind(page_bytes)? };
         let pages = self.pages(&workload)?;
-        let device = device.with_room_for(pages * u64::from(request_pages));
+        let device = device.with_room_for(pages.saturating_mul(u64::from(request_pages)));
         if !device.is_none() {
             device.check()?;
         }
         let on_device = device.pages() / u64::from(request_pages);
-        if pages > on_device {
+        if pages > on_device && !device.is_none() {
             return Err(StudyError::request(format!(
                 "{pages} pages of {} do not fit on {}, which has {on_device}; use fewer --pages or a larger drive, like {}:blocks=N",
                 units::format_size(u64::from(page_bytes)),
@@ -423,6 +426,10 @@ impl<'a> Cell<'a> {
                 "--pages does not go with a trace, which has {} distinct pages; leave it out",
                 trace.distinct_pages()
             ))),
+            BoundWorkload::Stream(_) if asked.is_some() => {
+                Err(StudyError::request("--pages does not go with a trace, which has its own; leave it out"))
+            }
+            BoundWorkload::Stream(_) => Ok(u64::MAX),
             BoundWorkload::Trace(trace) => Ok(trace.distinct_pages()),
         }
     }
@@ -452,6 +459,7 @@ impl<'a> Cell<'a> {
         match workload {
             BoundWorkload::Generator(_) => Ok(asked.unwrap_or(DEFAULT_OPS)),
             BoundWorkload::Trace(trace) => within_trace(asked, trace.pages_requested(), "page requests"),
+            BoundWorkload::Stream(_) => Ok(asked.unwrap_or(u64::MAX)),
         }
     }
 
@@ -462,7 +470,7 @@ impl<'a> Cell<'a> {
         }
         device.check()?;
         let description = self.workload(workloads)?;
-        let workload = description.replay();
+        let workload = description.replay()?;
         let addresses = self.need("addresses", |text| match text {
             "scale" => Ok(AddressMap::Scale),
             "wrap" => Ok(AddressMap::Wrap),
@@ -588,6 +596,7 @@ impl<'a> Cell<'a> {
             BoundWorkload::Trace(trace) => {
                 within_trace(asked, trace.pages_changed(), "page writes and trims")?
             }
+            BoundWorkload::Stream(_) => unreachable!("gc binds its workload"),
         };
         Ok(GcRun {
             workload_name: description.name.clone(),

@@ -38,7 +38,7 @@ pub fn convert(
     }
     let wrong = |error: TraceError| StudyError::request(error.to_string());
     let mut reader = open(path, format, options).map_err(wrong)?;
-    let unit = reader.format().unit();
+    let unit = reader.unit();
     if page.is_some() && unit == to.unit() {
         return Err(StudyError::request(format!(
             "--page does not go with {} to {}, which count the same; leave it out",

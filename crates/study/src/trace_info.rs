@@ -15,7 +15,7 @@ pub fn describe(path: &str, format: Option<&str>, page: Option<&str>) -> Result<
     let page_bytes = page.map(units::parse_size).transpose()?;
     let trace = Trace::load(Path::new(path), format, options)
         .map_err(|error| StudyError::request(error.to_string()))?;
-    let in_pages = trace.format().unit() == Unit::Pages;
+    let in_pages = trace.unit() == Unit::Pages;
     if let (true, Some(page)) = (in_pages, page) {
         return Err(StudyError::request(format!(
             "--page {page} does not go with {}, which counts pages of its own; leave it out",

@@ -4,11 +4,11 @@
 use crate::device::DeviceDescription;
 use crate::error::StudyError;
 use fulgurite_base::{Nanos, Spec, SpecError, fnv1a};
-use fulgurite_workload::trace::{Format, Options, PageTrace, Trace, TraceReader};
+use fulgurite_workload::trace::{self, Format, Options, PageStream, PageTrace, Trace, TraceReader};
 use fulgurite_workload::{Generator, Op, Request, generate};
 use std::io::Cursor;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 /// The trace that comes with Fulgurite: PostgreSQL under pgbench, recorded by `traces/record-postgres.sh`.
 pub const OWN_TRACE: &str = "postgres-pgbench";
@@ -25,7 +25,46 @@ pub struct WorkloadDescription {
 #[derive(Clone, Debug)]
 enum Kind {
     Generator(Spec),
-    Trace(Arc<Trace>),
+    Trace(Arc<TraceFile>),
+}
+
+/// A trace that is read when it is needed.
+#[derive(Debug)]
+struct TraceFile {
+    source: TraceSource,
+    loaded: OnceLock<Result<Arc<Trace>, String>>,
+}
+
+/// Where a trace comes from.
+#[derive(Clone, Debug)]
+enum TraceSource {
+    Own,
+    File { path: PathBuf, format: Option<Format>, options: Options },
+}
+
+impl TraceSource {
+    fn open(&self) -> Result<TraceReader, StudyError> {
+        let reader = match self {
+            TraceSource::Own => TraceReader::new(
+                "postgres-pgbench.pages.zst",
+                Cursor::new(OWN_TRACE_BYTES),
+                None,
+                Options::default(),
+            ),
+            TraceSource::File { path, format, options } => trace::open(path, *format, options.clone()),
+        };
+        reader.map_err(|error| StudyError::request(error.to_string()))
+    }
+}
+
+impl TraceFile {
+    fn load(&self) -> Result<Arc<Trace>, StudyError> {
+        let loaded = self.loaded.get_or_init(|| {
+            let reader = self.source.open().map_err(|error| error.to_string())?;
+            Trace::read(reader).map(Arc::new).map_err(|error| error.to_string())
+        });
+        loaded.clone().map_err(StudyError::request)
+    }
 }
 
 /// A source of one-page requests: longer ones come page by page.
@@ -41,6 +80,8 @@ pub enum Requests {
     Generator(Generator),
     /// With one: those of a trace, and how many have been given.
     Trace(Arc<PageTrace>, usize),
+    /// Those of a trace that is read on the way: the next ones, last first, and what went wrong with it.
+    Stream(Box<PageStream>, Vec<Request>, Option<String>),
 }
 
 impl WorkloadDescription {
@@ -55,26 +96,18 @@ impl WorkloadDescription {
             return Ok(WorkloadDescription { name: text.to_owned(), kind: Kind::Generator(spec) });
         }
         let path = Path::new(text);
-        let trace = if text == OWN_TRACE {
-            let reader = TraceReader::new(
-                "postgres-pgbench.pages.zst",
-                Cursor::new(OWN_TRACE_BYTES),
-                None,
-                Options::default(),
-            );
-            reader.and_then(Trace::read)
+        let source = if text == OWN_TRACE {
+            TraceSource::Own
         } else if path.exists() {
-            {
-                let (format, options) =
-                    format.map_or((None, Options::default()), |(format, options)| (Some(format), options));
-                Trace::load(path, format, options)
-            }
+            let (format, options) =
+                format.map_or((None, Options::default()), |(format, options)| (Some(format), options));
+            TraceSource::File { path: path.to_owned(), format, options }
         } else {
             let names: Vec<&str> = names().map(|(name, _)| name).collect();
             let error = SpecError::unknown("workload", text.split(':').next().unwrap_or(text), &names);
             return Err(StudyError::request(format!("{error}; nor is there a trace file of that name")));
         };
-        let trace = trace.map_err(|error| StudyError::request(error.to_string()))?;
+        let trace = TraceFile { source, loaded: OnceLock::new() };
         let name =
             path.file_name().map_or_else(|| text.to_owned(), |name| name.to_string_lossy().into_owned());
         Ok(WorkloadDescription { name, kind: Kind::Trace(Arc::new(trace)) })
@@ -90,10 +123,26 @@ impl WorkloadDescription {
     }
 
     /// The workload for a drive rather than a pool.
-    pub fn replay(&self) -> ReplayWorkload {
+    pub fn replay(&self) -> Result<ReplayWorkload, StudyError> {
         match &self.kind {
-            Kind::Generator(spec) => ReplayWorkload::Generator(spec.clone()),
-            Kind::Trace(trace) => ReplayWorkload::Trace(Arc::clone(trace)),
+            Kind::Generator(spec) => Ok(ReplayWorkload::Generator(spec.clone())),
+            Kind::Trace(trace) => Ok(ReplayWorkload::Trace(trace.load()?)),
+        }
+    }
+
+    /// Whether it is a trace.
+    pub fn is_trace(&self) -> bool {
+        matches!(self.kind, Kind::Trace(_))
+    }
+
+    /// A trace as it is read; like [`WorkloadDescription::bind`] for a generator.
+    pub fn stream(&self, page_bytes: u32) -> Result<BoundWorkload, StudyError> {
+        match &self.kind {
+            Kind::Generator(_) => self.bind(page_bytes),
+            Kind::Trace(trace) => {
+                let trace = Arc::clone(trace);
+                Ok(BoundWorkload::Stream(TraceStream { trace, page_bytes }))
+            }
         }
     }
 
@@ -102,7 +151,7 @@ impl WorkloadDescription {
         match &self.kind {
             Kind::Generator(spec) => Ok(BoundWorkload::Generator(spec.clone())),
             Kind::Trace(trace) => {
-                Ok(BoundWorkload::Trace(Arc::new(trace.page_requests(u64::from(page_bytes))?)))
+                Ok(BoundWorkload::Trace(Arc::new(trace.load()?.page_requests(u64::from(page_bytes))?)))
             }
         }
     }
@@ -115,6 +164,15 @@ pub enum BoundWorkload {
     Generator(Spec),
     /// Over the pages that occur in it.
     Trace(Arc<PageTrace>),
+    /// A trace as it is read, without looking at it first: nobody knows its length or its pages.
+    Stream(TraceStream),
+}
+
+/// A trace file and the size of its pages.
+#[derive(Clone, Debug)]
+pub struct TraceStream {
+    trace: Arc<TraceFile>,
+    page_bytes: u32,
 }
 
 impl BoundWorkload {
@@ -125,6 +183,10 @@ impl BoundWorkload {
                 Ok(Requests::Generator(Generator::from_spec(spec.clone(), pages, page_bytes, seed)?))
             }
             BoundWorkload::Trace(trace) => Ok(Requests::Trace(Arc::clone(trace), 0)),
+            BoundWorkload::Stream(TraceStream { trace, page_bytes }) => {
+                let requests = trace.source.open()?.page_requests(u64::from(*page_bytes))?;
+                Ok(Requests::Stream(Box::new(requests), Vec::new(), None))
+            }
         }
     }
 
@@ -137,6 +199,8 @@ impl BoundWorkload {
     pub fn canonical(&self, name: &str) -> String {
         match self {
             BoundWorkload::Generator(_) => name.to_owned(),
+            // To hash what it holds would mean to read it twice.
+            BoundWorkload::Stream(TraceStream { trace, .. }) => format!("trace-file:{:?}", trace.source),
             BoundWorkload::Trace(trace) => {
                 let words = trace
                     .requests()
@@ -161,6 +225,48 @@ impl Iterator for Requests {
                 *given += 1;
                 Some(*request)
             }
+            Requests::Stream(requests, ahead, failure) => {
+                while ahead.is_empty() && failure.is_none() {
+                    match requests.for_some(STREAM_AHEAD, |request| ahead.push(request)) {
+                        Ok(true) => {}
+                        Ok(false) => return None,
+                        Err(error) => *failure = Some(error.to_string()),
+                    }
+                    ahead.reverse();
+                }
+                ahead.pop()
+            }
+        }
+    }
+}
+
+/// Requests that are read from a stream at once.
+const STREAM_AHEAD: usize = 2048;
+
+impl Source {
+    /// Hands some of the next one-page requests to `each`; false at the end. From a stream this is faster
+    /// than one by one.
+    pub fn for_some(&mut self, mut each: impl FnMut(Request)) -> bool {
+        let Requests::Stream(requests, ahead, failure) = &mut self.requests else {
+            return self.by_ref().take(STREAM_AHEAD).map(each).count() > 0;
+        };
+        assert!(ahead.is_empty() && self.rest.is_none(), "a stream is read in one way or the other");
+        let outcome = requests.for_some(STREAM_AHEAD, |request| {
+            (0..request.pages).for_each(|page| {
+                each(Request { page: request.page + u64::from(page), pages: 1, ..request });
+            });
+        });
+        outcome.unwrap_or_else(|error| {
+            *failure = Some(error.to_string());
+            false
+        })
+    }
+
+    /// What ended the requests before their end, if anything did.
+    pub fn failure(&self) -> Option<&str> {
+        match &self.requests {
+            Requests::Stream(.., failure) => failure.as_deref(),
+            _ => None,
         }
     }
 }

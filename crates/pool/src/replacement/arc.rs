@@ -14,6 +14,8 @@ use fulgurite_base::{FrameId, PageId, Spec, SpecError};
 
 const T1: List = List(0);
 const T2: List = List(1);
+const B1: List = List(0);
+const B2: List = List(1);
 const IN_B1: Recall = Recall(1);
 const IN_B2: Recall = Recall(2);
 
@@ -24,8 +26,7 @@ pub struct Arc {
     is_frequent: Vec<bool>,
     /// Frames in T1 and T2.
     held: [u32; 2],
-    b1: Ghosts,
-    b2: Ghosts,
+    ghosts: Ghosts,
     /// The target size of T1.
     p: f64,
     frames: u32,
@@ -39,9 +40,8 @@ impl Arc {
             lists: Lists::new(frames, 2),
             is_frequent: vec![false; frames as usize],
             held: [0; 2],
-            b1: Ghosts::new(frames),
-            // One more for a moment, between a hit in B1 and the next trimming.
-            b2: Ghosts::new(frames + 1),
+            // B1 and B2 hold as many pages as T1 and T2, one more for a moment.
+            ghosts: Ghosts::new(frames + 1, 2),
             p: 0.0,
             frames,
             last: Recall::default(),
@@ -58,14 +58,14 @@ impl Arc {
     /// Forgets a page to keep T1 with B1 at the size of the pool and all four lists at twice that.
     /// Whether the page that leaves T1 shall be remembered.
     fn trim(&mut self) -> bool {
-        let (all, ghosts) = (self.frames as usize, [self.b1.len(), self.b2.len()]);
+        let (all, ghosts) = (self.frames as usize, [self.ghosts.len(B1), self.ghosts.len(B2)]);
         let recent = self.held[0] as usize + ghosts[0];
         if recent >= all {
-            self.b1.pop();
+            self.ghosts.pop(B1);
             return ghosts[0] > 0;
         }
         if recent + self.held[1] as usize + ghosts[1] >= 2 * all {
-            self.b2.pop();
+            self.ghosts.pop(B2);
         }
         true
     }
@@ -73,15 +73,17 @@ impl Arc {
 
 impl ReplacementPolicy for Arc {
     fn miss(&mut self, page: PageId) -> Recall {
-        let sizes = [self.b1.len() as f64, self.b2.len() as f64];
-        self.last = if self.b1.remove(page) {
-            self.p = (self.p + (sizes[1] / sizes[0]).max(1.0)).min(f64::from(self.frames));
-            IN_B1
-        } else if self.b2.remove(page) {
-            self.p = (self.p - (sizes[0] / sizes[1]).max(1.0)).max(0.0);
-            IN_B2
-        } else {
-            Recall::default()
+        let sizes = [self.ghosts.len(B1) as f64, self.ghosts.len(B2) as f64];
+        self.last = match self.ghosts.remove(page) {
+            Some(B1) => {
+                self.p = (self.p + (sizes[1] / sizes[0]).max(1.0)).min(f64::from(self.frames));
+                IN_B1
+            }
+            Some(_) => {
+                self.p = (self.p - (sizes[0] / sizes[1]).max(1.0)).max(0.0);
+                IN_B2
+            }
+            None => Recall::default(),
         };
         self.last
     }
@@ -132,8 +134,8 @@ impl ReplacementPolicy for Arc {
         let frame = self.next(frames, &mut Cursor::default())?;
         let page = frames.page(frame);
         match self.is_frequent[frame.index()] {
-            true => self.b2.push(page),
-            false if remember => self.b1.push(page),
+            true => self.ghosts.push(B2, page),
+            false if remember => self.ghosts.push(B1, page),
             false => {}
         }
         self.remove(frame);
@@ -144,5 +146,10 @@ impl ReplacementPolicy for Arc {
     fn prefetch(&self, frame: u32) {
         self.lists.prefetch(frame);
         fulgurite_base::prefetch(&self.is_frequent, frame as usize);
+    }
+
+    #[inline]
+    fn likely_victim(&self) -> Option<u32> {
+        self.lists.oldest(if self.recent_gives(self.held[0]) { T1 } else { T2 })
     }
 }

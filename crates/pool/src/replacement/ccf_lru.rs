@@ -96,4 +96,9 @@ impl ReplacementPolicy for CcfLru {
         self.lists.prefetch(frame);
         fulgurite_base::prefetch(&self.cold, frame as usize);
     }
+
+    #[inline]
+    fn likely_victim(&self) -> Option<u32> {
+        self.lists.oldest(COLD_CLEAN)
+    }
 }

@@ -39,4 +39,9 @@ impl ReplacementPolicy for Fifo {
     fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
         super::next_unpinned(&self.0, QUEUE, frames, &mut cursor.places[0])
     }
+
+    #[inline]
+    fn likely_victim(&self) -> Option<u32> {
+        self.0.oldest(QUEUE)
+    }
 }

@@ -46,4 +46,9 @@ impl ReplacementPolicy for Lru {
     fn prefetch(&self, frame: u32) {
         self.0.prefetch(frame);
     }
+
+    #[inline]
+    fn likely_victim(&self) -> Option<u32> {
+        self.0.oldest(QUEUE)
+    }
 }

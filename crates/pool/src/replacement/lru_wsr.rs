@@ -111,4 +111,9 @@ impl ReplacementPolicy for LruWsr {
         self.queue.prefetch(frame);
         fulgurite_base::prefetch(&self.cold, frame as usize);
     }
+
+    #[inline]
+    fn likely_victim(&self) -> Option<u32> {
+        self.queue.oldest(QUEUE)
+    }
 }

@@ -64,6 +64,12 @@ pub trait ReplacementPolicy {
     /// Begins to fetch what [`ReplacementPolicy::access`] will touch.
     #[inline]
     fn prefetch(&self, _frame: u32) {}
+
+    /// A frame that may well leave next: a hint of what to fetch, and no promise.
+    #[inline]
+    fn likely_victim(&self) -> Option<u32> {
+        None
+    }
 }
 
 /// What a policy remembers of a page that is not in the pool; its own code, zero for nothing.

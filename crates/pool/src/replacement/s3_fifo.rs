@@ -17,6 +17,7 @@ use fulgurite_base::{FrameId, PageId, Spec, SpecError};
 
 const SMALL: List = List(0);
 const MAIN: List = List(1);
+const GHOSTS: List = List(0);
 const REMEMBERED: Recall = Recall(1);
 /// A page of the main queue has at most so many rounds.
 const MAX_USES: u8 = 3;
@@ -48,7 +49,7 @@ impl S3Fifo {
             held: [0; 2],
             main_max: frames - small,
             promote: promote as u8,
-            ghosts: Ghosts::new(ghosts),
+            ghosts: Ghosts::new(ghosts, 1),
         })
     }
 
@@ -73,7 +74,7 @@ impl S3Fifo {
             }
             self.leave(frame);
             if self.uses[frame as usize] < self.promote {
-                self.ghosts.push(frames.page(FrameId(frame)));
+                self.ghosts.push(GHOSTS, frames.page(FrameId(frame)));
                 return Some(FrameId(frame));
             }
             self.uses[frame as usize] = 0;
@@ -106,7 +107,7 @@ impl S3Fifo {
 
 impl ReplacementPolicy for S3Fifo {
     fn miss(&mut self, page: PageId) -> Recall {
-        if self.ghosts.remove(page) { REMEMBERED } else { Recall::default() }
+        self.ghosts.remove(page).map_or(Recall::default(), |_| REMEMBERED)
     }
 
     fn insert(&mut self, frame: FrameId, _: PageId, arrival: Arrival) {
@@ -174,5 +175,10 @@ impl ReplacementPolicy for S3Fifo {
     #[inline]
     fn prefetch(&self, frame: u32) {
         fulgurite_base::prefetch(&self.uses, frame as usize);
+    }
+
+    #[inline]
+    fn likely_victim(&self) -> Option<u32> {
+        self.lists.oldest(if self.main_gives(self.held) { MAIN } else { SMALL })
     }
 }

@@ -80,4 +80,9 @@ impl ReplacementPolicy for SecondChance {
     fn prefetch(&self, frame: u32) {
         fulgurite_base::prefetch(&self.referenced, frame as usize);
     }
+
+    #[inline]
+    fn likely_victim(&self) -> Option<u32> {
+        self.queue.oldest(QUEUE)
+    }
 }

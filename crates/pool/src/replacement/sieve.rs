@@ -111,4 +111,9 @@ impl ReplacementPolicy for Sieve {
     fn prefetch(&self, frame: u32) {
         fulgurite_base::prefetch(&self.visited, frame as usize);
     }
+
+    #[inline]
+    fn likely_victim(&self) -> Option<u32> {
+        self.hand.or_else(|| self.queue.oldest(QUEUE))
+    }
 }

@@ -15,6 +15,7 @@ use fulgurite_base::{FrameId, PageId, Spec, SpecError};
 
 const IN: List = List(0);
 const MAIN: List = List(1);
+const OUT: List = List(0);
 const WAS_IN: Recall = Recall(1);
 
 /// A1in, Am and A1out.
@@ -36,14 +37,14 @@ impl TwoQ {
             is_in: vec![false; frames as usize],
             held_in: 0,
             in_max,
-            out: Ghosts::new(out),
+            out: Ghosts::new(out, 1),
         })
     }
 }
 
 impl ReplacementPolicy for TwoQ {
     fn miss(&mut self, page: PageId) -> Recall {
-        if self.out.remove(page) { WAS_IN } else { Recall::default() }
+        self.out.remove(page).map_or(Recall::default(), |_| WAS_IN)
     }
 
     fn insert(&mut self, frame: FrameId, _: PageId, arrival: Arrival) {
@@ -87,7 +88,7 @@ impl ReplacementPolicy for TwoQ {
     fn evict(&mut self, frames: &FrameTable) -> Option<FrameId> {
         let frame = self.next(frames, &mut Cursor::default())?;
         if self.is_in[frame.index()] {
-            self.out.push(frames.page(frame));
+            self.out.push(OUT, frames.page(frame));
         }
         self.remove(frame);
         Some(frame)
@@ -97,5 +98,10 @@ impl ReplacementPolicy for TwoQ {
     fn prefetch(&self, frame: u32) {
         self.lists.prefetch(frame);
         fulgurite_base::prefetch(&self.is_in, frame as usize);
+    }
+
+    #[inline]
+    fn likely_victim(&self) -> Option<u32> {
+        self.lists.oldest(if self.held_in > self.in_max { IN } else { MAIN })
     }
 }

@@ -69,7 +69,7 @@ impl GcRun {
     fn writes(&self) -> Result<u64, StudyError> {
         match &self.workload {
             BoundWorkload::Generator(_) => Ok(self.ops),
-            BoundWorkload::Trace(_) => {
+            BoundWorkload::Trace(_) | BoundWorkload::Stream(_) => {
                 let source =
                     self.workload.source(u64::from(self.ftl.logical_pages), self.page_bytes, self.seed)?;
                 let changes = source.filter(|request| request.op != Op::Read).take(self.ops as usize);

@@ -36,9 +36,10 @@ pub enum Run {
 const PROFILE_OPS: u64 = 1_000_000;
 
 impl Run {
-    /// How many requests it performs.
+    /// How many requests it performs, as far as is known.
     pub fn ops(&self) -> u64 {
         match self {
+            Run::Pool(run) if run.ops == u64::MAX => 0,
             Run::Pool(run) => run.ops,
             Run::Gc(run) => run.ops,
             Run::Replay(run) => run.ops,

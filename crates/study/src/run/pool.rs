@@ -14,6 +14,7 @@ use fulgurite_device::{Arena, Executor, Handle, Meter, Operation};
 use fulgurite_pool::{
     BufferPool, MissCounter, PoolConfig, PoolCounters, Prefetch, Replacement, WriteBack, WriteGuard,
 };
+use fulgurite_workload::Request;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -106,7 +107,9 @@ impl PoolRun {
         }
         row.set("prefetch", self.prefetch.name());
         row.set("frames", self.frames);
-        row.set("pages", self.pages);
+        if self.pages < u64::MAX {
+            row.set("pages", self.pages);
+        }
         row.set("page_bytes", self.page_bytes);
         row.set("users", self.users);
         row.set("cpu_per_request_ns", self.cpu_per_request.0);
@@ -197,18 +200,30 @@ impl PoolRun {
         let mut counter = MissCounter::new(self.frames, replacement, self.write_back);
         let mut slice = Vec::with_capacity(SLICE);
         let mut left = self.ops;
-        while left > 0 {
+        let mut more = true;
+        while left > 0 && more {
             slice.clear();
-            let requests = source.by_ref().take(left.min(SLICE as u64) as usize);
-            slice.extend(requests.map(|request| (PageId(request.page), is_write(&request))));
+            let mut keep = |request: Request| slice.push((PageId(request.page), is_write(&request)));
+            if left == u64::MAX {
+                more = source.for_some(keep);
+            } else {
+                let requests = source.by_ref().take(left.min(SLICE as u64) as usize);
+                left -= requests.map(&mut keep).count() as u64;
+                more = !slice.is_empty();
+            }
             counter.request_all(&slice);
-            left -= slice.len() as u64;
             progress.add(slice.len() as u64);
         }
+        if let Some(failure) = source.failure() {
+            return Err(StudyError::request(failure));
+        }
         let counters = counter.counters();
-        check_counters(&counters, self.ops)?;
+        let ops = counters.hits + counters.misses;
+        check_counters(&counters, ops)?;
         let mut row = self.row(&Measured::default(), counters);
-        set_cost(&mut row, start, self.ops);
+        row.set("ops", ops);
+        row.set("hit_ratio", counters.hits as f64 / ops as f64);
+        set_cost(&mut row, start, ops);
         Ok(row)
     }
 

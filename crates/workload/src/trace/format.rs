@@ -147,7 +147,8 @@ impl Format {
     }
 
     /// The format that `spec` names, with options for its reader: `volume=` in formats that tell volumes
-    /// apart, `time_unit=` in disksim and mqsim, `spread=` in tencent, `write_share=` in oracle-general.
+    /// apart, `time_unit=` in disksim and mqsim, `spread=` in tencent, `write_share=` in oracle-general,
+    /// `objects=` in all.
     pub fn from_spec(mut spec: Spec) -> Result<(Format, Options), SpecError> {
         let format = Format::from_name(spec.name())?;
         let mut options = Options::default();
@@ -169,6 +170,7 @@ impl Format {
         if !has_no_volumes.contains(&format) {
             options.volume = spec.take_with("volume", |name| Ok(name.to_owned()))?;
         }
+        options.objects = spec.take_with("objects", units::parse_yes_no)?.unwrap_or(false);
         spec.finish()?;
         Ok((format, options))
     }

@@ -105,6 +105,20 @@ impl Lines {
         Ok(Some(&self.buffer[self.start - size..self.start]))
     }
 
+    /// As many whole runs of `size` bytes as are at hand, at most `most`; none at the end of the file.
+    /// [`Lines::next_record`] gives what comes after them.
+    pub fn next_records(&mut self, size: usize, most: usize) -> Result<Option<&[u8]>, TraceError> {
+        // The first, which fills the buffer or says what is wrong.
+        if self.next_record(size)?.is_none() {
+            return Ok(None);
+        }
+        let first = self.start - size;
+        let more = ((self.end - self.start) / size).min(most.saturating_sub(1));
+        self.number += more as u64;
+        self.start += more * size;
+        Ok(Some(&self.buffer[first..self.start]))
+    }
+
     /// The number of the line that [`Lines::next`] gave last, from one on.
     pub fn number(&self) -> u64 {
         self.number

@@ -13,6 +13,7 @@ use std::path::Path;
 pub struct Trace {
     records: Vec<Record>,
     format: Format,
+    unit: Unit,
     skipped: Vec<Skipped>,
     clamped: u64,
     volumes: usize,
@@ -34,6 +35,7 @@ impl Trace {
         Ok(Trace {
             records,
             format: reader.format(),
+            unit: reader.unit(),
             skipped: reader.skipped().to_vec(),
             clamped: reader.clamped(),
             volumes: reader.volumes(),
@@ -45,9 +47,14 @@ impl Trace {
         &self.records
     }
 
-    /// The format that they were read in; its unit is theirs.
+    /// The format that they were read in.
     pub fn format(&self) -> Format {
         self.format
+    }
+
+    /// What their positions and lengths count.
+    pub fn unit(&self) -> Unit {
+        self.unit
     }
 
     /// What was left out, by reason.
@@ -71,18 +78,15 @@ impl Trace {
     ///
     /// Fails where `page_bytes` is zero.
     pub fn page_requests(&self, page_bytes: u64) -> Result<PageTrace, SpecError> {
-        let paging = Paging::new(self.format.unit(), page_bytes)?;
+        let paging = Paging::new(self.unit, page_bytes)?;
         let mut touched = PageSet::default();
         for record in &self.records {
             touched.insert(paging.pages(record));
         }
         let numbering = touched.numbering();
         let requests = self.records.iter().map(|record| {
-            let pages = paging.pages(record);
-            // The reader admits at most 2^30 bytes or 2^20 pages.
-            let count = (pages.end - pages.start) as u32;
-            let page = numbering.of(pages.start);
-            Request { at: record.at, op: record.op, page, pages: count, stream: 0 }
+            let request = paging.request(record);
+            Request { page: numbering.of(request.page), ..request }
         });
         Ok(PageTrace { requests: requests.collect(), distinct_pages: touched.pages(), span: touched.pages() })
     }
@@ -91,13 +95,8 @@ impl Trace {
     ///
     /// Fails where `page_bytes` is zero.
     pub fn pages_in_place(&self, page_bytes: u64) -> Result<PageTrace, SpecError> {
-        let paging = Paging::new(self.format.unit(), page_bytes)?;
-        let requests = self.records.iter().map(|record| {
-            let pages = paging.pages(record);
-            let count = (pages.end - pages.start) as u32;
-            Request { at: record.at, op: record.op, page: pages.start, pages: count, stream: 0 }
-        });
-        let requests: Vec<Request> = requests.collect();
+        let paging = Paging::new(self.unit, page_bytes)?;
+        let requests: Vec<Request> = self.records.iter().map(|record| paging.request(record)).collect();
         let span = requests.iter().map(|request| request.page + u64::from(request.pages)).max().unwrap_or(0);
         // Pages that do not occur lie between, so this is no count of those that do.
         Ok(PageTrace { requests, distinct_pages: span, span })
@@ -120,8 +119,20 @@ impl Paging {
     /// The pages that a record covers, wholly or in part.
     #[inline]
     pub fn pages(&self, record: &Record) -> Range<u64> {
+        if self.0 == NonZeroU64::MIN {
+            return record.start..record.start + record.length;
+        }
         let last = record.start + record.length - 1;
         record.start / self.0..last / self.0 + 1
+    }
+
+    /// The request to them.
+    #[inline]
+    pub fn request(&self, record: &Record) -> Request {
+        let pages = self.pages(record);
+        // The reader admits at most 2^30 bytes or 2^20 pages.
+        let count = (pages.end - pages.start) as u32;
+        Request { at: record.at, op: record.op, page: pages.start, pages: count, stream: 0 }
     }
 }
 
@@ -179,6 +190,7 @@ mod tests {
         Trace {
             records: (0..).zip(records).map(record).collect(),
             format,
+            unit: format.unit(),
             skipped: Vec::new(),
             clamped: 0,
             volumes: 0,

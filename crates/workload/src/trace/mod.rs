@@ -37,7 +37,7 @@ pub use error::TraceError;
 pub use format::{Format, Unit};
 pub use load::{PageTrace, Trace};
 pub use oracle_general::write_oracle_general;
-pub use reader::{Skipped, TraceReader, open};
+pub use reader::{PageStream, Skipped, TraceReader, open};
 pub use state::{Options, TimeUnit};
 pub use summary::{OpSummary, Sizes, Summary};
 pub use writer::TraceWriter;

@@ -31,12 +31,10 @@ pub(super) const FORMAT: Row = Row {
 const BYTES: usize = 24;
 
 fn parse(bytes: &[u8], state: &mut State) -> Result<Line, String> {
-    let part = |at: usize, count: usize| {
-        let mut wide = [0; 8];
-        wide[..count].copy_from_slice(&bytes[at..at + count]);
-        u64::from_le_bytes(wide)
-    };
-    let (seconds, object, length) = (part(0, 4), part(4, 8), part(12, 4));
+    let Some((&record, _)) = bytes.split_first_chunk::<BYTES>() else { return Ok(Line::Nothing) };
+    let word = |at: usize| u32::from_le_bytes([record[at], record[at + 1], record[at + 2], record[at + 3]]);
+    let (seconds, length) = (u64::from(word(0)), u64::from(word(12)));
+    let object = u64::from(word(4)) | u64::from(word(8)) << 32;
     let op = if state.draw_write() { Op::Write } else { Op::Read };
     let start = object.checked_mul(SECTOR_BYTES).ok_or_else(|| format!("object {object} is out of range"))?;
     Ok(Line::Request(Record { at: Nanos(seconds * 1_000_000_000), op, start, length }))

@@ -15,13 +15,16 @@ pub struct Options {
     pub write_share: Share,
     /// The unit of times in a format that has none of its own; its default where there is none.
     pub time_unit: Option<TimeUnit>,
+    /// Take every request for one to a single page, named by where it starts, whatever its length: what
+    /// simulators of caches call an object.
+    pub objects: bool,
     /// Spread requests with times in whole seconds evenly over their second, as far as known.
     pub spread: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { volume: None, write_share: Share::ZERO, time_unit: None, spread: false }
+        Options { volume: None, write_share: Share::ZERO, time_unit: None, objects: false, spread: false }
     }
 }
 
@@ -152,7 +155,8 @@ impl State {
     }
 
     /// A write with the share that was asked for.
+    #[inline]
     pub fn draw_write(&mut self) -> bool {
-        self.prng.chance(self.options.write_share)
+        self.options.write_share > Share::ZERO && self.prng.chance(self.options.write_share)
     }
 }

@@ -71,7 +71,7 @@ impl Trace {
     ///
     /// Fails where `page_bytes` is zero.
     pub fn summary(&self, page_bytes: u64) -> Result<Summary, SpecError> {
-        let paging = Paging::new(self.format().unit(), page_bytes)?;
+        let paging = Paging::new(self.unit(), page_bytes)?;
         let [mut reads, mut writes, mut trims] = [(); 3].map(|()| Tally::default());
         let mut touched = PageSet::default();
         let (mut sequential, mut reused) = (0u64, 0u64);
