@@ -10,8 +10,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const STUDIES: &[&str] =
-    &["quickstart", "write-concurrency", "waf-closed-form", "preemptive-gc", "emulated-drive"];
+const STUDIES: &[&str] = &[
+    "quickstart",
+    "write-concurrency",
+    "waf-closed-form",
+    "preemptive-gc",
+    "emulated-drive",
+    "ace",
+    "ace-emulated",
+    "raw",
+];
 const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
 /// Ways to look at a page: a name, the window, and what else the browser is told.

@@ -443,14 +443,13 @@ impl<'a> Cell<'a> {
         };
         let refused = |why: &str| {
             StudyError::request(format!(
-                "--frames {text} is {frames} frames for {pages} pages, {why}; accepted: 1 to {}",
-                pages - 1
+                "--frames {text} is {frames} frames for {pages} pages, {why}; accepted: 1 to {pages}"
             ))
         };
         match u32::try_from(frames) {
             Ok(0) => Err(refused("and a pool needs at least one")),
-            Ok(frames) if u64::from(frames) < pages => Ok(frames),
-            _ => Err(refused("so that nothing would ever be evicted")),
+            Ok(frames) if u64::from(frames) <= pages => Ok(frames),
+            _ => Err(refused("so that some would never be used")),
         }
     }
 

@@ -77,12 +77,12 @@ fn zero_and_absurd_sizes() {
         &Folder::new(),
         &[
             ("pool mixed-skewed --frames 0", &["--frames", "accepted: 1 to"]),
-            ("pool mixed-skewed --frames 102400", &["--frames", "nothing would ever be evicted", "102399"]),
+            ("pool mixed-skewed --frames 102401", &["--frames", "never be used", "102400"]),
             ("pool mixed-skewed --frames 600%", &["--frames", "600%"]),
             ("pool mixed-skewed --frames -3", &["-3"]),
             ("pool mixed-skewed --pages 0", &["--pages", "accepted: 1 to"]),
             ("pool mixed-skewed --pages 1", &["pages", "at least 10"]),
-            ("pool mixed-uniform --pages 1", &["--frames", "1 pages"]),
+            ("pool mixed-uniform --pages 1 --frames 2", &["--frames", "1 pages"]),
             ("pool mixed-skewed --pages 1G", &["pages", "p4510", "fewer --pages"]),
             ("pool mixed-skewed --ops 0", &["--ops", "accepted: 1 to"]),
             ("pool mixed-skewed --ops 99999999999999999999999", &["--ops"]),
@@ -161,7 +161,7 @@ fn options_that_do_not_go_together() {
         &[
             ("pool t.pages --pages 10", &["--pages", "3 distinct pages"]),
             ("pool t.pages --ops 4", &["--ops", "accepted: 1 to 3"]),
-            ("pool t.pages --frames 3", &["--frames", "accepted: 1 to 2"]),
+            ("pool t.pages --frames 4", &["--frames", "accepted: 1 to 3"]),
             ("trace info t.pages --page 4KiB", &["--page", "page-ops"]),
             ("pool mixed-skewed --json --csv", &["--json", "--csv"]),
             ("pool", &["WORKLOAD"]),

@@ -77,6 +77,9 @@ pub(super) struct PlotFile {
     pub kind: Kind,
     /// Only rows of this part.
     pub part: Option<String>,
+    /// Only rows that have these values in these columns.
+    #[serde(default, rename = "where")]
+    pub only: BTreeMap<String, String>,
     pub x: String,
     pub y: String,
     pub series: String,

@@ -13,7 +13,14 @@ impl PlotFile {
             Some(part) => row.get("part").is_some_and(|cell| cell.exact() == *part),
             None => true,
         };
-        let table = &Table { rows: table.rows.iter().filter(of_part).cloned().collect() };
+        known_columns(table, self.only.keys())?;
+        let is_wanted = |row: &&Row| {
+            let is = |(column, value): (&String, &String)| {
+                row.get(column).is_some_and(|cell| cell.exact() == *value)
+            };
+            of_part(row) && self.only.iter().all(is)
+        };
+        let table = &Table { rows: table.rows.iter().filter(is_wanted).cloned().collect() };
         known_columns(table, [&self.x, &self.y, &self.series].into_iter().chain(&self.expected))?;
         let x = distinct(table, &self.x);
         let series = distinct(table, &self.series).into_iter().map(|name| {

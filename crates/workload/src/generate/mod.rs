@@ -5,15 +5,22 @@
 //! To add one: a file here, a variant of [`Generator`], a row of `ENTRIES`.
 
 mod alias;
+mod linkbench;
 mod power_sum;
 mod scatter;
+mod sysbench;
+mod tables;
 mod timed;
+mod tpcc;
 mod two_class;
 mod zipf;
 
 use crate::{Op, Request};
 use fulgurite_base::{Prng, Share, Spec, SpecError, units};
+use linkbench::LinkBench;
+use sysbench::Sysbench;
 use timed::Timed;
+use tpcc::Tpcc;
 use two_class::{Skew, TwoClass};
 use zipf::Zipf;
 
@@ -26,6 +33,12 @@ pub enum Generator {
     Zipf(Zipf),
     /// Requests arrive at times of their own, and have sizes.
     Timed(Timed),
+    /// TPC-C's transactions, as pages.
+    Tpcc(Box<Tpcc>),
+    /// LinkBench's operations, as pages.
+    LinkBench(Box<LinkBench>),
+    /// sysbench's OLTP transactions, as pages.
+    Sysbench(Box<Sysbench>),
 }
 
 /// What a generator is made from besides its options.
@@ -46,7 +59,7 @@ pub struct Entry {
     make: fn(&mut Spec, Make) -> Result<Generator, SpecError>,
 }
 
-static ENTRIES: [Entry; 10] = [
+static ENTRIES: [Entry; 15] = [
     Entry {
         name: "mixed-skewed",
         about: "half reads, 90% of requests to the first 10% of pages; write=50% hot_pages=10% hot_requests=90% hints=no",
@@ -71,6 +84,31 @@ static ENTRIES: [Entry; 10] = [
         name: "zipf",
         about: "page popularity falls as rank^-theta, popular pages scattered; theta=0.99 write=50%",
         make: Zipf::from_spec,
+    },
+    Entry {
+        name: "tpcc",
+        about: "pages of TPC-C's transactions, without an engine; transaction=mix|new-order|payment|order-status|stock-level|delivery",
+        make: Tpcc::from_spec,
+    },
+    Entry {
+        name: "linkbench",
+        about: "pages of LinkBench's operations on a social graph, without an engine",
+        make: LinkBench::from_spec,
+    },
+    Entry {
+        name: "sysbench-read-write",
+        about: "pages of sysbench's OLTP transactions, without an engine: points, ranges, updates",
+        make: |_, make| Sysbench::generator(make, true, true),
+    },
+    Entry {
+        name: "sysbench-read-only",
+        about: "the same without the updates",
+        make: |_, make| Sysbench::generator(make, true, false),
+    },
+    Entry {
+        name: "sysbench-write-only",
+        about: "the same without points and ranges",
+        make: |_, make| Sysbench::generator(make, false, true),
     },
     Entry {
         name: "synthetic",
@@ -134,7 +172,7 @@ impl Generator {
         match self {
             Generator::TwoClass(generator) => generator.is_uniform(),
             Generator::Zipf(generator) => generator.is_uniform(),
-            Generator::Timed(_) => false,
+            _ => false,
         }
     }
 
@@ -142,7 +180,7 @@ impl Generator {
     pub fn mean_gap_ns(&self) -> Option<f64> {
         match self {
             Generator::Timed(generator) => Some(generator.mean_gap_ns()),
-            Generator::TwoClass(_) | Generator::Zipf(_) => None,
+            _ => None,
         }
     }
 
@@ -161,6 +199,9 @@ impl Iterator for Generator {
             Generator::TwoClass(generator) => generator.request(),
             Generator::Zipf(generator) => generator.request(),
             Generator::Timed(generator) => generator.request(),
+            Generator::Tpcc(generator) => generator.request(),
+            Generator::LinkBench(generator) => generator.request(),
+            Generator::Sysbench(generator) => generator.request(),
         })
     }
 }
@@ -230,12 +271,12 @@ mod tests {
     #[test]
     fn every_name_makes_endless_requests_in_range() {
         for entry in names() {
-            let generator = make(entry.name, 17, 7).unwrap();
+            let generator = make(entry.name, 217, 7).unwrap();
             let is_timed = generator.is_timed();
             let mut before = fulgurite_base::Nanos::ZERO;
-            for request in generator.take(2_000) {
+            for request in generator.take(20_000) {
                 let end = request.page + u64::from(request.pages);
-                assert!(request.pages > 0 && end <= 17, "{}: {request:?}", entry.name);
+                assert!(request.pages > 0 && end <= 217, "{}: {request:?}", entry.name);
                 assert!(
                     request.at >= before && (is_timed || request.pages == 1),
                     "{}: {request:?}",
@@ -245,6 +286,32 @@ mod tests {
             }
             assert_eq!(before > fulgurite_base::Nanos::ZERO, is_timed);
         }
+    }
+
+    #[test]
+    fn transactions_read_and_write_as_specified() {
+        let writes = |spec: &str| {
+            let requests = make(spec, 100_000, 3).unwrap().take(200_000);
+            requests.filter(|request| request.op == Op::Write).count() as f64 / 200_000.0
+        };
+        // Every row is reached through an index page, so writes are at most half of the accesses.
+        assert_eq!(writes("tpcc:transaction=order-status") + writes("tpcc:transaction=stock-level"), 0.0);
+        assert_eq!(writes("tpcc:transaction=delivery"), 0.5);
+        // Ten lines on average, of each a read of the item and two writes; five more rows, three written.
+        assert!((writes("tpcc:transaction=new-order") - 23.0 / 70.0).abs() < 0.003);
+        assert_eq!((writes("sysbench-read-only"), writes("sysbench-write-only")), (0.0, 0.5));
+        assert!(writes("sysbench-read-write") < 0.15 && writes("linkbench") > 0.1);
+        // New orders go to pages of their own district: as many append points as districts.
+        let distinct = |spec: &str| {
+            let written: std::collections::BTreeSet<u64> = make(spec, 100_000, 3)
+                .unwrap()
+                .take(200_000)
+                .filter(|request| request.op == Op::Write)
+                .map(|request| request.page)
+                .collect();
+            written.len()
+        };
+        assert!(distinct("tpcc:transaction=payment") > 1_000);
     }
 
     #[test]
@@ -260,7 +327,11 @@ mod tests {
     fn the_description_names_every_option() {
         for entry in names() {
             let sentence = sentence(&format!("{}:no-such-option=1", entry.name), 1000);
-            let known = sentence.split_once("(known: ").expect("options are listed").1.trim_end_matches(')');
+            let Some((_, known)) = sentence.split_once("(known: ") else {
+                assert!(sentence.contains("there are none"), "{sentence}");
+                continue;
+            };
+            let known = known.trim_end_matches(')');
             for option in known.split(' ') {
                 assert!(entry.about.contains(&format!("{option}=")), "{} lacks {option}", entry.name);
             }

@@ -1,0 +1,73 @@
+//! LinkBench's page accesses: "LinkBench: a Database Benchmark Based on the Facebook Social Graph"
+//! (Armstrong et al., SIGMOD 2013), table 3: the mix of operations on nodes, links and their counts.
+//!
+//! Assumed: the node table takes two fifths of the pages, the link table, clustered by its first node,
+//! half, the counts a tenth; nodes are asked for with a popularity that falls as the 0.8th power of the
+//! rank, popular ones scattered; a list of links lies on one page.
+
+use super::tables::{Accesses, Layout, Table};
+use super::zipf::Zipf;
+use super::{Generator, Make};
+use crate::{Op, Request};
+use fulgurite_base::{Prng, Spec, SpecError};
+
+/// The three tables and the popularity of nodes.
+#[derive(Clone, Debug)]
+pub struct LinkBench {
+    node: Table,
+    link: Table,
+    count: Table,
+    nodes: Zipf,
+    /// How many nodes there are.
+    node_count: u64,
+    accesses: Accesses,
+    prng: Prng,
+}
+
+impl LinkBench {
+    pub(super) fn from_spec(_: &mut Spec, make: Make) -> Result<Generator, SpecError> {
+        let Make { pages, page_bytes, prng } = make;
+        if pages < 100 {
+            return Err(SpecError::new(format!(
+                "pages of linkbench: {pages} is too few for three tables; accepted: at least 100"
+            )));
+        }
+        let mut layout = Layout::new(pages);
+        let (node, link, count) = (layout.table(395.0), layout.table(495.0), layout.table(95.0));
+        // Rows of a node have some 200 bytes.
+        let node_count = (node.leaves * u64::from(page_bytes) / 200).max(2);
+        let mut popularity = Spec::parse("zipf:theta=0.8")?;
+        let make = Make { pages: node_count, page_bytes, prng: prng.clone() };
+        let Generator::Zipf(nodes) = Zipf::from_spec(&mut popularity, make)? else {
+            return Err(SpecError::new("the zipf generator is not one"));
+        };
+        let accesses = Accesses::default();
+        Ok(Generator::LinkBench(Box::new(LinkBench { node, link, count, nodes, node_count, accesses, prng })))
+    }
+
+    pub(super) fn request(&mut self) -> Request {
+        loop {
+            if let Some(request) = self.accesses.pop() {
+                return request;
+            }
+            let at = self.nodes.request().page as f64 / self.node_count as f64;
+            // Parts of a thousand.
+            match self.prng.below(1_000) {
+                0..507 => self.accesses.row(self.link, at, Op::Read),
+                // Several links, and single ones.
+                507..517 => self.accesses.row(self.link, at, Op::Read),
+                517..566 => self.accesses.row(self.count, at, Op::Read),
+                566..695 => self.accesses.row(self.node, at, Op::Read),
+                695..769 => self.accesses.row(self.node, at, Op::Write),
+                769..795 => self.accesses.row(self.node, 1.0, Op::Write),
+                795..805 => self.accesses.row(self.node, at, Op::Write),
+                // A link is added, changed or deleted, and counted.
+                805..975 => {
+                    self.accesses.row(self.link, at, Op::Write);
+                    self.accesses.row(self.count, at, Op::Write);
+                }
+                _ => self.accesses.row(self.link, at, Op::Write),
+            }
+        }
+    }
+}

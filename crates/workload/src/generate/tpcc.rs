@@ -1,0 +1,239 @@
+//! TPC-C's page accesses (Standard Specification, revision 5.11): the nine tables in proportion to their
+//! rows, the five transactions with their row counts and non-uniform choices, one of them or the mix of the
+//! ACE study (New-Order 45 %, Payment 43 %, Order-Status, Stock-Level and Delivery 4 % each).
+//!
+//! Assumed, where the specification leaves it to the engine: tables are clustered by their keys, rows are
+//! not split over pages, orders grow at the end of each district and, the run being in a steady state,
+//! overwrite its oldest ones. With pages for less than one warehouse all tables shrink alike.
+
+use super::tables::{Accesses, Layout, Table, between, percent};
+use super::{Generator, Make};
+use crate::{Op, Request};
+use fulgurite_base::{Prng, Spec, SpecError};
+
+/// Bytes of a warehouse's rows, from rows and their sizes in clause 1.3, and of the items, which all share.
+const CUSTOMER: f64 = 30_000.0 * 655.0;
+const STOCK: f64 = 100_000.0 * 306.0;
+const ORDER: f64 = 30_000.0 * 24.0;
+const ORDER_LINE: f64 = 300_000.0 * 54.0;
+const NEW_ORDER: f64 = 9_000.0 * 8.0;
+const HISTORY: f64 = 30_000.0 * 46.0;
+const WAREHOUSE: f64 = 89.0;
+const DISTRICTS: f64 = 10.0 * 95.0;
+const PER_WAREHOUSE: f64 =
+    CUSTOMER + STOCK + ORDER + ORDER_LINE + NEW_ORDER + HISTORY + WAREHOUSE + DISTRICTS;
+const ITEM: f64 = 100_000.0 * 82.0;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Transaction {
+    NewOrder,
+    Payment,
+    OrderStatus,
+    StockLevel,
+    Delivery,
+}
+
+const NAMES: [(&str, Transaction); 5] = [
+    ("new-order", Transaction::NewOrder),
+    ("payment", Transaction::Payment),
+    ("order-status", Transaction::OrderStatus),
+    ("stock-level", Transaction::StockLevel),
+    ("delivery", Transaction::Delivery),
+];
+
+/// The tables and where the orders of each district stand.
+#[derive(Clone, Debug)]
+pub struct Tpcc {
+    warehouses: u64,
+    warehouse: Table,
+    district: Table,
+    customer: Table,
+    stock: Table,
+    item: Table,
+    order: Table,
+    order_line: Table,
+    new_order: Table,
+    history: Table,
+    /// Orders placed and delivered so far, by district.
+    placed: Vec<u64>,
+    delivered: Vec<u64>,
+    only: Option<Transaction>,
+    accesses: Accesses,
+    prng: Prng,
+}
+
+impl Tpcc {
+    pub(super) fn from_spec(spec: &mut Spec, make: Make) -> Result<Generator, SpecError> {
+        let only = spec.take_with("transaction", |name| {
+            let names = NAMES.map(|(name, _)| name);
+            match NAMES.iter().find(|(known, _)| *known == name) {
+                Some((_, transaction)) => Ok(Some(*transaction)),
+                None if name == "mix" => Ok(None),
+                None => Err(SpecError::unknown("transaction", name, &names)),
+            }
+        })?;
+        let Make { pages, page_bytes, prng } = make;
+        if pages < 100 {
+            return Err(SpecError::new(format!(
+                "pages of tpcc: {pages} is too few for nine tables; accepted: at least 100"
+            )));
+        }
+        let bytes = pages as f64 * f64::from(page_bytes);
+        let warehouses = (((bytes - ITEM) / PER_WAREHOUSE) as u64).max(1);
+        let all = warehouses as f64 * PER_WAREHOUSE + ITEM;
+        let mut layout = Layout::new(pages);
+        // A little less than all, for tables that are rounded up.
+        let mut table = |bytes: f64| layout.table(980.0 * warehouses as f64 * bytes / all);
+        Ok(Generator::Tpcc(Box::new(Tpcc {
+            warehouses,
+            warehouse: table(WAREHOUSE),
+            district: table(DISTRICTS),
+            customer: table(CUSTOMER),
+            stock: table(STOCK),
+            order: table(ORDER),
+            order_line: table(ORDER_LINE),
+            new_order: table(NEW_ORDER),
+            history: table(HISTORY),
+            item: table(ITEM / warehouses as f64),
+            placed: vec![3_000; 10 * warehouses as usize],
+            delivered: vec![2_100; 10 * warehouses as usize],
+            only: only.flatten(),
+            accesses: Accesses::default(),
+            prng,
+        })))
+    }
+
+    pub(super) fn request(&mut self) -> Request {
+        loop {
+            if let Some(request) = self.accesses.pop() {
+                return request;
+            }
+            let transaction = self.only.unwrap_or_else(|| match self.prng.below(100) {
+                0..45 => Transaction::NewOrder,
+                45..88 => Transaction::Payment,
+                88..92 => Transaction::OrderStatus,
+                92..96 => Transaction::StockLevel,
+                _ => Transaction::Delivery,
+            });
+            let warehouse = self.prng.below(self.warehouses);
+            let district = warehouse * 10 + self.prng.below(10);
+            match transaction {
+                Transaction::NewOrder => self.new_order(warehouse, district),
+                Transaction::Payment => self.payment(warehouse, district),
+                Transaction::OrderStatus => self.order_status(district),
+                Transaction::StockLevel => self.stock_level(warehouse, district),
+                Transaction::Delivery => {
+                    (0..10).for_each(|district| self.delivery(warehouse * 10 + district))
+                }
+            }
+        }
+    }
+
+    /// NURand of clause 2.1.6 over `0..n`, with the constant 0.
+    fn nurand(&mut self, a: u64, n: u64) -> u64 {
+        (self.prng.below(a + 1) | self.prng.below(n)) % n
+    }
+
+    /// A row's place among all, where each of `groups` has `rows` of them.
+    fn place(groups: u64, rows: u64, group: u64, row: u64) -> f64 {
+        (group as f64 + row as f64 / rows as f64) / groups as f64
+    }
+
+    fn districts(&self) -> u64 {
+        10 * self.warehouses
+    }
+
+    fn customer(&mut self, district: u64) -> f64 {
+        let customer = self.nurand(1023, 3_000);
+        Self::place(self.districts(), 3_000, district, customer)
+    }
+
+    /// By number, or in six of ten cases by name: then three have it, and the middle one is meant.
+    fn customer_by_name(&mut self, district: u64, op: Op) {
+        if percent(&mut self.prng, 60) {
+            for _ in 0..2 {
+                let row = self.customer(district);
+                self.accesses.row(self.customer, row, Op::Read);
+            }
+        }
+        let row = self.customer(district);
+        self.accesses.row(self.customer, row, op);
+    }
+
+    /// The place of an order, of 3,000 that each district keeps.
+    fn order_place(&self, district: u64, order: u64) -> f64 {
+        Self::place(self.districts(), 3_000, district, order % 3_000)
+    }
+
+    fn item(&mut self) -> u64 {
+        self.nurand(8191, 100_000)
+    }
+
+    fn new_order(&mut self, warehouse: u64, district: u64) {
+        let row = self.customer(district);
+        self.accesses.row(self.warehouse, warehouse as f64 / self.warehouses as f64, Op::Read);
+        self.accesses.row(self.district, district as f64 / self.districts() as f64, Op::Write);
+        self.accesses.row(self.customer, row, Op::Read);
+        let order = self.placed[district as usize];
+        self.placed[district as usize] += 1;
+        let place = self.order_place(district, order);
+        self.accesses.row(self.order, place, Op::Write);
+        self.accesses.row(self.new_order, place, Op::Write);
+        for line in 0..between(&mut self.prng, 5, 15) {
+            let item = self.item();
+            let supplier =
+                if self.prng.below(100) == 0 { self.prng.below(self.warehouses) } else { warehouse };
+            self.accesses.row(self.item, item as f64 / 100_000.0, Op::Read);
+            self.accesses.row(self.stock, Self::place(self.warehouses, 100_000, supplier, item), Op::Write);
+            let line = Self::place(self.districts(), 30_000, district, order % 3_000 * 10 + line.min(9));
+            self.accesses.row(self.order_line, line, Op::Write);
+        }
+    }
+
+    fn payment(&mut self, warehouse: u64, district: u64) {
+        self.accesses.row(self.warehouse, warehouse as f64 / self.warehouses as f64, Op::Write);
+        self.accesses.row(self.district, district as f64 / self.districts() as f64, Op::Write);
+        // Fifteen of a hundred pay elsewhere.
+        let elsewhere = percent(&mut self.prng, 15);
+        let home = if elsewhere { self.prng.below(self.districts()) } else { district };
+        self.customer_by_name(home, Op::Write);
+        // One heap for all: everybody appends at its end.
+        let rows_a_page = 80;
+        let appended: u64 = self.placed.iter().sum();
+        self.accesses.leaf(self.history, appended / rows_a_page, Op::Write);
+    }
+
+    fn order_status(&mut self, district: u64) {
+        self.customer_by_name(district, Op::Read);
+        let order = self.placed[district as usize] - 1 - self.prng.below(900);
+        let place = self.order_place(district, order);
+        self.accesses.row(self.order, place, Op::Read);
+        self.accesses.row(self.order_line, place, Op::Read);
+    }
+
+    fn stock_level(&mut self, warehouse: u64, district: u64) {
+        self.accesses.row(self.district, district as f64 / self.districts() as f64, Op::Read);
+        // The lines of the last 20 orders, about 200 of 54 bytes; then the stock of their items.
+        let last = self.placed[district as usize] - 20;
+        self.accesses.scan(self.order_line, self.order_place(district, last), 3);
+        for _ in 0..200 {
+            let item = self.item();
+            self.accesses.row(self.stock, Self::place(self.warehouses, 100_000, warehouse, item), Op::Read);
+        }
+    }
+
+    /// Of one district: the oldest order that was not delivered yet. Where deliveries are all that
+    /// happens, orders are placed unseen.
+    fn delivery(&mut self, district: u64) {
+        let order = self.delivered[district as usize];
+        self.delivered[district as usize] += 1;
+        let placed = &mut self.placed[district as usize];
+        *placed = (*placed).max(order + 1);
+        let place = self.order_place(district, order);
+        self.accesses.row(self.new_order, place, Op::Write);
+        self.accesses.row(self.order, place, Op::Write);
+        self.accesses.row(self.order_line, place, Op::Write);
+        let row = self.customer(district);
+        self.accesses.row(self.customer, row, Op::Write);
+    }
+}
