@@ -2,9 +2,10 @@
 
 mod common;
 
-use common::{mem, pool_over, request};
+use common::{config, mem, pool_over, request};
 use fulgurite_base::{PageId, Spec};
-use fulgurite_pool::{MissCounter, PoolCounters, Replacement, WriteBack};
+use fulgurite_device::Executor;
+use fulgurite_pool::{BufferPool, MissCounter, PoolConfig, PoolCounters, Prefetch, Replacement, WriteBack};
 use proptest::prelude::*;
 
 /// Counts of one run: hits, misses, pages written, batches.
@@ -99,6 +100,33 @@ fn the_worked_example_with_ace() {
     let (pool, written, batches) = worked_example(WriteBack::ace(3));
     assert_eq!(pool, [(1, true), (8, false), (6, false), (2, false), (3, false), (5, false), (7, false)]);
     assert_eq!((written, batches), (3, 1));
+}
+
+#[test]
+fn the_worked_example_with_ace_and_prefetching() {
+    let prefetch = Prefetch::from_spec(Spec::parse("history").unwrap()).unwrap();
+    let executor = Executor::new(mem(32));
+    let config = PoolConfig { prefetch, ..config(7, WriteBack::ace(3)) };
+    let pool = BufferPool::new(executor.handle(), config).unwrap();
+    let inside = pool.clone();
+    executor
+        .block_on(async move {
+            // Twice 9 and 0 follow 1; in between and afterwards other pages fill the pool.
+            for page in [1, 9, 0, 11, 12, 13, 14, 15, 16, 17, 1, 9, 0] {
+                request(&inside, page, false).await.unwrap();
+            }
+            for (page, write) in
+                [(4, true), (7, false), (5, true), (3, false), (2, true), (6, false), (8, false), (1, true)]
+            {
+                request(&inside, page, write).await.unwrap();
+            }
+        })
+        .unwrap();
+    let order: Vec<(u64, bool)> =
+        pool.eviction_order().into_iter().rev().map(|(page, dirty)| (page.0, dirty)).collect();
+    assert_eq!(order, [(1, true), (8, false), (6, false), (2, false), (3, false), (9, false), (0, false)]);
+    let PoolCounters { pages_written, write_ios, prefetched, .. } = pool.counters();
+    assert_eq!((pages_written, write_ios, prefetched), (3, 1, 2));
 }
 
 /// The GNU C library's `rand()` with its default seed, which the published program uses unseeded.

@@ -6,7 +6,8 @@ use common::{PAGE_BYTES, config, mem, pool_over, request};
 use fulgurite_base::{Lpn, Nanos, PageId, Prng, Spec};
 use fulgurite_device::{Device, Executor, Fault, FaultDevice, IoError, MemDevice, RunError};
 use fulgurite_pool::{
-    BufferPool, PoolConfig, PoolConfigError, PoolCounters, PoolError, Prefetch, Replacement, WriteBack,
+    BeforeWrite, BufferPool, PoolConfig, PoolConfigError, PoolCounters, PoolError, Prefetch, Replacement,
+    WriteBack,
 };
 use std::cell::RefCell;
 use std::future::Future;
@@ -141,6 +142,131 @@ fn erase_counts_come_through_the_seam_or_the_policy_is_refused() {
     let order = pool.eviction_order();
     let first = handle.erases(Lpn(order[0].0.0)).unwrap_or(0);
     assert!(order[1..2].iter().all(|(page, _)| first <= handle.erases(Lpn(page.0)).unwrap_or(0)));
+}
+
+#[test]
+fn a_read_waits_for_no_write_where_it_need_not() {
+    // Reads and writes of the drive take 10 µs each.
+    let time_of_a_miss = |spec: &str| {
+        let write_back = WriteBack::from_spec(Spec::parse(spec).unwrap(), || Ok(2)).unwrap();
+        let (executor, pool) = pool_over(mem(64), 4 + write_back.buffers, write_back);
+        let handle = executor.handle();
+        let user = pool.clone();
+        let elapsed = executor.block_on(async move {
+            for page in 0..4 {
+                request(&user, page, true).await.unwrap();
+            }
+            let before = handle.now();
+            request(&user, 10, false).await.unwrap();
+            handle.now() - before
+        });
+        (elapsed.unwrap(), pool.counters().write_waits)
+    };
+    for spec in ["single", "ace:n_w=4"] {
+        assert_eq!(time_of_a_miss(spec), (Nanos::from_micros(20), 1), "{spec}");
+    }
+    for spec in ["raw", "raw:buffers=1", "ace+raw:n_w=4"] {
+        assert_eq!(time_of_a_miss(spec), (Nanos::from_micros(10), 0), "{spec}");
+    }
+}
+
+#[test]
+fn a_page_on_its_way_out_is_found() {
+    let raw = WriteBack::from_spec(Spec::parse("raw:buffers=2").unwrap(), || Ok(2)).unwrap();
+    let (executor, pool) = pool_over(mem(64), 6, raw);
+    let (user, other, handle) = (pool.clone(), pool.clone(), executor.handle());
+    executor.spawn(async move {
+        for page in 0..4 {
+            user.write(PageId(page)).await.unwrap().bytes_mut().fill(page as u8 + 1);
+        }
+        // Evicts page 0, whose write is under way for as long as the read.
+        request(&user, 10, false).await.unwrap();
+    });
+    executor.spawn(async move {
+        handle.sleep_until(Nanos::from_micros(45)).await;
+        assert_eq!(other.read(PageId(0)).await.unwrap().bytes()[5], 1);
+        assert_eq!(handle.now(), Nanos::from_micros(45), "it was there");
+        // Changing it has to wait for the write.
+        other.write(PageId(0)).await.unwrap().bytes_mut().fill(9);
+        assert_eq!(handle.now(), Nanos::from_micros(50));
+    });
+    executor.run().unwrap();
+    let counters = pool.counters();
+    assert_eq!((counters.rescued, counters.misses, counters.hits), (1, 5, 2));
+    assert!(pool.eviction_order().contains(&(PageId(0), true)));
+}
+
+#[test]
+fn the_log_goes_before_the_data() {
+    for write_back in write_backs() {
+        let executor = Executor::new(mem(64));
+        // The log takes 30 µs to become durable, and fails once.
+        let (handle, logged) = (executor.handle(), Rc::new(RefCell::new(Vec::new())));
+        let log = Rc::clone(&logged);
+        let before_write: BeforeWrite = Box::new(move |pages| {
+            let (handle, log) = (handle.clone(), Rc::clone(&log));
+            let pages: Vec<(u64, u8)> = pages.iter().map(|page| (page.page.0, page.bytes[0])).collect();
+            Box::pin(async move {
+                let end = handle.now() + Nanos::from_micros(30);
+                handle.sleep_until(end).await;
+                log.borrow_mut().push(pages);
+                if log.borrow().len() == 2 { Err(IoError::Media) } else { Ok(()) }
+            })
+        });
+        let config = PoolConfig { before_write: Some(before_write), ..config(8, write_back) };
+        let pool = BufferPool::new(executor.handle(), config).unwrap();
+        let user = pool.clone();
+        executor
+            .block_on(async move {
+                for page in 0..30u64 {
+                    while let Err(error) =
+                        user.write(PageId(page)).await.map(|mut guard| guard.bytes_mut().fill(page as u8))
+                    {
+                        assert_eq!(error, PoolError::WriteBack(IoError::Media));
+                    }
+                }
+                while user.flush().await.is_err() {}
+            })
+            .unwrap();
+        // Every page that reached the drive was in the log first, with what was written.
+        let logged: Vec<(u64, u8)> = logged.borrow().concat();
+        let fresh = BufferPool::new(executor.handle(), common::config(4, WriteBack::SINGLE)).unwrap();
+        executor
+            .block_on(async move {
+                for page in 0..30u64 {
+                    assert_eq!(fresh.read(PageId(page)).await.unwrap().bytes()[0], page as u8);
+                    assert!(logged.contains(&(page, page as u8)), "{write_back}: page {page} was not logged");
+                }
+            })
+            .unwrap();
+    }
+}
+
+#[test]
+fn nobody_starves_for_a_latch() {
+    // Readers that never leave the page alone, and one who wants to change it.
+    let (executor, pool) = pool_over(mem(8), 4, WriteBack::SINGLE);
+    let changed = Rc::new(RefCell::new(None));
+    for reader in 0..5u64 {
+        let (pool, handle, changed) = (pool.clone(), executor.handle(), Rc::clone(&changed));
+        executor.spawn(async move {
+            while changed.borrow().is_none() {
+                let _guard = pool.read(PageId(1)).await.unwrap();
+                let end = handle.now() + Nanos::from_micros(7 + reader);
+                assert!(end < Nanos::from_micros(100_000), "the writer starves");
+                handle.sleep_until(end).await;
+            }
+        });
+    }
+    let (writer, handle, when) = (pool.clone(), executor.handle(), Rc::clone(&changed));
+    executor.spawn(async move {
+        handle.sleep_until(Nanos::from_micros(50)).await;
+        drop(writer.write(PageId(1)).await.unwrap());
+        *when.borrow_mut() = Some(handle.now());
+    });
+    executor.run().unwrap();
+    // Those who had the latch when it was asked for, and nobody else.
+    assert!(changed.borrow().unwrap() <= Nanos::from_micros(50 + 11));
 }
 
 #[test]
