@@ -50,27 +50,27 @@ impl<D: Device + 'static> Inner<D> {
                 .collect();
             before(&pages)
         });
-        let writes: Vec<Operation> = batch
-            .iter()
-            .map(|frame| Operation::Write {
-                lpn: self.lpn(state.frames.page(*frame)),
-                pages: self.device_pages,
-                from: self.buffer(*frame),
-                stream: StreamId::default(),
-            })
-            .collect();
+        let write = |frame: &FrameId| Operation::Write {
+            lpn: self.lpn(state.frames.page(*frame)),
+            pages: self.device_pages,
+            from: self.buffer(*frame),
+            stream: StreamId::default(),
+        };
         let (inner, ended) = (Rc::clone(self), Rc::clone(&ticket));
-        // Without a log to wait for, the drive has the writes before anything else can happen.
-        let at_once =
-            if log.is_none() { Ok(self.handle.submit_all(writes.into_iter())) } else { Err(writes) };
+        let Some(log) = log else {
+            // The drive has the writes before anything else can happen.
+            let io = self.handle.submit_all(batch.iter().map(write));
+            self.handle.spawn(async move {
+                let outcome = io.await;
+                inner.end_write(&batch, &ended, outcome);
+            });
+            return Some(ticket);
+        };
+        let writes: Vec<Operation> = batch.iter().map(write).collect();
         self.handle.spawn(async move {
-            let outcome = match (log, at_once) {
-                (_, Ok(io)) => io.await,
-                (Some(log), Err(writes)) => match log.await {
-                    Ok(()) => inner.handle.submit_all(writes.into_iter()).await,
-                    Err(error) => Err(error),
-                },
-                (None, Err(_)) => unreachable!("writes wait for a log only"),
+            let outcome = match log.await {
+                Ok(()) => inner.handle.submit_all(writes.into_iter()).await,
+                Err(error) => Err(error),
             };
             inner.end_write(&batch, &ended, outcome);
         });

@@ -21,9 +21,9 @@ const USERS_AT_MOST: u32 = 256;
 /// Users whose throughput is always measured, for the curve.
 const CURVE: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
-/// How long a real drive warms up and is watched for one point of the curve, at most.
-const WARM_UP_AT_MOST: Nanos = Nanos(500_000_000);
-const WATCHED_AT_MOST: Nanos = Nanos(1_500_000_000);
+/// How long a real drive warms up and is then watched for one point of the curve.
+const WARM_UP: Nanos = Nanos(300_000_000);
+const WATCHED: Nanos = Nanos(1_000_000_000);
 
 /// What reads, or writes, of one size reach.
 #[derive(Clone, Debug, PartialEq)]
@@ -157,10 +157,11 @@ impl DeviceUser for ClosedLoop {
         };
         // The write buffer hides the flash until it has filled: writes must outlast it.
         let warm_up = if self.writes { 16_000 } else { 1_000 } + 4 * u64::from(self.users);
-        let requests = warm_up + 16_000;
-        // A simulated drive has all the time it needs; a real one is watched for so long at most.
-        let (warm_up_ends, watched) = (device.now() + WARM_UP_AT_MOST, WATCHED_AT_MOST);
-        let (mut warm_up, mut warm) = (warm_up, false);
+        // A simulated drive is watched for so many requests; a real one, which others disturb, for so long.
+        let (mut warm_up, requests) =
+            if self.real { (u64::MAX, u64::MAX) } else { (warm_up, warm_up + 16_000) };
+        let warm_up_ends = device.now() + WARM_UP;
+        let mut warm = false;
         let mut submitted_at = vec![device.now(); self.users as usize];
         let mut window = device.now();
         let mut completions = Vec::new();
@@ -192,7 +193,7 @@ impl DeviceUser for ClosedLoop {
                     (window, warm, warm_up) = (device.now(), true, meter.completed());
                 }
             }
-            if self.real && warm && !stopping && device.now() > window + watched {
+            if self.real && warm && !stopping && device.now() > window + WATCHED {
                 (stopping, ended) = (true, Some((device.now(), meter.completed())));
             }
         }
