@@ -424,29 +424,3 @@ impl<D> Drop for Io<D> {
         }
     }
 }
-
-/// Tasks that wait for a condition. Waking is a hint: a woken task looks again.
-#[derive(Default)]
-pub struct WaitQueue(RefCell<Vec<Waker>>);
-
-impl WaitQueue {
-    /// Suspends the task until the next [`WaitQueue::wake_all`].
-    pub async fn wait(&self) {
-        let mut waited = false;
-        poll_fn(|context| {
-            if std::mem::replace(&mut waited, true) {
-                return Poll::Ready(());
-            }
-            self.0.borrow_mut().push(context.waker().clone());
-            Poll::Pending
-        })
-        .await;
-    }
-
-    /// Wakes every waiting task, in the order in which they came.
-    pub fn wake_all(&self) {
-        for waker in self.0.borrow_mut().drain(..) {
-            waker.wake();
-        }
-    }
-}

@@ -1,5 +1,7 @@
 //! Doubly linked lists of frames, threaded through one array.
 
+use crate::Arrival;
+
 /// A link: the neighbours of a frame, or, for a list's own link, its ends.
 #[derive(Clone, Copy, Debug)]
 struct Link {
@@ -46,6 +48,16 @@ impl Lists {
         let older = self.ends(list);
         let newer = self.links[older as usize].newer;
         self.link(frame, newer, older);
+    }
+
+    /// Puts `frame`, which is in no list, where its page shall enter `list`: at the newest end, or, if nobody
+    /// has asked for it yet, where it leaves next.
+    #[inline]
+    pub fn enter(&mut self, list: List, frame: u32, arrival: Arrival) {
+        match arrival.prefetched {
+            false => self.push_newest(list, frame),
+            true => self.push_oldest(list, frame),
+        }
     }
 
     /// Puts `frame`, which is in no list, just before `newer` in its list.

@@ -21,10 +21,7 @@ impl Fifo {
 impl ReplacementPolicy for Fifo {
     #[inline]
     fn insert(&mut self, frame: FrameId, _: PageId, arrival: Arrival) {
-        match arrival.prefetched {
-            false => self.0.push_newest(QUEUE, frame.0),
-            true => self.0.push_oldest(QUEUE, frame.0),
-        }
+        self.0.enter(QUEUE, frame.0, arrival);
     }
 
     #[inline]

@@ -45,10 +45,7 @@ impl LruWsr {
 impl ReplacementPolicy for LruWsr {
     fn insert(&mut self, frame: FrameId, _: PageId, arrival: Arrival) {
         self.cold[frame.index()] = false;
-        match arrival.prefetched {
-            false => self.queue.push_newest(QUEUE, frame.0),
-            true => self.queue.push_oldest(QUEUE, frame.0),
-        }
+        self.queue.enter(QUEUE, frame.0, arrival);
     }
 
     #[inline]

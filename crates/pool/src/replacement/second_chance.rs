@@ -27,10 +27,7 @@ impl ReplacementPolicy for SecondChance {
     #[inline]
     fn insert(&mut self, frame: FrameId, _: PageId, arrival: Arrival) {
         self.referenced[frame.index()] = false;
-        match arrival.prefetched {
-            false => self.queue.push_newest(QUEUE, frame.0),
-            true => self.queue.push_oldest(QUEUE, frame.0),
-        }
+        self.queue.enter(QUEUE, frame.0, arrival);
     }
 
     #[inline]

@@ -1,0 +1,40 @@
+//! A pool on a file: change a page, flush, and find it again through a fresh pool.
+//!
+//! `cargo run --release -p fulgurite-pool --example file [PATH]`
+
+use fulgurite_base::{PageId, Spec};
+use fulgurite_device::Executor;
+use fulgurite_pool::{BufferPool, PoolConfig, Replacement, WriteBack};
+use fulgurite_uring::{Options, PsyncDevice as Drive};
+use std::error::Error;
+use std::path::{Path, PathBuf};
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// Sixteen pages of 4 KiB in memory; on Linux, `fulgurite_uring::UringDevice` is as easily had.
+fn open(path: &Path) -> Outcome<(Executor<Drive>, BufferPool<Drive>)> {
+    let drive = Drive::open(path, &Options { pages: Some(1_000), ..Options::default() })?;
+    let executor = Executor::new(drive);
+    let replacement = Replacement::from_spec(Spec::parse("lru")?, 16)?;
+    let pool = BufferPool::new(executor.handle(), PoolConfig::new(16, 4096, replacement, WriteBack::ace(8)))?;
+    Ok((executor, pool))
+}
+
+fn main() -> Outcome<()> {
+    let path =
+        std::env::args().nth(1).map_or_else(|| std::env::temp_dir().join("fulgurite-example"), PathBuf::from);
+    let (executor, pool) = open(&path)?;
+    executor.block_on(async move {
+        let mut page = pool.write(PageId(7)).await?;
+        page.bytes_mut()[..5].copy_from_slice(b"hello");
+        drop(page);
+        pool.flush().await
+    })??;
+    drop(executor);
+
+    let (executor, pool) = open(&path)?;
+    let found = executor
+        .block_on(async move { pool.read(PageId(7)).await.map(|page| page.bytes()[..5].to_vec()) })??;
+    println!("page 7 of {} says {}", path.display(), String::from_utf8_lossy(&found));
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! Policies without a trusted simulator against models as slow and obvious as can be: a list of pages, the
+//! one used last at its end.
+
+use fulgurite_base::{PageId, Spec};
+use fulgurite_pool::{MissCounter, Replacement, WriteBack};
+use proptest::prelude::*;
+
+/// A page in a model's pool.
+#[derive(Clone, Debug)]
+struct Entry {
+    page: u64,
+    dirty: bool,
+    cold: bool,
+    uses: u32,
+}
+
+/// Misses and pages written of a model: `evict` takes the page that leaves out of the list, `hit` moves the
+/// entry that was used, which it gets with its place.
+fn model(
+    trace: &[(u64, bool)],
+    frames: usize,
+    mut evict: impl FnMut(&mut Vec<Entry>) -> Entry,
+    mut hit: impl FnMut(&mut Vec<Entry>, usize),
+) -> [u64; 2] {
+    let mut pool: Vec<Entry> = Vec::new();
+    let [mut misses, mut written] = [0, 0];
+    for (page, write) in trace {
+        if let Some(at) = pool.iter().position(|entry| entry.page == *page) {
+            pool[at].dirty |= write;
+            pool[at].uses += 1;
+            hit(&mut pool, at);
+            continue;
+        }
+        misses += 1;
+        if pool.len() == frames {
+            written += u64::from(evict(&mut pool).dirty);
+        }
+        pool.push(Entry { page: *page, dirty: *write, cold: !*write, uses: 0 });
+    }
+    [misses, written]
+}
+
+fn to_end(pool: &mut Vec<Entry>, at: usize) {
+    let entry = pool.remove(at);
+    pool.push(entry);
+}
+
+/// The least recent clean page of the last `window`, else the dirty one that `choose` ranks lowest there.
+fn clean_first(window: usize, choose: impl Fn(&Entry) -> u32) -> impl FnMut(&mut Vec<Entry>) -> Entry {
+    move |pool| {
+        let window = window.min(pool.len());
+        let clean = pool[..window].iter().position(|entry| !entry.dirty);
+        let dirty = || (0..window).min_by_key(|at| choose(&pool[*at])).expect("a pool has pages");
+        let at = clean.unwrap_or_else(dirty);
+        pool.remove(at)
+    }
+}
+
+/// The tail of the cold clean pages; else of the others, where hot clean ones turn cold and leave, hot dirty
+/// ones turn cold and come back later.
+fn ccf_lru(pool: &mut Vec<Entry>) -> Entry {
+    // Cold and clean is exactly the cold clean list: a page of it that is used turns hot.
+    if let Some(at) = pool.iter().position(|entry| entry.cold && !entry.dirty) {
+        return pool.remove(at);
+    }
+    loop {
+        if pool[0].cold || !pool[0].dirty {
+            return pool.remove(0);
+        }
+        pool[0].cold = true;
+        to_end(pool, 0);
+    }
+}
+
+fn counted(trace: &[(u64, bool)], spec: &str, frames: u32) -> [u64; 2] {
+    let replacement = Replacement::from_spec(Spec::parse(spec).unwrap(), frames).unwrap();
+    let mut counter = MissCounter::new(frames, replacement, WriteBack::SINGLE);
+    let requests: Vec<(PageId, bool)> = trace.iter().map(|(page, write)| (PageId(*page), *write)).collect();
+    counter.request_all(&requests);
+    [counter.counters().misses, counter.counters().pages_written]
+}
+
+proptest! {
+    #[test]
+    fn any_trace_gives_the_models_counts(
+        trace in prop::collection::vec((0u64..24, any::<bool>()), 1..400),
+        frames in 3u32..16,
+    ) {
+        let (all, third) = (frames as usize, (frames / 3).max(1) as usize);
+        let least_recent = |_: &Entry| 0;
+        prop_assert_eq!(counted(&trace, "cflru", frames), model(&trace, all, clean_first(third, least_recent), to_end));
+        prop_assert_eq!(
+            counted(&trace, "cflru-c", frames),
+            model(&trace, all, clean_first(third, |entry| entry.uses), to_end)
+        );
+        // Without a drive all blocks are equally worn: any clean page first, else the least recent.
+        prop_assert_eq!(counted(&trace, "dl-cflru-e", frames), model(&trace, all, clean_first(all, least_recent), to_end));
+        let warm = |pool: &mut Vec<Entry>, at: usize| {
+            pool[at].cold = false;
+            to_end(pool, at);
+        };
+        prop_assert_eq!(counted(&trace, "ccf-lru", frames), model(&trace, all, ccf_lru, warm));
+        // A sweep whose hand is the head of a queue: a page comes in with one use, and has five at most.
+        let sweep = |pool: &mut Vec<Entry>| loop {
+            if pool[0].uses == 0 {
+                break pool.remove(0);
+            }
+            pool[0].uses -= 1;
+            to_end(pool, 0);
+        };
+        let count = |pool: &mut Vec<Entry>, at: usize| pool[at].uses = pool[at].uses.min(5);
+        prop_assert_eq!(counted(&trace, "clock:initial=0", frames), model(&trace, all, sweep, count));
+    }
+}
