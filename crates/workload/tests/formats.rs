@@ -324,3 +324,40 @@ fn what_cannot_be_written_is_refused() {
     let refused = TraceWriter::new(Vec::new(), Format::OracleGeneral, Unit::Bytes, 4096).map(drop);
     assert!(refused.unwrap_err().to_string().contains("cannot be written record by record"));
 }
+
+#[test]
+fn many_records_at_a_time_are_the_same_as_one_by_one() {
+    let records: Vec<Record> =
+        (0..20_000).map(|at| record(at * 1_000, R, at * at % 9_000 * 512, 512 * (1 + at % 40))).collect();
+    let mut bytes = Vec::new();
+    write_oracle_general(&records, &mut bytes).unwrap();
+    // A record of length zero is left out, in either way.
+    bytes[24 * 7 + 12..24 * 7 + 16].fill(0);
+    for spec in ["oracle-general", "oracle-general:objects=yes", "oracle-general:write_share=30%"] {
+        let (format, options) = Format::from_spec(Spec::parse(spec).unwrap()).unwrap();
+        let open = |bytes: &[u8]| {
+            let reader = TraceReader::new("file", Cursor::new(bytes.to_vec()), Some(format), options.clone());
+            reader.unwrap().page_requests(4096).unwrap()
+        };
+        let one_by_one: Vec<_> = open(&bytes).collect::<Result<_, _>>().unwrap();
+        for most in [1, 7, 4_096] {
+            let (mut stream, mut many) = (open(&bytes), Vec::new());
+            while stream.for_some(most, |request| many.push(request)).unwrap() {}
+            assert_eq!(many, one_by_one, "{spec}, {most} at a time");
+        }
+        assert_eq!(one_by_one.len(), 19_999);
+        if spec.contains("objects") {
+            assert!(one_by_one.iter().all(|request| request.pages == 1 && request.page < 9_000));
+        }
+        // What is wrong with a file is said in either way, after what comes before it.
+        let cut = &bytes[..bytes.len() - 1];
+        let error = open(cut).find_map(Result::err).unwrap().to_string();
+        let mut stream = open(cut);
+        let same = loop {
+            if let Err(error) = stream.for_some(1_000, |_| {}) {
+                break error.to_string();
+            }
+        };
+        assert_eq!(same, error);
+    }
+}
