@@ -95,10 +95,7 @@ impl<D: Device + 'static> Inner<D> {
 
     /// Performs as much of the write-back policy's plan as needs no waiting.
     fn make_room(self: &Rc<Self>, state: &mut State) -> Room {
-        if state.resident < state.resident_max
-            && let Some(frame) = state.free.pop()
-        {
-            state.resident += 1;
+        if let Some(frame) = state.take_free() {
             // A pool that is filling up has frames to prefetch into.
             state.plan.prefetch = u32::MAX;
             return Room::Frame(frame);
@@ -208,10 +205,7 @@ impl<D: Device + 'static> Inner<D> {
     /// A frame for a page to prefetch: one that is free, or the next in order if it is clean, or, with
     /// spare frames to spare, if it is being written.
     fn room_at_once(&self, state: &mut State) -> Option<FrameId> {
-        if state.resident < state.resident_max
-            && let Some(frame) = state.free.pop()
-        {
-            state.resident += 1;
+        if let Some(frame) = state.take_free() {
             return Some(frame);
         }
         let State { frames, replacement, cursor, free, .. } = state;

@@ -179,6 +179,13 @@ impl State {
         self.table.get(page, |frame| self.frames.page(FrameId(frame))).map(FrameId)
     }
 
+    /// A free frame for a page to come, unless as many are resident as may be.
+    pub fn take_free(&mut self) -> Option<FrameId> {
+        let frame = if self.resident < self.resident_max { self.free.pop() } else { None };
+        self.resident += u32::from(frame.is_some());
+        frame
+    }
+
     /// A request finds its page in `frame`, whose latch it has.
     #[inline]
     fn hit(&mut self, frame: FrameId, write: bool) {
@@ -296,8 +303,9 @@ impl<D: Device + 'static> BufferPool<D> {
                 return Err(PoolConfigError::EraseCounts);
             }
             let drive = handle.clone();
-            let lpn = move |page: PageId| Lpn(page.0.saturating_mul(u64::from(device_pages)));
-            table.set_erase_counts(Box::new(move |page| drive.erases(lpn(page)).unwrap_or(0)));
+            table.set_erase_counts(Box::new(move |page| {
+                drive.erases(address(page, device_pages)).unwrap_or(0)
+            }));
         }
         let state = State {
             frames: table,
@@ -501,12 +509,17 @@ impl<D: Device + 'static> Inner<D> {
     }
 
     pub fn lpn(&self, page: PageId) -> Lpn {
-        Lpn(page.0.saturating_mul(u64::from(self.device_pages)))
+        address(page, self.device_pages)
     }
 
     pub fn buffer(&self, frame: FrameId) -> Option<Buffer> {
         self.arena.as_ref().map(|arena| arena.buffer(frame.index() * self.page_bytes, self.page_bytes))
     }
+}
+
+/// Where a page of the pool lies on the drive; beyond its end where the page is.
+fn address(page: PageId, device_pages: u32) -> Lpn {
+    Lpn(page.0.saturating_mul(u64::from(device_pages)))
 }
 
 /// The latch that a waiter gets; nothing where it shall try again.

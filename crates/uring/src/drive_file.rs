@@ -161,9 +161,10 @@ impl DriveFile {
             Found::Nothing => (0, false, false),
             Found::Drive { bytes, is_block_device, ours } => (bytes, is_block_device, ours),
         };
-        if !ours || bytes > has {
-            make(path, if ours { has } else { 0 }, bytes.max(if ours { has } else { 0 }), is_block_device)
-                .map_err(at(path))?;
+        // What is not ours goes wholly.
+        let kept = if ours { has } else { 0 };
+        if !ours || bytes > kept {
+            make(path, kept, bytes, is_block_device).map_err(at(path))?;
         }
         let file = open_direct(path).map_err(at(path))?;
         let caps = Caps {

@@ -55,40 +55,22 @@ impl ReplacementPolicy for CcfLru {
 
     /// The cold clean list; then the mixed one without its hot dirty pages; then those.
     fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
-        while cursor.step < 3 {
-            let list = if cursor.step == 0 { COLD_CLEAN } else { MIXED };
-            while let Some(frame) = super::next_unpinned(&self.lists, list, frames, &mut cursor.places[0]) {
-                if cursor.step == 0 || self.leaves_at_once(frames, frame) == (cursor.step == 1) {
-                    return Some(frame);
-                }
-            }
-            cursor.step += 1;
-            cursor.places[0] = None;
-        }
-        None
+        super::next_unpinned(&self.lists, COLD_CLEAN, frames, &mut cursor.places[1]).or_else(|| {
+            let leaves = |frame| self.leaves_at_once(frames, frame);
+            super::next_after_second_chance(&self.lists, MIXED, frames, cursor, leaves)
+        })
     }
 
     fn evict(&mut self, frames: &FrameTable) -> Option<FrameId> {
-        let mut place = None;
-        if let Some(frame) = super::next_unpinned(&self.lists, COLD_CLEAN, frames, &mut place) {
+        if let Some(frame) = super::next_unpinned(&self.lists, COLD_CLEAN, frames, &mut None) {
             self.lists.unlink(frame.0);
             return Some(frame);
         }
-        let mut at = self.lists.oldest(MIXED);
-        while let Some(frame) = at {
-            at = self.lists.newer(frame);
-            if frames.is_pinned(FrameId(frame)) {
-                continue;
-            }
-            if self.leaves_at_once(frames, FrameId(frame)) {
-                self.lists.unlink(frame);
-                return Some(FrameId(frame));
-            }
-            self.cold[frame as usize] = true;
-            self.lists.move_newest(MIXED, frame);
-            at = at.or(Some(frame));
-        }
-        None
+        // Whoever is asked is cold from then on.
+        let leaves = |frame: FrameId| {
+            std::mem::replace(&mut self.cold[frame.index()], true) || !frames.is_dirty(frame)
+        };
+        super::evict_or_requeue(&mut self.lists, MIXED, frames, leaves)
     }
 
     #[inline]

@@ -60,34 +60,16 @@ impl ReplacementPolicy for LruWsr {
 
     /// First the pages that leave at once, then, their second chance used, the hot dirty ones.
     fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
-        while cursor.step < 2 {
-            while let Some(frame) = super::next_unpinned(&self.queue, QUEUE, frames, &mut cursor.places[0]) {
-                if self.leaves_at_once(frames, frame) == (cursor.step == 0) {
-                    return Some(frame);
-                }
-            }
-            cursor.step += 1;
-            cursor.places[0] = None;
-        }
-        None
+        let leaves = |frame| self.leaves_at_once(frames, frame);
+        super::next_after_second_chance(&self.queue, QUEUE, frames, cursor, leaves)
     }
 
     fn evict(&mut self, frames: &FrameTable) -> Option<FrameId> {
-        let mut at = self.queue.oldest(QUEUE);
-        while let Some(frame) = at {
-            at = self.queue.newer(frame);
-            if frames.is_pinned(FrameId(frame)) {
-                continue;
-            }
-            if self.leaves_at_once(frames, FrameId(frame)) {
-                self.queue.unlink(frame);
-                return Some(FrameId(frame));
-            }
-            self.cold[frame as usize] = true;
-            self.queue.move_newest(QUEUE, frame);
-            at = at.or(Some(frame));
-        }
-        None
+        // Whoever is asked is cold from then on.
+        let leaves = |frame: FrameId| {
+            std::mem::replace(&mut self.cold[frame.index()], true) || !frames.is_dirty(frame)
+        };
+        super::evict_or_requeue(&mut self.queue, QUEUE, frames, leaves)
     }
 
     fn written_ahead(&mut self, frames: &FrameTable, batch: &[FrameId]) {

@@ -232,6 +232,54 @@ fn take_share(spec: &mut Spec, key: &'static str, default_ppm: u32, frames: u32)
     Ok((u64::from(frames) * u64::from(ppm) / u64::from(Share::ONE.ppm())) as u32)
 }
 
+/// The next unpinned frame of a list whose pages get a second chance: first those that `leaves` lets go at
+/// once, then the others. Uses `step` and the first of `places`.
+#[inline]
+fn next_after_second_chance(
+    lists: &Lists,
+    list: List,
+    frames: &FrameTable,
+    cursor: &mut Cursor,
+    leaves: impl Fn(FrameId) -> bool,
+) -> Option<FrameId> {
+    while cursor.step < 2 {
+        while let Some(frame) = next_unpinned(lists, list, frames, &mut cursor.places[0]) {
+            if leaves(frame) == (cursor.step == 0) {
+                return Some(frame);
+            }
+        }
+        cursor.step += 1;
+        cursor.places[0] = None;
+    }
+    None
+}
+
+/// Takes the oldest unpinned frame that `leaves` lets go out of a list. Those before it go to the newest
+/// end; `leaves` sees to it that they leave when they come up again.
+#[inline]
+fn evict_or_requeue(
+    lists: &mut Lists,
+    list: List,
+    frames: &FrameTable,
+    mut leaves: impl FnMut(FrameId) -> bool,
+) -> Option<FrameId> {
+    let mut at = lists.oldest(list);
+    while let Some(frame) = at {
+        at = lists.newer(frame);
+        if frames.is_pinned(FrameId(frame)) {
+            continue;
+        }
+        if leaves(FrameId(frame)) {
+            lists.unlink(frame);
+            return Some(FrameId(frame));
+        }
+        lists.move_newest(list, frame);
+        // With nothing behind it, it comes up again at once.
+        at = at.or(Some(frame));
+    }
+    None
+}
+
 /// The next unpinned frame of a list after `place`.
 #[inline]
 fn next_unpinned(lists: &Lists, list: List, frames: &FrameTable, place: &mut Option<u32>) -> Option<FrameId> {

@@ -86,22 +86,15 @@ impl S3Fifo {
     }
 
     fn evict_main(&mut self, frames: &FrameTable) -> Option<FrameId> {
-        let mut at = self.lists.oldest(MAIN);
-        while let Some(frame) = at {
-            at = self.lists.newer(frame);
-            if frames.is_pinned(FrameId(frame)) {
-                continue;
-            }
-            let uses = &mut self.uses[frame as usize];
-            if *uses == 0 {
-                self.leave(frame);
-                return Some(FrameId(frame));
-            }
-            *uses = (*uses).min(MAX_USES) - 1;
-            self.lists.move_newest(MAIN, frame);
-            at = at.or(Some(frame));
-        }
-        None
+        let leaves = |frame: FrameId| {
+            let uses = &mut self.uses[frame.index()];
+            let unused = *uses == 0;
+            *uses = (*uses).min(MAX_USES).saturating_sub(1);
+            unused
+        };
+        let frame = super::evict_or_requeue(&mut self.lists, MAIN, frames, leaves)?;
+        self.held[1] -= 1;
+        Some(frame)
     }
 }
 

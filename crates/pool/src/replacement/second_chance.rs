@@ -41,36 +41,14 @@ impl ReplacementPolicy for SecondChance {
 
     /// First the pages without the bit, then, their second chance used, those with it.
     fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
-        while cursor.step < 2 {
-            let second = cursor.step == 1;
-            while let Some(frame) = super::next_unpinned(&self.queue, QUEUE, frames, &mut cursor.places[0]) {
-                if self.referenced[frame.index()] == second {
-                    return Some(frame);
-                }
-            }
-            cursor.step += 1;
-            cursor.places[0] = None;
-        }
-        None
+        let leaves = |frame: FrameId| !self.referenced[frame.index()];
+        super::next_after_second_chance(&self.queue, QUEUE, frames, cursor, leaves)
     }
 
     #[inline]
     fn evict(&mut self, frames: &FrameTable) -> Option<FrameId> {
-        let mut at = self.queue.oldest(QUEUE);
-        while let Some(frame) = at {
-            at = self.queue.newer(frame);
-            if frames.is_pinned(FrameId(frame)) {
-                continue;
-            }
-            if !std::mem::take(&mut self.referenced[frame as usize]) {
-                self.queue.unlink(frame);
-                return Some(FrameId(frame));
-            }
-            self.queue.move_newest(QUEUE, frame);
-            // With nothing behind it, it comes up again at once.
-            at = at.or(Some(frame));
-        }
-        None
+        let leaves = |frame: FrameId| !std::mem::take(&mut self.referenced[frame.index()]);
+        super::evict_or_requeue(&mut self.queue, QUEUE, frames, leaves)
     }
 
     #[inline]
