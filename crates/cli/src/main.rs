@@ -6,6 +6,7 @@ use arguments::{Arguments, Command, Common, Trace, Typed};
 use clap::Parser;
 use fulgurite_study::error::StudyError;
 use fulgurite_study::grid::{self, Settings};
+use fulgurite_study::report::Verdict;
 use fulgurite_study::run::Progress;
 use fulgurite_study::study::Study;
 use fulgurite_study::table::Table;
@@ -82,8 +83,11 @@ fn study(name: &str, out: Option<&Path>, quick: bool, common: &Common) -> Result
     let outcome = watched(|progress| study.run(out, quick, seed, threads(common), progress))?;
     let report = outcome.report.display();
     print(&outcome.table, common, |table| {
-        let finding = &outcome.finding;
-        format!("{}\n\n{}\n{finding}\n\nreport: {report}\n", study.title(), table.to_text(&outcome.columns))
+        let mut found = format!("{}\n", outcome.finding);
+        for Verdict { says, holds, figure } in &outcome.verdicts {
+            found += &format!("{}: {says} ({figure})\n", if *holds { "holds" } else { "does not hold here" });
+        }
+        format!("{}\n\n{}\n{found}\nreport: {report}\n", study.title(), table.to_text(&outcome.columns))
     });
     if common.json || common.csv {
         eprintln!("report: {report}");

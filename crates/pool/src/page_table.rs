@@ -31,12 +31,9 @@ impl PageTable {
         PageTable { slots: vec![Slot { tag: 0, value: EMPTY }; 1 << bits], shift: 32 - bits }
     }
 
-    /// Two rounds of multiplication. One would do for random pages, but strides, which databases are full
-    /// of, fall into clusters under it.
     #[inline]
     fn tag(page: PageId) -> u32 {
-        let hash = (page.0 ^ (page.0 >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        ((hash ^ (hash >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32) as u32
+        (page.mixed() >> 32) as u32
     }
 
     #[inline]

@@ -164,8 +164,8 @@ pub(crate) struct State {
     pub failure: Option<IoError>,
     /// Writes that have failed so far.
     pub failures: u64,
-    /// Whether the cleaner has a batch under way, and how many more evictions it may sleep through.
-    pub cleaning: bool,
+    /// The cleaner's batch under way, and how many more evictions it may sleep through.
+    pub cleaning: Option<Rc<Batch>>,
     pub clean_ahead: u32,
     pub plan: Plan,
     pub cursor: Cursor,
@@ -321,7 +321,7 @@ impl<D: Device + 'static> BufferPool<D> {
             writing: VecDeque::new(),
             failure: None,
             failures: 0,
-            cleaning: false,
+            cleaning: None,
             clean_ahead: 0,
             plan: Plan::default(),
             cursor: Cursor::default(),

@@ -77,7 +77,7 @@ impl<D: Device + 'static> Inner<D> {
         Some(ticket)
     }
 
-    fn end_write(self: &Rc<Self>, batch: &[FrameId], ticket: &Batch, outcome: Result<(), IoError>) {
+    fn end_write(self: &Rc<Self>, batch: &[FrameId], ticket: &Rc<Batch>, outcome: Result<(), IoError>) {
         {
             let mut state = self.state.borrow_mut();
             let state = &mut *state;
@@ -91,7 +91,7 @@ impl<D: Device + 'static> Inner<D> {
                     state.failure = Some(error);
                 }
             }
-            if std::mem::take(&mut state.cleaning) && outcome.is_ok() {
+            if state.cleaning.take_if(|cleaning| Rc::ptr_eq(cleaning, ticket)).is_some() && outcome.is_ok() {
                 self.clean_ahead(state);
             }
         }
@@ -130,7 +130,7 @@ impl<D: Device + 'static> Inner<D> {
     /// leave next, unless enough of them are known to be clean.
     pub fn clean_ahead(self: &Rc<Self>, state: &mut State) {
         let ahead = self.write_back.ahead;
-        if ahead == 0 || state.cleaning {
+        if ahead == 0 || state.cleaning.is_some() {
             return;
         }
         state.clean_ahead = state.clean_ahead.saturating_sub(1);
@@ -145,7 +145,6 @@ impl<D: Device + 'static> Inner<D> {
             return;
         }
         replacement.written_ahead(frames, &batch);
-        state.cleaning = true;
-        self.write_batch(state, batch);
+        state.cleaning = Some(self.write_batch(state, batch));
     }
 }

@@ -4,6 +4,7 @@
 //! the same description always starts from the same state.
 
 use crate::error::StudyError;
+use crate::memo::Memo;
 use crate::table::Row;
 use fulgurite_base::{Nanos, Spec, SpecError, units};
 use fulgurite_device::{Device, FaultDevice, MemDevice};
@@ -11,9 +12,8 @@ use fulgurite_ssd::preset::{self, Preset, Target};
 use fulgurite_ssd::schedule::Schedule;
 use fulgurite_ssd::{DriveCounters, Ftl, PARAMS, Served, SimDrive, SsdConfig, Timeline};
 use fulgurite_uring::PsyncDevice;
-use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
 
 /// A device as described, before it is made.
 #[derive(Clone, Debug)]
@@ -409,15 +409,10 @@ pub fn names() -> Vec<&'static str> {
     preset::PRESETS.iter().map(|preset| preset.name).chain([MEM, NONE]).collect()
 }
 
-type Preconditioned = Arc<Option<Ftl>>;
-type Cell = Arc<OnceLock<Result<Preconditioned, SpecError>>>;
+type Preconditioned = Result<Arc<Option<Ftl>>, SpecError>;
 
-fn preconditioned(config: &SsdConfig, request_pages: u32, seed: u64) -> Result<Preconditioned, SpecError> {
-    static KEPT: OnceLock<Mutex<HashMap<String, Cell>>> = OnceLock::new();
+fn preconditioned(config: &SsdConfig, request_pages: u32, seed: u64) -> Preconditioned {
+    static KEPT: Memo<Preconditioned> = Memo::new();
     let key = format!("{config:?} {request_pages} {seed}");
-    let cell = {
-        let mut kept = KEPT.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(kept.entry(key).or_default())
-    };
-    cell.get_or_init(|| SimDrive::preconditioned(config, request_pages, seed).map(Arc::new)).clone()
+    KEPT.get(key, || SimDrive::preconditioned(config, request_pages, seed).map(Arc::new))
 }

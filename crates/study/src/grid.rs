@@ -412,7 +412,8 @@ impl<'a> Cell<'a> {
         }
         let k_w = || {
             measured("n_w")?;
-            profile::k_w(device, page_bytes, seed).map_err(|error| SpecError::new(error.to_string()))
+            let plateau = profile::plateau(device, page_bytes, true, seed);
+            plateau.map(|writes| writes.k).map_err(|error| SpecError::new(error.to_string()))
         };
         Ok(WriteBack::from_spec(spec, k_w)?)
     }

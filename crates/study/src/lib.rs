@@ -4,6 +4,7 @@ pub mod device;
 pub mod error;
 pub mod grid;
 pub mod list;
+mod memo;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 pub mod profile;

@@ -8,12 +8,12 @@
 
 use crate::device::{DeviceDescription, DeviceUser, Observed};
 use crate::error::StudyError;
+use crate::memo::Memo;
 use crate::table::Row;
 use fulgurite_base::{Lpn, Nanos, Prng};
 use fulgurite_device::{Command, Meter, Operation, Tag};
 use fulgurite_ssd::preset::Concurrency;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 /// The most users that a plateau is looked for with.
 const USERS_AT_MOST: u32 = 256;
@@ -56,21 +56,7 @@ impl Profile {
     }
 }
 
-/// The device's write concurrency for requests of `page_bytes`, measured once for each description.
-pub fn k_w(device: &DeviceDescription, page_bytes: u32, seed: u64) -> Result<u32, StudyError> {
-    static MEASURED: Mutex<BTreeMap<String, u32>> = Mutex::new(BTreeMap::new());
-    let key = format!("{} {page_bytes} {seed}", device.canonical());
-    // Held while measuring, so that parallel runs do not measure the same device twice.
-    let mut measured = MEASURED.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(k_w) = measured.get(&key) {
-        return Ok(*k_w);
-    }
-    let k_w = plateau(device, page_bytes, true, seed)?.k;
-    measured.insert(key, k_w);
-    Ok(k_w)
-}
-
-/// Measures both plateaus.
+/// Both plateaus.
 pub fn profile(device: &DeviceDescription, page_bytes: u32, seed: u64) -> Result<Profile, StudyError> {
     Ok(Profile {
         page_bytes,
@@ -79,8 +65,19 @@ pub fn profile(device: &DeviceDescription, page_bytes: u32, seed: u64) -> Result
     })
 }
 
-/// Measures the plateau of reads or of writes.
+/// The plateau of reads or of writes, measured once for each description.
 pub fn plateau(
+    device: &DeviceDescription,
+    page_bytes: u32,
+    writes: bool,
+    seed: u64,
+) -> Result<Plateau, StudyError> {
+    static MEASURED: Memo<Result<Plateau, StudyError>> = Memo::new();
+    let key = format!("{} {page_bytes} {writes} {seed}", device.canonical());
+    MEASURED.get(key, || measure(device, page_bytes, writes, seed))
+}
+
+fn measure(
     device: &DeviceDescription,
     page_bytes: u32,
     writes: bool,

@@ -111,6 +111,7 @@ pub const ORDER: &[&str] = &[
     // What was run.
     "workload",
     "device",
+    "channels",
     "replacement",
     "write_back",
     "n_w",

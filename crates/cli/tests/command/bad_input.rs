@@ -212,6 +212,8 @@ fn studies() {
         .with("name.toml", study("[grid]\nworkload = \"mixed-skewed\"\nreplacement = [\"lru\", \"lur\"]\n"))
         .with("kind.toml", study(grid).replace("pool", "pol"))
         .with("compare.toml", study(&format!("{grid}[compare]\naxis = \"write_back\"\nbaseline = \"single\"\ncandidate = \"ace\"\ncolumn = \"elapsed_ns\"\nwhat = \"run time\"\n")))
+        .with("check.toml", study(&format!("{grid}[[checks]]\nsays = \"s\"\ncolumn = \"hits\"\n")))
+        .with("published.toml", study(&format!("{grid}[[plots]]\ntitle = \"t\"\ncaption = \"c\"\nkind = \"bar\"\nx = \"workload\"\ny = \"hits\"\nseries = \"write_back\"\ny_label = \"hits\"\npublished.sinlge.mixed-skewed = 1\n")))
         .with("broken.toml", "title = \n")
         .with("good.toml", study(grid))
         .with("file", "not a folder");
@@ -225,6 +227,8 @@ fn studies() {
             ("study kind.toml", &["kind.toml", "line 3", "pol", "pool"]),
             ("study broken.toml", &["broken.toml", "line 1"]),
             ("study compare.toml", &["[compare]", "write_back", "[grid]"]),
+            ("study check.toml", &["check `s`", "at_least", "falls_with"]),
+            ("study published.toml", &["published", "did you mean `single`"]),
             ("study nowhere.toml", &["nowhere.toml"]),
             ("study good.toml --out file/results", &["--out", "file/results"]),
             ("study good.toml --out file", &["--out", "file"]),

@@ -232,3 +232,30 @@ fn the_seed_is_the_only_source_of_chance() {
     assert_eq!(elapsed(""), elapsed("--seed 42"));
     assert_ne!(elapsed(""), elapsed("--seed 43"));
 }
+
+#[test]
+fn a_study_says_which_conclusions_hold() {
+    let study = "title = 't'\nquestion = 'q'\ncommand = 'pool'\n\
+        [grid]\nworkload = 'mixed-skewed'\nops = 2000\npages = 1000\nframes = [20, 200]\nwrite_back = ['single', 'ace:n_w=8']\n";
+    let checks = [
+        ("hits are counted", true, "column = 'hits'\nat_least = 1\nat_most = 2000"),
+        ("all is a hit", false, "column = 'hits'\nat_least = 2000"),
+        ("misses fall", true, "column = 'misses'\nfalls_with = 'frames'\nfor_each = 'write_back'"),
+        ("hits fall", false, "column = 'hits'\nfalls_with = 'frames'\nfor_each = 'write_back'"),
+        (
+            "batches",
+            true,
+            "column = 'write_ios'\nat_most = 0.2\ncompare = { axis = 'write_back', baseline = 'single', candidate = 'ace:n_w=8' }",
+        ),
+        ("none", false, "column = 'write_ios'\nat_most = 10\nwhere = { write_back = 'single' }"),
+    ];
+    let text: String =
+        checks.iter().map(|(says, _, law)| format!("[[checks]]\nsays = '{says}'\n{law}\n")).collect();
+    let folder = Folder::new().with("own.toml", format!("{study}{text}"));
+    let outcome = folder.run("study own.toml");
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    for (says, holds, _) in checks {
+        let verdict = if holds { "holds" } else { "does not hold here" };
+        assert!(outcome.stdout.contains(&format!("\n{verdict}: {says} (")), "{says}: {}", outcome.stdout);
+    }
+}

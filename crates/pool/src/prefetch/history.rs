@@ -42,7 +42,7 @@ impl History {
     }
 
     fn place(&self, page: PageId) -> usize {
-        (page.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & (self.entries.len() - 1)
+        (page.mixed() >> 32) as usize & (self.entries.len() - 1)
     }
 
     pub fn observe(&mut self, page: PageId) {

@@ -37,8 +37,7 @@ impl Sketch {
     #[inline]
     fn counters(&self, page: PageId) -> [(usize, u32); 4] {
         let mask = self.words.len() - 1;
-        let mut hash = page.0.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        hash = (hash ^ (hash >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        let hash = page.mixed();
         let within = (hash >> 60) as u32;
         let step = (hash >> 32) as usize | 1;
         // Rows are apart inside a word, so that no two use the same counter.

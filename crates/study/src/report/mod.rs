@@ -20,6 +20,8 @@ pub struct Report<'a> {
     pub question: &'a str,
     /// What was found, in one sentence with its number.
     pub finding: &'a str,
+    /// Conclusions and whether they hold.
+    pub verdicts: &'a [Verdict],
     /// What a reader must know besides.
     pub notes: &'a [String],
     /// The pictures.
@@ -30,6 +32,17 @@ pub struct Report<'a> {
     pub columns: &'a [&'static str],
     /// Commands that repeat the study.
     pub repeat: &'a [String],
+}
+
+/// Whether a conclusion holds in a study's rows.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// The conclusion, in a sentence.
+    pub says: String,
+    /// Whether it does.
+    pub holds: bool,
+    /// What was measured, and where.
+    pub figure: String,
 }
 
 /// A picture.
@@ -52,6 +65,8 @@ pub struct Plot {
     pub unit: Unit,
     /// The same for x.
     pub x_unit: Unit,
+    /// Where expected values come from, in a word.
+    pub expected_is: &'static str,
     /// A value of y to draw a line at, which everything is compared with.
     pub reference: Option<f64>,
     /// The places on the x axis.
@@ -67,6 +82,18 @@ pub enum PlotKind {
     Bar,
     /// Lines over numbers.
     Line,
+    /// A coloured field for every x and series.
+    HeatMap,
+}
+
+impl PlotKind {
+    fn name(self) -> &'static str {
+        match self {
+            PlotKind::Bar => "bar",
+            PlotKind::Line => "line",
+            PlotKind::HeatMap => "heatmap",
+        }
+    }
 }
 
 /// What a plot's values are.
@@ -124,7 +151,7 @@ pub struct Series {
     pub name: String,
     /// A value for every x, where there is one.
     pub values: Vec<Option<f64>>,
-    /// The same for what theory says, drawn dashed.
+    /// The same for what theory says, or a paper.
     pub expected: Option<Vec<Option<f64>>>,
 }
 
@@ -161,6 +188,7 @@ pub fn html(report: &Report<'_>) -> String {
     if !report.finding.is_empty() {
         let _ = writeln!(page, "<p class=\"finding\"><strong>Found.</strong> {}</p>", escape(report.finding));
     }
+    verdicts(&mut page, report.verdicts);
     page += "<noscript><p>The plots need JavaScript; their numbers stand in the tables under them.</p></noscript>\n";
     for (at, plot) in report.plots.iter().enumerate() {
         figure(&mut page, at, plot);
@@ -190,6 +218,24 @@ pub fn html(report: &Report<'_>) -> String {
     page
 }
 
+fn verdicts(page: &mut String, verdicts: &[Verdict]) {
+    if verdicts.is_empty() {
+        return;
+    }
+    page.push_str("<section>\n<h2>Conclusions, checked</h2>\n<ul class=\"verdicts\">\n");
+    for verdict in verdicts {
+        let (class, sign) =
+            if verdict.holds { ("holds", "✓ holds") } else { ("fails", "✗ does not hold here") };
+        let _ = writeln!(
+            page,
+            "<li class=\"{class}\"><span class=\"sign\">{sign}</span> {} <span class=\"figure\">{}.</span></li>",
+            escape(&verdict.says),
+            escape(&verdict.figure)
+        );
+    }
+    page.push_str("</ul>\n</section>\n");
+}
+
 fn figure(page: &mut String, at: usize, plot: &Plot) {
     let _ = write!(
         page,
@@ -203,7 +249,7 @@ fn figure(page: &mut String, at: usize, plot: &Plot) {
     for series in &plot.series {
         let _ = write!(page, "<th class=\"number\">{}</th>", escape(&series.name));
         if series.expected.is_some() {
-            let _ = write!(page, "<th class=\"number\">{}, expected</th>", escape(&series.name));
+            let _ = write!(page, "<th class=\"number\">{}, {}</th>", escape(&series.name), plot.expected_is);
         }
     }
     page.push_str("</tr></thead>\n<tbody>\n");
@@ -265,7 +311,8 @@ fn plot_json(plot: &Plot) -> serde_json::Value {
         .map(|series| json!({ "name": series.name, "values": series.values, "expected": series.expected }))
         .collect();
     json!({
-        "kind": if plot.kind == PlotKind::Bar { "bar" } else { "line" },
+        "kind": plot.kind.name(),
+        "expectedIs": plot.expected_is,
         "xUnit": plot.x_unit.name(),
         "xLabel": plot.x_label,
         "yLabel": plot.y_label,
@@ -315,6 +362,7 @@ mod tests {
             log_x: false,
             log_y: false,
             unit: Unit::Nanoseconds,
+            expected_is: "expected",
             reference: None,
             x: vec![HOSTILE.into()],
             series: vec![Series {
@@ -327,6 +375,7 @@ mod tests {
             title: HOSTILE,
             question: HOSTILE,
             finding: HOSTILE,
+            verdicts: &[Verdict { says: HOSTILE.to_owned(), holds: true, figure: HOSTILE.to_owned() }],
             notes: &[HOSTILE.to_owned()],
             plots: &[plot],
             table: &Table { rows: vec![row] },

@@ -53,7 +53,36 @@
     return offsets;
   }
 
+  /** Series one below the other, the values as colours. */
+  function heatMap(plot, theme, narrow) {
+    const [ink, quiet, line, paper] = ["--ink", "--quiet", "--line", "--paper"].map(colour);
+    const rows = shortened(plot.series.map(({ name }) => name));
+    const data = plot.series.flatMap(({ values }, y) => values.map((value, x) => [x, y, value ?? "-"]));
+    const values = data.map(([, , value]) => value).filter((value) => value !== "-");
+    const [low, high] = [Math.min(...values), Math.max(...values)];
+    const shades = theme === "dark" ? ["#17222c", "#2b4f6e", "#3f7cab"] : ["#f3f7fb", "#b5d3ea", "#74aed9"];
+    const axis = { type: "category", axisLine: { lineStyle: { color: quiet } }, axisTick: { show: false },
+      axisLabel: { color: ink }, nameTextStyle: { color: quiet } };
+    return {
+      backgroundColor: "transparent",
+      textStyle: { fontFamily: getComputedStyle(document.body).fontFamily },
+      aria: { enabled: true },
+      tooltip: { backgroundColor: paper, borderColor: line, textStyle: { color: ink },
+        formatter: ({ value: [x, y, value] }) => `${rows[y]}, ${plot.xLabel} ${plot.x[x]}: ${readable(value, plot.unit)}` },
+      grid: { left: 16, right: 16, top: 24, bottom: 76, containLabel: true },
+      xAxis: { ...axis, data: shortened(plot.x), name: plot.xLabel, nameLocation: "middle", nameGap: 28 },
+      yAxis: { ...axis, data: rows, inverse: true },
+      visualMap: { min: low, max: high, calculable: false, orient: "horizontal", left: "center", bottom: 0,
+        text: [`${plot.yLabel} ${readable(high, plot.unit)}`, readable(low, plot.unit)], textStyle: { color: ink },
+        inRange: { color: shades } },
+      series: [{ type: "heatmap", data, animation: false, itemStyle: { borderColor: paper, borderWidth: 2 },
+        label: { show: !narrow, color: ink,
+          formatter: ({ value: [, , value] }) => (value === "-" ? "" : readable(value, plot.unit)) } }],
+    };
+  }
+
   function option(plot, theme, narrow) {
+    if (plot.kind === "heatmap") return heatMap(plot, theme, narrow);
     const [ink, quiet, line, paper] = ["--ink", "--quiet", "--line", "--paper"].map(colour);
     const palette = palettes[theme];
     const names = shortened(plot.series.map(({ name }) => name));
@@ -83,8 +112,16 @@
           lineStyle: { color: quiet, type: "dashed" }, data: [{ yAxis: plot.reference }] };
       }
       if (!one.expected) return [main];
-      const expected = { ...common, name: names[at] + ", expected", type: "line", symbol: "none",
-        lineStyle: { width: 1.5 }, data: one.expected.map((y, i) => (numeric ? [plot.x[i], y] : y)) };
+      const name = `${names[at]}, ${plot.expectedIs}`;
+      if (!numeric) {
+        // A stroke over each bar; laid out as bars are, so that it lies over its own.
+        const stroke = { ...common, name, type: "pictorialBar", symbol: "rect", symbolSize: ["100%", 3], symbolPosition: "end",
+          barMaxWidth: 64, barGap: "8%", z: 3, color: ink, itemStyle: { color: ink, borderColor: paper, borderWidth: 1 },
+          data: plot.x.map((_, i) => one.expected[i]) };
+        return [main, stroke];
+      }
+      const expected = { ...common, name, type: "line", symbol: "none",
+        lineStyle: { width: 1.5 }, data: one.expected.map((y, i) => [plot.x[i], y]) };
       return [main, expected];
     });
     const axis = { axisLine: { lineStyle: { color: quiet } }, axisLabel: { color: ink }, nameTextStyle: { color: quiet },
@@ -96,7 +133,7 @@
       tooltip: { trigger: "axis", backgroundColor: paper, borderColor: line, textStyle: { color: ink },
         axisPointer: { type: numeric ? "line" : "shadow" },
         valueFormatter: (y) => (y === null || y === undefined ? "–" : readable(Array.isArray(y) ? y[1] : y, plot.unit)) },
-      legend: { type: "scroll", top: 0, left: 0, textStyle: { color: ink }, data: series.map(({ name }) => name) },
+      legend: { type: "scroll", top: 0, left: 0, textStyle: { color: ink }, data: series.filter(({ type }) => type !== "pictorialBar").map(({ name }) => name) },
       grid: { left: 16, right: numeric && !narrow ? 130 : 16, top: 68, bottom: 34, containLabel: true },
       xAxis: { ...axis, type: numeric ? (plot.logX ? "log" : "value") : "category", logBase: 2,
         data: numeric ? undefined : places, scale: true, name: numeric ? plot.xLabel : "", nameLocation: "middle", nameGap: 30,

@@ -92,6 +92,7 @@ impl PoolRun {
         row.set("run_id", run_id(&self.describe()));
         row.set("workload", self.workload_name.as_str());
         row.set("device", self.device.name.as_str());
+        row.set_some("channels", self.device.simulated().map(|config| config.channels));
         row.set("replacement", self.replacement_name.as_str());
         row.set("write_back", self.write_back_name.as_str());
         let WriteBack { n_w, n_e, buffers, ahead, .. } = self.write_back;

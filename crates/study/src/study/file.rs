@@ -24,6 +24,8 @@ pub(super) struct File {
     pub compare: Option<Compare>,
     pub deviation: Option<Deviation>,
     #[serde(default)]
+    pub checks: Vec<Check>,
+    #[serde(default)]
     pub plots: Vec<PlotFile>,
 }
 
@@ -69,6 +71,37 @@ pub(super) struct Deviation {
     pub from: String,
 }
 
+/// A conclusion that should show in the rows: a column, or how it compares, between bounds, or falling.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Check {
+    /// The conclusion, in a sentence.
+    pub says: String,
+    /// Only rows of this part.
+    pub part: Option<String>,
+    /// Only rows that have these values in these columns.
+    #[serde(default, rename = "where")]
+    pub only: BTreeMap<String, String>,
+    pub column: String,
+    /// The candidate's column over the baseline's, in place of the column itself.
+    pub compare: Option<Pair>,
+    pub at_least: Option<f64>,
+    pub at_most: Option<f64>,
+    /// The column falls, or stays, as this one rises.
+    pub falls_with: Option<String>,
+    /// It does so for each value of this column.
+    pub for_each: Option<String>,
+}
+
+/// Two values of an axis.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Pair {
+    pub axis: String,
+    pub baseline: String,
+    pub candidate: String,
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PlotFile {
@@ -87,6 +120,9 @@ pub(super) struct PlotFile {
     pub relative_to: Option<String>,
     /// The column of what y should be, drawn dashed.
     pub expected: Option<String>,
+    /// What was published for y: by series, by x.
+    #[serde(default)]
+    pub published: BTreeMap<String, BTreeMap<String, f64>>,
     pub y_label: String,
     pub x_label: Option<String>,
     #[serde(default)]
@@ -100,6 +136,8 @@ pub(super) struct PlotFile {
 pub(super) enum Kind {
     Bar,
     Line,
+    /// The series one below the other, y as the colour.
+    HeatMap,
 }
 
 impl OneOrMore {
@@ -134,18 +172,31 @@ impl File {
             }
         }
         let parts: Vec<&str> = file.parts.iter().map(|part| part.name.as_str()).collect();
-        let named =
-            file.plots.iter().map(|plot| &plot.part).chain(file.compare.iter().map(|compare| &compare.part));
+        let named = file.plots.iter().map(|plot| &plot.part);
+        let named = named.chain(file.compare.iter().map(|compare| &compare.part));
+        let named = named.chain(file.checks.iter().map(|check| &check.part));
         if let Some(unknown) = named.flatten().find(|part| !parts.contains(&part.as_str())) {
             return Err(refused(SpecError::unknown("part", unknown, &parts)));
         }
-        if let Some(plot) =
-            file.plots.iter().find(|plot| plot.expected.is_some() && plot.relative_to.is_some())
-        {
-            return Err(refused(SpecError::new(format!(
-                "plot `{}` has both expected and relative_to; accepted: one of them",
-                plot.title
-            ))));
+        for plot in &file.plots {
+            let clash = match (&plot.expected, plot.published.is_empty()) {
+                (Some(_), _) if plot.relative_to.is_some() => "expected and relative_to",
+                (Some(_), false) => "expected and published",
+                (_, false) if plot.kind == Kind::HeatMap => "kind = \"heat-map\" and published",
+                _ => continue,
+            };
+            let sentence = format!("plot `{}` has both {clash}; accepted: one of them", plot.title);
+            return Err(refused(SpecError::new(sentence)));
+        }
+        for check in &file.checks {
+            let bounded = check.at_least.is_some() || check.at_most.is_some();
+            let falls = check.falls_with.is_some();
+            if bounded == falls || falls && check.compare.is_some() || !falls && check.for_each.is_some() {
+                return Err(refused(SpecError::new(format!(
+                    "check `{}` needs either bounds (at_least, at_most; compare) or falls_with (for_each)",
+                    check.says
+                ))));
+            }
         }
         Ok(file)
     }
@@ -153,10 +204,14 @@ impl File {
     fn columns_named(&self) -> impl Iterator<Item = &String> {
         let compared = self.compare.iter().flat_map(|compare| [&compare.axis, &compare.column]);
         let deviation = self.deviation.iter().flat_map(|deviation| [&deviation.column, &deviation.expected]);
+        let checked = self.checks.iter().flat_map(|check| {
+            let axis = check.compare.iter().map(|compare| &compare.axis);
+            [&check.column].into_iter().chain(&check.falls_with).chain(&check.for_each).chain(axis)
+        });
         let plotted = self
             .plots
             .iter()
             .flat_map(|plot| [&plot.x, &plot.y, &plot.series].into_iter().chain(&plot.expected));
-        self.columns.iter().chain(compared).chain(deviation).chain(plotted)
+        self.columns.iter().chain(compared).chain(deviation).chain(checked).chain(plotted)
     }
 }

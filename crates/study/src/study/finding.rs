@@ -1,11 +1,12 @@
 //! What a study found, in one sentence with its number.
 
 use super::file::{Compare, Deviation};
-use super::known_columns;
+use super::{Select, known_columns};
 use crate::error::StudyError;
 use crate::grid::Settings;
 use crate::table::{AXES, Row, Table, Value};
 use fulgurite_base::SpecError;
+use std::collections::BTreeMap;
 
 impl Compare {
     /// Whether the grid has what is to be compared.
@@ -30,30 +31,37 @@ impl Compare {
         self.part.as_ref().is_none_or(|about| about == part)
     }
 
+    /// Rows of the baseline, each with the candidate's that differs in nothing else.
+    pub fn pairs<'a>(
+        rows: &[&'a Row],
+        axis: &str,
+        baseline: &str,
+        candidate: &str,
+    ) -> Result<Vec<(&'a Row, &'a Row)>, StudyError> {
+        let with = |value: &str| {
+            let is = |row: &&&Row| row.get(axis).is_some_and(|cell| cell.exact() == value);
+            rows.iter().filter(is).copied().collect::<Vec<&Row>>()
+        };
+        let (old, new) = (with(baseline), with(candidate));
+        if old.is_empty() || old.len() != new.len() {
+            return Err(StudyError::request(format!(
+                "there are {} rows with {axis} {baseline} and {} with {candidate}, so they cannot be compared; \
+                 accepted: values as the table shows them",
+                old.len(),
+                new.len(),
+            )));
+        }
+        Ok(old.into_iter().zip(new).collect())
+    }
+
     /// The candidate against the baseline, over every pair of rows that differ in the axis alone.
     pub fn sentence(&self, table: &Table) -> Result<String, StudyError> {
         known_columns(table, [&self.axis, &self.column])?;
-        let is = |row: &&Row, value: &str| row.get(&self.axis).is_some_and(|cell| cell.exact() == value);
-        let of_part = |row: &&Row| self.is_about(&row.get("part").map(Value::exact).unwrap_or_default());
-        let rows = |value: &str| {
-            table.rows.iter().filter(of_part).filter(|row| is(row, value)).collect::<Vec<&Row>>()
-        };
-        let (baseline, candidate) = (rows(&self.baseline), rows(&self.candidate));
-        if baseline.is_empty() || baseline.len() != candidate.len() {
-            return Err(StudyError::request(format!(
-                "[compare] finds {} rows with {} {} and {} with {}; accepted: values as the table shows them",
-                baseline.len(),
-                self.axis,
-                self.baseline,
-                candidate.len(),
-                self.candidate
-            )));
-        }
+        let rows = Select { part: self.part.as_deref(), only: &BTreeMap::new() }.of(table)?;
+        let pairs = Compare::pairs(&rows, &self.axis, &self.baseline, &self.candidate)?;
         let change = |old: &Row, new: &Row| Some(new.number(&self.column)? / old.number(&self.column)? - 1.0);
-        let changes = baseline
-            .iter()
-            .zip(&candidate)
-            .map(|(old, new)| Some((change(old, new)?, describe(table, old, &self.axis))));
+        let changes =
+            pairs.into_iter().map(|(old, new)| Some((change(old, new)?, describe(table, old, &self.axis))));
         let (low, high) = extremes(changes.collect::<Option<_>>().ok_or_else(|| not_a_number(&self.column))?);
         let Compare { baseline, candidate, what, .. } = self;
         let size = |change: f64| format!("{:.1} %", change.abs() * 100.0);
@@ -103,13 +111,13 @@ fn extremes(mut changes: Vec<(f64, String)>) -> ((f64, String), (f64, String)) {
     (changes[0].clone(), changes[changes.len() - 1].clone())
 }
 
-fn not_a_number(column: &str) -> StudyError {
+pub(super) fn not_a_number(column: &str) -> StudyError {
     StudyError::request(format!("column {column} does not hold numbers in every row that is compared"))
 }
 
 /// What sets a row apart: as few of the varying axes as tell the rows apart that all of them tell
 /// apart, `compared` left out.
-fn describe(table: &Table, row: &Row, compared: &str) -> String {
+pub(super) fn describe(table: &Table, row: &Row, compared: &str) -> String {
     let varies = |axis: &&&str| table.rows.iter().any(|other| other.get(axis) != table.rows[0].get(axis));
     let axes: Vec<&str> = AXES.iter().filter(|axis| **axis != compared).filter(varies).copied().collect();
     let alike = |axes: &[&str]| {

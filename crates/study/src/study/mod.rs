@@ -1,6 +1,7 @@
 //! A study as data: a grid of runs, what to compare, what to plot. Read from TOML, run, and written
 //! as a table and a report.
 
+mod check;
 mod file;
 mod finding;
 mod folder;
@@ -8,10 +9,10 @@ mod plot;
 
 use crate::error::StudyError;
 use crate::grid::{self, Settings};
-use crate::report::{self, Plot, Report};
+use crate::report::{self, Plot, Report, Verdict};
 use crate::run::{Progress, Run};
 use crate::runner;
-use crate::table::{AXES, Table};
+use crate::table::{AXES, Row, Table};
 use file::{File, Part};
 use folder::Folder;
 use fulgurite_base::SpecError;
@@ -49,6 +50,8 @@ pub struct Outcome {
     pub columns: Vec<&'static str>,
     /// What was found, in one sentence.
     pub finding: String,
+    /// Which of the conclusions that it checks hold.
+    pub verdicts: Vec<Verdict>,
     /// The report's path.
     pub report: PathBuf,
 }
@@ -146,12 +149,15 @@ impl Study {
         let plots: Vec<Plot> =
             self.file.plots.iter().map(|plot| plot.draw(&table)).collect::<Result<_, _>>()?;
         let finding = self.finding(&table)?;
+        let verdicts: Vec<Verdict> =
+            self.file.checks.iter().map(|check| check.verdict(&table)).collect::<Result<_, _>>()?;
         let columns = self.columns(&table)?;
         let repeat = self.repeat(quick, seed);
         let html = report::html(&Report {
             title: &self.file.title,
             question: self.file.question.trim(),
             finding: &finding,
+            verdicts: &verdicts,
             notes: &notes(&table),
             plots: &plots,
             table: &table,
@@ -164,7 +170,7 @@ impl Study {
         folder.write("table.parquet", crate::parquet::bytes(&table)?)?;
         folder.write("study.toml", &self.source)?;
         let report = folder.write("report.html", &html)?;
-        Ok(Outcome { table, columns, finding, report })
+        Ok(Outcome { table, columns, finding, verdicts, report })
     }
 
     fn finding(&self, table: &Table) -> Result<String, StudyError> {
@@ -208,6 +214,26 @@ fn notes(table: &Table) -> Vec<String> {
         notes.push("Where cpu_per_request_ns is 0 a request costs no CPU time, so run time is the drive's alone: the gain of a policy is at its largest.".to_owned());
     }
     notes
+}
+
+/// Some of a table's rows.
+struct Select<'a> {
+    part: Option<&'a str>,
+    /// Columns and the values that they must have.
+    only: &'a BTreeMap<String, String>,
+}
+
+impl Select<'_> {
+    fn of<'a>(&self, table: &'a Table) -> Result<Vec<&'a Row>, StudyError> {
+        known_columns(table, self.only.keys())?;
+        let is =
+            |row: &Row, column: &str, value: &str| row.get(column).is_some_and(|cell| cell.exact() == value);
+        let wanted = |row: &&Row| {
+            self.part.is_none_or(|part| is(row, "part", part))
+                && self.only.iter().all(|(column, value)| is(row, column, value))
+        };
+        Ok(table.rows.iter().filter(wanted).collect())
+    }
 }
 
 fn known_columns<'a>(table: &Table, columns: impl IntoIterator<Item = &'a String>) -> Result<(), StudyError> {

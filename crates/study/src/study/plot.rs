@@ -1,26 +1,16 @@
 //! From a table to the plots that a study asks for.
 
 use super::file::{Kind, PlotFile};
-use super::known_columns;
+use super::{Select, known_columns};
 use crate::error::StudyError;
 use crate::report::{Plot, PlotKind, Series, Unit};
-use crate::table::{Row, Table, Value};
+use crate::table::{Table, Value};
 use fulgurite_base::SpecError;
 
 impl PlotFile {
     pub fn draw(&self, table: &Table) -> Result<Plot, StudyError> {
-        let of_part = |row: &&Row| match &self.part {
-            Some(part) => row.get("part").is_some_and(|cell| cell.exact() == *part),
-            None => true,
-        };
-        known_columns(table, self.only.keys())?;
-        let is_wanted = |row: &&Row| {
-            let is = |(column, value): (&String, &String)| {
-                row.get(column).is_some_and(|cell| cell.exact() == *value)
-            };
-            of_part(row) && self.only.iter().all(is)
-        };
-        let table = &Table { rows: table.rows.iter().filter(is_wanted).cloned().collect() };
+        let wanted = Select { part: self.part.as_deref(), only: &self.only }.of(table)?;
+        let table = &Table { rows: wanted.into_iter().cloned().collect() };
         known_columns(table, [&self.x, &self.y, &self.series].into_iter().chain(&self.expected))?;
         let x = distinct(table, &self.x);
         let series = distinct(table, &self.series).into_iter().map(|name| {
@@ -28,17 +18,36 @@ impl PlotFile {
             Series {
                 name: name.readable(),
                 values: values(&self.y),
-                expected: self.expected.as_ref().map(values),
+                expected: match self.published.get(&name.exact()) {
+                    Some(published) => Some(x.iter().map(|x| published.get(&x.exact()).copied()).collect()),
+                    None => self.expected.as_ref().map(values),
+                },
             }
         });
         let mut series: Vec<Series> = series.collect();
+        let names = series.iter().map(|series| series.name.as_str()).collect::<Vec<_>>();
+        for (name, published) in &self.published {
+            if !names.contains(&name.as_str()) {
+                return Err(SpecError::unknown("series in published", name, &names).into());
+            }
+            let places: Vec<String> = x.iter().map(Value::exact).collect();
+            let places: Vec<&str> = places.iter().map(String::as_str).collect();
+            if let Some(place) = published.keys().find(|place| !places.contains(&place.as_str())) {
+                return Err(SpecError::unknown("place in published", place, &places).into());
+            }
+        }
         if let Some(base) = &self.relative_to {
             divide(&mut series, base)?;
         }
         Ok(Plot {
             title: self.title.clone(),
             caption: self.caption.clone(),
-            kind: if self.kind == Kind::Bar { PlotKind::Bar } else { PlotKind::Line },
+            kind: match self.kind {
+                Kind::Bar => PlotKind::Bar,
+                Kind::Line => PlotKind::Line,
+                Kind::HeatMap => PlotKind::HeatMap,
+            },
+            expected_is: if self.published.is_empty() { "expected" } else { "published" },
             x_label: self.x_label.clone().unwrap_or_else(|| self.x.clone()),
             y_label: self.y_label.clone(),
             log_x: self.log_x,

@@ -9,7 +9,7 @@ use super::tables::{Accesses, Layout, Table};
 use super::zipf::Zipf;
 use super::{Generator, Make};
 use crate::{Op, Request};
-use fulgurite_base::{Prng, Spec, SpecError};
+use fulgurite_base::{Prng, Spec, SpecError, units::Share};
 
 /// The three tables and the popularity of nodes.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ pub struct LinkBench {
 
 impl LinkBench {
     pub(super) fn from_spec(_: &mut Spec, make: Make) -> Result<Generator, SpecError> {
-        let Make { pages, page_bytes, prng } = make;
+        let Make { pages, page_bytes, seed } = make;
         if pages < 100 {
             return Err(SpecError::new(format!(
                 "pages of linkbench: {pages} is too few for three tables; accepted: at least 100"
@@ -36,12 +36,8 @@ impl LinkBench {
         let (node, link, count) = (layout.table(395.0), layout.table(495.0), layout.table(95.0));
         // Rows of a node have some 200 bytes.
         let node_count = (node.leaves * u64::from(page_bytes) / 200).max(2);
-        let mut popularity = Spec::parse("zipf:theta=0.8")?;
-        let make = Make { pages: node_count, page_bytes, prng: prng.clone() };
-        let Generator::Zipf(nodes) = Zipf::from_spec(&mut popularity, make)? else {
-            return Err(SpecError::new("the zipf generator is not one"));
-        };
-        let accesses = Accesses::default();
+        let nodes = Zipf::new(node_count, 0.8, Share::ZERO, Prng::new(seed, "linkbench nodes"));
+        let (accesses, prng) = (Accesses::default(), Prng::new(seed, "linkbench operations"));
         Ok(Generator::LinkBench(Box::new(LinkBench { node, link, count, nodes, node_count, accesses, prng })))
     }
 

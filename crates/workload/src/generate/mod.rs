@@ -46,7 +46,14 @@ struct Make {
     /// Pages, at least one.
     pages: u64,
     page_bytes: u32,
-    prng: Prng,
+    seed: u64,
+}
+
+impl Make {
+    /// The stream that the requests are drawn from.
+    fn prng(&self) -> Prng {
+        Prng::new(self.seed, "workload")
+    }
 }
 
 /// A generator that can be asked for by name.
@@ -160,8 +167,7 @@ impl Generator {
                 entry.name
             )));
         }
-        let generator =
-            (entry.make)(&mut spec, Make { pages, page_bytes, prng: Prng::new(seed, "workload") })?;
+        let generator = (entry.make)(&mut spec, Make { pages, page_bytes, seed })?;
         spec.finish()?;
         Ok(generator)
     }

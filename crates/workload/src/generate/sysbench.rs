@@ -26,7 +26,7 @@ pub struct Sysbench {
 
 impl Sysbench {
     pub(super) fn generator(make: Make, reads: bool, writes: bool) -> Result<Generator, SpecError> {
-        let Make { pages, page_bytes, prng } = make;
+        let (prng, Make { pages, page_bytes, .. }) = (make.prng(), make);
         if pages < 100 {
             return Err(SpecError::new(format!(
                 "pages of sysbench: {pages} is too few; accepted: at least 100"

@@ -158,7 +158,7 @@ impl Timed {
         make: Make,
         footprint: Share,
     ) -> Generator {
-        let Make { pages, prng, .. } = make;
+        let (prng, pages) = (make.prng(), make.pages);
         let pages = footprint.of(pages).max(1);
         Generator::Timed(Timed { write, sequential, sizes, gaps, pages, next_page: 0, now_ns: 0.0, prng })
     }

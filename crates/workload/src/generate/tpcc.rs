@@ -72,7 +72,7 @@ impl Tpcc {
                 None => Err(SpecError::unknown("transaction", name, &names)),
             }
         })?;
-        let Make { pages, page_bytes, prng } = make;
+        let (prng, Make { pages, page_bytes, .. }) = (make.prng(), make);
         if pages < 100 {
             return Err(SpecError::new(format!(
                 "pages of tpcc: {pages} is too few for nine tables; accepted: at least 100"

@@ -41,7 +41,7 @@ impl Skew {
 impl TwoClass {
     /// A skewed workload, with the options `write`, `hot_pages`, `hot_requests` and `hints`.
     pub(super) fn skewed(spec: &mut Spec, defaults: Skew, make: Make) -> Result<Generator, SpecError> {
-        let Make { pages, prng, .. } = make;
+        let (prng, pages) = (make.prng(), make.pages);
         let write = take_share(spec, "write", defaults.write)?;
         let hot_pages = take_share(spec, "hot_pages", defaults.hot_pages)?;
         let hot_requests = take_share(spec, "hot_requests", defaults.hot_requests)?;
@@ -65,7 +65,7 @@ impl TwoClass {
 
     /// The uniform workload, with the option `write`.
     pub(super) fn uniform(spec: &mut Spec, make: Make) -> Result<Generator, SpecError> {
-        let Make { pages, prng, .. } = make;
+        let (prng, pages) = (make.prng(), make.pages);
         let write = take_share(spec, "write", Share::percent(50))?;
         Ok(Generator::TwoClass(TwoClass {
             write,

@@ -43,13 +43,15 @@ struct Bucket {
 impl Zipf {
     /// The workload with the options `theta` and `write`.
     pub(super) fn from_spec(spec: &mut Spec, make: Make) -> Result<Generator, SpecError> {
-        let Make { pages, prng, .. } = make;
+        let (prng, pages) = (make.prng(), make.pages);
         let theta = spec.take_with("theta", parse_theta)?.unwrap_or(0.99);
         let write = take_share(spec, "write", Share::percent(50))?;
         Ok(Generator::Zipf(Zipf::new(pages, theta, write, prng)))
     }
 
-    fn new(pages: u64, theta: f64, write: Share, prng: Prng) -> Zipf {
+    /// Pages that are asked for in proportion to the `-theta`th power of their rank, popular ones
+    /// scattered.
+    pub(super) fn new(pages: u64, theta: f64, write: Share, prng: Prng) -> Zipf {
         let buckets = buckets(pages);
         let masses: Vec<f64> =
             buckets.iter().map(|bucket| power_sum(bucket.low, bucket.ranks, theta)).collect();

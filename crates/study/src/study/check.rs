@@ -1,0 +1,128 @@
+//! A conclusion, of a paper most often, as a check over the rows of a study. It holds or it does not; either
+//! way the report says so, with the figure and its place.
+
+use super::file::{Check, Compare, Pair};
+use super::finding::{describe, not_a_number};
+use super::{Select, known_columns};
+use crate::error::StudyError;
+use crate::report::Verdict;
+use crate::table::{Row, Table, Value};
+
+/// One row's figure, and what sets the row apart.
+type Figure = (f64, String);
+
+impl Check {
+    /// Looks at every row that the check is about.
+    pub fn verdict(&self, table: &Table) -> Result<Verdict, StudyError> {
+        let rows = Select { part: self.part.as_deref(), only: &self.only }.of(table)?;
+        if rows.is_empty() {
+            return Err(self.refused("no row has what `part` and `where` ask for"));
+        }
+        let (holds, figure) = match &self.falls_with {
+            Some(axis) => self.falling(&rows, axis)?,
+            None => self.bounded(table, &rows)?,
+        };
+        Ok(Verdict { says: self.says.clone(), holds, figure })
+    }
+
+    fn refused(&self, reason: &str) -> StudyError {
+        StudyError::request(format!("[[checks]] `{}`: {reason}", self.says))
+    }
+
+    /// Every figure is between the bounds.
+    fn bounded(&self, table: &Table, rows: &[&Row]) -> Result<(bool, String), StudyError> {
+        let figures = match &self.compare {
+            None => {
+                rows.iter().map(|row| Some((row.number(&self.column)?, describe(table, row, "")))).collect()
+            }
+            Some(compare) => self.ratios(table, rows, compare)?,
+        };
+        let mut figures: Vec<Figure> = figures.ok_or_else(|| not_a_number(&self.column))?;
+        figures.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (least, most) = (&figures[0], &figures[figures.len() - 1]);
+        let holds = self.at_least.is_none_or(|bound| least.0 >= bound)
+            && self.at_most.is_none_or(|bound| most.0 <= bound);
+        let what = match &self.compare {
+            Some(Pair { baseline, candidate, .. }) => {
+                format!("{} with {candidate} over {baseline}", self.column)
+            }
+            None => self.column.clone(),
+        };
+        let figure = |figure: &Figure| match figure.1.as_str() {
+            "" => readable(figure.0),
+            place => format!("{} ({place})", readable(figure.0)),
+        };
+        let found = match figures.len() {
+            1 => readable(least.0),
+            cases if least.0 == most.0 => format!("{} in all {cases} cases", readable(least.0)),
+            _ => format!("from {} to {}", figure(least), figure(most)),
+        };
+        Ok((holds, format!("{what} is {found}")))
+    }
+
+    /// Candidate over baseline wherever all else is equal.
+    fn ratios(
+        &self,
+        table: &Table,
+        rows: &[&Row],
+        compare: &Pair,
+    ) -> Result<Option<Vec<Figure>>, StudyError> {
+        known_columns(table, [&compare.axis])?;
+        let pairs = Compare::pairs(rows, &compare.axis, &compare.baseline, &compare.candidate)?;
+        let ratio = |(old, new): (&Row, &Row)| {
+            Some((new.number(&self.column)? / old.number(&self.column)?, describe(table, old, &compare.axis)))
+        };
+        Ok(pairs.into_iter().map(ratio).collect())
+    }
+
+    /// Along `axis` no figure is above the one before, in any line of `for_each`.
+    fn falling(&self, rows: &[&Row], axis: &str) -> Result<(bool, String), StudyError> {
+        let line = |row: &Row| match &self.for_each {
+            Some(column) if row.number(column).is_some() => format!("{column} {}", row.text(column)),
+            Some(column) => row.text(column),
+            None => String::new(),
+        };
+        let mut points = Vec::new();
+        for row in rows {
+            let point = (line(row), row.number(axis), row.number(&self.column));
+            let (name, Some(x), Some(y)) = point else { return Err(not_a_number(axis)) };
+            points.push((name, x, y));
+        }
+        points.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        let mut steps: Vec<Figure> = points
+            .windows(2)
+            .filter(|two| two[0].0 == two[1].0)
+            .map(|two| {
+                let of = if two[0].0.is_empty() { String::new() } else { format!("{}, ", two[0].0) };
+                let place = format!("{of}{axis} {} to {}", readable(two[0].1), readable(two[1].1));
+                (two[1].2 / two[0].2 - 1.0, place)
+            })
+            .filter(|(step, _)| step.is_finite())
+            .collect();
+        steps.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let Some(worst) = steps.last() else {
+            return Err(self.refused("falls_with needs two rows at least that differ in that column"));
+        };
+        let percent = |step: f64| format!("{:+.1} %", 100.0 * step);
+        Ok((
+            worst.0 <= 0.0,
+            format!(
+                "from one step to the next {} changes by {} ({}) to {} ({})",
+                self.column,
+                percent(steps[0].0),
+                steps[0].1,
+                percent(worst.0),
+                worst.1
+            ),
+        ))
+    }
+}
+
+/// A figure, without decimals where it has none.
+fn readable(figure: f64) -> String {
+    if figure >= 0.0 && figure.fract() == 0.0 {
+        Value::Integer(figure as u64).readable()
+    } else {
+        Value::Real(figure).readable()
+    }
+}
