@@ -104,7 +104,7 @@
         ? { ...common, type: "line", data: values, symbol: symbols[at % symbols.length], symbolSize: 8, label,
             // Beside what is expected, the measured values are marks alone: lines would hide each other.
             lineStyle: { width: one.expected ? 0 : 2 }, labelLayout: { hideOverlap: label.show },
-            endLabel: { show: !narrow && !one.expected, color: ink, distance: 8, offset: [0, offsets[at]],
+            endLabel: { show: !narrow && !one.expected && names.length > 1, color: ink, distance: 8, offset: [0, offsets[at]],
               formatter: ({ value }) => `${names[at]} ${readable(value[1], plot.unit)}` } }
         : { ...common, type: "bar", data: values, label, barMaxWidth: 64, barGap: "8%", itemStyle: { borderRadius: [2, 2, 0, 0] } };
       if (at === 0 && plot.reference !== null) {
