@@ -115,10 +115,10 @@ fn look(browser: &Path, page: &Path, (view, window, options): &(&str, &str, &[&s
 }
 
 /// How many shapes of a plot have the colour of its first series, light or dark: one in the legend,
-/// one for every value.
+/// one for every value. The fields of a heat map have mixed colours, which alone are written as `rgb`.
 fn marks(plot: &str) -> usize {
     let drawing = plot.split("</svg>").next().unwrap_or_default();
-    drawing.matches("#0072b2").count() + drawing.matches("#4aa3df").count()
+    drawing.matches("#0072b2").count() + drawing.matches("#4aa3df").count() + drawing.matches("fill=\"rgb(").count()
 }
 
 fn attribute<'a>(dom: &'a str, name: &str) -> Option<&'a str> {
