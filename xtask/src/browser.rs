@@ -118,7 +118,9 @@ fn look(browser: &Path, page: &Path, (view, window, options): &(&str, &str, &[&s
 /// one for every value. The fields of a heat map have mixed colours, which alone are written as `rgb`.
 fn marks(plot: &str) -> usize {
     let drawing = plot.split("</svg>").next().unwrap_or_default();
-    drawing.matches("#0072b2").count() + drawing.matches("#4aa3df").count() + drawing.matches("fill=\"rgb(").count()
+    drawing.matches("#0072b2").count()
+        + drawing.matches("#4aa3df").count()
+        + drawing.matches("fill=\"rgb(").count()
 }
 
 fn attribute<'a>(dom: &'a str, name: &str) -> Option<&'a str> {
