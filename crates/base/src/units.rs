@@ -3,7 +3,7 @@
 use crate::{Nanos, SpecError};
 
 /// A share of a whole in parts per million, so that probabilities need no floating point.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Share(u32);
 
 impl Share {

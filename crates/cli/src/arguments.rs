@@ -179,7 +179,7 @@ pub struct Gc {
     /// Page size [default: 4KiB]
     #[arg(long, value_name = "SIZE")]
     pub page: Option<String>,
-    /// Free segments below which garbage is collected [default: 2]
+    /// Free segments below which garbage is collected [default: 2, or as many as placement needs]
     #[arg(long, value_name = "N")]
     pub gc_reserve: Option<String>,
     /// Page writes after the fill [default: 20 times the logical pages, or the whole trace]

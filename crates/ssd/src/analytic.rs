@@ -11,6 +11,12 @@ pub fn waf_fifo(rho: f64) -> f64 {
     x / (x + lambert_w0(-x * (-x).exp()))
 }
 
+/// Random victims: a segment drawn from all holds the mean share of valid pages, U / T, so WAF = T / (T − U) =
+/// (1 + ρ) / ρ, whatever the traffic, as long as there is one stream. `rho` must be positive.
+pub fn waf_random(rho: f64) -> f64 {
+    (1.0 + rho) / rho
+}
+
 /// Greedy victims in segments of `segment_pages`, by the mean-field balance of the occupancy
 /// classes: WAF = N·c with c = [(1+ρ)/N − 1/(L+1)] / [H(N) − H(L+1) − (N−L−1)/(L+1)], where L is
 /// the occupancy for which the share f = 1 − c·(N−L−1) of the emptiest class lies in [0, c].

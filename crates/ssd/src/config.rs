@@ -215,8 +215,8 @@ pub const PARAMS: &[Param] = &[
     param!(
         "victim",
         victim,
-        VictimPolicy::from_name,
-        |victim: &VictimPolicy| victim.name().to_owned(),
+        |name: &str| VictimPolicy::from_spec(Spec::parse(name)?),
+        VictimPolicy::to_string,
         "which segment is collected"
     ),
     param!(
@@ -417,7 +417,7 @@ impl SsdConfig {
             hard: self.gc_hard,
             background: self.gc_background,
             victim: self.victim,
-            placement: Placement::with_streams(self.streams).unwrap_or(Placement::None),
+            placement: Placement::with_streams(self.streams).unwrap_or(Placement::NONE),
             schedule: self.schedule,
             wear_leveling: self.wear_leveling,
             wear_gap: self.wear_gap,

@@ -63,6 +63,19 @@ fn greedy_is_within_one_percent() {
 }
 
 #[test]
+fn random_is_within_one_percent() {
+    for rho in [7, 15, 28] {
+        let (waf, ftl) = simulate(VictimPolicy::Random, Schedule::NON_PREEMPTIVE, rho, 128);
+        within(
+            waf,
+            analytic::waf_random(ftl.config().spare_effective()),
+            0.01,
+            &format!("random, rho {rho} %"),
+        );
+    }
+}
+
+#[test]
 fn no_schedule_changes_write_amplification() {
     for (schedule, _) in Schedule::all() {
         for rho in [7, 15, 28] {
@@ -122,6 +135,7 @@ fn no_schedule_changes_write_amplification_in_time() {
             let expected = match victim {
                 VictimPolicy::Fifo => analytic::waf_fifo(rho),
                 VictimPolicy::Greedy => analytic::waf_greedy(rho, segment_pages).unwrap(),
+                _ => unreachable!("{victim} is not among those above"),
             };
             within(waf, expected, 0.01, &format!("in time: {} {schedule}, rho {rho:.3}", victim.name()));
         }

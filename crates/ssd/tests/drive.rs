@@ -376,7 +376,6 @@ fn absurd_parameters_are_refused_with_their_name() {
         ("schedule=x", "known: non-preemptive semi-preemptive preemptive paced"),
         ("schedule=paced+merge", "accepted: semi-preemptive and preemptive"),
         ("gc_reserve=2,gc_hard=2", "accepted: at least 3"),
-        ("streams=2", "gc_hard=1 is too small"),
         ("gc_background=1K", "gc_background=1000 can never be reached"),
         ("gc_idle_us=5", "gc_idle_us changes nothing without gc_background"),
         ("suspend_us=5", "suspend_us changes nothing unless schedule=preemptive"),

@@ -433,7 +433,7 @@ proptest! {
             let (state, free) = (ftl.state(stream), ftl.free_segments());
             if is_host && ftl.admit(stream) {
                 prop_assert!(state != State::Pressed);
-                ftl.append(lpn, stream, &mut sink);
+                ftl.append(lpn, fulgurite_device::StreamId(0), stream, &mut sink);
                 prop_assert!(ftl.free_segments() >= 2);
             } else if state.collects() {
                 // One step: pick, move a page, or release.

@@ -72,7 +72,7 @@ const GC: &[Setting] = &[
     setting("physical", Some("8GiB")),
     setting("segment", Some("4MiB")),
     setting("page", Some("4KiB")),
-    setting("gc_reserve", Some("2")),
+    setting("gc_reserve", None),
     setting("ops", None),
     setting("format", None),
     setting("seed", Some("42")),
@@ -569,10 +569,13 @@ impl<'a> Cell<'a> {
             narrow("physical", physical / segment)?,
             narrow("segment", segment)?,
         );
+        let placement = self.need("placement", |text| Placement::from_spec(Spec::parse(text)?))?;
+        // A segment for each stream that one collection may begin, and one to write to.
+        let reserve = (u64::from(placement.copy_streams()) + 1).max(2);
         let ftl = FtlConfig {
-            reserve: self.count("gc_reserve", 1, 1 << 20)?.unwrap_or(2) as u32,
-            victim: self.need("victim", VictimPolicy::from_name)?,
-            placement: self.need("placement", |text| Placement::from_spec(Spec::parse(text)?))?,
+            reserve: self.count("gc_reserve", 1, 1 << 20)?.unwrap_or(reserve) as u32,
+            victim: self.need("victim", |text| VictimPolicy::from_spec(Spec::parse(text)?))?,
+            placement,
             ..shape
         };
         ftl.validate().map_err(|error| {
@@ -602,6 +605,8 @@ impl<'a> Cell<'a> {
             workload_name: description.name.clone(),
             uniform: description.is_uniform_random(),
             workload,
+            placement_name: self.need("placement", |text| Ok(text.to_owned()))?,
+            victim_name: self.need("victim", |text| Ok(text.to_owned()))?,
             ftl,
             page_bytes,
             ops,

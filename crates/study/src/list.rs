@@ -24,7 +24,7 @@ const KINDS: [(&str, Rows); 11] = [
     ("prefetch", || Prefetch::list().map(|(name, about)| row(name, about)).collect()),
     ("devices", devices),
     (PARAMETERS, parameters),
-    ("placement", || Placement::ALL.iter().map(|(policy, about)| row(policy.name(), about)).collect()),
+    ("placement", || Placement::list().map(|(name, about)| row(name, about)).collect()),
     ("victim", || VictimPolicy::ALL.iter().map(|(policy, about)| row(policy.name(), about)).collect()),
     ("schedule", || Schedule::all().map(|(schedule, about)| row(&schedule.to_string(), about)).collect()),
     ("studies", || study::names().map(|(name, title)| row(name, &title)).collect()),

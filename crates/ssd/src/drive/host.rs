@@ -229,7 +229,7 @@ impl SimDrive {
                 return page;
             }
             let old = if self.flash.undo.is_some() { ftl.lookup(lpn + page) } else { None };
-            let ppn = ftl.append(lpn + page, stream, &mut self.flash);
+            let ppn = ftl.append(lpn + page, hint, stream, &mut self.flash);
             self.flash.note_old_place(ppn, old);
         }
         self.look_at_schedule();

@@ -22,7 +22,7 @@ pub use segments::{SegmentId, SegmentState, SegmentTable};
 pub use wear::WearLeveling;
 
 use crate::layout::Divisor;
-use crate::placement::{Placement, WriteContext};
+use crate::placement::{Placement, PlacementPolicy, Placer, Shape, WriteContext};
 use crate::schedule::{FtlState, Progress, Rule, Schedule, State};
 use crate::victim::{Victim, VictimPolicy, Victims};
 use fulgurite_base::{Ppn, SpecError};
@@ -114,7 +114,7 @@ impl FtlConfig {
             hard: 1,
             background: 0,
             victim: VictimPolicy::Greedy,
-            placement: Placement::None,
+            placement: Placement::NONE,
             schedule: Schedule::NON_PREEMPTIVE,
             wear_leveling: WearLeveling::None,
             wear_gap: 0,
@@ -152,7 +152,7 @@ impl FtlConfig {
                 "{logical_pages} logical pages exceed the {physical} physical ones; accepted: fewer logical than physical"
             )));
         }
-        let streams = u32::from(self.placement.streams());
+        let streams = u32::from(self.placement.copy_streams());
         if self.schedule.has_hard_threshold() && hard < streams {
             return Err(SpecError::new(format!(
                 "gc_hard={hard} is too small; accepted: at least {streams}, a free segment for every stream that collection writes to"
@@ -186,6 +186,12 @@ impl FtlConfig {
         u64::from(self.logical_pages).div_ceil(u64::from(self.segment_pages))
             + u64::from(self.reserve)
             + u64::from(self.placement.streams())
+    }
+
+    /// What placement knows of the drive.
+    pub fn shape(&self) -> Shape {
+        let FtlConfig { logical_pages, segments, segment_pages, reserve, .. } = *self;
+        Shape { logical_pages, segments, segment_pages, reserve }
     }
 }
 
@@ -229,8 +235,9 @@ pub struct Ftl {
     pub(crate) map: Mapping,
     pub(crate) segments: SegmentTable,
     victims: Victims,
-    /// The open segment of each stream.
-    open: Vec<SegmentId>,
+    placer: Placer,
+    /// The open segment of each stream; none before its first page.
+    open: Vec<Option<SegmentId>>,
     pub(crate) wear: Wear,
     collection: Option<Collection>,
     idle: bool,
@@ -242,21 +249,16 @@ impl Ftl {
     /// An empty drive.
     pub fn new(config: FtlConfig) -> Result<Ftl, SpecError> {
         config.validate()?;
-        let mut segments = SegmentTable::new(config.segments, config.segment_pages);
-        let mut wear = Wear::new(config.wear_leveling, config.segments);
-        let open: Vec<_> = (0..config.placement.streams()).filter_map(|_| wear.take()).collect();
-        for (stream, segment) in open.iter().enumerate() {
-            segments.state[segment.0 as usize] = SegmentState::Open;
-            segments.stream[segment.0 as usize] = stream as u16;
-        }
+        let streams = config.placement.streams();
         Ok(Ftl {
             config,
             segment_of: Divisor::new(config.segment_pages),
             map: Mapping::new(config.logical_pages, config.segments * config.segment_pages),
             victims: config.victim.index(config.segments, config.segment_pages),
-            segments,
-            open,
-            wear,
+            segments: SegmentTable::new(config.segments, config.segment_pages, streams),
+            open: vec![None; usize::from(streams)],
+            placer: config.placement.start(&config.shape()),
+            wear: Wear::new(config.wear_leveling, config.segments),
             collection: None,
             idle: false,
             urgent: false,
@@ -286,7 +288,7 @@ impl Ftl {
 
     /// Memory held, in bytes.
     pub fn bytes(&self) -> usize {
-        self.map.bytes() + self.segments.bytes()
+        self.map.bytes() + self.segments.bytes() + self.placer.bytes()
     }
 
     /// Starts counting anew.
@@ -331,19 +333,19 @@ impl Ftl {
     /// How often the segment that holds `lpn` was erased since the drive was set up, if any holds it.
     pub fn erases(&self, lpn: u32) -> Option<u32> {
         let ppn = self.lookup(lpn)?;
-        Some(self.segments.erases(SegmentId(self.segment_of.divide(ppn.0).0)))
+        Some(self.segments.erases(self.segment(ppn)))
     }
 
     /// Writes `pages` pages from `lpn` for the host, in one run of physical pages where the open
     /// segment has room for it, collecting first as the schedule says: the way without time.
     #[inline]
     pub fn write(&mut self, lpn: u32, pages: u32, hint: StreamId, sink: &mut impl FlashSink) {
-        let stream = self.stream(lpn, hint);
         for lpn in lpn..lpn + pages {
+            let stream = self.stream(lpn, hint);
             if self.collection.is_some() || self.is_full(stream) {
                 self.make_room(stream, sink);
             }
-            self.append(lpn, stream, sink);
+            self.append(lpn, hint, stream, sink);
         }
     }
 
@@ -370,7 +372,35 @@ impl Ftl {
     /// The stream that a page of the host goes to.
     #[inline]
     pub fn stream(&self, lpn: u32, hint: StreamId) -> StreamId {
-        self.config.placement.stream(&WriteContext { lpn, copied: false, hint })
+        self.placer.stream(&self.context(lpn, hint), &self.segments)
+    }
+
+    #[inline]
+    fn context(&self, lpn: u32, hint: StreamId) -> WriteContext {
+        let segment = self.lookup(lpn).map(|ppn| self.segment(ppn));
+        WriteContext { lpn, copied: false, hint, segment }
+    }
+
+    #[inline]
+    fn segment(&self, ppn: Ppn) -> SegmentId {
+        SegmentId(self.segment_of.divide(ppn.0).0)
+    }
+
+    /// Begins to fetch what a write of `lpn` by the host will touch.
+    #[inline]
+    pub fn prefetch(&self, lpn: u32) {
+        self.map.prefetch(lpn);
+        self.placer.prefetch(lpn);
+    }
+
+    /// Tells placement what is to come; see [`Placer::foresee`].
+    pub fn foresee(&mut self, next: Vec<u32>) {
+        self.placer.foresee(next);
+    }
+
+    /// Placement at work, to look at.
+    pub fn placer(&self) -> &Placer {
+        &self.placer
     }
 
     /// Whether a page may now be written to `stream`; opens a segment for it where that takes one.
@@ -389,9 +419,11 @@ impl Ftl {
 
     /// Writes `lpn` for the host to the next page of `stream`, which must have been admitted.
     #[inline]
-    pub fn append(&mut self, lpn: u32, stream: StreamId, sink: &mut impl FlashSink) -> Ppn {
+    pub fn append(&mut self, lpn: u32, hint: StreamId, stream: StreamId, sink: &mut impl FlashSink) -> Ppn {
         debug_assert!(self.state(stream).serves_writes(), "a host write in {:?}", self.state(stream));
         self.counters.host_pages += 1;
+        self.placer.written(&self.context(lpn, hint), &self.segments);
+        self.segments.now += 1;
         self.discard(lpn);
         let ppn = self.next_page(stream);
         self.map.map(lpn, ppn);
@@ -404,6 +436,7 @@ impl Ftl {
 
     /// Forgets a page.
     pub fn trim(&mut self, lpn: u32) {
+        self.placer.trimmed(lpn);
         self.discard(lpn);
     }
 
@@ -429,7 +462,7 @@ impl Ftl {
 
     #[inline]
     fn invalidated(&mut self, ppn: Ppn) {
-        let segment = SegmentId(self.segment_of.divide(ppn.0).0);
+        let segment = self.segment(ppn);
         self.segments.valid[segment.0 as usize] -= 1;
         if self.segments.state(segment) == SegmentState::Sealed {
             self.victims.invalidated(segment, &self.segments);
@@ -438,12 +471,13 @@ impl Ftl {
 
     #[inline]
     fn is_full(&self, stream: StreamId) -> bool {
-        self.segments.written(self.open[usize::from(stream.0)]) == self.config.segment_pages
+        let open = self.open[usize::from(stream.0)];
+        open.is_none_or(|segment| self.segments.written(segment) == self.config.segment_pages)
     }
 
     /// Where the next page of `stream` will be written; `None` when a segment must be opened first.
     pub(crate) fn append_point(&self, stream: StreamId) -> Option<Ppn> {
-        let segment = self.open[usize::from(stream.0)];
+        let segment = self.open[usize::from(stream.0)]?;
         let written = self.segments.written(segment);
         (written < self.config.segment_pages).then(|| Ppn(segment.0 * self.config.segment_pages + written))
     }
@@ -451,7 +485,7 @@ impl Ftl {
     /// Takes the next page of a stream's open segment, which must not be full.
     #[inline]
     fn next_page(&mut self, stream: StreamId) -> Ppn {
-        let segment = self.open[usize::from(stream.0)];
+        let segment = self.open[usize::from(stream.0)].expect("a segment was opened");
         let written = &mut self.segments.written[segment.0 as usize];
         let ppn = Ppn(segment.0 * self.config.segment_pages + *written);
         debug_assert!(*written < self.config.segment_pages);
@@ -490,11 +524,21 @@ impl Ftl {
     /// Seals the stream's open segment and opens a free one.
     fn renew(&mut self, stream: StreamId) {
         let fresh = self.wear.take().expect("FtlConfig::validate keeps a segment free for every stream");
-        let full = std::mem::replace(&mut self.open[usize::from(stream.0)], fresh);
+        let full = self.open[usize::from(stream.0)].replace(fresh);
         self.segments.state[fresh.0 as usize] = SegmentState::Open;
         self.segments.stream[fresh.0 as usize] = stream.0;
-        self.segments.state[full.0 as usize] = SegmentState::Sealed;
-        self.victims.sealed(full, &self.segments);
+        self.segments.opened_at[fresh.0 as usize] = self.segments.now;
+        self.segments.in_stream[usize::from(stream.0)] += 1;
+        if let Some(full) = full {
+            self.seal(full);
+        }
+    }
+
+    /// A segment may now be picked.
+    fn seal(&mut self, segment: SegmentId) {
+        self.segments.state[segment.0 as usize] = SegmentState::Sealed;
+        self.segments.sealed_at[segment.0 as usize] = self.segments.now;
+        self.victims.sealed(segment, &self.segments);
     }
 
     /// Moves up to `moves` pages of the current victim segment, and the rest of the last one's row;
@@ -527,10 +571,11 @@ impl Ftl {
     /// Begins the collection of a victim segment; `None` when none is full.
     pub fn pick(&mut self) -> Option<SegmentId> {
         let victim = self.left_behind().or_else(|| self.victims.pick(&self.segments))?;
+        self.placer.picked(victim, &self.segments);
         self.segments.state[victim.0 as usize] = SegmentState::Victim;
         let valid_at_pick = self.segments.valid(victim);
         let (pages, free) = (self.config.segment_pages, self.wear.free());
-        let in_open: u32 = self.open.iter().map(|open| pages - self.segments.written(*open)).sum();
+        let in_open: u32 = self.open.iter().flatten().map(|open| pages - self.segments.written(*open)).sum();
         let room_at_pick =
             free.saturating_sub(self.config.hard).saturating_mul(pages).saturating_add(in_open);
         let progress = Progress { valid_at_pick, room_at_pick, moved: 0, host_pages: 0 };
@@ -555,18 +600,24 @@ impl Ftl {
     /// The stream that the copy of a page of the victim goes to.
     #[inline]
     pub(crate) fn copy_stream(&self, from: Ppn) -> StreamId {
-        let segment = self.segment_of.divide(from.0).0;
-        let hint = StreamId(self.segments.stream[segment as usize]);
-        self.config.placement.stream(&WriteContext { lpn: self.map.owner(from), copied: true, hint })
+        self.placer.stream(&self.copy_context(from), &self.segments)
+    }
+
+    #[inline]
+    fn copy_context(&self, from: Ppn) -> WriteContext {
+        let segment = Some(self.segment(from));
+        WriteContext { lpn: self.map.owner(from), copied: true, hint: StreamId::default(), segment }
     }
 
     /// Moves the valid page `from` of the victim to the stream that placement chooses for it.
     #[inline]
     pub fn copy(&mut self, from: Ppn, sink: &mut impl FlashSink) -> Ppn {
-        let stream = self.copy_stream(from);
+        let context = self.copy_context(from);
+        let stream = self.placer.stream(&context, &self.segments);
         if self.is_full(stream) {
             self.renew(stream);
         }
+        self.placer.written(&context, &self.segments);
         let to = self.next_page(stream);
         self.map.relocate(from, to);
         self.invalidated(from);
@@ -583,8 +634,7 @@ impl Ftl {
     pub(crate) fn give_up_collection(&mut self) {
         (self.idle, self.urgent) = (false, false);
         let Some(Collection { victim, .. }) = self.collection.take() else { return };
-        self.segments.state[victim.0 as usize] = SegmentState::Sealed;
-        self.victims.sealed(victim, &self.segments);
+        self.seal(victim);
     }
 
     /// Gives the logical page at `ppn`, if it is still there, its place before: after a power cut.
@@ -601,14 +651,14 @@ impl Ftl {
         }
         self.map.relocate(ppn, old);
         self.invalidated(ppn);
-        let segment = SegmentId(self.segment_of.divide(old.0).0);
+        let segment = self.segment(old);
         let is_sealed = self.segments.state(segment) == SegmentState::Sealed;
         if is_sealed {
             self.victims.remove(segment, &self.segments);
         }
         self.segments.valid[segment.0 as usize] += 1;
         if is_sealed {
-            self.victims.sealed(segment, &self.segments);
+            self.seal(segment);
         }
     }
 
@@ -618,6 +668,8 @@ impl Ftl {
         debug_assert_eq!(self.segments.valid(victim), 0);
         self.urgent = false;
         self.segments.written[victim.0 as usize] = 0;
+        let group = usize::from(self.segments.stream(victim).0);
+        self.segments.in_stream[group] -= 1;
         self.wear.erased(victim, &mut self.segments, &self.config);
         self.counters.erased_segments += 1;
         sink.erase(victim);

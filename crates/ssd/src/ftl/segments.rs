@@ -1,6 +1,8 @@
 //! The segments: how many valid pages each holds, how far it is written, what it is doing, how often
 //! it was erased.
 
+use fulgurite_device::StreamId;
+
 /// A segment: the unit of allocation and garbage collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SegmentId(pub u32);
@@ -30,10 +32,18 @@ pub struct SegmentTable {
     pub(crate) state: Vec<SegmentState>,
     /// The stream that wrote it last.
     pub(super) stream: Vec<u16>,
+    /// When it was opened, by [`SegmentTable::now`].
+    pub(super) opened_at: Vec<u64>,
+    /// When it was sealed, by the same clock.
+    pub(super) sealed_at: Vec<u64>,
+    /// Pages that the host has written.
+    pub(super) now: u64,
+    /// Open and sealed segments of each stream.
+    pub(super) in_stream: Vec<u32>,
 }
 
 impl SegmentTable {
-    pub(super) fn new(segments: u32, segment_pages: u32) -> SegmentTable {
+    pub(super) fn new(segments: u32, segment_pages: u32, streams: u16) -> SegmentTable {
         let n = segments as usize;
         SegmentTable {
             segment_pages,
@@ -42,6 +52,10 @@ impl SegmentTable {
             erases: vec![0; n],
             state: vec![SegmentState::Free; n],
             stream: vec![0; n],
+            opened_at: vec![0; n],
+            sealed_at: vec![0; n],
+            now: 0,
+            in_stream: vec![0; usize::from(streams)],
         }
     }
 
@@ -72,6 +86,34 @@ impl SegmentTable {
         self.written[segment.0 as usize]
     }
 
+    /// The stream that wrote `segment` last: its group.
+    #[inline]
+    pub fn stream(&self, segment: SegmentId) -> StreamId {
+        StreamId(self.stream[segment.0 as usize])
+    }
+
+    /// Segments of a group, the open one among them.
+    #[inline]
+    pub fn in_stream(&self, stream: StreamId) -> u32 {
+        self.in_stream[usize::from(stream.0)]
+    }
+
+    /// When the first page of `segment` was written, by [`SegmentTable::now`].
+    pub fn opened_at(&self, segment: SegmentId) -> u64 {
+        self.opened_at[segment.0 as usize]
+    }
+
+    /// When `segment`, a full one, was last sealed.
+    pub fn sealed_at(&self, segment: SegmentId) -> u64 {
+        self.sealed_at[segment.0 as usize]
+    }
+
+    /// The time: pages that the host has written since the drive was new.
+    #[inline]
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+
     /// How often `segment` was erased.
     pub fn erases(&self, segment: SegmentId) -> u32 {
         self.erases[segment.0 as usize]
@@ -92,6 +134,7 @@ impl SegmentTable {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.valid.len() * (3 * size_of::<u32>() + size_of::<SegmentState>() + size_of::<u16>())
+        self.valid.len()
+            * (3 * size_of::<u32>() + 2 * size_of::<u64>() + size_of::<SegmentState>() + size_of::<u16>())
     }
 }

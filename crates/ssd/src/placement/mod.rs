@@ -1,11 +1,25 @@
 //! Which stream (append point) a page is written to. One policy per file; [`Placement`] is the
-//! registry. A stream has one open segment of its own.
+//! registry, [`Placer`] a policy at work. A stream has one open segment of its own; the segments that were
+//! written by it are its group.
+//!
+//! One mechanism serves every policy. The translation layer asks for the stream of each page, of the host or
+//! copied, and tells what became of it. A policy with groups of a fixed size says which of them is too
+//! large; victims then come from that group, oldest first. Time is the number of pages that the host has
+//! written, [`SegmentTable::now`].
 
-mod hints;
-mod none;
+pub mod autostream;
+pub mod dac;
+pub mod hints;
+pub mod mida;
+pub mod none;
+pub mod oracle;
+pub mod sep_gc;
+pub mod sepbit;
 
+use crate::ftl::{SegmentId, SegmentTable};
 use fulgurite_base::{Spec, SpecError};
 use fulgurite_device::StreamId;
+use std::fmt;
 
 /// What is known about a page that is about to be written.
 #[derive(Clone, Copy, Debug)]
@@ -14,88 +28,226 @@ pub struct WriteContext {
     pub lpn: u32,
     /// Whether garbage collection writes it, rather than the host.
     pub copied: bool,
-    /// The host's hint; the stream of the victim segment when `copied`.
+    /// The host's hint; nothing when `copied`.
     pub hint: StreamId,
+    /// The segment that holds the page now: the victim when `copied`.
+    pub segment: Option<SegmentId>,
 }
 
-/// The placement policies by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Placement {
-    /// One stream for everything.
-    None,
-    /// A stream for every hint of the host.
-    Hints {
-        /// How many streams are kept apart.
-        streams: u16,
-    },
+/// The drive that a policy is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Pages that the host sees.
+    pub logical_pages: u32,
+    /// Segments.
+    pub segments: u32,
+    /// Pages in a segment.
+    pub segment_pages: u32,
+    /// Segments kept free.
+    pub reserve: u32,
 }
 
-/// Streams of `hints` where nothing is said.
-const STREAMS: u16 = 8;
+/// A placement policy at work.
+pub trait PlacementPolicy {
+    /// The stream for this page. Asked as often as need be, and changes nothing.
+    fn stream(&self, context: &WriteContext, segments: &SegmentTable) -> StreamId;
 
-/// Each stream has an open segment of its own, so there are not too many.
-const STREAMS_AT_MOST: u16 = 256;
+    /// The page is written; the context is that of before.
+    #[inline]
+    fn written(&mut self, _context: &WriteContext, _segments: &SegmentTable) {}
+
+    /// The page was trimmed.
+    #[inline]
+    fn trimmed(&mut self, _lpn: u32) {}
+
+    /// A victim was picked; its pages are still there.
+    #[inline]
+    fn picked(&mut self, _victim: SegmentId, _segments: &SegmentTable) {}
+
+    /// Begins to fetch what a write of this page by the host will touch.
+    #[inline]
+    fn prefetch(&self, _lpn: u32) {}
+
+    /// Bytes of memory besides the mapping.
+    fn bytes(&self) -> usize {
+        0
+    }
+}
+
+macro_rules! placements {
+    ($($name:literal $variant:ident($module:ident::$policy:ident) $about:literal)*) => {
+        /// The placement policies by name, with their options.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(missing_docs)] // each variant's file documents it
+        pub enum Placement {
+            $($variant($module::Options),)*
+        }
+
+        type Constructor = fn(&mut Spec) -> Result<Placement, SpecError>;
+
+        /// Name, one line about it, constructor.
+        const REGISTRY: &[(&str, &str, Constructor)] = &[
+            $(($name, $about, |spec| Ok(Placement::$variant($module::Options::from_spec(spec)?))),)*
+        ];
+
+        impl Placement {
+            /// The policy's name on the command line.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Placement::$variant(_) => $name,)*
+                }
+            }
+
+            /// The policy at work on a drive of this shape.
+            pub fn start(&self, shape: &Shape) -> Placer {
+                match self {
+                    $(Placement::$variant(options) => Placer::$variant($module::$policy::new(*options, shape)),)*
+                }
+            }
+
+            /// Streams that pages may go to: `0..streams`.
+            pub fn streams(&self) -> u16 {
+                match self {
+                    $(Placement::$variant(options) => options.streams(),)*
+                }
+            }
+
+            /// Streams that the copies of one victim segment may go to.
+            pub fn copy_streams(&self) -> u16 {
+                match self {
+                    $(Placement::$variant(options) => options.copy_streams(),)*
+                }
+            }
+
+            fn options(&self) -> String {
+                match self {
+                    $(Placement::$variant(options) => options.to_string(),)*
+                }
+            }
+        }
+
+        /// A policy at work.
+        #[derive(Clone, Debug)]
+        #[allow(missing_docs)] // each variant's file documents it
+        pub enum Placer {
+            $($variant($module::$policy),)*
+        }
+
+        macro_rules! dispatch {
+            ($self:expr, $p:ident => $call:expr) => {
+                match $self {
+                    $(Placer::$variant($p) => $call,)*
+                }
+            };
+        }
+    };
+}
+
+placements! {
+    "none" None(none::NoPlacement) "one stream for host writes and copies alike"
+    "sep-gc" SepGc(sep_gc::SepGc) "host writes and copies apart"
+    "hints" Hints(hints::Hints) "a stream for every hint that writes carry; streams=8"
+    "dac" Dac(dac::Dac) "by frequency (DAC, CAT): hotter with every write, colder with every copy; groups=6"
+    "autostream" AutoStream(autostream::AutoStream) "by the decayed frequency of its chunk; streams=5, chunk=512, decay=16384"
+    "mida" Mida(mida::Mida) "by how often the page was copied since it was written; groups=8"
+    "sepbit" SepBit(sepbit::SepBit) "by the lifespan of the page before and by age; queue=yes, collected=16"
+    "oracle" Oracle(oracle::Oracle) "by the true time of invalidation; gc only; classes=seed|log2"
+}
 
 impl Placement {
-    /// Every policy, with one line about it.
-    pub const ALL: [(Placement, &'static str); 2] = [
-        (Placement::None, "one stream for host writes and copies alike"),
-        (Placement::Hints { streams: STREAMS }, "a stream for every hint that writes carry; streams=8"),
-    ];
+    /// One stream for everything.
+    pub const NONE: Placement = Placement::None(none::Options);
 
-    /// The policy's name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Placement::None => "none",
-            Placement::Hints { .. } => "hints",
-        }
+    /// Every policy's name, with one line about it.
+    pub fn list() -> impl Iterator<Item = (&'static str, &'static str)> {
+        REGISTRY.iter().map(|(name, about, _)| (*name, *about))
     }
 
     /// The policy that `spec` names.
     pub fn from_spec(mut spec: Spec) -> Result<Placement, SpecError> {
-        let placement = match spec.name() {
-            "none" => Placement::None,
-            "hints" => {
-                let streams = spec.take::<u32>("streams")?.unwrap_or(u32::from(STREAMS));
-                Placement::with_streams(streams)?
-            }
-            name => {
-                return Err(SpecError::unknown(
-                    "placement",
-                    name,
-                    &Self::ALL.map(|(policy, _)| policy.name()),
-                ));
-            }
-        };
+        let names: Vec<&str> = Self::list().map(|(name, _)| name).collect();
+        let entry = REGISTRY.iter().find(|(name, ..)| *name == spec.name());
+        let (.., make) = entry.ok_or_else(|| SpecError::unknown("placement", spec.name(), &names))?;
+        let placement = make(&mut spec)?;
         spec.finish()?;
         Ok(placement)
     }
 
-    /// Placement on a drive that keeps `streams` apart.
+    /// Placement on a drive that keeps `streams` apart by the host's hints.
     pub fn with_streams(streams: u32) -> Result<Placement, SpecError> {
-        match u16::try_from(streams) {
-            Ok(1) => Ok(Placement::None),
-            Ok(streams @ 2..=STREAMS_AT_MOST) => Ok(Placement::Hints { streams }),
-            _ => Err(SpecError::new(format!(
-                "streams={streams} is out of range; accepted: 1 to {STREAMS_AT_MOST}"
-            ))),
+        match streams {
+            1 => Ok(Placement::NONE),
+            streams => Ok(Placement::Hints(hints::Options::with_streams(streams)?)),
         }
     }
 
-    /// How many streams the policy writes to.
-    pub fn streams(self) -> u16 {
-        match self {
-            Placement::None => none::STREAMS,
-            Placement::Hints { streams } => streams,
+    /// Whether it must know all writes beforehand.
+    pub fn needs_future(&self) -> bool {
+        matches!(self, Placement::Oracle(_))
+    }
+}
+
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let options = self.options();
+        let colon = if options.is_empty() { "" } else { ":" };
+        write!(f, "{}{colon}{options}", self.name())
+    }
+}
+
+impl Placer {
+    /// Tells when the page of each write of the host will be written again or trimmed, in page writes of the
+    /// host from the first; `u32::MAX` for never. For policies that need it.
+    pub fn foresee(&mut self, next: Vec<u32>) {
+        if let Placer::Oracle(oracle) = self {
+            oracle.foresee(next);
         }
     }
+}
 
-    /// The stream for this page.
+impl PlacementPolicy for Placer {
     #[inline]
-    pub fn stream(self, context: &WriteContext) -> StreamId {
-        match self {
-            Placement::None => none::stream(context),
-            Placement::Hints { streams } => hints::stream(context, streams),
-        }
+    fn stream(&self, context: &WriteContext, segments: &SegmentTable) -> StreamId {
+        dispatch!(self, policy => policy.stream(context, segments))
     }
+
+    #[inline]
+    fn written(&mut self, context: &WriteContext, segments: &SegmentTable) {
+        dispatch!(self, policy => policy.written(context, segments));
+    }
+
+    #[inline]
+    fn trimmed(&mut self, lpn: u32) {
+        dispatch!(self, policy => policy.trimmed(lpn));
+    }
+
+    #[inline]
+    fn picked(&mut self, victim: SegmentId, segments: &SegmentTable) {
+        dispatch!(self, policy => policy.picked(victim, segments));
+    }
+
+    #[inline]
+    fn prefetch(&self, lpn: u32) {
+        dispatch!(self, policy => policy.prefetch(lpn));
+    }
+
+    fn bytes(&self) -> usize {
+        dispatch!(self, policy => policy.bytes())
+    }
+}
+
+/// Most streams that a policy may have: each has an open segment of its own.
+pub const STREAMS_AT_MOST: u16 = 256;
+
+/// An option that is a number of streams.
+fn take_streams(spec: &mut Spec, key: &'static str, default: u16, least: u16) -> Result<u16, SpecError> {
+    let streams = spec.take::<u32>(key)?.unwrap_or(u32::from(default));
+    u16::try_from(streams).ok().filter(|streams| (least..=STREAMS_AT_MOST).contains(streams)).ok_or_else(
+        || {
+            SpecError::new(format!(
+                "{key}={streams} of {} is out of range; accepted: {least} to {STREAMS_AT_MOST}",
+                spec.name()
+            ))
+        },
+    )
 }

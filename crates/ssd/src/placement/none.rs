@@ -3,14 +3,49 @@
 //! The baseline of every study of placement. Hot and cold pages share segments, so that skewed
 //! traffic costs more copies than it need.
 
-use super::WriteContext;
+use super::{PlacementPolicy, Shape, WriteContext};
+use crate::ftl::SegmentTable;
+use fulgurite_base::{Spec, SpecError};
 use fulgurite_device::StreamId;
+use std::fmt;
 
-/// How many streams there are.
-pub(super) const STREAMS: u16 = 1;
+/// None.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options;
+
+impl Options {
+    pub(super) fn from_spec(_: &mut Spec) -> Result<Options, SpecError> {
+        Ok(Options)
+    }
+
+    pub(super) fn streams(&self) -> u16 {
+        1
+    }
+
+    pub(super) fn copy_streams(&self) -> u16 {
+        1
+    }
+}
+
+impl fmt::Display for Options {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Ok(())
+    }
+}
 
 /// Always the one stream.
-#[inline]
-pub(super) fn stream(_: &WriteContext) -> StreamId {
-    StreamId(0)
+#[derive(Clone, Debug)]
+pub struct NoPlacement;
+
+impl NoPlacement {
+    pub(super) fn new(_: Options, _: &Shape) -> NoPlacement {
+        NoPlacement
+    }
+}
+
+impl PlacementPolicy for NoPlacement {
+    #[inline]
+    fn stream(&self, _: &WriteContext, _: &SegmentTable) -> StreamId {
+        StreamId(0)
+    }
 }

@@ -9,9 +9,10 @@ use crate::error::StudyError;
 use crate::table::Row;
 use crate::workload::BoundWorkload;
 use fulgurite_device::StreamId;
+use fulgurite_ssd::placement::Placement;
 use fulgurite_ssd::victim::VictimPolicy;
 use fulgurite_ssd::{CountingSink, Ftl, FtlConfig, analytic, check};
-use fulgurite_workload::Op;
+use fulgurite_workload::{Op, Request};
 use std::time::Instant;
 
 /// A counting run, checked.
@@ -22,6 +23,10 @@ pub struct GcRun {
     pub workload: BoundWorkload,
     /// Whether the closed forms apply to it.
     pub uniform: bool,
+    /// The placement policy as typed.
+    pub placement_name: String,
+    /// The victim policy as typed.
+    pub victim_name: String,
     /// Shape and policies of the translation layer.
     pub ftl: FtlConfig,
     /// Bytes in a page.
@@ -32,32 +37,63 @@ pub struct GcRun {
     pub seed: u64,
 }
 
+/// Requests that are performed together.
+const SLICE: usize = 1024;
+
+/// How many requests ahead memory is fetched.
+const AHEAD: usize = 16;
+
+/// Performs writes and trims of single pages.
+fn perform(ftl: &mut Ftl, requests: &[Request], sink: &mut CountingSink) {
+    for (at, request) in requests.iter().enumerate() {
+        if let Some(ahead) = requests.get(at + AHEAD) {
+            ftl.prefetch(ahead.page as u32);
+        }
+        match request.op {
+            Op::Trim => ftl.trim(request.page as u32),
+            _ => ftl.write(request.page as u32, 1, StreamId(request.stream), sink),
+        }
+    }
+}
+
 impl GcRun {
     /// Executes the run.
     pub fn execute(&self, progress: &Progress) -> Result<Row, StudyError> {
-        let source = self.workload.source(u64::from(self.ftl.logical_pages), self.page_bytes, self.seed)?;
         let mut ftl = Ftl::new(self.ftl)?;
+        if self.ftl.placement.needs_future() {
+            ftl.foresee(self.future()?);
+        }
         let mut sink = CountingSink::default();
         let start = Instant::now();
+        let fill = u64::from(self.ftl.logical_pages);
         for lpn in 0..self.ftl.logical_pages {
             ftl.write(lpn, 1, StreamId(0), &mut sink);
         }
-        let half = (u64::from(self.ftl.logical_pages) + self.writes()?) / 2;
-        let mut at_half = (sink, ftl.counters().host_pages);
+        let half = (fill + self.writes()?) / 2;
+        let mut at_half = (sink, fill);
+        let mut changes = self.changes()?;
+        let mut slice: Vec<Request> = Vec::with_capacity(SLICE);
         let mut done = 0;
-        for request in source.filter(|request| request.op != Op::Read) {
-            if done == self.ops {
+        while done < self.ops {
+            slice.clear();
+            slice.extend(changes.by_ref().take((self.ops - done).min(SLICE as u64) as usize));
+            if slice.is_empty() {
                 break;
             }
-            done += 1;
+            done += slice.len() as u64;
+            let before = ftl.counters().host_pages;
+            if before < half && before + slice.len() as u64 >= half {
+                // The half lies in this slice: it is gone through step by step.
+                for request in &slice {
+                    perform(&mut ftl, std::slice::from_ref(request), &mut sink);
+                    if ftl.counters().host_pages == half {
+                        at_half = (sink, half);
+                    }
+                }
+            } else {
+                perform(&mut ftl, &slice, &mut sink);
+            }
             progress.left(self.ops - done);
-            match request.op {
-                Op::Trim => ftl.trim(request.page as u32),
-                _ => ftl.write(request.page as u32, 1, StreamId(request.stream), &mut sink),
-            }
-            if ftl.counters().host_pages == half {
-                at_half = (sink, half);
-            }
         }
         let mut row = self.row(&ftl, &sink, at_half);
         set_cost(&mut row, start, ftl.counters().host_pages);
@@ -65,17 +101,51 @@ impl GcRun {
         Ok(row)
     }
 
+    /// The page writes and trims of the workload.
+    fn changes(&self) -> Result<impl Iterator<Item = Request> + use<>, StudyError> {
+        let source = self.workload.source(u64::from(self.ftl.logical_pages), self.page_bytes, self.seed)?;
+        Ok(source.filter(|request| request.op != Op::Read))
+    }
+
     /// The page writes among its operations; the others are trims.
     fn writes(&self) -> Result<u64, StudyError> {
         match &self.workload {
             BoundWorkload::Generator(_) => Ok(self.ops),
             BoundWorkload::Trace(_) | BoundWorkload::Stream(_) => {
-                let source =
-                    self.workload.source(u64::from(self.ftl.logical_pages), self.page_bytes, self.seed)?;
-                let changes = source.filter(|request| request.op != Op::Read).take(self.ops as usize);
+                let changes = self.changes()?.take(self.ops as usize);
                 Ok(changes.filter(|request| request.op == Op::Write).count() as u64)
             }
         }
+    }
+
+    /// For each page write, the fill first, when its page is written again or trimmed, in page writes.
+    fn future(&self) -> Result<Vec<u32>, StudyError> {
+        let fill = u64::from(self.ftl.logical_pages);
+        if fill + self.ops >= u64::from(u32::MAX) {
+            return Err(StudyError::request(format!(
+                "--placement {}: {} page writes are too many to look ahead; accepted: --ops below {}",
+                self.placement_name,
+                fill + self.ops,
+                u64::from(u32::MAX) - fill
+            )));
+        }
+        // At first the page of each write; trims stand between writes.
+        let mut next: Vec<u32> = (0..self.ftl.logical_pages).collect();
+        let mut trims: Vec<(u32, u32)> = Vec::new();
+        for request in self.changes()?.take(self.ops as usize) {
+            match request.op {
+                Op::Trim => trims.push((next.len() as u32, request.page as u32)),
+                _ => next.push(request.page as u32),
+            }
+        }
+        let mut ends: Vec<u32> = vec![u32::MAX; self.ftl.logical_pages as usize];
+        for time in (0..next.len()).rev() {
+            while let Some((at, page)) = trims.pop_if(|(at, _)| *at as usize > time) {
+                ends[page as usize] = at;
+            }
+            next[time] = std::mem::replace(&mut ends[next[time] as usize], time as u32);
+        }
+        Ok(next)
     }
 
     fn check(&self, ftl: &Ftl, sink: &CountingSink, done: u64) -> Result<(), StudyError> {
@@ -101,12 +171,12 @@ impl GcRun {
             "run_id",
             run_id(&format!(
                 "gc workload={} logical_pages={logical_pages} segments={segments} segment_pages={segment_pages} reserve={reserve} victim={} placement={} ops={} seed={}",
-                self.workload.canonical(&self.workload_name), victim.name(), placement.name(), self.ops, self.seed
+                self.workload.canonical(&self.workload_name), victim, placement, self.ops, self.seed
             )),
         );
         row.set("workload", self.workload_name.as_str());
-        row.set("placement", placement.name());
-        row.set("victim", victim.name());
+        row.set("placement", self.placement_name.as_str());
+        row.set("victim", self.victim_name.as_str());
         row.set("schedule", schedule.to_string());
         row.set("pages", logical_pages);
         row.set("page_bytes", self.page_bytes);
@@ -128,10 +198,12 @@ impl GcRun {
         }
         let rho = self.ftl.spare_effective();
         row.set("spare_effective", rho);
-        if self.uniform {
+        if self.uniform && placement == Placement::NONE {
             let closed_form = match victim {
                 VictimPolicy::Fifo => Some(analytic::waf_fifo(rho)),
                 VictimPolicy::Greedy => analytic::waf_greedy(rho, segment_pages),
+                VictimPolicy::Random => Some(analytic::waf_random(rho)),
+                _ => None,
             };
             row.set_some("waf_closed_form", closed_form);
         }

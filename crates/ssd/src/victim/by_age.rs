@@ -1,0 +1,223 @@
+//! Sealed segments in the order of their age, with the fewest valid pages of any stretch of it: the best
+//! segment by any score that grows with age and falls with valid pages, without looking at all of them.
+//!
+//! A segment takes the next slot when it is sealed. Over the slots lies a tree of fan-out 16 whose nodes
+//! hold the least valid count below them. A node's score can be no better than that of its oldest slot with
+//! its least valid count, so a search leaves out whatever cannot beat the best it has found. Invalidation
+//! changes a node only where it lowers its minimum: most often none.
+
+use crate::ftl::SegmentId;
+
+const FAN: usize = 16;
+const EMPTY: u32 = u32::MAX;
+
+/// The index; see the module.
+#[derive(Clone, Debug)]
+pub(super) struct ByAge {
+    /// The segment in each slot, where `levels[0]` is not [`EMPTY`].
+    segments: Vec<u32>,
+    /// When the segment of each slot was sealed, also where it is gone: never falling.
+    sealed_at: Vec<u64>,
+    /// Valid pages by slot, then the least of 16, of 256 and so on.
+    levels: Vec<Vec<u32>>,
+    slot_of: Vec<u32>,
+    live: u32,
+}
+
+impl ByAge {
+    pub fn new(segments: u32) -> ByAge {
+        let slots = 2 * segments as usize + FAN;
+        let mut levels = vec![vec![EMPTY; slots]];
+        while levels[levels.len() - 1].len() > FAN {
+            let len = levels[levels.len() - 1].len().div_ceil(FAN);
+            levels.push(vec![EMPTY; len]);
+        }
+        ByAge {
+            segments: Vec::with_capacity(slots),
+            sealed_at: Vec::with_capacity(slots),
+            levels,
+            slot_of: vec![0; segments as usize],
+            live: 0,
+        }
+    }
+
+    /// Adds a segment, the youngest.
+    pub fn push(&mut self, segment: SegmentId, valid: u32, now: u64) {
+        if self.segments.len() == self.levels[0].len() {
+            self.compact();
+        }
+        let slot = self.segments.len();
+        self.segments.push(segment.0);
+        self.sealed_at.push(now);
+        self.slot_of[segment.0 as usize] = slot as u32;
+        self.live += 1;
+        self.lower(slot, valid);
+    }
+
+    /// A segment has fewer valid pages than before.
+    #[inline]
+    pub fn lowered(&mut self, segment: SegmentId, valid: u32) {
+        self.lower(self.slot_of[segment.0 as usize] as usize, valid);
+    }
+
+    #[inline]
+    fn lower(&mut self, slot: usize, valid: u32) {
+        self.levels[0][slot] = valid;
+        let mut at = slot;
+        for level in &mut self.levels[1..] {
+            at /= FAN;
+            if level[at] <= valid {
+                return;
+            }
+            level[at] = valid;
+        }
+    }
+
+    /// Takes a segment out.
+    pub fn remove(&mut self, segment: SegmentId) {
+        let mut at = self.slot_of[segment.0 as usize] as usize;
+        self.levels[0][at] = EMPTY;
+        self.live -= 1;
+        for above in 1..self.levels.len() {
+            at /= FAN;
+            let least = children(&self.levels[above - 1], at).iter().copied().min().unwrap_or(EMPTY);
+            if std::mem::replace(&mut self.levels[above][at], least) == least {
+                return;
+            }
+        }
+    }
+
+    /// Moves the live slots together. There are at least as many new slots as segments until the next time.
+    fn compact(&mut self) {
+        let mut kept = 0;
+        for slot in 0..self.segments.len() {
+            if self.levels[0][slot] != EMPTY {
+                self.segments[kept] = self.segments[slot];
+                self.sealed_at[kept] = self.sealed_at[slot];
+                self.levels[0][kept] = self.levels[0][slot];
+                self.slot_of[self.segments[kept] as usize] = kept as u32;
+                kept += 1;
+            }
+        }
+        self.segments.truncate(kept);
+        self.sealed_at.truncate(kept);
+        self.levels[0][kept..].fill(EMPTY);
+        for above in 1..self.levels.len() {
+            let (below, level) = self.levels.split_at_mut(above);
+            for (at, least) in level[0].iter_mut().enumerate() {
+                *least = children(&below[above - 1], at).iter().copied().min().unwrap_or(EMPTY);
+            }
+        }
+    }
+
+    /// The segment with the highest `score(sealed at, valid pages)`, of equals the oldest. The score must
+    /// not fall as a segment gets older or emptier.
+    pub fn best(&self, score: impl Fn(u64, u32) -> f64) -> Option<SegmentId> {
+        let top = self.levels.len() - 1;
+        if self.live == 0 {
+            return None;
+        }
+        // A good one first: down the tree along the best bounds.
+        let bound =
+            |level: usize, at: usize, least: u32| score(self.sealed_at[at * FAN.pow(level as u32)], least);
+        let mut node = 0;
+        for level in (0..=top).rev() {
+            let nodes =
+                if level == top { &self.levels[top][..] } else { children(&self.levels[level], node) };
+            let first = if level == top { 0 } else { node * FAN };
+            let mut best = None;
+            for (at, least) in nodes.iter().enumerate().filter(|(_, least)| **least != EMPTY) {
+                let bound = bound(level, first + at, *least);
+                if best.is_none_or(|(known, _)| bound > known) {
+                    best = Some((bound, first + at));
+                }
+            }
+            node = best?.1;
+        }
+        let mut found = (score(self.sealed_at[node], self.levels[0][node]), node);
+        self.search(top, 0..self.levels[top].len(), &bound, &mut found);
+        Some(SegmentId(self.segments[found.1]))
+    }
+
+    fn search(
+        &self,
+        level: usize,
+        nodes: std::ops::Range<usize>,
+        bound: &impl Fn(usize, usize, u32) -> f64,
+        found: &mut (f64, usize),
+    ) {
+        for at in nodes {
+            let least = self.levels[level][at];
+            if least == EMPTY {
+                continue;
+            }
+            let bounded = bound(level, at, least);
+            if bounded < found.0 || bounded == found.0 && at * FAN.pow(level as u32) > found.1 {
+                continue;
+            }
+            if level == 0 {
+                *found = (bounded, at);
+            } else {
+                let end = ((at + 1) * FAN).min(self.levels[level - 1].len());
+                self.search(level - 1, at * FAN..end, bound, found);
+            }
+        }
+    }
+}
+
+fn children(level: &[u32], node: usize) -> &[u32] {
+    &level[node * FAN..((node + 1) * FAN).min(level.len())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fulgurite_base::Prng;
+
+    /// Against a scan of everything, through many sealings, invalidations, removals and compactions.
+    #[test]
+    fn the_best_is_the_best() {
+        const SEGMENTS: u32 = 300;
+        let mut prng = Prng::new(3, "by age");
+        let mut index = ByAge::new(SEGMENTS);
+        let mut model: Vec<(SegmentId, u64, u32)> = Vec::new();
+        for now in 0..20_000u64 {
+            let idle =
+                |model: &[(SegmentId, u64, u32)], segment| model.iter().all(|known| known.0 != segment);
+            match prng.below(4) {
+                0 => {
+                    let segment = SegmentId(prng.below(u64::from(SEGMENTS)) as u32);
+                    if idle(&model, segment) {
+                        let valid = prng.below(100) as u32;
+                        index.push(segment, valid, now / 3);
+                        model.push((segment, now / 3, valid));
+                    }
+                }
+                1 | 2 if !model.is_empty() => {
+                    let at = prng.below(model.len() as u64) as usize;
+                    if model[at].2 > 0 {
+                        model[at].2 -= 1;
+                        index.lowered(model[at].0, model[at].2);
+                    }
+                }
+                _ => {
+                    let score = |sealed_at: u64, valid: u32| {
+                        (now - sealed_at + 1) as f64 * f64::from(100 - valid) / f64::from(valid)
+                    };
+                    let mut best: Option<(f64, usize)> = None;
+                    for (at, (_, sealed_at, valid)) in model.iter().enumerate() {
+                        let score = score(*sealed_at, *valid);
+                        if best.is_none_or(|(known, _)| score > known) {
+                            best = Some((score, at));
+                        }
+                    }
+                    assert_eq!(index.best(score), best.map(|(_, at)| model[at].0));
+                    if let Some((_, at)) = best.filter(|_| model.len() > 100) {
+                        index.remove(model.remove(at).0);
+                    }
+                }
+            }
+        }
+        assert!(model.len() > 50);
+    }
+}
