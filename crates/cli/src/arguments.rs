@@ -182,6 +182,9 @@ pub struct Gc {
     /// Free segments below which garbage is collected [default: 2, or as many as placement needs]
     #[arg(long, value_name = "N")]
     pub gc_reserve: Option<String>,
+    /// Say what placement did to its groups, with what it measured and predicted
+    #[arg(long)]
+    pub explain: bool,
     /// Page writes after the fill [default: 20 times the logical pages, or the whole trace]
     #[arg(long, value_name = "N")]
     pub ops: Option<String>,
@@ -282,6 +285,7 @@ impl Gc {
             ("segment", self.segment),
             ("page", self.page),
             ("gc_reserve", self.gc_reserve),
+            ("explain", self.explain.then(|| "yes".to_owned())),
             ("ops", self.ops),
             ("format", self.format),
         ]

@@ -105,7 +105,15 @@ fn grid(command: grid::Command, typed: Typed, common: &Common) -> Result<(), Stu
     }
     let runs = grid::expand(command, &settings)?;
     let table = watched(|progress| runner::execute(&runs, threads(common), progress))?;
-    print(&table, common, |table| table.to_text(&table.columns_for_people(command.main_columns())));
+    print(&table, common, |table| {
+        let mut text = table.to_text(&table.columns_for_people(command.main_columns()));
+        for row in table.rows.iter().filter(|row| row.get("explanation").is_some()) {
+            let [workload, placement, victim, explanation] =
+                ["workload", "placement", "victim", "explanation"].map(|column| row.text(column));
+            text += &format!("\n{workload}, {placement}, {victim}\n{explanation}");
+        }
+        text
+    });
     Ok(())
 }
 

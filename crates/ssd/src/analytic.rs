@@ -11,6 +11,40 @@ pub fn waf_fifo(rho: f64) -> f64 {
     x / (x + lambert_w0(-x * (-x).exp()))
 }
 
+/// FIFO victims under two classes of pages: the share `r` of the writes goes to the share `f` of the pages, evenly
+/// within each (Desnoyers, 2014). `space` is 1 + ρ. A = 1 + Σ r / (e^{r·space / (f·A)} − 1); `None` unless there is
+/// more space than data.
+pub fn waf_fifo_two_classes(space: f64, r: f64, f: f64) -> Option<f64> {
+    if space <= 1.0 {
+        return None;
+    }
+    // Copies of a class for each write of the host; a class without writes is copied every time round.
+    let copies = |r: f64, f: f64, waf: f64| {
+        let x = r * space / (f * waf);
+        if f <= 0.0 {
+            0.0
+        } else if x < 1e-9 {
+            f * waf / space
+        } else {
+            r / libm::expm1(x)
+        }
+    };
+    let excess = |waf: f64| 1.0 + copies(r, f, waf) + copies(1.0 - r, 1.0 - f, waf) - waf;
+    let (mut low, mut high) = (1.0, 1e7);
+    if excess(high) > 0.0 {
+        return None;
+    }
+    while high / low > 1.0 + 1e-10 {
+        let middle = if high > 2.0 * low { libm::sqrt(low * high) } else { 0.5 * (low + high) };
+        if excess(middle) > 0.0 {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    Some(0.5 * (low + high))
+}
+
 /// Random victims: a segment drawn from all holds the mean share of valid pages, U / T, so WAF = T / (T − U) =
 /// (1 + ρ) / ρ, whatever the traffic, as long as there is one stream. `rho` must be positive.
 pub fn waf_random(rho: f64) -> f64 {
@@ -60,6 +94,20 @@ fn lambert_w0(z: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_classes_alike_are_one() {
+        for (rho, [fifo, ..]) in TABLE {
+            for f in [0.0, 0.2, 0.5, 1.0] {
+                let waf = waf_fifo_two_classes(1.0 + rho, f, f).unwrap();
+                // The table has ρ to four decimals.
+                assert!((waf / fifo - 1.0).abs() < 1e-3, "{rho} {f}: {waf} {fifo}");
+            }
+        }
+        // Skew costs under FIFO: the cold class is copied again and again.
+        assert!(waf_fifo_two_classes(1.0737, 0.9, 0.1).unwrap() > 7.5);
+        assert_eq!(waf_fifo_two_classes(1.0, 0.5, 0.5), None);
+    }
 
     /// ρ, FIFO, greedy at 64, 128, 256 and 512 pages: published values, to four decimals.
     const TABLE: [(f64, [f64; 5]); 4] = [

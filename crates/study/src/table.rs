@@ -261,6 +261,7 @@ pub const ORDER: &[&str] = &[
     "source",
     // For people.
     "note",
+    "explanation",
     // Of the simulator itself.
     "sim_wall_s",
     "sim_ops_s",

@@ -13,6 +13,7 @@
 //! Invariants ([`crate::check::check`] verifies them all): L2P and P2L agree on every valid page; a
 //! segment's valid count equals its bits in the bitmap; a free segment holds nothing.
 
+mod candidates;
 mod mapping;
 mod segments;
 mod wear;
@@ -24,7 +25,8 @@ pub use wear::WearLeveling;
 use crate::layout::Divisor;
 use crate::placement::{Placement, PlacementPolicy, Placer, Shape, WriteContext};
 use crate::schedule::{FtlState, Progress, Rule, Schedule, State};
-use crate::victim::{Victim, VictimPolicy, Victims};
+use crate::victim::VictimPolicy;
+use candidates::Candidates;
 use fulgurite_base::{Ppn, SpecError};
 use fulgurite_device::StreamId;
 use wear::Wear;
@@ -234,7 +236,7 @@ pub struct Ftl {
     segment_of: Divisor,
     pub(crate) map: Mapping,
     pub(crate) segments: SegmentTable,
-    victims: Victims,
+    candidates: Candidates,
     placer: Placer,
     /// The open segment of each stream; none before its first page.
     open: Vec<Option<SegmentId>>,
@@ -250,14 +252,16 @@ impl Ftl {
     pub fn new(config: FtlConfig) -> Result<Ftl, SpecError> {
         config.validate()?;
         let streams = config.placement.streams();
+        let mut placer = config.placement.start(&config.shape());
+        placer.use_victims(config.victim);
         Ok(Ftl {
             config,
             segment_of: Divisor::new(config.segment_pages),
             map: Mapping::new(config.logical_pages, config.segments * config.segment_pages),
-            victims: config.victim.index(config.segments, config.segment_pages),
+            candidates: Candidates::new(config.victim, config.segments, config.segment_pages, streams),
             segments: SegmentTable::new(config.segments, config.segment_pages, streams),
             open: vec![None; usize::from(streams)],
-            placer: config.placement.start(&config.shape()),
+            placer,
             wear: Wear::new(config.wear_leveling, config.segments),
             collection: None,
             idle: false,
@@ -465,7 +469,7 @@ impl Ftl {
         let segment = self.segment(ppn);
         self.segments.valid[segment.0 as usize] -= 1;
         if self.segments.state(segment) == SegmentState::Sealed {
-            self.victims.invalidated(segment, &self.segments);
+            self.candidates.invalidated(segment, &self.segments);
         }
     }
 
@@ -534,11 +538,30 @@ impl Ftl {
         }
     }
 
+    /// Gives every segment the group that placement has for those of its group. Append points of groups that
+    /// are no more are sealed as they are.
+    fn regroup(&mut self, groups: &[StreamId]) {
+        for (stream, group) in
+            groups.iter().enumerate().filter(|(stream, group)| *stream != usize::from(group.0))
+        {
+            if let Some(open) = self.open[stream].take() {
+                self.segments.state[open.0 as usize] = SegmentState::Sealed;
+                self.segments.sealed_at[open.0 as usize] = self.segments.now;
+            }
+            let moved = std::mem::take(&mut self.segments.in_stream[stream]);
+            self.segments.in_stream[usize::from(group.0)] += moved;
+        }
+        for stream in &mut self.segments.stream {
+            *stream = groups[usize::from(*stream)].0;
+        }
+        self.candidates.sort(&self.placer, &self.segments);
+    }
+
     /// A segment may now be picked.
     fn seal(&mut self, segment: SegmentId) {
         self.segments.state[segment.0 as usize] = SegmentState::Sealed;
         self.segments.sealed_at[segment.0 as usize] = self.segments.now;
-        self.victims.sealed(segment, &self.segments);
+        self.candidates.sealed(segment, &self.placer, &self.segments);
     }
 
     /// Moves up to `moves` pages of the current victim segment, and the rest of the last one's row;
@@ -570,7 +593,10 @@ impl Ftl {
 
     /// Begins the collection of a victim segment; `None` when none is full.
     pub fn pick(&mut self) -> Option<SegmentId> {
-        let victim = self.left_behind().or_else(|| self.victims.pick(&self.segments))?;
+        if let Some(groups) = self.placer.take_regrouping() {
+            self.regroup(&groups);
+        }
+        let victim = self.left_behind().or_else(|| self.candidates.pick(&self.placer, &self.segments))?;
         self.placer.picked(victim, &self.segments);
         self.segments.state[victim.0 as usize] = SegmentState::Victim;
         let valid_at_pick = self.segments.valid(victim);
@@ -592,7 +618,7 @@ impl Ftl {
             return None;
         }
         let segment = self.wear.left_behind(&self.segments, self.config.wear_gap)?;
-        self.victims.remove(segment, &self.segments);
+        self.candidates.remove(segment, &self.segments);
         self.counters.leveled_segments += 1;
         Some(segment)
     }
@@ -654,7 +680,7 @@ impl Ftl {
         let segment = self.segment(old);
         let is_sealed = self.segments.state(segment) == SegmentState::Sealed;
         if is_sealed {
-            self.victims.remove(segment, &self.segments);
+            self.candidates.remove(segment, &self.segments);
         }
         self.segments.valid[segment.0 as usize] += 1;
         if is_sealed {

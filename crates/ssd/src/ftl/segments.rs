@@ -108,6 +108,11 @@ impl SegmentTable {
         self.sealed_at[segment.0 as usize]
     }
 
+    /// Valid pages of all segments. A scan.
+    pub fn valid_pages(&self) -> u64 {
+        self.valid.iter().map(|valid| u64::from(*valid)).sum()
+    }
+
     /// The time: pages that the host has written since the drive was new.
     #[inline]
     pub fn now(&self) -> u64 {

@@ -11,12 +11,14 @@ pub mod autostream;
 pub mod dac;
 pub mod hints;
 pub mod mida;
+pub mod midas;
 pub mod none;
 pub mod oracle;
 pub mod sep_gc;
 pub mod sepbit;
 
 use crate::ftl::{SegmentId, SegmentTable};
+use crate::victim::VictimPolicy;
 use fulgurite_base::{Spec, SpecError};
 use fulgurite_device::StreamId;
 use std::fmt;
@@ -63,6 +65,27 @@ pub trait PlacementPolicy {
     /// A victim was picked; its pages are still there.
     #[inline]
     fn picked(&mut self, _victim: SegmentId, _segments: &SegmentTable) {}
+
+    /// The queue in which the full segments of this stream wait for their turn, where they do: one of as many
+    /// as there are streams. The others are the victim policy's.
+    #[inline]
+    fn queue(&self, _stream: StreamId) -> Option<u16> {
+        None
+    }
+
+    /// The queue that the next victim comes from, where one holds more than it may.
+    fn overfull(&self, _segments: &SegmentTable) -> Option<u16> {
+        None
+    }
+
+    /// By stream, the stream that its segments now belong to, where groups have changed since this was asked;
+    /// queues are sorted anew.
+    fn take_regrouping(&mut self) -> Option<Vec<StreamId>> {
+        None
+    }
+
+    /// The victim policy that the drive has.
+    fn use_victims(&mut self, _victim: VictimPolicy) {}
 
     /// Begins to fetch what a write of this page by the host will touch.
     #[inline]
@@ -129,6 +152,7 @@ macro_rules! placements {
         /// A policy at work.
         #[derive(Clone, Debug)]
         #[allow(missing_docs)] // each variant's file documents it
+        #[allow(clippy::large_enum_variant)] // a drive has one, and asks it for every page
         pub enum Placer {
             $($variant($module::$policy),)*
         }
@@ -151,6 +175,7 @@ placements! {
     "autostream" AutoStream(autostream::AutoStream) "by the decayed frequency of its chunk; streams=5, chunk=512, decay=16384"
     "mida" Mida(mida::Mida) "by how often the page was copied since it was written; groups=8"
     "sepbit" SepBit(sepbit::SepBit) "by the lifespan of the page before and by age; queue=yes, collected=16"
+    "midas" Midas(midas::Midas) "a chain of groups, sized by a model of how long pages live; hot=yes, groups=adapt|fixed, irregular=yes, epoch=400%, sample=100, bucket=0, update=5%, error=10%, gain=0.5%, stop=5, as=paper|program"
     "oracle" Oracle(oracle::Oracle) "by the true time of invalidation; gc only; classes=seed|log2"
 }
 
@@ -205,6 +230,16 @@ impl Placer {
     }
 }
 
+impl Placer {
+    /// What MiDAS did to its groups; nothing under other policies.
+    pub fn events(&self) -> &[midas::Event] {
+        match self {
+            Placer::Midas(midas) => midas.events(),
+            _ => &[],
+        }
+    }
+}
+
 impl PlacementPolicy for Placer {
     #[inline]
     fn stream(&self, context: &WriteContext, segments: &SegmentTable) -> StreamId {
@@ -224,6 +259,23 @@ impl PlacementPolicy for Placer {
     #[inline]
     fn picked(&mut self, victim: SegmentId, segments: &SegmentTable) {
         dispatch!(self, policy => policy.picked(victim, segments));
+    }
+
+    #[inline]
+    fn queue(&self, stream: StreamId) -> Option<u16> {
+        dispatch!(self, policy => policy.queue(stream))
+    }
+
+    fn overfull(&self, segments: &SegmentTable) -> Option<u16> {
+        dispatch!(self, policy => policy.overfull(segments))
+    }
+
+    fn take_regrouping(&mut self) -> Option<Vec<StreamId>> {
+        dispatch!(self, policy => policy.take_regrouping())
+    }
+
+    fn use_victims(&mut self, victim: VictimPolicy) {
+        dispatch!(self, policy => policy.use_victims(victim));
     }
 
     #[inline]

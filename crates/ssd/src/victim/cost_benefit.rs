@@ -4,7 +4,7 @@
 //! since the segment was sealed. c(u) = u is the form of MiDAS (FAST 2024; it minimises the inverse),
 //! 2u the LFS cleaner's where reading is free ("A flash-memory based file system", USENIX 1995), 1 + u that of
 //! "The design and implementation of a log-structured file system" (SOSP 1991). The age exponent a is 1 by these
-//! definitions; the programs of MiDAS and SepBIT take the square root. O(log n) by [`ByAge`], exact.
+//! definitions; the programs of MiDAS and SepBIT take the square root. O(log n) by a tree over ages, exact.
 
 use super::Victim;
 use super::by_age::ByAge;
@@ -60,7 +60,7 @@ impl CostBenefit {
 
 impl Victim for CostBenefit {
     fn sealed(&mut self, segment: SegmentId, table: &SegmentTable) {
-        self.index.push(segment, table.valid(segment), table.now());
+        self.index.push(segment, table.valid(segment), table.sealed_at(segment));
     }
 
     #[inline]

@@ -10,9 +10,11 @@ use crate::table::Row;
 use crate::workload::BoundWorkload;
 use fulgurite_device::StreamId;
 use fulgurite_ssd::placement::Placement;
+use fulgurite_ssd::placement::midas::{Configuration, Why};
 use fulgurite_ssd::victim::VictimPolicy;
 use fulgurite_ssd::{CountingSink, Ftl, FtlConfig, analytic, check};
 use fulgurite_workload::{Op, Request};
+use std::fmt::Write as _;
 use std::time::Instant;
 
 /// A counting run, checked.
@@ -23,6 +25,8 @@ pub struct GcRun {
     pub workload: BoundWorkload,
     /// Whether the closed forms apply to it.
     pub uniform: bool,
+    /// Whether the row says what placement did to its groups, and why.
+    pub explain: bool,
     /// The placement policy as typed.
     pub placement_name: String,
     /// The victim policy as typed.
@@ -96,6 +100,9 @@ impl GcRun {
             progress.left(self.ops - done);
         }
         let mut row = self.row(&ftl, &sink, at_half);
+        if self.explain {
+            row.set("explanation", explanation(&ftl));
+        }
         set_cost(&mut row, start, ftl.counters().host_pages);
         self.check(&ftl, &sink, done)?;
         Ok(row)
@@ -209,4 +216,54 @@ impl GcRun {
         }
         row
     }
+}
+
+/// What placement did to its groups, an event a line.
+fn explanation(ftl: &Ftl) -> String {
+    let capacity = f64::from(ftl.config().logical_pages);
+    let percent = |share: f64| format!("{:.1}", 100.0 * share);
+    let mut text = String::new();
+    for event in ftl.placer().events() {
+        let why = match event.why {
+            Why::Lifetimes(difference) => {
+                format!("lifetimes measured, {} % from those in force: sizes chosen", percent(difference))
+            }
+            Why::Unchanged(difference) => {
+                format!("lifetimes measured, {} % from those in force: nothing changed", percent(difference))
+            }
+            Why::NoGain(promised, measured) => {
+                format!(
+                    "lifetimes measured, the best choice promises {promised:.3}, {measured:.3} is had: nothing changed"
+                )
+            }
+            Why::Irregular(group, predicted, measured) => format!(
+                "G{group} passes on {} % and not {} %: no sizes from it on",
+                percent(measured),
+                percent(predicted)
+            ),
+            Why::Runaway => "collection made no room: no sizes any more".to_owned(),
+        };
+        let _ = writeln!(text, "at {:.2} capacities: {why}", event.at as f64 / capacity);
+        let shares: Vec<String> =
+            event.measured.iter().map(|share| share.map_or_else(|| "–".to_owned(), percent)).collect();
+        let _ = writeln!(text, "    until then: WAF {:.3}, valid % HOT {}", event.waf, shares.join(" "));
+        if let (Some(Configuration { hot, sized, prediction }), Why::Lifetimes(_)) =
+            (&event.configuration, event.why)
+        {
+            let sizes: Vec<String> = sized.iter().map(u32::to_string).collect();
+            let shares: Vec<String> = prediction.valid.iter().copied().map(percent).collect();
+            let _ = writeln!(
+                text,
+                "    from now on: HOT {hot}, {} + rest segments; predicted WAF {:.3}, valid % {}, {} % of writes to HOT",
+                sizes.join(" "),
+                prediction.waf,
+                shares.join(" "),
+                percent(prediction.hot.0)
+            );
+        }
+    }
+    if text.is_empty() {
+        text.push_str("placement has no groups that it changes, or had no time to\n");
+    }
+    text
 }

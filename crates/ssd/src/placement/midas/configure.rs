@@ -1,0 +1,132 @@
+//! Group configuration selection (section 3.5 of the paper): how many groups, and how large, for the least
+//! write amplification that the model predicts.
+
+use super::model::{Chain, Hot, LastGroup, Lifetimes, Prediction};
+
+/// What a configuration is chosen for.
+#[derive(Clone, Copy, Debug)]
+pub struct Space {
+    /// Segments for all groups together.
+    pub segments: u32,
+    /// Pages in a segment.
+    pub segment_pages: u32,
+    /// Valid pages.
+    pub valid: f64,
+    /// How GN is collected.
+    pub last: LastGroup,
+    /// See [`Chain::hot_class`].
+    pub hot_class: f64,
+    /// Whether there is a group for hot pages.
+    pub hot: bool,
+    /// What was measured of HOT at its size in force: segments, traffic, valid share.
+    pub measured_hot: Option<(u32, f64, f64)>,
+    /// Most groups, HOT aside.
+    pub groups: usize,
+    /// A split that gains less is no gain.
+    pub gain: f64,
+    /// So many such splits in a row are the end.
+    pub stop: u32,
+}
+
+/// Sizes in segments and what they promise.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Configuration {
+    /// Segments of HOT; none without one.
+    pub hot: u32,
+    /// Segments of G1 … G(N−1).
+    pub sized: Vec<u32>,
+    /// The model's word for it.
+    pub prediction: Prediction,
+}
+
+impl Space {
+    /// The model's prediction for these sizes.
+    pub fn predict(&self, lifetimes: &Lifetimes, hot: u32, sized: &[u32]) -> Option<Prediction> {
+        let pages = |segments: u32| f64::from(segments) * f64::from(self.segment_pages);
+        let hot = match self.measured_hot {
+            _ if hot == 0 => Hot::Off,
+            Some((segments, traffic, valid)) if segments == hot => {
+                Hot::Measured { pages: pages(hot), traffic, valid }
+            }
+            _ => Hot::Pages(pages(hot)),
+        };
+        let chain = Chain {
+            hot,
+            sized: sized.iter().map(|segments| pages(*segments)).collect(),
+            pages: pages(self.segments),
+            valid: self.valid,
+            last: self.last,
+            hot_class: self.hot_class,
+            half_segment: f64::from(self.segment_pages) / 2.0,
+        };
+        chain.predict(lifetimes)
+    }
+
+    /// The best configuration that splitting and tuning find; `None` where the model has nothing to say.
+    pub fn select(&self, lifetimes: &Lifetimes) -> Option<Configuration> {
+        let mut best = self.better(lifetimes, 0, Vec::new(), None);
+        if self.hot {
+            for hot in self.sizes() {
+                best = self.better(lifetimes, hot, Vec::new(), best);
+            }
+        }
+        // Split off one group after the other, each of the size that promises most.
+        let mut chain = best.clone()?;
+        let mut in_vain = 0;
+        while chain.sized.len() + 1 < self.groups && in_vain < self.stop {
+            let mut split: Option<Configuration> = None;
+            for size in self.sizes() {
+                let mut sized = chain.sized.clone();
+                sized.push(size);
+                split = self.better(lifetimes, chain.hot, sized, split);
+            }
+            let Some(split) = split else { break };
+            let gain = 1.0 - split.prediction.waf / chain.prediction.waf;
+            in_vain = if gain < self.gain { in_vain + 1 } else { 0 };
+            chain = split;
+            best = best.filter(|best| best.prediction.waf <= chain.prediction.waf).or(Some(chain.clone()));
+        }
+        best.map(|best| self.tune(lifetimes, best))
+    }
+
+    /// Gives segments one by one to GN, from HOT on, as long as one of them lowers the prediction.
+    fn tune(&self, lifetimes: &Lifetimes, mut best: Configuration) -> Configuration {
+        loop {
+            let before = best.prediction.waf;
+            for group in 0..=best.sized.len() {
+                let (mut hot, mut sized) = (best.hot, best.sized.clone());
+                let size = if group == 0 { &mut hot } else { &mut sized[group - 1] };
+                if *size > 1 {
+                    *size -= 1;
+                    best = self.better(lifetimes, hot, sized, Some(best)).expect("there was one before");
+                }
+            }
+            if best.prediction.waf >= before {
+                return best;
+            }
+        }
+    }
+
+    /// `best`, or these sizes where they promise less.
+    fn better(
+        &self,
+        lifetimes: &Lifetimes,
+        hot: u32,
+        sized: Vec<u32>,
+        best: Option<Configuration>,
+    ) -> Option<Configuration> {
+        match self.predict(lifetimes, hot, &sized) {
+            Some(new) if best.as_ref().is_none_or(|best| new.waf < best.prediction.waf) => {
+                Some(Configuration { hot, sized, prediction: new })
+            }
+            _ => best,
+        }
+    }
+
+    /// Sizes to try: every one up to 64 segments, then in steps of a sixty-fourth.
+    fn sizes(&self) -> impl Iterator<Item = u32> + use<> {
+        let most = self.segments;
+        std::iter::successors(Some(1u32), |size| Some(size + 1 + size / 64))
+            .take_while(move |size| *size < most)
+    }
+}

@@ -1,0 +1,313 @@
+//! MiDAS's model in closed form (section 3.3 and 3.4 of the paper): from how long pages live and how large the
+//! groups are, the share of valid pages that each group passes on, and the write amplification.
+//!
+//! All times are page writes of the host, all sizes are pages. With S(t) the share of written pages that are still valid
+//! after t more writes, a chain HOT → G1 → … → GN behaves as follows. HOT takes the writes whose page lives for
+//! less than τ, its residence: h of all. G1 receives the others, and what is still valid when it leaves HOT. A
+//! group of `p` pages with an inflow of w pages a write keeps a page for p / w writes; of the pages that
+//! enter Gi at age W the share S(W + p/w) / S(W) is valid when they leave. GN mixes ages; its valid share comes
+//! from Desnoyers' form for two classes of pages.
+
+use crate::analytic;
+
+/// How long pages live: the share of host writes whose page is written again after so many writes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lifetimes {
+    /// Page writes in a bucket.
+    bucket: f64,
+    /// S at the start of each bucket, and beyond the last one: never again, as far as is known.
+    survival: Vec<f64>,
+    /// The integral of S up to the start of each bucket.
+    integral: Vec<f64>,
+    /// The sum of p·t over the buckets before each: what Little's law makes of it are pages.
+    pages: Vec<f64>,
+}
+
+impl Lifetimes {
+    /// From counts of intervals by bucket, of those known only to be longer than a bucket (as many buckets), and
+    /// of those beyond all buckets; `None` without any.
+    pub fn from_counts(bucket: u32, counts: &[u64], longer: &[u64], beyond: u64) -> Option<Lifetimes> {
+        let total = counts.iter().chain(longer).sum::<u64>() + beyond;
+        if total == 0 || bucket == 0 {
+            return None;
+        }
+        let bucket = f64::from(bucket);
+        let (mut survival, mut integral, mut pages) = (vec![1.0], vec![0.0], vec![0.0]);
+        // Intervals that may be this long: a share of them ends in each bucket.
+        let mut left = total;
+        for (at, count) in counts.iter().enumerate() {
+            let ends = *count as f64 / left.max(1) as f64;
+            left -= count + longer.get(at).unwrap_or(&0);
+            let (before, after) = (survival[at], survival[at] * (1.0 - ends));
+            survival.push(after);
+            integral.push(integral[at] + bucket * (before + after) / 2.0);
+            pages.push(pages[at] + (before - after) * bucket * (at as f64 + 0.5));
+        }
+        Some(Lifetimes { bucket, survival, integral, pages })
+    }
+
+    /// The longest interval that is told from never.
+    pub fn range(&self) -> f64 {
+        self.bucket * (self.survival.len() - 1) as f64
+    }
+
+    fn at(&self, values: &[f64], time: f64) -> f64 {
+        let place = (time / self.bucket).clamp(0.0, (values.len() - 1) as f64);
+        let low = place as usize;
+        let high = (low + 1).min(values.len() - 1);
+        values[low] + (values[high] - values[low]) * (place - low as f64)
+    }
+
+    /// S(t): the share of written pages that are still valid after `time` writes.
+    pub fn survival(&self, time: f64) -> f64 {
+        self.at(&self.survival, time)
+    }
+
+    /// The integral of S from 0 to `time`: the valid pages among the last `time` writes.
+    pub fn valid_among_last(&self, time: f64) -> f64 {
+        self.at(&self.integral, time)
+            + (time - self.range()).max(0.0) * self.survival[self.survival.len() - 1]
+    }
+
+    /// Writes whose page lives for `from` to `to`, as a share of all, and the pages that they are for.
+    fn between(&self, from: f64, to: f64) -> (f64, f64) {
+        (
+            (self.survival(from) - self.survival(to)).max(0.0),
+            (self.at(&self.pages, to) - self.at(&self.pages, from)).max(0.0),
+        )
+    }
+
+    /// Half the sum of the differences to `other` over classes of lifetime, each twice as long as the one
+    /// before and cut into four: 0 for equal distributions, 1 for disjoint ones.
+    pub fn difference(&self, other: &Lifetimes) -> f64 {
+        let range = self.range().max(other.range());
+        let bounds = (0..64).map(|step| range * libm::exp2(-f64::from(63 - step) / 4.0));
+        let (mut sum, mut before) = (0.0, (1.0, 1.0));
+        for bound in bounds {
+            let now = (self.survival(bound), other.survival(bound));
+            sum += ((before.0 - now.0) - (before.1 - now.1)).abs();
+            before = now;
+        }
+        (sum + (before.0 - before.1).abs()) / 2.0
+    }
+}
+
+/// What victims GN is collected by: the model knows two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LastGroup {
+    /// The oldest segment.
+    Fifo,
+    /// The emptiest, of so many pages.
+    Greedy {
+        /// Pages in a segment.
+        segment_pages: u32,
+    },
+}
+
+/// The group for hot pages, as the model sees it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Hot {
+    /// There is none.
+    Off,
+    /// This many pages; its traffic follows from the lifetimes, and all of its pages die in it.
+    Pages(f64),
+    /// This many pages, with the traffic and the valid share at collection that were measured.
+    Measured {
+        /// Its size.
+        pages: f64,
+        /// Share of the host's writes.
+        traffic: f64,
+        /// Valid share of its segments when they are collected.
+        valid: f64,
+    },
+}
+
+/// A drive and its groups.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chain {
+    /// HOT.
+    pub hot: Hot,
+    /// Pages of G1 … G(N−1).
+    pub sized: Vec<f64>,
+    /// Pages of all groups.
+    pub pages: f64,
+    /// Valid pages in all.
+    pub valid: f64,
+    /// How GN is collected.
+    pub last: LastGroup,
+    /// Pages with lifetimes below this share of the mean in GN make its hot class.
+    pub hot_class: f64,
+    /// Half a segment: what a group holds less than its size, on average.
+    pub half_segment: f64,
+}
+
+/// What the model says of a chain.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prediction {
+    /// Pages written for each page of the host.
+    pub waf: f64,
+    /// The valid share at collection of G1 … GN.
+    pub valid: Vec<f64>,
+    /// The share of the host's writes that goes to HOT, and the valid share of its segments.
+    pub hot: (f64, f64),
+}
+
+impl Chain {
+    /// The model's prediction; `None` where the groups do not fit: GN would hold more valid pages than it has room
+    /// for, or a page would stay in the sized groups for longer than lifetimes are known.
+    pub fn predict(&self, lifetimes: &Lifetimes) -> Option<Prediction> {
+        let (traffic, hot_valid, hot_pages, mut age) = match self.hot {
+            Hot::Off => (0.0, 0.0, 0.0, 0.0),
+            Hot::Measured { pages, traffic, valid } if traffic > 0.0 => {
+                (traffic, valid, pages, ((pages - self.half_segment) / traffic).max(0.0))
+            }
+            Hot::Pages(pages) | Hot::Measured { pages, .. } => {
+                let residence = residence_of_hot(lifetimes, pages)?;
+                (1.0 - lifetimes.survival(residence), 0.0, pages, residence)
+            }
+        };
+        // Of the pages in HOT those are valid that live until now and not for its residence.
+        let mut in_groups = lifetimes.valid_among_last(age) - age * lifetimes.survival(age);
+        let mut inflow = 1.0 - traffic + traffic * hot_valid;
+        let start = lifetimes.survival(age);
+        if start <= 0.0 || inflow <= 0.0 {
+            return None;
+        }
+        let mut waf = 1.0 + traffic * hot_valid;
+        let mut left = self.pages - hot_pages - self.half_segment;
+        let mut valid = Vec::with_capacity(self.sized.len() + 1);
+        // Pages of age 0 in G1 are those that would live through HOT.
+        let scale = inflow / start;
+        for pages in &self.sized {
+            let stay = (pages - self.half_segment).max(0.0) / inflow;
+            let before = lifetimes.survival(age);
+            if before <= 0.0 || age + stay > lifetimes.range() {
+                return None;
+            }
+            let share = lifetimes.survival(age + stay) / before;
+            let held = lifetimes.valid_among_last(age + stay) - lifetimes.valid_among_last(age);
+            in_groups += held * scale;
+            age += stay;
+            inflow *= share;
+            waf += inflow;
+            left -= pages;
+            valid.push(share);
+        }
+        let in_last = self.valid - in_groups;
+        if in_last <= 0.0 || left <= in_last || inflow <= 0.0 {
+            return None;
+        }
+        let share = self.valid_share_of_last(lifetimes, age, left, in_last)?;
+        waf += inflow * share / (1.0 - share);
+        valid.push(share);
+        Some(Prediction { waf, valid, hot: (traffic, hot_valid) })
+    }
+
+    /// GN's valid share at collection, whose pages enter at `age`.
+    fn valid_share_of_last(&self, lifetimes: &Lifetimes, age: f64, pages: f64, valid: f64) -> Option<f64> {
+        let space = pages / valid;
+        let (writes, held) = lifetimes.between(age, lifetimes.range());
+        let correction = match self.last {
+            LastGroup::Fifo => 1.0,
+            LastGroup::Greedy { segment_pages } => 1.0 + 0.5 / f64::from(segment_pages),
+        };
+        let waf = if writes <= 0.0 || held <= 0.0 {
+            // Nothing in GN is ever written again.
+            1.0
+        } else {
+            let mean = held / writes;
+            let (hot_writes, hot_held) = lifetimes.between(age, (self.hot_class * mean).max(age));
+            let cold_held = (valid - hot_held).max(held - hot_held);
+            let (r, f) = (hot_writes / writes, hot_held / (hot_held + cold_held));
+            analytic::waf_fifo_two_classes(space * correction, r, f)? / correction
+        };
+        Some((1.0 - 1.0 / waf).clamp(0.0, 1.0 - 1e-9))
+    }
+}
+
+/// How long pages stay in a HOT of so many pages: τ·(1 − S(τ)) = pages.
+fn residence_of_hot(lifetimes: &Lifetimes, pages: f64) -> Option<f64> {
+    let holds = |time: f64| time * (1.0 - lifetimes.survival(time));
+    let (mut low, mut high) = (0.0, lifetimes.range());
+    if holds(high) < pages {
+        return None;
+    }
+    for _ in 0..40 {
+        let middle = 0.5 * (low + high);
+        if holds(middle) < pages {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    Some(high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pages of two lifetimes: half of the writes live for 1,000 writes, half for 9,000.
+    fn two_lifetimes() -> Lifetimes {
+        let mut counts = vec![0; 1_000];
+        counts[100] = 1_000;
+        counts[900] = 1_000;
+        Lifetimes::from_counts(10, &counts, &[], 0).unwrap()
+    }
+
+    fn chain(hot: Hot, sized: Vec<f64>) -> Chain {
+        let last = LastGroup::Fifo;
+        Chain { hot, sized, pages: 6_000.0, valid: 5_000.0, last, hot_class: 1.0, half_segment: 0.0 }
+    }
+
+    #[test]
+    fn lifetimes_obey_littles_law() {
+        let lifetimes = two_lifetimes();
+        assert!((lifetimes.survival(500.0) - 1.0).abs() < 1e-12);
+        assert!((lifetimes.survival(5_000.0) - 0.5).abs() < 1e-12);
+        // Half of the writes × 1,000 and half × 9,000: 5,000 pages.
+        assert!((lifetimes.valid_among_last(10_000.0) - 5_005.0).abs() < 1.0);
+        let (writes, pages) = lifetimes.between(0.0, 2_000.0);
+        assert!((writes - 0.5).abs() < 1e-12 && (pages - 502.5).abs() < 1.0);
+        assert!(lifetimes.difference(&lifetimes) < 1e-12);
+        let mut other = vec![0; 1_000];
+        other[500] = 7;
+        assert!(lifetimes.difference(&Lifetimes::from_counts(10, &other, &[], 0).unwrap()) > 0.99);
+    }
+
+    /// A third of the intervals is known only to be longer than 5,000: all of them end at 9,000.
+    #[test]
+    fn what_was_not_seen_to_end_ends_later() {
+        let (mut counts, mut longer) = (vec![0; 1_000], vec![0; 1_000]);
+        (counts[100], counts[900], longer[500]) = (1_000, 500, 500);
+        let lifetimes = Lifetimes::from_counts(10, &counts, &longer, 0).unwrap();
+        assert!((lifetimes.survival(8_000.0) - 0.5).abs() < 1e-12 && lifetimes.survival(9_100.0) < 1e-12);
+    }
+
+    #[test]
+    fn a_group_passes_on_what_outlives_it() {
+        // G1 of 1,100 pages at an inflow of 1: the short-lived die in it, the others go on.
+        let prediction = chain(Hot::Off, vec![1_100.0]).predict(&two_lifetimes()).unwrap();
+        assert!((prediction.valid[0] - 0.5).abs() < 1e-9);
+        // Too small, it passes on everything.
+        let prediction = chain(Hot::Off, vec![500.0]).predict(&two_lifetimes()).unwrap();
+        assert!((prediction.valid[0] - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn hot_takes_the_short_lived() {
+        // Half of the writes, each for 1,010 writes: a HOT of 505 pages holds them until they die.
+        let prediction = chain(Hot::Pages(510.0), vec![]).predict(&two_lifetimes()).unwrap();
+        assert!((prediction.hot.0 - 0.5).abs() < 1e-6);
+        // The others live for 9,000 writes, uniformly: 4,500 valid pages on 5,490.
+        let expected = 1.0 + 0.5 * (analytic::waf_fifo(5_490.0 / 4_500.0 - 1.0) - 1.0);
+        assert!((prediction.waf / expected - 1.0).abs() < 0.02, "{} {expected}", prediction.waf);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        assert_eq!(chain(Hot::Off, vec![5_900.0]).predict(&two_lifetimes()), None);
+        assert_eq!(chain(Hot::Pages(1e6), vec![]).predict(&two_lifetimes()), None);
+        assert!(Lifetimes::from_counts(10, &[0, 0], &[], 0).is_none());
+    }
+}

@@ -1,0 +1,95 @@
+//! MiDAS against its own model: what it predicts is what is measured.
+
+use fulgurite_base::Spec;
+use fulgurite_device::StreamId;
+use fulgurite_ssd::placement::Placement;
+use fulgurite_ssd::placement::midas::{Event, Why};
+use fulgurite_ssd::victim::VictimPolicy;
+use fulgurite_ssd::{CountingSink, Ftl, FtlConfig, check};
+use fulgurite_workload::Generator;
+
+const PAGES: u32 = 120_000;
+
+/// The FTL after filling and 28 capacities of writes of each workload in turn.
+fn run(placement: &str, victim: &str, workloads: &[&str]) -> Ftl {
+    let placement = Placement::from_spec(Spec::parse(placement).unwrap()).unwrap();
+    let victim = VictimPolicy::from_spec(Spec::parse(victim).unwrap()).unwrap();
+    let segments = (f64::from(PAGES) * 1.0737 / 128.0).ceil() as u32;
+    let config = FtlConfig { placement, victim, reserve: 4, ..FtlConfig::plain(PAGES, segments, 128) };
+    let mut ftl = Ftl::new(config).unwrap();
+    let mut sink = CountingSink::default();
+    (0..PAGES).for_each(|lpn| ftl.write(lpn, 1, StreamId(0), &mut sink));
+    for workload in workloads {
+        let spec = Spec::parse(workload).unwrap();
+        let requests = Generator::from_spec(spec, u64::from(PAGES), 4096, 42).unwrap();
+        for request in requests.take(28 * PAGES as usize) {
+            ftl.write(request.page as u32, 1, StreamId(0), &mut sink);
+        }
+    }
+    check::check(&ftl).unwrap();
+    ftl
+}
+
+/// Mean difference of measured to predicted valid shares, and of WAF, at an event under a full configuration.
+fn errors(event: &Event) -> (f64, f64) {
+    let prediction = &event.configuration.as_ref().unwrap().prediction;
+    let pairs: Vec<(f64, f64)> = prediction
+        .valid
+        .iter()
+        .copied()
+        .zip(event.measured[1..].iter().map(|share| share.unwrap()))
+        .collect();
+    let mean = pairs.iter().map(|(a, b)| (a - b).abs()).sum::<f64>() / pairs.len() as f64;
+    (mean, (event.waf / prediction.waf - 1.0).abs())
+}
+
+#[test]
+fn predictions_hold_on_steady_traffic() {
+    for (workload, victim) in [
+        ("zipf:theta=1,write=100%", "greedy"),
+        ("zipf:theta=1,write=100%", "cost-benefit"),
+        ("zipf:theta=0.8,write=100%", "greedy"),
+    ] {
+        // A small drive: more of its pages must be watched.
+        let ftl = run("midas:sample=10", victim, &[workload]);
+        let events = ftl.placer().events();
+        let last = events.last().unwrap();
+        assert!(matches!(last.why, Why::Unchanged(_)), "{workload} {victim}: {last:?}");
+        let (shares, waf) = errors(last);
+        println!("{workload} {victim}: valid shares {shares:.3}, waf {waf:.3}");
+        assert!(shares < 0.05 && waf < 0.15, "{workload} {victim}: {shares} {waf}");
+    }
+}
+
+#[test]
+fn nothing_is_gained_or_lost_on_uniform_traffic() {
+    let waf = |placement| {
+        let ftl = run(placement, "greedy", &["mixed-uniform:write=100%"]);
+        1.0 + ftl.counters().copied_pages as f64 / ftl.counters().host_pages as f64
+    };
+    let (none, midas) = (waf("none"), waf("midas"));
+    assert!((midas / none - 1.0).abs() < 0.06, "{midas} {none}");
+}
+
+#[test]
+fn a_change_of_the_workload_changes_the_groups() {
+    let ftl = run("midas", "greedy", &["mixed-uniform:write=100%", "zipf:theta=1,write=100%"]);
+    let changed = ftl.placer().events().iter().filter(|event| event.at > 29 * u64::from(PAGES));
+    let whys: Vec<Why> = changed.map(|event| event.why).collect();
+    assert!(
+        whys.iter().any(|why| matches!(why, Why::Lifetimes(difference) if *difference > 0.05)),
+        "{whys:?}"
+    );
+}
+
+#[test]
+fn every_part_can_be_switched_off() {
+    let events =
+        |placement| run(placement, "greedy", &["zipf:theta=1,write=100%"]).placer().events().to_vec();
+    assert!(events("midas:groups=fixed").iter().all(|event| event.configuration.is_none()));
+    let without_hot = events("midas:hot=no");
+    assert!(without_hot.iter().flat_map(|event| &event.configuration).all(|chosen| chosen.hot == 0));
+    let irregular = |event: &&Event| matches!(event.why, Why::Irregular(..));
+    assert_eq!(events("midas:irregular=no,error=0%").iter().filter(irregular).count(), 0);
+    assert!(events("midas:error=0%").iter().filter(irregular).count() > 0, "nothing is predicted exactly");
+}
