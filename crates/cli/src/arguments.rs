@@ -179,7 +179,7 @@ pub struct Gc {
     /// Page size [default: 4KiB]
     #[arg(long, value_name = "SIZE")]
     pub page: Option<String>,
-    /// Free segments below which garbage is collected [default: 2, or as many as placement needs]
+    /// Free segments below which garbage is collected [default: 2]
     #[arg(long, value_name = "N")]
     pub gc_reserve: Option<String>,
     /// Say what placement did to its groups, with what it measured and predicted

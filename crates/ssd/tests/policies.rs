@@ -44,8 +44,7 @@ fn future(requests: &[(u32, bool)]) -> Vec<u32> {
 fn config(placement: &str, victim: &str) -> FtlConfig {
     let placement = Placement::from_spec(Spec::parse(placement).unwrap()).unwrap();
     let victim = VictimPolicy::from_spec(Spec::parse(victim).unwrap()).unwrap();
-    let reserve = u32::from(placement.copy_streams()) + 1;
-    FtlConfig { placement, victim, reserve, ..FtlConfig::plain(PAGES, SEGMENTS, SEGMENT_PAGES) }
+    FtlConfig { placement, victim, reserve: 2, ..FtlConfig::plain(PAGES, SEGMENTS, SEGMENT_PAGES) }
 }
 
 fn run(config: FtlConfig) -> (Ftl, CountingSink) {

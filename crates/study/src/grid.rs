@@ -571,10 +571,8 @@ impl<'a> Cell<'a> {
             narrow("segment", segment)?,
         );
         let placement = self.need("placement", |text| Placement::from_spec(Spec::parse(text)?))?;
-        // A segment for each stream that one collection may begin, and one to write to.
-        let reserve = (u64::from(placement.copy_streams()) + 1).max(2);
         let ftl = FtlConfig {
-            reserve: self.count("gc_reserve", 1, 1 << 20)?.unwrap_or(reserve) as u32,
+            reserve: self.count("gc_reserve", 1, 1 << 20)?.unwrap_or(2) as u32,
             victim: self.need("victim", |text| VictimPolicy::from_spec(Spec::parse(text)?))?,
             placement,
             ..shape

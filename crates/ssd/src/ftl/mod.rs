@@ -154,13 +154,12 @@ impl FtlConfig {
                 "{logical_pages} logical pages exceed the {physical} physical ones; accepted: fewer logical than physical"
             )));
         }
-        let streams = u32::from(self.placement.copy_streams());
-        if self.schedule.has_hard_threshold() && hard < streams {
+        if self.schedule.has_hard_threshold() && hard < 1 {
             return Err(SpecError::new(format!(
-                "gc_hard={hard} is too small; accepted: at least {streams}, a free segment for every stream that collection writes to"
+                "gc_hard={hard} is too small; accepted: at least 1, a free segment for collection to write to"
             )));
         }
-        let least = if self.schedule.has_hard_threshold() { hard + 1 } else { streams };
+        let least = if self.schedule.has_hard_threshold() { hard + 1 } else { 1 };
         if reserve < least {
             return Err(SpecError::new(format!(
                 "gc_reserve={reserve} is too small; accepted: at least {least} here"
@@ -626,7 +625,22 @@ impl Ftl {
     /// The stream that the copy of a page of the victim goes to.
     #[inline]
     pub(crate) fn copy_stream(&self, from: Ppn) -> StreamId {
-        self.placer.stream(&self.copy_context(from), &self.segments)
+        self.with_room(self.placer.stream(&self.copy_context(from), &self.segments))
+    }
+
+    /// `stream`, or where that must open a segment and none is free, the one with the most room: the copies of
+    /// a victim always fit into the last segment that was free.
+    #[inline]
+    fn with_room(&self, stream: StreamId) -> StreamId {
+        if self.wear.free() > 0 || !self.is_full(stream) { stream } else { self.roomiest() }
+    }
+
+    #[cold]
+    fn roomiest(&self) -> StreamId {
+        let open = self.open.iter().enumerate().filter_map(|(stream, open)| Some((stream, (*open)?)));
+        let (stream, _) =
+            open.min_by_key(|(_, open)| self.segments.written(*open)).expect("a segment is open");
+        StreamId(stream as u16)
     }
 
     #[inline]
@@ -639,7 +653,7 @@ impl Ftl {
     #[inline]
     pub fn copy(&mut self, from: Ppn, sink: &mut impl FlashSink) -> Ppn {
         let context = self.copy_context(from);
-        let stream = self.placer.stream(&context, &self.segments);
+        let stream = self.with_room(self.placer.stream(&context, &self.segments));
         if self.is_full(stream) {
             self.renew(stream);
         }

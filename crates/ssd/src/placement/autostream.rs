@@ -40,10 +40,6 @@ impl Options {
     pub(super) fn streams(&self) -> u16 {
         self.streams
     }
-
-    pub(super) fn copy_streams(&self) -> u16 {
-        1
-    }
 }
 
 impl fmt::Display for Options {

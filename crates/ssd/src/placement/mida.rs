@@ -26,10 +26,6 @@ impl Options {
     pub(super) fn streams(&self) -> u16 {
         self.groups
     }
-
-    pub(super) fn copy_streams(&self) -> u16 {
-        1
-    }
 }
 
 impl fmt::Display for Options {

@@ -46,10 +46,6 @@ impl Options {
     pub(super) fn streams(&self) -> u16 {
         self.bounds().len() as u16 + 1
     }
-
-    pub(super) fn copy_streams(&self) -> u16 {
-        self.streams()
-    }
 }
 
 impl fmt::Display for Options {

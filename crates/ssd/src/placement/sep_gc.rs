@@ -21,10 +21,6 @@ impl Options {
     pub(super) fn streams(&self) -> u16 {
         2
     }
-
-    pub(super) fn copy_streams(&self) -> u16 {
-        1
-    }
 }
 
 impl fmt::Display for Options {

@@ -39,10 +39,6 @@ impl Options {
     pub(super) fn streams(&self) -> u16 {
         6
     }
-
-    pub(super) fn copy_streams(&self) -> u16 {
-        3
-    }
 }
 
 impl fmt::Display for Options {

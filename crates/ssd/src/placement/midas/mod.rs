@@ -130,10 +130,6 @@ impl Options {
     pub(super) fn streams(&self) -> u16 {
         GROUPS + 1
     }
-
-    pub(super) fn copy_streams(&self) -> u16 {
-        1
-    }
 }
 
 impl fmt::Display for Options {
