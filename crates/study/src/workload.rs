@@ -271,6 +271,17 @@ impl Source {
     }
 }
 
+impl Source {
+    /// Appends the next `count` requests; fewer at the end of a trace alone.
+    pub fn append(&mut self, requests: &mut Vec<Request>, count: usize) {
+        match &mut self.requests {
+            // All of one page.
+            Requests::Generator(generator) if !generator.is_timed() => generator.append(requests, count),
+            _ => requests.extend(self.by_ref().take(count)),
+        }
+    }
+}
+
 impl Iterator for Source {
     type Item = Request;
 

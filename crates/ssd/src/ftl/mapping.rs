@@ -20,6 +20,13 @@ pub struct Mapping {
     pub(crate) sharers: FxHashMap<u32, Vec<u32>>,
 }
 
+/// Valid pages of a victim, and whose they are.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Moving {
+    pub from: Vec<u32>,
+    pub lpns: Vec<u32>,
+}
+
 impl Clone for Mapping {
     fn clone(&self) -> Mapping {
         Mapping {
@@ -102,6 +109,12 @@ impl Mapping {
         Some(ppn)
     }
 
+    /// Makes `ppn` garbage, which nobody shares and whose owner is about to be mapped elsewhere.
+    #[inline]
+    pub(super) fn forget(&mut self, ppn: Ppn) {
+        self.valid[(ppn.0 / 64) as usize] &= !(1 << (ppn.0 % 64));
+    }
+
     /// Takes `lpn` from those that share `ppn`; false if nobody does.
     fn leave(&mut self, lpn: u32, ppn: Ppn) -> bool {
         let Some(sharers) = self.sharers.get_mut(&ppn.0) else { return false };
@@ -149,6 +162,57 @@ impl Mapping {
             at = (at / 64 + 1) * 64;
         }
         None
+    }
+
+    /// Appends the valid pages in `from..end` and their owners.
+    pub(super) fn valid_in(&self, from: u32, end: u32, pages: &mut Moving) {
+        let mut at = from;
+        while at < end {
+            let mut word = self.valid[(at / 64) as usize] >> (at % 64);
+            let next = ((at / 64 + 1) * 64).min(end);
+            if next - at < 64 {
+                word &= (1 << (next - at)) - 1;
+            }
+            while word != 0 {
+                let ppn = at + word.trailing_zeros();
+                pages.from.push(ppn);
+                pages.lpns.push(self.p2l[ppn as usize]);
+                word &= word - 1;
+            }
+            at = next;
+        }
+    }
+
+    /// Makes the pages from `first` on the places of `lpns`, one after the other. Their old places keep their bits.
+    #[inline]
+    pub(super) fn map_run(&mut self, lpns: &[u32], first: u32) {
+        const AHEAD: usize = 16;
+        let places = &mut self.p2l[first as usize..first as usize + lpns.len()];
+        for (at, (lpn, owner)) in lpns.iter().zip(places).enumerate() {
+            if let Some(ahead) = lpns.get(at + AHEAD) {
+                prefetch(&self.l2p, *ahead as usize);
+            }
+            self.l2p[*lpn as usize] = first + at as u32;
+            *owner = *lpn;
+        }
+        self.fill_valid(first, first + lpns.len() as u32, true);
+    }
+
+    /// Marks all pages in `from..end` as valid or as garbage.
+    pub(super) fn fill_valid(&mut self, from: u32, end: u32, valid: bool) {
+        let mut at = from;
+        while at < end {
+            let next = ((at / 64 + 1) * 64).min(end);
+            let bits = if next - at == 64 { u64::MAX } else { ((1 << (next - at)) - 1) << (at % 64) };
+            let word = &mut self.valid[(at / 64) as usize];
+            *word = if valid { *word | bits } else { *word & !bits };
+            at = next;
+        }
+    }
+
+    /// Whether any page is shared.
+    pub(super) fn has_sharers(&self) -> bool {
+        !self.sharers.is_empty()
     }
 
     /// Memory held, in bytes; shared pages aside, which cost some 32 bytes each.

@@ -19,6 +19,7 @@ mod segments;
 mod wear;
 
 pub use mapping::Mapping;
+use mapping::Moving;
 pub use segments::{SegmentId, SegmentState, SegmentTable};
 pub use wear::WearLeveling;
 
@@ -241,6 +242,8 @@ pub struct Ftl {
     open: Vec<Option<SegmentId>>,
     pub(crate) wear: Wear,
     collection: Option<Collection>,
+    /// Empty between collections, so that its memory is kept.
+    moving: Moving,
     idle: bool,
     urgent: bool,
     counters: FtlCounters,
@@ -263,6 +266,7 @@ impl Ftl {
             placer,
             wear: Wear::new(config.wear_leveling, config.segments),
             collection: None,
+            moving: Moving::default(),
             idle: false,
             urgent: false,
             counters: FtlCounters::default(),
@@ -344,11 +348,14 @@ impl Ftl {
     #[inline]
     pub fn write(&mut self, lpn: u32, pages: u32, hint: StreamId, sink: &mut impl FlashSink) {
         for lpn in lpn..lpn + pages {
-            let stream = self.stream(lpn, hint);
+            let (old, context) = self.context(lpn, hint);
+            let stream = self.placer.stream(&context, &self.segments);
             if self.collection.is_some() || self.is_full(stream) {
                 self.make_room(stream, sink);
+                self.append(lpn, hint, stream, sink);
+            } else {
+                self.put(&context, old, stream, sink);
             }
-            self.append(lpn, hint, stream, sink);
         }
     }
 
@@ -368,20 +375,26 @@ impl Ftl {
             if self.collection.is_none() || keeps_step && is_admitted {
                 return;
             }
-            self.collect(if keeps_step { 1 } else { u32::MAX }, sink);
+            if keeps_step || self.map.has_sharers() {
+                self.collect(if keeps_step { 1 } else { u32::MAX }, sink);
+            } else {
+                self.collect_all(sink);
+            }
         }
     }
 
     /// The stream that a page of the host goes to.
     #[inline]
     pub fn stream(&self, lpn: u32, hint: StreamId) -> StreamId {
-        self.placer.stream(&self.context(lpn, hint), &self.segments)
+        self.placer.stream(&self.context(lpn, hint).1, &self.segments)
     }
 
+    /// Where a page lies that the host is about to write, and what placement knows of it.
     #[inline]
-    fn context(&self, lpn: u32, hint: StreamId) -> WriteContext {
-        let segment = self.lookup(lpn).map(|ppn| self.segment(ppn));
-        WriteContext { lpn, copied: false, hint, segment }
+    fn context(&self, lpn: u32, hint: StreamId) -> (Option<Ppn>, WriteContext) {
+        let old = self.lookup(lpn);
+        let segment = old.map(|ppn| self.segment(ppn));
+        (old, WriteContext { lpn, copied: false, hint, segment })
     }
 
     #[inline]
@@ -424,12 +437,32 @@ impl Ftl {
     #[inline]
     pub fn append(&mut self, lpn: u32, hint: StreamId, stream: StreamId, sink: &mut impl FlashSink) -> Ppn {
         debug_assert!(self.state(stream).serves_writes(), "a host write in {:?}", self.state(stream));
+        let (old, context) = self.context(lpn, hint);
+        self.put(&context, old, stream, sink)
+    }
+
+    /// Writes a page of the host that lies at `old` to the next page of `stream`.
+    #[inline]
+    fn put(
+        &mut self,
+        context: &WriteContext,
+        old: Option<Ppn>,
+        stream: StreamId,
+        sink: &mut impl FlashSink,
+    ) -> Ppn {
         self.counters.host_pages += 1;
-        self.placer.written(&self.context(lpn, hint), &self.segments);
+        self.placer.written(context, stream, &self.segments);
         self.segments.now += 1;
-        self.discard(lpn);
+        if let Some(old) = old {
+            if self.map.has_sharers() {
+                self.discard(context.lpn);
+            } else {
+                self.map.forget(old);
+                self.invalidated(old);
+            }
+        }
         let ppn = self.next_page(stream);
-        self.map.map(lpn, ppn);
+        self.map.map(context.lpn, ppn);
         if let Some(collection) = &mut self.collection {
             collection.progress.host_pages += 1;
         }
@@ -584,6 +617,73 @@ impl Ftl {
         self.release(sink);
     }
 
+    /// What [`Ftl::collect`] does page by page, for all pages that are left: nothing can come between them.
+    fn collect_all(&mut self, sink: &mut impl FlashSink) {
+        let Some(Collection { victim, next, .. }) = self.collection else { return };
+        let end = (victim.0 + 1) * self.config.segment_pages;
+        let mut moving = std::mem::take(&mut self.moving);
+        self.map.valid_in(next, end, &mut moving);
+        match self.placer.copies_to(victim, &self.segments) {
+            Some(stream) => {
+                self.placer.copied(&moving.lpns, victim, stream, &self.segments);
+                self.move_run(&moving, stream, sink);
+            }
+            None => self.move_each(&moving, victim, sink),
+        }
+        self.map.fill_valid(next, end, false);
+        self.segments.valid[victim.0 as usize] = 0;
+        self.counters.copied_pages += moving.lpns.len() as u64;
+        moving.from.clear();
+        moving.lpns.clear();
+        self.moving = moving;
+        self.release(sink);
+    }
+
+    /// Moves pages to one stream.
+    fn move_run(&mut self, moving: &Moving, stream: StreamId, sink: &mut impl FlashSink) {
+        let mut done = 0;
+        while done < moving.lpns.len() {
+            let to = self.with_room(stream);
+            if self.is_full(to) {
+                self.renew(to);
+            }
+            let segment = self.open[usize::from(to.0)].expect("a segment was opened").0 as usize;
+            let written = self.segments.written[segment];
+            let first = segment as u32 * self.config.segment_pages + written;
+            let run = (moving.lpns.len() - done).min((self.config.segment_pages - written) as usize);
+            self.map.map_run(&moving.lpns[done..done + run], first);
+            for (at, from) in moving.from[done..done + run].iter().enumerate() {
+                sink.read(Ppn(*from));
+                sink.program(Ppn(first + at as u32), Some(Ppn(*from)));
+            }
+            self.segments.written[segment] += run as u32;
+            self.segments.valid[segment] += run as u32;
+            done += run;
+        }
+    }
+
+    /// Moves pages each to a stream of its own.
+    fn move_each(&mut self, moving: &Moving, victim: SegmentId, sink: &mut impl FlashSink) {
+        const AHEAD: usize = 16;
+        for (at, (from, lpn)) in moving.from.iter().zip(&moving.lpns).enumerate() {
+            if let Some(ahead) = moving.lpns.get(at + AHEAD) {
+                self.prefetch(*ahead);
+            }
+            let context =
+                WriteContext { lpn: *lpn, copied: true, hint: StreamId::default(), segment: Some(victim) };
+            let stream = self.placer.stream(&context, &self.segments);
+            let to = self.with_room(stream);
+            if self.is_full(to) {
+                self.renew(to);
+            }
+            self.placer.written(&context, stream, &self.segments);
+            let ppn = self.next_page(to);
+            self.map.map(*lpn, ppn);
+            sink.read(Ppn(*from));
+            sink.program(ppn, Some(Ppn(*from)));
+        }
+    }
+
     /// The victim segment under collection.
     #[inline]
     pub fn victim(&self) -> Option<SegmentId> {
@@ -653,12 +753,13 @@ impl Ftl {
     #[inline]
     pub fn copy(&mut self, from: Ppn, sink: &mut impl FlashSink) -> Ppn {
         let context = self.copy_context(from);
-        let stream = self.with_room(self.placer.stream(&context, &self.segments));
-        if self.is_full(stream) {
-            self.renew(stream);
+        let stream = self.placer.stream(&context, &self.segments);
+        let to = self.with_room(stream);
+        if self.is_full(to) {
+            self.renew(to);
         }
-        self.placer.written(&context, &self.segments);
-        let to = self.next_page(stream);
+        self.placer.written(&context, stream, &self.segments);
+        let to = self.next_page(to);
         self.map.relocate(from, to);
         self.invalidated(from);
         self.counters.copied_pages += 1;

@@ -8,7 +8,7 @@
 //! to the last class, as there. Placement by chunk sees nothing of pages that are popular one by one. O(1).
 
 use super::{PlacementPolicy, Shape, WriteContext, take_streams};
-use crate::ftl::SegmentTable;
+use crate::ftl::{SegmentId, SegmentTable};
 use fulgurite_base::{Spec, SpecError};
 use fulgurite_device::StreamId;
 use std::fmt;
@@ -96,15 +96,23 @@ impl PlacementPolicy for AutoStream {
     }
 
     #[inline]
-    fn written(&mut self, context: &WriteContext, segments: &SegmentTable) {
+    fn written(&mut self, context: &WriteContext, to: StreamId, segments: &SegmentTable) {
         if context.copied {
             return;
         }
-        self.last = (context.lpn, self.stream(context, segments));
+        self.last = (context.lpn, to);
         let count = self.count(context.lpn, segments);
         self.chunks[(context.lpn / self.options.chunk) as usize] =
             Chunk { count, written_at: segments.now() as u32 };
     }
+
+    #[inline]
+    fn copies_to(&self, _: SegmentId, _: &SegmentTable) -> Option<StreamId> {
+        Some(StreamId(self.options.streams - 1))
+    }
+
+    #[inline]
+    fn copied(&mut self, _: &[u32], _: SegmentId, _: StreamId, _: &SegmentTable) {}
 
     fn bytes(&self) -> usize {
         size_of_val(&self.chunks[..])

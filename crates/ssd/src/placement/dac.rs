@@ -8,7 +8,7 @@
 //! segment which holds the page, so no memory is needed. O(1).
 
 use super::{PlacementPolicy, Shape, WriteContext, take_streams};
-use crate::ftl::SegmentTable;
+use crate::ftl::{SegmentId, SegmentTable};
 use fulgurite_base::{Spec, SpecError};
 use fulgurite_device::StreamId;
 use std::fmt;
@@ -52,5 +52,10 @@ impl PlacementPolicy for Dac {
         let Some(segment) = context.segment else { return StreamId(0) };
         let group = segments.stream(segment).0;
         StreamId(if context.copied { group.saturating_sub(1) } else { (group + 1).min(self.0 - 1) })
+    }
+
+    #[inline]
+    fn copies_to(&self, victim: SegmentId, segments: &SegmentTable) -> Option<StreamId> {
+        Some(StreamId(segments.stream(victim).0.saturating_sub(1)))
     }
 }

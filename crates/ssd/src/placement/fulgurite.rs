@@ -173,7 +173,7 @@ impl PlacementPolicy for Fulgurite {
     }
 
     #[inline]
-    fn written(&mut self, context: &WriteContext, segments: &SegmentTable) {
+    fn written(&mut self, context: &WriteContext, _: StreamId, segments: &SegmentTable) {
         if !context.copied {
             self.pages[context.lpn as usize] = self.after_write(context, segments).pack();
             return;

@@ -5,7 +5,7 @@
 //! so that what the host kept apart is never mixed by collection. O(1).
 
 use super::{PlacementPolicy, STREAMS_AT_MOST, Shape, WriteContext, take_streams};
-use crate::ftl::SegmentTable;
+use crate::ftl::{SegmentId, SegmentTable};
 use fulgurite_base::{Spec, SpecError};
 use fulgurite_device::StreamId;
 use std::fmt;
@@ -53,9 +53,13 @@ impl Hints {
 impl PlacementPolicy for Hints {
     #[inline]
     fn stream(&self, context: &WriteContext, segments: &SegmentTable) -> StreamId {
-        match context.segment.filter(|_| context.copied) {
-            Some(victim) => segments.stream(victim),
-            None => StreamId(context.hint.0 % self.0),
-        }
+        let copies_to =
+            context.segment.filter(|_| context.copied).and_then(|victim| self.copies_to(victim, segments));
+        copies_to.unwrap_or(StreamId(context.hint.0 % self.0))
+    }
+
+    #[inline]
+    fn copies_to(&self, victim: SegmentId, segments: &SegmentTable) -> Option<StreamId> {
+        Some(segments.stream(victim))
     }
 }

@@ -6,7 +6,7 @@
 //! holds the page, so no memory is needed. O(1).
 
 use super::{PlacementPolicy, Shape, WriteContext, take_streams};
-use crate::ftl::SegmentTable;
+use crate::ftl::{SegmentId, SegmentTable};
 use fulgurite_base::{Spec, SpecError};
 use fulgurite_device::StreamId;
 use std::fmt;
@@ -47,9 +47,13 @@ impl Mida {
 impl PlacementPolicy for Mida {
     #[inline]
     fn stream(&self, context: &WriteContext, segments: &SegmentTable) -> StreamId {
-        match context.segment.filter(|_| context.copied) {
-            Some(victim) => StreamId((segments.stream(victim).0 + 1).min(self.0 - 1)),
-            None => StreamId(0),
-        }
+        let copies_to =
+            context.segment.filter(|_| context.copied).and_then(|victim| self.copies_to(victim, segments));
+        copies_to.unwrap_or(StreamId(0))
+    }
+
+    #[inline]
+    fn copies_to(&self, victim: SegmentId, segments: &SegmentTable) -> Option<StreamId> {
+        Some(StreamId((segments.stream(victim).0 + 1).min(self.0 - 1)))
     }
 }

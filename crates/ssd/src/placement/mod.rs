@@ -57,7 +57,23 @@ pub trait PlacementPolicy {
 
     /// The page is written; the context is that of before.
     #[inline]
-    fn written(&mut self, _context: &WriteContext, _segments: &SegmentTable) {}
+    fn written(&mut self, _context: &WriteContext, _to: StreamId, _segments: &SegmentTable) {}
+
+    /// The one stream that all copies of this victim go to, where it does not depend on the page.
+    #[inline]
+    fn copies_to(&self, _victim: SegmentId, _segments: &SegmentTable) -> Option<StreamId> {
+        None
+    }
+
+    /// All of these pages of the victim are copied to that stream: [`PlacementPolicy::written`] for each.
+    #[inline]
+    fn copied(&mut self, lpns: &[u32], victim: SegmentId, to: StreamId, segments: &SegmentTable) {
+        for lpn in lpns {
+            let context =
+                WriteContext { lpn: *lpn, copied: true, hint: StreamId::default(), segment: Some(victim) };
+            self.written(&context, to, segments);
+        }
+    }
 
     /// The page was trimmed.
     #[inline]
@@ -242,8 +258,17 @@ impl PlacementPolicy for Placer {
     }
 
     #[inline]
-    fn written(&mut self, context: &WriteContext, segments: &SegmentTable) {
-        dispatch!(self, policy => policy.written(context, segments));
+    fn written(&mut self, context: &WriteContext, to: StreamId, segments: &SegmentTable) {
+        dispatch!(self, policy => policy.written(context, to, segments));
+    }
+
+    #[inline]
+    fn copies_to(&self, victim: SegmentId, segments: &SegmentTable) -> Option<StreamId> {
+        dispatch!(self, policy => policy.copies_to(victim, segments))
+    }
+
+    fn copied(&mut self, lpns: &[u32], victim: SegmentId, to: StreamId, segments: &SegmentTable) {
+        dispatch!(self, policy => policy.copied(lpns, victim, to, segments));
     }
 
     #[inline]

@@ -4,7 +4,7 @@
 //! traffic costs more copies than it need.
 
 use super::{PlacementPolicy, Shape, WriteContext};
-use crate::ftl::SegmentTable;
+use crate::ftl::{SegmentId, SegmentTable};
 use fulgurite_base::{Spec, SpecError};
 use fulgurite_device::StreamId;
 use std::fmt;
@@ -43,5 +43,10 @@ impl PlacementPolicy for NoPlacement {
     #[inline]
     fn stream(&self, _: &WriteContext, _: &SegmentTable) -> StreamId {
         StreamId(0)
+    }
+
+    #[inline]
+    fn copies_to(&self, _: SegmentId, _: &SegmentTable) -> Option<StreamId> {
+        Some(StreamId(0))
     }
 }

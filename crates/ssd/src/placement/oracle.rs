@@ -97,7 +97,7 @@ impl PlacementPolicy for Oracle {
     }
 
     #[inline]
-    fn written(&mut self, context: &WriteContext, segments: &SegmentTable) {
+    fn written(&mut self, context: &WriteContext, _: StreamId, segments: &SegmentTable) {
         if !context.copied {
             self.dies_at[context.lpn as usize] = self.next[segments.now() as usize];
         }

@@ -4,7 +4,7 @@
 //! data identification to reduce the write amplification in flash-based SSDs", 2014). Knows nothing of pages. O(1).
 
 use super::{PlacementPolicy, Shape, WriteContext};
-use crate::ftl::SegmentTable;
+use crate::ftl::{SegmentId, SegmentTable};
 use fulgurite_base::{Spec, SpecError};
 use fulgurite_device::StreamId;
 use std::fmt;
@@ -43,5 +43,10 @@ impl PlacementPolicy for SepGc {
     #[inline]
     fn stream(&self, context: &WriteContext, _: &SegmentTable) -> StreamId {
         StreamId(u16::from(context.copied))
+    }
+
+    #[inline]
+    fn copies_to(&self, _: SegmentId, _: &SegmentTable) -> Option<StreamId> {
+        Some(StreamId(1))
     }
 }

@@ -101,7 +101,7 @@ impl PlacementPolicy for SepBit {
     }
 
     #[inline]
-    fn written(&mut self, context: &WriteContext, segments: &SegmentTable) {
+    fn written(&mut self, context: &WriteContext, _: StreamId, segments: &SegmentTable) {
         if context.copied {
             return;
         }

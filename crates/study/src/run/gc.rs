@@ -7,7 +7,7 @@
 use super::{Progress, run_id, set_cost};
 use crate::error::StudyError;
 use crate::table::Row;
-use crate::workload::BoundWorkload;
+use crate::workload::{BoundWorkload, Source};
 use fulgurite_device::StreamId;
 use fulgurite_ssd::placement::Placement;
 use fulgurite_ssd::placement::midas::{Configuration, Why};
@@ -42,7 +42,7 @@ pub struct GcRun {
 }
 
 /// Requests that are performed together.
-const SLICE: usize = 1024;
+const SLICE: usize = 256;
 
 /// How many requests ahead memory is fetched.
 const AHEAD: usize = 16;
@@ -75,15 +75,16 @@ impl GcRun {
         }
         let half = (fill + self.writes()?) / 2;
         let mut at_half = (sink, fill);
-        let mut changes = self.changes()?;
+        let mut source = self.source()?;
         let mut slice: Vec<Request> = Vec::with_capacity(SLICE);
         let mut done = 0;
         while done < self.ops {
             slice.clear();
-            slice.extend(changes.by_ref().take((self.ops - done).min(SLICE as u64) as usize));
+            source.append(&mut slice, (self.ops - done).min(SLICE as u64) as usize);
             if slice.is_empty() {
                 break;
             }
+            slice.retain(|request| request.op != Op::Read);
             done += slice.len() as u64;
             let before = ftl.counters().host_pages;
             if before < half && before + slice.len() as u64 >= half {
@@ -108,10 +109,13 @@ impl GcRun {
         Ok(row)
     }
 
+    fn source(&self) -> Result<Source, StudyError> {
+        self.workload.source(u64::from(self.ftl.logical_pages), self.page_bytes, self.seed)
+    }
+
     /// The page writes and trims of the workload.
     fn changes(&self) -> Result<impl Iterator<Item = Request> + use<>, StudyError> {
-        let source = self.workload.source(u64::from(self.ftl.logical_pages), self.page_bytes, self.seed)?;
-        Ok(source.filter(|request| request.op != Op::Read))
+        Ok(self.source()?.filter(|request| request.op != Op::Read))
     }
 
     /// The page writes among its operations; the others are trims.

@@ -172,6 +172,16 @@ impl Generator {
         Ok(generator)
     }
 
+    /// Appends the next `count` requests.
+    pub fn append(&mut self, requests: &mut Vec<Request>, count: usize) {
+        // The generator is told from the others once, not for each request.
+        match self {
+            Generator::TwoClass(generator) => requests.extend((0..count).map(|_| generator.request())),
+            Generator::Zipf(generator) => requests.extend((0..count).map(|_| generator.request())),
+            other => requests.extend(other.by_ref().take(count)),
+        }
+    }
+
     /// Whether every page is equally likely in every request, independently of all others: the case
     /// in which write amplification has a closed form.
     pub fn is_uniform_random(&self) -> bool {

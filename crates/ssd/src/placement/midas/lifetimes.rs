@@ -9,6 +9,7 @@
 //! stride of the workload falls in with it.
 
 use super::model::Lifetimes;
+use crate::layout::Divisor;
 use fulgurite_base::PageId;
 
 const NEVER: u32 = u32::MAX;
@@ -16,7 +17,7 @@ const NEVER: u32 = u32::MAX;
 /// The watched pages' times and the counts.
 #[derive(Clone, Debug)]
 pub(super) struct Sampler {
-    sample: u32,
+    sample: Divisor,
     bucket: u32,
     /// When each watched page was written, modulo 2^32.
     written_at: Vec<u32>,
@@ -30,7 +31,7 @@ pub(super) struct Sampler {
 impl Sampler {
     pub fn new(pages: u32, sample: u32, bucket: u32, buckets: usize) -> Sampler {
         Sampler {
-            sample,
+            sample: Divisor::new(sample),
             bucket,
             written_at: vec![NEVER; pages.div_ceil(sample) as usize],
             counts: vec![0; buckets],
@@ -49,10 +50,16 @@ impl Sampler {
     /// A page is written by the host.
     #[inline]
     pub fn written(&mut self, lpn: u32, now: u64) {
-        let (run, place) = (lpn / self.sample, lpn % self.sample);
-        if place != PageId(u64::from(run)).mixed() as u32 % self.sample {
+        let (run, place) = self.sample.divide(lpn);
+        if place != self.sample.divide(PageId(u64::from(run)).mixed() as u32).1 {
             return;
         }
+        self.watch(run, now);
+    }
+
+    /// The page that is watched of this run is written.
+    #[inline(never)]
+    fn watch(&mut self, run: u32, now: u64) {
         let before = std::mem::replace(&mut self.written_at[run as usize], now as u32);
         // A page's first write says nothing of how long pages live.
         if before == NEVER {

@@ -408,15 +408,14 @@ impl PlacementPolicy for Midas {
         let Some(segment) = context.segment else { return StreamId(1) };
         if context.copied {
             // Out of HOT to G1, and on.
-            return StreamId((segments.stream(segment).0 + 1).min(self.last));
+            return self.copies_to(segment, segments).unwrap_or(StreamId(self.last));
         }
         let is_hot = self.options.hot && self.filter.is_hot(context.lpn, segment, segments);
         StreamId(if is_hot && self.sizes.first() != Some(&0) { HOT } else { 1 })
     }
 
     #[inline]
-    fn written(&mut self, context: &WriteContext, segments: &SegmentTable) {
-        let to = self.stream(context, segments);
+    fn written(&mut self, context: &WriteContext, to: StreamId, segments: &SegmentTable) {
         self.collected[usize::from(to.0)].written += 1;
         if context.copied {
             let group = context.segment.map_or(0, |segment| segments.stream(segment).0);
@@ -430,6 +429,20 @@ impl PlacementPolicy for Midas {
         self.sampler.written(context.lpn, segments.now());
         if segments.now() >= self.check_at {
             self.look(segments);
+        }
+    }
+
+    #[inline]
+    fn copies_to(&self, victim: SegmentId, segments: &SegmentTable) -> Option<StreamId> {
+        Some(StreamId((segments.stream(victim).0 + 1).min(self.last)))
+    }
+
+    fn copied(&mut self, lpns: &[u32], victim: SegmentId, to: StreamId, segments: &SegmentTable) {
+        self.collected[usize::from(to.0)].written += lpns.len() as u64;
+        self.copied += lpns.len() as u64;
+        let group = segments.stream(victim).0;
+        if group <= 1 {
+            lpns.iter().for_each(|lpn| self.filter.copied(*lpn, group));
         }
     }
 
