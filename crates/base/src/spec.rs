@@ -50,8 +50,15 @@ pub struct Spec {
 }
 
 impl Spec {
+    /// The one option of a name that holds specs of its own, `switch:A,B@N`: all that follows it.
+    pub const NESTED: &'static str = "switch";
+
     /// Parses one spec.
     pub fn parse(text: &str) -> Result<Spec, SpecError> {
+        if let Some((Self::NESTED, inner)) = text.split_once(':') {
+            let options = vec![(Self::NESTED.to_owned(), inner.to_owned())];
+            return Ok(Spec { name: Self::NESTED.to_owned(), options, asked: Vec::new() });
+        }
         let (name, rest) = match text.split_once(':') {
             Some((name, rest)) => (name, Some(rest)),
             None => (text, None),
@@ -78,16 +85,21 @@ impl Spec {
     }
 
     /// Splits a comma-separated list into the texts of its specs: an item with `=` and no `:`
-    /// belongs to the name before it.
+    /// belongs to the name before it, and whatever comes before the `@` of a `switch:` belongs to that.
     pub fn split_list(text: &str) -> Result<Vec<String>, SpecError> {
         let mut items: Vec<String> = Vec::new();
         for item in text.split(',') {
+            let is_open = |last: &&mut String| last.starts_with("switch:") && !last.contains('@');
             let continues = item.contains('=') && !item.contains(':');
             match items.last_mut() {
                 _ if item.is_empty() => {
                     return Err(SpecError::new(format!(
                         "`{text}` has an empty item; write names separated by single commas"
                     )));
+                }
+                Some(last) if is_open(&last) => {
+                    last.push(',');
+                    last.push_str(item);
                 }
                 Some(last) if continues => {
                     last.push(if last.contains(':') { ',' } else { ':' });
@@ -182,6 +194,10 @@ mod tests {
             ["single", "ace:n_w=8,n_e=8", "raw"]
         );
         assert_eq!(Spec::split_list("ace,n_w=8").unwrap(), ["ace:n_w=8"]);
+        assert_eq!(
+            Spec::split_list("zipf,switch:zipf:theta=1,write=5%,tpcc@2M,varmail").unwrap(),
+            ["zipf", "switch:zipf:theta=1,write=5%,tpcc@2M", "varmail"]
+        );
         assert!(Spec::split_list("lru,,lfu").is_err());
     }
 

@@ -5,23 +5,33 @@
 //! To add one: a file here, a variant of [`Generator`], a row of `ENTRIES`.
 
 mod alias;
+mod blocks;
+mod irregular;
 mod linkbench;
 mod power_sum;
 mod scatter;
+mod switch;
 mod sysbench;
 mod tables;
 mod timed;
 mod tpcc;
 mod two_class;
+mod varmail;
+mod ycsb;
 mod zipf;
 
 use crate::{Op, Request};
+use blocks::Blocks;
 use fulgurite_base::{Prng, Share, Spec, SpecError, units};
+use irregular::Irregular;
 use linkbench::LinkBench;
+use switch::Switch;
 use sysbench::Sysbench;
 use timed::Timed;
 use tpcc::Tpcc;
 use two_class::{Skew, TwoClass};
+use varmail::Varmail;
+use ycsb::{Letter, Ycsb};
 use zipf::Zipf;
 
 /// A workload made up from a few parameters: an endless iterator of requests.
@@ -39,6 +49,16 @@ pub enum Generator {
     LinkBench(Box<LinkBench>),
     /// sysbench's OLTP transactions, as pages.
     Sysbench(Box<Sysbench>),
+    /// YCSB's operations, as pages.
+    Ycsb(Box<Ycsb>),
+    /// What an engine writes for any of these.
+    Blocks(Box<Blocks>),
+    /// A mail server's blocks.
+    Varmail(Box<Varmail>),
+    /// Phases, each of another kind.
+    Irregular(Box<Irregular>),
+    /// One workload, then another.
+    Switch(Box<Switch>),
 }
 
 /// What a generator is made from besides its options.
@@ -66,7 +86,15 @@ pub struct Entry {
     make: fn(&mut Spec, Make) -> Result<Generator, SpecError>,
 }
 
-static ENTRIES: [Entry; 15] = [
+const fn entry(
+    name: &'static str,
+    about: &'static str,
+    make: fn(&mut Spec, Make) -> Result<Generator, SpecError>,
+) -> Entry {
+    Entry { name, about, make }
+}
+
+static ENTRIES: [Entry; 28] = [
     Entry {
         name: "mixed-skewed",
         about: "half reads, 90% of requests to the first 10% of pages; write=50% hot_pages=10% hot_requests=90% hints=no",
@@ -94,8 +122,53 @@ static ENTRIES: [Entry; 15] = [
     },
     Entry {
         name: "tpcc",
-        about: "pages of TPC-C's transactions, without an engine; transaction=mix|new-order|payment|order-status|stock-level|delivery",
-        make: Tpcc::from_spec,
+        about: "pages of TPC-C's transactions; transaction=mix|new-order|payment|order-status|stock-level|delivery blocks=no dirty=10%",
+        make: |spec, make| Blocks::wrap(spec, make, Tpcc::from_spec),
+    },
+    entry(
+        "ycsb-a",
+        "YCSB A, half updates, Zipf: pages, or an engine's writes; blocks=no dirty=10%",
+        |spec, make| Blocks::wrap(spec, make, |_, make| Ycsb::generator(Letter::A, make)),
+    ),
+    entry("ycsb-b", "YCSB B, a twentieth updates; blocks=no dirty=10%", |spec, make| {
+        Blocks::wrap(spec, make, |_, make| Ycsb::generator(Letter::B, make))
+    }),
+    entry("ycsb-c", "YCSB C, reads alone", |_, make| Ycsb::generator(Letter::C, make)),
+    entry("ycsb-d", "YCSB D, reads of the latest, a twentieth inserts; blocks=no dirty=10%", |spec, make| {
+        Blocks::wrap(spec, make, |_, make| Ycsb::generator(Letter::D, make))
+    }),
+    entry("ycsb-e", "YCSB E, short scans, a twentieth inserts; blocks=no dirty=10%", |spec, make| {
+        Blocks::wrap(spec, make, |_, make| Ycsb::generator(Letter::E, make))
+    }),
+    entry("ycsb-f", "YCSB F, half read and then written; blocks=no dirty=10%", |spec, make| {
+        Blocks::wrap(spec, make, |_, make| Ycsb::generator(Letter::F, make))
+    }),
+    Entry { name: "fio-h", about: "writes alone, Zipf of 1.0", make: |_, make| Ok(Zipf::writes(make, 1.0)) },
+    Entry { name: "fio-m", about: "writes alone, Zipf of 0.8", make: |_, make| Ok(Zipf::writes(make, 0.8)) },
+    Entry {
+        name: "fio-u",
+        about: "writes alone, every page equally likely",
+        make: |_, make| Ok(Zipf::writes(make, 0.0)),
+    },
+    Entry {
+        name: "varmail",
+        about: "blocks of a mail server's files on a file system with a journal, writes alone",
+        make: Varmail::from_spec,
+    },
+    Entry {
+        name: "alibaba-like",
+        about: "made up after a cloud volume: short intensive phases, writes alone",
+        make: |_, make| Irregular::generator(irregular::ALIBABA, make),
+    },
+    Entry {
+        name: "exchange-like",
+        about: "made up after a mail server: long phases, each of another kind, writes alone",
+        make: |_, make| Irregular::generator(irregular::EXCHANGE, make),
+    },
+    Entry {
+        name: "switch",
+        about: "one workload, then another: switch:ycsb-a,tpcc@1.1G for 1.1 billion requests of the first",
+        make: Switch::from_spec,
     },
     Entry {
         name: "linkbench",
@@ -218,6 +291,11 @@ impl Iterator for Generator {
             Generator::Tpcc(generator) => generator.request(),
             Generator::LinkBench(generator) => generator.request(),
             Generator::Sysbench(generator) => generator.request(),
+            Generator::Ycsb(generator) => generator.request(),
+            Generator::Blocks(generator) => generator.request(),
+            Generator::Varmail(generator) => generator.request(),
+            Generator::Irregular(generator) => generator.request(),
+            Generator::Switch(generator) => return generator.request(),
         })
     }
 }
@@ -286,18 +364,16 @@ mod tests {
 
     #[test]
     fn every_name_makes_endless_requests_in_range() {
-        for entry in names() {
-            let generator = make(entry.name, 217, 7).unwrap();
+        let own = names().iter().map(|entry| entry.name).filter(|name| *name != "switch");
+        for name in own.chain(["switch:zipf,ycsb-d@100", "ycsb-a:blocks=yes", "tpcc:blocks=yes,dirty=1%"]) {
+            let pages = if name == "varmail" || name.contains("blocks") { 4_217 } else { 217 };
+            let generator = make(name, pages, 7).unwrap();
             let is_timed = generator.is_timed();
             let mut before = fulgurite_base::Nanos::ZERO;
             for request in generator.take(20_000) {
                 let end = request.page + u64::from(request.pages);
-                assert!(request.pages > 0 && end <= 217, "{}: {request:?}", entry.name);
-                assert!(
-                    request.at >= before && (is_timed || request.pages == 1),
-                    "{}: {request:?}",
-                    entry.name
-                );
+                assert!(request.pages > 0 && end <= pages, "{}: {request:?}", name);
+                assert!(request.at >= before && (is_timed || request.pages == 1), "{}: {request:?}", name);
                 before = request.at;
             }
             assert_eq!(before > fulgurite_base::Nanos::ZERO, is_timed);
@@ -331,6 +407,32 @@ mod tests {
     }
 
     #[test]
+    fn an_engine_writes_each_dirty_page_once_in_a_while() {
+        // Of 100,000 pages 1/64 are the log, 512 the doublewrite buffer, the others the data.
+        let requests: Vec<Request> = make("ycsb-a:blocks=yes", 100_000, 3).unwrap().take(300_000).collect();
+        assert!(requests.iter().all(|request| request.op == Op::Write));
+        let part = |from: u64, to: u64| {
+            requests.iter().filter(|request| (from..to).contains(&request.page)).count() as f64 / 300_000.0
+        };
+        let (log, doublewrite, data) = (part(0, 1_562), part(1_562, 2_074), part(2_074, 100_000));
+        assert!(log > 0.01 && log < 0.2 && (doublewrite - data).abs() < 0.001, "{log} {doublewrite} {data}");
+        // Data are written in units of four blocks.
+        let first = requests.iter().position(|request| request.page >= 2_074).unwrap();
+        let unit: Vec<u64> = requests[first..first + 4].iter().map(|request| request.page).collect();
+        assert!(unit.windows(2).all(|two| two[1] == two[0] + 1) && (unit[0] - 2_074).is_multiple_of(4));
+    }
+
+    #[test]
+    fn a_switch_is_one_workload_and_then_the_other() {
+        let take = |spec: &str, n: usize| make(spec, 1_000, 3).unwrap().take(n).collect::<Vec<_>>();
+        let mut expected = take("zipf:theta=1.2,write=5%", 50);
+        expected.extend(take("varmail", 70));
+        assert_eq!(take("switch:zipf:theta=1.2,write=5%,varmail@50", 120), expected);
+        assert!(sentence("switch:zipf@50", 1_000).contains("switch:ycsb-a,tpcc@1.1G"));
+        assert!(sentence("switch:zipf,financial-like@50", 1_000).contains("have times"));
+    }
+
+    #[test]
     fn hints_name_the_class() {
         for request in make("mixed-skewed:hints=yes", 1000, 1).unwrap().take(1_000) {
             assert_eq!(request.stream, u16::from(request.page < 100));
@@ -341,8 +443,8 @@ mod tests {
 
     #[test]
     fn the_description_names_every_option() {
-        for entry in names() {
-            let sentence = sentence(&format!("{}:no-such-option=1", entry.name), 1000);
+        for entry in names().iter().filter(|entry| entry.name != "switch") {
+            let sentence = sentence(&format!("{}:no-such-option=1", entry.name), 4_000);
             let Some((_, known)) = sentence.split_once("(known: ") else {
                 assert!(sentence.contains("there are none"), "{sentence}");
                 continue;

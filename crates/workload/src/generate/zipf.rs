@@ -49,6 +49,11 @@ impl Zipf {
         Ok(Generator::Zipf(Zipf::new(pages, theta, write, prng)))
     }
 
+    /// Writes alone, with this exponent.
+    pub(super) fn writes(make: Make, theta: f64) -> Generator {
+        Generator::Zipf(Zipf::new(make.pages, theta, Share::ONE, make.prng()))
+    }
+
     /// Pages that are asked for in proportion to the `-theta`th power of their rank, popular ones
     /// scattered.
     pub(super) fn new(pages: u64, theta: f64, write: Share, prng: Prng) -> Zipf {
@@ -79,7 +84,7 @@ impl Zipf {
 
     /// A rank from 1 on.
     #[inline]
-    fn rank(&mut self) -> u64 {
+    pub(super) fn rank(&mut self) -> u64 {
         let bucket = &self.buckets[self.alias.draw(&mut self.prng)];
         // A bucket of one rank takes the same path: a branch would cost more than two idle draws.
         loop {

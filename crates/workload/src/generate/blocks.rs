@@ -1,0 +1,132 @@
+//! What an engine writes to its drive where a workload asks it for pages: `blocks=yes`.
+//!
+//! Shaped after InnoDB. A change makes a page dirty in the buffer pool and adds to the redo log. Pages are written
+//! in the order in which they became dirty, once more than `dirty` of the data pages are: a popular page is
+//! written once in a checkpoint's time, however often it is changed. Pages have 16 KiB and go through a
+//! doublewrite buffer of 2 MiB first. The log takes a 64th of the space, round and round; commits are written in
+//! groups of eight, and the block that the log ends in is written again until it is full. Reads are left out.
+
+use super::{Generator, Make};
+use crate::{Op, Request};
+use fulgurite_base::{Spec, SpecError, units::Share};
+use std::collections::VecDeque;
+
+/// Bytes of an engine's page, and of the doublewrite buffer.
+const PAGE_BYTES: u64 = 16 << 10;
+const DOUBLEWRITE_BYTES: u64 = 2 << 20;
+/// Changes that are committed together, and commits that fill a block of the log.
+const GROUP: u32 = 8;
+const COMMITS_IN_BLOCK: u32 = 4;
+
+/// A part of the space that is written round and round.
+#[derive(Clone, Debug)]
+struct Ring {
+    first: u64,
+    pages: u64,
+    next: u64,
+}
+
+impl Ring {
+    fn write(&mut self) -> Request {
+        let page = self.first + self.next;
+        self.next = (self.next + 1) % self.pages;
+        Request::of_page(Op::Write, page)
+    }
+}
+
+/// An engine over the pages of a workload.
+#[derive(Clone, Debug)]
+pub struct Blocks {
+    inner: Generator,
+    /// Device pages of an engine's page, and where the data begin.
+    unit: u64,
+    first: u64,
+    log: Ring,
+    doublewrite: Ring,
+    commits: u32,
+    changes: u32,
+    dirty: VecDeque<u64>,
+    is_dirty: Vec<u64>,
+    dirty_max: usize,
+    out: VecDeque<Request>,
+}
+
+impl Blocks {
+    /// The generator that `make` makes, behind an engine if `blocks=yes`.
+    pub(super) fn wrap(
+        spec: &mut Spec,
+        make: Make,
+        generator: impl Fn(&mut Spec, Make) -> Result<Generator, SpecError>,
+    ) -> Result<Generator, SpecError> {
+        let blocks = spec.take_with("blocks", fulgurite_base::units::parse_yes_no)?.unwrap_or(false);
+        let dirty = super::take_share(spec, "dirty", Share::percent(10))?;
+        if !blocks {
+            return generator(spec, make);
+        }
+        let Make { pages, page_bytes, seed } = make;
+        let unit = (PAGE_BYTES / u64::from(page_bytes)).max(1);
+        let log = (pages / 64).max(1);
+        let doublewrite = (DOUBLEWRITE_BYTES / u64::from(page_bytes)).min(pages / 64).max(unit);
+        let first = log + doublewrite;
+        let data = pages.saturating_sub(first) / unit;
+        if data < 100 {
+            return Err(SpecError::new(format!(
+                "pages of {}: {pages} is too few with blocks=yes; accepted: at least {}",
+                spec.name(),
+                128 * unit
+            )));
+        }
+        let inner = generator(spec, Make { pages: data, page_bytes: page_bytes * unit as u32, seed })?;
+        Ok(Generator::Blocks(Box::new(Blocks {
+            inner,
+            unit,
+            first,
+            log: Ring { first: 0, pages: log, next: 0 },
+            doublewrite: Ring { first: log, pages: doublewrite, next: 0 },
+            commits: 0,
+            changes: 0,
+            dirty: VecDeque::new(),
+            is_dirty: vec![0; data.div_ceil(64) as usize],
+            dirty_max: dirty.of(data) as usize,
+            out: VecDeque::new(),
+        })))
+    }
+
+    pub(super) fn request(&mut self) -> Request {
+        loop {
+            if let Some(request) = self.out.pop_front() {
+                return request;
+            }
+            let Some(request) = self.inner.next() else { continue };
+            if request.op == Op::Write {
+                self.change(request.page);
+            }
+        }
+    }
+
+    fn change(&mut self, page: u64) {
+        self.changes += 1;
+        if self.changes.is_multiple_of(GROUP) {
+            self.commits += 1;
+            // The block that is not full yet is written again.
+            let at = self.log.next;
+            self.out.push_back(self.log.write());
+            if !self.commits.is_multiple_of(COMMITS_IN_BLOCK) {
+                self.log.next = at;
+            }
+        }
+        let (word, bit) = (&mut self.is_dirty[(page / 64) as usize], page % 64);
+        if *word >> bit & 1 == 0 {
+            *word |= 1 << bit;
+            self.dirty.push_back(page);
+        }
+        if self.dirty.len() > self.dirty_max
+            && let Some(oldest) = self.dirty.pop_front()
+        {
+            self.is_dirty[(oldest / 64) as usize] &= !(1 << (oldest % 64));
+            self.out.extend((0..self.unit).map(|_| self.doublewrite.write()));
+            let first = self.first + oldest * self.unit;
+            self.out.extend((first..first + self.unit).map(|page| Request::of_page(Op::Write, page)));
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Writes whose pattern changes as they go on, after what MiDAS (FAST 2024) says of two production traces.
+//!
+//! `alibaba-like`: a cloud volume, "short and intensive write patterns": phases of a 50th to a fifth of the pages' number of
+//! writes; in each, a region of 1 to 10 % of the pages, begun anywhere, takes 70 % of the writes, a sequential
+//! run elsewhere a fifth, and a steady Zipf of 0.9 over all the rest. `exchange-like`: a mail server made of small
+//! workloads with irregular patterns: the same with longer phases, regions of 5 to 40 %, of which each
+//! phase draws anew how much is sequential, regional and popular. Lengths and shares are assumed: the traces are
+//! not at hand, and the paper prints no more than the above.
+
+use super::tables::between;
+use super::zipf::Zipf;
+use super::{Generator, Make};
+use crate::{Op, Request};
+use fulgurite_base::units::Share;
+use fulgurite_base::{Prng, SpecError};
+
+/// What phases are like.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    /// Writes of a phase, in thousandths of the pages: least, most.
+    length: (u64, u64),
+    /// Pages of a region, in thousandths.
+    region: (u64, u64),
+    /// Writes to the region and in sequence, in percent: least, most.
+    regional: (u64, u64),
+    sequential: (u64, u64),
+}
+
+pub(super) const ALIBABA: Shape =
+    Shape { length: (20, 200), region: (10, 100), regional: (70, 70), sequential: (20, 20) };
+pub(super) const EXCHANGE: Shape =
+    Shape { length: (100, 1_500), region: (50, 400), regional: (10, 70), sequential: (0, 30) };
+
+/// The phase under way.
+#[derive(Clone, Debug)]
+pub struct Irregular {
+    shape: Shape,
+    pages: u64,
+    left: u64,
+    region: u64,
+    region_pages: u64,
+    regional: u64,
+    sequential: u64,
+    next: u64,
+    popular: Zipf,
+    prng: Prng,
+}
+
+impl Irregular {
+    pub(super) fn generator(shape: Shape, make: Make) -> Result<Generator, SpecError> {
+        let Make { pages, seed, .. } = make;
+        Ok(Generator::Irregular(Box::new(Irregular {
+            shape,
+            pages,
+            left: 0,
+            region: 0,
+            region_pages: 1,
+            regional: 0,
+            sequential: 0,
+            next: 0,
+            popular: Zipf::new(pages, 0.9, Share::ZERO, Prng::new(seed, "irregular pages")),
+            prng: Prng::new(seed, "irregular phases"),
+        })))
+    }
+
+    fn begin(&mut self) {
+        let Irregular { shape, pages, prng, .. } = self;
+        let mut thousandths = |(least, most)| (*pages * between(prng, least, most) / 1000).max(1);
+        (self.left, self.region_pages) = (thousandths(shape.length), thousandths(shape.region));
+        self.region = prng.below(*pages);
+        self.regional = between(prng, shape.regional.0, shape.regional.1);
+        self.sequential = between(prng, shape.sequential.0, shape.sequential.1);
+        self.next = prng.below(*pages);
+    }
+
+    pub(super) fn request(&mut self) -> Request {
+        if self.left == 0 {
+            self.begin();
+        }
+        self.left -= 1;
+        let kind = self.prng.below(100);
+        let page = if kind < self.regional {
+            (self.region + self.prng.below(self.region_pages)) % self.pages
+        } else if kind < self.regional + self.sequential {
+            self.next = (self.next + 1) % self.pages;
+            self.next
+        } else {
+            self.popular.request().page
+        };
+        Request::of_page(Op::Write, page)
+    }
+}

@@ -1,0 +1,122 @@
+//! A mail server's blocks, after Filebench's varmail: files are deleted, made, appended to and synced, on a file
+//! system with a journal.
+//!
+//! Assumed: files have 1 to 8 blocks, 4 on average, and fill two thirds of the space; which is asked for falls as
+//! the 0.9th power of its rank (MiDAS, FAST 2024, calls varmail Zipfian); half of the operations delete a file and write
+//! a new one, half append a block or two. New blocks take the next free ones, round and round the space. Each
+//! sync writes two blocks of the journal, which takes a 128th of the space; every sixteenth time the file's inode
+//! block is written back to its place, a 64th of the space. Reads and discards are left out.
+
+use super::tables::between;
+use super::zipf::Zipf;
+use super::{Generator, Make};
+use crate::{Op, Request};
+use fulgurite_base::units::Share;
+use fulgurite_base::{Prng, Spec, SpecError};
+use std::collections::VecDeque;
+
+const MOST_BLOCKS: u64 = 8;
+
+/// Files and the free space.
+#[derive(Clone, Debug)]
+pub struct Varmail {
+    journal: u64,
+    inodes: u64,
+    /// The first data block, and how many there are.
+    first: u64,
+    data: u64,
+    /// Data blocks in use, a bit each.
+    used: Vec<u64>,
+    next: u64,
+    next_in_journal: u64,
+    files: Vec<Vec<u32>>,
+    popular: Zipf,
+    syncs: u64,
+    out: VecDeque<Request>,
+    prng: Prng,
+}
+
+impl Varmail {
+    pub(super) fn from_spec(_: &mut Spec, make: Make) -> Result<Generator, SpecError> {
+        let Make { pages, seed, .. } = make;
+        if !(1_000..1 << 32).contains(&pages) {
+            return Err(SpecError::new(format!(
+                "pages of varmail: {pages} is out of range; accepted: 1000 to 2^32"
+            )));
+        }
+        let (journal, inodes) = (pages / 128, pages / 64);
+        let first = journal + inodes;
+        let data = pages - first;
+        let files = (data * 2 / 3 / 4).max(1);
+        let mut varmail = Varmail {
+            journal,
+            inodes,
+            first,
+            data,
+            used: vec![0; data.div_ceil(64) as usize],
+            next: 0,
+            next_in_journal: 0,
+            files: vec![Vec::new(); files as usize],
+            popular: Zipf::new(files, 0.9, Share::ZERO, Prng::new(seed, "varmail files")),
+            syncs: 0,
+            out: VecDeque::new(),
+            prng: Prng::new(seed, "varmail operations"),
+        };
+        for file in 0..files as usize {
+            let blocks = between(&mut varmail.prng, 1, 7);
+            varmail.files[file] = (0..blocks).filter_map(|_| varmail.take()).collect();
+        }
+        Ok(Generator::Varmail(Box::new(varmail)))
+    }
+
+    /// The next free block, if there is any.
+    fn take(&mut self) -> Option<u32> {
+        for _ in 0..self.data {
+            let block = self.next;
+            self.next = (self.next + 1) % self.data;
+            let (word, bit) = (&mut self.used[(block / 64) as usize], block % 64);
+            if *word >> bit & 1 == 0 {
+                *word |= 1 << bit;
+                return Some(block as u32);
+            }
+        }
+        None
+    }
+
+    pub(super) fn request(&mut self) -> Request {
+        loop {
+            if let Some(request) = self.out.pop_front() {
+                return request;
+            }
+            self.operation();
+        }
+    }
+
+    fn operation(&mut self) {
+        let file = self.popular.request().page as usize;
+        let mut blocks = std::mem::take(&mut self.files[file]);
+        let replaced = self.prng.below(2) == 0 || blocks.len() as u64 >= MOST_BLOCKS;
+        let more = if replaced { between(&mut self.prng, 1, 7) } else { between(&mut self.prng, 1, 2) };
+        if replaced {
+            for block in blocks.drain(..) {
+                self.used[(block / 64) as usize] &= !(1 << (block % 64));
+            }
+        }
+        for _ in 0..more {
+            if let Some(block) = self.take() {
+                blocks.push(block);
+                self.out.push_back(Request::of_page(Op::Write, self.first + u64::from(block)));
+            }
+        }
+        self.files[file] = blocks;
+        for _ in 0..2 {
+            self.out.push_back(Request::of_page(Op::Write, self.next_in_journal));
+            self.next_in_journal = (self.next_in_journal + 1) % self.journal.max(1);
+        }
+        self.syncs += 1;
+        if self.syncs.is_multiple_of(16) {
+            let inode = self.journal + file as u64 * self.inodes / self.files.len() as u64;
+            self.out.push_back(Request::of_page(Op::Write, inode));
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! YCSB's core workloads as pages: "Benchmarking Cloud Serving Systems with YCSB" (Cooper et al., SoCC 2010), table 1.
+//!
+//! A and F ask for records by a Zipf of 0.99, scattered, B and C too, D for the latest ones, E for short runs from there.
+//! A: half updates; B: a twentieth; C: none; D and E: a twentieth of inserts; F: half are read and then written.
+//! Assumed: records of 1 KB fill pages in the order of their keys, below one level of index pages; inserts go
+//! to the end of the table and, the run being in a steady state, overwrite its oldest pages.
+
+use super::tables::{Accesses, Layout, Table, between, percent};
+use super::zipf::Zipf;
+use super::{Generator, Make};
+use crate::{Op, Request};
+use fulgurite_base::units::Share;
+use fulgurite_base::{Prng, SpecError};
+
+/// Which of the six.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Letter {
+    A,
+    B,
+    C,
+    D,
+    E,
+    F,
+}
+
+/// A table of records and their popularity.
+#[derive(Clone, Debug)]
+pub struct Ycsb {
+    letter: Letter,
+    table: Table,
+    popular: Zipf,
+    /// How far back the latest records are asked for: ranks.
+    latest: Zipf,
+    inserted: u64,
+    accesses: Accesses,
+    prng: Prng,
+}
+
+impl Ycsb {
+    pub(super) fn generator(letter: Letter, make: Make) -> Result<Generator, SpecError> {
+        let Make { pages, seed, .. } = make;
+        if pages < 100 {
+            return Err(SpecError::new(format!(
+                "pages of ycsb: {pages} is too few for a table and its index; accepted: at least 100"
+            )));
+        }
+        let table = Layout::new(pages).table(1000.0);
+        let zipf = |name| Zipf::new(table.leaves, 0.99, Share::ZERO, Prng::new(seed, name));
+        Ok(Generator::Ycsb(Box::new(Ycsb {
+            letter,
+            table,
+            popular: zipf("ycsb records"),
+            latest: zipf("ycsb latest"),
+            inserted: 0,
+            accesses: Accesses::default(),
+            prng: Prng::new(seed, "ycsb operations"),
+        })))
+    }
+
+    pub(super) fn request(&mut self) -> Request {
+        loop {
+            if let Some(request) = self.accesses.pop() {
+                return request;
+            }
+            let few = percent(&mut self.prng, 5);
+            let half = percent(&mut self.prng, 50);
+            match self.letter {
+                Letter::A => self.popular(if half { Op::Write } else { Op::Read }),
+                Letter::B => self.popular(if few { Op::Write } else { Op::Read }),
+                Letter::C => self.popular(Op::Read),
+                Letter::F if half => {
+                    let leaf = self.popular.request().page;
+                    self.accesses.leaf(self.table, leaf, Op::Read);
+                    self.accesses.leaf(self.table, leaf, Op::Write);
+                }
+                Letter::F => self.popular(Op::Read),
+                Letter::D | Letter::E if few => {
+                    self.inserted += 1;
+                    self.accesses.leaf(self.table, self.end(), Op::Write);
+                }
+                Letter::D => {
+                    let back = self.latest.rank() - 1;
+                    let leaf = (self.end() + self.table.leaves - back) % self.table.leaves;
+                    self.accesses.leaf(self.table, leaf, Op::Read);
+                }
+                Letter::E => {
+                    // Up to a hundred records of 1 KB.
+                    let first = self.popular.request().page;
+                    let pages = between(&mut self.prng, 1, 25);
+                    for leaf in first..(first + pages).min(self.table.leaves) {
+                        self.accesses.leaf(self.table, leaf, Op::Read);
+                    }
+                }
+            }
+        }
+    }
+
+    fn popular(&mut self, op: Op) {
+        let leaf = self.popular.request().page;
+        self.accesses.leaf(self.table, leaf, op);
+    }
+
+    /// The page that grows: four records a page.
+    fn end(&self) -> u64 {
+        self.inserted / 4 % self.table.leaves
+    }
+}
