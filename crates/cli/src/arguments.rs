@@ -125,6 +125,9 @@ pub struct Pool {
     /// Let the contents of a file or block device go that Fulgurite did not make
     #[arg(long)]
     pub destroy_contents: bool,
+    /// Placement policy inside a simulated drive [default: none]
+    #[arg(long, value_name = "P")]
+    pub placement: Option<String>,
     /// Replacement policy [default: lru]
     #[arg(long, value_name = "P")]
     pub replacement: Option<String>,
@@ -206,6 +209,9 @@ pub struct Replay {
     /// Schedule of garbage collection [default: the device's]
     #[arg(long, value_name = "S")]
     pub schedule: Option<String>,
+    /// Placement policy inside a simulated drive [default: none]
+    #[arg(long, value_name = "P")]
+    pub placement: Option<String>,
     /// Closed loop: so many users, each with one request outstanding
     #[arg(long, value_name = "N")]
     pub users: Option<String>,
@@ -260,6 +266,7 @@ impl Pool {
             ("workload", Some(self.workload)),
             ("device", self.device),
             ("destroy_contents", yes(self.destroy_contents)),
+            ("placement", self.placement),
             ("replacement", self.replacement),
             ("write_back", self.write_back),
             ("prefetch", self.prefetch),
@@ -299,6 +306,7 @@ impl Replay {
             ("device", self.device),
             ("destroy_contents", yes(self.destroy_contents)),
             ("schedule", self.schedule),
+            ("placement", self.placement),
             ("users", self.users),
             ("speed", self.speed),
             ("rate", self.rate),

@@ -93,6 +93,8 @@ pub struct SsdConfig {
     pub schedule: Schedule,
     /// Streams of writes that are kept apart by the host's hints.
     pub streams: u32,
+    /// Which stream a page goes to, where that is not the host's choice.
+    pub placement: Placement,
     /// How erases are spread over the segments.
     pub wear_leveling: WearLeveling,
     /// How far a segment may fall behind in erases where leveling is static.
@@ -227,6 +229,13 @@ pub const PARAMS: &[Param] = &[
         "when it is collected, what may overtake"
     ),
     param!("streams", streams, count, "streams of writes kept apart by the host's hints"),
+    param!(
+        "placement",
+        placement,
+        |name: &str| Placement::from_spec(Spec::parse(name)?),
+        Placement::to_string,
+        "which stream (append point) a page goes to; not with streams"
+    ),
     param!(
         "wear_leveling",
         wear_leveling,
@@ -386,7 +395,19 @@ impl SsdConfig {
                 self.bad_blocks
             )));
         }
-        Placement::with_streams(self.streams)?;
+        let by_hints = Placement::with_streams(self.streams)?;
+        if self.placement != Placement::NONE && by_hints != Placement::NONE {
+            return Err(SpecError::new(format!(
+                "streams={} does not go with placement={}, which chooses streams itself; accepted: one of them",
+                self.streams, self.placement
+            )));
+        }
+        if self.placement.needs_future() {
+            return Err(SpecError::new(format!(
+                "placement={} must know all writes beforehand, and a drive does not; accepted in gc alone",
+                self.placement
+            )));
+        }
         self.ftl().validate().map_err(|error| {
             SpecError::new(format!(
                 "blocks={} pages={} op={} cannot collect their own garbage: {error}",
@@ -417,7 +438,10 @@ impl SsdConfig {
             hard: self.gc_hard,
             background: self.gc_background,
             victim: self.victim,
-            placement: Placement::with_streams(self.streams).unwrap_or(Placement::NONE),
+            placement: match self.placement {
+                Placement::None(_) => Placement::with_streams(self.streams).unwrap_or(Placement::NONE),
+                placement => placement,
+            },
             schedule: self.schedule,
             wear_leveling: self.wear_leveling,
             wear_gap: self.wear_gap,
@@ -438,6 +462,7 @@ const IN_PLACE_IGNORES: &[&str] = &[
     "victim",
     "schedule",
     "streams",
+    "placement",
     "wear_leveling",
     "wear_gap",
     "endurance",

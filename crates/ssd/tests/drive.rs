@@ -3,6 +3,7 @@
 
 use fulgurite_base::{Lpn, Nanos, Prng, Share, Spec};
 use fulgurite_device::{Arena, Command, Completion, Device, Operation, StreamId, Tag, conformance};
+use fulgurite_ssd::placement::Placement;
 use fulgurite_ssd::schedule::Schedule;
 use fulgurite_ssd::victim::VictimPolicy;
 use fulgurite_ssd::{PARAMS, Precondition, SimDrive, SsdConfig, WriteCache, preset};
@@ -160,25 +161,43 @@ fn a_full_write_buffer_stalls_writes_until_a_program_ends() {
 
 #[test]
 fn contents_survive_garbage_collection() {
-    for (victim, schedule) in VictimPolicy::ALL.iter().flat_map(|v| Schedule::all().map(|s| (v.0, s.0))) {
-        let config = SsdConfig {
-            planes: 2,
-            channels: 2,
-            pages: 8,
-            blocks: 16,
-            op: Share::percent(40),
-            gc_reserve: 2,
-            victim,
-            schedule,
-            ..one_die()
-        };
+    let collected = |placement, blocks, victim, schedule| SsdConfig {
+        planes: 2,
+        channels: 2,
+        pages: 8,
+        blocks,
+        op: Share::percent(40),
+        gc_reserve: 2,
+        victim,
+        schedule,
+        placement,
+        ..one_die()
+    };
+    let under_schedules = |victim| Schedule::all().map(move |(schedule, _)| (victim, schedule));
+    let mut configs: Vec<SsdConfig> = VictimPolicy::ALL
+        .iter()
+        .flat_map(|(victim, _)| under_schedules(*victim))
+        .map(|(victim, schedule)| collected(Placement::NONE, 16, victim, schedule))
+        .collect();
+    for (name, _) in Placement::list().filter(|(name, _)| *name != "oracle") {
+        let placement = Placement::from_spec(Spec::parse(name).unwrap()).unwrap();
+        let victim = VictimPolicy::COST_BENEFIT;
+        // Each stream has an append point of its own: there must be segments for all of them.
+        configs.extend(
+            under_schedules(victim).map(|(victim, schedule)| collected(placement, 96, victim, schedule)),
+        );
+    }
+    for config in configs {
+        let SsdConfig { victim, schedule, placement, blocks, .. } = config;
         let mut drive = drive(config, true);
         let (pages, bytes) = (drive.caps().pages, drive.caps().page_bytes as usize);
         let arena = Arena::new(bytes);
         let mut expected = vec![0u64; pages as usize];
         let mut prng = Prng::new(3, "contents");
-        for stamp in 1..6_000u64 {
-            let lpn = prng.below(pages);
+        let stamps = if blocks == 16 { 6_000 } else { 20_000 };
+        for stamp in 1..stamps {
+            // A quarter of the pages takes most of it.
+            let lpn = if prng.below(4) > 0 { prng.below(pages / 4) } else { prng.below(pages) };
             let buffer = arena.buffer(0, bytes);
             match prng.below(10) {
                 0 => {
@@ -191,7 +210,7 @@ fn contents_survive_garbage_collection() {
                         .unwrap();
                     // SAFETY: the read has completed.
                     let got = u64::from_le_bytes(unsafe { buffer.bytes() }[..8].try_into().unwrap());
-                    assert_eq!(got, expected[lpn as usize], "page {lpn}, {victim:?}, {schedule:?}");
+                    assert_eq!(got, expected[lpn as usize], "page {lpn}, {victim}, {schedule}, {placement}");
                 }
                 _ => {
                     expected[lpn as usize] = stamp;
@@ -205,7 +224,7 @@ fn contents_survive_garbage_collection() {
             }
         }
         run(&mut drive, Operation::Flush).status.unwrap();
-        assert!(drive.counters().gc_pages_copied > 100);
+        assert!(drive.counters().gc_pages_copied > 100, "{victim}, {schedule}, {placement}");
         drive.verify(true).unwrap();
     }
 }
@@ -333,6 +352,7 @@ fn every_parameter_changes_something() {
             "urgent_us" => ("1", "", "schedule=semi-preemptive"),
             "suspend_us" => ("100", "", "schedule=preemptive"),
             "streams" => ("3", "", "gc_reserve=4,gc_hard=3"),
+            "placement" => ("sep-gc", "", ""),
             "endurance" => ("1", "", ""),
             "bad_blocks" => ("3%", "", ""),
             // No multi-plane programs there, so the comparison is with one plane.

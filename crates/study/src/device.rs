@@ -8,6 +8,7 @@ use crate::memo::Memo;
 use crate::table::Row;
 use fulgurite_base::{Nanos, Spec, SpecError, units};
 use fulgurite_device::{Device, FaultDevice, MemDevice};
+use fulgurite_ssd::placement::Placement;
 use fulgurite_ssd::preset::{self, Preset, Target};
 use fulgurite_ssd::schedule::Schedule;
 use fulgurite_ssd::{DriveCounters, Ftl, PARAMS, Served, SimDrive, SsdConfig, Timeline};
@@ -256,6 +257,22 @@ impl DeviceDescription {
             }
             _ => Err(StudyError::request(format!(
                 "--schedule {name} does not go with {}, which collects no garbage; leave it out",
+                self.name
+            ))),
+        }
+    }
+
+    /// The same drive under another placement policy.
+    pub fn with_placement(mut self, name: &str) -> Result<DeviceDescription, StudyError> {
+        let placement = Placement::from_spec(Spec::parse(name)?)?;
+        match &mut self.kind {
+            Kind::Sim { config, .. } if !config.in_place => {
+                config.placement = placement;
+                config.validate()?;
+                Ok(self)
+            }
+            _ => Err(StudyError::request(format!(
+                "--placement {name} does not go with {}, which collects no garbage; leave it out",
                 self.name
             ))),
         }

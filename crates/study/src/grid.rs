@@ -51,6 +51,7 @@ const POOL: &[Setting] = &[
     setting("workload", None),
     setting("device", Some("p4510")),
     setting("destroy_contents", Some("no")),
+    setting("placement", None),
     setting("replacement", Some("lru")),
     setting("write_back", Some("single")),
     setting("prefetch", Some("none")),
@@ -83,6 +84,7 @@ const REPLAY: &[Setting] = &[
     setting("workload", None),
     setting("device", Some("p4510")),
     setting("destroy_contents", Some("no")),
+    setting("placement", None),
     setting("schedule", None),
     setting("users", None),
     setting("speed", None),
@@ -287,7 +289,10 @@ impl<'a> Cell<'a> {
 
     fn device(&self) -> Result<DeviceDescription, StudyError> {
         let text = self.0.get("device").ok_or_else(|| StudyError::request("device is missing"))?;
-        let device = DeviceDescription::parse(text)?;
+        let mut device = DeviceDescription::parse(text)?;
+        if let Some(placement) = self.0.get("placement") {
+            device = device.with_placement(placement)?;
+        }
         let destroy = self.parse("destroy_contents", units::parse_yes_no)? == Some(true);
         Ok(if destroy { device.with_destroyed_contents() } else { device })
     }

@@ -72,6 +72,8 @@ pub(super) struct Collector {
     held: VecDeque<Ppn>,
     /// Pages being read.
     reading: u32,
+    /// A die was not let read because so many pages were held.
+    was_full: bool,
     reads: Vec<MoveRead>,
     /// Host commands that wait for a read of collection: its operation and the command.
     riders: Vec<(u32, u32)>,
@@ -96,6 +98,7 @@ impl Collector {
             taken: vec![0; (stripe_pages as usize * rows as usize).div_ceil(64)],
             held: VecDeque::new(),
             reading: 0,
+            was_full: false,
             reads: Vec::new(),
             riders: Vec::new(),
             barrier: Barrier::Open,
@@ -138,6 +141,7 @@ impl Collector {
             return;
         }
         let has_room = self.held.len() as u32 + self.reading < self.stripe_pages;
+        self.was_full |= !has_room;
         if has_room && self.read(die, ftl, flash) {
             return;
         }
@@ -234,6 +238,10 @@ impl Collector {
             }
             for ppn in self.held.drain(..ready) {
                 ftl.copy(ppn, flash);
+            }
+            if std::mem::take(&mut self.was_full) {
+                // Dies that were turned away may read on.
+                flash.touch_all();
             }
             if ready < wanted {
                 flash.close_copies();

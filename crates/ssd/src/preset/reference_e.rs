@@ -3,6 +3,7 @@
 
 use super::Preset;
 use crate::ftl::WearLeveling;
+use crate::placement::Placement;
 use crate::schedule::Schedule;
 use crate::victim::VictimPolicy;
 use crate::{Precondition, SsdConfig, WriteCache};
@@ -50,6 +51,7 @@ pub fn reference_e() -> SsdConfig {
         victim: VictimPolicy::Greedy,
         schedule: Schedule::PACED,
         streams: 1,
+        placement: Placement::NONE,
         wear_leveling: WearLeveling::Dynamic,
         wear_gap: 10,
         endurance: 3_000,

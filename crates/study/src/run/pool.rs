@@ -93,6 +93,7 @@ impl PoolRun {
         row.set("workload", self.workload_name.as_str());
         row.set("device", self.device.name.as_str());
         row.set_some("channels", self.device.simulated().map(|config| config.channels));
+        row.set_some("placement", self.device.simulated().map(|config| config.ftl().placement.to_string()));
         row.set("replacement", self.replacement_name.as_str());
         row.set("write_back", self.write_back_name.as_str());
         let WriteBack { n_w, n_e, buffers, ahead, .. } = self.write_back;

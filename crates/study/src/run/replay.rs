@@ -90,6 +90,7 @@ impl ReplayRun {
         row.set("run_id", run_id(&self.describe()));
         row.set("workload", self.workload_name.as_str());
         row.set("device", self.device.name.as_str());
+        row.set_some("placement", self.device.simulated().map(|config| config.ftl().placement.to_string()));
         row.set_some("schedule", self.device.simulated().map(|config| config.schedule.to_string()));
         match self.arrivals {
             Arrivals::Times { speed } => row.set("speed", speed),
