@@ -16,6 +16,7 @@ const STUDIES: &[&str] = &[
     "waf-closed-form",
     "preemptive-gc",
     "emulated-drive",
+    "midas",
     "ace",
     "ace-emulated",
     "raw",

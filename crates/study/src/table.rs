@@ -207,6 +207,8 @@ pub const ORDER: &[&str] = &[
     "wear_mean",
     "wear_max",
     "mapping_bytes",
+    "placement_bytes",
+    "valid_share_error",
     "lifetime_bytes_written",
     "lifetime_dwpd_5y",
     "lifetime_years_at_this_rate",

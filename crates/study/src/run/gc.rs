@@ -9,8 +9,8 @@ use crate::error::StudyError;
 use crate::table::Row;
 use crate::workload::{BoundWorkload, Source};
 use fulgurite_device::StreamId;
-use fulgurite_ssd::placement::Placement;
 use fulgurite_ssd::placement::midas::{Configuration, Why};
+use fulgurite_ssd::placement::{Placement, PlacementPolicy};
 use fulgurite_ssd::victim::VictimPolicy;
 use fulgurite_ssd::{CountingSink, Ftl, FtlConfig, analytic, check};
 use fulgurite_workload::{Op, Request};
@@ -207,6 +207,9 @@ impl GcRun {
         if host > 0 {
             row.set("waf_steady", programs as f64 / host as f64);
         }
+        row.set("mapping_bytes", ftl.mapping().bytes() as u64);
+        row.set("placement_bytes", ftl.placer().bytes() as u64);
+        row.set_some("valid_share_error", valid_share_error(ftl));
         let rho = self.ftl.spare_effective();
         row.set("spare_effective", rho);
         if self.uniform && placement == Placement::NONE {
@@ -220,6 +223,28 @@ impl GcRun {
         }
         row
     }
+}
+
+/// How far the valid shares that MiDAS predicted for its groups are from the measured ones: the mean difference, over
+/// all stretches in which every group had its size. The stretch in which sizes are first reached is left out.
+fn valid_share_error(ftl: &Ftl) -> Option<f64> {
+    let (mut sum, mut count) = (0.0, 0u32);
+    for two in ftl.placer().events().windows(2) {
+        let settled = matches!(two[0].why, Why::Unchanged(_));
+        let Some(Configuration { prediction, sized, .. }) = two[0].configuration.as_ref().filter(|_| settled)
+        else {
+            continue;
+        };
+        if usize::from(two[0].unsized_from) != sized.len() + 1 {
+            continue;
+        }
+        for (predicted, measured) in prediction.valid.iter().zip(two[1].measured.iter().skip(1)) {
+            if let Some(measured) = measured {
+                (sum, count) = (sum + (predicted - measured).abs(), count + 1);
+            }
+        }
+    }
+    (count > 0).then(|| sum / f64::from(count))
 }
 
 /// What placement did to its groups, an event a line.

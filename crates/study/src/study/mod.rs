@@ -22,7 +22,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 /// The built-in studies: name and text.
-const BUILT_IN: [(&str, &str); 8] = [
+const BUILT_IN: [(&str, &str); 9] = [
     ("quickstart", include_str!("../../../../studies/quickstart.toml")),
     ("write-concurrency", include_str!("../../../../studies/write-concurrency.toml")),
     ("waf-closed-form", include_str!("../../../../studies/waf-closed-form.toml")),
@@ -31,6 +31,7 @@ const BUILT_IN: [(&str, &str); 8] = [
     ("ace", include_str!("../../../../studies/ace.toml")),
     ("ace-emulated", include_str!("../../../../studies/ace-emulated.toml")),
     ("raw", include_str!("../../../../studies/raw.toml")),
+    ("midas", include_str!("../../../../studies/midas.toml")),
 ];
 
 /// A study, read and checked as far as that can be without running it.
