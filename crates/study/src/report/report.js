@@ -3,8 +3,8 @@
   const plots = JSON.parse(document.getElementById("plots").textContent);
   // Wong's palette, told apart by people who see colours differently; lighter where the page is dark.
   const palettes = {
-    light: ["#0072b2", "#e08a00", "#009e73", "#cc4c79", "#7a5cc0", "#56a0d0", "#8c6d31"],
-    dark: ["#4aa3df", "#f0b34a", "#3fc79a", "#e887ab", "#a994e6", "#8fcdf2", "#c9ad6b"],
+    light: ["#0072b2", "#e08a00", "#009e73", "#cc4c79", "#7a5cc0", "#56a0d0", "#8c6d31", "#6b7280", "#a3a500"],
+    dark: ["#4aa3df", "#f0b34a", "#3fc79a", "#e887ab", "#a994e6", "#8fcdf2", "#c9ad6b", "#b8c0ca", "#d6d45a"],
   };
   const symbols = ["circle", "rect", "triangle", "diamond", "emptyCircle", "emptyRect", "emptyTriangle"];
   const steps = {
