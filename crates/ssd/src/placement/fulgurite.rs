@@ -90,7 +90,7 @@ impl Known {
 
 /// What pages that looked alike have lived for, and the streams that follow from it.
 ///
-/// Pages look alike whose mean is in the same octave and stands for as many intervals (few, some, many). For each
+/// Pages look alike whose mean is in the same half of an octave and stands for as many intervals (few, some, many). For each
 /// kind, writes and deaths by the octave of the lifetime are counted and forgotten at the same rate. Deaths that
 /// are missing are of pages that outlive what is counted. From the expected logarithm of the time that is left at
 /// an age follows the stream.
@@ -102,7 +102,7 @@ struct Experience {
     streams: Vec<[u16; AGES + 1]>,
 }
 
-/// Kinds of pages: octaves of the mean, times few, some or many intervals.
+/// Kinds of pages: half octaves of the mean, times few, some or many intervals.
 const KINDS: usize = 32 * 3;
 /// Octaves of age: less than a segment's worth of writes, then doubling.
 const AGES: usize = 18;
@@ -131,7 +131,7 @@ impl Experience {
             streams: vec![[0; AGES + 1]; KINDS],
         };
         for (kind, died) in experience.died.iter_mut().enumerate() {
-            // In the middle of the octave, in units of a segment's worth of writes.
+            // In the middle of the half octave, in units of a segment's worth of writes.
             let mean = libm::exp2((kind / 3) as f64 / 2.0 + 0.25);
             let alive = |time: f64| libm::exp(-time / mean);
             for (age, died) in died.iter_mut().enumerate() {
@@ -176,11 +176,12 @@ fn bounds(age: usize) -> (f64, f64) {
     (if age == 0 { 0.0 } else { end / 2.0 }, end)
 }
 
-/// The pages' intervals.
+/// What is known of each page, and what has been learnt of all.
 #[derive(Clone, Debug)]
 pub struct Fulgurite {
     options: Options,
     experience: Experience,
+    /// When conclusions are drawn again.
     learns_at: u64,
     pages: Vec<u16>,
     /// Page writes in a tick.
