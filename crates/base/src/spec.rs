@@ -89,7 +89,10 @@ impl Spec {
     pub fn split_list(text: &str) -> Result<Vec<String>, SpecError> {
         let mut items: Vec<String> = Vec::new();
         for item in text.split(',') {
-            let is_open = |last: &&mut String| last.starts_with("switch:") && !last.contains('@');
+            let is_open = |last: &&mut String| {
+                let name = last.split_once(':').map(|(name, _)| name);
+                name == Some(Self::NESTED) && !last.contains('@')
+            };
             let continues = item.contains('=') && !item.contains(':');
             match items.last_mut() {
                 _ if item.is_empty() => {

@@ -247,32 +247,32 @@ impl DeviceDescription {
     }
 
     /// The same drive under another schedule.
-    pub fn with_schedule(mut self, name: &str) -> Result<DeviceDescription, StudyError> {
+    pub fn with_schedule(self, name: &str) -> Result<DeviceDescription, StudyError> {
         let schedule = Schedule::from_name(name)?;
-        match &mut self.kind {
-            Kind::Sim { config, .. } if !config.in_place => {
-                config.schedule = schedule;
-                config.validate()?;
-                Ok(self)
-            }
-            _ => Err(StudyError::request(format!(
-                "--schedule {name} does not go with {}, which collects no garbage; leave it out",
-                self.name
-            ))),
-        }
+        self.collecting_with("--schedule", name, |config| config.schedule = schedule)
     }
 
     /// The same drive under another placement policy.
-    pub fn with_placement(mut self, name: &str) -> Result<DeviceDescription, StudyError> {
+    pub fn with_placement(self, name: &str) -> Result<DeviceDescription, StudyError> {
         let placement = Placement::from_spec(Spec::parse(name)?)?;
+        self.collecting_with("--placement", name, |config| config.placement = placement)
+    }
+
+    /// The same drive with a change to how it collects garbage, if it does.
+    fn collecting_with(
+        mut self,
+        flag: &str,
+        name: &str,
+        change: impl FnOnce(&mut SsdConfig),
+    ) -> Result<DeviceDescription, StudyError> {
         match &mut self.kind {
             Kind::Sim { config, .. } if !config.in_place => {
-                config.placement = placement;
+                change(config);
                 config.validate()?;
                 Ok(self)
             }
             _ => Err(StudyError::request(format!(
-                "--placement {name} does not go with {}, which collects no garbage; leave it out",
+                "{flag} {name} does not go with {}, which collects no garbage; leave it out",
                 self.name
             ))),
         }

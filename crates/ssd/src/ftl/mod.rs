@@ -577,8 +577,7 @@ impl Ftl {
             groups.iter().enumerate().filter(|(stream, group)| *stream != usize::from(group.0))
         {
             if let Some(open) = self.open[stream].take() {
-                self.segments.state[open.0 as usize] = SegmentState::Sealed;
-                self.segments.sealed_at[open.0 as usize] = self.segments.now;
+                self.segments.seal(open);
             }
             let moved = std::mem::take(&mut self.segments.in_stream[stream]);
             self.segments.in_stream[usize::from(group.0)] += moved;
@@ -591,8 +590,7 @@ impl Ftl {
 
     /// A segment may now be picked.
     fn seal(&mut self, segment: SegmentId) {
-        self.segments.state[segment.0 as usize] = SegmentState::Sealed;
-        self.segments.sealed_at[segment.0 as usize] = self.segments.now;
+        self.segments.seal(segment);
         self.candidates.sealed(segment, &self.placer, &self.segments);
     }
 
@@ -643,10 +641,7 @@ impl Ftl {
     fn move_run(&mut self, moving: &Moving, stream: StreamId, sink: &mut impl FlashSink) {
         let mut done = 0;
         while done < moving.lpns.len() {
-            let to = self.with_room(stream);
-            if self.is_full(to) {
-                self.renew(to);
-            }
+            let to = self.open_for_copies(stream);
             let segment = self.open[usize::from(to.0)].expect("a segment was opened").0 as usize;
             let written = self.segments.written[segment];
             let first = segment as u32 * self.config.segment_pages + written;
@@ -669,13 +664,9 @@ impl Ftl {
             if let Some(ahead) = moving.lpns.get(at + AHEAD) {
                 self.prefetch(*ahead);
             }
-            let context =
-                WriteContext { lpn: *lpn, copied: true, hint: StreamId::default(), segment: Some(victim) };
+            let context = WriteContext::copy(*lpn, victim);
             let stream = self.placer.stream(&context, &self.segments);
-            let to = self.with_room(stream);
-            if self.is_full(to) {
-                self.renew(to);
-            }
+            let to = self.open_for_copies(stream);
             self.placer.written(&context, stream, &self.segments);
             let ppn = self.next_page(to);
             self.map.map(*lpn, ppn);
@@ -735,6 +726,16 @@ impl Ftl {
         if self.wear.free() > 0 || !self.is_full(stream) { stream } else { self.roomiest() }
     }
 
+    /// The stream that copies meant for `stream` go to, with room for one at least.
+    #[inline]
+    fn open_for_copies(&mut self, stream: StreamId) -> StreamId {
+        let to = self.with_room(stream);
+        if self.is_full(to) {
+            self.renew(to);
+        }
+        to
+    }
+
     #[cold]
     fn roomiest(&self) -> StreamId {
         let open = self.open.iter().enumerate().filter_map(|(stream, open)| Some((stream, (*open)?)));
@@ -745,8 +746,7 @@ impl Ftl {
 
     #[inline]
     fn copy_context(&self, from: Ppn) -> WriteContext {
-        let segment = Some(self.segment(from));
-        WriteContext { lpn: self.map.owner(from), copied: true, hint: StreamId::default(), segment }
+        WriteContext::copy(self.map.owner(from), self.segment(from))
     }
 
     /// Moves the valid page `from` of the victim to the stream that placement chooses for it.
@@ -754,10 +754,7 @@ impl Ftl {
     pub fn copy(&mut self, from: Ppn, sink: &mut impl FlashSink) -> Ppn {
         let context = self.copy_context(from);
         let stream = self.placer.stream(&context, &self.segments);
-        let to = self.with_room(stream);
-        if self.is_full(to) {
-            self.renew(to);
-        }
+        let to = self.open_for_copies(stream);
         self.placer.written(&context, stream, &self.segments);
         let to = self.next_page(to);
         self.map.relocate(from, to);

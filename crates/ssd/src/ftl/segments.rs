@@ -59,6 +59,12 @@ impl SegmentTable {
         }
     }
 
+    /// `segment` is written no more.
+    pub(super) fn seal(&mut self, segment: SegmentId) {
+        self.state[segment.0 as usize] = SegmentState::Sealed;
+        self.sealed_at[segment.0 as usize] = self.now;
+    }
+
     /// How many segments there are.
     pub fn len(&self) -> u32 {
         self.valid.len() as u32

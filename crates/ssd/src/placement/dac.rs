@@ -7,34 +7,12 @@
 //! rebuilt it (SepBIT, FAST 2022). A page's first write goes to the coldest group. The group is that of the
 //! segment which holds the page, so no memory is needed. O(1).
 
-use super::{PlacementPolicy, Shape, WriteContext, take_streams};
+use super::{PlacementPolicy, Shape, WriteContext};
 use crate::ftl::{SegmentId, SegmentTable};
-use fulgurite_base::{Spec, SpecError};
 use fulgurite_device::StreamId;
-use std::fmt;
 
-/// The options of DAC.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Groups, the coldest is 0.
-    pub groups: u16,
-}
-
-impl Options {
-    pub(super) fn from_spec(spec: &mut Spec) -> Result<Options, SpecError> {
-        Ok(Options { groups: take_streams(spec, "groups", 6, 2)? })
-    }
-
-    pub(super) fn streams(&self) -> u16 {
-        self.groups
-    }
-}
-
-impl fmt::Display for Options {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "groups={}", self.groups)
-    }
-}
+/// The number of groups; the coldest is 0.
+pub type Options = super::Groups<6>;
 
 /// A ladder of groups.
 #[derive(Clone, Debug)]

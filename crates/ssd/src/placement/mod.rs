@@ -37,6 +37,14 @@ pub struct WriteContext {
     pub segment: Option<SegmentId>,
 }
 
+impl WriteContext {
+    /// A page of a victim that is copied.
+    #[inline]
+    pub fn copy(lpn: u32, victim: SegmentId) -> WriteContext {
+        WriteContext { lpn, copied: true, hint: StreamId::default(), segment: Some(victim) }
+    }
+}
+
 /// The drive that a policy is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
@@ -69,9 +77,7 @@ pub trait PlacementPolicy {
     #[inline]
     fn copied(&mut self, lpns: &[u32], victim: SegmentId, to: StreamId, segments: &SegmentTable) {
         for lpn in lpns {
-            let context =
-                WriteContext { lpn: *lpn, copied: true, hint: StreamId::default(), segment: Some(victim) };
-            self.written(&context, to, segments);
+            self.written(&WriteContext::copy(*lpn, victim), to, segments);
         }
     }
 
@@ -192,7 +198,7 @@ placements! {
 
 impl Placement {
     /// One stream for everything.
-    pub const NONE: Placement = Placement::None(none::Options);
+    pub const NONE: Placement = Placement::None(NoOptions);
 
     /// Every policy's name, with one line about it.
     pub fn list() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -305,6 +311,49 @@ impl PlacementPolicy for Placer {
 
     fn bytes(&self) -> usize {
         dispatch!(self, policy => policy.bytes())
+    }
+}
+
+/// The options of a policy that has none, and writes to so many streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoOptions<const STREAMS: u16>;
+
+impl<const STREAMS: u16> NoOptions<STREAMS> {
+    fn from_spec(_: &mut Spec) -> Result<Self, SpecError> {
+        Ok(NoOptions)
+    }
+
+    fn streams(&self) -> u16 {
+        STREAMS
+    }
+}
+
+impl<const STREAMS: u16> fmt::Display for NoOptions<STREAMS> {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Ok(())
+    }
+}
+
+/// The options of a policy with a stream for each of its groups, `DEFAULT` where nothing is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Groups<const DEFAULT: u16> {
+    /// How many.
+    pub groups: u16,
+}
+
+impl<const DEFAULT: u16> Groups<DEFAULT> {
+    fn from_spec(spec: &mut Spec) -> Result<Self, SpecError> {
+        Ok(Groups { groups: take_streams(spec, "groups", DEFAULT, 2)? })
+    }
+
+    fn streams(&self) -> u16 {
+        self.groups
+    }
+}
+
+impl<const DEFAULT: u16> fmt::Display for Groups<DEFAULT> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "groups={}", self.groups)
     }
 }
 

@@ -5,29 +5,10 @@
 
 use super::{PlacementPolicy, Shape, WriteContext};
 use crate::ftl::{SegmentId, SegmentTable};
-use fulgurite_base::{Spec, SpecError};
 use fulgurite_device::StreamId;
-use std::fmt;
 
 /// None.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options;
-
-impl Options {
-    pub(super) fn from_spec(_: &mut Spec) -> Result<Options, SpecError> {
-        Ok(Options)
-    }
-
-    pub(super) fn streams(&self) -> u16 {
-        2
-    }
-}
-
-impl fmt::Display for Options {
-    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Ok(())
-    }
-}
+pub type Options = super::NoOptions<2>;
 
 /// Stream 0 for the host, 1 for copies.
 #[derive(Clone, Debug)]
