@@ -62,7 +62,7 @@ pub enum Command {
         #[arg(long)]
         quick: bool,
     },
-    /// Look at trace files
+    /// Look at trace files, convert and make them
     Trace {
         #[command(subcommand)]
         command: Trace,
@@ -97,6 +97,25 @@ pub enum Trace {
         /// Page size, where one of the formats counts pages and the other bytes [default: 4KiB]
         #[arg(long, value_name = "SIZE")]
         page: Option<String>,
+    },
+    /// Write the requests of a generated workload into a file, for other programs to read
+    Generate {
+        /// A workload with options
+        workload: String,
+        /// The new file, packed if its name ends in .gz or .zst
+        out: PathBuf,
+        /// Its format
+        #[arg(long, value_name = "NAME")]
+        to: String,
+        /// Logical capacity, whose pages are requested [default: 8GB]
+        #[arg(long, value_name = "SIZE")]
+        logical: Option<String>,
+        /// Page size [default: 4KiB]
+        #[arg(long, value_name = "SIZE")]
+        page: Option<String>,
+        /// Requests [default: 20 times the logical pages]
+        #[arg(long, value_name = "N")]
+        ops: Option<String>,
     },
 }
 
@@ -188,6 +207,12 @@ pub struct Gc {
     /// Say what placement did to its groups, with what it measured and predicted
     #[arg(long)]
     pub explain: bool,
+    /// A row for every group of segments: its size, what goes into it, and after how long that really dies
+    #[arg(long)]
+    pub groups: bool,
+    /// A row for every stretch of so many page writes, or of a share of the logical pages (25%)
+    #[arg(long, value_name = "N")]
+    pub interval: Option<String>,
     /// Page writes after the fill [default: 20 times the logical pages, or the whole trace]
     #[arg(long, value_name = "N")]
     pub ops: Option<String>,
@@ -292,7 +317,9 @@ impl Gc {
             ("segment", self.segment),
             ("page", self.page),
             ("gc_reserve", self.gc_reserve),
-            ("explain", self.explain.then(|| "yes".to_owned())),
+            ("explain", yes(self.explain)),
+            ("groups", yes(self.groups)),
+            ("interval", self.interval),
             ("ops", self.ops),
             ("format", self.format),
         ]

@@ -10,6 +10,7 @@ use fulgurite_study::report::Verdict;
 use fulgurite_study::run::Progress;
 use fulgurite_study::study::Study;
 use fulgurite_study::table::Table;
+use fulgurite_study::trace_convert::Generated;
 use fulgurite_study::{list, runner, trace_convert, trace_info};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, Write};
@@ -66,6 +67,20 @@ fn run(arguments: Arguments) -> Result<(), StudyError> {
         }
         Some(Command::Trace { command: Trace::Convert { file, out, to, format, page } }) => {
             let table = trace_convert::convert(&file, &out, &to, format.as_deref(), page.as_deref())?;
+            print(&table, &common, |table| table.to_upright_text(&table.columns()));
+            Ok(())
+        }
+        Some(Command::Trace { command: Trace::Generate { workload, out, to, logical, page, ops } }) => {
+            let generated = Generated {
+                workload: &workload,
+                out: &out,
+                to: &to,
+                logical: logical.as_deref(),
+                page: page.as_deref(),
+                ops: ops.as_deref(),
+                seed: common.seed.as_deref(),
+            };
+            let table = watched(|progress| trace_convert::generate(generated, progress))?;
             print(&table, &common, |table| table.to_upright_text(&table.columns()));
             Ok(())
         }

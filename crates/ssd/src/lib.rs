@@ -21,5 +21,5 @@ pub mod victim;
 
 pub use config::{PARAMS, Param, Precondition, SsdConfig, WriteCache};
 pub use drive::{DriveCounters, DriveError, Served, SimDrive, Span, SpanKind, Timeline, Track, Waits};
-pub use ftl::{CountingSink, FlashSink, Ftl, FtlConfig, WearLeveling};
+pub use ftl::{CountingSink, FlashSink, Ftl, FtlConfig, GroupCounters, SegmentId, WearLeveling};
 pub use nand::NandError;

@@ -8,7 +8,7 @@ use crate::device::DeviceDescription;
 use crate::error::StudyError;
 use crate::profile;
 use crate::run::Run;
-use crate::run::gc::GcRun;
+use crate::run::gc::{GcRun, Rows};
 use crate::run::pool::PoolRun;
 use crate::run::replay::{Arrivals, ReplayRun};
 use crate::workload::{AddressMap, BoundWorkload, ReplayWorkload, WorkloadDescription};
@@ -75,6 +75,8 @@ const GC: &[Setting] = &[
     setting("page", Some("4KiB")),
     setting("gc_reserve", None),
     setting("explain", Some("no")),
+    setting("groups", Some("no")),
+    setting("interval", None),
     setting("ops", None),
     setting("format", None),
     setting("seed", Some("42")),
@@ -138,6 +140,8 @@ impl Command {
                 "workload",
                 "placement",
                 "victim",
+                "group",
+                "time_pages",
                 "spare_effective",
                 "host_pages_written",
                 "gc_pages_copied",
@@ -145,6 +149,17 @@ impl Command {
                 "waf",
                 "waf_steady",
                 "waf_closed_form",
+                "groups",
+                "hot_segments",
+                "last_segments",
+                "group_segments",
+                "valid_share",
+                "share_c1",
+                "share_c2",
+                "share_c3",
+                "share_c4",
+                "share_c5",
+                "share_c6",
             ],
             Command::Replay => &[
                 "workload",
@@ -438,6 +453,7 @@ impl<'a> Cell<'a> {
             }
             BoundWorkload::Stream(_) => Ok(u64::MAX),
             BoundWorkload::Trace(trace) => Ok(trace.distinct_pages()),
+            BoundWorkload::Changes(_) => unreachable!("a pool performs reads as well"),
         }
     }
 
@@ -466,6 +482,7 @@ impl<'a> Cell<'a> {
             BoundWorkload::Generator(_) => Ok(asked.unwrap_or(DEFAULT_OPS)),
             BoundWorkload::Trace(trace) => within_trace(asked, trace.pages_requested(), "page requests"),
             BoundWorkload::Stream(_) => Ok(asked.unwrap_or(u64::MAX)),
+            BoundWorkload::Changes(_) => unreachable!("a pool performs reads as well"),
         }
     }
 
@@ -546,6 +563,35 @@ impl<'a> Cell<'a> {
         }
     }
 
+    /// A row for the run, for every stretch of it, or for every group.
+    fn gc_rows(&self, logical: u64) -> Result<Rows, StudyError> {
+        let interval = self.parse("interval", |text| {
+            let pages = if text.ends_with('%') {
+                units::parse_share(text)?.of(logical)
+            } else {
+                units::parse_count(text)?
+            };
+            Some(pages).filter(|pages| *pages > 0).ok_or_else(|| {
+                SpecError::new(format!(
+                    "{text} is no page write; accepted: a count, or a share of the logical pages"
+                ))
+            })
+        })?;
+        let groups = self.need("groups", units::parse_yes_no)?;
+        let explain = self.need("explain", units::parse_yes_no)?;
+        match (interval, groups) {
+            (Some(_), true) => Err(StudyError::request(
+                "--interval and --groups each say what rows are about; accepted: one of them",
+            )),
+            (interval, groups) if explain && (groups || interval.is_some()) => Err(StudyError::request(
+                "--explain speaks of whole runs; accepted: without --interval and --groups",
+            )),
+            (Some(length), false) => Ok(Rows::Intervals(length)),
+            (None, true) => Ok(Rows::Groups),
+            (None, false) => Ok(Rows::Run),
+        }
+    }
+
     fn gc(&self, workloads: &mut Workloads) -> Result<GcRun, StudyError> {
         let page_bytes = self.page_bytes()?;
         let pages = |name: &str| -> Result<u64, StudyError> {
@@ -588,11 +634,12 @@ impl<'a> Cell<'a> {
             ))
         })?;
         let description = self.workload(workloads)?;
-        let workload = description.bind(page_bytes)?;
+        let workload = description.bind_changes(page_bytes, ftl.logical_pages)?;
         workload.source(logical, page_bytes, self.seed()?)?;
         let asked = self.count("ops", 1, 1 << 40)?;
         let ops = match &workload {
             BoundWorkload::Generator(_) => asked.unwrap_or(20 * logical),
+            BoundWorkload::Changes(changes) => within_trace(asked, changes.len(), "page writes and trims")?,
             BoundWorkload::Trace(trace) if trace.distinct_pages() > logical => {
                 return Err(StudyError::request(format!(
                     "the trace touches {} pages, --logical has {logical}; use at least {}",
@@ -610,6 +657,7 @@ impl<'a> Cell<'a> {
             uniform: description.is_uniform_random(),
             workload,
             explain: self.need("explain", units::parse_yes_no)?,
+            rows: self.gc_rows(logical)?,
             placement_name: self.need("placement", |text| Ok(text.to_owned()))?,
             victim_name: self.need("victim", |text| Ok(text.to_owned()))?,
             ftl,

@@ -132,6 +132,9 @@ pub const ORDER: &[&str] = &[
     "speed",
     "cpu_per_request_ns",
     "seed",
+    "group",
+    "time_pages",
+    "interval_pages",
     // What came of it.
     "time_ns",
     "interval_ns",
@@ -209,6 +212,19 @@ pub const ORDER: &[&str] = &[
     "mapping_bytes",
     "placement_bytes",
     "valid_share_error",
+    "groups",
+    "groups_sized",
+    "hot_segments",
+    "last_segments",
+    "group_segments",
+    "segments_collected",
+    "valid_share",
+    "share_c1",
+    "share_c2",
+    "share_c3",
+    "share_c4",
+    "share_c5",
+    "share_c6",
     "lifetime_bytes_written",
     "lifetime_dwpd_5y",
     "lifetime_years_at_this_rate",
@@ -291,6 +307,8 @@ pub const AXES: &[&str] = &[
     "speed",
     "cpu_per_request_ns",
     "seed",
+    "group",
+    "time_pages",
 ];
 
 /// One run's results.

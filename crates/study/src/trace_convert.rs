@@ -1,10 +1,13 @@
-//! A trace file written in another format.
+//! Trace files: written in another format, or generated.
 
 use crate::error::StudyError;
+use crate::run::Progress;
 use crate::table::{Row, Table};
+use crate::workload::WorkloadDescription;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use fulgurite_base::{Spec, units};
+use fulgurite_workload::Request;
 use fulgurite_workload::trace::{
     Format, Options, Record, TraceError, TraceWriter, Unit, open, write_oracle_general,
 };
@@ -29,7 +32,7 @@ pub fn convert(
     };
     let to = Format::from_name(to)?;
     let page_bytes = page.map(units::parse_size).transpose()?.unwrap_or(4096);
-    let refused = |error: io::Error| StudyError::request(format!("{}: {error}", out.display()));
+    let refused = |error| refused(out, &error);
     if fs::canonicalize(path).is_ok_and(|from| fs::canonicalize(out).is_ok_and(|out| out == from)) {
         return Err(StudyError::request(format!(
             "{} is the trace that is read; give another file",
@@ -52,14 +55,11 @@ pub fn convert(
             reader.format().name()
         )));
     }
-    let unfinished = out.with_extension("unfinished");
-    let outcome = (|| -> Result<_, StudyError> {
-        let mut packed = Packed::create(&unfinished, out).map_err(refused)?;
+    let (requests, left_out, loses) = whole(out, |mut packed| {
         if to == Format::OracleGeneral {
             let records: Vec<Record> = reader.by_ref().collect::<Result<_, _>>().map_err(wrong)?;
             write_oracle_general(&records, &mut packed).map_err(refused)?;
             packed.finish().map_err(refused)?;
-            fs::rename(&unfinished, out).map_err(refused)?;
             return Ok((records.len() as u64, 0, "operations and times below 1 s"));
         }
         let mut writer = TraceWriter::new(packed, to, unit, page_bytes)?;
@@ -72,10 +72,8 @@ pub fn convert(
         let loses = writer.loses();
         let (packed, left_out) = writer.finish().map_err(refused)?;
         packed.finish().map_err(refused)?;
-        fs::rename(&unfinished, out).map_err(refused)?;
         Ok((requests, left_out, loses))
-    })();
-    let (requests, left_out, loses) = outcome.inspect_err(|_| drop(fs::remove_file(&unfinished)))?;
+    })?;
     let mut row = Row::default();
     row.set("file", out.display().to_string());
     row.set("format", to.name());
@@ -85,6 +83,89 @@ pub fn convert(
     row.set("skipped", reader.skipped().iter().map(|skipped| skipped.count).sum::<u64>());
     row.set("times_clamped", reader.clamped());
     Ok(Table { rows: vec![row] })
+}
+
+/// A trace to be generated, as typed.
+#[derive(Clone, Copy, Debug)]
+pub struct Generated<'a> {
+    /// A generator with options.
+    pub workload: &'a str,
+    /// The file to write.
+    pub out: &'a Path,
+    /// Its format.
+    pub to: &'a str,
+    /// Bytes of the logical space, 8 GB if nothing is said.
+    pub logical: Option<&'a str>,
+    /// Bytes of a page, 4 KiB if nothing is said.
+    pub page: Option<&'a str>,
+    /// Requests, 20 times the pages if nothing is said.
+    pub ops: Option<&'a str>,
+    /// Of all randomness, 42 if nothing is said.
+    pub seed: Option<&'a str>,
+}
+
+/// Writes the requests of a generator into a file, for other programs to read: those that `gc`, `pool` and `replay`
+/// perform of it.
+pub fn generate(generated: Generated<'_>, progress: &Progress) -> Result<Table, StudyError> {
+    let Generated { workload, out, .. } = generated;
+    let described = WorkloadDescription::parse(workload, None)?;
+    if described.is_trace() {
+        return Err(StudyError::request(format!(
+            "{workload} is a trace and not a generator; `fulgurite trace convert` writes it in another format"
+        )));
+    }
+    let to = Format::from_name(generated.to)?;
+    let size = |text: Option<&str>, default| text.map_or(Ok(default), units::parse_size);
+    let (logical, page_bytes) = (size(generated.logical, 8_000_000_000)?, size(generated.page, 4096)?);
+    let pages = logical.checked_div(page_bytes).filter(|pages| *pages > 0);
+    let (Some(pages), Ok(page)) = (pages, u32::try_from(page_bytes)) else {
+        return Err(StudyError::request(format!(
+            "--logical {logical} holds no page of --page {page_bytes} bytes; accepted: a page of less than 4 GiB, or more space"
+        )));
+    };
+    let ops = generated.ops.map_or(Ok(20 * pages), units::parse_count)?;
+    let seed = generated.seed.map_or(Ok(42), units::parse_count)?;
+    let refused = |error| refused(out, &error);
+    let requests = described.bind(page)?.requests(pages, page, seed)?;
+    progress.expect(ops);
+    let (left_out, loses) = whole(out, |packed| {
+        let mut writer = TraceWriter::new(packed, to, Unit::Pages, page_bytes)?;
+        for (left, request) in (0..ops).rev().zip(requests) {
+            let Request { at, op, page, pages, .. } = request;
+            writer.write(&Record { at, op, start: page, length: u64::from(pages) }).map_err(refused)?;
+            progress.left(left);
+        }
+        let loses = writer.loses();
+        let (packed, left_out) = writer.finish().map_err(refused)?;
+        packed.finish().map_err(refused)?;
+        Ok((left_out, loses))
+    })?;
+    let mut row = Row::default();
+    row.set("file", out.display().to_string());
+    row.set("format", to.name());
+    row.set("workload", workload);
+    row.set("pages", pages);
+    row.set("page_bytes", page_bytes);
+    row.set("seed", seed);
+    row.set("requests", ops - left_out);
+    row.set("requests_left_out", left_out);
+    row.set("loses", loses);
+    Ok(Table { rows: vec![row] })
+}
+
+fn refused(out: &Path, error: &io::Error) -> StudyError {
+    StudyError::request(format!("{}: {error}", out.display()))
+}
+
+/// Lets `write` fill the file `out`, which appears once it is whole.
+fn whole<T>(out: &Path, write: impl FnOnce(Packed) -> Result<T, StudyError>) -> Result<T, StudyError> {
+    let unfinished = out.with_extension("unfinished");
+    let written = Packed::create(&unfinished, out).map_err(|error| refused(out, &error)).and_then(|packed| {
+        let value = write(packed)?;
+        fs::rename(&unfinished, out).map_err(|error| refused(out, &error))?;
+        Ok(value)
+    });
+    written.inspect_err(|_| drop(fs::remove_file(&unfinished)))
 }
 
 /// A file, packed as its name says.

@@ -4,11 +4,14 @@
 use crate::device::DeviceDescription;
 use crate::error::StudyError;
 use fulgurite_base::{Nanos, Spec, SpecError, fnv1a};
-use fulgurite_workload::trace::{self, Format, Options, PageStream, PageTrace, Trace, TraceReader};
+use fulgurite_workload::trace::{
+    self, Format, Options, PageChanges, PageStream, PageTrace, Trace, TraceReader,
+};
 use fulgurite_workload::{Generator, Op, Request, generate};
+use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The trace that comes with Fulgurite: PostgreSQL under pgbench, recorded by `traces/record-postgres.sh`.
 pub const OWN_TRACE: &str = "postgres-pgbench";
@@ -33,7 +36,11 @@ enum Kind {
 struct TraceFile {
     source: TraceSource,
     loaded: OnceLock<Result<Arc<Trace>, String>>,
+    /// By page size and pages, its changes in place, if they fit.
+    changes: Mutex<Changes>,
 }
+
+type Changes = BTreeMap<(u32, u32), Option<Arc<PageChanges>>>;
 
 /// Where a trace comes from.
 #[derive(Clone, Debug)]
@@ -65,6 +72,18 @@ impl TraceFile {
         });
         loaded.clone().map_err(StudyError::request)
     }
+
+    fn changes(&self, page_bytes: u32, pages: u32) -> Result<Option<Arc<PageChanges>>, StudyError> {
+        let mut known = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(changes) = known.get(&(page_bytes, pages)) {
+            return Ok(changes.clone());
+        }
+        let stream = self.source.open()?.page_requests(u64::from(page_bytes))?;
+        let changes = PageChanges::read(stream, pages);
+        let changes = changes.map_err(|error| StudyError::request(error.to_string()))?.map(Arc::new);
+        known.insert((page_bytes, pages), changes.clone());
+        Ok(changes)
+    }
 }
 
 /// A source of one-page requests: longer ones come page by page.
@@ -80,6 +99,8 @@ pub enum Requests {
     Generator(Generator),
     /// With one: those of a trace, and how many have been given.
     Trace(Arc<PageTrace>, usize),
+    /// Writes and trims of single pages, and how many have been given.
+    Changes(Arc<PageChanges>, usize),
     /// Those of a trace that is read on the way: the next ones, last first, and what went wrong with it.
     Stream(Box<PageStream>, Vec<Request>, Option<String>),
 }
@@ -107,7 +128,7 @@ impl WorkloadDescription {
             let error = SpecError::unknown("workload", text.split(':').next().unwrap_or(text), &names);
             return Err(StudyError::request(format!("{error}; nor is there a trace file of that name")));
         };
-        let trace = TraceFile { source, loaded: OnceLock::new() };
+        let trace = TraceFile { source, loaded: OnceLock::new(), changes: Mutex::default() };
         let name =
             path.file_name().map_or_else(|| text.to_owned(), |name| name.to_string_lossy().into_owned());
         Ok(WorkloadDescription { name, kind: Kind::Trace(Arc::new(trace)) })
@@ -146,6 +167,17 @@ impl WorkloadDescription {
         }
     }
 
+    /// Binds its writes and trims to a logical space of `pages` pages: those of a trace stay where they are if they
+    /// fit, else the pages that occur are numbered densely.
+    pub fn bind_changes(&self, page_bytes: u32, pages: u32) -> Result<BoundWorkload, StudyError> {
+        if let Kind::Trace(trace) = &self.kind
+            && let Some(changes) = trace.changes(page_bytes, pages)?
+        {
+            return Ok(BoundWorkload::Changes(changes));
+        }
+        self.bind(page_bytes)
+    }
+
     /// Binds the workload to pages of `page_bytes`.
     pub fn bind(&self, page_bytes: u32) -> Result<BoundWorkload, StudyError> {
         match &self.kind {
@@ -164,6 +196,8 @@ pub enum BoundWorkload {
     Generator(Spec),
     /// Over the pages that occur in it.
     Trace(Arc<PageTrace>),
+    /// The writes and trims of a trace, where they are.
+    Changes(Arc<PageChanges>),
     /// A trace as it is read, without looking at it first: nobody knows its length or its pages.
     Stream(TraceStream),
 }
@@ -183,6 +217,7 @@ impl BoundWorkload {
                 Ok(Requests::Generator(Generator::from_spec(spec.clone(), pages, page_bytes, seed)?))
             }
             BoundWorkload::Trace(trace) => Ok(Requests::Trace(Arc::clone(trace), 0)),
+            BoundWorkload::Changes(changes) => Ok(Requests::Changes(Arc::clone(changes), 0)),
             BoundWorkload::Stream(TraceStream { trace, page_bytes }) => {
                 let requests = trace.source.open()?.page_requests(u64::from(*page_bytes))?;
                 Ok(Requests::Stream(Box::new(requests), Vec::new(), None))
@@ -201,6 +236,9 @@ impl BoundWorkload {
             BoundWorkload::Generator(_) => name.to_owned(),
             // To hash what it holds would mean to read it twice.
             BoundWorkload::Stream(TraceStream { trace, .. }) => format!("trace-file:{:?}", trace.source),
+            BoundWorkload::Changes(changes) => {
+                format!("changes:{:016x}", changes.hash())
+            }
             BoundWorkload::Trace(trace) => {
                 let words = trace
                     .requests()
@@ -224,6 +262,11 @@ impl Iterator for Requests {
                 let request = trace.requests().get(*given)?;
                 *given += 1;
                 Some(*request)
+            }
+            Requests::Changes(changes, given) => {
+                let request = changes.iter_from(*given).next()?;
+                *given += 1;
+                Some(request)
             }
             Requests::Stream(requests, ahead, failure) => {
                 while ahead.is_empty() && failure.is_none() {
@@ -277,6 +320,11 @@ impl Source {
         match &mut self.requests {
             // All of one page.
             Requests::Generator(generator) if !generator.is_timed() => generator.append(requests, count),
+            Requests::Changes(changes, given) => {
+                let before = requests.len();
+                requests.extend(changes.iter_from(*given).take(count));
+                *given += requests.len() - before;
+            }
             _ => requests.extend(self.by_ref().take(count)),
         }
     }

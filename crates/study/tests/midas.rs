@@ -52,7 +52,7 @@ fn predictions_hold_on_steady_traffic() {
     ] {
         // A small drive: more of its pages must be watched.
         let ftl = run("midas:sample=10", victim, &[workload]);
-        let events = ftl.placer().events();
+        let events = ftl.placer().midas().expect("MiDAS").events();
         let last = events.last().unwrap();
         assert!(matches!(last.why, Why::Unchanged(_)), "{workload} {victim}: {last:?}");
         let (shares, waf) = errors(last);
@@ -74,7 +74,8 @@ fn nothing_is_gained_or_lost_on_uniform_traffic() {
 #[test]
 fn a_change_of_the_workload_changes_the_groups() {
     let ftl = run("midas", "greedy", &["mixed-uniform:write=100%", "zipf:theta=1,write=100%"]);
-    let changed = ftl.placer().events().iter().filter(|event| event.at > 29 * u64::from(PAGES));
+    let changed =
+        ftl.placer().midas().expect("MiDAS").events().iter().filter(|event| event.at > 29 * u64::from(PAGES));
     let whys: Vec<Why> = changed.map(|event| event.why).collect();
     assert!(
         whys.iter().any(|why| matches!(why, Why::Lifetimes(difference) if *difference > 0.05)),
@@ -84,8 +85,14 @@ fn a_change_of_the_workload_changes_the_groups() {
 
 #[test]
 fn every_part_can_be_switched_off() {
-    let events =
-        |placement| run(placement, "greedy", &["zipf:theta=1,write=100%"]).placer().events().to_vec();
+    let events = |placement| {
+        run(placement, "greedy", &["zipf:theta=1,write=100%"])
+            .placer()
+            .midas()
+            .expect("MiDAS")
+            .events()
+            .to_vec()
+    };
     assert!(events("midas:groups=fixed").iter().all(|event| event.configuration.is_none()));
     let without_hot = events("midas:hot=no");
     assert!(without_hot.iter().flat_map(|event| &event.configuration).all(|chosen| chosen.hot == 0));

@@ -70,7 +70,7 @@ impl Mapping {
 
     /// The logical page last written to `ppn`, or one of those that share it.
     #[inline]
-    pub(crate) fn owner(&self, ppn: Ppn) -> u32 {
+    pub fn owner(&self, ppn: Ppn) -> u32 {
         self.p2l[ppn.0 as usize]
     }
 

@@ -20,7 +20,7 @@ mod wear;
 
 pub use mapping::Mapping;
 use mapping::Moving;
-pub use segments::{SegmentId, SegmentState, SegmentTable};
+pub use segments::{GroupCounters, SegmentId, SegmentState, SegmentTable};
 pub use wear::WearLeveling;
 
 use crate::layout::Divisor;
@@ -690,6 +690,9 @@ impl Ftl {
         self.placer.picked(victim, &self.segments);
         self.segments.state[victim.0 as usize] = SegmentState::Victim;
         let valid_at_pick = self.segments.valid(victim);
+        let group = &mut self.segments.groups[usize::from(self.segments.stream[victim.0 as usize])];
+        *group =
+            GroupCounters { collected: group.collected + 1, valid: group.valid + u64::from(valid_at_pick) };
         let (pages, free) = (self.config.segment_pages, self.wear.free());
         let in_open: u32 = self.open.iter().flatten().map(|open| pages - self.segments.written(*open)).sum();
         let room_at_pick =

@@ -40,6 +40,16 @@ pub struct SegmentTable {
     pub(super) now: u64,
     /// Open and sealed segments of each stream.
     pub(super) in_stream: Vec<u32>,
+    pub(super) groups: Vec<GroupCounters>,
+}
+
+/// What was collected of a group: the segments that one stream wrote.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupCounters {
+    /// Segments picked as victims.
+    pub collected: u64,
+    /// Valid pages in them.
+    pub valid: u64,
 }
 
 impl SegmentTable {
@@ -56,6 +66,7 @@ impl SegmentTable {
             sealed_at: vec![0; n],
             now: 0,
             in_stream: vec![0; usize::from(streams)],
+            groups: vec![GroupCounters::default(); usize::from(streams)],
         }
     }
 
@@ -102,6 +113,11 @@ impl SegmentTable {
     #[inline]
     pub fn in_stream(&self, stream: StreamId) -> u32 {
         self.in_stream[usize::from(stream.0)]
+    }
+
+    /// What was collected of each group since the drive was new.
+    pub fn group_counters(&self) -> &[GroupCounters] {
+        &self.groups
     }
 
     /// When the first page of `segment` was written, by [`SegmentTable::now`].

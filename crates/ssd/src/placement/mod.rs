@@ -15,6 +15,7 @@ pub mod mida;
 pub mod midas;
 pub mod none;
 pub mod oracle;
+mod runaway;
 pub mod sep_gc;
 pub mod sepbit;
 
@@ -193,7 +194,7 @@ placements! {
     "sepbit" SepBit(sepbit::SepBit) "by the lifespan of the page before and by age; queue=yes, collected=16"
     "midas" Midas(midas::Midas) "a chain of groups, sized by a model of how long pages live; hot=yes, groups=adapt|fixed, irregular=yes, epoch=400%, sample=100, bucket=0, update=5%, error=10%, gain=0.5%, stop=5, as=paper|program"
     "fulgurite" Fulgurite(fulgurite::Fulgurite) "by the time that pages which looked alike had left to live, two bytes a page; streams=11, step=12, memory=8"
-    "oracle" Oracle(oracle::Oracle) "by the true time of invalidation; gc only; classes=seed|log2"
+    "oracle" Oracle(oracle::Oracle) "by the true time of invalidation; gc only; classes=log2|seed, sizes=no"
 }
 
 impl Placement {
@@ -231,9 +232,13 @@ impl Placement {
 
 impl fmt::Display for Placement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let options = self.options();
-        let colon = if options.is_empty() { "" } else { ":" };
-        write!(f, "{}{colon}{options}", self.name())
+        // What is as it always is need not be said.
+        let usual = Spec::parse(self.name()).and_then(Placement::from_spec).map(|usual| usual.options());
+        let usual = usual.unwrap_or_default();
+        let (own, usual) = (self.options(), usual.split(',').collect::<Vec<_>>());
+        let said: Vec<&str> = own.split(',').filter(|option| !usual.contains(option)).collect();
+        let colon = if said.is_empty() { "" } else { ":" };
+        write!(f, "{}{colon}{}", self.name(), said.join(","))
     }
 }
 
@@ -248,11 +253,11 @@ impl Placer {
 }
 
 impl Placer {
-    /// What MiDAS did to its groups; nothing under other policies.
-    pub fn events(&self) -> &[midas::Event] {
+    /// MiDAS, to look at its groups; nothing under other policies.
+    pub fn midas(&self) -> Option<&midas::Midas> {
         match self {
-            Placer::Midas(midas) => midas.events(),
-            _ => &[],
+            Placer::Midas(midas) => Some(midas),
+            _ => None,
         }
     }
 }

@@ -82,6 +82,8 @@ pub enum PlotKind {
     Bar,
     /// Lines over numbers.
     Line,
+    /// Bars on one another.
+    Stack,
     /// A coloured field for every x and series.
     HeatMap,
 }
@@ -91,6 +93,7 @@ impl PlotKind {
         match self {
             PlotKind::Bar => "bar",
             PlotKind::Line => "line",
+            PlotKind::Stack => "stack",
             PlotKind::HeatMap => "heatmap",
         }
     }

@@ -106,7 +106,8 @@
             lineStyle: { width: one.expected ? 0 : 2 }, labelLayout: { hideOverlap: label.show },
             endLabel: { show: !narrow && !one.expected && names.length > 1, color: ink, distance: 8, offset: [0, offsets[at]],
               formatter: ({ value }) => `${names[at]} ${readable(value[1], plot.unit)}` } }
-        : { ...common, type: "bar", data: values, label, barMaxWidth: 64, barGap: "8%", itemStyle: { borderRadius: [2, 2, 0, 0] } };
+        : { ...common, type: "bar", data: values, label, barMaxWidth: 64, barGap: "8%", itemStyle: { borderRadius: [2, 2, 0, 0] },
+            ...(plot.kind === "stack" ? { stack: "all", label: { show: false }, itemStyle: { borderColor: paper, borderWidth: 1 } } : {}) };
       if (at === 0 && plot.reference !== null) {
         main.markLine = { silent: true, symbol: "none", animation: false, label: { show: false },
           lineStyle: { color: quiet, type: "dashed" }, data: [{ yAxis: plot.reference }] };

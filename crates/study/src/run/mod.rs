@@ -61,7 +61,7 @@ impl Run {
     pub fn execute(&self, progress: &Progress) -> Result<Vec<Row>, StudyError> {
         match self {
             Run::Pool(run) => Ok(vec![run.execute(progress)?]),
-            Run::Gc(run) => Ok(vec![run.execute(progress)?]),
+            Run::Gc(run) => run.execute(progress),
             Run::Replay(run) => run.execute(progress),
             Run::Profile { device, page_bytes, seed } => {
                 let profile = profile::profile(device, *page_bytes, *seed)?;
@@ -107,7 +107,7 @@ impl Progress {
 
     /// Reports that `left` requests remain of those that one run performs.
     #[inline]
-    fn left(&self, left: u64) {
+    pub(crate) fn left(&self, left: u64) {
         if left.is_multiple_of(Progress::STEP) {
             self.add(Progress::STEP);
         }

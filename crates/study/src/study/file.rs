@@ -34,6 +34,8 @@ pub(super) struct File {
 #[serde(deny_unknown_fields)]
 pub(super) struct Part {
     pub name: String,
+    /// Another command than the study's; of the common grid only what it knows applies.
+    pub command: Option<grid::Command>,
     pub grid: BTreeMap<String, OneOrMore>,
 }
 
@@ -114,8 +116,14 @@ pub(super) struct PlotFile {
     #[serde(default, rename = "where")]
     pub only: BTreeMap<String, String>,
     pub x: String,
+    /// What is drawn, and the column whose values are told apart; not with `stack`.
+    #[serde(default)]
     pub y: String,
+    #[serde(default)]
     pub series: String,
+    /// The columns to pile on one another.
+    #[serde(default)]
+    pub stack: Vec<String>,
     /// A value of `series` to divide by, or "first": each series by its own first point.
     pub relative_to: Option<String>,
     /// The column of what y should be, drawn dashed.
@@ -136,6 +144,8 @@ pub(super) struct PlotFile {
 pub(super) enum Kind {
     Bar,
     Line,
+    /// Bars of several columns on one another.
+    Stack,
     /// The series one below the other, y as the colour.
     HeatMap,
 }
@@ -179,6 +189,7 @@ impl File {
             return Err(refused(SpecError::unknown("part", unknown, &parts)));
         }
         for plot in &file.plots {
+            plot.has_its_columns().map_err(refused)?;
             let clash = match (&plot.expected, plot.published.is_empty()) {
                 (Some(_), _) if plot.relative_to.is_some() => "expected and relative_to",
                 (Some(_), false) => "expected and published",
@@ -208,10 +219,31 @@ impl File {
             let axis = check.compare.iter().map(|compare| &compare.axis);
             [&check.column].into_iter().chain(&check.falls_with).chain(&check.for_each).chain(axis)
         });
-        let plotted = self
-            .plots
-            .iter()
-            .flat_map(|plot| [&plot.x, &plot.y, &plot.series].into_iter().chain(&plot.expected));
+        let plotted = self.plots.iter().flat_map(PlotFile::columns);
         self.columns.iter().chain(compared).chain(deviation).chain(checked).chain(plotted)
+    }
+}
+
+impl PlotFile {
+    /// The columns that it names.
+    pub fn columns(&self) -> impl Iterator<Item = &String> {
+        let drawn = [&self.y, &self.series].into_iter().filter(|column| !column.is_empty());
+        std::iter::once(&self.x).chain(drawn).chain(&self.stack).chain(&self.expected)
+    }
+
+    fn has_its_columns(&self) -> Result<(), SpecError> {
+        let (stacked, single) = (!self.stack.is_empty(), !self.y.is_empty() && !self.series.is_empty());
+        let fits = match self.kind {
+            Kind::Stack => stacked && self.y.is_empty() && self.series.is_empty(),
+            _ => single && !stacked,
+        };
+        let plain = self.relative_to.is_none() && self.expected.is_none() && self.published.is_empty();
+        if fits && (plain || !stacked) {
+            return Ok(());
+        }
+        Err(SpecError::new(format!(
+            "plot `{}`: accepted: `y` and `series`, or with kind = \"stack\" a list `stack` of columns and nothing to compare with",
+            self.title
+        )))
     }
 }

@@ -95,15 +95,20 @@ impl Study {
 
     /// Its runs, every one checked, with the part that each belongs to.
     fn runs(&self, quick: bool, seed: Option<&str>) -> Result<Vec<(Option<&str>, Run)>, StudyError> {
-        let whole = Part { name: String::new(), grid: BTreeMap::new() };
+        let whole = Part { name: String::new(), command: None, grid: BTreeMap::new() };
         let parts =
             if self.file.parts.is_empty() { std::slice::from_ref(&whole) } else { &self.file.parts[..] };
         let mut runs = Vec::new();
         for part in parts {
+            let command = part.command.unwrap_or(self.file.command);
+            let applies = |name: &str| {
+                part.command.is_none() || command.settings().iter().any(|setting| setting.name == name)
+            };
             let mut settings = Settings::new();
             let overrides = if quick { self.file.quick.iter() } else { Default::default() };
             // A part says what its own size is; `quick` changes the common grid.
-            for (name, value) in self.file.grid.iter().chain(overrides).chain(&part.grid) {
+            let common = self.file.grid.iter().chain(overrides).filter(|(name, _)| applies(name));
+            for (name, value) in common.chain(&part.grid) {
                 settings.insert(name.clone(), value.texts()?);
             }
             if let Some(seed) = seed {
@@ -112,7 +117,7 @@ impl Study {
             if let Some(compare) = self.file.compare.as_ref().filter(|compare| compare.is_about(&part.name)) {
                 compare.check(&settings)?;
             }
-            let expanded = grid::expand(self.file.command, &settings).map_err(|error| match error {
+            let expanded = grid::expand(command, &settings).map_err(|error| match error {
                 StudyError::Request(sentence) => {
                     StudyError::Request(format!("study {}: {sentence}", self.name))
                 }

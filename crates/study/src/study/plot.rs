@@ -4,15 +4,20 @@ use super::file::{Kind, PlotFile};
 use super::{Select, known_columns};
 use crate::error::StudyError;
 use crate::report::{Plot, PlotKind, Series, Unit};
-use crate::table::{Table, Value};
+use crate::table::{Row, Table, Value};
 use fulgurite_base::SpecError;
 
 impl PlotFile {
     pub fn draw(&self, table: &Table) -> Result<Plot, StudyError> {
         let wanted = Select { part: self.part.as_deref(), only: &self.only }.of(table)?;
         let table = &Table { rows: wanted.into_iter().cloned().collect() };
-        known_columns(table, [&self.x, &self.y, &self.series].into_iter().chain(&self.expected))?;
+        known_columns(table, self.columns())?;
         let x = distinct(table, &self.x);
+        let stacked = self.stack.iter().map(|column| Series {
+            name: column.clone(),
+            values: x.iter().map(|x| row_at(table, &self.x, x)?.number(column)).collect(),
+            expected: None,
+        });
         let series = distinct(table, &self.series).into_iter().map(|name| {
             let values = |column: &String| x.iter().map(|x| self.at(table, x, &name, column)).collect();
             Series {
@@ -24,7 +29,7 @@ impl PlotFile {
                 },
             }
         });
-        let mut series: Vec<Series> = series.collect();
+        let mut series: Vec<Series> = series.chain(stacked).collect();
         let names = series.iter().map(|series| series.name.as_str()).collect::<Vec<_>>();
         for (name, published) in &self.published {
             if !names.contains(&name.as_str()) {
@@ -46,6 +51,7 @@ impl PlotFile {
                 Kind::Bar => PlotKind::Bar,
                 Kind::Line => PlotKind::Line,
                 Kind::HeatMap => PlotKind::HeatMap,
+                Kind::Stack => PlotKind::Stack,
             },
             expected_is: if self.published.is_empty() { "expected" } else { "published" },
             x_label: self.x_label.clone().unwrap_or_else(|| self.x.clone()),
@@ -67,6 +73,10 @@ impl PlotFile {
             .find(|row| row.get(&self.x) == Some(x) && row.get(&self.series) == Some(series))?;
         row.number(column)
     }
+}
+
+fn row_at<'a>(table: &'a Table, column: &str, value: &Value) -> Option<&'a Row> {
+    table.rows.iter().find(|row| row.get(column) == Some(value))
 }
 
 /// The distinct values of a column, numbers in order, names as they come.

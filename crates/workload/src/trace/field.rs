@@ -3,44 +3,103 @@
 use fulgurite_base::Nanos;
 
 /// Parses the whole number `field`, at most `most`; `what` names it in the error.
+#[inline]
 pub fn number(what: &str, field: &[u8], most: u64) -> Result<u64, String> {
-    let mut value = Some(0u64);
-    for byte in field {
-        let digit = byte.wrapping_sub(b'0');
-        if digit > 9 {
-            return Err(not_a_number(what, field));
-        }
-        value = value.and_then(|value| value.checked_mul(10)?.checked_add(u64::from(digit)));
-    }
-    match value {
-        Some(_) if field.is_empty() => Err(not_a_number(what, field)),
+    match digits(field) {
         Some(value) if value <= most => Ok(value),
-        _ => Err(format!("{what} {} is out of range; at most {most}", quote(field))),
+        _ => long_number(what, field, most),
     }
 }
 
-/// Parses a decimal number of units of `unit_ns` nanoseconds, exactly; digits beyond a nanosecond are cut.
+/// The value of a number of up to 19 digits, which always fits.
+#[inline]
+fn digits(field: &[u8]) -> Option<u64> {
+    if field.is_empty() || field.len() > 19 {
+        return None;
+    }
+    let mut value = 0u64;
+    for byte in field {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value = value * 10 + u64::from(digit);
+    }
+    Some(value)
+}
+
+/// A number of any length, or why it is none.
+#[cold]
+fn long_number(what: &str, field: &[u8], most: u64) -> Result<u64, String> {
+    if field.is_empty() || !field.iter().all(u8::is_ascii_digit) {
+        return Err(not_a_number(what, field));
+    }
+    let value = field
+        .iter()
+        .try_fold(0u64, |value, digit| value.checked_mul(10)?.checked_add(u64::from(digit - b'0')));
+    let value = value.filter(|value| *value <= most);
+    value.ok_or_else(|| format!("{what} {} is out of range; at most {most}", quote(field)))
+}
+
+/// Parses a decimal number of units of `unit_ns` nanoseconds, a power of ten; digits beyond a nanosecond are cut.
+#[inline]
 pub fn time(field: &[u8], unit_ns: u64) -> Result<Nanos, String> {
+    debug_assert!(1_000_000_000 % unit_ns == 0);
     let dot = field.iter().position(|byte| *byte == b'.').unwrap_or(field.len());
     let (whole, fraction) = (&field[..dot], field.get(dot + 1..).unwrap_or_default());
     let whole = number("time", whole, u64::MAX / unit_ns)
         .map_err(|reason| if dot == field.len() { reason } else { not_a_time(field) })?;
-    let mut rest = 0u128;
-    let mut scale = u128::from(unit_ns) * 10u128.pow(18);
-    for digit in fraction {
-        if !digit.is_ascii_digit() {
-            return Err(not_a_time(field));
-        }
-        scale /= 10;
-        rest += u128::from(digit - b'0') * scale;
-    }
-    let nanos = (whole * unit_ns).checked_add((rest / 10u128.pow(18)) as u64);
+    // No unit has more than nine places.
+    let places = &fraction[..fraction.len().min(9)];
+    let rest = if fraction.is_empty() { Some(0) } else { digits(places) };
+    let rest = rest.filter(|_| fraction[places.len()..].iter().all(u8::is_ascii_digit));
+    let rest = rest.ok_or_else(|| not_a_time(field))? * unit_ns / 10u64.pow(places.len() as u32);
+    let nanos = (whole * unit_ns).checked_add(rest);
     nanos.map(Nanos).ok_or_else(|| format!("time {} is out of range", quote(field)))
 }
 
 #[cold]
 fn not_a_time(field: &[u8]) -> String {
     format!("time {} is not a decimal number, like 12.5", quote(field))
+}
+
+/// Fields of digits, read one after the other in a single pass: for the plain lines of long traces. What is not
+/// plain reads as `None`, and is left to the functions that can say what is wrong with it.
+pub struct Plain<'a>(pub &'a [u8]);
+
+impl Plain<'_> {
+    /// A number of at most 19 digits.
+    #[inline]
+    pub fn number(&mut self) -> Option<u64> {
+        let (mut value, mut length) = (0u64, 0);
+        while let Some(digit) =
+            self.0.get(length).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit <= 9)
+        {
+            value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
+            length += 1;
+        }
+        self.0 = &self.0[length..];
+        (1..=19).contains(&length).then_some(value)
+    }
+
+    /// This byte.
+    #[inline]
+    pub fn byte(&mut self, byte: u8) -> Option<()> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        (*first == byte).then_some(())
+    }
+
+    /// Seconds with nine places, in nanoseconds.
+    #[inline]
+    pub fn nanos(&mut self) -> Option<Nanos> {
+        let seconds = self.number()?;
+        self.byte(b'.')?;
+        let before = self.0.len();
+        let fraction = self.number()?;
+        let has_nine_places = before - self.0.len() == 9;
+        seconds.checked_mul(1_000_000_000)?.checked_add(fraction).map(Nanos).filter(|_| has_nine_places)
+    }
 }
 
 /// Splits a line into exactly `N` fields; `form` is what they should be.
@@ -50,18 +109,23 @@ pub fn fields<'a, const N: usize>(
     form: &str,
 ) -> Result<[&'a [u8]; N], String> {
     let mut fields = [[].as_slice(); N];
-    let mut count = 0;
-    let mut take = |field: &'a [u8]| {
+    let (mut count, mut start) = (0, 0);
+    while start <= line.len() {
+        let rest = &line[start..];
+        let length = match separator {
+            Separator::Comma => rest.iter().position(|byte| *byte == b','),
+            Separator::Space => rest.iter().position(u8::is_ascii_whitespace),
+        };
+        let field = &rest[..length.unwrap_or(rest.len())];
+        start += field.len() + 1;
+        // Between spaces there may be several.
+        if field.is_empty() && matches!(separator, Separator::Space) {
+            continue;
+        }
         if let Some(place) = fields.get_mut(count) {
             *place = field.trim_ascii();
         }
         count += 1;
-    };
-    match separator {
-        Separator::Comma => line.split(|byte| *byte == b',').for_each(&mut take),
-        Separator::Space => {
-            line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).for_each(&mut take);
-        }
     }
     if count == N { Ok(fields) } else { Err(wrong_count(line, count, form)) }
 }

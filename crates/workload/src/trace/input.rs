@@ -65,7 +65,7 @@ impl Lines {
         let mut length = 0;
         loop {
             let unread = &self.buffer[self.start..self.end];
-            if let Some(at) = unread[length..].iter().position(|byte| *byte == b'\n') {
+            if let Some(at) = memchr::memchr(b'\n', &unread[length..]) {
                 length += at;
                 break;
             }

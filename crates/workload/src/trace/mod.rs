@@ -9,6 +9,7 @@
 
 mod alibaba;
 mod blkparse;
+mod changes;
 mod cloudphysics;
 mod disksim;
 mod error;
@@ -33,6 +34,7 @@ mod tencent;
 mod vscsi;
 mod writer;
 
+pub use changes::PageChanges;
 pub use error::TraceError;
 pub use format::{Format, Unit};
 pub use load::{PageTrace, Trace};

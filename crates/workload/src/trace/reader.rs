@@ -218,11 +218,12 @@ impl TraceReader {
         }
     }
 
-    /// Hands some of the next records to `each`, at most `most`: from binary files many at a time, which
-    /// is several times as fast as one by one. False at the end.
+    /// Hands some of the next records to `each`, at most `most`: many at a time, which is several times as fast as
+    /// one by one. False at the end.
     fn advance_by(&mut self, most: usize, mut each: impl FnMut(Record)) -> Result<bool, TraceError> {
-        let Shape::Records { parse, .. } = self.format.row().shape else {
-            return Ok(self.advance()?.map(each).is_some());
+        let parse = match self.format.row().shape {
+            Shape::Records { parse, .. } => parse,
+            Shape::Lines(parse) => return self.advance_lines(parse, most, each),
         };
         let before = self.lines.number();
         let Some(records) = self.lines.next_records(self.record_bytes, most)? else {
@@ -230,20 +231,8 @@ impl TraceReader {
         };
         let mut refused = None;
         for (at, record) in (1..).zip(records.chunks_exact(self.record_bytes)) {
-            let outcome = match self.state.count(|state| parse(record, state)) {
-                Ok(Line::Request(record)) if record.length > 0 => self.admission.admit(record).map(&mut each),
-                Ok(Line::Nothing) => Ok(()),
-                Ok(Line::Skip(reason)) => {
-                    count(&mut self.skipped, reason);
-                    Ok(())
-                }
-                Ok(Line::Request(_)) => {
-                    count(&mut self.skipped, NO_LENGTH);
-                    Ok(())
-                }
-                Err(reason) => Err(reason),
-            };
-            if let Err(reason) = outcome {
+            let understood = self.state.count(|state| parse(record, state));
+            if let Err(reason) = take(understood, &mut self.admission, &mut self.skipped, &mut each) {
                 refused = Some(format!("record {}: {reason}", before + at));
                 break;
             }
@@ -252,6 +241,26 @@ impl TraceReader {
             Some(reason) => Err(self.lines.error(reason)),
             None => Ok(true),
         }
+    }
+
+    /// The same for lines of text.
+    fn advance_lines(
+        &mut self,
+        parse: fn(&[u8], &mut State) -> Result<Line, String>,
+        most: usize,
+        mut each: impl FnMut(Record),
+    ) -> Result<bool, TraceError> {
+        for _ in 0..most {
+            let Some(line) = self.lines.next()? else {
+                return if self.admission.origin.is_some() { Ok(false) } else { Err(self.no_request()) };
+            };
+            let understood =
+                self.state.count(|state| parse(line, state)).map_err(|reason| unless_binary(line, reason));
+            if let Err(reason) = take(understood, &mut self.admission, &mut self.skipped, &mut each) {
+                return Err(self.error_here(reason));
+            }
+        }
+        Ok(true)
     }
 
     /// An error in the line or record read last.
@@ -269,6 +278,23 @@ impl TraceReader {
             if skipped.is_empty() { String::new() } else { format!("; left out: {}", skipped.join(", ")) };
         self.lines.error(format!("no {} request in this file{left_out}", self.format.name()))
     }
+}
+
+/// Does with a line or record what it says.
+#[inline]
+fn take(
+    understood: Result<Line, String>,
+    admission: &mut Admission,
+    skipped: &mut Vec<Skipped>,
+    each: &mut impl FnMut(Record),
+) -> Result<(), String> {
+    match understood? {
+        Line::Request(record) if record.length > 0 => each(admission.admit(record)?),
+        Line::Request(_) => count(skipped, NO_LENGTH),
+        Line::Skip(reason) => count(skipped, reason),
+        Line::Nothing => {}
+    }
+    Ok(())
 }
 
 impl Iterator for TraceReader {
@@ -291,6 +317,11 @@ pub struct PageStream {
 }
 
 impl PageStream {
+    /// How many volumes have occurred; zero in formats that do not tell them apart.
+    pub fn volumes(&self) -> usize {
+        self.reader.volumes()
+    }
+
     /// Hands at least one and at most `most` of the next requests to `each`; false at the end.
     pub fn for_some(&mut self, most: usize, mut each: impl FnMut(Request)) -> Result<bool, TraceError> {
         let paging = &self.paging;

@@ -28,6 +28,7 @@ pub mod model;
 
 pub use configure::{Configuration, Space};
 
+use super::runaway::Runaway;
 use super::{PlacementPolicy, Shape, WriteContext};
 use crate::ftl::{SegmentId, SegmentTable};
 use crate::victim::VictimPolicy;
@@ -45,7 +46,7 @@ const HOT: u16 = 0;
 const GROUPS: u16 = 16;
 /// Groups of MiDA, before sizes are chosen.
 const UNSIZED: u16 = 8;
-/// Collections in a row without a host write that must make room for half a segment at least.
+/// Collections in a row without a host write after which it is judged whether they make room.
 const RUNAWAY: u32 = 64;
 /// Segments of a group that must have been collected for its share of valid pages to count as measured.
 const MEASURED: u32 = 16;
@@ -218,10 +219,7 @@ pub struct Midas {
     collected: Vec<Collected>,
     since: u64,
     copied: u64,
-    /// Collections since a host write, and the garbage in them.
-    in_a_row: u32,
-    garbage: u32,
-    picked_at: u64,
+    runaway: Runaway,
     /// What was collected since the last look, and how many groups had their sizes then.
     window: Vec<Collected>,
     filled: u16,
@@ -251,9 +249,7 @@ impl Midas {
             collected: vec![Collected::default(); usize::from(GROUPS) + 1],
             since: 0,
             copied: 0,
-            in_a_row: 0,
-            garbage: 0,
-            picked_at: 0,
+            runaway: Runaway::new(RUNAWAY),
             window: vec![Collected::default(); usize::from(GROUPS) + 1],
             filled: 0,
             regroup: None,
@@ -264,6 +260,11 @@ impl Midas {
     /// What happened to the groups so far.
     pub fn events(&self) -> &[Event] {
         &self.events
+    }
+
+    /// Sizes in segments of the groups that have one, HOT first.
+    pub fn sizes(&self) -> &[u32] {
+        &self.sizes
     }
 
     fn epoch(&self) -> u64 {
@@ -463,13 +464,7 @@ impl PlacementPolicy for Midas {
         if stream == HOT {
             self.filter.collected(now - segments.opened_at(victim));
         }
-        if self.picked_at != now || self.in_a_row == RUNAWAY {
-            (self.picked_at, self.in_a_row, self.garbage) = (now, 0, 0);
-        }
-        self.in_a_row += 1;
-        self.garbage += segments.written(victim) - segments.valid(victim);
-        let brings_little = 2 * self.garbage < self.shape.segment_pages;
-        if self.in_a_row == RUNAWAY && brings_little && self.first_unsized > HOT {
+        if self.runaway.picked(victim, segments) && self.first_unsized > HOT {
             self.give_up_sizes(segments, HOT, Why::Runaway);
         }
     }

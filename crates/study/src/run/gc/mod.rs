@@ -3,19 +3,38 @@
 //! The logical space is first filled in order, then the workload writes and trims; its reads are
 //! left out. `waf` is over the whole run, the fill included; `waf_steady` over the last half of
 //! the user writes. Where the traffic is uniform the closed form stands beside it.
+//!
+//! A run gives one row, or one for every stretch of it ([`series`]), or one for every group of segments
+//! ([`census`]).
+
+mod census;
+mod explain;
+mod series;
 
 use super::{Progress, run_id, set_cost};
 use crate::error::StudyError;
 use crate::table::Row;
 use crate::workload::{BoundWorkload, Source};
+use census::Census;
+use explain::{explanation, valid_share_error};
 use fulgurite_device::StreamId;
-use fulgurite_ssd::placement::midas::{Configuration, Why};
 use fulgurite_ssd::placement::{Placement, PlacementPolicy};
 use fulgurite_ssd::victim::VictimPolicy;
-use fulgurite_ssd::{CountingSink, Ftl, FtlConfig, analytic, check};
+use fulgurite_ssd::{CountingSink, FlashSink, Ftl, FtlConfig, analytic, check};
 use fulgurite_workload::{Op, Request};
-use std::fmt::Write as _;
+use series::Series;
 use std::time::Instant;
+
+/// What the rows of a run are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rows {
+    /// One, of the whole run.
+    Run,
+    /// One for every stretch of so many page writes.
+    Intervals(u64),
+    /// One for every group of segments.
+    Groups,
+}
 
 /// A counting run, checked.
 pub struct GcRun {
@@ -27,6 +46,8 @@ pub struct GcRun {
     pub uniform: bool,
     /// Whether the row says what placement did to its groups, and why.
     pub explain: bool,
+    /// What the rows are about.
+    pub rows: Rows,
     /// The placement policy as typed.
     pub placement_name: String,
     /// The victim policy as typed.
@@ -47,8 +68,34 @@ const SLICE: usize = 256;
 /// How many requests ahead memory is fetched.
 const AHEAD: usize = 16;
 
+/// What has been counted up to a point of the run.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    host: u64,
+    flash: CountingSink,
+}
+
+impl Counts {
+    /// What came after `earlier`.
+    fn since(&self, earlier: &Counts) -> Counts {
+        let (now, then) = (&self.flash, &earlier.flash);
+        Counts {
+            host: self.host - earlier.host,
+            flash: CountingSink {
+                reads: now.reads - then.reads,
+                programs: now.programs - then.programs,
+                erases: now.erases - then.erases,
+            },
+        }
+    }
+
+    fn waf(&self) -> f64 {
+        self.flash.programs as f64 / self.host as f64
+    }
+}
+
 /// Performs writes and trims of single pages.
-fn perform(ftl: &mut Ftl, requests: &[Request], sink: &mut CountingSink) {
+fn perform(ftl: &mut Ftl, requests: &[Request], sink: &mut impl FlashSink) {
     for (at, request) in requests.iter().enumerate() {
         if let Some(ahead) = requests.get(at + AHEAD) {
             ftl.prefetch(ahead.page as u32);
@@ -62,19 +109,31 @@ fn perform(ftl: &mut Ftl, requests: &[Request], sink: &mut CountingSink) {
 
 impl GcRun {
     /// Executes the run.
-    pub fn execute(&self, progress: &Progress) -> Result<Row, StudyError> {
+    pub fn execute(&self, progress: &Progress) -> Result<Vec<Row>, StudyError> {
         let mut ftl = Ftl::new(self.ftl)?;
-        if self.ftl.placement.needs_future() {
-            ftl.foresee(self.future()?);
+        let mut census = None;
+        if self.ftl.placement.needs_future() || self.rows == Rows::Groups {
+            let future = self.future()?;
+            if self.rows == Rows::Groups {
+                census = Some(Census::new(&self.ftl, future.clone()));
+            }
+            if self.ftl.placement.needs_future() {
+                ftl.foresee(future);
+            }
         }
         let mut sink = CountingSink::default();
         let start = Instant::now();
-        let fill = u64::from(self.ftl.logical_pages);
         for lpn in 0..self.ftl.logical_pages {
             ftl.write(lpn, 1, StreamId(0), &mut sink);
         }
-        let half = (fill + self.writes()?) / 2;
-        let mut at_half = (sink, fill);
+        let counts =
+            |ftl: &Ftl, sink: &CountingSink| Counts { host: ftl.counters().host_pages, flash: *sink };
+        let half = (u64::from(self.ftl.logical_pages) + self.writes()?) / 2;
+        let mut at_half = counts(&ftl, &sink);
+        let mut series = match self.rows {
+            Rows::Intervals(length) => Some(Series::new(self.identity(), length, at_half)),
+            _ => None,
+        };
         let mut source = self.source()?;
         let mut slice: Vec<Request> = Vec::with_capacity(SLICE);
         let mut done = 0;
@@ -86,27 +145,47 @@ impl GcRun {
             }
             slice.retain(|request| request.op != Op::Read);
             done += slice.len() as u64;
+            // The next point at which something is noted down: where it lies in this slice, that is gone
+            // through step by step.
             let before = ftl.counters().host_pages;
-            if before < half && before + slice.len() as u64 >= half {
-                // The half lies in this slice: it is gone through step by step.
-                for request in &slice {
-                    perform(&mut ftl, std::slice::from_ref(request), &mut sink);
-                    if ftl.counters().host_pages == half {
-                        at_half = (sink, half);
+            let marks = [(before < half).then_some(half), series.as_ref().map(Series::next)];
+            let has_mark = marks.iter().flatten().any(|mark| *mark <= before + slice.len() as u64);
+            match &mut census {
+                None if !has_mark => perform(&mut ftl, &slice, &mut sink),
+                _ => {
+                    for request in &slice {
+                        let step = std::slice::from_ref(request);
+                        match &mut census {
+                            Some(census) => census.observe(&mut ftl, request, &mut sink),
+                            None => perform(&mut ftl, step, &mut sink),
+                        }
+                        if ftl.counters().host_pages == half && before < half {
+                            at_half = counts(&ftl, &sink);
+                            if let Some(census) = &mut census {
+                                census.begin(&ftl);
+                            }
+                        }
+                        if let Some(series) = &mut series {
+                            series.look(&ftl, counts(&ftl, &sink));
+                        }
                     }
                 }
-            } else {
-                perform(&mut ftl, &slice, &mut sink);
             }
-            progress.left(self.ops - done);
+            progress.add(slice.len() as u64);
         }
-        let mut row = self.row(&ftl, &sink, at_half);
+        self.check(&ftl, &sink, done)?;
+        if let Some(series) = series {
+            return Ok(series.rows(&ftl, counts(&ftl, &sink)));
+        }
+        if let Some(census) = census {
+            return Ok(census.rows(&self.identity(), &ftl));
+        }
+        let mut row = self.row(&ftl, counts(&ftl, &sink), at_half);
         if self.explain {
             row.set("explanation", explanation(&ftl));
         }
         set_cost(&mut row, start, ftl.counters().host_pages);
-        self.check(&ftl, &sink, done)?;
-        Ok(row)
+        Ok(vec![row])
     }
 
     fn source(&self) -> Result<Source, StudyError> {
@@ -122,7 +201,8 @@ impl GcRun {
     fn writes(&self) -> Result<u64, StudyError> {
         match &self.workload {
             BoundWorkload::Generator(_) => Ok(self.ops),
-            BoundWorkload::Trace(_) | BoundWorkload::Stream(_) => {
+            BoundWorkload::Changes(changes) if self.ops == changes.len() => Ok(changes.writes()),
+            _ => {
                 let changes = self.changes()?.take(self.ops as usize);
                 Ok(changes.filter(|request| request.op == Op::Write).count() as u64)
             }
@@ -173,7 +253,8 @@ impl GcRun {
         check::check(ftl).map_err(StudyError::run)
     }
 
-    fn row(&self, ftl: &Ftl, sink: &CountingSink, (sink_at_half, host_at_half): (CountingSink, u64)) -> Row {
+    /// What sets the run apart.
+    fn identity(&self) -> Row {
         let FtlConfig {
             logical_pages, segments, segment_pages, reserve, victim, placement, schedule, ..
         } = self.ftl;
@@ -196,16 +277,21 @@ impl GcRun {
         row.set("gc_reserve", reserve);
         row.set("seed", self.seed);
         row.set("ops", self.ops);
-        row.set("host_pages_written", ftl.counters().host_pages);
-        row.set("flash_pages_read", sink.reads);
-        row.set("flash_pages_programmed", sink.programs);
+        row
+    }
+
+    fn row(&self, ftl: &Ftl, counts: Counts, at_half: Counts) -> Row {
+        let mut row = self.identity();
+        let FtlConfig { segment_pages, victim, placement, .. } = self.ftl;
+        row.set("host_pages_written", counts.host);
+        row.set("flash_pages_read", counts.flash.reads);
+        row.set("flash_pages_programmed", counts.flash.programs);
         row.set("gc_pages_copied", ftl.counters().copied_pages);
-        row.set("erases", sink.erases);
-        row.set("waf", sink.programs as f64 / ftl.counters().host_pages as f64);
-        let (programs, host) =
-            (sink.programs - sink_at_half.programs, ftl.counters().host_pages - host_at_half);
-        if host > 0 {
-            row.set("waf_steady", programs as f64 / host as f64);
+        row.set("erases", counts.flash.erases);
+        row.set("waf", counts.waf());
+        let steady = counts.since(&at_half);
+        if steady.host > 0 {
+            row.set("waf_steady", steady.waf());
         }
         row.set("mapping_bytes", ftl.mapping().bytes() as u64);
         row.set("placement_bytes", ftl.placer().bytes() as u64);
@@ -223,76 +309,4 @@ impl GcRun {
         }
         row
     }
-}
-
-/// How far the valid shares that MiDAS predicted for its groups are from the measured ones: the mean difference, over
-/// all stretches in which every group had its size. The stretch in which sizes are first reached is left out.
-fn valid_share_error(ftl: &Ftl) -> Option<f64> {
-    let (mut sum, mut count) = (0.0, 0u32);
-    for two in ftl.placer().events().windows(2) {
-        let settled = matches!(two[0].why, Why::Unchanged(_));
-        let Some(Configuration { prediction, sized, .. }) = two[0].configuration.as_ref().filter(|_| settled)
-        else {
-            continue;
-        };
-        if usize::from(two[0].unsized_from) != sized.len() + 1 {
-            continue;
-        }
-        for (predicted, measured) in prediction.valid.iter().zip(two[1].measured.iter().skip(1)) {
-            if let Some(measured) = measured {
-                (sum, count) = (sum + (predicted - measured).abs(), count + 1);
-            }
-        }
-    }
-    (count > 0).then(|| sum / f64::from(count))
-}
-
-/// What placement did to its groups, an event a line.
-fn explanation(ftl: &Ftl) -> String {
-    let capacity = f64::from(ftl.config().logical_pages);
-    let percent = |share: f64| format!("{:.1}", 100.0 * share);
-    let mut text = String::new();
-    for event in ftl.placer().events() {
-        let why = match event.why {
-            Why::Lifetimes(difference) => {
-                format!("lifetimes measured, {} % from those in force: sizes chosen", percent(difference))
-            }
-            Why::Unchanged(difference) => {
-                format!("lifetimes measured, {} % from those in force: nothing changed", percent(difference))
-            }
-            Why::NoGain(promised, measured) => {
-                format!(
-                    "lifetimes measured, the best choice promises {promised:.3}, {measured:.3} is had: nothing changed"
-                )
-            }
-            Why::Irregular(group, predicted, measured) => format!(
-                "G{group} passes on {} % and not {} %: no sizes from it on",
-                percent(measured),
-                percent(predicted)
-            ),
-            Why::Runaway => "collection made no room: no sizes any more".to_owned(),
-        };
-        let _ = writeln!(text, "at {:.2} capacities: {why}", event.at as f64 / capacity);
-        let shares: Vec<String> =
-            event.measured.iter().map(|share| share.map_or_else(|| "–".to_owned(), percent)).collect();
-        let _ = writeln!(text, "    until then: WAF {:.3}, valid % HOT {}", event.waf, shares.join(" "));
-        if let (Some(Configuration { hot, sized, prediction }), Why::Lifetimes(_)) =
-            (&event.configuration, event.why)
-        {
-            let sizes: Vec<String> = sized.iter().map(u32::to_string).collect();
-            let shares: Vec<String> = prediction.valid.iter().copied().map(percent).collect();
-            let _ = writeln!(
-                text,
-                "    from now on: HOT {hot}, {} + rest segments; predicted WAF {:.3}, valid % {}, {} % of writes to HOT",
-                sizes.join(" "),
-                prediction.waf,
-                shares.join(" "),
-                percent(prediction.hot.0)
-            );
-        }
-    }
-    if text.is_empty() {
-        text.push_str("placement has no groups that it changes, or had no time to\n");
-    }
-    text
 }

@@ -1,0 +1,152 @@
+//! Which pages lie in which group: for every group of segments how large it is, what is written to it, what is
+//! still valid of it at collection, and after how long the pages written to it really die.
+//!
+//! A page's class is that of the time until it is written again or trimmed when it is put into the group, by the
+//! host or by a copy: C1 to C6 of table 1 of MiDAS (FAST 2024), 250 K, 5 M, 14 M, 28 M and 62 M page writes on
+//! 128 GiB, in shares of the logical pages. It is known from a first pass over the workload. Counted over
+//! the last half of the user writes.
+
+use crate::table::Row;
+use fulgurite_base::Ppn;
+use fulgurite_device::StreamId;
+use fulgurite_ssd::placement::oracle;
+use fulgurite_ssd::{CountingSink, FlashSink, Ftl, FtlConfig, GroupCounters, SegmentId};
+use fulgurite_workload::{Op, Request};
+
+const CLASSES: [&str; 6] = ["share_c1", "share_c2", "share_c3", "share_c4", "share_c5", "share_c6"];
+
+/// Sizes of groups are looked at so often in a logical capacity of page writes.
+const LOOKS: u64 = 64;
+
+/// What went into a group.
+#[derive(Clone, Copy, Default)]
+struct Group {
+    by_class: [u64; CLASSES.len()],
+    copied: u64,
+    /// Segments, summed over the looks.
+    segments: u64,
+}
+
+/// The census of a run.
+pub struct Census {
+    /// For each page write, when its page dies.
+    future: Vec<u32>,
+    dies_at: Vec<u32>,
+    bounds: Vec<u64>,
+    segment_pages: u32,
+    look_every: u64,
+    looks: u64,
+    groups: Vec<Group>,
+    /// Of collection when the census began; nothing before.
+    before: Option<Vec<GroupCounters>>,
+    programmed: Vec<(Ppn, bool)>,
+}
+
+/// A sink that also remembers what was programmed, and whether it was a copy.
+struct Recorder<'a> {
+    counting: &'a mut CountingSink,
+    programmed: &'a mut Vec<(Ppn, bool)>,
+}
+
+impl FlashSink for Recorder<'_> {
+    fn read(&mut self, ppn: Ppn) {
+        self.counting.read(ppn);
+    }
+
+    fn program(&mut self, ppn: Ppn, source: Option<Ppn>) {
+        self.counting.program(ppn, source);
+        self.programmed.push((ppn, source.is_some()));
+    }
+
+    fn erase(&mut self, segment: SegmentId) {
+        self.counting.erase(segment);
+    }
+}
+
+impl Census {
+    /// A census of a run whose page writes, the fill first, die as `future` says.
+    pub fn new(config: &FtlConfig, future: Vec<u32>) -> Census {
+        let pages = config.logical_pages;
+        Census {
+            dies_at: future[..pages as usize].to_vec(),
+            future,
+            bounds: oracle::Classes::Seed.bounds(pages),
+            segment_pages: config.segment_pages,
+            look_every: (u64::from(pages) / LOOKS).max(1),
+            looks: 0,
+            groups: vec![Group::default(); usize::from(config.placement.streams())],
+            before: None,
+            programmed: Vec::new(),
+        }
+    }
+
+    /// Counting begins, which the last half of the run is for.
+    pub fn begin(&mut self, ftl: &Ftl) {
+        self.before = Some(ftl.segments().group_counters().to_vec());
+    }
+
+    /// Performs a write or trim and notes where pages went.
+    pub fn observe(&mut self, ftl: &mut Ftl, request: &Request, sink: &mut CountingSink) {
+        let lpn = request.page as u32;
+        if request.op == Op::Trim {
+            return ftl.trim(lpn);
+        }
+        let now = ftl.counters().host_pages;
+        self.dies_at[lpn as usize] = self.future[now as usize];
+        let mut recorder = Recorder { counting: sink, programmed: &mut self.programmed };
+        ftl.write(lpn, 1, StreamId(request.stream), &mut recorder);
+        if self.before.is_some() {
+            for (ppn, copied) in &self.programmed {
+                let left = u64::from(self.dies_at[ftl.mapping().owner(*ppn) as usize]).saturating_sub(now);
+                let class = self.bounds.iter().take_while(|bound| left >= **bound).count();
+                let stream = ftl.segments().stream(SegmentId(ppn.0 / self.segment_pages));
+                let group = &mut self.groups[usize::from(stream.0)];
+                group.by_class[class] += 1;
+                group.copied += u64::from(*copied);
+            }
+            if now.is_multiple_of(self.look_every) {
+                self.looks += 1;
+                for (stream, group) in self.groups.iter_mut().enumerate() {
+                    group.segments += u64::from(ftl.segments().in_stream(StreamId(stream as u16)));
+                }
+            }
+        }
+        self.programmed.clear();
+    }
+
+    /// A row for every group that anything was written to.
+    pub fn rows(&self, identity: &Row, ftl: &Ftl) -> Vec<Row> {
+        let mut rows = Vec::new();
+        let Some(before) = &self.before else { return rows };
+        let pages = f64::from(self.segment_pages);
+        let collected = ftl.segments().group_counters();
+        for (stream, (group, (before, now))) in
+            self.groups.iter().zip(before.iter().zip(collected)).enumerate()
+        {
+            let written: u64 = group.by_class.iter().sum();
+            if written == 0 {
+                continue;
+            }
+            let mut row = identity.clone();
+            let name = match (ftl.placer().midas().is_some(), stream) {
+                (true, 0) => "HOT".to_owned(),
+                (true, stream) => format!("G{stream}"),
+                (false, stream) => (stream + 1).to_string(),
+            };
+            row.set("group", name);
+            row.set("group_segments", group.segments as f64 / self.looks.max(1) as f64);
+            row.set("host_pages_written", written - group.copied);
+            row.set("gc_pages_copied", group.copied);
+            let segments = now.collected - before.collected;
+            row.set("segments_collected", segments);
+            if segments > 0 {
+                row.set("valid_share", (now.valid - before.valid) as f64 / (segments as f64 * pages));
+            }
+            for (class, count) in CLASSES.iter().zip(group.by_class) {
+                row.set(class, count as f64 / written as f64);
+            }
+            rows.push(row);
+        }
+        rows
+    }
+}

@@ -1,0 +1,81 @@
+//! What a placement policy did to its groups, and how well it foresaw what came of it.
+
+use fulgurite_ssd::Ftl;
+use fulgurite_ssd::placement::midas::{Configuration, Event, Why};
+use std::fmt::Write as _;
+
+fn events(ftl: &Ftl) -> &[Event] {
+    ftl.placer().midas().map_or(&[], |midas| midas.events())
+}
+
+/// How far the valid shares that MiDAS predicted for its groups are from the measured ones: the mean difference, over
+/// all stretches in which every group had its size. The stretch in which sizes are first reached is left out.
+pub fn valid_share_error(ftl: &Ftl) -> Option<f64> {
+    let (mut sum, mut count) = (0.0, 0u32);
+    for two in events(ftl).windows(2) {
+        let settled = matches!(two[0].why, Why::Unchanged(_));
+        let Some(Configuration { prediction, sized, .. }) = two[0].configuration.as_ref().filter(|_| settled)
+        else {
+            continue;
+        };
+        if usize::from(two[0].unsized_from) != sized.len() + 1 {
+            continue;
+        }
+        for (predicted, measured) in prediction.valid.iter().zip(two[1].measured.iter().skip(1)) {
+            if let Some(measured) = measured {
+                (sum, count) = (sum + (predicted - measured).abs(), count + 1);
+            }
+        }
+    }
+    (count > 0).then(|| sum / f64::from(count))
+}
+
+/// What placement did to its groups, an event a line.
+pub fn explanation(ftl: &Ftl) -> String {
+    let capacity = f64::from(ftl.config().logical_pages);
+    let percent = |share: f64| format!("{:.1}", 100.0 * share);
+    let mut text = String::new();
+    for event in events(ftl) {
+        let why = match event.why {
+            Why::Lifetimes(difference) => {
+                format!("lifetimes measured, {} % from those in force: sizes chosen", percent(difference))
+            }
+            Why::Unchanged(difference) => {
+                format!("lifetimes measured, {} % from those in force: nothing changed", percent(difference))
+            }
+            Why::NoGain(promised, measured) => {
+                format!(
+                    "lifetimes measured, the best choice promises {promised:.3}, {measured:.3} is had: nothing changed"
+                )
+            }
+            Why::Irregular(group, predicted, measured) => format!(
+                "G{group} passes on {} % and not {} %: no sizes from it on",
+                percent(measured),
+                percent(predicted)
+            ),
+            Why::Runaway => "collection made no room: no sizes any more".to_owned(),
+        };
+        let _ = writeln!(text, "at {:.2} capacities: {why}", event.at as f64 / capacity);
+        let shares: Vec<String> =
+            event.measured.iter().map(|share| share.map_or_else(|| "–".to_owned(), percent)).collect();
+        let _ = writeln!(text, "    until then: WAF {:.3}, valid % HOT {}", event.waf, shares.join(" "));
+        if let (Some(Configuration { hot, sized, prediction }), Why::Lifetimes(_)) =
+            (&event.configuration, event.why)
+        {
+            let sizes: Vec<String> = sized.iter().map(u32::to_string).collect();
+            let shares: Vec<String> = prediction.valid.iter().copied().map(percent).collect();
+            let _ = writeln!(
+                text,
+                "    from now on: HOT {hot}, {} + rest segments; predicted WAF {:.3}, valid % {}, {} % of writes to HOT",
+                sizes.join(" "),
+                prediction.waf,
+                shares.join(" "),
+                percent(prediction.hot.0)
+            );
+        }
+    }
+    if text.is_empty() {
+        text.push_str("placement has no groups that it changes, or had no time to\n");
+    }
+    text
+}

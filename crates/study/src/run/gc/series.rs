@@ -1,0 +1,65 @@
+//! A run as a series: a row for every stretch of so many page writes.
+
+use super::Counts;
+use crate::table::Row;
+use fulgurite_device::StreamId;
+use fulgurite_ssd::Ftl;
+
+/// The stretches that are over.
+pub struct Series {
+    /// What sets the run apart.
+    identity: Row,
+    length: u64,
+    start: Counts,
+    rows: Vec<Row>,
+    /// Page writes before the first stretch.
+    origin: u64,
+}
+
+impl Series {
+    /// A series of stretches of `length` page writes from `now` on.
+    pub fn new(identity: Row, length: u64, now: Counts) -> Series {
+        Series { identity, length, start: now, rows: Vec::new(), origin: now.host }
+    }
+
+    /// The page write that ends the current stretch.
+    pub fn next(&self) -> u64 {
+        self.start.host + self.length
+    }
+
+    /// Ends the stretch if it is over.
+    pub fn look(&mut self, ftl: &Ftl, now: Counts) {
+        if now.host == self.next() {
+            self.end(ftl, now);
+        }
+    }
+
+    fn end(&mut self, ftl: &Ftl, now: Counts) {
+        let stretch = now.since(&self.start);
+        let mut row = self.identity.clone();
+        row.set("time_pages", self.start.host - self.origin);
+        row.set("interval_pages", self.length);
+        row.set("host_pages_written", stretch.host);
+        row.set("gc_pages_copied", stretch.flash.programs - stretch.host);
+        row.set("erases", stretch.flash.erases);
+        row.set("waf", stretch.waf());
+        let streams = ftl.config().placement.streams();
+        let sizes: Vec<u32> = (0..streams).map(|stream| ftl.segments().in_stream(StreamId(stream))).collect();
+        row.set("groups", sizes.iter().filter(|segments| **segments > 0).count() as u64);
+        if let Some(midas) = ftl.placer().midas() {
+            row.set("groups_sized", midas.sizes().len() as u64);
+            row.set("hot_segments", sizes[0]);
+        }
+        row.set("last_segments", sizes.iter().rev().find(|segments| **segments > 0).copied().unwrap_or(0));
+        self.rows.push(row);
+        self.start = now;
+    }
+
+    /// A row for every stretch; the last may be cut short.
+    pub fn rows(mut self, ftl: &Ftl, now: Counts) -> Vec<Row> {
+        if now.host > self.start.host {
+            self.end(ftl, now);
+        }
+        self.rows
+    }
+}

@@ -1,0 +1,111 @@
+//! The page writes and trims of a trace at their own addresses, at four bytes each: for counting runs over long
+//! traces.
+
+use super::{PageStream, TraceError};
+use crate::{Op, Request};
+use fulgurite_base::PageId;
+
+/// Writes and trims of single pages, in order.
+#[derive(Clone, Debug, Default)]
+pub struct PageChanges {
+    pages: Vec<u32>,
+    /// Which of them are trims.
+    trims: Vec<u64>,
+}
+
+impl PageChanges {
+    /// Reads all that `stream` has to give; nothing where a change lies beyond the first
+    /// `pages` pages or where there are several volumes, whose addresses mean different things.
+    pub fn read(mut stream: PageStream, pages: u32) -> Result<Option<PageChanges>, TraceError> {
+        let mut changes = PageChanges::default();
+        let mut fits = true;
+        while fits {
+            let more = stream.for_some(1 << 12, |request| fits &= changes.push(&request, pages))?;
+            fits &= stream.volumes() <= 1;
+            if !more {
+                break;
+            }
+        }
+        Ok(fits.then_some(changes))
+    }
+
+    /// Adds a request page by page; false where it lies beyond `pages`.
+    fn push(&mut self, request: &Request, pages: u32) -> bool {
+        if request.op == Op::Read {
+            return true;
+        }
+        let end = request.page + u64::from(request.pages);
+        if end > u64::from(pages) {
+            return false;
+        }
+        if request.op == Op::Trim {
+            let first = self.pages.len() as u64;
+            self.trims.extend(first..first + u64::from(request.pages));
+        }
+        self.pages.extend(request.page as u32..end as u32);
+        true
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> u64 {
+        self.pages.len() as u64
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.pages.is_empty()
+    }
+
+    /// How many are writes.
+    pub fn writes(&self) -> u64 {
+        self.len() - self.trims.len() as u64
+    }
+
+    /// A hash of all of them.
+    pub fn hash(&self) -> u64 {
+        let words = self.pages.iter().map(|page| u64::from(*page)).chain(self.trims.iter().copied());
+        words.fold(self.len(), |hash, word| PageId(hash ^ word).mixed())
+    }
+
+    /// The changes from the one with number `from` on.
+    pub fn iter_from(&self, from: usize) -> impl Iterator<Item = Request> {
+        let mut trims =
+            self.trims[self.trims.partition_point(|at| *at < from as u64)..].iter().copied().peekable();
+        (from..).zip(&self.pages[from..]).map(move |(at, page)| {
+            let is_trim = trims.next_if_eq(&(at as u64)).is_some();
+            Request::of_page(if is_trim { Op::Trim } else { Op::Write }, u64::from(*page))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::{Format, Options, TraceReader};
+    use std::io::Cursor;
+
+    fn read(text: &'static str, pages: u32) -> Option<PageChanges> {
+        let reader =
+            TraceReader::new("t", Cursor::new(text), Some(Format::Midas), Options::default()).unwrap();
+        PageChanges::read(reader.page_requests(4096).unwrap(), pages).unwrap()
+    }
+
+    const TEXT: &str = "0 1 5 8192\n0 0 90 4096\n0 3 6 8192\n0 1 2 4096\n";
+
+    #[test]
+    fn reads_are_left_out_and_longer_requests_taken_apart() {
+        let changes = read(TEXT, 8).unwrap();
+        let expected = [(Op::Write, 5), (Op::Write, 6), (Op::Trim, 6), (Op::Trim, 7), (Op::Write, 2)];
+        for from in 0..=expected.len() {
+            let found: Vec<_> = changes.iter_from(from).map(|request| (request.op, request.page)).collect();
+            assert_eq!(found, expected[from..]);
+        }
+        assert_eq!((changes.len(), changes.writes()), (5, 3));
+    }
+
+    #[test]
+    fn what_lies_beyond_does_not_fit() {
+        assert!(read(TEXT, 7).is_none());
+        assert!(read(TEXT, 8).is_some());
+    }
+}
