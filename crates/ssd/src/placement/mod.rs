@@ -193,7 +193,7 @@ placements! {
     "mida" Mida(mida::Mida) "by how often the page was copied since it was written; groups=8"
     "sepbit" SepBit(sepbit::SepBit) "by the lifespan of the page before and by age; queue=yes, collected=16"
     "midas" Midas(midas::Midas) "a chain of groups, sized by a model of how long pages live; hot=yes, groups=adapt|fixed, irregular=yes, epoch=400%, sample=100, bucket=0, update=5%, error=10%, gain=0.5%, stop=5, as=paper|program"
-    "fulgurite" Fulgurite(fulgurite::Fulgurite) "by the time that pages which looked alike had left to live, two bytes a page; streams=11, step=12, memory=8"
+    "fulgurite" Fulgurite(fulgurite::Fulgurite) "Fulgurite's own: by the time that pages which looked alike had left to live, two bytes a page, with hazard victims; streams=11, step=12, memory=8"
     "oracle" Oracle(oracle::Oracle) "by the true time of invalidation; gc only; classes=log2|seed, sizes=no"
 }
 

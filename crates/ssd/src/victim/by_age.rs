@@ -26,16 +26,10 @@ pub(super) struct ByAge {
 
 impl ByAge {
     pub fn new(segments: u32) -> ByAge {
-        let slots = 2 * segments as usize + FAN;
-        let mut levels = vec![vec![EMPTY; slots]];
-        while levels[levels.len() - 1].len() > FAN {
-            let len = levels[levels.len() - 1].len().div_ceil(FAN);
-            levels.push(vec![EMPTY; len]);
-        }
         ByAge {
-            segments: Vec::with_capacity(slots),
-            sealed_at: Vec::with_capacity(slots),
-            levels,
+            segments: Vec::new(),
+            sealed_at: Vec::new(),
+            levels: empty(FAN),
             slot_of: vec![0; segments as usize],
             live: 0,
         }
@@ -87,21 +81,22 @@ impl ByAge {
         }
     }
 
-    /// Moves the live slots together. There are at least as many new slots as segments until the next time.
+    /// Moves the live slots together. At least as many are free then, so that this is rare.
     fn compact(&mut self) {
+        let slots = self.levels[0].len().max(2 * self.live as usize);
+        let old = std::mem::replace(&mut self.levels, empty(slots));
         let mut kept = 0;
-        for slot in 0..self.segments.len() {
-            if self.levels[0][slot] != EMPTY {
+        for (slot, valid) in old[0].iter().enumerate().take(self.segments.len()) {
+            if *valid != EMPTY {
                 self.segments[kept] = self.segments[slot];
                 self.sealed_at[kept] = self.sealed_at[slot];
-                self.levels[0][kept] = self.levels[0][slot];
+                self.levels[0][kept] = *valid;
                 self.slot_of[self.segments[kept] as usize] = kept as u32;
                 kept += 1;
             }
         }
         self.segments.truncate(kept);
         self.sealed_at.truncate(kept);
-        self.levels[0][kept..].fill(EMPTY);
         for above in 1..self.levels.len() {
             let (below, level) = self.levels.split_at_mut(above);
             for (at, least) in level[0].iter_mut().enumerate() {
@@ -113,13 +108,23 @@ impl ByAge {
     /// The segment with the highest `score(sealed at, valid pages)`, of equals the oldest. The score must
     /// not fall as a segment gets older or emptier.
     pub fn best(&self, score: impl Fn(u64, u32) -> f64) -> Option<SegmentId> {
+        self.best_within(|oldest, _, valid| score(oldest, valid)).map(|(_, segment)| segment)
+    }
+
+    /// The same, and its score, for one that may fall as a segment gets older: `bound(oldest, youngest, valid)` is
+    /// at least the score of every segment sealed between these times with no fewer valid pages, and
+    /// the score itself where they are one.
+    pub fn best_within(&self, bound: impl Fn(u64, u64, u32) -> f64) -> Option<(f64, SegmentId)> {
         let top = self.levels.len() - 1;
         if self.live == 0 {
             return None;
         }
         // A good one first: down the tree along the best bounds.
-        let bound =
-            |level: usize, at: usize, least: u32| score(self.sealed_at[at * FAN.pow(level as u32)], least);
+        let bound = |level: usize, at: usize, least: u32| {
+            let slots = FAN.pow(level as u32);
+            let (first, end) = (at * slots, ((at + 1) * slots).min(self.sealed_at.len()));
+            bound(self.sealed_at[first], self.sealed_at[end - 1], least)
+        };
         let mut node = 0;
         for level in (0..=top).rev() {
             let nodes =
@@ -134,9 +139,17 @@ impl ByAge {
             }
             node = best?.1;
         }
-        let mut found = (score(self.sealed_at[node], self.levels[0][node]), node);
+        let mut found = (bound(0, node, self.levels[0][node]), node);
         self.search(top, 0..self.levels[top].len(), &bound, &mut found);
-        Some(SegmentId(self.segments[found.1]))
+        Some((found.0, SegmentId(self.segments[found.1])))
+    }
+
+    /// All segments, with when they were sealed.
+    pub fn iter(&self) -> impl Iterator<Item = (SegmentId, u64)> {
+        let slots = self.segments.iter().zip(&self.sealed_at).zip(&self.levels[0]);
+        slots
+            .filter(|(_, valid)| **valid != EMPTY)
+            .map(|((segment, sealed_at), _)| (SegmentId(*segment), *sealed_at))
     }
 
     fn search(
@@ -163,6 +176,16 @@ impl ByAge {
             }
         }
     }
+}
+
+/// The levels over so many empty slots.
+fn empty(slots: usize) -> Vec<Vec<u32>> {
+    let mut levels = vec![vec![EMPTY; slots]];
+    while levels[levels.len() - 1].len() > FAN {
+        let len = levels[levels.len() - 1].len().div_ceil(FAN);
+        levels.push(vec![EMPTY; len]);
+    }
+    levels
 }
 
 fn children(level: &[u32], node: usize) -> &[u32] {
@@ -212,6 +235,18 @@ mod tests {
                         }
                     }
                     assert_eq!(index.best(score), best.map(|(_, at)| model[at].0));
+                    // A score that falls again with age, and its bound between two ages.
+                    let rate = |age: u64| [1.0, 0.5, 4.0, 0.7][(age as usize / 500).min(3)];
+                    let bound = |oldest: u64, youngest: u64, valid: u32| {
+                        let rates = (oldest..=youngest).map(|sealed_at| rate(now - sealed_at));
+                        let least = rates.fold(f64::INFINITY, f64::min);
+                        score(oldest, valid) / least
+                    };
+                    let highest =
+                        model.iter().map(|(_, sealed_at, valid)| bound(*sealed_at, *sealed_at, *valid));
+                    let highest = highest.fold(f64::NEG_INFINITY, f64::max);
+                    let found = index.best_within(bound);
+                    assert_eq!(found.map_or(f64::NEG_INFINITY, |(score, _)| score), highest);
                     if let Some((_, at)) = best.filter(|_| model.len() > 100) {
                         index.remove(model.remove(at).0);
                     }

@@ -5,6 +5,7 @@ mod by_age;
 pub mod cost_benefit;
 mod fifo;
 mod greedy;
+mod hazard;
 mod random;
 mod windowed_greedy;
 
@@ -35,6 +36,8 @@ pub enum VictimPolicy {
     Greedy,
     /// The best by age and garbage.
     CostBenefit(cost_benefit::Options),
+    /// The best by garbage and the measured rate at which its pages die.
+    Hazard,
     /// Any sealed segment.
     Random,
     /// The emptiest of some drawn at random.
@@ -57,10 +60,14 @@ impl VictimPolicy {
     pub const COST_BENEFIT: VictimPolicy = VictimPolicy::CostBenefit(cost_benefit::Options::DEFAULT);
 
     /// Every policy, with one line about it.
-    pub const ALL: [(VictimPolicy, &'static str); 6] = [
+    pub const ALL: [(VictimPolicy, &'static str); 7] = [
         (VictimPolicy::Fifo, "the segment that was sealed first"),
         (VictimPolicy::Greedy, "the segment with the fewest valid pages"),
         (Self::COST_BENEFIT, "the greatest age·(1−u)/u; age=100% is the exponent, cost=u|1+u"),
+        (
+            VictimPolicy::Hazard,
+            "Fulgurite's own: cost-benefit with the death rates that are measured by stream and age",
+        ),
         (VictimPolicy::Random, "any segment"),
         (D_CHOICES, "the emptiest of d segments drawn at random; d=10"),
         (WINDOWED_GREEDY, "the emptiest of the segments sealed first; window=10%"),
@@ -72,6 +79,7 @@ impl VictimPolicy {
             VictimPolicy::Fifo => "fifo",
             VictimPolicy::Greedy => "greedy",
             VictimPolicy::CostBenefit(_) => "cost-benefit",
+            VictimPolicy::Hazard => "hazard",
             VictimPolicy::Random => "random",
             VictimPolicy::DChoices { .. } => "d-choices",
             VictimPolicy::WindowedGreedy { .. } => "windowed-greedy",
@@ -99,7 +107,7 @@ impl VictimPolicy {
                     return Err(SpecError::new(sentence));
                 }
             }
-            VictimPolicy::Fifo | VictimPolicy::Greedy | VictimPolicy::Random => {}
+            VictimPolicy::Fifo | VictimPolicy::Greedy | VictimPolicy::Hazard | VictimPolicy::Random => {}
         }
         spec.finish()?;
         Ok(policy)
@@ -113,6 +121,7 @@ impl VictimPolicy {
             VictimPolicy::CostBenefit(options) => {
                 Victims::CostBenefit(cost_benefit::CostBenefit::new(options, segments))
             }
+            VictimPolicy::Hazard => Victims::Hazard(hazard::Hazard::new(segments)),
             VictimPolicy::Random => Victims::Choices(random::Choices::new(1, segments)),
             VictimPolicy::DChoices { choices } => Victims::Choices(random::Choices::new(choices, segments)),
             VictimPolicy::WindowedGreedy { window } => {
@@ -183,5 +192,6 @@ victims! {
     Greedy(greedy::Greedy),
     CostBenefit(cost_benefit::CostBenefit),
     Choices(random::Choices),
+    Hazard(hazard::Hazard),
     WindowedGreedy(windowed_greedy::WindowedGreedy),
 }
