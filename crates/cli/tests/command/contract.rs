@@ -91,6 +91,49 @@ fn every_replacement_goes_with_every_write_back() {
     assert_eq!(rows.len(), 17 * 6 * 4);
 }
 
+const SMALL: &str = "--logical 12MiB --physical 16MiB --segment 64KiB --victim cost-benefit --ops 30K";
+
+/// Rows of stretches and of groups add up to the row of the run.
+#[test]
+fn gc_tells_of_stretches_and_of_groups() {
+    let folder = Folder::new();
+    let sum =
+        |rows: &[Value], column: &str| rows.iter().map(|row| row[column].as_u64().unwrap()).sum::<u64>();
+    let whole = folder.rows(&format!("gc fio-h --placement sepbit {SMALL}"));
+    let stretches = folder.rows(&format!("gc fio-h --placement sepbit --interval 7K {SMALL}"));
+    assert_eq!(stretches.len(), 5);
+    for row in &stretches {
+        has(row, &["run_id", "time_pages", "interval_pages", "waf", "erases", "groups", "last_segments"]);
+    }
+    assert_eq!(sum(&stretches, "host_pages_written"), 30_000);
+    assert_eq!(sum(&stretches, "gc_pages_copied"), whole[0]["gc_pages_copied"].as_u64().unwrap());
+    let groups = folder.rows(&format!("gc fio-h --placement midas --groups {SMALL}"));
+    assert_eq!(groups[0]["group"], "HOT");
+    for row in &groups {
+        has(row, &["group_segments", "host_pages_written", "gc_pages_copied", "segments_collected"]);
+        let classes = (1..=6).map(|class| row[format!("share_c{class}")].as_f64().unwrap());
+        assert!((classes.sum::<f64>() - 1.0).abs() < 1e-6, "{row}");
+    }
+    // The last half of 3,072 pages of fill and 30,000 writes.
+    assert_eq!(sum(&groups, "host_pages_written"), (3_072 + 30_000) / 2);
+}
+
+/// A generated trace gives what its generator gives, to the last page.
+#[test]
+fn a_generated_trace_is_its_generator() {
+    let folder = Folder::new();
+    for format in ["midas", "alibaba", "page-ops"] {
+        let made = folder
+            .rows(&format!("trace generate fio-h t.{format}.zst --to {format} --logical 12MiB --ops 30K"));
+        has(&made[0], &["file", "format", "workload", "pages", "seed", "requests", "requests_left_out"]);
+        let of_file = folder.rows(&format!("gc t.{format}.zst --format {format} --placement sepbit {SMALL}"));
+        let of_generator = folder.rows(&format!("gc fio-h --placement sepbit {SMALL}"));
+        for column in ["host_pages_written", "gc_pages_copied", "erases", "waf_steady"] {
+            assert_eq!(of_file[0][column], of_generator[0][column], "{format}: {column}");
+        }
+    }
+}
+
 #[test]
 fn gc_profile_list_and_trace_info_give_their_columns() {
     let folder = Folder::new().with("t.pages", "R 1\nW 2\nR 1\n");

@@ -45,6 +45,11 @@ impl Candidates {
         }
     }
 
+    /// The segment that is next in a queue.
+    pub fn oldest(&self, queue: u16) -> Option<SegmentId> {
+        self.queues[usize::from(queue)].front().copied()
+    }
+
     pub fn remove(&mut self, segment: SegmentId, table: &SegmentTable) {
         match self.queues.get_mut(usize::from(self.queue_of[segment.0 as usize])) {
             Some(queue) => queue.retain(|sealed| *sealed != segment),

@@ -586,6 +586,24 @@ impl Ftl {
             *stream = groups[usize::from(*stream)].0;
         }
         self.candidates.sort(&self.placer, &self.segments);
+        // What is now too large passes its oldest segments on as they are: nothing need be copied for that.
+        let mut passed_on = false;
+        while let Some(queue) = self.placer.overfull(&self.segments)
+            && let Some(segment) = self.candidates.oldest(queue)
+            && let Some(group) = self.placer.copies_to(segment, &self.segments)
+            && group != self.segments.stream(segment)
+        {
+            self.candidates.remove(segment, &self.segments);
+            let from = std::mem::replace(&mut self.segments.stream[segment.0 as usize], group.0);
+            self.segments.in_stream[usize::from(from)] -= 1;
+            self.segments.in_stream[usize::from(group.0)] += 1;
+            self.candidates.sealed(segment, &self.placer, &self.segments);
+            passed_on = true;
+        }
+        if passed_on {
+            // By age again.
+            self.candidates.sort(&self.placer, &self.segments);
+        }
     }
 
     /// A segment may now be picked.

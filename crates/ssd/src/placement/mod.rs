@@ -103,7 +103,7 @@ pub trait PlacementPolicy {
     }
 
     /// By stream, the stream that its segments now belong to, where groups have changed since this was asked;
-    /// queues are sorted anew.
+    /// queues are sorted anew, and groups that are too large pass their oldest segments on as they are.
     fn take_regrouping(&mut self) -> Option<Vec<StreamId>> {
         None
     }

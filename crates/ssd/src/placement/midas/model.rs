@@ -15,7 +15,7 @@ use crate::analytic;
 pub struct Lifetimes {
     /// Page writes in a bucket.
     bucket: f64,
-    /// S at the start of each bucket, and beyond the last one: never again, as far as is known.
+    /// S at the start of each bucket; the last one is the share that outlives all buckets.
     survival: Vec<f64>,
     /// The integral of S up to the start of each bucket.
     integral: Vec<f64>,
@@ -207,6 +207,9 @@ impl Chain {
     fn valid_share_of_last(&self, lifetimes: &Lifetimes, age: f64, pages: f64, valid: f64) -> Option<f64> {
         let space = pages / valid;
         let (writes, held) = lifetimes.between(age, lifetimes.range());
+        // What outlives all that is known was written again too, for all that is not accounted for.
+        let outlive = lifetimes.survival(lifetimes.range());
+        let (writes, held) = if outlive > 0.0 { (writes + outlive, held.max(valid)) } else { (writes, held) };
         let correction = match self.last {
             LastGroup::Fifo => 1.0,
             LastGroup::Greedy { segment_pages } => 1.0 + 0.5 / f64::from(segment_pages),
