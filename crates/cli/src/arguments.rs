@@ -181,7 +181,8 @@ pub struct Pool {
 
 #[derive(Args)]
 pub struct Gc {
-    /// A workload with options, or a trace file; its writes and trims are used
+    /// A workload with options, or a trace file, whose writes and trims are used: at their own addresses if they fit
+    /// into --logical, else with pages numbered densely
     pub workload: String,
     /// Placement policy [default: none]
     #[arg(long, value_name = "P")]

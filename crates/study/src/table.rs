@@ -134,7 +134,6 @@ pub const ORDER: &[&str] = &[
     "seed",
     "group",
     "time_pages",
-    "interval_pages",
     // What came of it.
     "time_ns",
     "interval_ns",

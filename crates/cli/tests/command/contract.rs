@@ -101,9 +101,9 @@ fn gc_tells_of_stretches_and_of_groups() {
         |rows: &[Value], column: &str| rows.iter().map(|row| row[column].as_u64().unwrap()).sum::<u64>();
     let whole = folder.rows(&format!("gc fio-h --placement sepbit {SMALL}"));
     let stretches = folder.rows(&format!("gc fio-h --placement sepbit --interval 7K {SMALL}"));
-    assert_eq!(stretches.len(), 5);
+    assert_eq!(stretches.len(), 4, "what is left is less than half a stretch");
     for row in &stretches {
-        has(row, &["run_id", "time_pages", "interval_pages", "waf", "erases", "groups", "last_segments"]);
+        has(row, &["run_id", "time_pages", "waf", "erases", "groups", "last_segments"]);
     }
     assert_eq!(sum(&stretches, "host_pages_written"), 30_000);
     assert_eq!(sum(&stretches, "gc_pages_copied"), whole[0]["gc_pages_copied"].as_u64().unwrap());

@@ -8,20 +8,22 @@ fn events(ftl: &Ftl) -> &[Event] {
     ftl.placer().midas().map_or(&[], |midas| midas.events())
 }
 
-/// How far the valid shares that MiDAS predicted for its groups are from the measured ones: the mean difference, over
-/// all stretches in which every group had its size. The stretch in which sizes are first reached is left out.
+/// How far the valid shares that MiDAS predicted for its groups are from the measured ones: the mean difference over
+/// all stretches between two changes that are as long as the logical space at least, and over those groups that had
+/// the sizes predicted for.
 pub fn valid_share_error(ftl: &Ftl) -> Option<f64> {
     let (mut sum, mut count) = (0.0, 0u32);
     for two in events(ftl).windows(2) {
-        let settled = matches!(two[0].why, Why::Unchanged(_));
-        let Some(Configuration { prediction, sized, .. }) = two[0].configuration.as_ref().filter(|_| settled)
+        let is_long = two[1].at - two[0].at >= u64::from(ftl.config().logical_pages);
+        let Some(Configuration { prediction, sized, .. }) = two[0].configuration.as_ref().filter(|_| is_long)
         else {
             continue;
         };
-        if usize::from(two[0].unsized_from) != sized.len() + 1 {
-            continue;
-        }
-        for (predicted, measured) in prediction.valid.iter().zip(two[1].measured.iter().skip(1)) {
+        // The last group has its size where all others do.
+        let sized_groups = usize::from(two[0].unsized_from.saturating_sub(1));
+        let groups = if sized_groups == sized.len() { sized.len() + 1 } else { sized_groups };
+        let measured = two[1].measured.iter().skip(1);
+        for (predicted, measured) in prediction.valid.iter().zip(measured).take(groups) {
             if let Some(measured) = measured {
                 (sum, count) = (sum + (predicted - measured).abs(), count + 1);
             }

@@ -4,8 +4,8 @@
 //! left out. `waf` is over the whole run, the fill included; `waf_steady` over the last half of
 //! the user writes. Where the traffic is uniform the closed form stands beside it.
 //!
-//! A run gives one row, or one for every stretch of it ([`series`]), or one for every group of segments
-//! ([`census`]).
+//! A run gives one row, or one for every stretch of it (`series`), or one for every group of segments
+//! (`census`).
 
 mod census;
 mod explain;

@@ -11,6 +11,8 @@ pub struct Series {
     identity: Row,
     length: u64,
     start: Counts,
+    /// Where the stretch before the current one began.
+    before: Counts,
     rows: Vec<Row>,
     /// Page writes before the first stretch.
     origin: u64,
@@ -19,7 +21,7 @@ pub struct Series {
 impl Series {
     /// A series of stretches of `length` page writes from `now` on.
     pub fn new(identity: Row, length: u64, now: Counts) -> Series {
-        Series { identity, length, start: now, rows: Vec::new(), origin: now.host }
+        Series { identity, length, start: now, before: now, rows: Vec::new(), origin: now.host }
     }
 
     /// The page write that ends the current stretch.
@@ -38,7 +40,6 @@ impl Series {
         let stretch = now.since(&self.start);
         let mut row = self.identity.clone();
         row.set("time_pages", self.start.host - self.origin);
-        row.set("interval_pages", self.length);
         row.set("host_pages_written", stretch.host);
         row.set("gc_pages_copied", stretch.flash.programs - stretch.host);
         row.set("erases", stretch.flash.erases);
@@ -52,11 +53,16 @@ impl Series {
         }
         row.set("last_segments", sizes.iter().rev().find(|segments| **segments > 0).copied().unwrap_or(0));
         self.rows.push(row);
-        self.start = now;
+        (self.before, self.start) = (self.start, now);
     }
 
-    /// A row for every stretch; the last may be cut short.
+    /// A row for every stretch; what is left over is one of its own if it is half a stretch, else it belongs to the
+    /// last.
     pub fn rows(mut self, ftl: &Ftl, now: Counts) -> Vec<Row> {
+        let rest = now.host - self.start.host;
+        if 2 * rest < self.length && self.rows.pop().is_some() {
+            self.start = self.before;
+        }
         if now.host > self.start.host {
             self.end(ftl, now);
         }
