@@ -108,6 +108,8 @@ struct Experience {
     died: Vec<[f64; AGES]>,
     /// By kind, then by age: first a page just written, then by the octave of its age.
     streams: Vec<[u16; AGES + 1]>,
+    /// By age and octave of death, the time that was left, to the power of [`POWER`].
+    left: Vec<[f64; AGES]>,
 }
 
 /// Kinds of pages: half octaves of the mean, few, some or many intervals, the last one short or not.
@@ -140,6 +142,7 @@ impl Experience {
             written: vec![BELIEF; KINDS],
             died: vec![[0.0; AGES]; KINDS],
             streams: vec![[0; AGES + 1]; KINDS],
+            left: (0..=AGES).map(left).collect(),
         };
         for (kind, died) in experience.died.iter_mut().enumerate() {
             // In the middle of the half octave, in units of a segment's worth of writes.
@@ -156,20 +159,17 @@ impl Experience {
 
     /// Draws conclusions, and forgets a little. `capacity` is in segments' worth of writes.
     fn learn(&mut self, options: Options, capacity: f64) {
+        let never = libm::pow(16.0 * capacity, POWER);
         for kind in 0..KINDS {
             let died = &self.died[kind];
             let beyond = (self.written[kind] - died.iter().sum::<f64>()).max(0.0);
             for age in 0..=AGES {
-                let now = if age == 0 { 0.0 } else { f64::midpoint(bounds(age - 1).0, bounds(age - 1).1) };
-                let (mut weight, mut sum) = (beyond, beyond * libm::pow(16.0 * capacity, POWER));
+                let (mut weight, mut sum) = (beyond, beyond * never);
                 for (octave, died) in died.iter().enumerate().skip(age.saturating_sub(1)) {
-                    let (from, to) = bounds(octave);
-                    // Of its own octave a page has half left, and half of the deaths are over.
-                    let own = age > 0 && octave == age - 1;
-                    let left = if own { 0.25 * (to - from) } else { f64::midpoint(from, to) - now };
-                    let died = if own { 0.5 * died } else { *died };
+                    // Of the deaths in its own octave half are over.
+                    let died = if octave + 1 == age { 0.5 * died } else { *died };
                     weight += died;
-                    sum += died * libm::pow(left, POWER);
+                    sum += died * self.left[age][octave];
                 }
                 let expected =
                     if weight > 0.0 { libm::log2(sum / weight) / POWER + MEMORYLESS } else { 16.0 };
@@ -180,6 +180,18 @@ impl Experience {
             self.died[kind].iter_mut().for_each(|died| *died *= KEPT);
         }
     }
+}
+
+/// By octave of death, what time a page of this age has left, to the power of [`POWER`]; age 0 is a page just written.
+fn left(age: usize) -> [f64; AGES] {
+    let middle = |octave| f64::midpoint(bounds(octave).0, bounds(octave).1);
+    let now = if age == 0 { 0.0 } else { middle(age - 1) };
+    std::array::from_fn(|octave| {
+        let (from, to) = bounds(octave);
+        // Of its own octave it has half left. Earlier ones are over, and never asked for.
+        let left = if octave < age { 0.25 * (to - from) } else { middle(octave) - now };
+        libm::pow(left, POWER)
+    })
 }
 
 /// From when to when an octave of age lasts, in segments' worth of writes.
@@ -193,30 +205,31 @@ fn bounds(age: usize) -> (f64, f64) {
 pub struct Fulgurite {
     options: Options,
     experience: Experience,
-    /// When conclusions are drawn again.
-    learns_at: u64,
     pages: Vec<u16>,
-    /// Page writes in a tick.
+    /// Page writes in a tick, and ticks so far; with each, conclusions are drawn again.
     tick: u64,
-    /// The interval of code 0, and of every code.
-    least: u64,
+    ticks: u64,
+    next_tick: u64,
+    /// The interval of code 0, a power of two, as its logarithm; and that of every code.
+    least: u32,
     intervals: Vec<u64>,
 }
 
 impl Fulgurite {
     pub(super) fn new(options: Options, shape: &Shape) -> Fulgurite {
-        let least = u64::from(shape.segment_pages).max(8);
-        let interval = |code: u64| (least << (code / 8)) + (least << (code / 8)) * (code % 8) / 8;
-        let octave = (u64::from(shape.logical_pages) / least).max(1).ilog2() as u16;
+        let least = shape.segment_pages.max(8).ilog2();
+        let interval = |code: u64| (8 + code % 8) << (u64::from(least) - 3 + code / 8);
+        let octave = (shape.logical_pages >> least).max(1).ilog2() as u16;
         Fulgurite {
             options,
-            experience: Experience::new(options, f64::from(shape.logical_pages) / least as f64),
-            learns_at: 0,
+            experience: Experience::new(options, f64::from(shape.logical_pages) / f64::from(1u32 << least)),
             pages: vec![
                 Known { code: octave * 8, intervals: 0, tick: 0, short: false }.pack();
                 shape.logical_pages as usize
             ],
             tick: (u64::from(shape.logical_pages) / TICKS_IN_CAPACITY).max(1),
+            ticks: 0,
+            next_tick: 0,
             least,
             intervals: (0..u64::from(CODES)).map(interval).collect(),
         }
@@ -225,8 +238,8 @@ impl Fulgurite {
     /// The code of the greatest interval that is no more than this one.
     #[inline]
     fn code(&self, interval: u64) -> u16 {
-        let Some(octave) = (interval / self.least).checked_ilog2() else { return 0 };
-        let eighth = (interval >> octave) * 8 / self.least - 8;
+        let Some(octave) = (interval >> self.least).checked_ilog2() else { return 0 };
+        let eighth = (interval >> (octave + self.least - 3)) - 8;
         ((u64::from(octave) * 8 + eighth.min(7)) as u16).min(CODES - 1)
     }
 
@@ -237,9 +250,10 @@ impl Fulgurite {
             SegmentState::Open => segments.now(),
             _ => segments.sealed_at(segment),
         };
-        let least = (segments.now() - end) / self.tick;
-        let ticks = (segments.now() / self.tick).wrapping_sub(u64::from(known.tick));
-        let ticks = least + ticks.wrapping_sub(least) % TICKS;
+        let sealed_for = segments.now() - end;
+        // No page was older than three rounds of four when it was sealed in here.
+        let least = sealed_for / self.tick;
+        let ticks = least + (self.ticks.wrapping_sub(u64::from(known.tick) + least)) % TICKS;
         if ticks >= 2 {
             return ticks * self.tick;
         }
@@ -263,17 +277,18 @@ impl Fulgurite {
         // Rounded up or down by chance, or small steps would be lost.
         let dither = mean * ((now.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) % 1024) / (1024 * 8);
         let intervals = (known.intervals + 1).min(INTERVALS);
-        Known { code: self.code(mean + dither), intervals, tick: self.tick_at(now), short }
+        Known { code: self.code(mean + dither), intervals, tick: self.now(), short }
     }
 
-    fn tick_at(&self, now: u64) -> u16 {
-        (now / self.tick % TICKS) as u16
+    /// The ticks so far, as they are kept.
+    fn now(&self) -> u16 {
+        (self.ticks % TICKS) as u16
     }
 
     /// The octave of an age.
     #[inline]
     fn octave(&self, age: u64) -> usize {
-        (age / self.least).checked_ilog2().map_or(0, |octave| octave as usize + 1).min(AGES - 1)
+        (age >> self.least).checked_ilog2().map_or(0, |octave| octave as usize + 1).min(AGES - 1)
     }
 }
 
@@ -300,22 +315,23 @@ impl PlacementPolicy for Fulgurite {
                 self.experience.died[kind(before)][octave] += 1.0;
                 self.after_write(before, age, now)
             } else {
-                Known { tick: self.tick_at(now), ..Known::unpack(self.pages[context.lpn as usize]) }
+                Known { tick: self.now(), ..Known::unpack(self.pages[context.lpn as usize]) }
             };
             self.experience.written[kind(known)] += 1.0;
             self.pages[context.lpn as usize] = known.pack();
-            if now >= self.learns_at {
-                self.learns_at = now + self.tick;
-                let capacity = self.pages.len() as f64 / self.least as f64;
+            if now >= self.next_tick {
+                self.ticks = now / self.tick;
+                self.next_tick = (self.ticks + 1) * self.tick;
+                let capacity = self.pages.len() as f64 / f64::from(1u32 << self.least);
                 self.experience.learn(self.options, capacity);
             }
             return;
         }
-        // The clock must not start again for pages that are never written.
-        let known = Known::unpack(self.pages[context.lpn as usize]);
-        let now = now / self.tick;
-        if now.wrapping_sub(u64::from(known.tick)) % TICKS > TICKS - TICKS / 4 {
-            let tick = (now.wrapping_sub(TICKS - TICKS / 4) % TICKS) as u16;
+        // Three rounds of four of the clock are all that a page may be behind it when it is written elsewhere.
+        let Some(segment) = context.segment else { return };
+        let (known, age) = self.known(context.lpn, segment, segments);
+        if age / self.tick > TICKS - TICKS / 4 {
+            let tick = (self.ticks.wrapping_sub(TICKS - TICKS / 4) % TICKS) as u16;
             self.pages[context.lpn as usize] = Known { tick, ..known }.pack();
         }
     }

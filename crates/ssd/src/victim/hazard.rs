@@ -49,10 +49,10 @@ impl Stream {
         }
     }
 
-    fn learn(&mut self, segment_pages: f64) {
-        let belief = BELIEF * segment_pages;
+    fn learn(&mut self, segment_pages: u32) {
+        let belief = BELIEF * f64::from(segment_pages);
         for at in 0..AGES {
-            let age = libm::exp2((at as f64 + 0.5) / 4.0) * segment_pages;
+            let age = libm::exp2((at as f64 + 0.5) / 4.0 + f64::from(segment_pages.ilog2()));
             let rate = (self.deaths[at] + belief) / (self.exposure[at] + belief * age);
             self.hazard[at] = (rate * age).clamp(BOUNDS.0, BOUNDS.1);
             self.deaths[at] *= KEPT;
@@ -91,15 +91,15 @@ impl Hazard {
         (self.looked_at, self.looks_at) = (now, now + drive / LOOKS);
         if now >= self.learns_at {
             self.learns_at = now + drive / LESSONS;
-            self.streams.iter_mut().for_each(|stream| stream.learn(f64::from(table.segment_pages())));
+            self.streams.iter_mut().for_each(|stream| stream.learn(table.segment_pages()));
         }
     }
 }
 
-/// The quarter of an octave of an age in page writes.
+/// The quarter of an octave of an age in page writes; the first octave begins at the power of two up to a segment.
 #[inline]
 fn age(age: u64, segment_pages: u32) -> usize {
-    let quarters = 4 * age / u64::from(segment_pages);
+    let quarters = (4 * age) >> segment_pages.ilog2();
     match quarters.checked_ilog2() {
         // From 4 quarters on, the two bits after the first tell the quarter.
         Some(octave @ 2..) => {

@@ -41,6 +41,8 @@ impl PlotFile {
                 return Err(SpecError::unknown("place in published", place, &places).into());
             }
         }
+        // What has nothing to show would only stand in the legend.
+        series.retain(|series| series.values.iter().any(Option::is_some));
         if let Some(base) = &self.relative_to {
             divide(&mut series, base)?;
         }
