@@ -62,17 +62,8 @@ pub fn convert(
             packed.finish().map_err(refused)?;
             return Ok((records.len() as u64, 0, "operations and times below 1 s"));
         }
-        let mut writer = TraceWriter::new(packed, to, unit, page_bytes)?;
-        let mut requests = 0u64;
-        for record in reader.by_ref() {
-            let record = record.map_err(wrong)?;
-            writer.write(&record).map_err(refused)?;
-            requests += 1;
-        }
-        let loses = writer.loses();
-        let (packed, left_out) = writer.finish().map_err(refused)?;
-        packed.finish().map_err(refused)?;
-        Ok((requests, left_out, loses))
+        let writer = TraceWriter::new(packed, to, unit, page_bytes)?;
+        write_all(out, writer, reader.by_ref().map(|record| record.map_err(wrong)))
     })?;
     let mut row = Row::default();
     row.set("file", out.display().to_string());
@@ -125,21 +116,15 @@ pub fn generate(generated: Generated<'_>, progress: &Progress) -> Result<Table, 
     };
     let ops = generated.ops.map_or(Ok(20 * pages), units::parse_count)?;
     let seed = generated.seed.map_or(Ok(42), units::parse_count)?;
-    let refused = |error| refused(out, &error);
     let requests = described.bind(page)?.requests(pages, page, seed)?;
     progress.expect(ops);
-    let (left_out, loses) = whole(out, |packed| {
-        let mut writer = TraceWriter::new(packed, to, Unit::Pages, page_bytes)?;
-        for (left, request) in (0..ops).rev().zip(requests) {
-            let Request { at, op, page, pages, .. } = request;
-            writer.write(&Record { at, op, start: page, length: u64::from(pages) }).map_err(refused)?;
-            progress.left(left);
-        }
-        let loses = writer.loses();
-        let (packed, left_out) = writer.finish().map_err(refused)?;
-        packed.finish().map_err(refused)?;
-        Ok((left_out, loses))
-    })?;
+    let records = (0..ops).rev().zip(requests).map(|(left, request)| {
+        progress.left(left);
+        let Request { at, op, page, pages, .. } = request;
+        Ok(Record { at, op, start: page, length: u64::from(pages) })
+    });
+    let (requests, left_out, loses) =
+        whole(out, |packed| write_all(out, TraceWriter::new(packed, to, Unit::Pages, page_bytes)?, records))?;
     let mut row = Row::default();
     row.set("file", out.display().to_string());
     row.set("format", to.name());
@@ -147,10 +132,28 @@ pub fn generate(generated: Generated<'_>, progress: &Progress) -> Result<Table, 
     row.set("pages", pages);
     row.set("page_bytes", page_bytes);
     row.set("seed", seed);
-    row.set("requests", ops - left_out);
+    row.set("requests", requests - left_out);
     row.set("requests_left_out", left_out);
     row.set("loses", loses);
     Ok(Table { rows: vec![row] })
+}
+
+/// Writes the records, and says how many there were, how many the format left out, and what it loses of the others.
+fn write_all(
+    out: &Path,
+    mut writer: TraceWriter<Packed>,
+    records: impl Iterator<Item = Result<Record, StudyError>>,
+) -> Result<(u64, u64, &'static str), StudyError> {
+    let refused = |error| refused(out, &error);
+    let mut requests = 0;
+    for record in records {
+        writer.write(&record?).map_err(refused)?;
+        requests += 1;
+    }
+    let loses = writer.loses();
+    let (packed, left_out) = writer.finish().map_err(refused)?;
+    packed.finish().map_err(refused)?;
+    Ok((requests, left_out, loses))
 }
 
 fn refused(out: &Path, error: &io::Error) -> StudyError {

@@ -115,6 +115,12 @@ impl SegmentTable {
         self.in_stream[usize::from(stream.0)]
     }
 
+    /// The first group that has more segments than `sizes` allows it, by stream.
+    pub fn first_above(&self, sizes: &[u32]) -> Option<u16> {
+        let above = self.in_stream.iter().zip(sizes).position(|(segments, size)| segments > size);
+        above.map(|stream| stream as u16)
+    }
+
     /// What was collected of each group since the drive was new.
     pub fn group_counters(&self) -> &[GroupCounters] {
         &self.groups

@@ -99,9 +99,9 @@ impl Known {
 /// What pages that looked alike have lived for, and the streams that follow from it.
 ///
 /// Pages look alike whose mean is in the same half of an octave and stands for as many intervals (few, some, many), and
-/// whose last interval was short or not. For each kind, writes and deaths by the octave of the lifetime are counted and forgotten at the same rate. Deaths that
-/// are missing are of pages that outlive what is counted. From the mean time that is left at an age follows the
-/// stream.
+/// whose last interval was short or not. For each kind, writes and deaths by the octave of the lifetime are counted
+/// and forgotten at the same rate. Deaths that are missing are of pages that outlive what is counted. From the mean
+/// time that is left at an age follows the stream.
 #[derive(Clone, Debug)]
 struct Experience {
     written: Vec<f64>,

@@ -88,10 +88,10 @@ impl fmt::Display for Options {
 
 /// Bounds in thousandths of the logical pages: 250 K, 5 M, 14 M, 28 M and 62 M of 33.5 M.
 const SEED: [u64; 5] = [7, 149, 417, 834, 1848];
+const LOG2: [u64; 11] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 /// Logical capacities of page writes after which groups get their sizes: until then the fill's pages lie in them,
 /// which have died at no steady rate.
 const SETTLED: u64 = 3;
-const LOG2: [u64; 11] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 
 /// What is to come.
 #[derive(Clone, Debug)]
@@ -208,9 +208,7 @@ impl PlacementPolicy for Oracle {
     }
 
     fn overfull(&self, segments: &SegmentTable) -> Option<u16> {
-        let is_too_large =
-            |group: &u16| segments.in_stream(StreamId(*group)) > self.sizes[usize::from(*group)];
-        (0..self.sizes.len() as u16).filter(|_| self.sizing).find(is_too_large)
+        if self.sizing { segments.first_above(&self.sizes) } else { None }
     }
 
     fn take_regrouping(&mut self) -> Option<Vec<StreamId>> {

@@ -190,32 +190,10 @@ impl TraceReader {
     }
 
     fn advance(&mut self) -> Result<Option<Record>, TraceError> {
-        loop {
-            let understood = match &self.format.row().shape {
-                Shape::Lines(parse) => self.lines.next()?.map(|line| {
-                    let understood = self.state.count(|state| parse(line, state));
-                    understood.map_err(|reason| unless_binary(line, reason))
-                }),
-                Shape::Records { parse, .. } => self
-                    .lines
-                    .next_record(self.record_bytes)?
-                    .map(|record| self.state.count(|state| parse(record, state))),
-            };
-            match understood {
-                None if self.admission.origin.is_some() => return Ok(None),
-                None => return Err(self.no_request()),
-                Some(Ok(Line::Nothing)) => {}
-                Some(Ok(Line::Skip(reason))) => count(&mut self.skipped, reason),
-                Some(Ok(Line::Request(record))) if record.length == 0 => {
-                    count(&mut self.skipped, NO_LENGTH);
-                }
-                Some(Ok(Line::Request(record))) => {
-                    let admitted = self.admission.admit(record);
-                    return admitted.map(Some).map_err(|reason| self.error_here(reason));
-                }
-                Some(Err(reason)) => return Err(self.error_here(reason)),
-            }
-        }
+        let mut found = None;
+        // A line need not hold a record.
+        while found.is_none() && self.advance_by(1, |record| found = Some(record))? {}
+        Ok(found)
     }
 
     /// Hands some of the next records to `each`, at most `most`: many at a time, which is several times as fast as

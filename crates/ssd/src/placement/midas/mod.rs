@@ -475,9 +475,7 @@ impl PlacementPolicy for Midas {
     }
 
     fn overfull(&self, segments: &SegmentTable) -> Option<u16> {
-        let is_too_large =
-            |group: &u16| segments.in_stream(StreamId(*group)) > self.sizes[usize::from(*group)];
-        (0..self.first_unsized).find(is_too_large)
+        segments.first_above(&self.sizes[..usize::from(self.first_unsized)])
     }
 
     fn take_regrouping(&mut self) -> Option<Vec<StreamId>> {
