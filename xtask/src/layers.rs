@@ -17,6 +17,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("fulgurite-workload", &["fulgurite-base"]),
     ("fulgurite-ssd", &["fulgurite-base", "fulgurite-device"]),
     ("fulgurite-uring", &["fulgurite-base", "fulgurite-device"]),
+    ("fulgurite-log", &["fulgurite-base", "fulgurite-device", "fulgurite-ssd"]),
     ("fulgurite-pool", &["fulgurite-base", "fulgurite-device"]),
     (
         "fulgurite-study",
@@ -26,6 +27,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "fulgurite-workload",
             "fulgurite-ssd",
             "fulgurite-uring",
+            "fulgurite-log",
             "fulgurite-pool",
         ],
     ),
@@ -34,7 +36,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 ];
 
 /// Below `study`; the workload crate opens the trace files that it is given.
-const PURE: &[&str] = &["base", "device", "ssd", "pool"];
+const PURE: &[&str] = &["base", "device", "ssd", "log", "pool"];
 const IMPURE: &[&str] = &[
     "std::time",
     "SystemTime",

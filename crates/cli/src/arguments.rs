@@ -39,7 +39,7 @@ pub struct Common {
 pub enum Command {
     /// Name what there is: devices, policies, workloads, formats, studies
     List {
-        /// devices, device-parameters, replacement, write-back, prefetch, placement, victim,
+        /// devices, device-parameters, layers, replacement, write-back, prefetch, placement, victim,
         /// schedule, workloads, formats or studies [default: everything]
         kind: Option<String>,
     },
@@ -144,9 +144,15 @@ pub struct Pool {
     /// Let the contents of a file or block device go that Fulgurite did not make
     #[arg(long)]
     pub destroy_contents: bool,
-    /// Placement policy inside a simulated drive [default: none]
+    /// A layer above the drive: none, or log (options op, segment, depth, ...; see list layers) [default: none]
+    #[arg(long, value_name = "L")]
+    pub layer: Option<String>,
+    /// Placement policy, of the layer or else inside a simulated drive [default: none]
     #[arg(long, value_name = "P")]
     pub placement: Option<String>,
+    /// Victim policy, of the layer or else inside a simulated drive [default: greedy, the drive's]
+    #[arg(long, value_name = "V")]
+    pub victim: Option<String>,
     /// Replacement policy [default: lru]
     #[arg(long, value_name = "P")]
     pub replacement: Option<String>,
@@ -232,12 +238,19 @@ pub struct Replay {
     /// Let the contents of a file or block device go that Fulgurite did not make
     #[arg(long)]
     pub destroy_contents: bool,
-    /// Schedule of garbage collection [default: the device's]
+    /// Schedule of garbage collection, of the layer or else inside a simulated drive [default: paced, the
+    /// drive's]
     #[arg(long, value_name = "S")]
     pub schedule: Option<String>,
-    /// Placement policy inside a simulated drive [default: none]
+    /// A layer above the drive: none, or log (options op, segment, depth, ...; see list layers) [default: none]
+    #[arg(long, value_name = "L")]
+    pub layer: Option<String>,
+    /// Placement policy, of the layer or else inside a simulated drive [default: none]
     #[arg(long, value_name = "P")]
     pub placement: Option<String>,
+    /// Victim policy, of the layer or else inside a simulated drive [default: greedy, the drive's]
+    #[arg(long, value_name = "V")]
+    pub victim: Option<String>,
     /// Closed loop: so many users, each with one request outstanding
     #[arg(long, value_name = "N")]
     pub users: Option<String>,
@@ -292,7 +305,9 @@ impl Pool {
             ("workload", Some(self.workload)),
             ("device", self.device),
             ("destroy_contents", yes(self.destroy_contents)),
+            ("layer", self.layer),
             ("placement", self.placement),
+            ("victim", self.victim),
             ("replacement", self.replacement),
             ("write_back", self.write_back),
             ("prefetch", self.prefetch),
@@ -334,7 +349,9 @@ impl Replay {
             ("device", self.device),
             ("destroy_contents", yes(self.destroy_contents)),
             ("schedule", self.schedule),
+            ("layer", self.layer),
             ("placement", self.placement),
+            ("victim", self.victim),
             ("users", self.users),
             ("speed", self.speed),
             ("rate", self.rate),

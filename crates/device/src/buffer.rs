@@ -68,6 +68,12 @@ impl Buffer {
         self.len
     }
 
+    /// The bytes `offset..offset + len` of it. Panics where they do not lie inside.
+    pub fn part(&self, offset: usize, len: usize) -> Buffer {
+        assert!(offset.checked_add(len).is_some_and(|end| end <= self.len), "part outside its buffer");
+        Buffer { arena: Rc::clone(&self.arena), offset: self.offset + offset, len }
+    }
+
     /// The first byte.
     pub fn as_ptr(&self) -> *mut u8 {
         // SAFETY: `offset` lies inside the arena.

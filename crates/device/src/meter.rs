@@ -58,7 +58,8 @@ impl Meter {
     fn advance(&mut self, now: Nanos) {
         let in_flight = self.submitted - self.completed.min(self.submitted);
         self.area_ns += u128::from(in_flight) * u128::from(now.saturating_sub(self.last).0);
-        self.last = now;
+        // A completion may be told after something later: time does not go back for that.
+        self.last = self.last.max(now);
     }
 
     /// Requests that came.
@@ -100,6 +101,19 @@ mod tests {
     #[test]
     fn an_honest_queue_passes() {
         assert_eq!(two_requests(40).check(), Ok(()));
+    }
+
+    #[test]
+    fn a_completion_that_is_told_late_counts_once() {
+        let mut meter = Meter::default();
+        (0..10).for_each(|_| meter.submit(Nanos(0)));
+        // All ten end at 1000; each makes room for another, a little later.
+        for step in 1..=10 {
+            meter.complete(Nanos(1_000), Nanos(1_000));
+            meter.submit(Nanos(1_000 + step));
+        }
+        (1..=10).for_each(|step| meter.complete(Nanos(2_000), Nanos(1_000 - step)));
+        assert_eq!(meter.check(), Ok(()));
     }
 
     #[test]

@@ -4,21 +4,26 @@
 //! random, uniformly, until write amplification over one window (half the logical space) is within
 //! 1 % of the window before, twice in a row; after 20 windows it is taken as it is.
 
-use crate::{CountingSink, Ftl, Precondition};
+use crate::{Ftl, Precondition};
 use fulgurite_base::Prng;
-use fulgurite_device::StreamId;
 
 const WINDOWS_AT_MOST: u32 = 20;
 
-/// Preconditions `ftl`, overwriting `request_pages` pages at a time. Costs no virtual time.
-pub fn precondition(ftl: &mut Ftl, goal: Precondition, request_pages: u32, seed: u64) {
+/// Preconditions `ftl` with `write`, which writes so many pages from a logical page, overwriting `request_pages` at
+/// a time. Costs no virtual time.
+pub fn precondition(
+    ftl: &mut Ftl,
+    goal: Precondition,
+    request_pages: u32,
+    seed: u64,
+    mut write: impl FnMut(&mut Ftl, u32, u32),
+) {
     let logical = ftl.config().logical_pages;
-    let mut sink = CountingSink::default();
     if goal == Precondition::None {
         return;
     }
     for lpn in 0..logical {
-        ftl.write(lpn, 1, StreamId::default(), &mut sink);
+        write(ftl, lpn, 1);
     }
     let requests = logical / request_pages;
     if goal == Precondition::Fill || requests == 0 {
@@ -28,13 +33,13 @@ pub fn precondition(ftl: &mut Ftl, goal: Precondition, request_pages: u32, seed:
     let mut settled = 0;
     let mut before = f64::INFINITY;
     for _ in 0..WINDOWS_AT_MOST {
-        let programs = sink.programs;
+        let copied = ftl.counters().copied_pages;
         for _ in 0..requests.div_ceil(2) {
             let first = prng.below(u64::from(requests)) as u32 * request_pages;
-            ftl.write(first, request_pages, StreamId::default(), &mut sink);
+            write(ftl, first, request_pages);
         }
         let host = f64::from(requests.div_ceil(2) * request_pages);
-        let waf = (sink.programs - programs) as f64 / host;
+        let waf = 1.0 + (ftl.counters().copied_pages - copied) as f64 / host;
         settled = if (waf - before).abs() <= 0.01 * waf { settled + 1 } else { 0 };
         if settled == 2 {
             return;

@@ -1,4 +1,4 @@
-//! Devices by name: presets with changes, real drives, the ideal drive `mem`, and none at all.
+//! Devices by name: presets with changes, real drives, the ideal drive `mem`, and none at all; and the layer above.
 //!
 //! Preconditioning a drive takes most of a short run, so preconditioned FTLs are kept and cloned:
 //! the same description always starts from the same state.
@@ -6,14 +6,17 @@
 use crate::error::StudyError;
 use crate::memo::Memo;
 use crate::table::Row;
-use fulgurite_base::{Nanos, Spec, SpecError, units};
-use fulgurite_device::{Device, FaultDevice, MemDevice};
+use fulgurite_base::{Lpn, Nanos, Spec, SpecError, units};
+use fulgurite_device::{Arena, Caps, Command, Completion, Device, FaultDevice, MemDevice, QueueFull};
+use fulgurite_log::{LogConfig, LogCounters, LogDevice};
 use fulgurite_ssd::placement::Placement;
 use fulgurite_ssd::preset::{self, Preset, Target};
 use fulgurite_ssd::schedule::Schedule;
+use fulgurite_ssd::victim::VictimPolicy;
 use fulgurite_ssd::{DriveCounters, Ftl, PARAMS, Served, SimDrive, SsdConfig, Timeline};
 use fulgurite_uring::PsyncDevice;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// A device as described, before it is made.
@@ -22,6 +25,15 @@ pub struct DeviceDescription {
     /// As it was typed.
     pub name: String,
     kind: Kind,
+    layer: Option<Layer>,
+}
+
+/// A log-structured layer above the drive.
+#[derive(Clone, Debug)]
+struct Layer {
+    /// As it was typed.
+    name: String,
+    config: LogConfig,
 }
 
 #[derive(Clone, Debug)]
@@ -102,6 +114,10 @@ impl RealDrive {
 pub trait Observed: Device {
     /// What the drive has done; `None` where it does not count.
     fn observe(&self) -> Option<DriveCounters>;
+    /// What a layer above the drive has done, where there is one.
+    fn observe_layer(&self) -> Option<LogCounters> {
+        None
+    }
     /// Checks the drive's own laws, once it is idle; `deep` costs time in proportion to the drive.
     fn verify(&self, deep: bool) -> Result<(), String>;
     /// Lets whatever is under way in the drive come to its end.
@@ -211,6 +227,82 @@ impl<D: Observed> Observed for FaultDevice<D> {
     }
 }
 
+/// The drive below a layer, whatever it is: one type, so that whatever uses layers is compiled once.
+type AnyDrive = Box<dyn Observed>;
+
+impl Device for AnyDrive {
+    fn caps(&self) -> &Caps {
+        (**self).caps()
+    }
+
+    fn now(&self) -> Nanos {
+        (**self).now()
+    }
+
+    fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
+        (**self).submit(command)
+    }
+
+    fn erases(&self, lpn: Lpn) -> Option<u64> {
+        (**self).erases(lpn)
+    }
+
+    fn register(&mut self, arena: &Rc<Arena>) {
+        (**self).register(arena);
+    }
+
+    fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
+        (**self).wait(deadline, completions);
+    }
+}
+
+impl Observed for LogDevice<AnyDrive> {
+    fn observe(&self) -> Option<DriveCounters> {
+        self.below().observe()
+    }
+
+    fn observe_layer(&self) -> Option<LogCounters> {
+        Some(self.counters())
+    }
+
+    fn verify(&self, deep: bool) -> Result<(), String> {
+        LogDevice::verify(self, deep).map_err(|error| error.to_string())?;
+        self.below().verify(deep)?;
+        match (self.is_idle(), self.below().observe()) {
+            (true, Some(drive)) if drive.host_pages_written != self.pages_written() => Err(format!(
+                "conservation is broken: the layer wrote {} pages, the drive below received {}",
+                self.pages_written(),
+                drive.host_pages_written
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn settle(&mut self) {
+        LogDevice::settle(self);
+        self.below_mut().settle();
+    }
+
+    fn record_timeline(&mut self, spans: usize) {
+        self.below_mut().record_timeline(spans);
+    }
+
+    fn timeline(&self) -> Option<&Timeline> {
+        self.below().timeline()
+    }
+
+    fn describe_wear(&self, row: &mut Row, elapsed: Nanos) {
+        self.below().describe_wear(row, elapsed);
+        let counters = self.counters();
+        // What the drive bears is written by the layer, copies and all; a lifetime is counted in the host's pages.
+        let own = counters.host_pages as f64 / counters.pages_written().max(1) as f64;
+        for column in ["lifetime_bytes_written", "lifetime_dwpd_5y"] {
+            row.set_some(column, row.number(column).map(|value| value * own));
+        }
+        row.set("layer_mapping_bytes", self.ftl().mapping().bytes() as u64);
+    }
+}
+
 /// What a device is made for: a function over any device.
 pub trait DeviceUser {
     /// What it returns.
@@ -224,7 +316,7 @@ impl DeviceDescription {
     pub fn parse(text: &str) -> Result<DeviceDescription, StudyError> {
         if let Some(drive) = text.strip_prefix("file:") {
             let kind = Kind::File(RealDrive::parse(drive)?);
-            return Ok(DeviceDescription { name: text.to_owned(), kind });
+            return Ok(DeviceDescription { name: text.to_owned(), kind, layer: None });
         }
         let mut spec = Spec::parse(text)?;
         let kind = if spec.name() == NONE {
@@ -243,28 +335,61 @@ impl DeviceDescription {
                 .map_err(|_| SpecError::unknown("device", spec.name(), &names()))?;
             Kind::Sim { preset: preset.name, config: Box::new(preset::configure(spec)?) }
         };
-        Ok(DeviceDescription { name: text.to_owned(), kind })
+        Ok(DeviceDescription { name: text.to_owned(), kind, layer: None })
     }
 
-    /// The same drive under another schedule.
+    /// The same drive below the layer that `name` describes, or none.
+    pub fn with_layer(mut self, name: &str) -> Result<DeviceDescription, StudyError> {
+        let spec = Spec::parse(name)?;
+        self.layer = match spec.name() {
+            NONE => spec.finish().map(|()| None)?,
+            LOG => Some(Layer { name: name.to_owned(), config: LogConfig::from_spec(spec)? }),
+            unknown => return Err(SpecError::unknown("layer", unknown, &[NONE, LOG]).into()),
+        };
+        Ok(self)
+    }
+
+    /// The same with another schedule of collection, of the layer if there is one.
     pub fn with_schedule(self, name: &str) -> Result<DeviceDescription, StudyError> {
         let schedule = Schedule::from_name(name)?;
-        self.collecting_with("--schedule", name, |config| config.schedule = schedule)
+        self.collecting_with(
+            "--schedule",
+            name,
+            |drive| drive.schedule = schedule,
+            |layer| layer.schedule = schedule,
+        )
     }
 
-    /// The same drive under another placement policy.
+    /// The same with another placement policy, of the layer if there is one.
     pub fn with_placement(self, name: &str) -> Result<DeviceDescription, StudyError> {
         let placement = Placement::from_spec(Spec::parse(name)?)?;
-        self.collecting_with("--placement", name, |config| config.placement = placement)
+        self.collecting_with(
+            "--placement",
+            name,
+            |drive| drive.placement = placement,
+            |layer| layer.placement = placement,
+        )
     }
 
-    /// The same drive with a change to how it collects garbage, if it does.
+    /// The same with another victim policy, of the layer if there is one.
+    pub fn with_victim(self, name: &str) -> Result<DeviceDescription, StudyError> {
+        let victim = VictimPolicy::from_spec(Spec::parse(name)?)?;
+        self.collecting_with("--victim", name, |drive| drive.victim = victim, |layer| layer.victim = victim)
+    }
+
+    /// The same with a change to how garbage is collected: in the layer where there is one, for it decides
+    /// where pages go; else in the drive.
     fn collecting_with(
         mut self,
         flag: &str,
         name: &str,
         change: impl FnOnce(&mut SsdConfig),
+        change_layer: impl FnOnce(&mut LogConfig),
     ) -> Result<DeviceDescription, StudyError> {
+        if let Some(layer) = &mut self.layer {
+            change_layer(&mut layer.config);
+            return Ok(self);
+        }
         match &mut self.kind {
             Kind::Sim { config, .. } if !config.in_place => {
                 change(config);
@@ -280,6 +405,12 @@ impl DeviceDescription {
 
     /// The device in full, parameter by parameter: what a run's identity is made of.
     pub fn canonical(&self) -> String {
+        let layer =
+            self.layer.as_ref().map_or_else(String::new, |layer| format!(" below {:?}", layer.config));
+        self.canonical_drive() + &layer
+    }
+
+    fn canonical_drive(&self) -> String {
         match &self.kind {
             Kind::None => NONE.to_owned(),
             Kind::File(drive) => format!("{} {:?} psync={}", self.name, drive.options, drive.psync),
@@ -322,6 +453,8 @@ impl DeviceDescription {
 
     /// The same device with room for `pages`, where that is a file and nobody said how large it is.
     pub fn with_room_for(mut self, pages: u64) -> DeviceDescription {
+        let page_bytes = self.page_bytes();
+        let pages = self.layer.as_ref().map_or(pages, |layer| layer.config.pages_below(pages, page_bytes));
         if let Kind::File(drive) = &mut self.kind
             && drive.options.pages.is_none()
             && fulgurite_uring::check(&drive.path, &drive.options).map_or(true, |has| has < pages)
@@ -336,10 +469,21 @@ impl DeviceDescription {
         match &self.kind {
             Kind::File(drive) => fulgurite_uring::check(&drive.path, &drive.sized())
                 .map(drop)
-                .map_err(|error| StudyError::request(error.to_string())),
-            Kind::None => Err(StudyError::request(NO_DRIVE)),
-            _ => Ok(()),
+                .map_err(|error| StudyError::request(error.to_string()))?,
+            Kind::None => return Err(StudyError::request(NO_DRIVE)),
+            Kind::Mem { .. } | Kind::Sim { .. } => {}
         }
+        let Some(layer) = &self.layer else { return Ok(()) };
+        let refused = |error: SpecError| {
+            StudyError::request(format!("--layer {} above {}: {error}", layer.name, self.name))
+        };
+        layer.config.ftl(self.pages_of_drive(), self.page_bytes()).map_err(refused)?;
+        if !layer.config.fill && self.simulated().is_some() {
+            return Err(refused(SpecError::new(
+                "fill=no is for drives that are not simulated; accepted here: precondition=none, fill or steady of the drive",
+            )));
+        }
+        Ok(())
     }
 
     /// Whether the device tells how often its erase blocks were erased.
@@ -357,8 +501,39 @@ impl DeviceDescription {
         }
     }
 
-    /// Pages on the device.
+    /// Pages that the host sees.
     pub fn pages(&self) -> u64 {
+        let pages = self.pages_of_drive();
+        match &self.layer {
+            // A layer that cannot work is refused by `check`.
+            Some(layer) => {
+                layer.config.ftl(pages, self.page_bytes()).map_or(0, |ftl| u64::from(ftl.logical_pages))
+            }
+            None => pages,
+        }
+    }
+
+    /// The layer above the drive as it was typed, where there is one.
+    pub fn layer(&self) -> Option<&str> {
+        self.layer.as_ref().map(|layer| layer.name.as_str())
+    }
+
+    /// Placement and victims where garbage is collected for the host's pages: in the layer, or in a simulated
+    /// drive.
+    pub fn placement(&self) -> Option<(String, String)> {
+        let drive = || self.simulated().map(|config| (config.ftl().placement, config.victim));
+        let layer = self.layer.as_ref().map(|layer| (layer.config.placement, layer.config.victim));
+        layer.or_else(drive).map(|(placement, victim)| (placement.to_string(), victim.to_string()))
+    }
+
+    /// The schedule there.
+    pub fn schedule(&self) -> Option<String> {
+        let layer = self.layer.as_ref().map(|layer| layer.config.schedule);
+        layer.or_else(|| self.simulated().map(|config| config.schedule)).map(|schedule| schedule.to_string())
+    }
+
+    /// Pages of the drive, whatever is above it.
+    fn pages_of_drive(&self) -> u64 {
         match &self.kind {
             Kind::None => u64::MAX,
             Kind::File(drive) => drive.pages(),
@@ -384,7 +559,9 @@ impl DeviceDescription {
     /// The preset that the device is, where no option was given.
     pub fn unchanged_preset(&self) -> Option<&'static Preset> {
         match &self.kind {
-            Kind::Sim { preset, .. } if *preset == self.name => preset::by_name(preset).ok(),
+            Kind::Sim { preset, .. } if *preset == self.name && self.layer.is_none() => {
+                preset::by_name(preset).ok()
+            }
             _ => None,
         }
     }
@@ -396,6 +573,31 @@ impl DeviceDescription {
         request_pages: u32,
         user: U,
     ) -> Result<U::Output, StudyError> {
+        let Some(layer) = &self.layer else {
+            return self.with_drive(user, |config| Ok(preconditioned(config, request_pages, seed)?));
+        };
+        let mut ftl = None;
+        let ready = self.with_drive(Boxed, |config| {
+            let (below, above) = &*preconditioned_layer(&layer.config, config, request_pages, seed)?;
+            ftl = Some(above.clone());
+            Ok(Arc::new(below.clone()))
+        })?;
+        if let Some(ftl) = ftl {
+            return Ok(user.with(LogDevice::with_ftl(ready, layer.config, ftl)));
+        }
+        let mut device = LogDevice::new(ready, layer.config)?;
+        if layer.config.fill {
+            device.fill().map_err(StudyError::run)?;
+        }
+        Ok(user.with(device))
+    }
+
+    /// Makes the drive, which `precondition` prepares where it is simulated.
+    fn with_drive<U: DeviceUser>(
+        &self,
+        user: U,
+        precondition: impl FnOnce(&SsdConfig) -> Result<Arc<Option<Ftl>>, StudyError>,
+    ) -> Result<U::Output, StudyError> {
         match &self.kind {
             Kind::None => Err(StudyError::request(NO_DRIVE)),
             Kind::File(drive) => drive.with(user),
@@ -403,10 +605,21 @@ impl DeviceDescription {
                 Ok(user.with(MemDevice::new(*pages, *page_bytes, MEM_QUEUE_DEPTH, Nanos::ZERO)))
             }
             Kind::Sim { config, .. } => {
-                let ftl = preconditioned(config, request_pages, seed)?;
+                let ftl = precondition(config)?;
                 Ok(user.with(SimDrive::with_ftl((**config).clone(), ftl.as_ref().clone(), false)))
             }
         }
+    }
+}
+
+/// Puts a device of whatever type into a box.
+struct Boxed;
+
+impl DeviceUser for Boxed {
+    type Output = AnyDrive;
+
+    fn with<D: Observed + 'static>(self, device: D) -> AnyDrive {
+        Box::new(device)
     }
 }
 
@@ -415,8 +628,11 @@ const MEM_QUEUE_DEPTH: u32 = 1 << 16;
 /// The ideal drive's name.
 pub const MEM: &str = "mem";
 
-/// The name of no drive.
+/// The name of no drive, and of no layer.
 pub const NONE: &str = "none";
+
+/// The log-structured layer's name.
+pub const LOG: &str = "log";
 
 const NO_DRIVE: &str =
     "device none is no drive: only pool can do without, to count misses; accepted: a preset, file:PATH, mem";
@@ -432,4 +648,12 @@ fn preconditioned(config: &SsdConfig, request_pages: u32, seed: u64) -> Precondi
     static KEPT: Memo<Preconditioned> = Memo::new();
     let key = format!("{config:?} {request_pages} {seed}");
     KEPT.get(key, || SimDrive::preconditioned(config, request_pages, seed).map(Arc::new))
+}
+
+type Layers = Result<Arc<(Option<Ftl>, Ftl)>, SpecError>;
+
+fn preconditioned_layer(layer: &LogConfig, config: &SsdConfig, request_pages: u32, seed: u64) -> Layers {
+    static KEPT: Memo<Layers> = Memo::new();
+    let key = format!("{layer:?} {config:?} {request_pages} {seed}");
+    KEPT.get(key, || layer.preconditioned(config, request_pages, seed).map(Arc::new))
 }

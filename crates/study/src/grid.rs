@@ -51,7 +51,9 @@ const POOL: &[Setting] = &[
     setting("workload", None),
     setting("device", Some("p4510")),
     setting("destroy_contents", Some("no")),
+    setting("layer", None),
     setting("placement", None),
+    setting("victim", None),
     setting("replacement", Some("lru")),
     setting("write_back", Some("single")),
     setting("prefetch", Some("none")),
@@ -86,7 +88,9 @@ const REPLAY: &[Setting] = &[
     setting("workload", None),
     setting("device", Some("p4510")),
     setting("destroy_contents", Some("no")),
+    setting("layer", None),
     setting("placement", None),
+    setting("victim", None),
     setting("schedule", None),
     setting("users", None),
     setting("speed", None),
@@ -124,6 +128,7 @@ impl Command {
             Command::Pool => &[
                 "workload",
                 "device",
+                "layer",
                 "replacement",
                 "write_back",
                 "n_w",
@@ -135,6 +140,8 @@ impl Command {
                 "write_ios",
                 "latency_p99_ns",
                 "waf",
+                "layer_waf",
+                "drive_waf",
             ],
             Command::Gc => &[
                 "workload",
@@ -164,6 +171,8 @@ impl Command {
             Command::Replay => &[
                 "workload",
                 "device",
+                "layer",
+                "placement",
                 "schedule",
                 "time_ns",
                 "throughput_ops_s",
@@ -179,6 +188,8 @@ impl Command {
                 "wait_die_mean_ns",
                 "wait_channel_mean_ns",
                 "waf",
+                "layer_waf",
+                "drive_waf",
             ],
             Command::Profile => &[
                 "device",
@@ -305,8 +316,17 @@ impl<'a> Cell<'a> {
     fn device(&self) -> Result<DeviceDescription, StudyError> {
         let text = self.0.get("device").ok_or_else(|| StudyError::request("device is missing"))?;
         let mut device = DeviceDescription::parse(text)?;
+        if let Some(layer) = self.0.get("layer") {
+            device = device.with_layer(layer)?;
+        }
         if let Some(placement) = self.0.get("placement") {
             device = device.with_placement(placement)?;
+        }
+        if let Some(victim) = self.0.get("victim") {
+            device = device.with_victim(victim)?;
+        }
+        if let Some(schedule) = self.0.get("schedule") {
+            device = device.with_schedule(schedule)?;
         }
         let destroy = self.parse("destroy_contents", units::parse_yes_no)? == Some(true);
         Ok(if destroy { device.with_destroyed_contents() } else { device })
@@ -382,13 +402,14 @@ impl<'a> Cell<'a> {
         let users = self.count("users", 1, 100_000)?.unwrap_or(1) as u32;
         if device.is_none() {
             let timed = [
+                (device.layer().is_some(), "--layer", device.layer().unwrap_or_default()),
                 (write_back.buffers > 0 || write_back.ahead > 0, "--write-back", write_back_name.as_str()),
                 (!prefetch.is_none(), "--prefetch", prefetch.name()),
                 (users > 1, "--users", "more than 1"),
             ];
             if let Some((_, what, value)) = timed.into_iter().find(|(given, ..)| *given) {
                 return Err(StudyError::request(format!(
-                    "{what} {value} matters only in time, which device none has not; accepted: a drive, or write-back single or ace, no prefetch and one user"
+                    "{what} {value} matters only in time, which device none has not; accepted: a drive, or write-back single or ace, no prefetch, no layer and one user"
                 )));
             }
         }
@@ -487,10 +508,7 @@ impl<'a> Cell<'a> {
     }
 
     fn replay(&self, workloads: &mut Workloads) -> Result<ReplayRun, StudyError> {
-        let (mut device, seed) = (self.device()?, self.seed()?);
-        if let Some(schedule) = self.0.get("schedule") {
-            device = device.with_schedule(schedule)?;
-        }
+        let (device, seed) = (self.device()?, self.seed()?);
         device.check()?;
         let description = self.workload(workloads)?;
         let workload = description.replay()?;

@@ -16,12 +16,13 @@ use fulgurite_workload::trace::Format;
 type Rows = fn() -> Vec<Row>;
 
 /// Every kind of name, in the order of a stack from the workload down.
-const KINDS: [(&str, Rows); 11] = [
+const KINDS: [(&str, Rows); 12] = [
     ("workloads", || workload::names().map(|(name, about)| row(name, about)).collect()),
     ("formats", || Format::all().iter().map(|format| row(format.name(), format.about())).collect()),
     ("replacement", || Replacement::list().map(|(name, about)| row(name, about)).collect()),
     ("write-back", || WriteBack::list().map(|(name, about)| row(name, about)).collect()),
     ("prefetch", || Prefetch::list().map(|(name, about)| row(name, about)).collect()),
+    ("layers", layers),
     ("devices", devices),
     (PARAMETERS, parameters),
     ("placement", || Placement::list().map(|(name, about)| row(name, about)).collect()),
@@ -75,6 +76,15 @@ fn devices() -> Vec<Row> {
         "a file or block device, without the page cache; size= page=4KiB queue_depth=256 engine=uring|psync poll=no",
     );
     PRESETS.iter().map(preset).chain([real, ideal, none]).collect()
+}
+
+fn layers() -> Vec<Row> {
+    let none = row(device::NONE, "the workload meets the drive itself");
+    let log = row(
+        device::LOG,
+        "log-structured, with --placement, --victim and --schedule of its own: op=7% segment=4MiB gc_reserve=4 gc_hard=2 depth=32 trim=yes fill=yes urgent_us=10000",
+    );
+    vec![none, log]
 }
 
 fn target(target: &Target) -> String {

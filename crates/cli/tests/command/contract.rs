@@ -118,6 +118,31 @@ fn gc_tells_of_stretches_and_of_groups() {
     assert_eq!(sum(&groups, "host_pages_written"), (3_072 + 30_000) / 2);
 }
 
+/// The pages of every layer between add up, above a simulated drive and above a file.
+#[test]
+fn a_log_structured_layer_stands_above_any_drive() {
+    let folder = Folder::new();
+    let count = |row: &Value, column: &str| row[column].as_u64().unwrap();
+    let drive = "reference-e:channels=2,chips=1,pages=32,blocks=256,op=12%,streams=17,precondition=fill";
+    let command = format!("replay fio-h --device {drive} --users 8 --ops 20K");
+    let rows = folder.rows(&format!("{command} --layer none,log:segment=256KiB,op=28%"));
+    assert_eq!((rows.len(), rows[0].get("layer")), (2, None));
+    let layer = "--layer log:segment=256KiB,op=28% --placement none,midas --victim hazard";
+    let rows = folder.rows(&format!("{command} {layer}"));
+    for row in &rows {
+        has(row, &["layer", "placement", "victim", "schedule", "waf", "layer_waf", "drive_waf"]);
+        has(row, &["layer_pages_padded", "layer_segments_freed", "layer_mapping_bytes", "latency_p999_ns"]);
+        assert_eq!((&row["victim"], count(row, "host_pages_written")), (&"hazard".into(), 20_000));
+        assert!(count(row, "layer_pages_copied") > 1_000);
+        let waf = row["layer_waf"].as_f64().unwrap() * row["drive_waf"].as_f64().unwrap();
+        assert!((waf / row["waf"].as_f64().unwrap() - 1.0).abs() < 0.01, "{row}");
+        assert_eq!(row.get("wait_gc_mean_ns"), None, "the layer does not tell");
+    }
+    let pool = "pool mixed-skewed --device file:drive,engine=psync --ops 8K --pages 2K --frames 100";
+    let above = &folder.rows(&format!("{pool} --layer log:segment=64KiB --placement sepbit"))[0];
+    assert!(count(above, "pages_checked") > 2_000 && count(above, "layer_pages_copied") > 500, "{above}");
+}
+
 /// A generated trace gives what its generator gives, to the last page.
 #[test]
 fn a_generated_trace_is_its_generator() {
@@ -151,8 +176,9 @@ fn gc_profile_list_and_trace_info_give_their_columns() {
     assert_eq!(rows.len(), 2);
     has(&rows[0], &["device", "page_bytes", "alpha", "k_r", "k_w", "read_iops_max", "write_iops_max"]);
     has(&rows[1], &["alpha_target", "k_r_target", "k_w_target"]);
-    for kind in "devices replacement write-back prefetch placement victim schedule workloads formats studies"
-        .split(' ')
+    for kind in
+        "devices layers replacement write-back prefetch placement victim schedule workloads formats studies"
+            .split(' ')
     {
         let rows = folder.rows(&format!("list {kind}"));
         assert!(!rows.is_empty() && rows.iter().all(|row| row["kind"] == kind), "{kind}");

@@ -30,6 +30,7 @@ fn tables_do_not_depend_on_threads() {
         "pool mixed-skewed,zipf,postgres-pgbench --write-back single,ace --users 1,7 --ops 20K",
         "gc mixed-uniform --victim fifo,greedy --logical 12MiB,14MiB --physical 16MiB --segment 256KiB",
         "profile optane,virtual",
+        "replay fio-h --layer log:segment=1MiB --placement sepbit,midas --users 8 --ops 20K",
         "replay cello-like,synthetic --schedule paced,semi-preemptive+merge+pipeline,preemptive --ops 5K",
     ] {
         let rows = |threads: u32| {

@@ -26,7 +26,7 @@ use crate::check::{self, CheckError};
 use crate::nand::NandError;
 use crate::precondition::precondition;
 use crate::schedule::State;
-use crate::{Ftl, Precondition, SsdConfig, WriteCache};
+use crate::{CountingSink, Ftl, Precondition, SsdConfig, WriteCache};
 use collector::Collector;
 use flash::{Flash, FlashOp, Kind as FlashKind, NONE, Next};
 use fulgurite_base::{Lpn, Nanos, Ppn, SpecError};
@@ -188,12 +188,24 @@ impl SimDrive {
         request_pages: u32,
         seed: u64,
     ) -> Result<Option<Ftl>, SpecError> {
+        SimDrive::written_before(config, |ftl| {
+            precondition(ftl, config.precondition, request_pages, seed, |ftl, lpn, pages| {
+                ftl.write(lpn, pages, StreamId::default(), &mut CountingSink::default());
+            });
+        })
+    }
+
+    /// The FTL of a drive after `write` has written to it; `None` for a medium that has none.
+    pub fn written_before(
+        config: &SsdConfig,
+        write: impl FnOnce(&mut Ftl),
+    ) -> Result<Option<Ftl>, SpecError> {
         config.validate()?;
         if config.in_place {
             return Ok(None);
         }
         let mut ftl = Ftl::new(crate::FtlConfig { endurance: 0, ..config.ftl() })?;
-        precondition(&mut ftl, config.precondition, request_pages, seed);
+        write(&mut ftl);
         // The drive has had a rest since: no collection is late.
         let mut drive = SimDrive::with_ftl(config.clone(), Some(ftl), false);
         drive.settle();

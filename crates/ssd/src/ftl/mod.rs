@@ -397,8 +397,9 @@ impl Ftl {
         (old, WriteContext { lpn, copied: false, hint, segment })
     }
 
+    /// The segment that `ppn` lies in.
     #[inline]
-    fn segment(&self, ppn: Ppn) -> SegmentId {
+    pub fn segment(&self, ppn: Ppn) -> SegmentId {
         SegmentId(self.segment_of.divide(ppn.0).0)
     }
 

@@ -224,6 +224,14 @@ impl Placement {
         }
     }
 
+    /// Streams of the host's hints that are kept apart; 1 where hints change nothing.
+    pub fn hints(&self) -> u16 {
+        match self {
+            Placement::Hints(options) => options.streams,
+            _ => 1,
+        }
+    }
+
     /// Whether it must know all writes beforehand.
     pub fn needs_future(&self) -> bool {
         matches!(self, Placement::Oracle(_))

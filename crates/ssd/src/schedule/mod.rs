@@ -188,6 +188,11 @@ impl Schedule {
         matches!(self.rule, Rule::SemiPreemptive | Rule::Preemptive)
     }
 
+    /// Whether it differs from others only by what it does on the dies.
+    pub fn is_about_dies(self) -> bool {
+        self.suspends() || self.merge || self.pipeline
+    }
+
     /// Whether it has states of its own for the hard threshold.
     pub fn has_hard_threshold(self) -> bool {
         self.rule != Rule::NonPreemptive

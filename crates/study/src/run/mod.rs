@@ -1,5 +1,6 @@
 //! Runs: one stack each, described as data, executed into rows.
 
+mod done;
 pub mod gc;
 pub mod pool;
 pub mod replay;

@@ -4,6 +4,7 @@
 //! their order, are the same for every policy that is compared. Each user does one request after
 //! another without pause; CPU cost, if any, is charged to the one core that all share.
 
+use super::done::{Done, set_collecting};
 use super::{Progress, run_id, set_cost, set_latency};
 use crate::device::{DeviceDescription, DeviceUser, Observed};
 use crate::error::StudyError;
@@ -93,7 +94,7 @@ impl PoolRun {
         row.set("workload", self.workload_name.as_str());
         row.set("device", self.device.name.as_str());
         row.set_some("channels", self.device.simulated().map(|config| config.channels));
-        row.set_some("placement", self.device.simulated().map(|config| config.ftl().placement.to_string()));
+        set_collecting(&mut row, &self.device);
         row.set("replacement", self.replacement_name.as_str());
         row.set("write_back", self.write_back_name.as_str());
         let WriteBack { n_w, n_e, buffers, ahead, .. } = self.write_back;
@@ -253,31 +254,21 @@ impl PoolRun {
             measured.pages_checked = Some(checked);
         }
         let mut row = self.row(&measured, counters);
-        let drive = executor
-            .with_device(|device| device.verify(true).map(|()| device.observe()))
+        let done = executor
+            .with_device(|device| {
+                let done = Done::by(device);
+                device.settle();
+                device.verify(true).map(|()| done)
+            })
             .map_err(StudyError::run)?;
-        if let Some(drive) = drive {
-            let written = counters.pages_written + counters.pages_flushed;
-            let expected = written * u64::from(self.page_bytes / self.device.page_bytes());
-            if drive.host_pages_written != expected {
-                return Err(StudyError::run(format!(
-                    "conservation is broken: the pool wrote {expected} drive pages, the drive received {}",
-                    drive.host_pages_written
-                )));
-            }
-            row.set("host_pages_written", drive.host_pages_written);
-            row.set("flash_pages_read", drive.flash_pages_read);
-            row.set("flash_pages_programmed", drive.flash_pages_programmed);
-            row.set("gc_pages_copied", drive.gc_pages_copied);
-            row.set("erases", drive.erases);
-            if drive.host_pages_written > 0 {
-                row.set(
-                    "waf",
-                    (drive.host_pages_written + drive.gc_pages_copied) as f64
-                        / drive.host_pages_written as f64,
-                );
-            }
+        let written = counters.pages_written + counters.pages_flushed;
+        let expected = written * u64::from(self.page_bytes / self.device.page_bytes());
+        if let Some(received) = done.host_pages_written().filter(|received| *received != expected) {
+            return Err(StudyError::run(format!(
+                "conservation is broken: the pool wrote {expected} drive pages, the drive received {received}"
+            )));
         }
+        done.set(&mut row);
         set_cost(&mut row, start, self.ops);
         Ok(row)
     }

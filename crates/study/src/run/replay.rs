@@ -4,6 +4,7 @@
 //! In an open loop a request's response time counts from its arrival, so a drive that falls behind shows
 //! it. Addresses of a trace that reach beyond the drive are scaled down to it, or wrapped round.
 
+use super::done::{Done, set_collecting};
 use super::{Progress, run_id, set_cost};
 use crate::device::{DeviceDescription, DeviceUser, Observed};
 use crate::error::StudyError;
@@ -12,7 +13,7 @@ use crate::timeline;
 use crate::workload::{AddressMap, ReplaySource, ReplayWorkload};
 use fulgurite_base::{Histogram, Lpn, Nanos};
 use fulgurite_device::{Command, Completion, Meter, Operation, StreamId, Tag};
-use fulgurite_ssd::{DriveCounters, Served, Waits};
+use fulgurite_ssd::{Served, Waits};
 use fulgurite_workload::{Op, Request};
 use slab::Slab;
 use std::collections::VecDeque;
@@ -90,8 +91,8 @@ impl ReplayRun {
         row.set("run_id", run_id(&self.describe()));
         row.set("workload", self.workload_name.as_str());
         row.set("device", self.device.name.as_str());
-        row.set_some("placement", self.device.simulated().map(|config| config.ftl().placement.to_string()));
-        row.set_some("schedule", self.device.simulated().map(|config| config.schedule.to_string()));
+        set_collecting(&mut row, &self.device);
+        row.set_some("schedule", self.device.schedule());
         match self.arrivals {
             Arrivals::Times { speed } => row.set("speed", speed),
             Arrivals::Rate { requests_s } => row.set("rate_requests_s", requests_s),
@@ -125,6 +126,7 @@ impl DeviceUser for Execution<'_> {
             arrivals: self.run.arrivals,
             left: self.run.ops,
             made: 0,
+            tells_waits: false,
             requests: Slab::new(),
             backlog: VecDeque::new(),
             meter: Meter::default(),
@@ -138,7 +140,7 @@ impl DeviceUser for Execution<'_> {
         replay.run()?;
         let elapsed = replay.device.now();
         replay.flush()?;
-        let counters = replay.device.observe();
+        let done = Done::by(&replay.device);
         replay.device.settle();
         replay.meter.check().map_err(StudyError::run)?;
         replay.device.verify(true).map_err(StudyError::run)?;
@@ -149,34 +151,14 @@ impl DeviceUser for Execution<'_> {
             timeline::write(path, recorded)?;
         }
         if self.run.interval.is_some() {
-            return Ok(replay.intervals.rows(&self.run.identity(), elapsed));
+            return Ok(replay.intervals.rows(&self.run.identity(), elapsed, replay.tells_waits));
         }
         let mut row = self.run.identity();
         replay.set_results(&mut row, elapsed);
-        if let Some(counters) = counters {
-            set_drive(&mut row, &counters);
-        }
+        done.set(&mut row);
         replay.device.describe_wear(&mut row, elapsed);
         set_cost(&mut row, start, self.run.ops);
         Ok(vec![row])
-    }
-}
-
-/// The columns of what the drive has done.
-pub(super) fn set_drive(row: &mut Row, drive: &DriveCounters) {
-    row.set("host_pages_written", drive.host_pages_written);
-    row.set("flash_pages_read", drive.flash_pages_read);
-    row.set("flash_pages_programmed", drive.flash_pages_programmed);
-    row.set("gc_pages_copied", drive.gc_pages_copied);
-    row.set("erases", drive.erases);
-    row.set("merged_pages", drive.merged_pages);
-    row.set("overlaps", drive.overlaps);
-    row.set("suspensions", drive.suspensions);
-    row.set("energy_j", drive.energy_j);
-    if drive.host_pages_written > 0 {
-        let written = drive.host_pages_written as f64;
-        row.set("waf", (drive.host_pages_written + drive.gc_pages_copied) as f64 / written);
-        row.set("energy_per_page_written_uj", drive.energy_j * 1e6 / written);
     }
 }
 
@@ -223,6 +205,8 @@ struct Replay<'a, D> {
     arrivals: Arrivals,
     left: u64,
     made: u64,
+    /// The device has told what requests waited for.
+    tells_waits: bool,
     requests: Slab<Pending>,
     /// Commands that the drive's queue has no room for.
     backlog: VecDeque<Command>,
@@ -259,6 +243,7 @@ impl<D: Observed> Replay<'_, D> {
                     self.requests.len()
                 )));
             }
+            self.tells_waits |= !served.is_empty();
             let mut served = served.drain(..);
             for completion in completions.drain(..) {
                 if self.completed(completion, served.next())? && matches!(self.arrivals, Arrivals::Users(_)) {
@@ -360,7 +345,8 @@ impl<D: Observed> Replay<'_, D> {
         }
         self.intervals.record(completion.at, op, pages, latency, &waits);
         if let Some(log) = &mut self.log {
-            log.write(arrived, op, page, pages, latency, queue, &waits)?;
+            let waits = self.tells_waits.then_some((queue, &waits));
+            log.write(arrived, op, page, pages, latency, waits)?;
         }
         Ok(true)
     }
@@ -401,9 +387,14 @@ impl<D: Observed> Replay<'_, D> {
             }
             row.set_some(columns[6], latency.max_ns());
             let mean = |sum: u128| (latency.count() > 0).then(|| sum as f64 / latency.count() as f64);
-            row.set_some(columns[7], mean(class.gc_ns));
-            row.set_some(columns[8], mean(class.die_ns));
-            row.set_some(columns[9], mean(class.channel_ns));
+            if self.tells_waits {
+                row.set_some(columns[7], mean(class.gc_ns));
+                row.set_some(columns[8], mean(class.die_ns));
+                row.set_some(columns[9], mean(class.channel_ns));
+            }
+        }
+        if !self.tells_waits {
+            return;
         }
         let count = self.all.latency.count().max(1) as f64;
         row.set("wait_queue_mean_ns", self.all.queue_ns as f64 / count);
@@ -441,7 +432,8 @@ const WRITE_COLUMNS: [&str; 10] = [
     "write_wait_channel_mean_ns",
 ];
 
-/// Every request as a line of CSV: when it came, what it was, how long it took and what it waited for.
+/// Every request as a line of CSV: when it came, what it was, how long it took and what it waited for, where the
+/// device tells that.
 struct RequestLog {
     path: PathBuf,
     unfinished: PathBuf,
@@ -462,7 +454,6 @@ impl RequestLog {
         StudyError::request(format!("--requests-out {}: {error}", path.display()))
     }
 
-    #[allow(clippy::too_many_arguments)] // the fields of a line
     fn write(
         &mut self,
         arrived: Nanos,
@@ -470,18 +461,24 @@ impl RequestLog {
         page: u64,
         pages: u32,
         latency: Nanos,
-        queue: Nanos,
-        waits: &Waits,
+        waits: Option<(Nanos, &Waits)>,
     ) -> Result<(), StudyError> {
         let op = match op {
             Op::Read => "read",
             Op::Write => "write",
             Op::Trim => "trim",
         };
-        let Waits { gc, die, channel, buffer } = waits;
-        let (arrived, latency, queue) = (arrived.0, latency.0, queue.0);
-        writeln!(self.file, "{arrived},{op},{page},{pages},{latency},{queue},{gc},{die},{channel},{buffer}")
-            .map_err(|error| RequestLog::failed(&self.path, &error))
+        let (arrived, latency) = (arrived.0, latency.0);
+        let mut line = || {
+            write!(self.file, "{arrived},{op},{page},{pages},{latency},")?;
+            match waits {
+                Some((queue, Waits { gc, die, channel, buffer })) => {
+                    writeln!(self.file, "{},{gc},{die},{channel},{buffer}", queue.0)
+                }
+                None => writeln!(self.file, ",,,,"),
+            }
+        };
+        line().map_err(|error| RequestLog::failed(&self.path, &error))
     }
 
     fn finish(self) -> Result<(), StudyError> {
@@ -537,7 +534,7 @@ impl Intervals {
         interval.gc_ns += u128::from(waits.gc);
     }
 
-    fn rows(&self, identity: &Row, elapsed: Nanos) -> Vec<Row> {
+    fn rows(&self, identity: &Row, elapsed: Nanos, tells_waits: bool) -> Vec<Row> {
         let Some(length) = self.length else { return Vec::new() };
         let page_bytes = identity.number("page_bytes").unwrap_or(0.0);
         let rows = self.intervals.iter().enumerate().map(|(index, interval)| {
@@ -556,7 +553,9 @@ impl Intervals {
             if interval.requests > 0 {
                 row.set("latency_mean_ns", interval.latency_ns as f64 / interval.requests as f64);
                 row.set("latency_max_ns", interval.latency_max_ns);
-                row.set("wait_gc_mean_ns", interval.gc_ns as f64 / interval.requests as f64);
+                if tells_waits {
+                    row.set("wait_gc_mean_ns", interval.gc_ns as f64 / interval.requests as f64);
+                }
             }
             row
         });

@@ -37,6 +37,9 @@ pub(super) struct Part {
     /// Another command than the study's; of the common grid only what it knows applies.
     pub command: Option<grid::Command>,
     pub grid: BTreeMap<String, OneOrMore>,
+    /// What `--quick` changes of it.
+    #[serde(default)]
+    pub quick: BTreeMap<String, OneOrMore>,
 }
 
 /// A value or a list of them, each text, a number or a size.

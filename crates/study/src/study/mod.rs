@@ -95,7 +95,8 @@ impl Study {
 
     /// Its runs, every one checked, with the part that each belongs to.
     fn runs(&self, quick: bool, seed: Option<&str>) -> Result<Vec<(Option<&str>, Run)>, StudyError> {
-        let whole = Part { name: String::new(), command: None, grid: BTreeMap::new() };
+        let whole =
+            Part { name: String::new(), command: None, grid: BTreeMap::new(), quick: BTreeMap::new() };
         let parts =
             if self.file.parts.is_empty() { std::slice::from_ref(&whole) } else { &self.file.parts[..] };
         let mut runs = Vec::new();
@@ -105,10 +106,11 @@ impl Study {
                 part.command.is_none() || command.settings().iter().any(|setting| setting.name == name)
             };
             let mut settings = Settings::new();
-            let overrides = if quick { self.file.quick.iter() } else { Default::default() };
-            // A part says what its own size is; `quick` changes the common grid.
-            let common = self.file.grid.iter().chain(overrides).filter(|(name, _)| applies(name));
-            for (name, value) in common.chain(&part.grid) {
+            let none = BTreeMap::new();
+            let (of_study, of_part) = if quick { (&self.file.quick, &part.quick) } else { (&none, &none) };
+            // A part says what its own size is; the study's `quick` changes the common grid.
+            let common = self.file.grid.iter().chain(of_study).filter(|(name, _)| applies(name));
+            for (name, value) in common.chain(&part.grid).chain(of_part) {
                 settings.insert(name.clone(), value.texts()?);
             }
             if let Some(seed) = seed {

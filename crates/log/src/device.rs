@@ -1,0 +1,410 @@
+//! The layer as a `Device`: commands on their way, what they have under way below, and the order of things.
+//!
+//! A write is given its place by the translation layer and written there below; a read goes where its pages
+//! lie. Three rules keep contents right while commands overlap. A page that is still on its way down is read
+//! where it comes from, or when it has arrived. A segment with any command of the layer's under way in it is
+//! not given up. A victim is given up when its last copy has arrived.
+//!
+//! The map is in memory: it lives as long as the device. Nothing is kept below that it could be found by.
+
+use crate::LogConfig;
+use crate::collect::Collection;
+use crate::tails::Tails;
+use fulgurite_base::{Lpn, Nanos, Ppn, SpecError};
+use fulgurite_device::{
+    Arena, Buffer, Caps, Command, Completion, Device, IoError, Meter, MeterError, Operation, QueueFull,
+    StreamId, Tag,
+};
+use fulgurite_ssd::check::{self, CheckError};
+use fulgurite_ssd::ftl::FtlCounters;
+use fulgurite_ssd::schedule::State;
+use fulgurite_ssd::{CountingSink, Ftl};
+use rustc_hash::FxHashMap;
+use slab::Slab;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use thiserror::Error;
+
+/// Something that the layer found wrong with itself.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum LogError {
+    /// A law of queues.
+    #[error("log layer: {0}")]
+    Meter(#[from] MeterError),
+    /// An invariant of its translation layer.
+    #[error("log layer, FTL invariant broken: {0}")]
+    Ftl(#[from] CheckError),
+    /// What it emitted and what it has written differ.
+    #[error("log layer: {emitted} page writes were emitted, {written} went to the drive below")]
+    Writes {
+        /// By the translation layer.
+        emitted: u64,
+        /// To the drive below.
+        written: u64,
+    },
+}
+
+/// What a layer has done since it was ready for its first request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogCounters {
+    /// Pages written by the host.
+    pub host_pages: u64,
+    /// Pages moved by collection.
+    pub copied_pages: u64,
+    /// Pages that hold nothing, written to keep segments in step with those of the drive below.
+    pub padded_pages: u64,
+    /// Segments given back.
+    pub segments_freed: u64,
+}
+
+impl LogCounters {
+    /// Pages written to the drive below.
+    pub fn pages_written(&self) -> u64 {
+        self.host_pages + self.copied_pages + self.padded_pages
+    }
+}
+
+/// A command of the host's.
+pub(crate) struct InFlight {
+    tag: Tag,
+    pub operation: Operation,
+    submitted: Nanos,
+    /// What it waits for: commands below, pages that are on their way, and its own placing.
+    pub parts: u32,
+    /// Pages of a write that have their places.
+    pub placed: u32,
+    pub status: Result<(), IoError>,
+}
+
+/// A command below, by what it is for.
+pub(crate) enum Part {
+    /// Pages of a host read.
+    Read { command: u32, first: Ppn },
+    /// Pages of a host write, all in one segment.
+    Write { command: u32, first: Ppn, pages: u32 },
+    /// A flush of the host's.
+    Flush { command: u32 },
+    /// Pages of the victim, to be moved.
+    Fetch { first: Ppn, pages: u32, buffer: Option<Buffer> },
+    /// Pages that were moved, all in one segment.
+    Store { first: Ppn, pages: u32 },
+    /// The victim is garbage.
+    Discard,
+    /// Pages that hold nothing.
+    Pad { first: Ppn },
+}
+
+/// A page that is not yet where the map says.
+pub(crate) enum Arriving {
+    /// The host writes it; these parts of reads wait: the command, and which of its pages.
+    Written { readers: Vec<(u32, u32)> },
+    /// Collection moves it from here.
+    Moved { from: Ppn },
+    /// It never arrived.
+    Lost(IoError),
+}
+
+/// A log-structured layer above a drive.
+pub struct LogDevice<D> {
+    pub(crate) below: D,
+    pub(crate) caps: Caps,
+    pub(crate) config: LogConfig,
+    pub(crate) ftl: Ftl,
+    pub(crate) collection: Collection,
+    pub(crate) state: State,
+    pub(crate) commands: Slab<InFlight>,
+    /// Reads that the schedule does not serve now.
+    pub(crate) barred: VecDeque<u32>,
+    /// Writes that wait for collection, and whatever came after them, in order.
+    pub(crate) stalled: VecDeque<u32>,
+    parts: Slab<Part>,
+    /// What the queue below had no room for. In order: pages of a segment are then written below in the order
+    /// in which they lie, and segments of a stream one after the other.
+    queued: VecDeque<Command>,
+    pub(crate) arriving: FxHashMap<u32, Arriving>,
+    /// How many of them are [`Arriving::Lost`].
+    pub(crate) lost: u32,
+    /// Commands of the host's below in each segment, and reads that wait for pages in it.
+    pub(crate) in_use: Vec<u32>,
+    /// When a stalled write has waited for too long.
+    pub(crate) urgent_at: Option<Nanos>,
+    now: Nanos,
+    done: Vec<Completion>,
+    below_done: Vec<Completion>,
+    pub(crate) emitted: CountingSink,
+    pages_written: u64,
+    padded: u64,
+    tails: Tails,
+    meter: Meter,
+}
+
+impl<D: Device> LogDevice<D> {
+    /// An empty layer above `below`.
+    pub fn new(below: D, config: LogConfig) -> Result<LogDevice<D>, SpecError> {
+        let Caps { pages, page_bytes, .. } = *below.caps();
+        let ftl = Ftl::new(config.ftl(pages, page_bytes)?)?;
+        Ok(LogDevice::with_ftl(below, config, ftl))
+    }
+
+    /// A layer that starts with a translation layer of [`LogConfig::ftl`], whose pages lie on `below` where
+    /// it says.
+    pub fn with_ftl(below: D, config: LogConfig, ftl: Ftl) -> LogDevice<D> {
+        let caps = Caps {
+            pages: u64::from(ftl.config().logical_pages),
+            share: true,
+            streams: config.placement.hints(),
+            ..below.caps().clone()
+        };
+        let mut layer = LogDevice {
+            caps,
+            config,
+            collection: Collection::resumed(&ftl),
+            state: State::Idle,
+            commands: Slab::new(),
+            barred: VecDeque::new(),
+            stalled: VecDeque::new(),
+            parts: Slab::new(),
+            queued: VecDeque::new(),
+            arriving: FxHashMap::default(),
+            lost: 0,
+            in_use: vec![0; ftl.segments().len() as usize],
+            urgent_at: None,
+            now: below.now(),
+            done: Vec::new(),
+            below_done: Vec::new(),
+            emitted: CountingSink::default(),
+            pages_written: 0,
+            padded: 0,
+            tails: Tails::new(&ftl, below.caps().streams),
+            meter: Meter::default(),
+            ftl,
+            below,
+        };
+        layer.look_at_schedule();
+        layer
+    }
+
+    /// Writes every page once, in order, and counts anew: what a layer above a drive that is not simulated
+    /// should start measurements from, where pages never written cost nothing.
+    pub fn fill(&mut self) -> Result<(), IoError> {
+        const IN_FLIGHT: usize = 32;
+        let Caps { pages, page_bytes, pages_per_command, contents, .. } = self.caps;
+        let most = pages_per_command.min(256);
+        let bytes = most as usize * page_bytes as usize;
+        let zeros = contents.then(|| Arena::new(bytes).buffer(0, bytes));
+        let mut completions = Vec::new();
+        let mut first = 0;
+        while first < pages || !self.commands.is_empty() {
+            while first < pages && self.commands.len() < IN_FLIGHT.min(self.caps.queue_depth as usize) {
+                let count = u64::from(most).min(pages - first) as u32;
+                let from = zeros.as_ref().map(|zeros| zeros.part(0, (count * page_bytes) as usize));
+                let stream = StreamId::default();
+                let operation = Operation::Write { lpn: Lpn(first), pages: count, from, stream };
+                self.submit(Command { tag: Tag(first), operation }).expect("the queue has room");
+                first += u64::from(count);
+            }
+            self.wait(None, &mut completions);
+            completions.drain(..).try_for_each(|completion| completion.status)?;
+        }
+        self.settle();
+        self.ftl.start_anew(0);
+        (self.emitted, self.pages_written, self.padded) = (CountingSink::default(), 0, 0);
+        Ok(())
+    }
+
+    /// The drive below.
+    pub fn below(&self) -> &D {
+        &self.below
+    }
+
+    /// The drive below, for what is not a command.
+    pub fn below_mut(&mut self) -> &mut D {
+        &mut self.below
+    }
+
+    /// The translation layer.
+    pub fn ftl(&self) -> &Ftl {
+        &self.ftl
+    }
+
+    /// Whether nothing is under way below.
+    pub fn is_idle(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// Pages written to the drive below.
+    pub fn pages_written(&self) -> u64 {
+        self.pages_written
+    }
+
+    /// What the layer has done.
+    pub fn counters(&self) -> LogCounters {
+        let FtlCounters { host_pages, copied_pages, erased_segments, .. } = self.ftl.counters();
+        LogCounters { host_pages, copied_pages, padded_pages: self.padded, segments_freed: erased_segments }
+    }
+
+    /// Lets whatever is under way come to its end, collection included.
+    pub fn settle(&mut self) {
+        while !self.parts.is_empty() {
+            self.hand_down();
+            self.below.wait(None, &mut self.below_done);
+            if self.below_done.is_empty() {
+                return;
+            }
+            self.take_completions();
+        }
+    }
+
+    /// Checks conservation and Little's law; that what was emitted was written, once nothing is under way;
+    /// with `deep`, the translation layer's invariants too, in O(pages).
+    pub fn verify(&self, deep: bool) -> Result<(), LogError> {
+        self.meter.check()?;
+        let (emitted, written) = (self.emitted.programs + self.padded, self.pages_written);
+        if self.is_idle() && emitted != written {
+            return Err(LogError::Writes { emitted, written });
+        }
+        if deep {
+            check::check(&self.ftl)?;
+        }
+        Ok(())
+    }
+
+    /// Sends a command down.
+    pub(crate) fn send(&mut self, part: Part, operation: Operation) {
+        if let Operation::Write { pages, .. } = operation {
+            self.pages_written += u64::from(pages);
+        }
+        let tag = Tag(self.parts.insert(part) as u64);
+        self.queued.push_back(Command { tag, operation });
+    }
+
+    /// The stream that the drive below is told for pages from `first`, which are about to be sent there.
+    pub(crate) fn stream_below(&mut self, first: Ppn, pages: u32) -> StreamId {
+        self.tails.wrote(&self.ftl, first, pages)
+    }
+
+    /// Writes the rest of segments that were sealed before they were full.
+    pub(crate) fn pad(&mut self) {
+        while let Some((stream, first, pages)) = self.tails.next_cut_short(&self.ftl) {
+            self.padded += u64::from(pages);
+            let most = self.caps.pages_per_command;
+            for done in (0..pages).step_by(most as usize) {
+                let (lpn, pages) = (Lpn(u64::from(first.0 + done)), most.min(pages - done));
+                let bytes = pages as usize * self.caps.page_bytes as usize;
+                let from = self.caps.contents.then(|| Arena::new(bytes).buffer(0, bytes));
+                self.in_use[self.ftl.segment(first).0 as usize] += 1;
+                self.send(Part::Pad { first }, Operation::Write { lpn, pages, from, stream });
+            }
+        }
+    }
+
+    /// Hands commands to the drive below as far as its queue has room.
+    fn hand_down(&mut self) {
+        while let Some(command) = self.queued.pop_front() {
+            if let Err(QueueFull(command)) = self.below.submit(command) {
+                return self.queued.push_front(command);
+            }
+        }
+    }
+
+    fn take_completions(&mut self) {
+        let mut completions = std::mem::take(&mut self.below_done);
+        for Completion { tag, at, status } in completions.drain(..) {
+            self.now = at.max(self.now);
+            match self.parts.remove(tag.0 as usize) {
+                Part::Read { command, first } => self.read_done(command, first, status),
+                Part::Write { command, first, pages } => self.write_done(command, first, pages, status),
+                Part::Flush { command } => self.part_done(command, status),
+                Part::Fetch { first, pages, buffer } => self.fetched(first, pages, buffer, status),
+                Part::Store { first, pages } => self.stored(first, pages, status),
+                Part::Discard => self.discarded(),
+                // Nobody will ever read it.
+                Part::Pad { first } => self.in_use[self.ftl.segment(first).0 as usize] -= 1,
+            }
+        }
+        self.below_done = completions;
+        self.look_at_schedule();
+        self.admit();
+    }
+
+    /// One of the things that a command waited for is there.
+    pub(crate) fn part_done(&mut self, command: u32, status: Result<(), IoError>) {
+        let waiting = &mut self.commands[command as usize];
+        waiting.status = waiting.status.and(status);
+        waiting.parts -= 1;
+        if waiting.parts > 0 {
+            return;
+        }
+        let InFlight { tag, submitted, status, .. } = self.commands.remove(command as usize);
+        self.meter.complete(self.now, self.now - submitted);
+        self.done.push(Completion { tag, at: self.now, status });
+    }
+}
+
+impl<D: Device> Device for LogDevice<D> {
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    fn now(&self) -> Nanos {
+        self.below.now()
+    }
+
+    fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
+        if self.commands.len() + self.done.len() >= self.caps.queue_depth as usize {
+            return Err(QueueFull(command));
+        }
+        self.now = self.below.now().max(self.now);
+        self.meter.submit(self.now);
+        let Command { tag, operation } = command;
+        let fault = operation.fault(&self.caps);
+        let is_read = matches!(operation, Operation::Read { .. });
+        let status = fault.map_or(Ok(()), Err);
+        let command = InFlight { tag, operation, submitted: self.now, parts: 1, placed: 0, status };
+        let id = self.commands.insert(command) as u32;
+        if fault.is_some() {
+            self.part_done(id, Ok(()));
+        } else if is_read && self.state.serves_reads() {
+            self.read(id);
+        } else if is_read {
+            self.barred.push_back(id);
+        } else {
+            self.stalled.push_back(id);
+            self.admit();
+        }
+        self.hand_down();
+        Ok(())
+    }
+
+    fn erases(&self, lpn: Lpn) -> Option<u64> {
+        let lpn = u32::try_from(lpn.0).ok().filter(|lpn| u64::from(*lpn) < self.caps.pages)?;
+        self.below.erases(Lpn(u64::from(self.ftl.lookup(lpn)?.0)))
+    }
+
+    fn register(&mut self, arena: &Rc<Arena>) {
+        self.below.register(arena);
+    }
+
+    fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
+        while self.done.is_empty() {
+            self.hand_down();
+            if self.commands.is_empty() && deadline.is_none() {
+                break;
+            }
+            let until = [deadline, self.urgent_at].into_iter().flatten().min();
+            self.below.wait(until, &mut self.below_done);
+            let nothing_came = self.below_done.is_empty();
+            self.take_completions();
+            if let Some(at) = self.urgent_at
+                && self.below.now() >= at
+            {
+                self.now = self.below.now().max(self.now);
+                self.become_urgent();
+            } else if nothing_came && self.done.is_empty() {
+                break;
+            }
+        }
+        self.hand_down();
+        completions.append(&mut self.done);
+    }
+}

@@ -1,0 +1,200 @@
+//! The host's commands: reads to where their pages lie, writes to their places.
+
+use crate::device::{Arriving, LogDevice, Part};
+use fulgurite_base::{Lpn, Ppn};
+use fulgurite_device::{Buffer, Device, IoError, Operation, StreamId};
+
+/// Pages of a command that lie one behind the other below, in one segment.
+#[derive(Clone, Copy)]
+struct Run {
+    first: Ppn,
+    pages: u32,
+    /// The first one's number in the command.
+    at: u32,
+}
+
+impl Run {
+    fn page(ppn: Ppn, at: u32) -> Run {
+        Run { first: ppn, pages: 1, at }
+    }
+
+    /// Whether `page` is the next of this run, in a segment of `segment_pages`.
+    fn goes_on(&self, page: &Run, segment_pages: u32) -> bool {
+        page.first.0 == self.first.0 + self.pages
+            && page.at == self.at + self.pages
+            && !page.first.0.is_multiple_of(segment_pages)
+    }
+}
+
+impl<D: Device> LogDevice<D> {
+    /// The pages of a run in the buffer of their command.
+    fn slice(&self, buffer: &Option<Buffer>, at: u32, pages: u32) -> Option<Buffer> {
+        let page_bytes = self.caps.page_bytes as usize;
+        buffer.as_ref().map(|buffer| buffer.part(at as usize * page_bytes, pages as usize * page_bytes))
+    }
+
+    /// Reads every page of a command where it lies.
+    pub(crate) fn read(&mut self, command: u32) {
+        let Operation::Read { lpn, pages, ref into } = self.commands[command as usize].operation else {
+            unreachable!("writes take the other path")
+        };
+        let into = into.clone();
+        let segment_pages = self.ftl.config().segment_pages;
+        let mut run: Option<Run> = None;
+        for at in 0..pages {
+            let Some(ppn) = self.ftl.lookup(lpn.0 as u32 + at) else {
+                if let Some(page) = self.slice(&into, at, 1) {
+                    // SAFETY: the submitter gave the buffer away until completion.
+                    unsafe { page.bytes_mut() }.fill(0);
+                }
+                continue;
+            };
+            let from = match self.arriving.get_mut(&ppn.0) {
+                None => ppn,
+                Some(Arriving::Moved { from }) => *from,
+                Some(Arriving::Written { readers }) => {
+                    readers.push((command, at));
+                    self.commands[command as usize].parts += 1;
+                    let segment = self.ftl.segment(ppn);
+                    self.in_use[segment.0 as usize] += 1;
+                    continue;
+                }
+                Some(Arriving::Lost(error)) => {
+                    self.commands[command as usize].status = Err(*error);
+                    continue;
+                }
+            };
+            let page = Run::page(from, at);
+            match &mut run {
+                Some(run) if run.goes_on(&page, segment_pages) => run.pages += 1,
+                _ => {
+                    if let Some(run) = run.replace(page) {
+                        self.read_run(command, run, &into);
+                    }
+                }
+            }
+        }
+        if let Some(run) = run {
+            self.read_run(command, run, &into);
+        }
+        self.part_done(command, Ok(()));
+    }
+
+    fn read_run(&mut self, command: u32, Run { first, pages, at }: Run, into: &Option<Buffer>) {
+        self.commands[command as usize].parts += 1;
+        self.in_use[self.ftl.segment(first).0 as usize] += 1;
+        let into = self.slice(into, at, pages);
+        let lpn = Lpn(u64::from(first.0));
+        self.send(Part::Read { command, first }, Operation::Read { lpn, pages, into });
+    }
+
+    pub(crate) fn read_done(&mut self, command: u32, first: Ppn, status: Result<(), IoError>) {
+        self.in_use[self.ftl.segment(first).0 as usize] -= 1;
+        self.part_done(command, status);
+    }
+
+    /// Lets stalled commands in, in order, as far as the schedule serves writes.
+    pub(crate) fn admit(&mut self) {
+        while let Some(command) = self.stalled.front().copied() {
+            match self.commands[command as usize].operation.clone() {
+                Operation::Write { lpn, pages, from, stream } => {
+                    if let Some(error) = self.collection.failure {
+                        self.commands[command as usize].status = Err(error);
+                    } else if !self.write(command, lpn.0 as u32, pages, &from, stream) {
+                        return self.look_at_schedule();
+                    }
+                }
+                Operation::Trim { lpn, pages } => {
+                    (0..pages).for_each(|page| self.ftl.trim(lpn.0 as u32 + page));
+                }
+                Operation::Share { destination, source, pages } => {
+                    self.share(destination.0 as u32, source.0 as u32, pages);
+                }
+                Operation::Flush => {
+                    self.commands[command as usize].parts += 1;
+                    self.send(Part::Flush { command }, Operation::Flush);
+                }
+                Operation::Read { .. } => unreachable!("reads take the other path"),
+            }
+            self.stalled.pop_front();
+            self.urgent_at = None;
+            self.part_done(command, Ok(()));
+            self.look_at_schedule();
+        }
+    }
+
+    /// Shares page by page in the direction in which overlapping ranges stay right.
+    fn share(&mut self, destination: u32, source: u32, pages: u32) {
+        for step in 0..pages {
+            let page = if destination < source { step } else { pages - 1 - step };
+            self.ftl.share(destination + page, source + page);
+        }
+    }
+
+    /// Gives the pages of a write their places, as many as may be written now, and writes them there; true
+    /// when all have one.
+    fn write(&mut self, command: u32, lpn: u32, pages: u32, from: &Option<Buffer>, hint: StreamId) -> bool {
+        let segment_pages = self.ftl.config().segment_pages;
+        let mut run: Option<Run> = None;
+        let mut at = self.commands[command as usize].placed;
+        while at < pages {
+            let stream = self.ftl.stream(lpn + at, hint);
+            if !self.ftl.admit(stream) {
+                break;
+            }
+            let ppn = self.ftl.append(lpn + at, hint, stream, &mut self.emitted);
+            self.arriving.insert(ppn.0, Arriving::Written { readers: Vec::new() });
+            let page = Run::page(ppn, at);
+            match &mut run {
+                Some(run) if run.goes_on(&page, segment_pages) => run.pages += 1,
+                _ => {
+                    if let Some(run) = run.replace(page) {
+                        self.write_run(command, run, from);
+                    }
+                }
+            }
+            at += 1;
+        }
+        if let Some(run) = run {
+            self.write_run(command, run, from);
+        }
+        self.commands[command as usize].placed = at;
+        if at < pages && self.urgent_at.is_none() {
+            self.urgent_at = Some(self.below.now() + self.config.urgent);
+        }
+        at == pages
+    }
+
+    fn write_run(&mut self, command: u32, Run { first, pages, at }: Run, from: &Option<Buffer>) {
+        self.commands[command as usize].parts += 1;
+        self.in_use[self.ftl.segment(first).0 as usize] += 1;
+        let (lpn, from) = (Lpn(u64::from(first.0)), self.slice(from, at, pages));
+        let stream = self.stream_below(first, pages);
+        self.send(Part::Write { command, first, pages }, Operation::Write { lpn, pages, from, stream });
+    }
+
+    pub(crate) fn write_done(&mut self, command: u32, first: Ppn, pages: u32, status: Result<(), IoError>) {
+        let segment = self.ftl.segment(first);
+        for ppn in first.0..first.0 + pages {
+            let Some(Arriving::Written { readers }) = self.arriving.remove(&ppn) else {
+                unreachable!("a page arrives once")
+            };
+            if let Err(error) = status {
+                self.arriving.insert(ppn, Arriving::Lost(error));
+                self.lost += 1;
+            }
+            for (reader, at) in readers {
+                self.in_use[segment.0 as usize] -= 1;
+                if status.is_ok() {
+                    let Operation::Read { into, .. } = &self.commands[reader as usize].operation else {
+                        unreachable!("only reads wait for pages")
+                    };
+                    self.read_run(reader, Run::page(Ppn(ppn), at), &into.clone());
+                }
+                self.part_done(reader, status);
+            }
+        }
+        self.in_use[segment.0 as usize] -= 1;
+        self.part_done(command, status);
+    }
+}

@@ -1,0 +1,16 @@
+//! A log-structured layer above a drive: the flash translation layer of `fulgurite-ssd`, on the host.
+//!
+//! [`LogDevice`] is a `Device` over any other, simulated or real. Whatever is written goes to the next page
+//! of an open segment of the drive below, so that the drive sees segments written in order and trimmed whole;
+//! the layer's own collection moves what is still valid. Placement, victims and schedules are those of the
+//! simulated drive, and the same code.
+
+mod collect;
+mod config;
+mod device;
+mod host;
+mod precondition;
+mod tails;
+
+pub use config::LogConfig;
+pub use device::{LogCounters, LogDevice, LogError};

@@ -1,0 +1,376 @@
+//! The layer conforms to the common body; keeps contents right under whatever order the drive below works in;
+//! copies exactly as much as the same translation layer without time; loses nothing when the medium fails.
+
+use fulgurite_base::{Lpn, Nanos, Prng, Share, Spec};
+use fulgurite_device::{
+    Arena, Buffer, Caps, Command, Completion, Device, Fault, FaultDevice, IoError, MemDevice, Operation,
+    QueueFull, StreamId, Tag, conformance,
+};
+use fulgurite_log::{LogConfig, LogCounters, LogDevice};
+use fulgurite_ssd::placement::Placement;
+use fulgurite_ssd::schedule::Schedule;
+use fulgurite_ssd::victim::VictimPolicy;
+use fulgurite_ssd::{CountingSink, Ftl, Precondition, SimDrive, SsdConfig, preset};
+use std::collections::BTreeMap;
+
+const PAGE: u32 = 512;
+
+/// Segments of eight pages, half as much again as is used.
+fn small() -> LogConfig {
+    LogConfig {
+        op: Share::percent(50),
+        segment_bytes: 8 * u64::from(PAGE),
+        depth: 5,
+        schedule: Schedule::SEMI_PREEMPTIVE,
+        ..LogConfig::default()
+    }
+}
+
+fn mem(pages: u64) -> MemDevice {
+    MemDevice::new(pages, PAGE, 32, Nanos::from_micros(10))
+}
+
+fn layer<D: Device>(below: D, config: LogConfig) -> LogDevice<D> {
+    LogDevice::new(below, config).unwrap()
+}
+
+/// A drive that performs its commands in any order, each when it completes: the worst that a drive may do.
+struct Shuffled {
+    below: MemDevice,
+    pending: Vec<Command>,
+    prng: Prng,
+    now: Nanos,
+}
+
+impl Shuffled {
+    fn new(pages: u64, seed: u64) -> Shuffled {
+        let below = MemDevice::new(pages, PAGE, 16, Nanos::ZERO);
+        Shuffled { below, pending: Vec::new(), prng: Prng::new(seed, "shuffled"), now: Nanos::ZERO }
+    }
+}
+
+impl Device for Shuffled {
+    fn caps(&self) -> &Caps {
+        self.below.caps()
+    }
+
+    fn now(&self) -> Nanos {
+        self.now
+    }
+
+    fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
+        if self.pending.len() == 16 {
+            return Err(QueueFull(command));
+        }
+        self.pending.push(command);
+        Ok(())
+    }
+
+    fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
+        if self.pending.is_empty() {
+            self.now = deadline.unwrap_or(self.now).max(self.now);
+            return;
+        }
+        let at = self.prng.below(self.pending.len() as u64) as usize;
+        self.below.submit(self.pending.swap_remove(at)).unwrap();
+        let first = completions.len();
+        self.below.wait(None, completions);
+        self.now += Nanos(1_000);
+        completions[first].at = self.now;
+    }
+}
+
+#[test]
+fn the_layer_conforms_over_every_drive() {
+    let config = LogConfig { segment_bytes: 16 * u64::from(PAGE), ..small() };
+    conformance::check(|| layer(mem(256), config));
+    conformance::check(|| layer(mem(256), LogConfig { schedule: Schedule::PACED, ..config }));
+    let drive = SsdConfig {
+        channels: 1,
+        chips: 1,
+        dies: 2,
+        planes: 1,
+        blocks: 16,
+        pages: 64,
+        op: Share::percent(60),
+        precondition: Precondition::None,
+        ..preset::reference_e()
+    };
+    let page = u64::from(drive.page_bytes);
+    let config = LogConfig { segment_bytes: 64 * page, ..small() };
+    conformance::check(|| layer(SimDrive::new(drive.clone(), 42, true).unwrap(), config));
+}
+
+/// A page whose bytes are all `version`'s.
+fn stamped(version: u64, pages: u64) -> Buffer {
+    let buffer = Arena::new((pages * u64::from(PAGE)) as usize).buffer(0, (pages * u64::from(PAGE)) as usize);
+    // SAFETY: nobody else knows it.
+    for (page, bytes) in unsafe { buffer.bytes_mut() }.chunks_exact_mut(PAGE as usize).enumerate() {
+        for word in bytes.chunks_exact_mut(8) {
+            word.copy_from_slice(&(version + page as u64).to_le_bytes());
+        }
+    }
+    buffer
+}
+
+/// The versions that the pages of a buffer hold; each page holds one.
+fn versions(buffer: &Buffer) -> Vec<u64> {
+    // SAFETY: the command that filled it has completed.
+    let pages = unsafe { buffer.bytes() }.chunks_exact(PAGE as usize);
+    let version = |page: &[u8]| {
+        let mut words = page.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap()));
+        let first = words.next().unwrap();
+        assert!(words.all(|word| word == first), "a page of mixed versions");
+        first
+    };
+    pages.map(version).collect()
+}
+
+/// What a page may read as: at least the newest version that had arrived when the read began, at most the
+/// newest that was sent.
+#[derive(Clone, Copy, Default)]
+struct Known {
+    arrived: u64,
+    sent: u64,
+}
+
+enum Asked {
+    Read { lpn: u64, floors: Vec<u64>, into: Buffer },
+    Write { lpn: u64, version: u64, pages: u64 },
+}
+
+/// Random reads and writes of up to four pages, up to 16 at once, checked against [`Known`].
+fn shuffle(config: LogConfig, seed: u64) -> LogDevice<Shuffled> {
+    let mut device = layer(Shuffled::new(192, seed), config);
+    let pages = device.caps().pages;
+    let mut known = vec![Known::default(); pages as usize];
+    let mut prng = Prng::new(seed, "requests");
+    let mut asked = BTreeMap::new();
+    let (mut next, mut completions) = (1, Vec::new());
+    for tag in 0..6_000 {
+        let count = 1 + prng.below(4);
+        // Half of all requests go to an eighth of the pages.
+        let range = if prng.chance(Share::percent(50)) { pages / 8 } else { pages };
+        let lpn = prng.below(range - count);
+        let operation = if prng.chance(Share::percent(40)) {
+            let into = stamped(0, count);
+            let floors = (lpn..lpn + count).map(|page| known[page as usize].arrived).collect();
+            asked.insert(tag, Asked::Read { lpn, floors, into: into.clone() });
+            Operation::Read { lpn: Lpn(lpn), pages: count as u32, into: Some(into) }
+        } else {
+            asked.insert(tag, Asked::Write { lpn, version: next, pages: count });
+            (0..count).for_each(|page| known[(lpn + page) as usize].sent = next + page);
+            let from = Some(stamped(next, count));
+            next += count;
+            Operation::Write { lpn: Lpn(lpn), pages: count as u32, from, stream: StreamId::default() }
+        };
+        device.submit(Command { tag: Tag(tag), operation }).unwrap();
+        while asked.len() == 16 || tag == 5_999 && !asked.is_empty() {
+            device.wait(None, &mut completions);
+            assert!(!completions.is_empty(), "the layer stalled");
+            for completion in completions.drain(..) {
+                assert_eq!(completion.status, Ok(()));
+                match asked.remove(&completion.tag.0).expect("it completes once") {
+                    Asked::Read { lpn, floors, into } => {
+                        for ((page, floor), version) in (lpn..).zip(floors).zip(versions(&into)) {
+                            let newest = known[page as usize].sent;
+                            assert!(
+                                (floor..=newest).contains(&version),
+                                "page {page}: {version} is not in {floor}..={newest}"
+                            );
+                        }
+                    }
+                    Asked::Write { lpn, version, pages } => {
+                        for page in 0..pages {
+                            let known = &mut known[(lpn + page) as usize];
+                            known.arrived = known.arrived.max(version + page);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    device.settle();
+    device.verify(true).unwrap();
+    // The last version sent to a page is what it holds.
+    for page in 0..pages {
+        assert_eq!(read(&mut device, page), Ok(known[page as usize].sent), "page {page} at the end");
+    }
+    device
+}
+
+fn run<D: Device>(device: &mut LogDevice<D>, operation: Operation) -> Result<(), IoError> {
+    let mut completions = Vec::new();
+    device.submit(Command { tag: Tag(7), operation }).unwrap();
+    device.wait(None, &mut completions);
+    assert_eq!(completions.len(), 1, "the layer stalled");
+    completions[0].status
+}
+
+fn read<D: Device>(device: &mut LogDevice<D>, page: u64) -> Result<u64, IoError> {
+    let into = stamped(u64::MAX, 1);
+    run(device, Operation::Read { lpn: Lpn(page), pages: 1, into: Some(into.clone()) })?;
+    Ok(versions(&into)[0])
+}
+
+fn write<D: Device>(device: &mut LogDevice<D>, page: u64, version: u64) -> Result<(), IoError> {
+    let (from, stream) = (Some(stamped(version, 1)), StreamId::default());
+    run(device, Operation::Write { lpn: Lpn(page), pages: 1, from, stream })
+}
+
+#[test]
+fn contents_are_right_in_whatever_order_the_drive_works() {
+    for (name, _) in Placement::list() {
+        let placement = Placement::from_spec(Spec::parse(name).unwrap()).unwrap();
+        if placement.needs_future() || placement.streams() > 3 {
+            continue;
+        }
+        for seed in 0..4 {
+            let device = shuffle(LogConfig { placement, ..small() }, seed);
+            assert!(device.counters().copied_pages > 100, "{name} has hardly copied anything");
+        }
+    }
+    for schedule in [Schedule::NON_PREEMPTIVE, Schedule::PACED] {
+        shuffle(LogConfig { schedule, ..small() }, 1);
+    }
+    shuffle(LogConfig { trim: false, depth: 1, ..small() }, 1);
+}
+
+#[test]
+fn it_copies_as_much_as_the_same_translation_layer_without_time() {
+    for victim in [VictimPolicy::Greedy, VictimPolicy::COST_BENEFIT, VictimPolicy::Fifo] {
+        let config = LogConfig { victim, schedule: Schedule::NON_PREEMPTIVE, ..small() };
+        let mut device = layer(mem(4_096), config);
+        let mut counted = Ftl::new(config.ftl(4_096, PAGE).unwrap()).unwrap();
+        let mut prng = Prng::new(3, "writes");
+        for _ in 0..40_000 {
+            let lpn = prng.below(device.caps().pages);
+            run(&mut device, Operation::write(Lpn(lpn), 1)).unwrap();
+            counted.write(lpn as u32, 1, StreamId::default(), &mut CountingSink::default());
+        }
+        device.settle();
+        device.verify(true).unwrap();
+        assert_eq!(device.counters().copied_pages, counted.counters().copied_pages, "{victim}");
+        assert!(device.counters().copied_pages > 10_000);
+    }
+}
+
+#[test]
+fn a_failed_write_is_told_and_never_read_as_another_page() {
+    let mut device = layer(FaultDevice::new(mem(256), vec![Fault::FailWrite(9)]), small());
+    for page in 0..9 {
+        write(&mut device, page, 100 + page).unwrap();
+    }
+    assert_eq!(write(&mut device, 3, 200), Err(IoError::Media));
+    assert_eq!(read(&mut device, 3), Err(IoError::Media));
+    assert_eq!(read(&mut device, 4), Ok(104));
+    write(&mut device, 3, 300).unwrap();
+    assert_eq!(read(&mut device, 3), Ok(300));
+}
+
+/// Writes until a planted fault ends it; then everything can be read that could before.
+fn wear_down(fault: impl Fn(u64) -> Fault) {
+    let mut failed = 0;
+    for nth in 0..400 {
+        let mut device = layer(FaultDevice::new(mem(256), vec![fault(nth)]), small());
+        let pages = device.caps().pages;
+        let mut prng = Prng::new(nth, "wear down");
+        let mut held = vec![0; pages as usize];
+        for version in 1..1_000 {
+            let page = prng.below(pages);
+            match write(&mut device, page, version) {
+                Ok(()) => held[page as usize] = version,
+                // Its content is the caller's to write again.
+                Err(_) => held[page as usize] = u64::MAX,
+            }
+        }
+        let refuses = write(&mut device, 0, 2_000) == Err(IoError::Media);
+        failed += u64::from(refuses);
+        let mut unreadable = 0;
+        for page in 1..pages {
+            // The planted fault may be this very read: once.
+            match read(&mut device, page).or_else(|_| read(&mut device, page)) {
+                Ok(version) if held[page as usize] == u64::MAX => assert!(version < 1_000),
+                Ok(version) => assert_eq!(version, held[page as usize], "page {page}, fault {nth}"),
+                Err(_) => unreadable += u64::from(held[page as usize] != u64::MAX),
+            }
+        }
+        assert_eq!(unreadable, 0, "fault {nth} has cost a page");
+    }
+    assert!(failed > 50, "{failed} of 400 faults have met a copy");
+}
+
+#[test]
+fn a_medium_that_fails_under_collection_costs_no_page() {
+    wear_down(Fault::FailWrite);
+    wear_down(Fault::FailRead);
+}
+
+#[test]
+fn what_cannot_work_is_refused_with_a_reason() {
+    let refused = |config: LogConfig| LogDevice::new(mem(256), config).err().unwrap().to_string();
+    let oracle = Placement::from_spec(Spec::parse("oracle").unwrap()).unwrap();
+    assert!(refused(LogConfig { placement: oracle, ..small() }).contains("accepted in gc alone"));
+    assert!(refused(LogConfig { schedule: Schedule::PREEMPTIVE, ..small() }).contains("semi-preemptive"));
+    assert!(refused(LogConfig { segment_bytes: 700, ..small() }).contains("whole pages"));
+    assert!(refused(LogConfig { segment_bytes: 1 << 16, ..small() }).contains("at least"));
+    let sentence = |text: &str| LogConfig::from_spec(Spec::parse(text).unwrap()).unwrap_err().to_string();
+    assert!(sentence("log:dept=3").contains("did you mean `depth`?"));
+    assert!(sentence("log:depth=0").contains("accepted: 1 to 4096"));
+}
+
+/// Pages that a drive below copies, with segments as large as the layer's and this many streams, and what the layer
+/// has done.
+fn copied_below(placement: &str, streams: u32) -> (u64, LogCounters) {
+    let drive = SsdConfig {
+        channels: 2,
+        chips: 1,
+        dies: 2,
+        planes: 1,
+        blocks: 192,
+        pages: 32,
+        op: Share::percent(12),
+        streams,
+        precondition: Precondition::None,
+        ..preset::reference_e()
+    };
+    let config = LogConfig {
+        segment_bytes: u64::from(drive.page_bytes * drive.pages_per_segment()),
+        placement: Placement::from_spec(Spec::parse(placement).unwrap()).unwrap(),
+        op: Share::percent(20),
+        ..LogConfig::default()
+    };
+    let mut device = layer(SimDrive::new(drive, 42, false).unwrap(), config);
+    let mut prng = Prng::new(5, "writes");
+    let pages = device.caps().pages;
+    for _ in 0..200_000 {
+        // Half of all writes go to an eighth of the pages.
+        let range = if prng.chance(Share::percent(50)) { pages / 8 } else { pages };
+        run(&mut device, Operation::write(Lpn(prng.below(range)), 1)).unwrap();
+    }
+    run(&mut device, Operation::Flush).unwrap();
+    device.settle();
+    device.verify(true).unwrap();
+    device.below_mut().settle();
+    device.below().verify(true).unwrap();
+    assert_eq!(device.below().counters().host_pages_written, device.counters().pages_written());
+    (device.below().counters().gc_pages_copied, device.counters())
+}
+
+/// Every segment of the drive below dies as a whole where it has a stream for each of the layer's. With one
+/// stream, pages of segments that die apart share its segments.
+#[test]
+fn a_drive_that_is_told_of_streams_copies_nothing() {
+    let (copied, counters) = copied_below("sep-gc", 2);
+    assert_eq!((copied, counters.padded_pages), (0, 0));
+    assert!(counters.copied_pages > 50_000);
+    assert!(copied_below("sep-gc", 1).0 > 10_000);
+}
+
+/// MiDAS dissolves groups, whose open segments are cut short: what is left of them is written too.
+#[test]
+fn segments_stay_in_step_when_some_are_cut_short() {
+    let (copied, counters) = copied_below("midas", 17);
+    assert!(counters.padded_pages > 0);
+    assert_eq!(copied, 0);
+}
