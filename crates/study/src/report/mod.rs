@@ -186,7 +186,7 @@ pub fn html(report: &Report<'_>) -> String {
         plots = report.plots.len(),
     );
     for paragraph in report.question.split("\n\n") {
-        let _ = writeln!(page, "<p class=\"question\">{}</p>", escape(paragraph.trim()));
+        let _ = writeln!(page, "<p class=\"question\">{}</p>", prose(paragraph.trim()));
     }
     if !report.finding.is_empty() {
         let _ = writeln!(page, "<p class=\"finding\"><strong>Found.</strong> {}</p>", escape(report.finding));
@@ -246,7 +246,7 @@ fn figure(page: &mut String, at: usize, plot: &Plot) {
          <figcaption>{}</figcaption>\n<details><summary>The numbers</summary>\n<div class=\"scroll\"><table>\n<thead><tr><th>{}</th>",
         escape(&plot.title),
         escape(&format!("{}: {} over {}", plot.title, plot.y_label, plot.x_label)),
-        escape(&plot.caption),
+        prose(&plot.caption),
         escape(&plot.x_label)
     );
     for series in &plot.series {
@@ -328,6 +328,23 @@ fn plot_json(plot: &Plot) -> serde_json::Value {
     })
 }
 
+/// Text of a study's author: what stands between a pair of backquotes is set as code.
+fn prose(text: &str) -> String {
+    let pieces: Vec<&str> = text.split('`').collect();
+    // Without its pair the last backquote is one.
+    let pairs = (pieces.len() - 1) / 2 * 2;
+    let mut set = escape(pieces[0]);
+    for (at, piece) in pieces.iter().enumerate().skip(1) {
+        set += match at {
+            _ if at > pairs => "`",
+            _ if at % 2 == 1 => "<code>",
+            _ => "</code>",
+        };
+        set += &escape(piece);
+    }
+    set
+}
+
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -394,6 +411,13 @@ mod tests {
         assert!(!ours.contains("<script>alert"));
         assert_eq!(ours.matches("<script").count(), 3);
         assert_eq!(ours.matches("</script>").count(), 3);
+    }
+
+    #[test]
+    fn names_in_backquotes_are_set_as_code() {
+        assert_eq!(prose("`a<b` and `c`"), "<code>a&lt;b</code> and <code>c</code>");
+        assert_eq!(prose("an odd `x` ` here"), "an odd <code>x</code> ` here");
+        assert_eq!(prose(""), "");
     }
 
     #[test]
