@@ -34,6 +34,34 @@ fn long_text() -> Vec<u8> {
     (0..20_000).map(line).collect::<String>().into_bytes()
 }
 
+/// Plain lines are read many at a time, and mean what they mean one by one: with two spaces they are not plain.
+#[test]
+fn lines_that_are_read_together_mean_what_they_mean_alone() {
+    let line = |i: u64| {
+        let block = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (20 + i % 40);
+        let (seconds, kind) = (i / 3 % 200, ["0", "1", "2", "3"][(i % 7 % 4) as usize]);
+        // Some have no length, some a time that runs backwards, some are blank.
+        let size = if i % 11 == 0 { 0 } else { 512 * (i % 9 + 1) };
+        let blank = if i % 101 == 0 { "\n" } else { "" };
+        format!("{seconds}.{:09} {kind} {block} {size}\n{blank}", i % 1_000_000_000)
+    };
+    let plain: String = (0..20_000).map(line).collect();
+    let (format, alone) = (Some(Format::Midas), plain.replace(' ', "  "));
+    let (together, one_by_one) =
+        (read(plain.as_bytes(), format).unwrap(), read(alone.as_bytes(), format).unwrap());
+    assert_eq!(together.records(), one_by_one.records());
+    assert_eq!(together.skipped(), one_by_one.skipped());
+    assert_eq!(together.clamped(), one_by_one.clamped());
+    assert!(together.clamped() > 10 && together.skipped().len() == 2);
+    // An error is found in the same line, be it plain or not.
+    for wrong in
+        ["1.000000000 1 7 99999999999", "1.000000000 1 x 4096", "1.000000000 1 7 18446744073709551616"]
+    {
+        let with = |text: &str| text.replacen("\n\n", &format!("\n{wrong}\n"), 50);
+        assert_eq!(sentence(with(&plain).as_bytes(), format), sentence(with(&alone).as_bytes(), format));
+    }
+}
+
 #[test]
 fn times_start_at_zero_and_never_run_backwards() {
     let text = b"version,time,op,size,lbn\n1,9,35,0,0\n1,10,28,512,1\n1,12,2A,1024,2\n1,11,88,512,9\n\

@@ -19,7 +19,7 @@ pub(super) const FORMAT: Row = Row {
     unit: Unit::Bytes,
     name_parts: &["blkparse"],
     is_told_by_content: true,
-    shape: Shape::Lines(parse),
+    shape: Shape::lines(parse),
     writer: Some(Writer { header: "", record: write, footer: "", loses: "parts of sectors" }),
 };
 

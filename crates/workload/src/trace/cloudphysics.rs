@@ -20,7 +20,7 @@ pub(super) const FORMAT: Row = Row {
     unit: Unit::Bytes,
     name_parts: &["cloudphysics"],
     is_told_by_content: true,
-    shape: Shape::Lines(parse),
+    shape: Shape::lines(parse),
     writer: Some(Writer {
         header: "version,time,op,size,lbn\n",
         record: write,

@@ -20,7 +20,7 @@ pub(super) const FORMAT: Row = Row {
     name_parts: &["disksim"],
     // MQSim's lines look the same.
     is_told_by_content: false,
-    shape: Shape::Lines(parse),
+    shape: Shape::lines(parse),
     writer: Some(Writer { header: "", record: write, footer: "", loses: "parts of sectors" }),
 };
 

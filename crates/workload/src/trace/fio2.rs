@@ -16,7 +16,7 @@ pub(super) const FORMAT: Row = Row {
     unit: Unit::Bytes,
     name_parts: &["fio2"],
     is_told_by_content: true,
-    shape: Shape::Lines(parse),
+    shape: Shape::lines(parse),
     writer: Some(Writer {
         header: "fio version 2 iolog\ntrace add\ntrace open\n",
         record: write,

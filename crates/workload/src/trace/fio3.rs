@@ -15,7 +15,7 @@ pub(super) const FORMAT: Row = Row {
     unit: Unit::Bytes,
     name_parts: &["fio3"],
     is_told_by_content: true,
-    shape: Shape::Lines(parse),
+    shape: Shape::lines(parse),
     writer: Some(Writer {
         header: "fio version 3 iolog\n0 trace add\n0 trace open\n",
         record: write,

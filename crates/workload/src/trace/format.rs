@@ -52,10 +52,21 @@ pub(super) enum Line {
 
 /// How a format is laid out, and how its pieces are understood. The error is the reason alone.
 pub(super) enum Shape {
-    /// Lines, given without surrounding white space.
-    Lines(fn(&[u8], &mut State) -> Result<Line, String>),
+    /// Lines, given without surrounding white space. Where most lines of a format are `plain`, those at the
+    /// beginning of a text are read together, as many as are plain and asked for; it returns their bytes.
+    Lines { parse: fn(&[u8], &mut State) -> Result<Line, String>, plain: Option<PlainLines> },
     /// Records of a size that the first bytes of the file tell.
     Records { size: fn(&[u8]) -> Result<usize, String>, parse: fn(&[u8], &mut State) -> Result<Line, String> },
+}
+
+/// Reads plain lines; see [`Shape::Lines`].
+pub(super) type PlainLines = fn(&[u8], usize, &mut Vec<Record>) -> usize;
+
+impl Shape {
+    /// Lines that are read one by one.
+    pub const fn lines(parse: fn(&[u8], &mut State) -> Result<Line, String>) -> Shape {
+        Shape::Lines { parse, plain: None }
+    }
 }
 
 /// How a format is written.
@@ -189,7 +200,7 @@ impl Format {
     }
 
     fn understands(self, first_bytes: &[u8]) -> bool {
-        let Row { is_told_by_content: true, shape: Shape::Lines(parse), .. } = self.row() else {
+        let Row { is_told_by_content: true, shape: Shape::Lines { parse, .. }, .. } = self.row() else {
             return false;
         };
         let mut state = State::new(Options::default());

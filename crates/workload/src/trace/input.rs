@@ -87,6 +87,17 @@ impl Lines {
         Ok(Some(self.buffer[line].trim_ascii()))
     }
 
+    /// The bytes at hand, without handing them out or reading more.
+    pub fn at_hand(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
+    /// Hands out so many of them, which are so many lines.
+    pub fn pass(&mut self, bytes: usize, lines: usize) {
+        self.start += bytes;
+        self.number += lines as u64;
+    }
+
     /// The next `size` bytes; none at the end of the file.
     pub fn next_record(&mut self, size: usize) -> Result<Option<&[u8]>, TraceError> {
         while self.end - self.start < size {

@@ -3,7 +3,7 @@
 //! size in bytes.
 
 use super::Record;
-use super::field::{Plain, Separator, fields, number, quote, time};
+use super::field::{Plain, Separator, fields, number, plain_lines, quote, time};
 use super::format::{Line, Row, Shape, Unit, Writer};
 use super::state::State;
 use crate::Op;
@@ -16,7 +16,7 @@ pub(super) const FORMAT: Row = Row {
     unit: Unit::Bytes,
     name_parts: &["midas"],
     is_told_by_content: true,
-    shape: Shape::Lines(parse),
+    shape: Shape::Lines { parse, plain: Some(|text, most, out| plain_lines(text, most, out, plain)) },
     writer: Some(Writer { header: "", record: write, footer: "", loses: "starts inside a block of 4 KiB" }),
 };
 
@@ -24,27 +24,22 @@ const BLOCK_BYTES: u64 = 4096;
 
 /// A plain line, as simulators write it.
 #[inline]
-fn plain(line: &[u8]) -> Option<Record> {
-    let mut line = Plain(line);
+fn plain(line: &mut Plain) -> Option<Record> {
     let at = line.nanos()?;
     line.byte(b' ')?;
-    let op = match line.number()? {
-        0 => Op::Read,
-        1 => Op::Write,
-        3 => Op::Trim,
+    let op = match line.first()? {
+        b'0' => Op::Read,
+        b'1' => Op::Write,
+        b'3' => Op::Trim,
         _ => return None,
     };
     line.byte(b' ')?;
     let start = line.number()?.checked_mul(BLOCK_BYTES)?;
     line.byte(b' ')?;
-    let length = line.number()?;
-    line.0.is_empty().then_some(Record { at, op, start, length })
+    Some(Record { at, op, start, length: line.number()? })
 }
 
 fn parse(line: &[u8], _: &mut State) -> Result<Line, String> {
-    if let Some(record) = plain(line) {
-        return Ok(Line::Request(record));
-    }
     if line.is_empty() {
         return Ok(Line::Nothing);
     }

@@ -16,7 +16,7 @@ pub(super) const FORMAT: Row = Row {
     unit: Unit::Bytes,
     name_parts: &["msr"],
     is_told_by_content: true,
-    shape: Shape::Lines(parse),
+    shape: Shape::lines(parse),
     writer: Some(Writer { header: "", record: write, footer: "", loses: "times below 100 ns" }),
 };
 

@@ -16,7 +16,7 @@ pub(super) const FORMAT: Row = Row {
     unit: Unit::Pages,
     name_parts: &["page-ops", "pages"],
     is_told_by_content: true,
-    shape: Shape::Lines(parse),
+    shape: Shape::lines(parse),
     writer: Some(Writer {
         header: "",
         record: write,

@@ -2,7 +2,7 @@
 //! and enforces what holds of all records (times, lengths, at least one request).
 
 use super::field::{SECTOR_BYTES, unless_binary};
-use super::format::{Format, Line, Shape, Unit};
+use super::format::{Format, Line, PlainLines, Shape, Unit};
 use super::input::Lines;
 use super::load::Paging;
 use super::state::State;
@@ -35,6 +35,8 @@ pub struct TraceReader {
     record_bytes: usize,
     admission: Admission,
     skipped: Vec<Skipped>,
+    /// Records that were read together, to be handed on.
+    plain: Vec<Record>,
     is_done: bool,
 }
 
@@ -135,7 +137,7 @@ impl TraceReader {
             None => return Err(format_unknown(&mut lines)),
         };
         let record_bytes = match format.row().shape {
-            Shape::Lines(_) => 0,
+            Shape::Lines { .. } => 0,
             Shape::Records { size, .. } => size(lines.peek()).map_err(|reason| lines.error(reason))?,
         };
         Ok(TraceReader {
@@ -151,6 +153,7 @@ impl TraceReader {
             state: State::new(options),
             record_bytes,
             skipped: Vec::new(),
+            plain: Vec::new(),
             is_done: false,
         })
     }
@@ -201,7 +204,7 @@ impl TraceReader {
     fn advance_by(&mut self, most: usize, mut each: impl FnMut(Record)) -> Result<bool, TraceError> {
         let parse = match self.format.row().shape {
             Shape::Records { parse, .. } => parse,
-            Shape::Lines(parse) => return self.advance_lines(parse, most, each),
+            Shape::Lines { parse, plain } => return self.advance_lines(parse, plain, most, each),
         };
         let before = self.lines.number();
         let Some(records) = self.lines.next_records(self.record_bytes, most)? else {
@@ -225,10 +228,19 @@ impl TraceReader {
     fn advance_lines(
         &mut self,
         parse: fn(&[u8], &mut State) -> Result<Line, String>,
+        plain: Option<PlainLines>,
         most: usize,
         mut each: impl FnMut(Record),
     ) -> Result<bool, TraceError> {
-        for _ in 0..most {
+        let mut left = most;
+        while left > 0 {
+            if let Some(plain) = plain {
+                let read = self.advance_plain(plain, left, &mut each)?;
+                left -= read;
+                if read > 0 {
+                    continue;
+                }
+            }
             let Some(line) = self.lines.next()? else {
                 return if self.admission.origin.is_some() { Ok(false) } else { Err(self.no_request()) };
             };
@@ -237,14 +249,36 @@ impl TraceReader {
             if let Err(reason) = take(understood, &mut self.admission, &mut self.skipped, &mut each) {
                 return Err(self.error_here(reason));
             }
+            left -= 1;
         }
         Ok(true)
+    }
+
+    /// The same for the plain lines that come next, if any are at hand; how many there were.
+    fn advance_plain(
+        &mut self,
+        plain: PlainLines,
+        most: usize,
+        each: &mut impl FnMut(Record),
+    ) -> Result<usize, TraceError> {
+        // So many that they stay in the nearest cache.
+        const TOGETHER: usize = 256;
+        self.plain.clear();
+        let bytes = plain(self.lines.at_hand(), most.min(TOGETHER), &mut self.plain);
+        let before = self.lines.number();
+        self.lines.pass(bytes, self.plain.len());
+        self.state.pass(self.plain.len());
+        for (at, record) in (1..).zip(&self.plain) {
+            let admitted = self.admission.admit(*record);
+            each(admitted.map_err(|reason| self.lines.error_at(before + at, reason))?);
+        }
+        Ok(self.plain.len())
     }
 
     /// An error in the line or record read last.
     fn error_here(&self, reason: String) -> TraceError {
         match self.format.row().shape {
-            Shape::Lines(_) => self.lines.error_at(self.lines.number(), reason),
+            Shape::Lines { .. } => self.lines.error_at(self.lines.number(), reason),
             Shape::Records { .. } => self.lines.error(format!("record {}: {reason}", self.lines.number())),
         }
     }
@@ -302,7 +336,7 @@ impl PageStream {
 
     /// Hands at least one and at most `most` of the next requests to `each`; false at the end.
     pub fn for_some(&mut self, most: usize, mut each: impl FnMut(Request)) -> Result<bool, TraceError> {
-        let paging = &self.paging;
+        let paging = self.paging;
         self.reader.advance_by(most, |record| each(paging.request(&record)))
     }
 }

@@ -98,6 +98,11 @@ impl State {
         }
     }
 
+    /// Counts lines that needed no state to be understood.
+    pub fn pass(&mut self, lines: usize) {
+        self.number += lines as u64;
+    }
+
     /// Counts a line and understands it.
     pub fn count<T>(&mut self, understand: impl FnOnce(&mut State) -> T) -> T {
         self.number += 1;

@@ -17,7 +17,7 @@ pub(super) const FORMAT: Row = Row {
     unit: Unit::Bytes,
     name_parts: &["systor"],
     is_told_by_content: true,
-    shape: Shape::Lines(parse),
+    shape: Shape::lines(parse),
     writer: Some(Writer { header: HEADER, record: write, footer: "", loses: "nothing" }),
 };
 

@@ -19,7 +19,7 @@ pub(super) const FORMAT: Row = Row {
     name_parts: &["tencent"],
     // Five numbers are not much to go by.
     is_told_by_content: false,
-    shape: Shape::Lines(parse),
+    shape: Shape::lines(parse),
     writer: Some(Writer {
         header: "",
         record: write,
