@@ -20,6 +20,9 @@ pub(super) struct ByAge {
     sealed_at: Vec<u64>,
     /// Valid pages by slot, then the least of 16, of 256 and so on.
     levels: Vec<Vec<u32>>,
+    /// By level, when the first slot of each node was sealed: beside each other, for the upper levels are read
+    /// whole in every search.
+    oldest: Vec<Vec<u64>>,
     slot_of: Vec<u32>,
     live: u32,
 }
@@ -30,6 +33,7 @@ impl ByAge {
             segments: Vec::new(),
             sealed_at: Vec::new(),
             levels: empty(FAN),
+            oldest: vec![Vec::new()],
             slot_of: vec![0; segments as usize],
             live: 0,
         }
@@ -43,9 +47,22 @@ impl ByAge {
         let slot = self.segments.len();
         self.segments.push(segment.0);
         self.sealed_at.push(now);
+        self.begin_nodes(slot, now);
         self.slot_of[segment.0 as usize] = slot as u32;
         self.live += 1;
         self.lower(slot, valid);
+    }
+
+    /// Notes when the nodes that begin with this slot begin.
+    fn begin_nodes(&mut self, slot: usize, sealed_at: u64) {
+        let mut first = slot;
+        for oldest in &mut self.oldest[1..] {
+            if !first.is_multiple_of(FAN) {
+                return;
+            }
+            first /= FAN;
+            oldest.push(sealed_at);
+        }
     }
 
     /// A segment has fewer valid pages than before.
@@ -97,6 +114,10 @@ impl ByAge {
         }
         self.segments.truncate(kept);
         self.sealed_at.truncate(kept);
+        self.oldest = vec![Vec::new(); self.levels.len()];
+        for slot in 0..kept {
+            self.begin_nodes(slot, self.sealed_at[slot]);
+        }
         for above in 1..self.levels.len() {
             let (below, level) = self.levels.split_at_mut(above);
             for (at, least) in level[0].iter_mut().enumerate() {
@@ -108,40 +129,57 @@ impl ByAge {
     /// The segment with the highest `score(sealed at, valid pages)`, of equals the oldest. The score must
     /// not fall as a segment gets older or emptier.
     pub fn best(&self, score: impl Fn(u64, u32) -> f64) -> Option<SegmentId> {
-        self.best_within(|oldest, _, valid| score(oldest, valid)).map(|(_, segment)| segment)
+        self.best_within(None, |oldest, _, valid| score(oldest, valid)).map(|(_, segment)| segment)
     }
 
     /// The same, and its score, for one that may fall as a segment gets older: `bound(oldest, youngest, valid)` is
     /// at least the score of every segment sealed between these times with no fewer valid pages, and
-    /// the score itself where they are one.
-    pub fn best_within(&self, bound: impl Fn(u64, u64, u32) -> f64) -> Option<(f64, SegmentId)> {
+    /// the score itself where they are one. Where one is known elsewhere with the score `known`, only a
+    /// better one counts.
+    pub fn best_within(
+        &self,
+        known: Option<f64>,
+        bound: impl Fn(u64, u64, u32) -> f64,
+    ) -> Option<(f64, SegmentId)> {
         let top = self.levels.len() - 1;
         if self.live == 0 {
             return None;
         }
-        // A good one first: down the tree along the best bounds.
+        let last = self.sealed_at[self.sealed_at.len() - 1];
         let bound = |level: usize, at: usize, least: u32| {
-            let slots = FAN.pow(level as u32);
-            let (first, end) = (at * slots, ((at + 1) * slots).min(self.sealed_at.len()));
-            bound(self.sealed_at[first], self.sealed_at[end - 1], least)
+            if level == 0 {
+                return bound(self.sealed_at[at], self.sealed_at[at], least);
+            }
+            let oldest = &self.oldest[level];
+            // What comes next is no older than the youngest.
+            bound(oldest[at], oldest.get(at + 1).copied().unwrap_or(last), least)
         };
-        let mut node = 0;
+        let mut found = match known {
+            Some(known) => (known, None),
+            None => self.good(&bound),
+        };
+        self.search(top, 0..self.levels[top].len(), &bound, &mut found);
+        Some((found.0, SegmentId(self.segments[found.1?])))
+    }
+
+    /// A good segment to begin a search with: down the tree along the best bounds.
+    fn good(&self, bound: &impl Fn(usize, usize, u32) -> f64) -> (f64, Option<usize>) {
+        let top = self.levels.len() - 1;
+        let (mut node, mut found) = (0, (f64::NEG_INFINITY, None));
         for level in (0..=top).rev() {
             let nodes =
                 if level == top { &self.levels[top][..] } else { children(&self.levels[level], node) };
             let first = if level == top { 0 } else { node * FAN };
-            let mut best = None;
+            found = (f64::NEG_INFINITY, None);
             for (at, least) in nodes.iter().enumerate().filter(|(_, least)| **least != EMPTY) {
                 let bound = bound(level, first + at, *least);
-                if best.is_none_or(|(known, _)| bound > known) {
-                    best = Some((bound, first + at));
+                if found.1.is_none() || bound > found.0 {
+                    found = (bound, Some(first + at));
                 }
             }
-            node = best?.1;
+            node = found.1.unwrap_or(0);
         }
-        let mut found = (bound(0, node, self.levels[0][node]), node);
-        self.search(top, 0..self.levels[top].len(), &bound, &mut found);
-        Some((found.0, SegmentId(self.segments[found.1])))
+        found
     }
 
     /// All segments, with when they were sealed.
@@ -157,7 +195,7 @@ impl ByAge {
         level: usize,
         nodes: std::ops::Range<usize>,
         bound: &impl Fn(usize, usize, u32) -> f64,
-        found: &mut (f64, usize),
+        found: &mut (f64, Option<usize>),
     ) {
         for at in nodes {
             let least = self.levels[level][at];
@@ -165,11 +203,13 @@ impl ByAge {
                 continue;
             }
             let bounded = bound(level, at, least);
-            if bounded < found.0 || bounded == found.0 && at * FAN.pow(level as u32) > found.1 {
+            // Of equals the oldest; of two streams the one that was looked at first.
+            let is_older = || found.1.is_some_and(|slot| at * FAN.pow(level as u32) <= slot);
+            if bounded < found.0 || bounded == found.0 && !is_older() {
                 continue;
             }
             if level == 0 {
-                *found = (bounded, at);
+                *found = (bounded, Some(at));
             } else {
                 let end = ((at + 1) * FAN).min(self.levels[level - 1].len());
                 self.search(level - 1, at * FAN..end, bound, found);
@@ -245,7 +285,7 @@ mod tests {
                     let highest =
                         model.iter().map(|(_, sealed_at, valid)| bound(*sealed_at, *sealed_at, *valid));
                     let highest = highest.fold(f64::NEG_INFINITY, f64::max);
-                    let found = index.best_within(bound);
+                    let found = index.best_within(None, bound);
                     assert_eq!(found.map_or(f64::NEG_INFINITY, |(score, _)| score), highest);
                     if let Some((_, at)) = best.filter(|_| model.len() > 100) {
                         index.remove(model.remove(at).0);

@@ -50,11 +50,19 @@ impl Options {
 pub struct CostBenefit {
     options: Options,
     index: ByAge,
+    /// (1 − u) / c(u) by valid pages.
+    benefit: Vec<f64>,
 }
 
 impl CostBenefit {
-    pub(super) fn new(options: Options, segments: u32) -> CostBenefit {
-        CostBenefit { options, index: ByAge::new(segments) }
+    pub(super) fn new(options: Options, segments: u32, segment_pages: u32) -> CostBenefit {
+        let pages = f64::from(segment_pages);
+        let benefit = |valid: u32| match options.cost {
+            Cost::Copies => (pages - f64::from(valid)) / f64::from(valid),
+            Cost::ReadAll => (pages - f64::from(valid)) / (pages + f64::from(valid)),
+        };
+        let benefit = (0..=segment_pages).map(benefit).collect();
+        CostBenefit { options, index: ByAge::new(segments), benefit }
     }
 }
 
@@ -69,12 +77,8 @@ impl Victim for CostBenefit {
     }
 
     fn pick(&mut self, table: &SegmentTable) -> Option<SegmentId> {
-        let pages = f64::from(table.segment_pages());
         let now = table.now();
-        let benefit = |valid: u32| match self.options.cost {
-            Cost::Copies => (pages - f64::from(valid)) / f64::from(valid),
-            Cost::ReadAll => (pages - f64::from(valid)) / (pages + f64::from(valid)),
-        };
+        let benefit = |valid: u32| self.benefit[valid as usize];
         // Age counts from one, so that a segment sealed just now is still told from a full one.
         let age = |sealed_at: u64| (now - sealed_at + 1) as f64;
         let segment = match self.options.age {

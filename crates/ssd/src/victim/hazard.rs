@@ -35,8 +35,8 @@ struct Stream {
     deaths: [f64; AGES],
     /// Valid pages times page writes.
     exposure: [f64; AGES],
-    /// h · age.
-    hazard: [f64; AGES],
+    /// 1 / (h · age).
+    patience: [f64; AGES],
 }
 
 impl Stream {
@@ -45,7 +45,7 @@ impl Stream {
             index: ByAge::new(segments),
             deaths: [0.0; AGES],
             exposure: [0.0; AGES],
-            hazard: [1.0; AGES],
+            patience: [1.0; AGES],
         }
     }
 
@@ -54,7 +54,7 @@ impl Stream {
         for at in 0..AGES {
             let age = libm::exp2((at as f64 + 0.5) / 4.0 + f64::from(segment_pages.ilog2()));
             let rate = (self.deaths[at] + belief) / (self.exposure[at] + belief * age);
-            self.hazard[at] = (rate * age).clamp(BOUNDS.0, BOUNDS.1);
+            self.patience[at] = 1.0 / (rate * age).clamp(BOUNDS.0, BOUNDS.1);
             self.deaths[at] *= KEPT;
             self.exposure[at] *= KEPT;
         }
@@ -65,15 +65,22 @@ impl Stream {
 #[derive(Clone, Debug)]
 pub struct Hazard {
     segments: u32,
+    /// (1 − u) / u by valid pages.
+    benefit: Vec<f64>,
     streams: Vec<Stream>,
+    /// The stream of the last pick.
+    last: usize,
     looks_at: u64,
     looked_at: u64,
     learns_at: u64,
 }
 
 impl Hazard {
-    pub(super) fn new(segments: u32) -> Hazard {
-        Hazard { segments, streams: Vec::new(), looks_at: 0, looked_at: 0, learns_at: 0 }
+    pub(super) fn new(segments: u32, segment_pages: u32) -> Hazard {
+        let pages = f64::from(segment_pages);
+        let benefit =
+            (0..=segment_pages).map(|valid| (pages - f64::from(valid)) / f64::from(valid)).collect();
+        Hazard { segments, benefit, streams: Vec::new(), last: 0, looks_at: 0, looked_at: 0, learns_at: 0 }
     }
 
     /// Counts the valid pages that may die, and draws conclusions.
@@ -130,25 +137,30 @@ impl Victim for Hazard {
         if now >= self.looks_at {
             self.look(table);
         }
-        let (pages, segment_pages) = (f64::from(table.segment_pages()), table.segment_pages());
+        let segment_pages = table.segment_pages();
         let mut best: Option<(f64, usize, SegmentId)> = None;
-        for (at, stream) in self.streams.iter().enumerate() {
+        // That of the last pick first: what is good narrows the search in the others.
+        let streams = self.streams.len();
+        for at in (0..streams).map(|step| (self.last + step) % streams) {
+            let stream = &self.streams[at];
             // Of all segments sealed between two times the score is at most that of the oldest with the fewest
             // valid pages at the least rate of any of these ages.
             let score = |oldest: u64, youngest: u64, valid: u32| {
-                let ages = age(now - youngest, segment_pages)..=age(now - oldest, segment_pages);
-                let hazard = stream.hazard[ages].iter().copied().fold(f64::INFINITY, f64::min);
-                let benefit = (pages - f64::from(valid)) / f64::from(valid);
-                (now - oldest + 1) as f64 * benefit / hazard
+                let oldest_age = age(now - oldest, segment_pages);
+                let patience = if youngest == oldest {
+                    stream.patience[oldest_age]
+                } else {
+                    let ages = age(now - youngest, segment_pages)..=oldest_age;
+                    stream.patience[ages].iter().copied().fold(0.0, f64::max)
+                };
+                (now - oldest + 1) as f64 * self.benefit[valid as usize] * patience
             };
-            let found = stream.index.best_within(score);
-            if let Some((score, segment)) =
-                found.filter(|(score, _)| best.is_none_or(|(known, ..)| *score > known))
-            {
+            if let Some((score, segment)) = stream.index.best_within(best.map(|(score, ..)| score), score) {
                 best = Some((score, at, segment));
             }
         }
         let (_, at, segment) = best?;
+        self.last = at;
         self.streams[at].index.remove(segment);
         Some(segment)
     }

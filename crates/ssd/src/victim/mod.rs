@@ -119,9 +119,9 @@ impl VictimPolicy {
             VictimPolicy::Fifo => Victims::Fifo(fifo::Fifo::default()),
             VictimPolicy::Greedy => Victims::Greedy(greedy::Greedy::new(segments, segment_pages)),
             VictimPolicy::CostBenefit(options) => {
-                Victims::CostBenefit(cost_benefit::CostBenefit::new(options, segments))
+                Victims::CostBenefit(cost_benefit::CostBenefit::new(options, segments, segment_pages))
             }
-            VictimPolicy::Hazard => Victims::Hazard(hazard::Hazard::new(segments)),
+            VictimPolicy::Hazard => Victims::Hazard(hazard::Hazard::new(segments, segment_pages)),
             VictimPolicy::Random => Victims::Choices(random::Choices::new(1, segments)),
             VictimPolicy::DChoices { choices } => Victims::Choices(random::Choices::new(choices, segments)),
             VictimPolicy::WindowedGreedy { window } => {
