@@ -276,7 +276,7 @@ pub struct Replay {
     /// Write the timeline of dies, channels, requests and collection, to be opened in Perfetto
     #[arg(long, value_name = "FILE")]
     pub trace_out: Option<String>,
-    /// Write a line of CSV for every request: its response time and what it waited for
+    /// Write a line of CSV for every request: its response time and, where the drive tells, what it waited for
     #[arg(long, value_name = "FILE")]
     pub requests_out: Option<String>,
     /// Trace format, with options (disksim:time_unit=ns), where the file's name and content do not tell

@@ -44,6 +44,17 @@ impl Collection {
 impl<D: Device> LogDevice<D> {
     /// Sees what the schedule wants now: begins a collection, goes on with it, lets reads in.
     pub(crate) fn look_at_schedule(&mut self) {
+        // A segment that is free at once may not be the last that is wanted.
+        while self.look_once() {}
+        if self.state.serves_reads() {
+            while let Some(command) = self.barred.pop_front() {
+                self.read(command);
+            }
+        }
+    }
+
+    /// True when a segment has become free by it.
+    fn look_once(&mut self) -> bool {
         let front = self.stalled.front().map(|command| &self.commands[*command as usize]);
         let waiting = front.and_then(|command| match command.operation {
             Operation::Write { lpn, stream, .. } => Some((lpn.0 as u32 + command.placed, stream)),
@@ -51,23 +62,21 @@ impl<D: Device> LogDevice<D> {
         });
         let stream = waiting.map_or_else(Default::default, |(lpn, hint)| self.ftl.stream(lpn, hint));
         self.state = self.ftl.state(stream);
+        if self.collection.failure.is_none() && self.state.collects() && self.ftl.victim().is_none() {
+            let picked = self.ftl.pick().is_some();
+            // A pick is where placement may change its groups.
+            self.pad();
+            if picked {
+                self.collection.begin(&self.ftl);
+                self.state = self.ftl.state(stream);
+            }
+        }
+        let is_freed = self.state.collects() && self.ftl.victim().is_some() && self.collect();
         if self.collection.failure.is_some() {
             // Nothing is collected any more: nobody need wait for it.
             self.state = State::Idle;
-        } else if self.state.collects() && self.ftl.victim().is_none() && self.ftl.pick().is_some() {
-            self.collection.begin(&self.ftl);
-            // A pick is where placement may change its groups.
-            self.pad();
-            self.state = self.ftl.state(stream);
         }
-        if self.state.serves_reads() {
-            while let Some(command) = self.barred.pop_front() {
-                self.read(command);
-            }
-        }
-        if self.state.collects() && self.ftl.victim().is_some() {
-            self.collect();
-        }
+        is_freed
     }
 
     /// A write has waited for too long.
@@ -77,66 +86,86 @@ impl<D: Device> LogDevice<D> {
         self.look_at_schedule();
     }
 
-    /// Fetches pages of the victim as far as so many may move at once; ends with the segment when none is left.
-    fn collect(&mut self) {
+    /// Fetches pages of the victim as far as so many may move at once; when none is left, ends with the segment.
+    /// True if that is free at once.
+    fn collect(&mut self) -> bool {
         while let Some((first, pages)) = self.next_run() {
             self.collection.next = first.0 + pages;
             self.collection.moving += pages;
-            let bytes = pages as usize * self.caps.page_bytes as usize;
-            let buffer = self.caps.contents.then(|| Arena::new(bytes).buffer(0, bytes));
-            let operation = Operation::Read { lpn: Lpn(u64::from(first.0)), pages, into: buffer.clone() };
-            self.send(Part::Fetch { first, pages, buffer }, operation);
+            self.fetch(first, pages, true);
         }
         let Collection { next, end, moving, is_discarding, failure } = self.collection;
-        let Some(victim) = self.ftl.victim() else { return };
+        let Some(victim) = self.ftl.victim() else { return false };
         let is_done = next == end && moving == 0 && self.in_use[victim.0 as usize] == 0;
         if !is_done || is_discarding || failure.is_some() {
-            return;
+            return false;
         }
         if !self.config.trim {
             self.discarded();
-            return self.look_at_schedule();
+            return true;
         }
         self.collection.is_discarding = true;
         let pages = self.ftl.config().segment_pages;
         self.send(Part::Discard, Operation::Trim { lpn: Lpn(u64::from(end - pages)), pages });
+        false
     }
 
     /// The next valid pages of the victim that can be fetched together, and now.
     fn next_run(&mut self) -> Option<(Ppn, u32)> {
-        let Collection { ref mut next, end, moving, ref mut failure, .. } = self.collection;
-        let map = self.ftl.mapping();
-        while *next < end && !map.is_valid(Ppn(*next)) {
-            *next += 1;
-        }
-        let most = (self.config.depth.saturating_sub(moving)).min(self.caps.pages_per_command);
-        let first = *next;
-        let mut pages = 0;
-        while pages < most && first + pages < end && map.is_valid(Ppn(first + pages)) {
-            match self.arriving.get(&(first + pages)) {
-                None => pages += 1,
-                Some(Arriving::Lost(error)) => {
-                    *failure = Some(*error);
-                    break;
-                }
-                // Its arrival is an occasion to look again.
-                Some(_) => break,
+        let Collection { end, moving, .. } = self.collection;
+        let first = loop {
+            let next = self.collection.next;
+            if next == end {
+                return None;
             }
-        }
+            match self.arriving.get(&next) {
+                _ if !self.ftl.mapping().is_valid(Ppn(next)) => {}
+                Some(Arriving::Lost(error)) => self.move_lost(Ppn(next), *error),
+                _ => break next,
+            }
+            self.collection.next += 1;
+        };
+        let most = (self.config.depth.saturating_sub(moving)).min(self.caps.pages_per_command);
+        let map = self.ftl.mapping();
+        // Pages on their way are left: their arrival is an occasion to look again.
+        let can_move = |ppn: &u32| map.is_valid(Ppn(*ppn)) && !self.arriving.contains_key(ppn);
+        let pages = (first..end).take(most as usize).take_while(can_move).count() as u32;
         (pages > 0).then_some((Ppn(first), pages))
     }
 
-    /// Pages of the victim have been read: those that are still valid get new places.
-    pub(crate) fn fetched(
-        &mut self,
-        first: Ppn,
-        pages: u32,
-        buffer: Option<Buffer>,
-        status: Result<(), IoError>,
-    ) {
-        if let Err(error) = status {
-            return self.fail(error, pages);
+    /// Gives a page that never arrived a new place, where it is as lost: whoever reads it is told.
+    fn move_lost(&mut self, from: Ppn, error: IoError) {
+        let to = self.ftl.copy(from, &mut self.emitted);
+        self.arriving.insert(to.0, Arriving::Lost(error));
+        self.lost += 1;
+        let stream = self.stream_below(to, 1);
+        self.write_nothing(to, 1, stream);
+    }
+
+    /// Reads pages of the victim; those that fail are tried again, one by one.
+    fn fetch(&mut self, first: Ppn, pages: u32, again: bool) {
+        let bytes = pages as usize * self.caps.page_bytes as usize;
+        let buffer = self.caps.contents.then(|| Arena::new(bytes).buffer(0, bytes));
+        let operation = Operation::Read { lpn: Lpn(u64::from(first.0)), pages, into: buffer.clone() };
+        self.send(Part::Fetch { first, pages, buffer, again }, operation);
+    }
+
+    /// Pages of the victim could not be read.
+    pub(crate) fn not_fetched(&mut self, first: Ppn, pages: u32, again: bool, error: IoError) {
+        for ppn in (first.0..first.0 + pages).map(Ppn) {
+            if !self.ftl.mapping().is_valid(ppn) {
+                // Nobody needs it any more.
+                self.collection.moving -= 1;
+            } else if again {
+                self.fetch(ppn, 1, false);
+            } else {
+                self.fail(error, 1);
+            }
         }
+    }
+
+    /// Pages of the victim have been read: those that are still valid get new places.
+    pub(crate) fn fetched(&mut self, first: Ppn, pages: u32, buffer: Option<Buffer>) {
         let segment_pages = self.ftl.config().segment_pages;
         // The places of a run of pages: the first place, how many, the first page's number.
         let mut run: Option<(Ppn, u32, u32)> = None;
@@ -201,7 +230,7 @@ impl<D: Device> LogDevice<D> {
         self.urgent_at = None;
     }
 
-    fn fail(&mut self, error: IoError, pages: u32) {
+    pub(crate) fn fail(&mut self, error: IoError, pages: u32) {
         self.collection.moving -= pages;
         self.collection.failure = Some(error);
     }

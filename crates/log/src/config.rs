@@ -34,6 +34,9 @@ pub struct LogConfig {
     pub schedule: Schedule,
 }
 
+/// More are not kept free.
+const SEGMENTS_AT_MOST: u32 = 1 << 20;
+
 impl Default for LogConfig {
     fn default() -> LogConfig {
         LogConfig {
@@ -68,11 +71,19 @@ impl LogConfig {
             ..default
         };
         spec.finish()?;
-        if !(1..=4096).contains(&config.depth) {
-            return Err(SpecError::new(format!(
-                "depth={} is out of range; accepted: 1 to 4096 pages moved at once",
-                config.depth
-            )));
+        let LogConfig { depth, reserve, hard, .. } = config;
+        for (key, value, most) in [
+            ("depth", depth, 4096),
+            ("gc_reserve", reserve, SEGMENTS_AT_MOST),
+            ("gc_hard", hard, SEGMENTS_AT_MOST),
+        ] {
+            if !(1..=most).contains(&value) {
+                let sentence = format!("{key}={value} of log is out of range; accepted: 1 to {most}");
+                return Err(SpecError::new(sentence));
+            }
+        }
+        if config.op == Share::ZERO {
+            return Err(SpecError::new("op=0% of log leaves no room for garbage; accepted: more, like 7%"));
         }
         Ok(config)
     }
@@ -82,8 +93,8 @@ impl LogConfig {
         let segment = (self.segment_bytes / u64::from(page_bytes)).max(1);
         let (one, op) = (u64::from(Share::ONE.ppm()), u64::from(self.op.ppm()));
         // The spare must hold the reserve and every open segment as well.
-        let spare = (u64::from(self.reserve) + u64::from(self.placement.streams()) + 1) * segment;
-        let least = u128::from(spare) * u128::from(one + op) / u128::from(op.max(1));
+        let spare = u128::from(self.reserve + u32::from(self.placement.streams()) + 1) * u128::from(segment);
+        let least = spare * u128::from(one + op) / u128::from(op.max(1));
         let wanted = u128::from(pages) * u128::from(one + op) / u128::from(one) + 1;
         u64::try_from(least.max(wanted)).unwrap_or(u64::MAX).div_ceil(segment).saturating_mul(segment)
     }
@@ -110,6 +121,19 @@ impl LogConfig {
                 self.schedule
             )));
         }
+        if self.schedule.has_hard_threshold() && self.reserve <= self.hard {
+            return Err(SpecError::new(format!(
+                "gc_reserve={} of log is too small; accepted: more than gc_hard={}",
+                self.reserve, self.hard
+            )));
+        }
+        if self.segment_bytes / bytes > pages {
+            return Err(SpecError::new(format!(
+                "segment={} is larger than the drive below, which has {pages} pages of {}; accepted: a small part of it",
+                units::format_size(self.segment_bytes),
+                units::format_size(bytes)
+            )));
+        }
         let segment_pages = self.segment_bytes / bytes;
         let segments = pages / segment_pages;
         let physical = segments * segment_pages;
@@ -117,7 +141,9 @@ impl LogConfig {
         let logical = u128::from(physical) * u128::from(ppm) / u128::from(ppm + u64::from(self.op.ppm()));
         let narrow = |value: u64, what: &str| {
             u32::try_from(value).map_err(|_| {
-                SpecError::new(format!("the drive below has {value} {what}; accepted: fewer than 2^32"))
+                SpecError::new(format!(
+                    "the drive below has {value} {what}; accepted: fewer than 2^32 (a smaller drive, like mem:pages=1M)"
+                ))
             })
         };
         narrow(physical, "pages")?;

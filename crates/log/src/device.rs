@@ -34,6 +34,9 @@ pub enum LogError {
     /// An invariant of its translation layer.
     #[error("log layer, FTL invariant broken: {0}")]
     Ftl(#[from] CheckError),
+    /// The medium failed under collection.
+    #[error("log layer: a page could not be moved, so that nothing more can be written: {0}")]
+    Medium(IoError),
     /// What it emitted and what it has written differ.
     #[error("log layer: {emitted} page writes were emitted, {written} went to the drive below")]
     Writes {
@@ -84,8 +87,8 @@ pub(crate) enum Part {
     Write { command: u32, first: Ppn, pages: u32 },
     /// A flush of the host's.
     Flush { command: u32 },
-    /// Pages of the victim, to be moved.
-    Fetch { first: Ppn, pages: u32, buffer: Option<Buffer> },
+    /// Pages of the victim, to be moved; whether they are tried again if that fails.
+    Fetch { first: Ppn, pages: u32, buffer: Option<Buffer>, again: bool },
     /// Pages that were moved, all in one segment.
     Store { first: Ppn, pages: u32 },
     /// The victim is garbage.
@@ -132,6 +135,8 @@ pub struct LogDevice<D> {
     done: Vec<Completion>,
     below_done: Vec<Completion>,
     pub(crate) emitted: CountingSink,
+    /// Commands sent down.
+    sent: u64,
     pages_written: u64,
     padded: u64,
     tails: Tails,
@@ -173,6 +178,7 @@ impl<D: Device> LogDevice<D> {
             done: Vec::new(),
             below_done: Vec::new(),
             emitted: CountingSink::default(),
+            sent: 0,
             pages_written: 0,
             padded: 0,
             tails: Tails::new(&ftl, below.caps().streams),
@@ -255,10 +261,13 @@ impl<D: Device> LogDevice<D> {
         }
     }
 
-    /// Checks conservation and Little's law; that what was emitted was written, once nothing is under way;
+    /// Checks conservation and Little's law; that no page was stuck; that what was emitted was written, once nothing is under way;
     /// with `deep`, the translation layer's invariants too, in O(pages).
     pub fn verify(&self, deep: bool) -> Result<(), LogError> {
         self.meter.check()?;
+        if let Some(error) = self.collection.failure {
+            return Err(LogError::Medium(error));
+        }
         let (emitted, written) = (self.emitted.programs + self.padded, self.pages_written);
         if self.is_idle() && emitted != written {
             return Err(LogError::Writes { emitted, written });
@@ -274,6 +283,7 @@ impl<D: Device> LogDevice<D> {
         if let Operation::Write { pages, .. } = operation {
             self.pages_written += u64::from(pages);
         }
+        self.sent += 1;
         let tag = Tag(self.parts.insert(part) as u64);
         self.queued.push_back(Command { tag, operation });
     }
@@ -287,14 +297,19 @@ impl<D: Device> LogDevice<D> {
     pub(crate) fn pad(&mut self) {
         while let Some((stream, first, pages)) = self.tails.next_cut_short(&self.ftl) {
             self.padded += u64::from(pages);
-            let most = self.caps.pages_per_command;
-            for done in (0..pages).step_by(most as usize) {
-                let (lpn, pages) = (Lpn(u64::from(first.0 + done)), most.min(pages - done));
-                let bytes = pages as usize * self.caps.page_bytes as usize;
-                let from = self.caps.contents.then(|| Arena::new(bytes).buffer(0, bytes));
-                self.in_use[self.ftl.segment(first).0 as usize] += 1;
-                self.send(Part::Pad { first }, Operation::Write { lpn, pages, from, stream });
-            }
+            self.write_nothing(first, pages, stream);
+        }
+    }
+
+    /// Writes pages that hold nothing.
+    pub(crate) fn write_nothing(&mut self, first: Ppn, pages: u32, stream: StreamId) {
+        let most = self.caps.pages_per_command;
+        for done in (0..pages).step_by(most as usize) {
+            let (lpn, pages) = (Lpn(u64::from(first.0 + done)), most.min(pages - done));
+            let bytes = pages as usize * self.caps.page_bytes as usize;
+            let from = self.caps.contents.then(|| Arena::new(bytes).buffer(0, bytes));
+            self.in_use[self.ftl.segment(first).0 as usize] += 1;
+            self.send(Part::Pad { first }, Operation::Write { lpn, pages, from, stream });
         }
     }
 
@@ -315,11 +330,18 @@ impl<D: Device> LogDevice<D> {
                 Part::Read { command, first } => self.read_done(command, first, status),
                 Part::Write { command, first, pages } => self.write_done(command, first, pages, status),
                 Part::Flush { command } => self.part_done(command, status),
-                Part::Fetch { first, pages, buffer } => self.fetched(first, pages, buffer, status),
+                Part::Fetch { first, pages, buffer, again } => match status {
+                    Ok(()) => self.fetched(first, pages, buffer),
+                    Err(error) => self.not_fetched(first, pages, again, error),
+                },
                 Part::Store { first, pages } => self.stored(first, pages, status),
                 Part::Discard => self.discarded(),
-                // Nobody will ever read it.
-                Part::Pad { first } => self.in_use[self.ftl.segment(first).0 as usize] -= 1,
+                Part::Pad { first } => {
+                    self.in_use[self.ftl.segment(first).0 as usize] -= 1;
+                    if let Err(error) = status {
+                        self.fail(error, 0);
+                    }
+                }
             }
         }
         self.below_done = completions;
@@ -392,9 +414,12 @@ impl<D: Device> Device for LogDevice<D> {
                 break;
             }
             let until = [deadline, self.urgent_at].into_iter().flatten().min();
+            let sent = self.sent;
             self.below.wait(until, &mut self.below_done);
             let nothing_came = self.below_done.is_empty();
             self.take_completions();
+            // What was sent just now may still come.
+            let nothing_came = nothing_came && self.sent == sent;
             if let Some(at) = self.urgent_at
                 && self.below.now() >= at
             {

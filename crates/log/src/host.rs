@@ -1,7 +1,7 @@
 //! The host's commands: reads to where their pages lie, writes to their places.
 
 use crate::device::{Arriving, LogDevice, Part};
-use fulgurite_base::{Lpn, Ppn};
+use fulgurite_base::{Lpn, Nanos, Ppn};
 use fulgurite_device::{Buffer, Device, IoError, Operation, StreamId};
 
 /// Pages of a command that lie one behind the other below, in one segment.
@@ -101,7 +101,12 @@ impl<D: Device> LogDevice<D> {
                     if let Some(error) = self.collection.failure {
                         self.commands[command as usize].status = Err(error);
                     } else if !self.write(command, lpn.0 as u32, pages, &from, stream) {
-                        return self.look_at_schedule();
+                        self.look_at_schedule();
+                        // Collection may have made room, or ended, without any command below.
+                        if self.state.serves_writes() || self.collection.failure.is_some() {
+                            continue;
+                        }
+                        return;
                     }
                 }
                 Operation::Trim { lpn, pages } => {
@@ -160,7 +165,7 @@ impl<D: Device> LogDevice<D> {
         }
         self.commands[command as usize].placed = at;
         if at < pages && self.urgent_at.is_none() {
-            self.urgent_at = Some(self.below.now() + self.config.urgent);
+            self.urgent_at = Some(Nanos(self.below.now().0.saturating_add(self.config.urgent.0)));
         }
         at == pages
     }

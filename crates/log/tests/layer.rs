@@ -6,7 +6,7 @@ use fulgurite_device::{
     Arena, Buffer, Caps, Command, Completion, Device, Fault, FaultDevice, IoError, MemDevice, Operation,
     QueueFull, StreamId, Tag, conformance,
 };
-use fulgurite_log::{LogConfig, LogCounters, LogDevice};
+use fulgurite_log::{LogConfig, LogCounters, LogDevice, LogError};
 use fulgurite_ssd::placement::Placement;
 use fulgurite_ssd::schedule::Schedule;
 use fulgurite_ssd::victim::VictimPolicy;
@@ -234,6 +234,7 @@ fn contents_are_right_in_whatever_order_the_drive_works() {
         shuffle(LogConfig { schedule, ..small() }, 1);
     }
     shuffle(LogConfig { trim: false, depth: 1, ..small() }, 1);
+    shuffle(LogConfig { trim: false, schedule: Schedule::NON_PREEMPTIVE, ..small() }, 2);
 }
 
 #[test]
@@ -268,8 +269,63 @@ fn a_failed_write_is_told_and_never_read_as_another_page() {
     assert_eq!(read(&mut device, 3), Ok(300));
 }
 
-/// Writes until a planted fault ends it; then everything can be read that could before.
-fn wear_down(fault: impl Fn(u64) -> Fault) {
+/// A page that never arrived moves along with its segment; nobody is refused for it.
+#[test]
+fn a_lost_page_does_not_end_collection() {
+    let mut device = layer(FaultDevice::new(mem(256), vec![Fault::FailWrite(3)]), small());
+    let pages = device.caps().pages;
+    for page in 0..pages {
+        assert_eq!(write(&mut device, page, 100 + page).is_err(), page == 3);
+    }
+    for round in 0..20 {
+        for page in (0..pages).filter(|page| page % 4 != 3) {
+            write(&mut device, page, 1_000 * round + page).unwrap();
+        }
+    }
+    assert!(device.counters().copied_pages > 100);
+    assert_eq!(read(&mut device, 3), Err(IoError::Media));
+    assert_eq!((read(&mut device, 7), read(&mut device, 4)), (Ok(107), Ok(19_004)));
+    write(&mut device, 3, 5).unwrap();
+    assert_eq!(read(&mut device, 3), Ok(5));
+    device.settle();
+    device.verify(true).unwrap();
+}
+
+/// Segments without a valid page are free at once where the drive is not told: nothing is under way then, and
+/// whoever waits must be served all the same.
+#[test]
+fn nobody_waits_for_a_collection_without_copies() {
+    for schedule in [Schedule::NON_PREEMPTIVE, Schedule::PACED, Schedule::SEMI_PREEMPTIVE] {
+        for trim in [true, false] {
+            let mut device = layer(mem(256), LogConfig { schedule, trim, ..small() });
+            let pages = device.caps().pages;
+            for round in 0..10 {
+                for page in 0..pages {
+                    write(&mut device, page, round * pages + page).unwrap();
+                }
+            }
+            device.verify(true).unwrap();
+            assert_eq!(read(&mut device, 5), Ok(9 * pages + 5));
+        }
+    }
+}
+
+/// Whether writes are refused after these faults, and said to be.
+fn refuses_after(faults: Vec<Fault>) -> bool {
+    let mut device = layer(FaultDevice::new(mem(256), faults), LogConfig { depth: 1, ..small() });
+    let mut prng = Prng::new(9, "refuses");
+    let refused = (1..1_000).any(|version| {
+        let page = prng.below(device.caps().pages);
+        write(&mut device, page, version).is_err()
+    });
+    let told = matches!(device.verify(false), Err(LogError::Medium(IoError::Media)));
+    assert_eq!(refused, told);
+    refused
+}
+
+/// Writes with a planted fault; then everything can be read that could before. Returns how many of 400 runs have
+/// ended in refused writes.
+fn wear_down(fault: impl Fn(u64) -> Fault) -> u64 {
     let mut failed = 0;
     for nth in 0..400 {
         let mut device = layer(FaultDevice::new(mem(256), vec![fault(nth)]), small());
@@ -297,13 +353,16 @@ fn wear_down(fault: impl Fn(u64) -> Fault) {
         }
         assert_eq!(unreadable, 0, "fault {nth} has cost a page");
     }
-    assert!(failed > 50, "{failed} of 400 faults have met a copy");
+    failed
 }
 
 #[test]
 fn a_medium_that_fails_under_collection_costs_no_page() {
-    wear_down(Fault::FailWrite);
-    wear_down(Fault::FailRead);
+    let met = wear_down(Fault::FailWrite);
+    assert!(met > 10, "{met} of 400 faults have met a copy");
+    assert_eq!(wear_down(Fault::FailRead), 0, "a read is tried again");
+    let twice = |nth| vec![Fault::FailRead(nth), Fault::FailRead(nth + 1)];
+    assert!((0..400).any(|nth| refuses_after(twice(nth))), "no second read has failed");
 }
 
 #[test]
@@ -313,10 +372,16 @@ fn what_cannot_work_is_refused_with_a_reason() {
     assert!(refused(LogConfig { placement: oracle, ..small() }).contains("accepted in gc alone"));
     assert!(refused(LogConfig { schedule: Schedule::PREEMPTIVE, ..small() }).contains("semi-preemptive"));
     assert!(refused(LogConfig { segment_bytes: 700, ..small() }).contains("whole pages"));
-    assert!(refused(LogConfig { segment_bytes: 1 << 16, ..small() }).contains("at least"));
+    assert!(
+        refused(LogConfig { segment_bytes: 1 << 16, ..small() }).contains("at least")
+            && refused(LogConfig { segment_bytes: 1 << 20, ..small() }).contains("larger than the drive")
+    );
     let sentence = |text: &str| LogConfig::from_spec(Spec::parse(text).unwrap()).unwrap_err().to_string();
     assert!(sentence("log:dept=3").contains("did you mean `depth`?"));
     assert!(sentence("log:depth=0").contains("accepted: 1 to 4096"));
+    assert!(sentence("log:gc_hard=4294967295").contains("accepted: 1 to"));
+    assert!(sentence("log:op=0%").contains("accepted: more"));
+    assert!(refused(LogConfig { reserve: 2, hard: 2, ..small() }).contains("more than gc_hard=2"));
 }
 
 /// Pages that a drive below copies, with segments as large as the layer's and this many streams, and what the layer

@@ -296,8 +296,9 @@ impl Observed for LogDevice<AnyDrive> {
         let counters = self.counters();
         // What the drive bears is written by the layer, copies and all; a lifetime is counted in the host's pages.
         let own = counters.host_pages as f64 / counters.pages_written().max(1) as f64;
-        for column in ["lifetime_bytes_written", "lifetime_dwpd_5y"] {
-            row.set_some(column, row.number(column).map(|value| value * own));
+        let smaller = self.below().caps().pages as f64 / self.caps().pages as f64;
+        for (column, factor) in [("lifetime_bytes_written", own), ("lifetime_dwpd_5y", own * smaller)] {
+            row.set_some(column, row.number(column).map(|value| value * factor));
         }
         row.set("layer_mapping_bytes", self.ftl().mapping().bytes() as u64);
     }
@@ -478,6 +479,13 @@ impl DeviceDescription {
             StudyError::request(format!("--layer {} above {}: {error}", layer.name, self.name))
         };
         layer.config.ftl(self.pages_of_drive(), self.page_bytes()).map_err(refused)?;
+        let given = Spec::parse(&layer.name)?;
+        let idle = ["gc_hard", "urgent_us"].into_iter().find(|key| given.has(key));
+        if let (Some(key), false) = (idle, layer.config.schedule.has_hard_threshold()) {
+            return Err(refused(SpecError::new(format!(
+                "{key} changes nothing with schedule non-preemptive, which knows no hard threshold; leave it out"
+            ))));
+        }
         if !layer.config.fill && self.simulated().is_some() {
             return Err(refused(SpecError::new(
                 "fill=no is for drives that are not simulated; accepted here: precondition=none, fill or steady of the drive",

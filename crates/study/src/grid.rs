@@ -373,8 +373,9 @@ impl<'a> Cell<'a> {
         let on_device = device.pages() / u64::from(request_pages);
         if pages > on_device && !device.is_none() {
             return Err(StudyError::request(format!(
-                "{pages} pages of {} do not fit on {}, which has {on_device}; use fewer --pages or a larger drive, like {}:blocks=N",
+                "{pages} pages of {} do not fit on {}{}, which has {on_device}; use fewer --pages or a larger drive, like {}:blocks=N",
                 units::format_size(u64::from(page_bytes)),
+                device.layer().map_or_else(String::new, |layer| format!("the layer {layer} above ")),
                 device.name,
                 device.name.split(':').next().unwrap_or_default()
             )));

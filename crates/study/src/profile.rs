@@ -195,8 +195,10 @@ impl DeviceUser for ClosedLoop {
             }
         }
         meter.check().map_err(StudyError::run)?;
+        let now = device.now();
+        device.settle();
         device.verify(false).map_err(StudyError::run)?;
-        let (end, completed) = ended.unwrap_or((device.now(), requests));
+        let (end, completed) = ended.unwrap_or((now, requests));
         Ok((completed - warm_up) as f64 / (end - window).as_secs_f64())
     }
 }

@@ -152,6 +152,11 @@ fn what_cannot_work_together_in_a_pool() {
             ("pool mixed-skewed --layer log --placement oracle", &["--layer log", "oracle", "gc alone"]),
             ("pool mixed-skewed --layer log:fill=no", &["fill=no", "precondition"]),
             ("pool mixed-skewed --layer log:op=0%", &["op=0%", "accepted"]),
+            ("pool mixed-skewed --layer log:segment=1TiB", &["segment=1TiB", "larger than the drive"]),
+            (
+                "replay fio-u --users 1 --layer log:gc_hard=3 --schedule non-preemptive",
+                &["gc_hard", "leave it out"],
+            ),
             ("pool mixed-skewed --device none --layer log", &["--layer log", "none"]),
             ("pool mixed-skewed --device optane --victim fifo", &["--victim fifo", "no garbage"]),
             ("replay fio-u --users 1 --layer log --schedule preemptive", &["preemptive", "semi-preemptive"]),

@@ -138,6 +138,18 @@ fn a_log_structured_layer_stands_above_any_drive() {
         assert!((waf / row["waf"].as_f64().unwrap() - 1.0).abs() < 0.01, "{row}");
         assert_eq!(row.get("wait_gc_mean_ns"), None, "the layer does not tell");
     }
+    let pool = format!("pool mixed-skewed --device {drive} --ops 60K --pages 8K --frames 300");
+    for row in folder.rows(&format!("{pool} {layer} --write-back ace,auto,raw")) {
+        assert!(count(&row, "layer_pages_copied") > 0, "{row}");
+    }
+    // A layer above a real drive is filled first; that is not the run's time.
+    let replay = "replay synthetic:read=50%,size=4KiB --device file:other,engine=psync,size=16MiB";
+    for arrivals in ["--users 4", "--rate 20000"] {
+        let row = &folder.rows(&format!("{replay} --layer log:segment=64KiB {arrivals} --ops 500"))[0];
+        let busy = row["latency_mean_ns"].as_f64().unwrap() * 500.0;
+        assert!(count(row, "elapsed_ns") as f64 > busy / 500.0 && count(row, "layer_pages_copied") > 0);
+        assert!(arrivals == "--users 4" || count(row, "elapsed_ns") >= 24_000_000, "{row}");
+    }
     let pool = "pool mixed-skewed --device file:drive,engine=psync --ops 8K --pages 2K --frames 100";
     let above = &folder.rows(&format!("{pool} --layer log:segment=64KiB --placement sepbit"))[0];
     assert!(count(above, "pages_checked") > 2_000 && count(above, "layer_pages_copied") > 500, "{above}");

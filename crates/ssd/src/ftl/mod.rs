@@ -160,7 +160,7 @@ impl FtlConfig {
                 "gc_hard={hard} is too small; accepted: at least 1, a free segment for collection to write to"
             )));
         }
-        let least = if self.schedule.has_hard_threshold() { hard + 1 } else { 1 };
+        let least = if self.schedule.has_hard_threshold() { hard.saturating_add(1) } else { 1 };
         if reserve < least {
             return Err(SpecError::new(format!(
                 "gc_reserve={reserve} is too small; accepted: at least {least} here"

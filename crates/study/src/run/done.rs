@@ -46,18 +46,17 @@ impl Done {
             return;
         }
         let per_page = |pages: u64| pages as f64 / written as f64;
-        // What the drive was given and what it copied itself: all of it is programmed sooner or later.
-        let in_flash = |drive: &DriveCounters| drive.host_pages_written + drive.gc_pages_copied;
+        let layer_waf = self.layer.as_ref().map(|layer| per_page(layer.pages_written()));
+        // Of what the drive was given, not of what is on its way to it; the rest of a collection may be.
+        let drive_waf = self.drive.as_ref().filter(|drive| drive.host_pages_written > 0).map(|drive| {
+            (drive.host_pages_written + drive.gc_pages_copied) as f64 / drive.host_pages_written as f64
+        });
         if let Some(drive) = &self.drive {
-            row.set("waf", per_page(in_flash(drive)));
+            row.set_some("waf", drive_waf.map(|drive_waf| layer_waf.unwrap_or(1.0) * drive_waf));
             row.set("energy_per_page_written_uj", drive.energy_j * 1e6 / written as f64);
         }
-        if let Some(layer) = &self.layer {
-            row.set("layer_waf", per_page(layer.pages_written()));
-            let received = self.drive.as_ref().filter(|drive| drive.host_pages_written > 0);
-            let drive_waf = received.map(|drive| in_flash(drive) as f64 / drive.host_pages_written as f64);
-            row.set_some("drive_waf", drive_waf);
-        }
+        row.set_some("layer_waf", layer_waf);
+        row.set_some("drive_waf", layer_waf.and(drive_waf));
     }
 }
 

@@ -121,6 +121,8 @@ impl DeviceUser for Execution<'_> {
         }
         let source = self.run.workload.source(&self.run.device, self.run.addresses, self.run.seed)?;
         let mut replay = Replay {
+            // A real drive may have been made ready for a while.
+            start: device.now(),
             device,
             source,
             arrivals: self.run.arrivals,
@@ -138,7 +140,7 @@ impl DeviceUser for Execution<'_> {
             progress: self.progress,
         };
         replay.run()?;
-        let elapsed = replay.device.now();
+        let elapsed = replay.device.now() - replay.start;
         replay.flush()?;
         let done = Done::by(&replay.device);
         replay.device.settle();
@@ -166,6 +168,8 @@ impl DeviceUser for Execution<'_> {
 struct Pending {
     op: Op,
     arrived: Nanos,
+    /// Later than that where time has passed of itself, on a real drive.
+    submitted: Nanos,
     page: u64,
     pages: u32,
     /// Commands of it that are not over.
@@ -201,6 +205,8 @@ impl Class {
 /// A replay under way.
 struct Replay<'a, D> {
     device: D,
+    /// When the run begins, on the device's clock.
+    start: Nanos,
     source: ReplaySource,
     arrivals: Arrivals,
     left: u64,
@@ -274,7 +280,7 @@ impl<D: Observed> Replay<'_, D> {
             },
             Arrivals::Users(_) => 0.0,
         };
-        Some((Nanos(at as u64), request))
+        Some((self.start + Nanos(at as u64), request))
     }
 
     fn take(&mut self) -> Option<Request> {
@@ -291,7 +297,7 @@ impl<D: Observed> Replay<'_, D> {
         }
         let request =
             self.take().ok_or_else(|| StudyError::run("the workload ended before its last request"))?;
-        self.submit(at.unwrap_or(Nanos::ZERO), request);
+        self.submit(at.unwrap_or(self.start), request);
         Ok(())
     }
 
@@ -299,9 +305,10 @@ impl<D: Observed> Replay<'_, D> {
     fn submit(&mut self, arrived: Nanos, request: Request) {
         let most = self.device.caps().pages_per_command;
         let commands = if request.op == Op::Trim { 1 } else { request.pages.div_ceil(most) };
-        let pending = Pending { op: request.op, arrived, page: request.page, pages: request.pages, commands };
-        let tag = Tag(self.requests.insert(pending) as u64);
-        self.meter.submit(self.device.now());
+        let submitted = self.device.now();
+        let Request { op, page, pages, .. } = request;
+        let tag = Tag(self.requests.insert(Pending { op, arrived, submitted, page, pages, commands }) as u64);
+        self.meter.submit(submitted);
         for part in 0..commands {
             let first = part * most;
             let lpn = Lpn(request.page + u64::from(first));
@@ -331,22 +338,22 @@ impl<D: Observed> Replay<'_, D> {
         if pending.commands > 0 {
             return Ok(false);
         }
-        let Pending { op, arrived, page, pages, .. } = self.requests.remove(key);
+        let Pending { op, arrived, submitted, page, pages, .. } = self.requests.remove(key);
         let latency = completion.at - arrived;
         // What the last of its commands waited for.
         let waits = served.map_or(Waits::default(), |served| served.waits);
         let queue = served.map_or(Nanos::ZERO, |served| served.submitted.saturating_sub(arrived));
-        self.meter.complete(completion.at, latency);
+        self.meter.complete(completion.at, completion.at - submitted);
         self.all.record(pages, latency, queue, &waits);
         match op {
             Op::Read => self.reads.record(pages, latency, queue, &waits),
             Op::Write => self.writes.record(pages, latency, queue, &waits),
             Op::Trim => {}
         }
-        self.intervals.record(completion.at, op, pages, latency, &waits);
+        self.intervals.record(completion.at - self.start, op, pages, latency, &waits);
         if let Some(log) = &mut self.log {
             let waits = self.tells_waits.then_some((queue, &waits));
-            log.write(arrived, op, page, pages, latency, waits)?;
+            log.write(arrived - self.start, op, page, pages, latency, waits)?;
         }
         Ok(true)
     }
