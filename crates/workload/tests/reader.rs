@@ -41,8 +41,8 @@ fn lines_that_are_read_together_mean_what_they_mean_alone() {
         let block = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (20 + i % 40);
         let (seconds, kind) = (i / 3 % 200, ["0", "1", "2", "3"][(i % 7 % 4) as usize]);
         // Some have no length, some a time that runs backwards, some are blank.
-        let size = if i % 11 == 0 { 0 } else { 512 * (i % 9 + 1) };
-        let blank = if i % 101 == 0 { "\n" } else { "" };
+        let size = if i.is_multiple_of(11) { 0 } else { 512 * (i % 9 + 1) };
+        let blank = if i.is_multiple_of(101) { "\n" } else { "" };
         format!("{seconds}.{:09} {kind} {block} {size}\n{blank}", i % 1_000_000_000)
     };
     let plain: String = (0..20_000).map(line).collect();

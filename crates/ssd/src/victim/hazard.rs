@@ -155,7 +155,9 @@ impl Victim for Hazard {
                 };
                 (now - oldest + 1) as f64 * self.benefit[valid as usize] * patience
             };
-            if let Some((score, segment)) = stream.index.best_within(best.map(|(score, ..)| score), score) {
+            // Of equals that of the lowest stream.
+            let known = best.map(|(score, of, _)| if at < of { score.next_down() } else { score });
+            if let Some((score, segment)) = stream.index.best_within(known, score) {
                 best = Some((score, at, segment));
             }
         }
