@@ -226,7 +226,7 @@ impl<D: Device> LogDevice<D> {
             self.lost -= gone.count() as u32;
         }
         self.ftl.release(&mut self.emitted);
-        self.collection = Collection::default();
+        self.collection = Collection { failure: self.collection.failure, ..Collection::default() };
         self.urgent_at = None;
     }
 
