@@ -37,6 +37,9 @@ pub enum LogError {
     /// The medium failed under collection.
     #[error("log layer: a page could not be moved, so that nothing more can be written: {0}")]
     Medium(IoError),
+    /// The drive below has completed a command that it was not given.
+    #[error("log layer: the drive below completed {0:?}, which is not in flight")]
+    Stray(Tag),
     /// What it emitted and what it has written differ.
     #[error("log layer: {emitted} page writes were emitted, {written} went to the drive below")]
     Writes {
@@ -135,6 +138,8 @@ pub struct LogDevice<D> {
     done: Vec<Completion>,
     below_done: Vec<Completion>,
     pub(crate) emitted: CountingSink,
+    /// A completion that nobody waited for.
+    stray: Option<Tag>,
     /// Commands sent down.
     sent: u64,
     pages_written: u64,
@@ -178,6 +183,7 @@ impl<D: Device> LogDevice<D> {
             done: Vec::new(),
             below_done: Vec::new(),
             emitted: CountingSink::default(),
+            stray: None,
             sent: 0,
             pages_written: 0,
             padded: 0,
@@ -210,6 +216,10 @@ impl<D: Device> LogDevice<D> {
                 first += u64::from(count);
             }
             self.wait(None, &mut completions);
+            if completions.is_empty() {
+                // The drive below owes completions that it does not give.
+                return Err(IoError::Media);
+            }
             completions.drain(..).try_for_each(|completion| completion.status)?;
         }
         self.settle();
@@ -261,10 +271,14 @@ impl<D: Device> LogDevice<D> {
         }
     }
 
-    /// Checks conservation and Little's law; that no page was stuck; that what was emitted was written, once nothing is under way;
-    /// with `deep`, the translation layer's invariants too, in O(pages).
+    /// Checks conservation and Little's law; that the drive below has completed what it was asked and nothing else;
+    /// that no page was stuck; that what was emitted was written, once nothing is under way; with `deep`, the
+    /// translation layer's invariants too, in O(pages).
     pub fn verify(&self, deep: bool) -> Result<(), LogError> {
         self.meter.check()?;
+        if let Some(tag) = self.stray {
+            return Err(LogError::Stray(tag));
+        }
         if let Some(error) = self.collection.failure {
             return Err(LogError::Medium(error));
         }
@@ -326,7 +340,11 @@ impl<D: Device> LogDevice<D> {
         let mut completions = std::mem::take(&mut self.below_done);
         for Completion { tag, at, status } in completions.drain(..) {
             self.now = at.max(self.now);
-            match self.parts.remove(tag.0 as usize) {
+            let Some(part) = self.parts.try_remove(tag.0 as usize) else {
+                self.stray = Some(tag);
+                continue;
+            };
+            match part {
                 Part::Read { command, first } => self.read_done(command, first, status),
                 Part::Write { command, first, pages } => self.write_done(command, first, pages, status),
                 Part::Flush { command } => self.part_done(command, status),

@@ -366,6 +366,25 @@ fn a_medium_that_fails_under_collection_costs_no_page() {
 }
 
 #[test]
+fn a_drive_that_miscounts_is_found_out() {
+    let run_into = |fault: Fault| {
+        let mut device = layer(FaultDevice::new(mem(256), vec![fault]), small());
+        let mut completions = Vec::new();
+        for page in 0..40 {
+            device.submit(Command { tag: Tag(page), operation: Operation::write(Lpn(page), 1) }).unwrap();
+            device.wait(None, &mut completions);
+        }
+        (completions.len(), device.verify(false))
+    };
+    let (completed, verdict) = run_into(Fault::LoseCompletion(20));
+    assert!(completed == 39 && matches!(verdict, Err(LogError::Meter(_))), "{completed} {verdict:?}");
+    let (completed, verdict) = run_into(Fault::RepeatCompletion(20));
+    assert!(completed == 40 && matches!(verdict, Err(LogError::Stray(_))), "{completed} {verdict:?}");
+    let mut device = layer(FaultDevice::new(mem(256), vec![Fault::LoseCompletion(3)]), small());
+    assert_eq!(device.fill(), Err(IoError::Media));
+}
+
+#[test]
 fn what_cannot_work_is_refused_with_a_reason() {
     let refused = |config: LogConfig| LogDevice::new(mem(256), config).err().unwrap().to_string();
     let oracle = Placement::from_spec(Spec::parse("oracle").unwrap()).unwrap();
