@@ -598,16 +598,17 @@ impl<'a> Cell<'a> {
         })?;
         let groups = self.need("groups", units::parse_yes_no)?;
         let explain = self.need("explain", units::parse_yes_no)?;
-        match (interval, groups) {
-            (Some(_), true) => Err(StudyError::request(
+        match (interval, groups, explain) {
+            (None, false, false) => Ok(Rows::Run),
+            (None, false, true) => Ok(Rows::Explained),
+            (Some(length), false, false) => Ok(Rows::Intervals(length)),
+            (None, true, false) => Ok(Rows::Groups),
+            (Some(_), true, _) => Err(StudyError::request(
                 "--interval and --groups each say what rows are about; accepted: one of them",
             )),
-            (interval, groups) if explain && (groups || interval.is_some()) => Err(StudyError::request(
+            (_, _, true) => Err(StudyError::request(
                 "--explain speaks of whole runs; accepted: without --interval and --groups",
             )),
-            (Some(length), false) => Ok(Rows::Intervals(length)),
-            (None, true) => Ok(Rows::Groups),
-            (None, false) => Ok(Rows::Run),
         }
     }
 
@@ -675,7 +676,6 @@ impl<'a> Cell<'a> {
             workload_name: description.name.clone(),
             uniform: description.is_uniform_random(),
             workload,
-            explain: self.need("explain", units::parse_yes_no)?,
             rows: self.gc_rows(logical)?,
             placement_name: self.need("placement", |text| Ok(text.to_owned()))?,
             victim_name: self.need("victim", |text| Ok(text.to_owned()))?,

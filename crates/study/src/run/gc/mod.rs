@@ -30,6 +30,8 @@ use std::time::Instant;
 pub enum Rows {
     /// One, of the whole run.
     Run,
+    /// The same, with what placement did to its groups and why.
+    Explained,
     /// One for every stretch of so many page writes.
     Intervals(u64),
     /// One for every group of segments.
@@ -44,8 +46,6 @@ pub struct GcRun {
     pub workload: BoundWorkload,
     /// Whether the closed forms apply to it.
     pub uniform: bool,
-    /// Whether the row says what placement did to its groups, and why.
-    pub explain: bool,
     /// What the rows are about.
     pub rows: Rows,
     /// The placement policy as typed.
@@ -181,7 +181,7 @@ impl GcRun {
             return Ok(census.rows(&self.identity(), &ftl));
         }
         let mut row = self.row(&ftl, counts(&ftl, &sink), at_half);
-        if self.explain {
+        if self.rows == Rows::Explained {
             row.set("explanation", explanation(&ftl));
         }
         set_cost(&mut row, start, ftl.counters().host_pages);
