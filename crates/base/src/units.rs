@@ -32,6 +32,13 @@ impl Share {
         f64::from(self.0) / 1e6
     }
 
+    /// What `total` leaves where this share of it comes on top: total / (1 + share), as over-provisioning is
+    /// counted.
+    pub fn on_top_within(self, total: u64) -> u64 {
+        let one = u64::from(Share::ONE.0);
+        (u128::from(total) * u128::from(one) / u128::from(one + u64::from(self.0))) as u64
+    }
+
     /// `⌊total × share⌋`.
     pub fn of(self, total: u64) -> u64 {
         (u128::from(total) * u128::from(self.0) / 1_000_000) as u64

@@ -5,6 +5,7 @@
 //! refused with the reason.
 
 use crate::device::{Arriving, LogDevice, Part};
+use crate::run::Run;
 use fulgurite_base::{Lpn, Ppn};
 use fulgurite_device::{Arena, Buffer, Device, IoError, Operation};
 use fulgurite_ssd::Ftl;
@@ -167,8 +168,7 @@ impl<D: Device> LogDevice<D> {
     /// Pages of the victim have been read: those that are still valid get new places.
     pub(crate) fn fetched(&mut self, first: Ppn, pages: u32, buffer: Option<Buffer>) {
         let segment_pages = self.ftl.config().segment_pages;
-        // The places of a run of pages: the first place, how many, the first page's number.
-        let mut run: Option<(Ppn, u32, u32)> = None;
+        let mut run: Option<Run> = None;
         for at in 0..pages {
             let from = Ppn(first.0 + at);
             if !self.ftl.mapping().is_valid(from) {
@@ -177,19 +177,8 @@ impl<D: Device> LogDevice<D> {
             }
             let to = self.ftl.copy(from, &mut self.emitted);
             self.arriving.insert(to.0, Arriving::Moved { from });
-            match &mut run {
-                Some((place, count, page))
-                    if to.0 == place.0 + *count
-                        && at == *page + *count
-                        && !to.0.is_multiple_of(segment_pages) =>
-                {
-                    *count += 1;
-                }
-                _ => {
-                    if let Some(full) = run.replace((to, 1, at)) {
-                        self.store(full, &buffer);
-                    }
-                }
+            if let Some(full) = Run::extend(&mut run, Run::page(to, at), segment_pages) {
+                self.store(full, &buffer);
             }
         }
         if let Some(last) = run {
@@ -197,10 +186,8 @@ impl<D: Device> LogDevice<D> {
         }
     }
 
-    fn store(&mut self, (first, pages, at): (Ppn, u32, u32), buffer: &Option<Buffer>) {
-        let page_bytes = self.caps.page_bytes as usize;
-        let from =
-            buffer.as_ref().map(|buffer| buffer.part(at as usize * page_bytes, pages as usize * page_bytes));
+    fn store(&mut self, Run { first, pages, at }: Run, buffer: &Option<Buffer>) {
+        let from = self.slice(buffer, at, pages);
         let (lpn, stream) = (Lpn(u64::from(first.0)), self.stream_below(first, pages));
         self.send(Part::Store { first, pages }, Operation::Write { lpn, pages, from, stream });
     }

@@ -137,8 +137,7 @@ impl LogConfig {
         let segment_pages = self.segment_bytes / bytes;
         let segments = pages / segment_pages;
         let physical = segments * segment_pages;
-        let ppm = u64::from(Share::ONE.ppm());
-        let logical = u128::from(physical) * u128::from(ppm) / u128::from(ppm + u64::from(self.op.ppm()));
+        let logical = self.op.on_top_within(physical);
         let narrow = |value: u64, what: &str| {
             u32::try_from(value).map_err(|_| {
                 SpecError::new(format!(

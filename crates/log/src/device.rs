@@ -302,6 +302,12 @@ impl<D: Device> LogDevice<D> {
         self.queued.push_back(Command { tag, operation });
     }
 
+    /// So many pages of a buffer, from the one with number `at` on.
+    pub(crate) fn slice(&self, buffer: &Option<Buffer>, at: u32, pages: u32) -> Option<Buffer> {
+        let page_bytes = self.caps.page_bytes as usize;
+        buffer.as_ref().map(|buffer| buffer.part(at as usize * page_bytes, pages as usize * page_bytes))
+    }
+
     /// The stream that the drive below is told for pages from `first`, which are about to be sent there.
     pub(crate) fn stream_below(&mut self, first: Ppn, pages: u32) -> StreamId {
         self.tails.wrote(&self.ftl, first, pages)

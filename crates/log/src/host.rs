@@ -1,38 +1,11 @@
 //! The host's commands: reads to where their pages lie, writes to their places.
 
 use crate::device::{Arriving, LogDevice, Part};
+use crate::run::Run;
 use fulgurite_base::{Lpn, Nanos, Ppn};
 use fulgurite_device::{Buffer, Device, IoError, Operation, StreamId};
 
-/// Pages of a command that lie one behind the other below, in one segment.
-#[derive(Clone, Copy)]
-struct Run {
-    first: Ppn,
-    pages: u32,
-    /// The first one's number in the command.
-    at: u32,
-}
-
-impl Run {
-    fn page(ppn: Ppn, at: u32) -> Run {
-        Run { first: ppn, pages: 1, at }
-    }
-
-    /// Whether `page` is the next of this run, in a segment of `segment_pages`.
-    fn goes_on(&self, page: &Run, segment_pages: u32) -> bool {
-        page.first.0 == self.first.0 + self.pages
-            && page.at == self.at + self.pages
-            && !page.first.0.is_multiple_of(segment_pages)
-    }
-}
-
 impl<D: Device> LogDevice<D> {
-    /// The pages of a run in the buffer of their command.
-    fn slice(&self, buffer: &Option<Buffer>, at: u32, pages: u32) -> Option<Buffer> {
-        let page_bytes = self.caps.page_bytes as usize;
-        buffer.as_ref().map(|buffer| buffer.part(at as usize * page_bytes, pages as usize * page_bytes))
-    }
-
     /// Reads every page of a command where it lies.
     pub(crate) fn read(&mut self, command: u32) {
         let Operation::Read { lpn, pages, ref into } = self.commands[command as usize].operation else {
@@ -64,14 +37,8 @@ impl<D: Device> LogDevice<D> {
                     continue;
                 }
             };
-            let page = Run::page(from, at);
-            match &mut run {
-                Some(run) if run.goes_on(&page, segment_pages) => run.pages += 1,
-                _ => {
-                    if let Some(run) = run.replace(page) {
-                        self.read_run(command, run, &into);
-                    }
-                }
+            if let Some(full) = Run::extend(&mut run, Run::page(from, at), segment_pages) {
+                self.read_run(command, full, &into);
             }
         }
         if let Some(run) = run {
@@ -149,14 +116,8 @@ impl<D: Device> LogDevice<D> {
             }
             let ppn = self.ftl.append(lpn + at, hint, stream, &mut self.emitted);
             self.arriving.insert(ppn.0, Arriving::Written { readers: Vec::new() });
-            let page = Run::page(ppn, at);
-            match &mut run {
-                Some(run) if run.goes_on(&page, segment_pages) => run.pages += 1,
-                _ => {
-                    if let Some(run) = run.replace(page) {
-                        self.write_run(command, run, from);
-                    }
-                }
+            if let Some(full) = Run::extend(&mut run, Run::page(ppn, at), segment_pages) {
+                self.write_run(command, full, from);
             }
             at += 1;
         }

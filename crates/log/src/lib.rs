@@ -10,6 +10,7 @@ mod config;
 mod device;
 mod host;
 mod precondition;
+mod run;
 mod tails;
 
 pub use config::LogConfig;

@@ -29,7 +29,7 @@ impl Tails {
     }
 
     /// The stream below of pages at `ppn`: one of the layer's is one there, as far as there are so many.
-    pub fn stream(&self, ftl: &Ftl, ppn: Ppn) -> StreamId {
+    fn stream(&self, ftl: &Ftl, ppn: Ppn) -> StreamId {
         let stream = ftl.segments().stream(ftl.segment(ppn));
         StreamId(stream.0.min(self.0.len() as u16 - 1))
     }

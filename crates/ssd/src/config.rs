@@ -342,9 +342,7 @@ impl SsdConfig {
 
     /// Logical pages: physical / (1 + OP).
     pub fn logical_pages(&self) -> u64 {
-        let ppm = u64::from(Share::ONE.ppm());
-        (u128::from(self.physical_pages()) * u128::from(ppm) / u128::from(ppm + u64::from(self.op.ppm())))
-            as u64
+        self.op.on_top_within(self.physical_pages())
     }
 
     /// Pages of writes that may wait for the flash.

@@ -582,13 +582,15 @@ impl DeviceDescription {
         user: U,
     ) -> Result<U::Output, StudyError> {
         let Some(layer) = &self.layer else {
-            return self.with_drive(user, |config| Ok(preconditioned(config, request_pages, seed)?));
+            return self.with_drive(user, |config| {
+                Ok(preconditioned(config, request_pages, seed)?.as_ref().clone())
+            });
         };
         let mut ftl = None;
         let ready = self.with_drive(Boxed, |config| {
             let (below, above) = &*preconditioned_layer(&layer.config, config, request_pages, seed)?;
             ftl = Some(above.clone());
-            Ok(Arc::new(below.clone()))
+            Ok(below.clone())
         })?;
         if let Some(ftl) = ftl {
             return Ok(user.with(LogDevice::with_ftl(ready, layer.config, ftl)));
@@ -604,7 +606,7 @@ impl DeviceDescription {
     fn with_drive<U: DeviceUser>(
         &self,
         user: U,
-        precondition: impl FnOnce(&SsdConfig) -> Result<Arc<Option<Ftl>>, StudyError>,
+        precondition: impl FnOnce(&SsdConfig) -> Result<Option<Ftl>, StudyError>,
     ) -> Result<U::Output, StudyError> {
         match &self.kind {
             Kind::None => Err(StudyError::request(NO_DRIVE)),
@@ -614,7 +616,7 @@ impl DeviceDescription {
             }
             Kind::Sim { config, .. } => {
                 let ftl = precondition(config)?;
-                Ok(user.with(SimDrive::with_ftl((**config).clone(), ftl.as_ref().clone(), false)))
+                Ok(user.with(SimDrive::with_ftl((**config).clone(), ftl, false)))
             }
         }
     }

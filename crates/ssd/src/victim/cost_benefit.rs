@@ -45,6 +45,16 @@ impl Options {
     }
 }
 
+/// (1 − u) / c(u) by valid pages.
+pub(super) fn benefits(cost: Cost, segment_pages: u32) -> Vec<f64> {
+    let pages = f64::from(segment_pages);
+    let benefit = |valid: u32| match cost {
+        Cost::Copies => (pages - f64::from(valid)) / f64::from(valid),
+        Cost::ReadAll => (pages - f64::from(valid)) / (pages + f64::from(valid)),
+    };
+    (0..=segment_pages).map(benefit).collect()
+}
+
 /// Sealed segments by age, and the score.
 #[derive(Clone, Debug)]
 pub struct CostBenefit {
@@ -56,12 +66,7 @@ pub struct CostBenefit {
 
 impl CostBenefit {
     pub(super) fn new(options: Options, segments: u32, segment_pages: u32) -> CostBenefit {
-        let pages = f64::from(segment_pages);
-        let benefit = |valid: u32| match options.cost {
-            Cost::Copies => (pages - f64::from(valid)) / f64::from(valid),
-            Cost::ReadAll => (pages - f64::from(valid)) / (pages + f64::from(valid)),
-        };
-        let benefit = (0..=segment_pages).map(benefit).collect();
+        let benefit = benefits(options.cost, segment_pages);
         CostBenefit { options, index: ByAge::new(segments), benefit }
     }
 }

@@ -14,6 +14,7 @@
 
 use super::Victim;
 use super::by_age::ByAge;
+use super::cost_benefit::{Cost, benefits};
 use crate::ftl::{SegmentId, SegmentTable};
 
 /// Quarters of octaves of age, the first up to a quarter more than a segment's worth of writes.
@@ -77,9 +78,7 @@ pub struct Hazard {
 
 impl Hazard {
     pub(super) fn new(segments: u32, segment_pages: u32) -> Hazard {
-        let pages = f64::from(segment_pages);
-        let benefit =
-            (0..=segment_pages).map(|valid| (pages - f64::from(valid)) / f64::from(valid)).collect();
+        let benefit = benefits(Cost::Copies, segment_pages);
         Hazard { segments, benefit, streams: Vec::new(), last: 0, looks_at: 0, looked_at: 0, learns_at: 0 }
     }
 
