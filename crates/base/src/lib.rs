@@ -5,6 +5,7 @@
 
 mod histogram;
 mod ids;
+pub mod option;
 mod prefetch;
 mod prng;
 pub mod spec;
@@ -12,6 +13,7 @@ pub mod units;
 
 pub use histogram::Histogram;
 pub use ids::{FrameId, Lpn, Nanos, PageId, Ppn};
+pub use option::{Choice, Declared, Entry, Form, NoOptions, Opt, OptionHelp, Registry};
 pub use prefetch::prefetch;
 pub use prng::Prng;
 pub use spec::{Spec, SpecError};

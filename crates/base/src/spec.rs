@@ -135,10 +135,15 @@ impl Spec {
         key: &'static str,
         parse: impl Fn(&str) -> Result<T, SpecError>,
     ) -> Result<Option<T>, SpecError> {
-        self.asked.push(key);
-        let Some(at) = self.options.iter().position(|(known, _)| known == key) else { return Ok(None) };
-        let (_, value) = self.options.remove(at);
+        let Some(value) = self.take_text(key) else { return Ok(None) };
         parse(&value).map(Some).map_err(|error| SpecError::new(format!("{key} of {}: {error}", self.name)))
+    }
+
+    /// Takes the text of option `key`; `None` where it was not given.
+    pub fn take_text(&mut self, key: &'static str) -> Option<String> {
+        self.asked.push(key);
+        let at = self.options.iter().position(|(known, _)| known == key)?;
+        Some(self.options.remove(at).1)
     }
 
     /// Takes option `key` in the type's own notation; `None` where it was not given.

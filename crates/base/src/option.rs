@@ -1,0 +1,286 @@
+//! Options declared once: everything that may follow a name, as in `name:key=value,key=value`.
+//!
+//! A thing with options is a struct that implements [`Declared`]. Its table has one row for each option: the key, how
+//! a value is written, the bounds and what the option means. Parsing, error sentences, lists, help and the canonical
+//! text come from that table, so none of them can forget an option.
+
+use crate::units::{self, Share};
+use crate::{Nanos, Spec, SpecError};
+
+/// How values of a type are written and read.
+pub struct Form<V: 'static> {
+    /// How to write a value, for help: `N`, `4KiB`, `yes|no`.
+    pub written: &'static str,
+    /// Reads a value.
+    pub parse: fn(&str) -> Result<V, SpecError>,
+    /// Writes a value as `parse` reads it.
+    pub show: fn(&V) -> String,
+}
+
+/// A count that fits into 16 bits: `8`.
+pub const COUNT_16: Form<u16> =
+    Form { written: "N", parse: |text| narrow(text, u64::from(u16::MAX)), show: u16::to_string };
+/// A count that fits into 32 bits: `250K`.
+pub const COUNT: Form<u32> =
+    Form { written: "N", parse: |text| narrow(text, u64::from(u32::MAX)), show: u32::to_string };
+/// A count that fits into 64 bits.
+pub const COUNT_64: Form<u64> = Form { written: "N", parse: units::parse_count, show: u64::to_string };
+/// A size in bytes: `4KiB`.
+pub const SIZE: Form<u64> =
+    Form { written: "SIZE", parse: units::parse_size, show: |bytes| units::format_size(*bytes) };
+/// A share of a whole: `6%`.
+pub const SHARE: Form<Share> = Form { written: "%", parse: units::parse_share, show: Share::to_string };
+/// A time in microseconds: `5.95`.
+pub const MICROS: Form<Nanos> =
+    Form { written: "µs", parse: units::parse_micros, show: |time| units::format_micros(*time) };
+/// `yes` or `no`.
+pub const YES_NO: Form<bool> = Form {
+    written: "yes|no",
+    parse: units::parse_yes_no,
+    show: |yes| if *yes { "yes" } else { "no" }.to_owned(),
+};
+
+fn narrow<V: TryFrom<u64>>(text: &str, most: u64) -> Result<V, SpecError> {
+    V::try_from(units::parse_count(text)?)
+        .map_err(|_| SpecError::new(format!("`{text}` is too large; accepted: at most {most}")))
+}
+
+/// A type with a few values, each with a name.
+pub trait Choice: Copy + PartialEq + 'static {
+    /// Every value with its name.
+    const NAMES: &'static [(&'static str, Self)];
+}
+
+impl<V: Choice> Form<V> {
+    /// The form of a type with a few named values; `written` lists them: `u|1+u`.
+    pub const fn choice(written: &'static str) -> Form<V> {
+        Form { written, parse: parse_choice, show: |value| name_of(*value).to_owned() }
+    }
+}
+
+/// The value called `text`.
+pub fn parse_choice<V: Choice>(text: &str) -> Result<V, SpecError> {
+    let found = V::NAMES.iter().find(|(name, _)| *name == text);
+    found.map(|(_, value)| *value).ok_or_else(|| {
+        let names: Vec<&str> = V::NAMES.iter().map(|(name, _)| *name).collect();
+        SpecError::unknown("value", text, &names)
+    })
+}
+
+/// The name of a value.
+pub fn name_of<V: Choice>(value: V) -> &'static str {
+    V::NAMES.iter().find(|(_, known)| *known == value).map_or("", |(name, _)| name)
+}
+
+impl<V: PartialOrd> Form<V> {
+    /// Reads a value and refuses it outside `least..=most`.
+    pub fn parse_within(&self, text: &str, least: &V, most: &V) -> Result<V, SpecError> {
+        let value = (self.parse)(text)?;
+        if value < *least || value > *most {
+            let (least, most) = ((self.show)(least), (self.show)(most));
+            return Err(SpecError::new(format!("{text} is out of range; accepted: {least} to {most}")));
+        }
+        Ok(value)
+    }
+}
+
+/// One option of a `T`. Made by [`opt!`](crate::opt).
+pub struct Opt<T: 'static> {
+    /// The key in `key=value`.
+    pub key: &'static str,
+    /// What the option means, in a few words.
+    pub about: &'static str,
+    /// How a value is written.
+    pub written: &'static str,
+    /// The least and the greatest value, as they would be written; `None` where every value of the form is accepted.
+    pub bounds: fn() -> Option<(String, String)>,
+    /// Reads a value into a `T`.
+    pub set: fn(&mut T, &str) -> Result<(), SpecError>,
+    /// The value in a `T`, as it would be written.
+    pub show: fn(&T) -> String,
+}
+
+/// Declares one option: `opt!("d", choices, COUNT, 1 => 1000, "how many are drawn")`. The field may lie deeper
+/// (`collect.reserve`); the bounds may be left out.
+#[macro_export]
+macro_rules! opt {
+    ($key:literal, $($field:ident).+, $form:expr, $least:expr => $most:expr, $about:literal) => {
+        $crate::Opt {
+            key: $key,
+            about: $about,
+            written: $form.written,
+            bounds: || Some((($form.show)(&$least), ($form.show)(&$most))),
+            set: |target, text| {
+                target.$($field).+ = $form.parse_within(text, &$least, &$most)?;
+                Ok(())
+            },
+            show: |target| ($form.show)(&target.$($field).+),
+        }
+    };
+    ($key:literal, $($field:ident).+, $form:expr, $about:literal) => {
+        $crate::Opt {
+            key: $key,
+            about: $about,
+            written: $form.written,
+            bounds: || None,
+            set: |target, text| {
+                target.$($field).+ = ($form.parse)(text)?;
+                Ok(())
+            },
+            show: |target| ($form.show)(&target.$($field).+),
+        }
+    };
+}
+
+/// A thing whose options are declared in one table.
+pub trait Declared: Sized + 'static {
+    /// Every option.
+    const OPTIONS: &'static [Opt<Self>];
+
+    /// This thing, with the options of `spec` that it declares taken out of `spec` and applied. What the bounds of
+    /// single options cannot refuse is the caller's to check.
+    fn with_options(mut self, spec: &mut Spec) -> Result<Self, SpecError> {
+        for option in Self::OPTIONS {
+            if let Some(text) = spec.take_text(option.key) {
+                (option.set)(&mut self, &text)
+                    .map_err(|error| SpecError::new(format!("{} of {}: {error}", option.key, spec.name())))?;
+            }
+        }
+        Ok(self)
+    }
+
+    /// The options that differ from those of `usual`, as they would be written: `d=4,window=2%`.
+    fn options_beside(&self, usual: &Self) -> String {
+        let shown = Self::OPTIONS.iter().map(|option| (option.key, (option.show)(self), (option.show)(usual)));
+        let differing = shown.filter(|(_, own, usual)| own != usual);
+        differing.map(|(key, own, _)| format!("{key}={own}")).collect::<Vec<_>>().join(",")
+    }
+
+    /// What lists and help say about the options, with the values of `self` as defaults.
+    fn describe_options(&self) -> Vec<OptionHelp> {
+        let help = |option: &Opt<Self>| OptionHelp {
+            key: option.key,
+            about: option.about,
+            written: option.written,
+            default: (option.show)(self),
+            bounds: (option.bounds)(),
+        };
+        Self::OPTIONS.iter().map(help).collect()
+    }
+}
+
+/// A thing without options.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct NoOptions;
+
+impl Declared for NoOptions {
+    const OPTIONS: &'static [Opt<NoOptions>] = &[];
+}
+
+/// An option as lists and help show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OptionHelp {
+    /// The key in `key=value`.
+    pub key: &'static str,
+    /// What the option means.
+    pub about: &'static str,
+    /// How a value is written.
+    pub written: &'static str,
+    /// The value that is used where none is given.
+    pub default: String,
+    /// The least and the greatest value, where there are bounds.
+    pub bounds: Option<(String, String)>,
+}
+
+/// `name:options`, or the name alone where there are no options to write.
+pub fn with_name(name: &str, options: &str) -> String {
+    if options.is_empty() { name.to_owned() } else { format!("{name}:{options}") }
+}
+
+/// One thing that can be chosen by name, and how to make it.
+pub struct Entry<M: 'static> {
+    /// Its name.
+    pub name: &'static str,
+    /// One line about it, without its options.
+    pub about: &'static str,
+    /// Its options, with their defaults.
+    pub options: fn() -> Vec<OptionHelp>,
+    /// Whatever makes it.
+    pub make: M,
+}
+
+/// Everything of one kind that can be chosen by name. Every kind has one, and `registry()` returns it.
+pub struct Registry<M: 'static> {
+    /// What the things are, for error sentences: `victim`.
+    pub kind: &'static str,
+    /// The things, in the order in which lists show them.
+    pub entries: &'static [Entry<M>],
+}
+
+impl<M> Registry<M> {
+    /// The entry called `name`; the error offers the nearest name.
+    pub fn get(&self, name: &str) -> Result<&'static Entry<M>, SpecError> {
+        self.entries.iter().find(|entry| entry.name == name).ok_or_else(|| {
+            let names: Vec<&str> = self.names().collect();
+            SpecError::unknown(self.kind, name, &names)
+        })
+    }
+
+    /// Every name.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> + use<M> {
+        self.entries.iter().map(|entry| entry.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Cost {
+        Copies,
+        Both,
+    }
+
+    impl Choice for Cost {
+        const NAMES: &'static [(&'static str, Cost)] = &[("u", Cost::Copies), ("1+u", Cost::Both)];
+    }
+
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    struct Draw {
+        choices: u32,
+        cost: Cost,
+    }
+
+    const USUAL: Draw = Draw { choices: 10, cost: Cost::Copies };
+
+    impl Declared for Draw {
+        const OPTIONS: &'static [Opt<Draw>] = &[
+            opt!("d", choices, COUNT, 1 => 1_000, "segments drawn"),
+            opt!("cost", cost, Form::<Cost>::choice("u|1+u"), "what a victim costs"),
+        ];
+    }
+
+    fn read(text: &str) -> Result<Draw, SpecError> {
+        let mut spec = Spec::parse(text).unwrap();
+        let draw = USUAL.with_options(&mut spec)?;
+        spec.finish().map(|()| draw)
+    }
+
+    #[test]
+    fn one_table_reads_and_writes_the_options() {
+        let draw = read("draw:cost=1+u,d=1K").unwrap();
+        assert_eq!(draw, Draw { choices: 1_000, cost: Cost::Both });
+        assert_eq!(with_name("draw", &draw.options_beside(&USUAL)), "draw:d=1000,cost=1+u");
+        // Written out, a default is still the default.
+        assert_eq!(with_name("draw", &read("draw:d=10").unwrap().options_beside(&USUAL)), "draw");
+    }
+
+    #[test]
+    fn refusals_name_the_option_and_what_would_do() {
+        let sentence = |text: &str| read(text).unwrap_err().to_string();
+        assert_eq!(sentence("draw:d=0"), "d of draw: 0 is out of range; accepted: 1 to 1000");
+        assert_eq!(sentence("draw:cost=v"), "cost of draw: unknown value `v`; did you mean `u`? (known: u 1+u)");
+        assert_eq!(sentence("draw:dd=1"), "unknown option of draw `dd`; did you mean `d`? (known: d cost)");
+    }
+}
