@@ -15,9 +15,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("fulgurite-base", &[]),
     ("fulgurite-device", &["fulgurite-base"]),
     ("fulgurite-workload", &["fulgurite-base"]),
-    ("fulgurite-ssd", &["fulgurite-base", "fulgurite-device"]),
+    ("fulgurite-ftl", &["fulgurite-base"]),
+    ("fulgurite-ssd", &["fulgurite-base", "fulgurite-device", "fulgurite-ftl"]),
     ("fulgurite-uring", &["fulgurite-base", "fulgurite-device"]),
-    ("fulgurite-log", &["fulgurite-base", "fulgurite-device", "fulgurite-ssd"]),
+    ("fulgurite-log", &["fulgurite-base", "fulgurite-device", "fulgurite-ftl"]),
     ("fulgurite-pool", &["fulgurite-base", "fulgurite-device"]),
     (
         "fulgurite-study",
@@ -25,6 +26,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "fulgurite-base",
             "fulgurite-device",
             "fulgurite-workload",
+            "fulgurite-ftl",
             "fulgurite-ssd",
             "fulgurite-uring",
             "fulgurite-log",
@@ -36,7 +38,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 ];
 
 /// Below `study`; the workload crate opens the trace files that it is given.
-const PURE: &[&str] = &["base", "device", "ssd", "log", "pool"];
+const PURE: &[&str] = &["base", "device", "ftl", "ssd", "log", "pool"];
 const IMPURE: &[&str] = &[
     "std::time",
     "SystemTime",

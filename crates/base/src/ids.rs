@@ -3,6 +3,11 @@
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 
+/// A stream of writes: pages of one stream are expected to die together, so they are written to segments of their
+/// own. A host names one as a hint with each write; a placement policy chooses one for each page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub u16);
+
 /// A point in time, or a duration, in nanoseconds. A simulated drive starts at zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nanos(pub u64);

@@ -12,7 +12,7 @@ pub mod spec;
 pub mod units;
 
 pub use histogram::Histogram;
-pub use ids::{FrameId, Lpn, Nanos, PageId, Ppn};
+pub use ids::{FrameId, Lpn, Nanos, PageId, Ppn, StreamId};
 pub use option::{Choice, Declared, Entry, Form, NoOptions, Opt, OptionHelp, Registry};
 pub use prefetch::prefetch;
 pub use prng::Prng;

@@ -151,7 +151,8 @@ pub trait Declared: Sized + 'static {
 
     /// The options that differ from those of `usual`, as they would be written: `d=4,window=2%`.
     fn options_beside(&self, usual: &Self) -> String {
-        let shown = Self::OPTIONS.iter().map(|option| (option.key, (option.show)(self), (option.show)(usual)));
+        let shown =
+            Self::OPTIONS.iter().map(|option| (option.key, (option.show)(self), (option.show)(usual)));
         let differing = shown.filter(|(_, own, usual)| own != usual);
         differing.map(|(key, own, _)| format!("{key}={own}")).collect::<Vec<_>>().join(",")
     }
@@ -280,7 +281,10 @@ mod tests {
     fn refusals_name_the_option_and_what_would_do() {
         let sentence = |text: &str| read(text).unwrap_err().to_string();
         assert_eq!(sentence("draw:d=0"), "d of draw: 0 is out of range; accepted: 1 to 1000");
-        assert_eq!(sentence("draw:cost=v"), "cost of draw: unknown value `v`; did you mean `u`? (known: u 1+u)");
+        assert_eq!(
+            sentence("draw:cost=v"),
+            "cost of draw: unknown value `v`; did you mean `u`? (known: u 1+u)"
+        );
         assert_eq!(sentence("draw:dd=1"), "unknown option of draw `dd`; did you mean `d`? (known: d cost)");
     }
 }

@@ -1,17 +1,13 @@
 //! What a device is asked and what it answers.
 
 use crate::{Arena, Buffer};
-use fulgurite_base::{Lpn, Nanos};
+use fulgurite_base::{Lpn, Nanos, StreamId};
 use std::rc::Rc;
 use thiserror::Error;
 
 /// Names a command in flight. Chosen by the submitter, handed back by the completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag(pub u64);
-
-/// A placement hint: pages of one stream are expected to die together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct StreamId(pub u16);
 
 /// What to do. Addresses and lengths are in pages of [`Caps::page_bytes`].
 ///

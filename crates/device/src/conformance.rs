@@ -3,10 +3,8 @@
 //! A device's test suite calls [`check`] with a constructor. Devices need at least 64 pages and a
 //! queue of at least 4; where [`Caps::contents`] is false, only timing and errors are checked.
 
-use crate::{
-    Arena, Buffer, Caps, Command, Completion, Device, Executor, IoError, Operation, QueueFull, StreamId, Tag,
-};
-use fulgurite_base::{Lpn, Nanos};
+use crate::{Arena, Buffer, Caps, Command, Completion, Device, Executor, IoError, Operation, QueueFull, Tag};
+use fulgurite_base::{Lpn, Nanos, StreamId};
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::task::{Context, Poll, Waker};

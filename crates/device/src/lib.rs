@@ -14,7 +14,7 @@ mod mem;
 mod meter;
 
 pub use buffer::{Arena, Buffer};
-pub use command::{Caps, Command, Completion, Device, IoError, Operation, QueueFull, StreamId, Tag};
+pub use command::{Caps, Command, Completion, Device, IoError, Operation, QueueFull, Tag};
 pub use executor::{Executor, Handle, RunError};
 pub use fault::{Fault, FaultDevice};
 pub use mem::MemDevice;

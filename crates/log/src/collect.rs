@@ -8,8 +8,8 @@ use crate::device::{Arriving, LogDevice, Part};
 use crate::run::Run;
 use fulgurite_base::{Lpn, Ppn};
 use fulgurite_device::{Arena, Buffer, Device, IoError, Operation};
-use fulgurite_ssd::Ftl;
-use fulgurite_ssd::schedule::State;
+use fulgurite_ftl::Ftl;
+use fulgurite_ftl::schedule::State;
 
 /// How far the collection of the victim has come.
 #[derive(Default)]

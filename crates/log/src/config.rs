@@ -1,10 +1,10 @@
 //! What the layer is made of, as options of `log:key=value`.
 
 use fulgurite_base::{Nanos, Share, Spec, SpecError, units};
-use fulgurite_ssd::FtlConfig;
-use fulgurite_ssd::placement::Placement;
-use fulgurite_ssd::schedule::Schedule;
-use fulgurite_ssd::victim::VictimPolicy;
+use fulgurite_ftl::FtlConfig;
+use fulgurite_ftl::placement::Placement;
+use fulgurite_ftl::schedule::Schedule;
+use fulgurite_ftl::victim::VictimPolicy;
 
 /// A log-structured layer as data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

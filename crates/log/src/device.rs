@@ -10,15 +10,15 @@
 use crate::LogConfig;
 use crate::collect::Collection;
 use crate::tails::Tails;
+use fulgurite_base::StreamId;
 use fulgurite_base::{Lpn, Nanos, Ppn, SpecError};
 use fulgurite_device::{
-    Arena, Buffer, Caps, Command, Completion, Device, IoError, Meter, MeterError, Operation, QueueFull,
-    StreamId, Tag,
+    Arena, Buffer, Caps, Command, Completion, Device, IoError, Meter, MeterError, Operation, QueueFull, Tag,
 };
-use fulgurite_ssd::check::{self, CheckError};
-use fulgurite_ssd::ftl::FtlCounters;
-use fulgurite_ssd::schedule::State;
-use fulgurite_ssd::{CountingSink, Ftl};
+use fulgurite_ftl::FtlCounters;
+use fulgurite_ftl::check::{self, CheckError};
+use fulgurite_ftl::schedule::State;
+use fulgurite_ftl::{CountingSink, Ftl};
 use rustc_hash::FxHashMap;
 use slab::Slab;
 use std::collections::VecDeque;

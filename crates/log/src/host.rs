@@ -2,8 +2,9 @@
 
 use crate::device::{Arriving, LogDevice, Part};
 use crate::run::Run;
+use fulgurite_base::StreamId;
 use fulgurite_base::{Lpn, Nanos, Ppn};
-use fulgurite_device::{Buffer, Device, IoError, Operation, StreamId};
+use fulgurite_device::{Buffer, Device, IoError, Operation};
 
 impl<D: Device> LogDevice<D> {
     /// Reads every page of a command where it lies.

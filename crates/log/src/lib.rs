@@ -1,4 +1,4 @@
-//! A log-structured layer above a drive: the flash translation layer of `fulgurite-ssd`, on the host.
+//! A log-structured layer above a drive: the flash translation layer of `fulgurite-ftl`, on the host.
 //!
 //! [`LogDevice`] is a `Device` over any other, simulated or real. Whatever is written goes to the next page
 //! of an open segment of the drive below, so that the drive sees segments written in order and trimmed whole;
@@ -15,3 +15,4 @@ mod tails;
 
 pub use config::LogConfig;
 pub use device::{LogCounters, LogDevice, LogError};
+pub use precondition::Below;

@@ -1,76 +1,88 @@
-//! A layer and the drive below it in the state that measurements should start from: the layer was written to
-//! for long, and the drive has seen what the layer does with that.
+//! A layer in the state that measurements should start from: it was written to for long, and the drive below has
+//! seen what the layer does with that.
 
 use crate::LogConfig;
 use crate::tails::Tails;
-use fulgurite_base::{Ppn, SpecError};
-use fulgurite_device::StreamId;
-use fulgurite_ssd::precondition::precondition;
-use fulgurite_ssd::{CountingSink, FlashSink, Ftl, SegmentId, SimDrive, SsdConfig};
+use fulgurite_base::{Ppn, SpecError, StreamId};
+use fulgurite_ftl::precondition::{Precondition, precondition};
+use fulgurite_ftl::{FlashSink, Ftl, FtlConfig, SegmentId};
 
-/// What the layer does below, in order.
-#[derive(Default)]
-struct Record(Vec<Below>);
-
-enum Below {
-    Write(Ppn),
-    Discard(SegmentId),
+/// What the layer does to the drive below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Below {
+    /// Pages are written, in a stream of the drive's.
+    Write {
+        /// The first page.
+        first: u32,
+        /// How many.
+        pages: u32,
+        /// The stream.
+        stream: StreamId,
+    },
+    /// Pages are trimmed.
+    Trim {
+        /// The first page.
+        first: u32,
+        /// How many.
+        pages: u32,
+    },
 }
 
-impl FlashSink for Record {
+/// What the translation layer emits, in order.
+#[derive(Default)]
+struct Emitted(Vec<Operation>);
+
+enum Operation {
+    Program(Ppn),
+    Erase(SegmentId),
+}
+
+impl FlashSink for Emitted {
     fn read(&mut self, _: Ppn) {}
 
     fn program(&mut self, ppn: Ppn, _: Option<Ppn>) {
-        self.0.push(Below::Write(ppn));
+        self.0.push(Operation::Program(ppn));
     }
 
     fn erase(&mut self, segment: SegmentId) {
-        self.0.push(Below::Discard(segment));
+        self.0.push(Operation::Erase(segment));
     }
 }
 
 impl LogConfig {
-    /// The translation layers of a simulated drive and of a layer above it, brought where the drive's
-    /// `precondition` says by writes to the layer.
+    /// The layer's translation layer of shape `ftl`, brought to `goal` by writes of `request_pages` to the layer.
+    /// `below` is told what the layer does to the drive below meanwhile; that drive keeps `streams` apart.
     pub fn preconditioned(
         &self,
-        drive: &SsdConfig,
+        ftl: FtlConfig,
+        goal: Precondition,
         request_pages: u32,
         seed: u64,
-    ) -> Result<(Option<Ftl>, Ftl), SpecError> {
-        let config = self.ftl(drive.logical_pages(), drive.page_bytes)?;
-        let (mut layer, hint) = (Ftl::new(config)?, StreamId::default());
-        let goal = drive.precondition;
-        let mut sink = CountingSink::default();
-        let below = SimDrive::written_before(drive, |ftl| {
-            let (mut record, mut tails) =
-                (Record::default(), Tails::new(&layer, drive.ftl().placement.hints()));
-            precondition(&mut layer, goal, request_pages, seed, |layer, lpn, pages| {
-                layer.write(lpn, pages, hint, &mut record);
-                for operation in record.0.drain(..) {
-                    match operation {
-                        Below::Write(ppn) => {
-                            let stream = tails.wrote(layer, ppn, 1);
-                            ftl.write(ppn.0, 1, stream, &mut sink);
-                        }
-                        Below::Discard(segment) if self.trim => {
-                            let first = segment.0 * config.segment_pages;
-                            (first..first + config.segment_pages).for_each(|page| ftl.trim(page));
-                        }
-                        Below::Discard(_) => {}
+        streams: u16,
+        mut below: impl FnMut(Below),
+    ) -> Result<Ftl, SpecError> {
+        let segment_pages = ftl.segment_pages;
+        let mut layer = Ftl::new(ftl)?;
+        let (mut emitted, mut tails) = (Emitted::default(), Tails::new(&layer, streams));
+        precondition(&mut layer, goal, request_pages, seed, |layer, lpn, pages| {
+            layer.write(lpn, pages, StreamId::default(), &mut emitted);
+            for operation in emitted.0.drain(..) {
+                match operation {
+                    Operation::Program(ppn) => {
+                        let stream = tails.wrote(layer, ppn, 1);
+                        below(Below::Write { first: ppn.0, pages: 1, stream });
                     }
+                    Operation::Erase(segment) if self.trim => {
+                        below(Below::Trim { first: segment.0 * segment_pages, pages: segment_pages });
+                    }
+                    Operation::Erase(_) => {}
                 }
-                while let Some((stream, first, pages)) = tails.next_cut_short(layer) {
-                    ftl.write(first.0, pages, stream, &mut sink);
-                }
-            });
-        })?;
-        if below.is_none() {
-            precondition(&mut layer, goal, request_pages, seed, |layer, lpn, pages| {
-                layer.write(lpn, pages, hint, &mut CountingSink::default());
-            });
-        }
+            }
+            while let Some((stream, first, pages)) = tails.next_cut_short(layer) {
+                below(Below::Write { first: first.0, pages, stream });
+            }
+        });
         layer.start_anew(0);
-        Ok((below, layer))
+        Ok(layer)
     }
 }

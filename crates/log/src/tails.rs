@@ -6,9 +6,9 @@
 //! stream out of step, so the rest of it is written all the same.
 
 use fulgurite_base::Ppn;
-use fulgurite_device::StreamId;
-use fulgurite_ssd::Ftl;
-use fulgurite_ssd::ftl::{SegmentId, SegmentState};
+use fulgurite_base::StreamId;
+use fulgurite_ftl::Ftl;
+use fulgurite_ftl::{SegmentId, SegmentState};
 
 /// The last segment of each stream below, and how far it is written.
 #[derive(Clone, Debug)]

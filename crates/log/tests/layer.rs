@@ -1,16 +1,19 @@
 //! The layer conforms to the common body; keeps contents right under whatever order the drive below works in;
 //! copies exactly as much as the same translation layer without time; loses nothing when the medium fails.
 
+use fulgurite_base::StreamId;
 use fulgurite_base::{Lpn, Nanos, Prng, Share, Spec};
 use fulgurite_device::{
     Arena, Buffer, Caps, Command, Completion, Device, Fault, FaultDevice, IoError, MemDevice, Operation,
-    QueueFull, StreamId, Tag, conformance,
+    QueueFull, Tag, conformance,
 };
+use fulgurite_ftl::placement::Placement;
+use fulgurite_ftl::precondition::Precondition;
+use fulgurite_ftl::schedule::Schedule;
+use fulgurite_ftl::victim::VictimPolicy;
+use fulgurite_ftl::{CountingSink, Ftl};
 use fulgurite_log::{LogConfig, LogCounters, LogDevice, LogError};
-use fulgurite_ssd::placement::Placement;
-use fulgurite_ssd::schedule::Schedule;
-use fulgurite_ssd::victim::VictimPolicy;
-use fulgurite_ssd::{CountingSink, Ftl, Precondition, SimDrive, SsdConfig, preset};
+use fulgurite_ssd::{SimDrive, SsdConfig, preset};
 use std::collections::BTreeMap;
 
 const PAGE: u32 = 512;

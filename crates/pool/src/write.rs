@@ -9,7 +9,8 @@ use crate::waiting::Batch;
 use crate::write_back::Order;
 use crate::{Arrival, FrameTable, ReplacementPolicy};
 use fulgurite_base::FrameId;
-use fulgurite_device::{Device, IoError, Operation, StreamId};
+use fulgurite_base::StreamId;
+use fulgurite_device::{Device, IoError, Operation};
 use std::rc::Rc;
 
 impl<D: Device + 'static> Inner<D> {

@@ -1,23 +1,13 @@
 //! Every parameter of the simulated drive, as one table: its name on the command line, what it
 //! does, how it is read and printed. A preset fills it; `preset:key=value` changes it in place.
 
-use crate::ftl::WearLeveling;
-use crate::placement::Placement;
-use crate::schedule::Schedule;
-use crate::victim::VictimPolicy;
 use fulgurite_base::spec::FromOption;
-use fulgurite_base::{Nanos, Prng, Share, Spec, SpecError, units};
-
-/// What happens to a drive before the first request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Precondition {
-    /// Nothing: the drive is empty.
-    None,
-    /// Every logical page is written once, in order.
-    Fill,
-    /// Filled, then overwritten at random until write amplification settles.
-    Steady,
-}
+use fulgurite_base::{Nanos, Prng, Share, Spec, SpecError, option, units};
+use fulgurite_ftl::placement::Placement;
+use fulgurite_ftl::precondition::Precondition;
+use fulgurite_ftl::schedule::Schedule;
+use fulgurite_ftl::victim::VictimPolicy;
+use fulgurite_ftl::{FtlConfig, WearLeveling};
 
 /// What becomes of a write that the drive has received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -266,8 +256,8 @@ pub const PARAMS: &[Param] = &[
     param!(
         "precondition",
         precondition,
-        parse_precondition,
-        |state: &Precondition| state.name().to_owned(),
+        option::parse_choice::<Precondition>,
+        |state: &Precondition| option::name_of(*state).to_owned(),
         "state at the start: none, fill or steady"
     ),
 ];
@@ -425,8 +415,8 @@ impl SsdConfig {
     }
 
     /// The configuration of the flash translation layer.
-    pub fn ftl(&self) -> crate::FtlConfig {
-        crate::FtlConfig {
+    pub fn ftl(&self) -> FtlConfig {
+        FtlConfig {
             logical_pages: u32::try_from(self.logical_pages()).unwrap_or(u32::MAX),
             segments: self.segments(),
             segment_pages: self.pages_per_segment(),
@@ -471,16 +461,6 @@ const IN_PLACE_IGNORES: &[&str] = &[
 /// A die programs at most this many pages together.
 pub(crate) const MAX_PLANES: usize = 8;
 
-impl Precondition {
-    fn name(self) -> &'static str {
-        match self {
-            Precondition::None => "none",
-            Precondition::Fill => "fill",
-            Precondition::Steady => "steady",
-        }
-    }
-}
-
 impl WriteCache {
     const NAMES: [&str; 3] = ["protected", "volatile", "off"];
 
@@ -494,13 +474,6 @@ impl WriteCache {
             .find(|cache| cache.name() == text)
             .ok_or_else(|| SpecError::unknown("write_cache", text, &Self::NAMES))
     }
-}
-
-fn parse_precondition(text: &str) -> Result<Precondition, SpecError> {
-    [Precondition::None, Precondition::Fill, Precondition::Steady]
-        .into_iter()
-        .find(|state| state.name() == text)
-        .ok_or_else(|| SpecError::unknown("precondition", text, &["none", "fill", "steady"]))
 }
 
 fn parse_page_bytes(text: &str) -> Result<u32, SpecError> {

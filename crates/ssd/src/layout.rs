@@ -6,29 +6,7 @@
 
 use crate::SsdConfig;
 use fulgurite_base::Ppn;
-
-/// Exact division of a `u32` by a fixed divisor, with a multiplication (Lemire, Kaser and Kurz, 2019).
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Divisor {
-    divisor: u32,
-    reciprocal: u64,
-}
-
-impl Divisor {
-    pub(crate) fn new(divisor: u32) -> Divisor {
-        assert!(divisor > 0);
-        Divisor { divisor, reciprocal: (u64::MAX / u64::from(divisor)).wrapping_add(1) }
-    }
-
-    #[inline]
-    pub(crate) fn divide(self, n: u32) -> (u32, u32) {
-        if self.divisor == 1 {
-            return (n, 0);
-        }
-        let quotient = ((u128::from(self.reciprocal) * u128::from(n)) >> 64) as u32;
-        (quotient, n - quotient * self.divisor)
-    }
-}
+use fulgurite_ftl::Divisor;
 
 /// The place of a page: a die, and a row of pages that its planes can serve together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +49,7 @@ impl Layout {
         let (die, _plane) = self.die.divide(lane);
         Place {
             die,
-            block: segment * self.planes.divisor + lane,
+            block: segment * self.planes.divisor() + lane,
             page,
             row: (segment * self.pages_per_block + page) * self.dies + die,
         }
@@ -83,12 +61,12 @@ impl Layout {
     }
 
     pub(crate) fn blocks_of_segment(&self, segment: u32) -> std::ops::Range<u32> {
-        let planes = self.planes.divisor;
+        let planes = self.planes.divisor();
         segment * planes..(segment + 1) * planes
     }
 
     pub(crate) fn pages_of_segment(&self, segment: u32) -> std::ops::Range<u32> {
-        let pages = self.segment.divisor;
+        let pages = self.segment.divisor();
         segment * pages..(segment + 1) * pages
     }
 }
@@ -97,14 +75,6 @@ impl Layout {
 mod tests {
     use super::*;
     use crate::preset;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn division_by_multiplication_is_exact(n: u32, divisor in 1u32..) {
-            prop_assert_eq!(Divisor::new(divisor).divide(n), (n / divisor, n % divisor));
-        }
-    }
 
     #[test]
     fn consecutive_pages_visit_planes_then_channels_then_dies() {

@@ -1,11 +1,13 @@
 //! Simulated write amplification against the closed forms, in counting mode: uniform random
 //! single-page writes, FIFO and greedy victims, within 1 %.
 
+use fulgurite_base::StreamId;
 use fulgurite_base::{Lpn, Prng, Share};
-use fulgurite_device::{Command, Device, Operation, StreamId, Tag};
-use fulgurite_ssd::schedule::Schedule;
-use fulgurite_ssd::victim::VictimPolicy;
-use fulgurite_ssd::{CountingSink, Ftl, FtlConfig, SimDrive, SsdConfig, analytic, check, preset};
+use fulgurite_device::{Command, Device, Operation, Tag};
+use fulgurite_ftl::schedule::Schedule;
+use fulgurite_ftl::victim::VictimPolicy;
+use fulgurite_ftl::{CountingSink, Ftl, FtlConfig, analytic, check};
+use fulgurite_ssd::{SimDrive, SsdConfig, preset};
 
 /// Steady WAF of `victim` at spare `rho_percent`, and the translation layer that gave it.
 fn simulate(victim: VictimPolicy, schedule: Schedule, rho_percent: u32, segment_pages: u32) -> (f64, Ftl) {

@@ -1,12 +1,14 @@
 //! The simulated drive as a device: conformance, hand-computed times, contents under garbage
 //! collection, and that every parameter matters.
 
+use fulgurite_base::StreamId;
 use fulgurite_base::{Lpn, Nanos, Prng, Share, Spec};
-use fulgurite_device::{Arena, Command, Completion, Device, Operation, StreamId, Tag, conformance};
-use fulgurite_ssd::placement::Placement;
-use fulgurite_ssd::schedule::Schedule;
-use fulgurite_ssd::victim::VictimPolicy;
-use fulgurite_ssd::{PARAMS, Precondition, SimDrive, SsdConfig, WriteCache, preset};
+use fulgurite_device::{Arena, Command, Completion, Device, Operation, Tag, conformance};
+use fulgurite_ftl::placement::Placement;
+use fulgurite_ftl::precondition::Precondition;
+use fulgurite_ftl::schedule::Schedule;
+use fulgurite_ftl::victim::VictimPolicy;
+use fulgurite_ssd::{PARAMS, SimDrive, SsdConfig, WriteCache, preset};
 
 /// A drive so small that its times can be worked out by hand: one die, 64 pages in an erase block,
 /// the timing of the preemptive-GC study, nothing on the host side.

@@ -1,8 +1,10 @@
 //! The rest of a real drive: shared pages, power cuts, streams, wear, energy.
 
+use fulgurite_base::StreamId;
 use fulgurite_base::{Lpn, Nanos, Prng, Share, Spec};
-use fulgurite_device::{Arena, Buffer, Command, Device, IoError, Operation, StreamId, Tag};
-use fulgurite_ssd::{DriveCounters, Precondition, SimDrive, SsdConfig, WriteCache, preset};
+use fulgurite_device::{Arena, Buffer, Command, Device, IoError, Operation, Tag};
+use fulgurite_ftl::precondition::Precondition;
+use fulgurite_ssd::{DriveCounters, SimDrive, SsdConfig, WriteCache, preset};
 use proptest::prelude::*;
 use std::rc::Rc;
 

@@ -3,10 +3,11 @@
 
 use fulgurite_base::{Lpn, Nanos, Share};
 use fulgurite_device::{Command, Completion, Device, Operation, Tag};
-use fulgurite_ssd::ftl::SegmentState;
-use fulgurite_ssd::schedule::{Schedule, State};
-use fulgurite_ssd::victim::VictimPolicy;
-use fulgurite_ssd::{Precondition, SimDrive, SsdConfig, WriteCache, preset};
+use fulgurite_ftl::SegmentState;
+use fulgurite_ftl::precondition::Precondition;
+use fulgurite_ftl::schedule::{Schedule, State};
+use fulgurite_ftl::victim::VictimPolicy;
+use fulgurite_ssd::{SimDrive, SsdConfig, WriteCache, preset};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -377,7 +378,7 @@ proptest! {
             op: Share::percent(80),
             victim: VictimPolicy::Fifo,
             urgent: Nanos::from_micros(1_000_000_000),
-            wear_leveling: fulgurite_ssd::WearLeveling::None,
+            wear_leveling: fulgurite_ftl::WearLeveling::None,
             precondition: Precondition::Fill,
             ..one_die("semi-preemptive", 0)
         };
@@ -422,18 +423,18 @@ proptest! {
     /// its own segments, state 2 never uses up what is free, and it is left after finitely many steps.
     #[test]
     fn state_2_never_consumes_a_free_segment(steps in prop::collection::vec((any::<bool>(), 0u32..100), 1..2_000)) {
-        let plain = fulgurite_ssd::FtlConfig::plain(100, 24, 8);
-        let config = fulgurite_ssd::FtlConfig { reserve: 4, hard: 2, schedule: Schedule::SEMI_PREEMPTIVE, ..plain };
-        let mut ftl = fulgurite_ssd::Ftl::new(config).unwrap();
-        let mut sink = fulgurite_ssd::CountingSink::default();
-        let stream = ftl.stream(0, fulgurite_device::StreamId(0));
+        let plain = fulgurite_ftl::FtlConfig::plain(100, 24, 8);
+        let config = fulgurite_ftl::FtlConfig { reserve: 4, hard: 2, schedule: Schedule::SEMI_PREEMPTIVE, ..plain };
+        let mut ftl = fulgurite_ftl::Ftl::new(config).unwrap();
+        let mut sink = fulgurite_ftl::CountingSink::default();
+        let stream = ftl.stream(0, fulgurite_base::StreamId(0));
         let mut pressed = 0;
         let mut next = 0;
         for (is_host, lpn) in steps {
             let (state, free) = (ftl.state(stream), ftl.free_segments());
             if is_host && ftl.admit(stream) {
                 prop_assert!(state != State::Pressed);
-                ftl.append(lpn, fulgurite_device::StreamId(0), stream, &mut sink);
+                ftl.append(lpn, fulgurite_base::StreamId(0), stream, &mut sink);
                 prop_assert!(ftl.free_segments() >= 2);
             } else if state.collects() {
                 // One step: pick, move a page, or release.
@@ -459,6 +460,6 @@ proptest! {
             pressed = if ftl.state(stream) == State::Pressed && !is_host { pressed + 1 } else { 0 };
             prop_assert!(pressed < 24 * 10, "{pressed} steps and still pressed");
         }
-        fulgurite_ssd::check::check(&ftl).unwrap();
+        fulgurite_ftl::check::check(&ftl).unwrap();
     }
 }

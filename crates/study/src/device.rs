@@ -8,12 +8,13 @@ use crate::memo::Memo;
 use crate::table::Row;
 use fulgurite_base::{Lpn, Nanos, Spec, SpecError, units};
 use fulgurite_device::{Arena, Caps, Command, Completion, Device, FaultDevice, MemDevice, QueueFull};
-use fulgurite_log::{LogConfig, LogCounters, LogDevice};
-use fulgurite_ssd::placement::Placement;
+use fulgurite_ftl::placement::Placement;
+use fulgurite_ftl::schedule::Schedule;
+use fulgurite_ftl::victim::VictimPolicy;
+use fulgurite_ftl::{CountingSink, Ftl};
+use fulgurite_log::{Below, LogConfig, LogCounters, LogDevice};
 use fulgurite_ssd::preset::{self, Preset, Target};
-use fulgurite_ssd::schedule::Schedule;
-use fulgurite_ssd::victim::VictimPolicy;
-use fulgurite_ssd::{DriveCounters, Ftl, PARAMS, Served, SimDrive, SsdConfig, Timeline};
+use fulgurite_ssd::{DriveCounters, PARAMS, Served, SimDrive, SsdConfig, Timeline};
 use fulgurite_uring::PsyncDevice;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -665,5 +666,31 @@ type Layers = Result<Arc<(Option<Ftl>, Ftl)>, SpecError>;
 fn preconditioned_layer(layer: &LogConfig, config: &SsdConfig, request_pages: u32, seed: u64) -> Layers {
     static KEPT: Memo<Layers> = Memo::new();
     let key = format!("{layer:?} {config:?} {request_pages} {seed}");
-    KEPT.get(key, || layer.preconditioned(config, request_pages, seed).map(Arc::new))
+    KEPT.get(key, || write_layer(layer, config, request_pages, seed).map(Arc::new))
+}
+
+/// The translation layers of a simulated drive and of a layer above it, brought where the drive's `precondition` says
+/// by writes to the layer.
+fn write_layer(
+    layer: &LogConfig,
+    config: &SsdConfig,
+    request_pages: u32,
+    seed: u64,
+) -> Result<(Option<Ftl>, Ftl), SpecError> {
+    let shape = layer.ftl(config.logical_pages(), config.page_bytes)?;
+    let streams = config.ftl().placement.hints();
+    let write = |below: &mut dyn FnMut(Below)| {
+        layer.preconditioned(shape, config.precondition, request_pages, seed, streams, below)
+    };
+    let mut written = None;
+    let below = SimDrive::written_before(config, |ftl| {
+        let mut sink = CountingSink::default();
+        written = Some(write(&mut |operation| match operation {
+            Below::Write { first, pages, stream } => ftl.write(first, pages, stream, &mut sink),
+            Below::Trim { first, pages } => (first..first + pages).for_each(|page| ftl.trim(page)),
+        }));
+    })?;
+    // A medium that is overwritten in place has no translation layer that could have seen anything.
+    let above = written.unwrap_or_else(|| write(&mut |_| {}))?;
+    Ok((below, above))
 }

@@ -5,11 +5,11 @@ use crate::error::StudyError;
 use crate::table::{Row, Table};
 use crate::{study, workload};
 use fulgurite_base::{SpecError, units};
+use fulgurite_ftl::placement::Placement;
+use fulgurite_ftl::schedule::Schedule;
+use fulgurite_ftl::victim::VictimPolicy;
 use fulgurite_pool::{Prefetch, Replacement, WriteBack};
-use fulgurite_ssd::placement::Placement;
 use fulgurite_ssd::preset::{Concurrency, PRESETS, Preset, Target};
-use fulgurite_ssd::schedule::Schedule;
-use fulgurite_ssd::victim::VictimPolicy;
 use fulgurite_ssd::{PARAMS, Param, preset};
 use fulgurite_workload::trace::Format;
 

@@ -6,7 +6,8 @@
 
 use crate::error::StudyError;
 use fulgurite_base::Nanos;
-use fulgurite_ssd::{Span, SpanKind, Timeline, Track, schedule::State};
+use fulgurite_ftl::schedule::State;
+use fulgurite_ssd::{Span, SpanKind, Timeline, Track};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufWriter, Write};

@@ -1,11 +1,11 @@
 //! MiDAS against its own model: what it predicts is what is measured.
 
 use fulgurite_base::Spec;
-use fulgurite_device::StreamId;
-use fulgurite_ssd::placement::Placement;
-use fulgurite_ssd::placement::midas::{Event, Why};
-use fulgurite_ssd::victim::VictimPolicy;
-use fulgurite_ssd::{CountingSink, Ftl, FtlConfig, check};
+use fulgurite_base::StreamId;
+use fulgurite_ftl::placement::Placement;
+use fulgurite_ftl::placement::midas::{Event, Why};
+use fulgurite_ftl::victim::VictimPolicy;
+use fulgurite_ftl::{CountingSink, Ftl, FtlConfig, check};
 use fulgurite_workload::Generator;
 
 const PAGES: u32 = 120_000;

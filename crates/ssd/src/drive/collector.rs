@@ -10,9 +10,9 @@
 //! just makes the move unnecessary, and a host read finds the page where it still is.
 
 use super::flash::{Flash, FlashOp, blocks_of};
-use crate::Ftl;
-use crate::ftl::SegmentId;
 use fulgurite_base::Ppn;
+use fulgurite_ftl::Ftl;
+use fulgurite_ftl::SegmentId;
 use std::collections::VecDeque;
 
 /// One die's part of the victim segment.
@@ -253,7 +253,7 @@ impl Collector {
     }
 
     /// The stream of the first held page that is still valid.
-    fn first_stream(&mut self, ftl: &Ftl, flash: &mut Flash) -> Option<fulgurite_device::StreamId> {
+    fn first_stream(&mut self, ftl: &Ftl, flash: &mut Flash) -> Option<fulgurite_base::StreamId> {
         self.ready(1, ftl, flash);
         self.held.front().map(|ppn| ftl.copy_stream(*ppn))
     }

@@ -15,13 +15,14 @@ use super::contents::Contents;
 use super::power::Undo;
 use super::tournament::{NEVER, Tournament};
 use super::waits::Waits;
+use crate::SsdConfig;
 use crate::config::MAX_PLANES;
-use crate::ftl::{FlashSink, SegmentId};
 use crate::layout::{Layout, Place};
 use crate::nand::{Nand, NandError};
-use crate::schedule::{SUSPENSIONS, Schedule};
-use crate::{Ftl, SsdConfig};
 use fulgurite_base::Ppn;
+use fulgurite_ftl::Ftl;
+use fulgurite_ftl::schedule::{SUSPENSIONS, Schedule};
+use fulgurite_ftl::{FlashSink, SegmentId};
 use slab::Slab;
 use std::collections::VecDeque;
 

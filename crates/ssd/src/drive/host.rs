@@ -6,9 +6,10 @@ use super::{
     HostSlot, InFlight, Kind, NEVER, NONE, Served, SimDrive, SpanKind, Translation, Waits, queue_event,
 };
 use crate::WriteCache;
-use crate::ftl::FlashSink;
 use fulgurite_base::Ppn;
-use fulgurite_device::{Completion, Device, IoError, StreamId};
+use fulgurite_base::StreamId;
+use fulgurite_device::{Completion, Device, IoError};
+use fulgurite_ftl::FlashSink;
 
 impl SimDrive {
     pub(super) fn complete(&mut self, command: u32) {

@@ -22,18 +22,19 @@ mod waits;
 pub use timeline::{Span, SpanKind, Timeline, Track};
 pub use waits::{Served, Waits};
 
-use crate::check::{self, CheckError};
 use crate::nand::NandError;
-use crate::precondition::precondition;
-use crate::schedule::State;
-use crate::{CountingSink, Ftl, Precondition, SsdConfig, WriteCache};
+use crate::{SsdConfig, WriteCache};
 use collector::Collector;
 use flash::{Flash, FlashOp, Kind as FlashKind, NONE, Next};
+use fulgurite_base::StreamId;
 use fulgurite_base::{Lpn, Nanos, Ppn, SpecError};
 use fulgurite_device::{
-    Buffer, Caps, Command, Completion, Device, IoError, Meter, MeterError, Operation, QueueFull, StreamId,
-    Tag,
+    Buffer, Caps, Command, Completion, Device, IoError, Meter, MeterError, Operation, QueueFull, Tag,
 };
+use fulgurite_ftl::check::{self, CheckError};
+use fulgurite_ftl::precondition::{Precondition, precondition};
+use fulgurite_ftl::schedule::State;
+use fulgurite_ftl::{CountingSink, Ftl, FtlConfig};
 use in_place::InPlace;
 use slab::Slab;
 use std::collections::VecDeque;
@@ -204,7 +205,7 @@ impl SimDrive {
         if config.in_place {
             return Ok(None);
         }
-        let mut ftl = Ftl::new(crate::FtlConfig { endurance: 0, ..config.ftl() })?;
+        let mut ftl = Ftl::new(FtlConfig { endurance: 0, ..config.ftl() })?;
         write(&mut ftl);
         // The drive has had a rest since: no collection is late.
         let mut drive = SimDrive::with_ftl(config.clone(), Some(ftl), false);

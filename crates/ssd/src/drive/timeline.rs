@@ -2,8 +2,8 @@
 //! requests of the host, collections of segments, states of the schedule.
 
 use super::flash::{FlashOp, Kind};
-use crate::schedule::State;
 use fulgurite_base::Nanos;
+use fulgurite_ftl::schedule::State;
 
 /// Where something happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -3,8 +3,9 @@
 //! The medium is overwritten in place, so there is no garbage and writes cost about what reads do.
 
 use super::{Concurrency::Is, Preset, Target, reference_e};
-use crate::{Precondition, SsdConfig};
+use crate::SsdConfig;
 use fulgurite_base::{Nanos, Share};
+use fulgurite_ftl::precondition::Precondition;
 
 pub(super) const PRESET: Preset = Preset {
     name: "optane",

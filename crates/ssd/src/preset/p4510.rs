@@ -7,8 +7,9 @@
 //! the write path at the plateau: the file system's device was not full of live data.
 
 use super::{Concurrency::Is, Preset, Target, reference_e};
-use crate::{Precondition, SsdConfig};
+use crate::SsdConfig;
 use fulgurite_base::{Nanos, Share};
+use fulgurite_ftl::precondition::Precondition;
 
 const SOURCE: &str = "ACE (ICDE 2023), table of empirical asymmetry and concurrency; closed-loop fit";
 

@@ -11,9 +11,10 @@
 //! once: each as often and as long as by itself, but not one after another.
 
 use super::{Preset, reference_e};
-use crate::schedule::Schedule;
-use crate::{Precondition, SsdConfig, WriteCache};
+use crate::{SsdConfig, WriteCache};
 use fulgurite_base::{Nanos, Share};
+use fulgurite_ftl::precondition::Precondition;
+use fulgurite_ftl::schedule::Schedule;
 
 pub(super) const PRESET: Preset = Preset {
     name: "preemptive-gc",

@@ -2,12 +2,13 @@
 //! of FEMU's black-box mode (40/200/2000 µs), an 800 MT/s 8-bit channel, no host costs.
 
 use super::Preset;
-use crate::ftl::WearLeveling;
-use crate::placement::Placement;
-use crate::schedule::Schedule;
-use crate::victim::VictimPolicy;
-use crate::{Precondition, SsdConfig, WriteCache};
+use crate::{SsdConfig, WriteCache};
 use fulgurite_base::{Nanos, Share};
+use fulgurite_ftl::WearLeveling;
+use fulgurite_ftl::placement::Placement;
+use fulgurite_ftl::precondition::Precondition;
+use fulgurite_ftl::schedule::Schedule;
+use fulgurite_ftl::victim::VictimPolicy;
 
 pub(super) const PRESET: Preset = Preset {
     name: "reference-e",

@@ -4,8 +4,9 @@
 //! dies, which is what raises its k_r; hence single planes.
 
 use super::{Concurrency::Is, Preset, Target, reference_e};
-use crate::{Precondition, SsdConfig};
+use crate::SsdConfig;
 use fulgurite_base::{Nanos, Share};
+use fulgurite_ftl::precondition::Precondition;
 
 pub(super) const PRESET: Preset = Preset {
     name: "sata",

@@ -2,8 +2,9 @@
 //! and provisioned rates that the study's load did not saturate (its k are lower bounds).
 
 use super::{Concurrency::MoreThan, Preset, Target, reference_e};
-use crate::{Precondition, SsdConfig};
+use crate::SsdConfig;
 use fulgurite_base::{Nanos, Share};
+use fulgurite_ftl::precondition::Precondition;
 
 pub(super) const PRESET: Preset = Preset {
     name: "virtual",

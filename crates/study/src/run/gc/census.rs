@@ -8,9 +8,9 @@
 
 use crate::table::Row;
 use fulgurite_base::Ppn;
-use fulgurite_device::StreamId;
-use fulgurite_ssd::placement::oracle;
-use fulgurite_ssd::{CountingSink, FlashSink, Ftl, FtlConfig, GroupCounters, SegmentId};
+use fulgurite_base::StreamId;
+use fulgurite_ftl::placement::oracle;
+use fulgurite_ftl::{CountingSink, FlashSink, Ftl, FtlConfig, GroupCounters, SegmentId};
 use fulgurite_workload::{Op, Request};
 
 const CLASSES: [&str; 6] = ["share_c1", "share_c2", "share_c3", "share_c4", "share_c5", "share_c6"];

@@ -1,7 +1,7 @@
 //! What a placement policy did to its groups, and how well it foresaw what came of it.
 
-use fulgurite_ssd::Ftl;
-use fulgurite_ssd::placement::midas::{Configuration, Event, Why};
+use fulgurite_ftl::Ftl;
+use fulgurite_ftl::placement::midas::{Configuration, Event, Why};
 use std::fmt::Write as _;
 
 fn events(ftl: &Ftl) -> &[Event] {

@@ -2,8 +2,8 @@
 
 use super::Counts;
 use crate::table::Row;
-use fulgurite_device::StreamId;
-use fulgurite_ssd::Ftl;
+use fulgurite_base::StreamId;
+use fulgurite_ftl::Ftl;
 
 /// The stretches that are over.
 pub struct Series {

@@ -1,0 +1,81 @@
+//! The sealed segments, as collection chooses among them: those of groups with a size of their own wait in
+//! queues, the others are the victim policy's.
+
+use crate::placement::{PlacementPolicy, Placer, STREAMS_AT_MOST};
+use crate::segments::{SegmentId, SegmentState, SegmentTable};
+use crate::victim::{Victim, VictimPolicy, Victims};
+use std::collections::VecDeque;
+
+/// In no queue.
+const NONE: u16 = STREAMS_AT_MOST;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Candidates {
+    policy: VictimPolicy,
+    victims: Victims,
+    /// Oldest first, by the number that placement gives them.
+    queues: Vec<VecDeque<SegmentId>>,
+    /// The queue of each sealed segment.
+    queue_of: Vec<u16>,
+}
+
+impl Candidates {
+    pub fn new(policy: VictimPolicy, segments: u32, segment_pages: u32, streams: u16) -> Candidates {
+        Candidates {
+            policy,
+            victims: policy.index(segments, segment_pages),
+            queues: vec![VecDeque::new(); usize::from(streams)],
+            queue_of: vec![NONE; segments as usize],
+        }
+    }
+
+    pub fn sealed(&mut self, segment: SegmentId, placer: &Placer, table: &SegmentTable) {
+        let queue = placer.queue(table.stream(segment)).unwrap_or(NONE);
+        self.queue_of[segment.0 as usize] = queue;
+        match self.queues.get_mut(usize::from(queue)) {
+            Some(queue) => queue.push_back(segment),
+            None => self.victims.sealed(segment, table),
+        }
+    }
+
+    #[inline]
+    pub fn invalidated(&mut self, segment: SegmentId, table: &SegmentTable) {
+        if self.queue_of[segment.0 as usize] == NONE {
+            self.victims.invalidated(segment, table);
+        }
+    }
+
+    /// The segment that is next in a queue.
+    pub fn oldest(&self, queue: u16) -> Option<SegmentId> {
+        self.queues[usize::from(queue)].front().copied()
+    }
+
+    pub fn remove(&mut self, segment: SegmentId, table: &SegmentTable) {
+        match self.queues.get_mut(usize::from(self.queue_of[segment.0 as usize])) {
+            Some(queue) => queue.retain(|sealed| *sealed != segment),
+            None => self.victims.remove(segment, table),
+        }
+    }
+
+    /// The oldest segment of a group that is too large, else the victim policy's choice.
+    pub fn pick(&mut self, placer: &Placer, table: &SegmentTable) -> Option<SegmentId> {
+        let overfull = placer.overfull(table);
+        let queued = overfull.and_then(|queue| self.queues[usize::from(queue)].pop_front());
+        queued.or_else(|| self.victims.pick(table)).or_else(|| {
+            // Nothing is sealed but in queues: the longest gives.
+            self.queues.iter_mut().max_by_key(|queue| queue.len())?.pop_front()
+        })
+    }
+
+    /// Sorts every sealed segment anew: groups have changed.
+    pub fn sort(&mut self, placer: &Placer, table: &SegmentTable) {
+        self.victims = self.policy.index(table.len(), table.segment_pages());
+        self.queues.iter_mut().for_each(VecDeque::clear);
+        let mut sealed: Vec<SegmentId> =
+            (0..table.len()).map(SegmentId).filter(|id| table.state(*id) == SegmentState::Sealed).collect();
+        sealed.sort_by_key(|id| table.sealed_at(*id));
+        for segment in sealed {
+            self.sealed(segment, placer, table);
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! The O(N) checkers: everything that must agree inside a flash translation layer, recomputed from
+//! scratch. Kept apart from the code they check.
+
+use crate::{Ftl, SegmentId, SegmentState};
+use fulgurite_base::Ppn;
+use thiserror::Error;
+
+/// What does not agree.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CheckError {
+    /// L2P points at a page whose owner, by P2L, is another.
+    #[error("logical page {lpn} maps to physical page {ppn}, which belongs to logical page {owner}")]
+    Mapping {
+        /// The logical page.
+        lpn: u32,
+        /// Where L2P says that it is.
+        ppn: u32,
+        /// Whose page P2L says that is.
+        owner: u32,
+    },
+    /// The valid bitmap and L2P differ in number.
+    #[error("{mapped} logical pages are mapped but valid physical pages have {valid} owners and sharers")]
+    Bitmap {
+        /// Mapped logical pages.
+        mapped: u64,
+        /// Owners and sharers of valid physical pages.
+        valid: u64,
+    },
+    /// L2P points at a page that the bitmap calls garbage.
+    #[error("logical page {lpn} maps to physical page {ppn}, which is marked as garbage")]
+    Garbage {
+        /// The logical page.
+        lpn: u32,
+        /// The physical page.
+        ppn: u32,
+    },
+    /// A segment's valid count is not its number of bits.
+    #[error("segment {segment} counts {counted} valid pages but its bitmap has {bits}")]
+    ValidCount {
+        /// The segment.
+        segment: u32,
+        /// By the counter.
+        counted: u32,
+        /// By the bitmap.
+        bits: u32,
+    },
+    /// A free segment holds pages, or the free list and the states differ.
+    #[error("segment {segment} is listed as free but is {state:?} with {written} pages written")]
+    Free {
+        /// The segment.
+        segment: u32,
+        /// Its state.
+        state: SegmentState,
+        /// Pages written.
+        written: u32,
+    },
+}
+
+/// Recomputes every invariant of `ftl`. O(physical pages).
+pub fn check(ftl: &Ftl) -> Result<(), CheckError> {
+    check_mapping(ftl)?;
+    check_segments(ftl)
+}
+
+fn check_mapping(ftl: &Ftl) -> Result<(), CheckError> {
+    let mut mapped = 0;
+    for lpn in 0..ftl.config().logical_pages {
+        let Some(ppn) = ftl.map.lookup(lpn) else { continue };
+        mapped += 1;
+        let owner = ftl.map.p2l[ppn.0 as usize];
+        let shares = ftl.map.sharers.get(&ppn.0).is_some_and(|sharers| sharers.contains(&lpn));
+        if owner != lpn && !shares {
+            return Err(CheckError::Mapping { lpn, ppn: ppn.0, owner });
+        }
+        if !ftl.map.is_valid(ppn) {
+            return Err(CheckError::Garbage { lpn, ppn: ppn.0 });
+        }
+    }
+    let owners: u64 = ftl.map.valid.iter().map(|word| u64::from(word.count_ones())).sum();
+    let sharers: usize = ftl.map.sharers.values().map(Vec::len).sum();
+    let valid = owners + sharers as u64;
+    if mapped == valid { Ok(()) } else { Err(CheckError::Bitmap { mapped, valid }) }
+}
+
+fn check_segments(ftl: &Ftl) -> Result<(), CheckError> {
+    let pages = ftl.config().segment_pages;
+    for segment in 0..ftl.config().segments {
+        let bits =
+            (segment * pages..(segment + 1) * pages).filter(|ppn| ftl.map.is_valid(Ppn(*ppn))).count() as u32;
+        let counted = ftl.segments.valid(SegmentId(segment));
+        if bits != counted {
+            return Err(CheckError::ValidCount { segment, counted, bits });
+        }
+    }
+    for segment in ftl.wear.free_segments() {
+        let (state, written) = (ftl.segments.state(segment), ftl.segments.written(segment));
+        if state != SegmentState::Free || written != 0 {
+            return Err(CheckError::Free { segment: segment.0, state, written });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::Schedule;
+    use crate::{CountingSink, FtlConfig};
+    use fulgurite_base::Prng;
+    use fulgurite_base::StreamId;
+
+    fn used_drive() -> Ftl {
+        let config = FtlConfig { reserve: 3, schedule: Schedule::PACED, ..FtlConfig::plain(600, 40, 20) };
+        let mut ftl = Ftl::new(config).unwrap();
+        let mut prng = Prng::new(7, "check");
+        let mut sink = CountingSink::default();
+        for _ in 0..20_000 {
+            let lpn = prng.below(600) as u32;
+            match prng.below(10) {
+                0 => ftl.trim(lpn),
+                1 => ftl.share(lpn, prng.below(600) as u32),
+                _ => ftl.write(lpn, 1, StreamId(0), &mut sink),
+            }
+        }
+        assert!(sink.erases > 500);
+        ftl
+    }
+
+    fn mapped(ftl: &Ftl) -> (u32, Ppn) {
+        let unshared = |ppn: &Ppn| !ftl.map.sharers.contains_key(&ppn.0);
+        (0..600).find_map(|lpn| ftl.lookup(lpn).filter(unshared).map(|ppn| (lpn, ppn))).unwrap()
+    }
+
+    #[test]
+    fn a_sound_drive_passes() {
+        assert_eq!(check(&used_drive()), Ok(()));
+    }
+
+    #[test]
+    fn a_wrong_owner_is_found() {
+        let mut ftl = used_drive();
+        let (lpn, ppn) = mapped(&ftl);
+        ftl.map.p2l[ppn.0 as usize] = lpn + 1;
+        assert_eq!(check(&ftl), Err(CheckError::Mapping { lpn, ppn: ppn.0, owner: lpn + 1 }));
+    }
+
+    #[test]
+    fn a_cleared_valid_bit_is_found() {
+        let mut ftl = used_drive();
+        let (lpn, ppn) = mapped(&ftl);
+        ftl.map.valid[(ppn.0 / 64) as usize] &= !(1 << (ppn.0 % 64));
+        assert_eq!(check(&ftl), Err(CheckError::Garbage { lpn, ppn: ppn.0 }));
+    }
+
+    #[test]
+    fn a_lost_mapping_is_found() {
+        let mut ftl = used_drive();
+        let (lpn, _) = mapped(&ftl);
+        ftl.map.l2p[lpn as usize] = u32::MAX;
+        assert!(matches!(check(&ftl), Err(CheckError::Bitmap { mapped, valid }) if mapped + 1 == valid));
+    }
+
+    #[test]
+    fn a_wrong_valid_count_is_found() {
+        let mut ftl = used_drive();
+        ftl.segments.valid[5] += 1;
+        assert!(matches!(check(&ftl), Err(CheckError::ValidCount { segment: 5, .. })));
+    }
+
+    #[test]
+    fn a_free_segment_in_use_is_found() {
+        let mut ftl = used_drive();
+        let segment = ftl.wear.free_segments().next().unwrap();
+        ftl.segments.written[segment.0 as usize] = 1;
+        assert!(matches!(check(&ftl), Err(CheckError::Free { written: 1, .. })));
+    }
+}

@@ -1,0 +1,45 @@
+//! Division of page numbers by the sizes of a drive: in inner loops, and by numbers that never change.
+
+/// Exact division of a `u32` by a fixed divisor, with a multiplication (Lemire, Kaser and Kurz, 2019).
+#[derive(Clone, Copy, Debug)]
+pub struct Divisor {
+    divisor: u32,
+    reciprocal: u64,
+}
+
+impl Divisor {
+    /// Division by `divisor`, which is not zero.
+    pub fn new(divisor: u32) -> Divisor {
+        assert!(divisor > 0);
+        Divisor { divisor, reciprocal: (u64::MAX / u64::from(divisor)).wrapping_add(1) }
+    }
+
+    /// The divisor.
+    #[inline]
+    pub fn divisor(self) -> u32 {
+        self.divisor
+    }
+
+    /// The quotient and the remainder of `n`.
+    #[inline]
+    pub fn divide(self, n: u32) -> (u32, u32) {
+        if self.divisor == 1 {
+            return (n, 0);
+        }
+        let quotient = ((u128::from(self.reciprocal) * u128::from(n)) >> 64) as u32;
+        (quotient, n - quotient * self.divisor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn division_by_multiplication_is_exact(n: u32, divisor in 1u32..) {
+            prop_assert_eq!(Divisor::new(divisor).divide(n), (n / divisor, n % divisor));
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! MiDA: by age, counted in moves. The host's writes enter group 0; every copy takes a page to the next
+//! group, and in the last one it stays.
+//!
+//! "MiDA: Improving SSD performance through migration-age-aware block placement" (Park et al., APSys 2021), as
+//! MiDAS (FAST 2024) describes it, with eight groups as in its table 2. The group is that of the segment which
+//! holds the page, so no memory is needed. O(1).
+
+use super::{PlacementPolicy, Shape, WriteContext};
+use crate::{SegmentId, SegmentTable};
+use fulgurite_base::StreamId;
+
+/// The number of groups; the youngest is 0.
+pub type Options = super::Groups<8>;
+
+/// A chain of groups.
+#[derive(Clone, Debug)]
+pub struct Mida(u16);
+
+impl Mida {
+    pub(super) fn new(options: Options, _: &Shape) -> Mida {
+        Mida(options.groups)
+    }
+}
+
+impl PlacementPolicy for Mida {
+    #[inline]
+    fn stream(&self, context: &WriteContext, segments: &SegmentTable) -> StreamId {
+        let copies_to =
+            context.segment.filter(|_| context.copied).and_then(|victim| self.copies_to(victim, segments));
+        copies_to.unwrap_or(StreamId(0))
+    }
+
+    #[inline]
+    fn copies_to(&self, victim: SegmentId, segments: &SegmentTable) -> Option<StreamId> {
+        Some(StreamId((segments.stream(victim).0 + 1).min(self.0 - 1)))
+    }
+}

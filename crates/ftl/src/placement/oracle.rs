@@ -1,0 +1,228 @@
+//! The oracle: by the true time until a page is written again or trimmed.
+//!
+//! ORA of MiDAS (FAST 2024). Its six classes are bounded by 250 K, 5 M, 14 M, 28 M and 62 M page writes on 128 GiB
+//! (table 1): here the same shares of the logical pages (`classes=seed`). `classes=log2` doubles the bound from class
+//! to class, twelve of them, the first a thousandth of the logical pages. A copy is placed by the time
+//! that is left.
+//!
+//! With `sizes=50%` all classes but the last have a fixed number of segments and give the oldest, as in table 2 of
+//! the paper, which does not say how its sizes were found. Here such a group has room for the pages of its class that
+//! are valid at a time, and for garbage: at most as much as there is when all live in it for the longest time of
+//! the class, so that nothing is valid when it is collected, and in all groups together no more than that share
+//! of the spare space. Copies stay in their group, which would else have no fixed number of pages. Where this
+//! leaves collection no room sizes are given up for good.
+//!
+//! It needs a first pass over all writes, so it works where runs can be repeated: in `gc`. O(1), 4 bytes a page and
+//! 4 a write.
+
+use super::runaway::Runaway;
+use super::{PlacementPolicy, Shape, WriteContext};
+use crate::{SegmentId, SegmentTable};
+use fulgurite_base::StreamId;
+use fulgurite_base::units::{self, Share};
+use fulgurite_base::{Spec, SpecError, prefetch};
+use std::fmt;
+
+/// How the time that is left is cut into classes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Classes {
+    /// As in table 1 of the paper.
+    Seed,
+    /// Each twice as long as the one before.
+    Log2,
+}
+
+/// The options of the oracle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The classes' bounds.
+    pub classes: Classes,
+    /// The share of the spare space that groups of a fixed size use; none: no sizes.
+    pub sizes: Option<Share>,
+}
+
+impl Classes {
+    /// Bounds in page writes between the classes, on a drive of so many logical pages.
+    pub fn bounds(self, logical_pages: u32) -> Vec<u64> {
+        self.thousandths().iter().map(|part| u64::from(logical_pages) * part / 1000).collect()
+    }
+
+    fn thousandths(self) -> &'static [u64] {
+        if self == Classes::Seed { &SEED } else { &LOG2 }
+    }
+}
+
+impl Options {
+    pub(super) fn from_spec(spec: &mut Spec) -> Result<Options, SpecError> {
+        let classes = spec.take_with("classes", |classes| match classes {
+            "seed" => Ok(Classes::Seed),
+            "log2" => Ok(Classes::Log2),
+            _ => Err(SpecError::unknown("classes", classes, &["seed", "log2"])),
+        })?;
+        let sizes = spec.take_with("sizes", |sizes| match sizes {
+            "no" => Ok(None),
+            share => match units::parse_share(share)? {
+                share if share > Share::percent(0) && share < Share::percent(100) => Ok(Some(share)),
+                _ => Err(SpecError::new(format!(
+                    "sizes={share} of oracle is out of range; accepted: no, or less than 100%"
+                ))),
+            },
+        })?;
+        Ok(Options { classes: classes.unwrap_or(Classes::Log2), sizes: sizes.flatten() })
+    }
+
+    pub(super) fn streams(&self) -> u16 {
+        self.classes.thousandths().len() as u16 + 1
+    }
+}
+
+impl fmt::Display for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "classes={},sizes=", if self.classes == Classes::Seed { "seed" } else { "log2" })?;
+        match self.sizes {
+            Some(sizes) => sizes.fmt(f),
+            None => f.write_str("no"),
+        }
+    }
+}
+
+/// Bounds in thousandths of the logical pages: 250 K, 5 M, 14 M, 28 M and 62 M of 33.5 M.
+const SEED: [u64; 5] = [7, 149, 417, 834, 1848];
+const LOG2: [u64; 11] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
+/// Logical capacities of page writes after which groups get their sizes: until then the fill's pages lie in them,
+/// which have died at no steady rate.
+const SETTLED: u64 = 3;
+
+/// What is to come.
+#[derive(Clone, Debug)]
+pub struct Oracle {
+    /// For each write of the host, when its page will be written again.
+    next: Vec<u32>,
+    /// When each page's copy becomes garbage.
+    dies_at: Vec<u32>,
+    /// The classes' bounds, in page writes.
+    bounds: Vec<u64>,
+    options: Options,
+    shape: Shape,
+    /// Most segments of each group that has a size, and when sizes begin to hold.
+    sizes: Vec<u32>,
+    sized_from: u64,
+    runaway: Runaway,
+    /// Whether sizes hold, and whether that has changed.
+    sizing: bool,
+    regroup: bool,
+}
+
+impl Oracle {
+    pub(super) fn new(options: Options, shape: &Shape) -> Oracle {
+        Oracle {
+            next: Vec::new(),
+            dies_at: vec![u32::MAX; shape.logical_pages as usize],
+            bounds: options.classes.bounds(shape.logical_pages),
+            options,
+            shape: *shape,
+            sizes: Vec::new(),
+            sized_from: u64::MAX,
+            // Each may give its oldest segments, until garbage comes.
+            runaway: Runaway::new(shape.segments),
+            sizing: false,
+            regroup: false,
+        }
+    }
+
+    fn class(&self, left: u64) -> usize {
+        self.bounds.iter().take_while(|bound| left >= **bound).count()
+    }
+
+    pub(super) fn foresee(&mut self, next: Vec<u32>) {
+        self.next = next;
+        if let Some(share) = self.options.sizes {
+            self.sizes = self.sizes(share.as_f64());
+            self.sized_from = SETTLED * u64::from(self.shape.logical_pages);
+        }
+    }
+
+    /// The size in segments of each group but the last.
+    fn sizes(&self, share: f64) -> Vec<u32> {
+        // Pages written and the sum of their lifetimes, by class. The fill is no traffic.
+        let fill = self.shape.logical_pages as usize;
+        let mut traffic = vec![(0.0, 0.0); self.bounds.len()];
+        for (now, next) in self.next.iter().enumerate().skip(fill) {
+            let life = u64::from(*next) - now as u64;
+            if let Some((pages, lives)) = traffic.get_mut(self.class(life)) {
+                (*pages, *lives) = (*pages + 1.0, *lives + life as f64);
+            }
+        }
+        let writes = (self.next.len() - fill).max(1) as f64;
+        // By Little's law, valid pages of a class and its garbage once everything in it dies.
+        let group = |(bound, (pages, lives)): (&u64, &(f64, f64))| {
+            let valid = lives / writes;
+            (valid, pages / writes * *bound as f64 - valid)
+        };
+        let groups: Vec<(f64, f64)> = self.bounds.iter().zip(&traffic).map(group).collect();
+        let garbage: f64 = groups.iter().map(|(_, garbage)| garbage).sum();
+        let Shape { logical_pages, segments, segment_pages, reserve } = self.shape;
+        let room = f64::from(segments) - f64::from(reserve) - groups.len() as f64 - 1.0;
+        let spare = (room * f64::from(segment_pages) - f64::from(logical_pages)).max(0.0);
+        let fits = if garbage > 0.0 { (share * spare / garbage).min(1.0) } else { 1.0 };
+        let size = |(valid, garbage): &(f64, f64)| (valid + fits * garbage) / f64::from(segment_pages);
+        // The open segment is one of them.
+        groups.iter().map(|group| size(group).ceil() as u32 + 1).collect()
+    }
+
+    #[inline]
+    fn death(&self, context: &WriteContext, now: u64) -> u32 {
+        if context.copied { self.dies_at[context.lpn as usize] } else { self.next[now as usize] }
+    }
+}
+
+impl PlacementPolicy for Oracle {
+    #[inline]
+    fn stream(&self, context: &WriteContext, segments: &SegmentTable) -> StreamId {
+        if let Some(victim) = context.segment.filter(|_| context.copied && self.options.sizes.is_some()) {
+            return segments.stream(victim);
+        }
+        let left = u64::from(self.death(context, segments.now())).saturating_sub(segments.now());
+        StreamId(self.class(left) as u16)
+    }
+
+    #[inline]
+    fn written(&mut self, context: &WriteContext, _: StreamId, segments: &SegmentTable) {
+        if !context.copied {
+            self.dies_at[context.lpn as usize] = self.next[segments.now() as usize];
+        }
+    }
+
+    fn picked(&mut self, victim: SegmentId, segments: &SegmentTable) {
+        if segments.now() >= self.sized_from && !self.sizing {
+            (self.regroup, self.sizing) = (true, true);
+        }
+        if self.runaway.picked(victim, segments) && self.sizing {
+            (self.regroup, self.sizing, self.sized_from) = (true, false, u64::MAX);
+        }
+    }
+
+    #[inline]
+    fn queue(&self, stream: StreamId) -> Option<u16> {
+        (self.sizing && usize::from(stream.0) < self.sizes.len()).then_some(stream.0)
+    }
+
+    fn overfull(&self, segments: &SegmentTable) -> Option<u16> {
+        if self.sizing { segments.first_above(&self.sizes) } else { None }
+    }
+
+    fn take_regrouping(&mut self) -> Option<Vec<StreamId>> {
+        // Groups stay what they are, but are sorted anew into queues.
+        let streams = self.options.streams();
+        std::mem::take(&mut self.regroup).then(|| (0..streams).map(StreamId).collect())
+    }
+
+    #[inline]
+    fn prefetch(&self, lpn: u32) {
+        prefetch(&self.dies_at, lpn as usize);
+    }
+
+    fn bytes(&self) -> usize {
+        size_of_val(&self.next[..]) + size_of_val(&self.dies_at[..])
+    }
+}

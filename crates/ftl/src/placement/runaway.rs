@@ -1,0 +1,36 @@
+//! Collection that makes no room: groups of fixed sizes can hold all the garbage while none of them exceeds its
+//! size, or give segments that are all but valid for ever.
+
+use crate::{SegmentId, SegmentTable};
+
+/// Of so many pages in victims in a row one at least must be garbage.
+const ONE_IN: u64 = 128;
+
+/// Watches for it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Runaway {
+    /// Collections in a row without a host write after which it is judged.
+    judged_after: u32,
+    /// When the last victim was picked, in host page writes.
+    picked_at: u64,
+    /// Victims picked since the host wrote, and the garbage in them.
+    in_a_row: u32,
+    garbage: u64,
+}
+
+impl Runaway {
+    pub fn new(judged_after: u32) -> Runaway {
+        Runaway { judged_after, picked_at: 0, in_a_row: 0, garbage: 0 }
+    }
+
+    /// Takes note of a victim; whether it and those before it made too little room.
+    pub fn picked(&mut self, victim: SegmentId, segments: &SegmentTable) -> bool {
+        if self.picked_at != segments.now() || self.in_a_row == self.judged_after {
+            *self = Runaway { picked_at: segments.now(), ..Runaway::new(self.judged_after) };
+        }
+        self.in_a_row += 1;
+        self.garbage += u64::from(segments.written(victim) - segments.valid(victim));
+        let pages = u64::from(self.in_a_row) * u64::from(segments.segment_pages());
+        self.in_a_row == self.judged_after && ONE_IN * self.garbage < pages
+    }
+}

@@ -1,0 +1,33 @@
+//! Host writes and copies apart: two streams.
+//!
+//! What survived a collection is colder than what was just written (Van Houdt, "On the necessity of hot and cold
+//! data identification to reduce the write amplification in flash-based SSDs", 2014). Knows nothing of pages. O(1).
+
+use super::{PlacementPolicy, Shape, WriteContext};
+use crate::{SegmentId, SegmentTable};
+use fulgurite_base::StreamId;
+
+/// None.
+pub type Options = super::NoOptions<2>;
+
+/// Stream 0 for the host, 1 for copies.
+#[derive(Clone, Debug)]
+pub struct SepGc;
+
+impl SepGc {
+    pub(super) fn new(_: Options, _: &Shape) -> SepGc {
+        SepGc
+    }
+}
+
+impl PlacementPolicy for SepGc {
+    #[inline]
+    fn stream(&self, context: &WriteContext, _: &SegmentTable) -> StreamId {
+        StreamId(u16::from(context.copied))
+    }
+
+    #[inline]
+    fn copies_to(&self, _: SegmentId, _: &SegmentTable) -> Option<StreamId> {
+        Some(StreamId(1))
+    }
+}

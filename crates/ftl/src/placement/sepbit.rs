@@ -1,0 +1,136 @@
+//! SepBIT: by the lifespan of the page that a write invalidates, and for copies by age.
+//!
+//! "Separating Data via Block Invalidation Time Inference for Write Amplification Reduction in Log-Structured
+//! Storage" (Wang et al., FAST 2022). Six classes. A page that the host writes goes to class 1 if the copy it
+//! invalidates lived for less than ℓ, else to class 2; ℓ is the mean lifespan of the last 16 collected
+//! segments of class 1, infinite at first. Copies from class 1 go to class 3; the others, by the age g
+//! since the host wrote them, to class 4 (g < 4ℓ), 5 (g < 16ℓ) or 6.
+//!
+//! The paper's program knows recent writes from a queue whose length follows ℓ (`queue=yes`): it grows by one
+//! with every write and shrinks by one where it is too long, so a page is in it if its lifespan is below the
+//! smaller of ℓ and the queue's length. Ages come from the time that is stored with each page: 4 bytes a
+//! page here. Times are kept modulo 2^32 page writes. O(1).
+
+use super::{PlacementPolicy, Shape, WriteContext};
+use crate::{SegmentId, SegmentTable};
+use fulgurite_base::StreamId;
+use fulgurite_base::{Spec, SpecError, prefetch, units};
+use std::fmt;
+
+/// The options of SepBIT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Lifespans are known only for pages in the queue.
+    pub queue: bool,
+    /// Collected segments of class 1 that ℓ is the mean of.
+    pub collected: u32,
+}
+
+impl Options {
+    pub(super) fn from_spec(spec: &mut Spec) -> Result<Options, SpecError> {
+        let queue = spec.take_with("queue", units::parse_yes_no)?.unwrap_or(true);
+        let collected = spec.take::<u32>("collected")?.unwrap_or(16);
+        if collected == 0 {
+            return Err(SpecError::new("collected=0 of sepbit; accepted: at least 1"));
+        }
+        Ok(Options { queue, collected })
+    }
+
+    pub(super) fn streams(&self) -> u16 {
+        6
+    }
+}
+
+impl fmt::Display for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "queue={},collected={}", if self.queue { "yes" } else { "no" }, self.collected)
+    }
+}
+
+/// When each page was written, and ℓ.
+#[derive(Clone, Debug)]
+pub struct SepBit {
+    options: Options,
+    written_at: Vec<u32>,
+    /// ℓ.
+    lifespan: u64,
+    queue: u64,
+    collected: u32,
+    sum: u64,
+}
+
+impl SepBit {
+    pub(super) fn new(options: Options, shape: &Shape) -> SepBit {
+        SepBit {
+            options,
+            written_at: vec![0; shape.logical_pages as usize],
+            lifespan: u64::MAX,
+            queue: 0,
+            collected: 0,
+            sum: 0,
+        }
+    }
+
+    /// Page writes since the host wrote `lpn`.
+    #[inline]
+    fn age(&self, lpn: u32, segments: &SegmentTable) -> u64 {
+        u64::from((segments.now() as u32).wrapping_sub(self.written_at[lpn as usize]))
+    }
+}
+
+impl PlacementPolicy for SepBit {
+    #[inline]
+    fn stream(&self, context: &WriteContext, segments: &SegmentTable) -> StreamId {
+        let Some(segment) = context.segment else { return StreamId(1) };
+        let age = self.age(context.lpn, segments);
+        if !context.copied {
+            let known = if self.options.queue { self.queue.min(self.lifespan) } else { self.lifespan };
+            return StreamId(u16::from(age >= known));
+        }
+        if segments.stream(segment).0 == 0 {
+            return StreamId(2);
+        }
+        let spans = |times: u64| self.lifespan.saturating_mul(times);
+        StreamId(if age < spans(4) {
+            3
+        } else if age < spans(16) {
+            4
+        } else {
+            5
+        })
+    }
+
+    #[inline]
+    fn written(&mut self, context: &WriteContext, _: StreamId, segments: &SegmentTable) {
+        if context.copied {
+            return;
+        }
+        self.written_at[context.lpn as usize] = segments.now() as u32;
+        if self.queue < self.lifespan {
+            self.queue += 1;
+        } else if self.queue > self.lifespan {
+            self.queue -= 1;
+        }
+    }
+
+    fn picked(&mut self, victim: SegmentId, segments: &SegmentTable) {
+        if segments.stream(victim).0 != 0 {
+            return;
+        }
+        self.sum += segments.now() - segments.opened_at(victim);
+        self.collected += 1;
+        if self.collected == self.options.collected {
+            self.lifespan = self.sum / u64::from(self.collected);
+            (self.collected, self.sum) = (0, 0);
+        }
+    }
+
+    #[inline]
+    fn prefetch(&self, lpn: u32) {
+        prefetch(&self.written_at, lpn as usize);
+    }
+
+    fn bytes(&self) -> usize {
+        size_of_val(&self.written_at[..])
+    }
+}

@@ -1,0 +1,298 @@
+//! Sealed segments in the order of their age, with the fewest valid pages of any stretch of it: the best
+//! segment by any score that grows with age and falls with valid pages, without looking at all of them.
+//!
+//! A segment takes the next slot when it is sealed. Over the slots lies a tree of fan-out 16 whose nodes
+//! hold the least valid count below them. A node's score can be no better than that of its oldest slot with
+//! its least valid count, so a search leaves out whatever cannot beat the best it has found. Invalidation
+//! changes a node only where it lowers its minimum: most often none.
+
+use crate::SegmentId;
+
+const FAN: usize = 16;
+const EMPTY: u32 = u32::MAX;
+
+/// The index; see the module.
+#[derive(Clone, Debug)]
+pub(super) struct ByAge {
+    /// The segment in each slot, where `levels[0]` is not [`EMPTY`].
+    segments: Vec<u32>,
+    /// When the segment of each slot was sealed, also where it is gone: never falling.
+    sealed_at: Vec<u64>,
+    /// Valid pages by slot, then the least of 16, of 256 and so on.
+    levels: Vec<Vec<u32>>,
+    /// By level, when the first slot of each node was sealed: beside each other, for the upper levels are read
+    /// whole in every search.
+    oldest: Vec<Vec<u64>>,
+    slot_of: Vec<u32>,
+    live: u32,
+}
+
+impl ByAge {
+    pub fn new(segments: u32) -> ByAge {
+        ByAge {
+            segments: Vec::new(),
+            sealed_at: Vec::new(),
+            levels: empty(FAN),
+            oldest: vec![Vec::new()],
+            slot_of: vec![0; segments as usize],
+            live: 0,
+        }
+    }
+
+    /// Adds a segment, the youngest.
+    pub fn push(&mut self, segment: SegmentId, valid: u32, now: u64) {
+        if self.segments.len() == self.levels[0].len() {
+            self.compact();
+        }
+        let slot = self.segments.len();
+        self.segments.push(segment.0);
+        self.sealed_at.push(now);
+        self.begin_nodes(slot, now);
+        self.slot_of[segment.0 as usize] = slot as u32;
+        self.live += 1;
+        self.lower(slot, valid);
+    }
+
+    /// Notes when the nodes that begin with this slot begin.
+    fn begin_nodes(&mut self, slot: usize, sealed_at: u64) {
+        let mut first = slot;
+        for oldest in &mut self.oldest[1..] {
+            if !first.is_multiple_of(FAN) {
+                return;
+            }
+            first /= FAN;
+            oldest.push(sealed_at);
+        }
+    }
+
+    /// A segment has fewer valid pages than before.
+    #[inline]
+    pub fn lowered(&mut self, segment: SegmentId, valid: u32) {
+        self.lower(self.slot_of[segment.0 as usize] as usize, valid);
+    }
+
+    #[inline]
+    fn lower(&mut self, slot: usize, valid: u32) {
+        self.levels[0][slot] = valid;
+        let mut at = slot;
+        for level in &mut self.levels[1..] {
+            at /= FAN;
+            if level[at] <= valid {
+                return;
+            }
+            level[at] = valid;
+        }
+    }
+
+    /// Takes a segment out.
+    pub fn remove(&mut self, segment: SegmentId) {
+        let mut at = self.slot_of[segment.0 as usize] as usize;
+        self.levels[0][at] = EMPTY;
+        self.live -= 1;
+        for above in 1..self.levels.len() {
+            at /= FAN;
+            let least = children(&self.levels[above - 1], at).iter().copied().min().unwrap_or(EMPTY);
+            if std::mem::replace(&mut self.levels[above][at], least) == least {
+                return;
+            }
+        }
+    }
+
+    /// Moves the live slots together. At least as many are free then, so that this is rare.
+    fn compact(&mut self) {
+        let slots = self.levels[0].len().max(2 * self.live as usize);
+        let old = std::mem::replace(&mut self.levels, empty(slots));
+        let mut kept = 0;
+        for (slot, valid) in old[0].iter().enumerate().take(self.segments.len()) {
+            if *valid != EMPTY {
+                self.segments[kept] = self.segments[slot];
+                self.sealed_at[kept] = self.sealed_at[slot];
+                self.levels[0][kept] = *valid;
+                self.slot_of[self.segments[kept] as usize] = kept as u32;
+                kept += 1;
+            }
+        }
+        self.segments.truncate(kept);
+        self.sealed_at.truncate(kept);
+        self.oldest = vec![Vec::new(); self.levels.len()];
+        for slot in 0..kept {
+            self.begin_nodes(slot, self.sealed_at[slot]);
+        }
+        for above in 1..self.levels.len() {
+            let (below, level) = self.levels.split_at_mut(above);
+            for (at, least) in level[0].iter_mut().enumerate() {
+                *least = children(&below[above - 1], at).iter().copied().min().unwrap_or(EMPTY);
+            }
+        }
+    }
+
+    /// The segment with the highest `score(sealed at, valid pages)`, of equals the oldest. The score must
+    /// not fall as a segment gets older or emptier.
+    pub fn best(&self, score: impl Fn(u64, u32) -> f64) -> Option<SegmentId> {
+        self.best_within(None, |oldest, _, valid| score(oldest, valid)).map(|(_, segment)| segment)
+    }
+
+    /// The same, and its score, for one that may fall as a segment gets older: `bound(oldest, youngest, valid)` is
+    /// at least the score of every segment sealed between these times with no fewer valid pages, and
+    /// the score itself where they are one. Where one is known elsewhere with the score `known`, only a
+    /// better one counts.
+    pub fn best_within(
+        &self,
+        known: Option<f64>,
+        bound: impl Fn(u64, u64, u32) -> f64,
+    ) -> Option<(f64, SegmentId)> {
+        let top = self.levels.len() - 1;
+        if self.live == 0 {
+            return None;
+        }
+        let last = self.sealed_at[self.sealed_at.len() - 1];
+        let bound = |level: usize, at: usize, least: u32| {
+            if level == 0 {
+                return bound(self.sealed_at[at], self.sealed_at[at], least);
+            }
+            let oldest = &self.oldest[level];
+            // What comes next is no older than the youngest.
+            bound(oldest[at], oldest.get(at + 1).copied().unwrap_or(last), least)
+        };
+        let mut found = match known {
+            Some(known) => (known, None),
+            None => self.good(&bound),
+        };
+        self.search(top, 0..self.levels[top].len(), &bound, &mut found);
+        Some((found.0, SegmentId(self.segments[found.1?])))
+    }
+
+    /// A good segment to begin a search with: down the tree along the best bounds.
+    fn good(&self, bound: &impl Fn(usize, usize, u32) -> f64) -> (f64, Option<usize>) {
+        let top = self.levels.len() - 1;
+        let (mut node, mut found) = (0, (f64::NEG_INFINITY, None));
+        for level in (0..=top).rev() {
+            let nodes =
+                if level == top { &self.levels[top][..] } else { children(&self.levels[level], node) };
+            let first = if level == top { 0 } else { node * FAN };
+            found = (f64::NEG_INFINITY, None);
+            for (at, least) in nodes.iter().enumerate().filter(|(_, least)| **least != EMPTY) {
+                let bound = bound(level, first + at, *least);
+                if found.1.is_none() || bound > found.0 {
+                    found = (bound, Some(first + at));
+                }
+            }
+            node = found.1.unwrap_or(0);
+        }
+        found
+    }
+
+    /// All segments, with when they were sealed.
+    pub fn iter(&self) -> impl Iterator<Item = (SegmentId, u64)> {
+        let slots = self.segments.iter().zip(&self.sealed_at).zip(&self.levels[0]);
+        slots
+            .filter(|(_, valid)| **valid != EMPTY)
+            .map(|((segment, sealed_at), _)| (SegmentId(*segment), *sealed_at))
+    }
+
+    fn search(
+        &self,
+        level: usize,
+        nodes: std::ops::Range<usize>,
+        bound: &impl Fn(usize, usize, u32) -> f64,
+        found: &mut (f64, Option<usize>),
+    ) {
+        for at in nodes {
+            let least = self.levels[level][at];
+            if least == EMPTY {
+                continue;
+            }
+            let bounded = bound(level, at, least);
+            // Of equals the oldest; of two streams the one that was looked at first.
+            let is_older = || found.1.is_some_and(|slot| at * FAN.pow(level as u32) <= slot);
+            if bounded < found.0 || bounded == found.0 && !is_older() {
+                continue;
+            }
+            if level == 0 {
+                *found = (bounded, Some(at));
+            } else {
+                let end = ((at + 1) * FAN).min(self.levels[level - 1].len());
+                self.search(level - 1, at * FAN..end, bound, found);
+            }
+        }
+    }
+}
+
+/// The levels over so many empty slots.
+fn empty(slots: usize) -> Vec<Vec<u32>> {
+    let mut levels = vec![vec![EMPTY; slots]];
+    while levels[levels.len() - 1].len() > FAN {
+        let len = levels[levels.len() - 1].len().div_ceil(FAN);
+        levels.push(vec![EMPTY; len]);
+    }
+    levels
+}
+
+fn children(level: &[u32], node: usize) -> &[u32] {
+    &level[node * FAN..((node + 1) * FAN).min(level.len())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fulgurite_base::Prng;
+
+    /// Against a scan of everything, through many sealings, invalidations, removals and compactions.
+    #[test]
+    fn the_best_is_the_best() {
+        const SEGMENTS: u32 = 300;
+        let mut prng = Prng::new(3, "by age");
+        let mut index = ByAge::new(SEGMENTS);
+        let mut model: Vec<(SegmentId, u64, u32)> = Vec::new();
+        for now in 0..20_000u64 {
+            let idle =
+                |model: &[(SegmentId, u64, u32)], segment| model.iter().all(|known| known.0 != segment);
+            match prng.below(4) {
+                0 => {
+                    let segment = SegmentId(prng.below(u64::from(SEGMENTS)) as u32);
+                    if idle(&model, segment) {
+                        let valid = prng.below(100) as u32;
+                        index.push(segment, valid, now / 3);
+                        model.push((segment, now / 3, valid));
+                    }
+                }
+                1 | 2 if !model.is_empty() => {
+                    let at = prng.below(model.len() as u64) as usize;
+                    if model[at].2 > 0 {
+                        model[at].2 -= 1;
+                        index.lowered(model[at].0, model[at].2);
+                    }
+                }
+                _ => {
+                    let score = |sealed_at: u64, valid: u32| {
+                        (now - sealed_at + 1) as f64 * f64::from(100 - valid) / f64::from(valid)
+                    };
+                    let mut best: Option<(f64, usize)> = None;
+                    for (at, (_, sealed_at, valid)) in model.iter().enumerate() {
+                        let score = score(*sealed_at, *valid);
+                        if best.is_none_or(|(known, _)| score > known) {
+                            best = Some((score, at));
+                        }
+                    }
+                    assert_eq!(index.best(score), best.map(|(_, at)| model[at].0));
+                    // A score that falls again with age, and its bound between two ages.
+                    let rate = |age: u64| [1.0, 0.5, 4.0, 0.7][(age as usize / 500).min(3)];
+                    let bound = |oldest: u64, youngest: u64, valid: u32| {
+                        let rates = (oldest..=youngest).map(|sealed_at| rate(now - sealed_at));
+                        let least = rates.fold(f64::INFINITY, f64::min);
+                        score(oldest, valid) / least
+                    };
+                    let highest =
+                        model.iter().map(|(_, sealed_at, valid)| bound(*sealed_at, *sealed_at, *valid));
+                    let highest = highest.fold(f64::NEG_INFINITY, f64::max);
+                    let found = index.best_within(None, bound);
+                    assert_eq!(found.map_or(f64::NEG_INFINITY, |(score, _)| score), highest);
+                    if let Some((_, at)) = best.filter(|_| model.len() > 100) {
+                        index.remove(model.remove(at).0);
+                    }
+                }
+            }
+        }
+        assert!(model.len() > 50);
+    }
+}

@@ -1,0 +1,106 @@
+//! Cost-benefit: the segment whose garbage has been worth waiting for longest.
+//!
+//! The greatest age^a · (1 − u) / c(u), where u is the share of valid pages and age the host's page writes
+//! since the segment was sealed. c(u) = u is the form of MiDAS (FAST 2024; it minimises the inverse),
+//! 2u the LFS cleaner's where reading is free ("A flash-memory based file system", USENIX 1995), 1 + u that of
+//! "The design and implementation of a log-structured file system" (SOSP 1991). The age exponent a is 1 by these
+//! definitions; the programs of MiDAS and SepBIT take the square root. O(log n) by a tree over ages, exact.
+
+use super::Victim;
+use super::by_age::ByAge;
+use crate::{SegmentId, SegmentTable};
+use fulgurite_base::units::Share;
+use fulgurite_base::{Spec, SpecError};
+
+/// What collecting a segment costs, over its utilisation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cost {
+    /// u: the copies. 2u orders segments in the same way.
+    Copies,
+    /// 1 + u: the segment is read whole.
+    ReadAll,
+}
+
+/// The options of the score.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Options {
+    /// The exponent of age.
+    pub age: Share,
+    /// The cost in the denominator.
+    pub cost: Cost,
+}
+
+impl Options {
+    /// The score as the papers define it.
+    pub const DEFAULT: Options = Options { age: Share::ONE, cost: Cost::Copies };
+
+    pub(super) fn from_spec(spec: &mut Spec) -> Result<Options, SpecError> {
+        let age = spec.take::<Share>("age")?.unwrap_or(Share::ONE);
+        let cost = spec.take_with("cost", |cost| match cost {
+            "u" => Ok(Cost::Copies),
+            "1+u" => Ok(Cost::ReadAll),
+            _ => Err(SpecError::unknown("cost", cost, &["u", "1+u"])),
+        })?;
+        Ok(Options { age, cost: cost.unwrap_or(Cost::Copies) })
+    }
+}
+
+/// (1 − u) / c(u) by valid pages.
+pub(super) fn benefits(cost: Cost, segment_pages: u32) -> Vec<f64> {
+    let pages = f64::from(segment_pages);
+    let benefit = |valid: u32| match cost {
+        Cost::Copies => (pages - f64::from(valid)) / f64::from(valid),
+        Cost::ReadAll => (pages - f64::from(valid)) / (pages + f64::from(valid)),
+    };
+    (0..=segment_pages).map(benefit).collect()
+}
+
+/// Sealed segments by age, and the score.
+#[derive(Clone, Debug)]
+pub struct CostBenefit {
+    options: Options,
+    index: ByAge,
+    /// (1 − u) / c(u) by valid pages.
+    benefit: Vec<f64>,
+}
+
+impl CostBenefit {
+    pub(super) fn new(options: Options, segments: u32, segment_pages: u32) -> CostBenefit {
+        let benefit = benefits(options.cost, segment_pages);
+        CostBenefit { options, index: ByAge::new(segments), benefit }
+    }
+}
+
+impl Victim for CostBenefit {
+    fn sealed(&mut self, segment: SegmentId, table: &SegmentTable) {
+        self.index.push(segment, table.valid(segment), table.sealed_at(segment));
+    }
+
+    #[inline]
+    fn invalidated(&mut self, segment: SegmentId, table: &SegmentTable) {
+        self.index.lowered(segment, table.valid(segment));
+    }
+
+    fn pick(&mut self, table: &SegmentTable) -> Option<SegmentId> {
+        let now = table.now();
+        let benefit = |valid: u32| self.benefit[valid as usize];
+        // Age counts from one, so that a segment sealed just now is still told from a full one.
+        let age = |sealed_at: u64| (now - sealed_at + 1) as f64;
+        let segment = match self.options.age {
+            Share::ONE => self.index.best(|sealed_at, valid| age(sealed_at) * benefit(valid)),
+            half if half == Share::percent(50) => {
+                self.index.best(|sealed_at, valid| age(sealed_at).sqrt() * benefit(valid))
+            }
+            other => {
+                let exponent = other.as_f64();
+                self.index.best(|sealed_at, valid| libm::pow(age(sealed_at), exponent) * benefit(valid))
+            }
+        }?;
+        self.index.remove(segment);
+        Some(segment)
+    }
+
+    fn remove(&mut self, segment: SegmentId, _: &SegmentTable) {
+        self.index.remove(segment);
+    }
+}

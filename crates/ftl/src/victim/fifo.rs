@@ -1,0 +1,28 @@
+//! FIFO: the segment that was sealed first, whatever it holds.
+//!
+//! The classic log cleaner. O(1). Its write amplification under uniform traffic has a closed form
+//! ([`crate::analytic::waf_fifo`]) and is the worst among the usual policies there.
+
+use super::Victim;
+use crate::{SegmentId, SegmentTable};
+use std::collections::VecDeque;
+
+/// Sealed segments in the order of sealing.
+#[derive(Clone, Debug, Default)]
+pub struct Fifo(VecDeque<SegmentId>);
+
+impl Victim for Fifo {
+    fn sealed(&mut self, segment: SegmentId, _: &SegmentTable) {
+        self.0.push_back(segment);
+    }
+
+    fn invalidated(&mut self, _: SegmentId, _: &SegmentTable) {}
+
+    fn pick(&mut self, _: &SegmentTable) -> Option<SegmentId> {
+        self.0.pop_front()
+    }
+
+    fn remove(&mut self, segment: SegmentId, _: &SegmentTable) {
+        self.0.retain(|sealed| *sealed != segment);
+    }
+}

@@ -1,0 +1,74 @@
+//! Windowed greedy: the emptiest of the oldest segments.
+//!
+//! "Write amplification analysis in flash-based solid state drives" (Hu et al., SYSTOR 2009): greedy among the
+//! `window` segments that were sealed first, so that a segment which has just been filled is left time to
+//! empty. O(1).
+
+use super::Victim;
+use super::greedy::Greedy;
+use crate::{SegmentId, SegmentTable};
+use std::collections::VecDeque;
+
+/// The oldest segments by valid pages, the younger ones in order.
+#[derive(Clone, Debug)]
+pub struct WindowedGreedy {
+    window: u32,
+    oldest: Greedy,
+    in_window: Vec<bool>,
+    held: u32,
+    younger: VecDeque<SegmentId>,
+}
+
+impl WindowedGreedy {
+    pub(super) fn new(window: u32, segments: u32, segment_pages: u32) -> WindowedGreedy {
+        WindowedGreedy {
+            window,
+            oldest: Greedy::new(segments, segment_pages),
+            in_window: vec![false; segments as usize],
+            held: 0,
+            younger: VecDeque::new(),
+        }
+    }
+
+    /// The window has lost `segment`; the next oldest comes in.
+    fn left(&mut self, segment: SegmentId, table: &SegmentTable) {
+        self.in_window[segment.0 as usize] = false;
+        self.held -= 1;
+        if let Some(next) = self.younger.pop_front() {
+            self.sealed(next, table);
+        }
+    }
+}
+
+impl Victim for WindowedGreedy {
+    fn sealed(&mut self, segment: SegmentId, table: &SegmentTable) {
+        if self.held == self.window {
+            return self.younger.push_back(segment);
+        }
+        self.held += 1;
+        self.in_window[segment.0 as usize] = true;
+        self.oldest.sealed(segment, table);
+    }
+
+    #[inline]
+    fn invalidated(&mut self, segment: SegmentId, table: &SegmentTable) {
+        if self.in_window[segment.0 as usize] {
+            self.oldest.invalidated(segment, table);
+        }
+    }
+
+    fn pick(&mut self, table: &SegmentTable) -> Option<SegmentId> {
+        let segment = self.oldest.pick(table)?;
+        self.left(segment, table);
+        Some(segment)
+    }
+
+    fn remove(&mut self, segment: SegmentId, table: &SegmentTable) {
+        if self.in_window[segment.0 as usize] {
+            self.oldest.remove(segment, table);
+            self.left(segment, table);
+        } else {
+            self.younger.retain(|younger| *younger != segment);
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Every placement with every victim policy, and victims against a scan of all segments.
+
+use fulgurite_base::StreamId;
+use fulgurite_base::{Ppn, Prng, Spec};
+use fulgurite_ftl::placement::Placement;
+use fulgurite_ftl::victim::VictimPolicy;
+use fulgurite_ftl::{CountingSink, Ftl, FtlConfig, check};
+use fulgurite_ftl::{SegmentId, SegmentState, SegmentTable};
+
+const PAGES: u32 = 3_000;
+const SEGMENTS: u32 = 110;
+const SEGMENT_PAGES: u32 = 40;
+const WRITES: usize = 60_000;
+
+/// Writes after a fill, nine of ten to a tenth of the pages; now and then a trim.
+fn requests() -> Vec<(u32, bool)> {
+    let mut prng = Prng::new(11, "placement");
+    let mut draw = || {
+        let page =
+            if prng.below(10) < 9 { prng.below(u64::from(PAGES) / 10) } else { prng.below(u64::from(PAGES)) };
+        (page as u32, prng.below(50) == 0)
+    };
+    (0..PAGES).map(|page| (page, false)).chain((0..WRITES).map(|_| draw())).collect()
+}
+
+/// When the page of each write is written again or trimmed, by a search forward.
+fn future(requests: &[(u32, bool)]) -> Vec<u32> {
+    let mut time = 0;
+    let times: Vec<u32> = requests
+        .iter()
+        .map(|(_, trim)| {
+            let at = time;
+            time += u32::from(!trim);
+            at
+        })
+        .collect();
+    let ends = |from: usize| {
+        let page = requests[from].0;
+        (from + 1..requests.len()).find(|at| requests[*at].0 == page).map_or(u32::MAX, |at| times[at])
+    };
+    (0..requests.len()).filter(|at| !requests[*at].1).map(ends).collect()
+}
+
+fn config(placement: &str, victim: &str) -> FtlConfig {
+    let placement = Placement::from_spec(Spec::parse(placement).unwrap()).unwrap();
+    let victim = VictimPolicy::from_spec(Spec::parse(victim).unwrap()).unwrap();
+    FtlConfig { placement, victim, reserve: 2, ..FtlConfig::plain(PAGES, SEGMENTS, SEGMENT_PAGES) }
+}
+
+fn run(config: FtlConfig) -> (Ftl, CountingSink) {
+    let requests = requests();
+    let mut ftl = Ftl::new(config).unwrap();
+    if config.placement.needs_future() {
+        ftl.foresee(future(&requests));
+    }
+    let mut sink = CountingSink::default();
+    for (page, trim) in requests {
+        if trim {
+            ftl.trim(page);
+        } else {
+            ftl.write(page, 1, StreamId((page % 7) as u16), &mut sink);
+        }
+    }
+    (ftl, sink)
+}
+
+fn segments(ftl: &Ftl) -> impl Iterator<Item = SegmentId> {
+    (0..ftl.segments().len()).map(SegmentId)
+}
+
+fn waf(ftl: &Ftl) -> f64 {
+    1.0 + ftl.counters().copied_pages as f64 / ftl.counters().host_pages as f64
+}
+
+#[test]
+fn every_placement_goes_with_every_victim() {
+    for (placement, _) in Placement::list() {
+        for (victim, _) in VictimPolicy::ALL {
+            let config = config(placement, victim.name());
+            let (ftl, sink) = run(config);
+            let name = format!("{placement} {victim}");
+            assert_eq!(check::check(&ftl), Ok(()), "{name}");
+            let counters = ftl.counters();
+            assert_eq!(sink.programs, counters.host_pages + counters.copied_pages, "{name}");
+            assert!(counters.copied_pages > 0, "{name} copies something");
+            for stream in 0..config.placement.streams() {
+                let in_use = segments(&ftl).filter(|id| ftl.segments().state(*id) != SegmentState::Free);
+                let held = in_use.filter(|id| ftl.segments().stream(*id).0 == stream).count() as u32;
+                assert_eq!(ftl.segments().in_stream(StreamId(stream)), held, "{name}, group {stream}");
+            }
+        }
+    }
+}
+
+/// Separating hot from cold pays off on traffic like this, knowing the future most of all.
+#[test]
+fn the_oracle_is_not_beaten() {
+    let of = |placement: &str| waf(&run(config(placement, "cost-benefit")).0);
+    let (none, oracle) = (of("none"), of("oracle"));
+    for (placement, _) in Placement::list().filter(|(name, _)| !["oracle", "none", "hints"].contains(name)) {
+        let waf = of(placement);
+        assert!(waf < none && waf > oracle, "{placement}: {waf}, none {none}, oracle {oracle}");
+    }
+    assert!(oracle < 1.3, "{oracle}");
+}
+
+/// The least and the greatest figure that a policy may take, by its definition, given all sealed segments.
+fn by_definition(victim: VictimPolicy, table: &SegmentTable, sealed: &[SegmentId]) -> (f64, f64) {
+    let valid = |id: &SegmentId| f64::from(table.valid(*id));
+    let least = |segments: &[SegmentId]| segments.iter().map(valid).fold(f64::INFINITY, f64::min);
+    let mut times: Vec<u64> = sealed.iter().map(|id| table.sealed_at(*id)).collect();
+    times.sort_unstable();
+    match victim {
+        VictimPolicy::Fifo => (times[0] as f64, times[0] as f64),
+        VictimPolicy::Greedy => (least(sealed), least(sealed)),
+        VictimPolicy::WindowedGreedy { window } => {
+            let window = (f64::from(table.len()) * window.as_f64()).round() as usize;
+            // Of segments that were sealed at the same time either may be in the window.
+            let youngest = times[window.min(times.len()) - 1];
+            let up_to = |time: u64| {
+                sealed.iter().copied().filter(|id| table.sealed_at(*id) <= time).collect::<Vec<_>>()
+            };
+            (least(&up_to(youngest)), least(&up_to(youngest.saturating_sub(1))))
+        }
+        VictimPolicy::CostBenefit(_) => {
+            let best = sealed.iter().map(|id| score(table, *id)).fold(0.0, f64::max);
+            (best, best)
+        }
+        // Its measured rates change the classic score by no more than a factor of 8.
+        VictimPolicy::Hazard => {
+            let best = sealed.iter().map(|id| score(table, *id)).fold(0.0, f64::max);
+            (best / 8.0, best)
+        }
+        VictimPolicy::Random | VictimPolicy::DChoices { .. } => (0.0, f64::INFINITY),
+    }
+}
+
+fn score(table: &SegmentTable, segment: SegmentId) -> f64 {
+    let (pages, valid) = (f64::from(table.segment_pages()), f64::from(table.valid(segment)));
+    (table.now() - table.sealed_at(segment) + 1) as f64 * ((pages - valid) / valid)
+}
+
+#[test]
+fn victims_are_those_of_the_definition() {
+    for (victim, _) in VictimPolicy::ALL {
+        let mut ftl = Ftl::new(config("sep-gc", victim.name())).unwrap();
+        let mut sink = CountingSink::default();
+        let mut picks = 0;
+        for (page, trim) in requests() {
+            if trim {
+                ftl.trim(page);
+                continue;
+            }
+            let stream = ftl.stream(page, StreamId(0));
+            while !ftl.admit(stream) {
+                let sealed: Vec<SegmentId> =
+                    segments(&ftl).filter(|id| ftl.segments().state(*id) == SegmentState::Sealed).collect();
+                let (least, most) = by_definition(victim, ftl.segments(), &sealed);
+                let picked = ftl.pick().expect("something is sealed");
+                let table = ftl.segments();
+                assert!(sealed.contains(&picked));
+                let got = match victim {
+                    VictimPolicy::Fifo => table.sealed_at(picked) as f64,
+                    VictimPolicy::CostBenefit(_) | VictimPolicy::Hazard => score(table, picked),
+                    _ => f64::from(table.valid(picked)),
+                };
+                assert!((least..=most).contains(&got), "{victim}: {got}, not {least} to {most}");
+                picks += 1;
+                let pages = picked.0 * SEGMENT_PAGES..(picked.0 + 1) * SEGMENT_PAGES;
+                for ppn in pages.map(Ppn) {
+                    if ftl.mapping().is_valid(ppn) {
+                        ftl.copy(ppn, &mut sink);
+                    }
+                }
+                ftl.release(&mut sink);
+            }
+            ftl.append(page, StreamId(0), stream, &mut sink);
+        }
+        assert!(picks > 1_000, "{victim}: {picks}");
+    }
+}
