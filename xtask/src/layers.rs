@@ -21,18 +21,19 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("fulgurite-log", &["fulgurite-base", "fulgurite-device", "fulgurite-ftl"]),
     ("fulgurite-pool", &["fulgurite-base", "fulgurite-device"]),
     (
-        "fulgurite-study",
+        "fulgurite-stack",
         &[
             "fulgurite-base",
             "fulgurite-device",
-            "fulgurite-workload",
             "fulgurite-ftl",
-            "fulgurite-ssd",
-            "fulgurite-uring",
             "fulgurite-log",
             "fulgurite-pool",
+            "fulgurite-ssd",
+            "fulgurite-uring",
+            "fulgurite-workload",
         ],
     ),
+    ("fulgurite-study", &["fulgurite-base", "fulgurite-stack", "fulgurite-workload"]),
     ("fulgurite", &["fulgurite-study"]),
     ("xtask", &[]),
 ];

@@ -4,14 +4,12 @@ mod arguments;
 
 use arguments::{Arguments, Command, Common, Trace, Typed};
 use clap::Parser;
-use fulgurite_study::error::StudyError;
 use fulgurite_study::grid::{self, Settings};
 use fulgurite_study::report::Verdict;
-use fulgurite_study::run::Progress;
 use fulgurite_study::study::Study;
 use fulgurite_study::table::Table;
 use fulgurite_study::trace_convert::Generated;
-use fulgurite_study::{list, runner, trace_convert, trace_info};
+use fulgurite_study::{Column, Progress, StackError, list, runner, trace_convert, trace_info};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, Write};
 use std::num::NonZeroUsize;
@@ -23,7 +21,7 @@ use std::time::Duration;
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(error) if error.use_stderr() => return fail(&StudyError::request(one_sentence(&error))),
+        Err(error) if error.use_stderr() => return fail(&StackError::request(one_sentence(&error))),
         Err(help) => {
             let _ = help.print();
             return ExitCode::SUCCESS;
@@ -35,7 +33,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn fail(error: &StudyError) -> ExitCode {
+fn fail(error: &StackError) -> ExitCode {
     eprintln!("fulgurite: {error}");
     ExitCode::from(error.exit_code())
 }
@@ -48,7 +46,7 @@ fn one_sentence(error: &clap::Error) -> String {
     said.join("; ").replace(":; ", ": ").trim_start_matches("error: ").to_owned()
 }
 
-fn run(arguments: Arguments) -> Result<(), StudyError> {
+fn run(arguments: Arguments) -> Result<(), StackError> {
     let Arguments { common, command } = arguments;
     match command {
         None => study("quickstart", None, false, &common),
@@ -56,7 +54,7 @@ fn run(arguments: Arguments) -> Result<(), StudyError> {
         Some(Command::List { kind }) => {
             let table = list::list(kind.as_deref())?;
             let columns =
-                if kind.is_some() { table.columns() } else { table.columns_for_people(list::MAIN_COLUMNS) };
+                if kind.is_some() { table.columns() } else { table.columns_first(Column::is_shown_by_lists) };
             print(&table, &common, |table| table.to_text(&columns));
             Ok(())
         }
@@ -84,15 +82,15 @@ fn run(arguments: Arguments) -> Result<(), StudyError> {
             print(&table, &common, |table| table.to_upright_text(&table.columns()));
             Ok(())
         }
-        Some(Command::Profile(profile)) => grid(grid::Command::Profile, profile.typed(), &common),
-        Some(Command::Pool(pool)) => grid(grid::Command::Pool, pool.typed(), &common),
-        Some(Command::Gc(gc)) => grid(grid::Command::Gc, gc.typed(), &common),
-        Some(Command::Replay(replay)) => grid(grid::Command::Replay, replay.typed(), &common),
+        Some(Command::Profile(typed)) => grid(typed, &common),
+        Some(Command::Pool(typed)) => grid(typed, &common),
+        Some(Command::Gc(typed)) => grid(typed, &common),
+        Some(Command::Replay(typed)) => grid(typed, &common),
     }
 }
 
 /// Runs a study, and says what it found and where the report lies.
-fn study(name: &str, out: Option<&Path>, quick: bool, common: &Common) -> Result<(), StudyError> {
+fn study(name: &str, out: Option<&Path>, quick: bool, common: &Common) -> Result<(), StackError> {
     let study = Study::open(name)?;
     let seed = common.seed.as_deref();
     let outcome = watched(|progress| study.run(out, quick, seed, threads(common), progress))?;
@@ -111,20 +109,21 @@ fn study(name: &str, out: Option<&Path>, quick: bool, common: &Common) -> Result
 }
 
 /// Runs the grid that the typed settings span, and prints its table.
-fn grid(command: grid::Command, typed: Typed, common: &Common) -> Result<(), StudyError> {
+fn grid<const COMMAND: usize>(typed: Typed<COMMAND>, common: &Common) -> Result<(), StackError> {
+    let command = Typed::<COMMAND>::COMMAND;
     let mut settings = Settings::new();
-    for (name, value) in typed.into_iter().chain([("seed", common.seed.clone())]) {
-        if let Some(value) = value {
-            settings.insert(name.to_owned(), grid::values(&value)?);
-        }
+    for (name, value) in typed.0.into_iter().chain(common.seed.clone().map(|seed| ("seed", seed))) {
+        settings.insert(name.to_owned(), grid::values(&value)?);
     }
     let runs = grid::expand(command, &settings)?;
-    let table = watched(|progress| runner::execute(&runs, threads(common), progress))?;
+    let rows = watched(|progress| runner::execute_each(&runs, threads(common), progress))?;
+    let table = Table { rows: rows.into_iter().flatten().collect() };
     print(&table, common, |table| {
-        let mut text = table.to_text(&table.columns_for_people(command.main_columns()));
-        for row in table.rows.iter().filter(|row| row.get("explanation").is_some()) {
+        let mut text = table.to_text(&table.columns_for_people(command));
+        for row in table.rows.iter().filter(|row| row.get(Column::Explanation).is_some()) {
             let [workload, placement, victim, explanation] =
-                ["workload", "placement", "victim", "explanation"].map(|column| row.text(column));
+                [Column::Workload, Column::Placement, Column::Victim, Column::Explanation]
+                    .map(|column| row.text(column));
             text += &format!("\n{workload}, {placement}, {victim}\n{explanation}");
         }
         text

@@ -88,6 +88,11 @@ impl LogConfig {
         Ok(config)
     }
 
+    /// The layer in full, for the identity of a run.
+    pub fn canonical(&self) -> String {
+        format!("{self:?}")
+    }
+
     /// Pages of a drive below on which a layer has room for `pages`.
     pub fn pages_below(&self, pages: u64, page_bytes: u32) -> u64 {
         let segment = (self.segment_bytes / u64::from(page_bytes)).max(1);

@@ -299,6 +299,12 @@ impl SsdConfig {
         Ok(())
     }
 
+    /// Every parameter with its value, for the identity of a run.
+    pub fn canonical(&self) -> String {
+        let params = PARAMS.iter().map(|param| format!("{}={}", param.key, param.show(self)));
+        params.collect::<Vec<_>>().join(",")
+    }
+
     /// Dies of the drive.
     pub fn dies_in_all(&self) -> u32 {
         self.channels * self.chips * self.dies

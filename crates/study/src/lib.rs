@@ -1,19 +1,13 @@
-//! Studies: a run as data, devices by name, characterisation, and tables of results.
+//! Studies over Fulgurite's stack: grids of runs, tables of their rows, reports to read.
 
-pub mod device;
-pub mod error;
 pub mod grid;
 pub mod list;
-mod memo;
 #[cfg(feature = "parquet")]
 pub mod parquet;
-pub mod profile;
 pub mod report;
-pub mod run;
-pub mod runner;
 pub mod study;
 pub mod table;
-pub mod timeline;
 pub mod trace_convert;
 pub mod trace_info;
-pub mod workload;
+
+pub use fulgurite_stack::{Column, Command, Progress, Run, StackError, runner, settings};

@@ -1,8 +1,9 @@
 //! The table as Parquet: a column for every column, integers as INT64, reals as DOUBLE, names as
 //! UTF-8; a missing cell is null.
 
-use crate::error::StudyError;
-use crate::table::{Table, Value};
+use crate::table::Table;
+use fulgurite_stack::StackError;
+use fulgurite_stack::{Column, Value};
 use parquet::basic::{LogicalType, Repetition, Type as PhysicalType};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
@@ -33,8 +34,8 @@ impl Kind {
 }
 
 /// The table in Parquet's bytes: one row group, the columns in order.
-pub fn bytes(table: &Table) -> Result<Vec<u8>, StudyError> {
-    write(table).map_err(|error| StudyError::run(format!("the table cannot be written as Parquet: {error}")))
+pub fn bytes(table: &Table) -> Result<Vec<u8>, StackError> {
+    write(table).map_err(|error| StackError::run(format!("the table cannot be written as Parquet: {error}")))
 }
 
 fn write(table: &Table) -> Result<Vec<u8>, ParquetError> {

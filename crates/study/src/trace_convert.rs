@@ -1,12 +1,12 @@
 //! Trace files: written in another format, or generated.
 
-use crate::error::StudyError;
-use crate::run::Progress;
-use crate::table::{Row, Table};
-use crate::workload::WorkloadDescription;
+use crate::table::Table;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use fulgurite_base::{Spec, units};
+use fulgurite_stack::Progress;
+use fulgurite_stack::workload::{View, Workload};
+use fulgurite_stack::{Column, Row, StackError};
 use fulgurite_workload::Request;
 use fulgurite_workload::trace::{
     Format, Options, Record, TraceError, TraceWriter, Unit, open, write_oracle_general,
@@ -22,7 +22,7 @@ pub fn convert(
     to: &str,
     format: Option<&str>,
     page: Option<&str>,
-) -> Result<Table, StudyError> {
+) -> Result<Table, StackError> {
     let (format, options) = match format {
         Some(spec) => {
             let (format, options) = Format::from_spec(Spec::parse(spec)?)?;
@@ -34,23 +34,23 @@ pub fn convert(
     let page_bytes = page.map(units::parse_size).transpose()?.unwrap_or(4096);
     let refused = |error| refused(out, &error);
     if fs::canonicalize(path).is_ok_and(|from| fs::canonicalize(out).is_ok_and(|out| out == from)) {
-        return Err(StudyError::request(format!(
+        return Err(StackError::request(format!(
             "{} is the trace that is read; give another file",
             out.display()
         )));
     }
-    let wrong = |error: TraceError| StudyError::request(error.to_string());
+    let wrong = |error: TraceError| StackError::request(error.to_string());
     let mut reader = open(path, format, options).map_err(wrong)?;
     let unit = reader.unit();
     if page.is_some() && unit == to.unit() {
-        return Err(StudyError::request(format!(
+        return Err(StackError::request(format!(
             "--page does not go with {} to {}, which count the same; leave it out",
             reader.format().name(),
             to.name()
         )));
     }
     if to == Format::OracleGeneral && unit == Unit::Pages {
-        return Err(StudyError::request(format!(
+        return Err(StackError::request(format!(
             "{} counts pages without times, oracle-general bytes with times; convert to another format first",
             reader.format().name()
         )));
@@ -66,13 +66,13 @@ pub fn convert(
         write_all(out, writer, reader.by_ref().map(|record| record.map_err(wrong)))
     })?;
     let mut row = Row::default();
-    row.set("file", out.display().to_string());
-    row.set("format", to.name());
-    row.set("requests", requests - left_out);
-    row.set("requests_left_out", left_out);
-    row.set("loses", loses);
-    row.set("skipped", reader.skipped().iter().map(|skipped| skipped.count).sum::<u64>());
-    row.set("times_clamped", reader.clamped());
+    row.set(Column::File, out.display().to_string());
+    row.set(Column::Format, to.name());
+    row.set(Column::Requests, requests - left_out);
+    row.set(Column::RequestsLeftOut, left_out);
+    row.set(Column::Loses, loses);
+    row.set(Column::Skipped, reader.skipped().iter().map(|skipped| skipped.count).sum::<u64>());
+    row.set(Column::TimesClamped, reader.clamped());
     Ok(Table { rows: vec![row] })
 }
 
@@ -97,11 +97,11 @@ pub struct Generated<'a> {
 
 /// Writes the requests of a generator into a file, for other programs to read: those that `gc`, `pool` and `replay`
 /// perform of it.
-pub fn generate(generated: Generated<'_>, progress: &Progress) -> Result<Table, StudyError> {
+pub fn generate(generated: Generated<'_>, progress: &Progress) -> Result<Table, StackError> {
     let Generated { workload, out, .. } = generated;
-    let described = WorkloadDescription::parse(workload, None)?;
-    if described.is_trace() {
-        return Err(StudyError::request(format!(
+    let described = Workload::parse(workload, None)?;
+    if described.trace().is_some() {
+        return Err(StackError::request(format!(
             "{workload} is a trace and not a generator; `fulgurite trace convert` writes it in another format"
         )));
     }
@@ -110,14 +110,15 @@ pub fn generate(generated: Generated<'_>, progress: &Progress) -> Result<Table, 
     let (logical, page_bytes) = (size(generated.logical, 8_000_000_000)?, size(generated.page, 4096)?);
     let pages = logical.checked_div(page_bytes).filter(|pages| *pages > 0);
     let (Some(pages), Ok(page)) = (pages, u32::try_from(page_bytes)) else {
-        return Err(StudyError::request(format!(
+        return Err(StackError::request(format!(
             "--logical {logical} holds no page of --page {page_bytes} bytes; accepted: a page of less than 4 GiB, or more space"
         )));
     };
     let ops = generated.ops.map_or(Ok(20 * pages), units::parse_count)?;
     let seed = generated.seed.map_or(Ok(42), units::parse_count)?;
-    let requests = described.bind(page)?.requests(pages, page, seed)?;
+    let mut requests = described.bind(View::Pool { page_bytes: page, pages })?.requests(seed)?;
     progress.expect(ops);
+    let requests = std::iter::from_fn(move || requests.next_request());
     let records = (0..ops).rev().zip(requests).map(|(left, request)| {
         progress.left(left);
         let Request { at, op, page, pages, .. } = request;
@@ -126,15 +127,15 @@ pub fn generate(generated: Generated<'_>, progress: &Progress) -> Result<Table, 
     let (requests, left_out, loses) =
         whole(out, |packed| write_all(out, TraceWriter::new(packed, to, Unit::Pages, page_bytes)?, records))?;
     let mut row = Row::default();
-    row.set("file", out.display().to_string());
-    row.set("format", to.name());
-    row.set("workload", workload);
-    row.set("pages", pages);
-    row.set("page_bytes", page_bytes);
-    row.set("seed", seed);
-    row.set("requests", requests - left_out);
-    row.set("requests_left_out", left_out);
-    row.set("loses", loses);
+    row.set(Column::File, out.display().to_string());
+    row.set(Column::Format, to.name());
+    row.set(Column::Workload, workload);
+    row.set(Column::Pages, pages);
+    row.set(Column::PageBytes, page_bytes);
+    row.set(Column::Seed, seed);
+    row.set(Column::Requests, requests - left_out);
+    row.set(Column::RequestsLeftOut, left_out);
+    row.set(Column::Loses, loses);
     Ok(Table { rows: vec![row] })
 }
 
@@ -142,8 +143,8 @@ pub fn generate(generated: Generated<'_>, progress: &Progress) -> Result<Table, 
 fn write_all(
     out: &Path,
     mut writer: TraceWriter<Packed>,
-    records: impl Iterator<Item = Result<Record, StudyError>>,
-) -> Result<(u64, u64, &'static str), StudyError> {
+    records: impl Iterator<Item = Result<Record, StackError>>,
+) -> Result<(u64, u64, &'static str), StackError> {
     let refused = |error| refused(out, &error);
     let mut requests = 0;
     for record in records {
@@ -156,12 +157,12 @@ fn write_all(
     Ok((requests, left_out, loses))
 }
 
-fn refused(out: &Path, error: &io::Error) -> StudyError {
-    StudyError::request(format!("{}: {error}", out.display()))
+fn refused(out: &Path, error: &io::Error) -> StackError {
+    StackError::request(format!("{}: {error}", out.display()))
 }
 
 /// Lets `write` fill the file `out`, which appears once it is whole.
-fn whole<T>(out: &Path, write: impl FnOnce(Packed) -> Result<T, StudyError>) -> Result<T, StudyError> {
+fn whole<T>(out: &Path, write: impl FnOnce(Packed) -> Result<T, StackError>) -> Result<T, StackError> {
     let unfinished = out.with_extension("unfinished");
     let written = Packed::create(&unfinished, out).map_err(|error| refused(out, &error)).and_then(|packed| {
         let value = write(packed)?;

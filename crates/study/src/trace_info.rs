@@ -1,23 +1,23 @@
 //! What a trace file is like, as a row.
 
-use crate::error::StudyError;
-use crate::table::{Row, Table};
+use crate::table::Table;
 use fulgurite_base::{Spec, units};
+use fulgurite_stack::{Column, Row, StackError};
 use fulgurite_workload::trace::{Format, OpSummary, Options, Trace, Unit};
 use std::path::Path;
 
 /// Describes the trace file at `path`. `format` where its name and content do not tell; `page` is
 /// the page size that footprints are counted in, by default 4 KiB.
-pub fn describe(path: &str, format: Option<&str>, page: Option<&str>) -> Result<Table, StudyError> {
+pub fn describe(path: &str, format: Option<&str>, page: Option<&str>) -> Result<Table, StackError> {
     let format = format.map(|spec| Format::from_spec(Spec::parse(spec)?)).transpose()?;
     let (format, options) =
         format.map_or((None, Options::default()), |(format, options)| (Some(format), options));
     let page_bytes = page.map(units::parse_size).transpose()?;
     let trace = Trace::load(Path::new(path), format, options)
-        .map_err(|error| StudyError::request(error.to_string()))?;
+        .map_err(|error| StackError::request(error.to_string()))?;
     let in_pages = trace.unit() == Unit::Pages;
     if let (true, Some(page)) = (in_pages, page) {
-        return Err(StudyError::request(format!(
+        return Err(StackError::request(format!(
             "--page {page} does not go with {}, which counts pages of its own; leave it out",
             trace.format().name()
         )));
@@ -25,42 +25,42 @@ pub fn describe(path: &str, format: Option<&str>, page: Option<&str>) -> Result<
     let page_bytes = page_bytes.unwrap_or(4096);
     let summary = trace.summary(page_bytes)?;
     let mut row = Row::default();
-    row.set("file", path);
-    row.set("format", trace.format().name());
-    row.set("requests", summary.requests);
-    row.set("reads", summary.reads.requests);
-    row.set("writes", summary.writes.requests);
-    row.set("trims", summary.trims.requests);
-    row.set("read_share", summary.read_share);
-    set_sizes(&mut row, ["read_size_min", "read_size_mean", "read_size_max"], &summary.reads);
-    set_sizes(&mut row, ["write_size_min", "write_size_mean", "write_size_max"], &summary.writes);
-    row.set("size_unit", if in_pages { "pages" } else { "bytes" });
+    row.set(Column::File, path);
+    row.set(Column::Format, trace.format().name());
+    row.set(Column::Requests, summary.requests);
+    row.set(Column::Reads, summary.reads.requests);
+    row.set(Column::Writes, summary.writes.requests);
+    row.set(Column::Trims, summary.trims.requests);
+    row.set(Column::ReadShare, summary.read_share);
+    set_sizes(&mut row, [Column::ReadSizeMin, Column::ReadSizeMean, Column::ReadSizeMax], &summary.reads);
+    set_sizes(&mut row, [Column::WriteSizeMin, Column::WriteSizeMean, Column::WriteSizeMax], &summary.writes);
+    row.set(Column::SizeUnit, if in_pages { "pages" } else { "bytes" });
     if !in_pages {
-        row.set("page_bytes", page_bytes);
+        row.set(Column::PageBytes, page_bytes);
     }
-    row.set("footprint_pages", summary.footprint_pages);
-    row.set("footprint_read_pages", summary.reads.footprint_pages);
-    row.set("footprint_written_pages", summary.writes.footprint_pages);
+    row.set(Column::FootprintPages, summary.footprint_pages);
+    row.set(Column::FootprintReadPages, summary.reads.footprint_pages);
+    row.set(Column::FootprintWrittenPages, summary.writes.footprint_pages);
     if let Some(rate) = summary.rate_requests_s {
-        row.set("duration_ns", summary.duration.0);
-        row.set("rate_requests_s", rate);
-        row.set_some("peak_requests_s", summary.peak_requests_s);
-        row.set_some("burstiness", summary.burstiness);
+        row.set(Column::DurationNs, summary.duration.0);
+        row.set(Column::RateRequestsS, rate);
+        row.set_some(Column::PeakRequestsS, summary.peak_requests_s);
+        row.set_some(Column::Burstiness, summary.burstiness);
     }
     if summary.volumes > 0 {
-        row.set("volumes", summary.volumes as u64);
+        row.set(Column::Volumes, summary.volumes as u64);
     }
-    row.set("sequential_share", summary.sequential_share);
-    row.set("reuse_share", summary.reuse_share);
-    row.set("skipped", summary.skipped.iter().map(|skipped| skipped.count).sum::<u64>());
+    row.set(Column::SequentialShare, summary.sequential_share);
+    row.set(Column::ReuseShare, summary.reuse_share);
+    row.set(Column::Skipped, summary.skipped.iter().map(|skipped| skipped.count).sum::<u64>());
     let why: Vec<String> =
         summary.skipped.iter().map(|skipped| format!("{} {}", skipped.count, skipped.reason)).collect();
-    row.set("skipped_why", why.join("; "));
-    row.set("times_clamped", summary.clamped);
+    row.set(Column::SkippedWhy, why.join("; "));
+    row.set(Column::TimesClamped, summary.clamped);
     Ok(Table { rows: vec![row] })
 }
 
-fn set_sizes(row: &mut Row, [min, mean, max]: [&'static str; 3], of: &OpSummary) {
+fn set_sizes(row: &mut Row, [min, mean, max]: [Column; 3], of: &OpSummary) {
     if let Some(sizes) = of.sizes {
         row.set(min, sizes.min);
         row.set(mean, sizes.mean);

@@ -1,7 +1,8 @@
 //! The Parquet table holds what the other tables hold.
 
+use fulgurite_stack::{Column, Row};
 use fulgurite_study::parquet::bytes;
-use fulgurite_study::table::{Row, Table};
+use fulgurite_study::table::Table;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
 use std::fs::{self, File};
@@ -10,12 +11,12 @@ use std::path::Path;
 #[test]
 fn what_was_written_is_read_back() {
     let mut first = Row::default();
-    first.set("device", "p4510:channels=4");
-    first.set("seed", u64::MAX);
-    first.set("alpha", 2.5);
+    first.set(Column::Device, "p4510:channels=4");
+    first.set(Column::Seed, u64::MAX);
+    first.set(Column::Alpha, 2.5);
     let mut second = Row::default();
-    second.set("device", "sata");
-    second.set("seed", 7u64);
+    second.set(Column::Device, "sata");
+    second.set(Column::Seed, 7u64);
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("table.parquet");
     fs::write(&path, bytes(&Table { rows: vec![first, second] }).unwrap()).unwrap();
     let reader = SerializedFileReader::new(File::open(&path).unwrap()).unwrap();

@@ -4,7 +4,8 @@
 //! repeat it. Text and tables are plain HTML, so they are there without scripts too; ECharts draws the
 //! plots from one JSON object, and `data-ready` on the body says how many it has drawn.
 
-use crate::table::{Table, Value};
+use crate::table::Table;
+use fulgurite_stack::{Column, Unit, Value};
 use serde_json::json;
 use std::fmt::Write as _;
 
@@ -29,7 +30,7 @@ pub struct Report<'a> {
     /// Every row and column.
     pub table: &'a Table,
     /// The columns to show before the others are asked for.
-    pub columns: &'a [&'static str],
+    pub columns: &'a [Column],
     /// Commands that repeat the study.
     pub repeat: &'a [String],
 }
@@ -99,52 +100,13 @@ impl PlotKind {
     }
 }
 
-/// What a plot's values are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Pure numbers.
-    Number,
-    /// Nanoseconds, written as ns, µs, ms or s.
-    Nanoseconds,
-    /// Bytes, written as B, KiB, MiB or GiB.
-    Bytes,
-    /// Bytes per second, in powers of ten.
-    BytesPerSecond,
-}
-
-impl Unit {
-    /// The unit that a column's name ends with.
-    pub fn of_column(column: &str) -> Unit {
-        if column.ends_with("_bytes_s") {
-            return Unit::BytesPerSecond;
-        }
-        match column.rsplit('_').next() {
-            Some("ns") => Unit::Nanoseconds,
-            Some("bytes") => Unit::Bytes,
-            _ => Unit::Number,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Unit::Number => "number",
-            Unit::Nanoseconds => "nanoseconds",
-            Unit::Bytes => "bytes",
-            Unit::BytesPerSecond => "bytesPerSecond",
-        }
-    }
-
-    /// A value with its unit, to four significant digits.
-    fn readable(self, value: f64) -> String {
-        let steps: &[(f64, &str)] = match self {
-            Unit::Number => &[(1.0, "")],
-            Unit::Nanoseconds => &[(1e9, " s"), (1e6, " ms"), (1e3, " µs"), (1.0, " ns")],
-            Unit::BytesPerSecond => &[(1e9, " GB/s"), (1e6, " MB/s"), (1e3, " kB/s"), (1.0, " B/s")],
-            Unit::Bytes => &[(1_073_741_824.0, " GiB"), (1_048_576.0, " MiB"), (1024.0, " KiB"), (1.0, " B")],
-        };
-        let (step, name) =
-            steps.iter().find(|(step, _)| value.abs() >= *step).unwrap_or(&steps[steps.len() - 1]);
-        format!("{}{name}", Value::Real(value / step).readable())
+/// The unit's name in the page's script.
+fn script_name(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Name | Unit::Number => "number",
+        Unit::Nanoseconds => "nanoseconds",
+        Unit::Bytes => "bytes",
+        Unit::BytesPerSecond => "bytesPerSecond",
     }
 }
 
@@ -261,7 +223,7 @@ fn figure(page: &mut String, at: usize, plot: &Plot) {
         for values in
             plot.series.iter().flat_map(|series| [Some(&series.values), series.expected.as_ref()]).flatten()
         {
-            let text = values[row].map(|value| plot.unit.readable(value)).unwrap_or_default();
+            let text = values[row].map(|value| plot.unit.humane(value)).unwrap_or_default();
             let _ = write!(page, "<td class=\"number\">{}</td>", escape(&text));
         }
         page.push_str("</tr>\n");
@@ -271,7 +233,7 @@ fn figure(page: &mut String, at: usize, plot: &Plot) {
 
 fn full_table(page: &mut String, report: &Report<'_>) {
     let others = report.table.columns().into_iter().filter(|column| !report.columns.contains(column));
-    let columns: Vec<(&str, &str)> = report
+    let columns: Vec<(Column, &str)> = report
         .columns
         .iter()
         .map(|column| (*column, ""))
@@ -283,19 +245,19 @@ fn full_table(page: &mut String, report: &Report<'_>) {
          <div class=\"scroll\"><table id=\"table\">\n<thead><tr>",
     );
     for (column, class) in &columns {
-        let _ = write!(page, "<th class=\"{}{class}\">{}</th>", alignment(report.table, column), column);
+        let _ = write!(page, "<th class=\"{}{class}\">{}</th>", alignment(report.table, *column), column);
     }
     page.push_str("</tr></thead>\n<tbody>\n");
     for row in &report.table.rows {
         page.push_str("<tr>");
         for (column, class) in &columns {
-            let exact = row.get(column).map(Value::exact).unwrap_or_default();
-            let align = alignment(report.table, column);
+            let exact = row.get(*column).map(Value::exact).unwrap_or_default();
+            let align = alignment(report.table, *column);
             let _ = write!(
                 page,
                 "<td class=\"{align}{class}\" data-value=\"{}\">{}</td>",
                 escape(&exact),
-                escape(&row.text(column))
+                escape(&row.text(*column))
             );
         }
         page.push_str("</tr>\n");
@@ -303,7 +265,7 @@ fn full_table(page: &mut String, report: &Report<'_>) {
     page.push_str("</tbody>\n</table></div>\n</section>\n");
 }
 
-fn alignment(table: &Table, column: &str) -> &'static str {
+fn alignment(table: &Table, column: Column) -> &'static str {
     if table.is_text(column) { "text" } else { "number" }
 }
 
@@ -316,14 +278,14 @@ fn plot_json(plot: &Plot) -> serde_json::Value {
     json!({
         "kind": plot.kind.name(),
         "expectedIs": plot.expected_is,
-        "xUnit": plot.x_unit.name(),
+        "xUnit": script_name(plot.x_unit),
         "xLabel": plot.x_label,
         "yLabel": plot.y_label,
         "logX": plot.log_x,
         "logY": plot.log_y,
-        "unit": plot.unit.name(),
+        "unit": script_name(plot.unit),
         "reference": plot.reference,
-        "x": plot.x.iter().map(Value::to_json).collect::<Vec<_>>(),
+        "x": plot.x.iter().map(crate::table::json).collect::<Vec<_>>(),
         "series": series,
     })
 }
@@ -363,15 +325,15 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::Row;
+    use fulgurite_stack::Row;
 
     const HOSTILE: &str = "</script><script>alert('x')</script>\"&";
 
     fn page() -> String {
         let mut row = Row::default();
-        row.set("workload", HOSTILE);
-        row.set("elapsed_ns", 1_500_000u64);
-        row.set("seed", 42u64);
+        row.set(Column::Workload, HOSTILE);
+        row.set(Column::ElapsedNs, 1_500_000u64);
+        row.set(Column::Seed, 42u64);
         let plot = Plot {
             title: HOSTILE.to_owned(),
             caption: HOSTILE.to_owned(),
@@ -399,7 +361,7 @@ mod tests {
             notes: &[HOSTILE.to_owned()],
             plots: &[plot],
             table: &Table { rows: vec![row] },
-            columns: &["workload", "elapsed_ns"],
+            columns: &[Column::Workload, Column::ElapsedNs],
             repeat: &[HOSTILE.to_owned()],
         })
     }

@@ -4,40 +4,41 @@
 use super::file::{Check, Compare, Pair};
 use super::finding::{describe, not_a_number};
 use super::{Select, known_columns};
-use crate::error::StudyError;
 use crate::report::Verdict;
-use crate::table::{Row, Table, Value};
+use crate::table::Table;
+use fulgurite_stack::StackError;
+use fulgurite_stack::{Column, Row, Value};
 
 /// One row's figure, and what sets the row apart.
 type Figure = (f64, String);
 
 impl Check {
     /// Looks at every row that the check is about.
-    pub fn verdict(&self, table: &Table) -> Result<Verdict, StudyError> {
+    pub fn verdict(&self, table: &Table) -> Result<Verdict, StackError> {
         let rows = Select { part: self.part.as_deref(), only: &self.only }.of(table)?;
         if rows.is_empty() {
             return Err(self.refused("no row has what `part` and `where` ask for"));
         }
         let (holds, figure) = match &self.falls_with {
-            Some(axis) => self.falling(&rows, axis)?,
+            Some(axis) => self.falling(&rows, *axis)?,
             None => self.bounded(table, &rows)?,
         };
         Ok(Verdict { says: self.says.clone(), holds, figure })
     }
 
-    fn refused(&self, reason: &str) -> StudyError {
-        StudyError::request(format!("[[checks]] `{}`: {reason}", self.says))
+    fn refused(&self, reason: &str) -> StackError {
+        StackError::request(format!("[[checks]] `{}`: {reason}", self.says))
     }
 
     /// Every figure is between the bounds.
-    fn bounded(&self, table: &Table, rows: &[&Row]) -> Result<(bool, String), StudyError> {
+    fn bounded(&self, table: &Table, rows: &[&Row]) -> Result<(bool, String), StackError> {
         let figures = match &self.compare {
             None => {
-                rows.iter().map(|row| Some((row.number(&self.column)?, describe(table, row, "")))).collect()
+                rows.iter().map(|row| Some((row.number(self.column)?, describe(table, row, None)))).collect()
             }
             Some(compare) => self.ratios(table, rows, compare)?,
         };
-        let mut figures: Vec<Figure> = figures.ok_or_else(|| not_a_number(&self.column))?;
+        let mut figures: Vec<Figure> = figures.ok_or_else(|| not_a_number(self.column))?;
         figures.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (least, most) = (&figures[0], &figures[figures.len() - 1]);
         let holds = self.at_least.is_none_or(|bound| least.0 >= bound)
@@ -46,7 +47,7 @@ impl Check {
             Some(Pair { baseline, candidate, .. }) => {
                 format!("{} with {candidate} over {baseline}", self.column)
             }
-            None => self.column.clone(),
+            None => self.column.to_string(),
         };
         let figure = |figure: &Figure| match figure.1.as_str() {
             "" => readable(figure.0),
@@ -66,25 +67,28 @@ impl Check {
         table: &Table,
         rows: &[&Row],
         compare: &Pair,
-    ) -> Result<Option<Vec<Figure>>, StudyError> {
-        known_columns(table, [&compare.axis])?;
-        let pairs = Compare::pairs(rows, &compare.axis, &compare.baseline, &compare.candidate)?;
+    ) -> Result<Option<Vec<Figure>>, StackError> {
+        known_columns(table, [compare.axis])?;
+        let pairs = Compare::pairs(rows, compare.axis, &compare.baseline, &compare.candidate)?;
         let ratio = |(old, new): (&Row, &Row)| {
-            Some((new.number(&self.column)? / old.number(&self.column)?, describe(table, old, &compare.axis)))
+            Some((
+                new.number(self.column)? / old.number(self.column)?,
+                describe(table, old, Some(compare.axis)),
+            ))
         };
         Ok(pairs.into_iter().map(ratio).collect())
     }
 
     /// Along `axis` no figure is above the one before, in any line of `for_each`.
-    fn falling(&self, rows: &[&Row], axis: &str) -> Result<(bool, String), StudyError> {
-        let line = |row: &Row| match &self.for_each {
+    fn falling(&self, rows: &[&Row], axis: Column) -> Result<(bool, String), StackError> {
+        let line = |row: &Row| match self.for_each {
             Some(column) if row.number(column).is_some() => format!("{column} {}", row.text(column)),
             Some(column) => row.text(column),
             None => String::new(),
         };
         let mut points = Vec::new();
         for row in rows {
-            let point = (line(row), row.number(axis), row.number(&self.column));
+            let point = (line(row), row.number(axis), row.number(self.column));
             let (name, Some(x), Some(y)) = point else { return Err(not_a_number(axis)) };
             points.push((name, x, y));
         }

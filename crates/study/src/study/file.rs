@@ -1,9 +1,11 @@
 //! What a study file holds, word for word.
 
-use crate::error::StudyError;
-use crate::{grid, table};
-use fulgurite_base::SpecError;
-use serde::Deserialize;
+use crate::grid;
+use fulgurite_base::{SpecError, option};
+use fulgurite_stack::StackError;
+use fulgurite_stack::{Column, Command};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 
 /// A study as it is written down.
@@ -12,9 +14,10 @@ use std::collections::BTreeMap;
 pub(super) struct File {
     pub title: String,
     pub question: String,
-    pub command: grid::Command,
-    #[serde(default)]
-    pub columns: Vec<String>,
+    #[serde(deserialize_with = "command")]
+    pub command: Command,
+    #[serde(default, deserialize_with = "columns")]
+    pub columns: Vec<Column>,
     pub grid: BTreeMap<String, OneOrMore>,
     #[serde(default)]
     pub quick: BTreeMap<String, OneOrMore>,
@@ -35,7 +38,8 @@ pub(super) struct File {
 pub(super) struct Part {
     pub name: String,
     /// Another command than the study's; of the common grid only what it knows applies.
-    pub command: Option<grid::Command>,
+    #[serde(default, deserialize_with = "some_command")]
+    pub command: Option<Command>,
     pub grid: BTreeMap<String, OneOrMore>,
     /// What `--quick` changes of it.
     #[serde(default)]
@@ -57,10 +61,12 @@ pub(super) enum OneOrMore {
 pub(super) struct Compare {
     /// Only rows of this part.
     pub part: Option<String>,
-    pub axis: String,
+    #[serde(deserialize_with = "column")]
+    pub axis: Column,
     pub baseline: String,
     pub candidate: String,
-    pub column: String,
+    #[serde(deserialize_with = "column")]
+    pub column: Column,
     /// What the column is, in words.
     pub what: String,
 }
@@ -69,8 +75,10 @@ pub(super) struct Compare {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Deviation {
-    pub column: String,
-    pub expected: String,
+    #[serde(deserialize_with = "column")]
+    pub column: Column,
+    #[serde(deserialize_with = "column")]
+    pub expected: Column,
     /// What the column is, and what the other, in words.
     pub what: String,
     pub from: String,
@@ -85,24 +93,28 @@ pub(super) struct Check {
     /// Only rows of this part.
     pub part: Option<String>,
     /// Only rows that have these values in these columns.
-    #[serde(default, rename = "where")]
-    pub only: BTreeMap<String, String>,
-    pub column: String,
+    #[serde(default, rename = "where", deserialize_with = "column_keys")]
+    pub only: BTreeMap<Column, String>,
+    #[serde(deserialize_with = "column")]
+    pub column: Column,
     /// The candidate's column over the baseline's, in place of the column itself.
     pub compare: Option<Pair>,
     pub at_least: Option<f64>,
     pub at_most: Option<f64>,
     /// The column falls, or stays, as this one rises.
-    pub falls_with: Option<String>,
+    #[serde(default, deserialize_with = "some_column")]
+    pub falls_with: Option<Column>,
     /// It does so for each value of this column.
-    pub for_each: Option<String>,
+    #[serde(default, deserialize_with = "some_column")]
+    pub for_each: Option<Column>,
 }
 
 /// Two values of an axis.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Pair {
-    pub axis: String,
+    #[serde(deserialize_with = "column")]
+    pub axis: Column,
     pub baseline: String,
     pub candidate: String,
 }
@@ -112,25 +124,27 @@ pub(super) struct Pair {
 pub(super) struct PlotFile {
     pub title: String,
     pub caption: String,
-    pub kind: Kind,
+    pub kind: PlotShape,
     /// Only rows of this part.
     pub part: Option<String>,
     /// Only rows that have these values in these columns.
-    #[serde(default, rename = "where")]
-    pub only: BTreeMap<String, String>,
-    pub x: String,
+    #[serde(default, rename = "where", deserialize_with = "column_keys")]
+    pub only: BTreeMap<Column, String>,
+    #[serde(deserialize_with = "column")]
+    pub x: Column,
     /// What is drawn, and the column whose values are told apart; not with `stack`.
-    #[serde(default)]
-    pub y: String,
-    #[serde(default)]
-    pub series: String,
+    #[serde(default, deserialize_with = "some_column")]
+    pub y: Option<Column>,
+    #[serde(default, deserialize_with = "some_column")]
+    pub series: Option<Column>,
     /// The columns to pile on one another.
-    #[serde(default)]
-    pub stack: Vec<String>,
+    #[serde(default, deserialize_with = "columns")]
+    pub stack: Vec<Column>,
     /// A value of `series` to divide by, or "first": each series by its own first point.
     pub relative_to: Option<String>,
     /// The column of what y should be, drawn dashed.
-    pub expected: Option<String>,
+    #[serde(default, deserialize_with = "some_column")]
+    pub expected: Option<Column>,
     /// What was published for y: by series, by x.
     #[serde(default)]
     pub published: BTreeMap<String, BTreeMap<String, f64>>,
@@ -144,7 +158,7 @@ pub(super) struct PlotFile {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Kind {
+pub(super) enum PlotShape {
     Bar,
     Line,
     /// Bars of several columns on one another.
@@ -155,7 +169,7 @@ pub(super) enum Kind {
 
 impl OneOrMore {
     /// The values as they would be typed on the command line.
-    pub fn texts(&self) -> Result<Vec<String>, StudyError> {
+    pub fn texts(&self) -> Result<Vec<String>, StackError> {
         let values = match self {
             OneOrMore::One(value) => std::slice::from_ref(value),
             OneOrMore::More(values) => values,
@@ -170,20 +184,15 @@ impl OneOrMore {
 
 impl File {
     /// Reads `source`, which errors call `name`. What can be wrong without running is found here.
-    pub fn parse(name: &str, source: &str) -> Result<File, StudyError> {
+    pub fn parse(name: &str, source: &str) -> Result<File, StackError> {
         let file: File = toml::from_str(source).map_err(|error| {
             let line = error
                 .span()
                 .map_or(1, |span| 1 + source[..span.start.min(source.len())].matches('\n').count());
             let message = error.message().lines().collect::<Vec<_>>().join(" ");
-            StudyError::request(format!("{name}, line {line}: {message}"))
+            StackError::request(format!("{name}, line {line}: {message}"))
         })?;
-        let refused = |error: SpecError| StudyError::request(format!("{name}: {error}"));
-        for column in file.columns_named() {
-            if !table::ORDER.contains(&column.as_str()) {
-                return Err(refused(SpecError::unknown("column", column, table::ORDER)));
-            }
-        }
+        let refused = |error: SpecError| StackError::request(format!("{name}: {error}"));
         let parts: Vec<&str> = file.parts.iter().map(|part| part.name.as_str()).collect();
         let named = file.plots.iter().map(|plot| &plot.part);
         let named = named.chain(file.compare.iter().map(|compare| &compare.part));
@@ -196,7 +205,7 @@ impl File {
             let clash = match (&plot.expected, plot.published.is_empty()) {
                 (Some(_), _) if plot.relative_to.is_some() => "expected and relative_to",
                 (Some(_), false) => "expected and published",
-                (_, false) if plot.kind == Kind::HeatMap => "kind = \"heat-map\" and published",
+                (_, false) if plot.kind == PlotShape::HeatMap => "kind = \"heat-map\" and published",
                 _ => continue,
             };
             let sentence = format!("plot `{}` has both {clash}; accepted: one of them", plot.title);
@@ -214,30 +223,19 @@ impl File {
         }
         Ok(file)
     }
-
-    fn columns_named(&self) -> impl Iterator<Item = &String> {
-        let compared = self.compare.iter().flat_map(|compare| [&compare.axis, &compare.column]);
-        let deviation = self.deviation.iter().flat_map(|deviation| [&deviation.column, &deviation.expected]);
-        let checked = self.checks.iter().flat_map(|check| {
-            let axis = check.compare.iter().map(|compare| &compare.axis);
-            [&check.column].into_iter().chain(&check.falls_with).chain(&check.for_each).chain(axis)
-        });
-        let plotted = self.plots.iter().flat_map(PlotFile::columns);
-        self.columns.iter().chain(compared).chain(deviation).chain(checked).chain(plotted)
-    }
 }
 
 impl PlotFile {
     /// The columns that it names.
-    pub fn columns(&self) -> impl Iterator<Item = &String> {
-        let drawn = [&self.y, &self.series].into_iter().filter(|column| !column.is_empty());
-        std::iter::once(&self.x).chain(drawn).chain(&self.stack).chain(&self.expected)
+    pub fn columns(&self) -> impl Iterator<Item = Column> {
+        let drawn = [Some(self.x), self.y, self.series, self.expected].into_iter().flatten();
+        drawn.chain(self.stack.iter().copied())
     }
 
     fn has_its_columns(&self) -> Result<(), SpecError> {
-        let (stacked, single) = (!self.stack.is_empty(), !self.y.is_empty() && !self.series.is_empty());
+        let (stacked, single) = (!self.stack.is_empty(), self.y.is_some() && self.series.is_some());
         let fits = match self.kind {
-            Kind::Stack => stacked && self.y.is_empty() && self.series.is_empty(),
+            PlotShape::Stack => stacked && self.y.is_none() && self.series.is_none(),
             _ => single && !stacked,
         };
         let plain = self.relative_to.is_none() && self.expected.is_none() && self.published.is_empty();
@@ -249,4 +247,31 @@ impl PlotFile {
             self.title
         )))
     }
+}
+
+fn column<'de, D: Deserializer<'de>>(text: D) -> Result<Column, D::Error> {
+    Column::from_name(&String::deserialize(text)?).map_err(D::Error::custom)
+}
+
+fn some_column<'de, D: Deserializer<'de>>(text: D) -> Result<Option<Column>, D::Error> {
+    column(text).map(Some)
+}
+
+fn columns<'de, D: Deserializer<'de>>(texts: D) -> Result<Vec<Column>, D::Error> {
+    let names = Vec::<String>::deserialize(texts)?;
+    names.iter().map(|name| Column::from_name(name).map_err(D::Error::custom)).collect()
+}
+
+fn column_keys<'de, D: Deserializer<'de>>(map: D) -> Result<BTreeMap<Column, String>, D::Error> {
+    let texts = BTreeMap::<String, String>::deserialize(map)?;
+    let typed = texts.into_iter().map(|(name, value)| Ok((Column::from_name(&name)?, value)));
+    typed.collect::<Result<_, SpecError>>().map_err(D::Error::custom)
+}
+
+fn command<'de, D: Deserializer<'de>>(text: D) -> Result<Command, D::Error> {
+    option::parse_choice(&String::deserialize(text)?).map_err(D::Error::custom)
+}
+
+fn some_command<'de, D: Deserializer<'de>>(text: D) -> Result<Option<Command>, D::Error> {
+    command(text).map(Some)
 }

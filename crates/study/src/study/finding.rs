@@ -2,17 +2,21 @@
 
 use super::file::{Compare, Deviation};
 use super::{Select, known_columns};
-use crate::error::StudyError;
 use crate::grid::Settings;
-use crate::table::{AXES, Row, Table, Value};
+use crate::table::Table;
 use fulgurite_base::SpecError;
+use fulgurite_stack::StackError;
+use fulgurite_stack::{Column, Row, Value};
 use std::collections::BTreeMap;
+
+/// The value of an axis that a row does not have.
+const NONE: &str = "none";
 
 impl Compare {
     /// Whether the grid has what is to be compared.
-    pub fn check(&self, settings: &Settings) -> Result<(), StudyError> {
-        let values = settings.get(&self.axis).ok_or_else(|| {
-            StudyError::request(format!(
+    pub fn check(&self, settings: &Settings) -> Result<(), StackError> {
+        let values = settings.get(self.axis.name()).ok_or_else(|| {
+            StackError::request(format!(
                 "[compare] axis {} is not in [grid], so nothing differs in it",
                 self.axis
             ))
@@ -31,38 +35,52 @@ impl Compare {
         self.part.as_ref().is_none_or(|about| about == part)
     }
 
-    /// Rows of the baseline, each with the candidate's that differs in nothing else.
+    /// Rows of the baseline, each with the row of the candidate that has the same values in all other axes. A row
+    /// without a value in the axis, such as `layer`, counts as `none`.
     pub fn pairs<'a>(
         rows: &[&'a Row],
-        axis: &str,
+        axis: Column,
         baseline: &str,
         candidate: &str,
-    ) -> Result<Vec<(&'a Row, &'a Row)>, StudyError> {
+    ) -> Result<Vec<(&'a Row, &'a Row)>, StackError> {
         let with = |value: &str| {
-            let is = |row: &&&Row| row.get(axis).is_some_and(|cell| cell.exact() == value);
+            let is = |row: &&&Row| row.get(axis).map_or(value == NONE, |cell| cell.exact() == value);
             rows.iter().filter(is).copied().collect::<Vec<&Row>>()
         };
-        let (old, new) = (with(baseline), with(candidate));
-        if old.is_empty() || old.len() != new.len() {
-            return Err(StudyError::request(format!(
-                "there are {} rows with {axis} {baseline} and {} with {candidate}, so they cannot be compared; \
+        let (old, mut new) = (with(baseline), with(candidate));
+        // What follows from the compared axis may differ with it: who collects garbage, where a layer does or not.
+        let same = |old: &Row, new: &Row| {
+            let others = Column::all().filter(|column| column.is_axis() && *column != axis);
+            others
+                .filter(|column| old.get(*column).is_some())
+                .all(|column| new.get(column).is_none_or(|value| Some(value) == old.get(column)))
+        };
+        let mut pairs = Vec::new();
+        for old in &old {
+            // Of several the first: rows keep the order of the grid.
+            let Some(at) = new.iter().position(|new| same(old, new)) else { break };
+            pairs.push((*old, new.remove(at)));
+        }
+        if old.is_empty() || pairs.len() < old.len() || !new.is_empty() {
+            return Err(StackError::request(format!(
+                "{} rows have {axis} {baseline}, and not each of them has one with {candidate} that differs in nothing else, so they cannot be compared; \
                  accepted: values as the table shows them",
                 old.len(),
-                new.len(),
             )));
         }
-        Ok(old.into_iter().zip(new).collect())
+        Ok(pairs)
     }
 
     /// The candidate against the baseline, over every pair of rows that differ in the axis alone.
-    pub fn sentence(&self, table: &Table) -> Result<String, StudyError> {
-        known_columns(table, [&self.axis, &self.column])?;
+    pub fn sentence(&self, table: &Table) -> Result<String, StackError> {
+        known_columns(table, [self.axis, self.column])?;
         let rows = Select { part: self.part.as_deref(), only: &BTreeMap::new() }.of(table)?;
-        let pairs = Compare::pairs(&rows, &self.axis, &self.baseline, &self.candidate)?;
-        let change = |old: &Row, new: &Row| Some(new.number(&self.column)? / old.number(&self.column)? - 1.0);
-        let changes =
-            pairs.into_iter().map(|(old, new)| Some((change(old, new)?, describe(table, old, &self.axis))));
-        let (low, high) = extremes(changes.collect::<Option<_>>().ok_or_else(|| not_a_number(&self.column))?);
+        let pairs = Compare::pairs(&rows, self.axis, &self.baseline, &self.candidate)?;
+        let change = |old: &Row, new: &Row| Some(new.number(self.column)? / old.number(self.column)? - 1.0);
+        let changes = pairs
+            .into_iter()
+            .map(|(old, new)| Some((change(old, new)?, describe(table, old, Some(self.axis)))));
+        let (low, high) = extremes(changes.collect::<Option<_>>().ok_or_else(|| not_a_number(self.column))?);
         let Compare { baseline, candidate, what, .. } = self;
         let size = |change: f64| format!("{:.1} %", change.abs() * 100.0);
         let at = |(change, place): &(f64, String)| format!("{} ({place})", size(*change));
@@ -84,14 +102,14 @@ fn direction(change: f64) -> &'static str {
 
 impl Deviation {
     /// How far the column is from what it should be, where it is farthest.
-    pub fn sentence(&self, table: &Table) -> Result<String, StudyError> {
-        known_columns(table, [&self.column, &self.expected])?;
+    pub fn sentence(&self, table: &Table) -> Result<String, StackError> {
+        known_columns(table, [self.column, self.expected])?;
         let with_both = table.rows.iter().filter_map(|row| {
-            Some((row.number(&self.column)? / row.number(&self.expected)? - 1.0, describe(table, row, "")))
+            Some((row.number(self.column)? / row.number(self.expected)? - 1.0, describe(table, row, None)))
         });
         let deviations: Vec<_> = with_both.collect();
         if deviations.is_empty() {
-            return Err(not_a_number(&self.expected));
+            return Err(not_a_number(self.expected));
         }
         let count = deviations.len();
         let (low, high) = extremes(deviations);
@@ -111,22 +129,21 @@ fn extremes(mut changes: Vec<(f64, String)>) -> ((f64, String), (f64, String)) {
     (changes[0].clone(), changes[changes.len() - 1].clone())
 }
 
-pub(super) fn not_a_number(column: &str) -> StudyError {
-    StudyError::request(format!("column {column} does not hold numbers in every row that is compared"))
+pub(super) fn not_a_number(column: Column) -> StackError {
+    StackError::request(format!("column {column} does not hold numbers in every row that is compared"))
 }
 
 /// What sets a row apart: as few of the varying axes as tell the rows apart that all of them tell
 /// apart, `compared` left out.
-pub(super) fn describe(table: &Table, row: &Row, compared: &str) -> String {
-    let varies = |axis: &&&str| table.rows.iter().any(|other| other.get(axis) != table.rows[0].get(axis));
-    let axes: Vec<&str> = AXES.iter().filter(|axis| **axis != compared).filter(varies).copied().collect();
-    let alike = |axes: &[&str]| {
-        table.rows.iter().filter(|other| axes.iter().all(|axis| other.get(axis) == row.get(axis))).count()
+pub(super) fn describe(table: &Table, row: &Row, compared: Option<Column>) -> String {
+    let axes: Vec<Column> = table.varying_axes().filter(|axis| Some(*axis) != compared).collect();
+    let alike = |axes: &[Column]| {
+        table.rows.iter().filter(|other| axes.iter().all(|axis| other.get(*axis) == row.get(*axis))).count()
     };
     let enough = (0..axes.len()).find(|count| alike(&axes[..*count]) == alike(&axes)).unwrap_or(axes.len());
-    let named = |axis: &&str| match row.get(axis) {
+    let named = |axis: &Column| match row.get(*axis) {
         Some(Value::Text(name)) => name.clone(),
-        _ => format!("{axis} {}", row.text(axis)),
+        _ => format!("{axis} {}", row.text(*axis)),
     };
     axes[..enough].iter().map(named).collect::<Vec<_>>().join(", ")
 }

@@ -1,6 +1,6 @@
 //! Where a study writes: nothing stands there in part, and a study that fails leaves nothing.
 
-use crate::error::StudyError;
+use fulgurite_stack::StackError;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,13 +15,13 @@ pub(super) struct Folder {
 
 impl Folder {
     /// Makes the folder and tries it, before hours of runs go to waste.
-    pub fn prepare(path: &Path) -> Result<Folder, StudyError> {
+    pub fn prepare(path: &Path) -> Result<Folder, StackError> {
         let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
         let mut made: Vec<PathBuf> = path.ancestors().take_while(is_missing).map(Path::to_path_buf).collect();
         made.reverse();
         let folder = Folder { path: path.to_owned(), made, is_used: false };
         folder.make_and_try().map_err(|error| {
-            StudyError::request(format!(
+            StackError::request(format!(
                 "--out {} cannot be written: {error}; accepted: a folder that exists or can be made",
                 path.display()
             ))
@@ -36,13 +36,13 @@ impl Folder {
     }
 
     /// Writes a file under another name first, so that it never stands there in part.
-    pub fn write(&mut self, name: &str, content: impl AsRef<[u8]>) -> Result<PathBuf, StudyError> {
+    pub fn write(&mut self, name: &str, content: impl AsRef<[u8]>) -> Result<PathBuf, StackError> {
         self.is_used = true;
         let (partial, path) = (self.path.join(format!(".{name}.partial")), self.path.join(name));
         let written = fs::write(&partial, content).and_then(|()| fs::rename(&partial, &path));
         written.map_err(|error| {
             let _ = fs::remove_file(&partial);
-            StudyError::run(format!("{} cannot be written: {error}", path.display()))
+            StackError::run(format!("{} cannot be written: {error}", path.display()))
         })?;
         Ok(path)
     }

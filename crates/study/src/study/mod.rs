@@ -7,15 +7,13 @@ mod finding;
 mod folder;
 mod plot;
 
-use crate::error::StudyError;
 use crate::grid::{self, Settings};
 use crate::report::{self, Plot, Report, Verdict};
-use crate::run::{Progress, Run};
-use crate::runner;
-use crate::table::{AXES, Row, Table};
+use crate::table::Table;
 use file::{File, Part};
 use folder::Folder;
 use fulgurite_base::SpecError;
+use fulgurite_stack::{Column, Progress, Row, Run, StackError, runner};
 use std::collections::BTreeMap;
 use std::fs;
 use std::num::NonZeroUsize;
@@ -48,7 +46,7 @@ pub struct Outcome {
     /// The table.
     pub table: Table,
     /// The columns to show first.
-    pub columns: Vec<&'static str>,
+    pub columns: Vec<Column>,
     /// What was found, in one sentence.
     pub finding: String,
     /// Which of the conclusions that it checks hold.
@@ -66,19 +64,19 @@ pub fn names() -> impl Iterator<Item = (&'static str, String)> {
 
 impl Study {
     /// The study that `typed` names: a built-in one, or a TOML file.
-    pub fn open(typed: &str) -> Result<Study, StudyError> {
+    pub fn open(typed: &str) -> Result<Study, StackError> {
         let built_in = BUILT_IN.iter().find(|(name, _)| *name == typed);
         let (name, source) = match built_in {
             Some((name, text)) => ((*name).to_owned(), (*text).to_owned()),
             None if typed.ends_with(".toml") => {
                 let text = fs::read_to_string(typed)
-                    .map_err(|error| StudyError::request(format!("{typed} cannot be read: {error}")))?;
+                    .map_err(|error| StackError::request(format!("{typed} cannot be read: {error}")))?;
                 let stem = Path::new(typed).file_stem().unwrap_or_default();
                 (stem.to_string_lossy().into_owned(), text)
             }
             None => {
                 let names = BUILT_IN.map(|(name, _)| name);
-                return Err(StudyError::request(format!(
+                return Err(StackError::request(format!(
                     "{}; a study of your own is a path that ends in .toml",
                     SpecError::unknown("study", typed, &names)
                 )));
@@ -94,7 +92,7 @@ impl Study {
     }
 
     /// Its runs, every one checked, with the part that each belongs to.
-    fn runs(&self, quick: bool, seed: Option<&str>) -> Result<Vec<(Option<&str>, Run)>, StudyError> {
+    fn runs(&self, quick: bool, seed: Option<&str>) -> Result<Vec<(Option<&str>, Run)>, StackError> {
         let whole =
             Part { name: String::new(), command: None, grid: BTreeMap::new(), quick: BTreeMap::new() };
         let parts =
@@ -102,9 +100,7 @@ impl Study {
         let mut runs = Vec::new();
         for part in parts {
             let command = part.command.unwrap_or(self.file.command);
-            let applies = |name: &str| {
-                part.command.is_none() || command.settings().iter().any(|setting| setting.name == name)
-            };
+            let applies = |name: &str| part.command.is_none() || command.setting(name).is_ok();
             let mut settings = Settings::new();
             let none = BTreeMap::new();
             let (of_study, of_part) = if quick { (&self.file.quick, &part.quick) } else { (&none, &none) };
@@ -120,8 +116,8 @@ impl Study {
                 compare.check(&settings)?;
             }
             let expanded = grid::expand(command, &settings).map_err(|error| match error {
-                StudyError::Request(sentence) => {
-                    StudyError::Request(format!("study {}: {sentence}", self.name))
+                StackError::Request(sentence) => {
+                    StackError::Request(format!("study {}: {sentence}", self.name))
                 }
                 failed => failed,
             })?;
@@ -141,7 +137,7 @@ impl Study {
         seed: Option<&str>,
         threads: NonZeroUsize,
         progress: &Progress,
-    ) -> Result<Outcome, StudyError> {
+    ) -> Result<Outcome, StackError> {
         let runs = self.runs(quick, seed)?;
         let out = out.map_or_else(|| Path::new("results").join(&self.name), Path::to_path_buf);
         let mut folder = Folder::prepare(&out)?;
@@ -150,7 +146,7 @@ impl Study {
         for (part, rows) in parts.iter().zip(runner::execute_each(&runs, threads, progress)?) {
             for mut row in rows {
                 row.drop_cost();
-                row.set_some("part", *part);
+                row.set_some(Column::Part, *part);
                 table.rows.push(row);
             }
         }
@@ -181,20 +177,19 @@ impl Study {
         Ok(Outcome { table, columns, finding, verdicts, report })
     }
 
-    fn finding(&self, table: &Table) -> Result<String, StudyError> {
+    fn finding(&self, table: &Table) -> Result<String, StackError> {
         let compared = self.file.compare.as_ref().map(|compare| compare.sentence(table)).transpose()?;
         let deviation =
             self.file.deviation.as_ref().map(|deviation| deviation.sentence(table)).transpose()?;
         Ok([compared, deviation].into_iter().flatten().collect::<Vec<_>>().join(" "))
     }
 
-    fn columns(&self, table: &Table) -> Result<Vec<&'static str>, StudyError> {
-        known_columns(table, &self.file.columns)?;
-        let chosen = |column: &&str| self.file.columns.iter().any(|chosen| chosen == column);
+    fn columns(&self, table: &Table) -> Result<Vec<Column>, StackError> {
+        known_columns(table, self.file.columns.iter().copied())?;
         Ok(if self.file.columns.is_empty() {
-            table.columns_for_people(self.file.command.main_columns())
+            table.columns_for_people(self.file.command)
         } else {
-            table.columns().into_iter().filter(chosen).collect()
+            table.columns().into_iter().filter(|column| self.file.columns.contains(column)).collect()
         })
     }
 
@@ -210,15 +205,17 @@ fn notes(table: &Table) -> Vec<String> {
     let mut notes = vec![
         "Simulated in virtual time: the same command gives the same table, byte for byte, on any machine and with any number of threads.".to_owned(),
     ];
-    let same = |column: &&&str| {
-        table.rows.iter().all(|row| row.get(column).is_some() && row.get(column) == table.rows[0].get(column))
+    let same = |column: &Column| {
+        let first = table.rows[0].get(*column);
+        table.rows.iter().all(|row| row.get(*column).is_some() && row.get(*column) == first)
     };
-    let described = |column: &&str| format!("{column} {}", table.rows[0].text(column));
-    let constant: Vec<String> = AXES.iter().filter(same).map(described).collect();
+    let described = |column: Column| format!("{column} {}", table.rows[0].text(column));
+    let constant: Vec<String> =
+        Column::all().filter(|column| column.is_axis()).filter(same).map(described).collect();
     if !constant.is_empty() {
         notes.push(format!("The same in all runs: {}.", constant.join(", ")));
     }
-    if table.rows.iter().any(|row| row.number("cpu_per_request_ns") == Some(0.0)) {
+    if table.rows.iter().any(|row| row.number(Column::CpuPerRequestNs) == Some(0.0)) {
         notes.push("Where cpu_per_request_ns is 0 a request costs no CPU time, so run time is the drive's alone: the gain of a policy is at its largest.".to_owned());
     }
     notes
@@ -228,24 +225,28 @@ fn notes(table: &Table) -> Vec<String> {
 struct Select<'a> {
     part: Option<&'a str>,
     /// Columns and the values that they must have.
-    only: &'a BTreeMap<String, String>,
+    only: &'a BTreeMap<Column, String>,
 }
 
 impl Select<'_> {
-    fn of<'a>(&self, table: &'a Table) -> Result<Vec<&'a Row>, StudyError> {
-        known_columns(table, self.only.keys())?;
-        let is =
-            |row: &Row, column: &str, value: &str| row.get(column).is_some_and(|cell| cell.exact() == value);
+    fn of<'a>(&self, table: &'a Table) -> Result<Vec<&'a Row>, StackError> {
+        known_columns(table, self.only.keys().copied())?;
+        let is = |row: &Row, column: Column, value: &str| {
+            row.get(column).is_some_and(|cell| cell.exact() == value)
+        };
         let wanted = |row: &&Row| {
-            self.part.is_none_or(|part| is(row, "part", part))
-                && self.only.iter().all(|(column, value)| is(row, column, value))
+            self.part.is_none_or(|part| is(row, Column::Part, part))
+                && self.only.iter().all(|(column, value)| is(row, *column, value))
         };
         Ok(table.rows.iter().filter(wanted).collect())
     }
 }
 
-fn known_columns<'a>(table: &Table, columns: impl IntoIterator<Item = &'a String>) -> Result<(), StudyError> {
+fn known_columns(table: &Table, columns: impl IntoIterator<Item = Column>) -> Result<(), StackError> {
     let known = table.columns();
-    let unknown = columns.into_iter().find(|column| !known.contains(&column.as_str()));
-    unknown.map_or(Ok(()), |column| Err(SpecError::unknown("column", column, &known).into()))
+    let unknown = columns.into_iter().find(|column| !known.contains(column));
+    unknown.map_or(Ok(()), |column| {
+        let names: Vec<&str> = known.iter().map(|column| column.name()).collect();
+        Err(SpecError::unknown("column", column.name(), &names).into())
+    })
 }

@@ -1,31 +1,33 @@
 //! From a table to the plots that a study asks for.
 
-use super::file::{Kind, PlotFile};
+use super::file::{PlotFile, PlotShape};
 use super::{Select, known_columns};
-use crate::error::StudyError;
-use crate::report::{Plot, PlotKind, Series, Unit};
-use crate::table::{Row, Table, Value};
+use crate::report::{Plot, PlotKind, Series};
+use crate::table::Table;
 use fulgurite_base::SpecError;
+use fulgurite_stack::StackError;
+use fulgurite_stack::{Column, Row, Unit, Value};
 
 impl PlotFile {
-    pub fn draw(&self, table: &Table) -> Result<Plot, StudyError> {
+    pub fn draw(&self, table: &Table) -> Result<Plot, StackError> {
         let wanted = Select { part: self.part.as_deref(), only: &self.only }.of(table)?;
         let table = &Table { rows: wanted.into_iter().cloned().collect() };
         known_columns(table, self.columns())?;
-        let x = distinct(table, &self.x);
+        let x = distinct(table, self.x);
         let stacked = self.stack.iter().map(|column| Series {
-            name: column.clone(),
-            values: x.iter().map(|x| row_at(table, &self.x, x)?.number(column)).collect(),
+            name: column.to_string(),
+            values: x.iter().map(|x| row_at(table, self.x, x)?.number(*column)).collect(),
             expected: None,
         });
-        let series = distinct(table, &self.series).into_iter().map(|name| {
-            let values = |column: &String| x.iter().map(|x| self.at(table, x, &name, column)).collect();
+        let named = self.series.map_or_else(Vec::new, |series| distinct(table, series));
+        let series = named.into_iter().map(|name| {
+            let values = |column: Column| x.iter().map(|x| self.at(table, x, &name, column)).collect();
             Series {
                 name: name.readable(),
-                values: values(&self.y),
+                values: self.y.map_or_else(Vec::new, values),
                 expected: match self.published.get(&name.exact()) {
                     Some(published) => Some(x.iter().map(|x| published.get(&x.exact()).copied()).collect()),
-                    None => self.expected.as_ref().map(values),
+                    None => self.expected.map(values),
                 },
             }
         });
@@ -50,39 +52,43 @@ impl PlotFile {
             title: self.title.clone(),
             caption: self.caption.clone(),
             kind: match self.kind {
-                Kind::Bar => PlotKind::Bar,
-                Kind::Line => PlotKind::Line,
-                Kind::HeatMap => PlotKind::HeatMap,
-                Kind::Stack => PlotKind::Stack,
+                PlotShape::Bar => PlotKind::Bar,
+                PlotShape::Line => PlotKind::Line,
+                PlotShape::HeatMap => PlotKind::HeatMap,
+                PlotShape::Stack => PlotKind::Stack,
             },
             expected_is: if self.published.is_empty() { "expected" } else { "published" },
-            x_label: self.x_label.clone().unwrap_or_else(|| self.x.clone()),
+            x_label: self.x_label.clone().unwrap_or_else(|| self.x.to_string()),
             y_label: self.y_label.clone(),
             log_x: self.log_x,
             log_y: self.log_y,
-            unit: if self.relative_to.is_some() { Unit::Number } else { Unit::of_column(&self.y) },
-            x_unit: if self.kind == Kind::Line { Unit::of_column(&self.x) } else { Unit::Number },
+            unit: match self.y.filter(|_| self.relative_to.is_none()) {
+                Some(column) => column.unit(),
+                None => Unit::Number,
+            },
+            x_unit: if self.kind == PlotShape::Line { self.x.unit() } else { Unit::Number },
             reference: self.relative_to.is_some().then_some(1.0),
             x,
             series,
         })
     }
 
-    fn at(&self, table: &Table, x: &Value, series: &Value, column: &str) -> Option<f64> {
+    fn at(&self, table: &Table, x: &Value, series: &Value, column: Column) -> Option<f64> {
+        let series_column = self.series?;
         let row = table
             .rows
             .iter()
-            .find(|row| row.get(&self.x) == Some(x) && row.get(&self.series) == Some(series))?;
+            .find(|row| row.get(self.x) == Some(x) && row.get(series_column) == Some(series))?;
         row.number(column)
     }
 }
 
-fn row_at<'a>(table: &'a Table, column: &str, value: &Value) -> Option<&'a Row> {
+fn row_at<'a>(table: &'a Table, column: Column, value: &Value) -> Option<&'a Row> {
     table.rows.iter().find(|row| row.get(column) == Some(value))
 }
 
 /// The distinct values of a column, numbers in order, names as they come.
-fn distinct(table: &Table, column: &str) -> Vec<Value> {
+fn distinct(table: &Table, column: Column) -> Vec<Value> {
     let mut values: Vec<Value> = Vec::new();
     for value in table.rows.iter().filter_map(|row| row.get(column)) {
         if !values.contains(value) {
@@ -96,7 +102,7 @@ fn distinct(table: &Table, column: &str) -> Vec<Value> {
 }
 
 /// Divides every series by the one called `base`, or by its own first point.
-fn divide(series: &mut [Series], base: &str) -> Result<(), StudyError> {
+fn divide(series: &mut [Series], base: &str) -> Result<(), StackError> {
     let quotient = |value: Option<f64>, by: Option<f64>| Some(value? / by.filter(|by| *by != 0.0)?);
     if base == "first" {
         for series in series {

@@ -1,7 +1,7 @@
 //! A run as a series: a row for every stretch of so many page writes.
 
-use super::Counts;
-use crate::table::Row;
+use super::{Counts, Observer};
+use crate::{Column, Row};
 use fulgurite_base::StreamId;
 use fulgurite_ftl::Ftl;
 
@@ -18,40 +18,41 @@ pub struct Series {
     origin: u64,
 }
 
+impl Observer for Series {
+    fn next(&self) -> Option<u64> {
+        Some(self.start.host + self.length)
+    }
+
+    fn look(&mut self, ftl: &Ftl, now: Counts) {
+        self.end(ftl, now);
+    }
+}
+
 impl Series {
     /// A series of stretches of `length` page writes from `now` on.
     pub fn new(identity: Row, length: u64, now: Counts) -> Series {
         Series { identity, length, start: now, before: now, rows: Vec::new(), origin: now.host }
     }
 
-    /// The page write that ends the current stretch.
-    pub fn next(&self) -> u64 {
-        self.start.host + self.length
-    }
-
-    /// Ends the stretch if it is over.
-    pub fn look(&mut self, ftl: &Ftl, now: Counts) {
-        if now.host == self.next() {
-            self.end(ftl, now);
-        }
-    }
-
     fn end(&mut self, ftl: &Ftl, now: Counts) {
         let stretch = now.since(&self.start);
         let mut row = self.identity.clone();
-        row.set("time_pages", self.start.host - self.origin);
-        row.set("host_pages_written", stretch.host);
-        row.set("gc_pages_copied", stretch.flash.programs - stretch.host);
-        row.set("erases", stretch.flash.erases);
-        row.set("waf", stretch.waf());
+        row.set(Column::TimePages, self.start.host - self.origin);
+        row.set(Column::HostPagesWritten, stretch.host);
+        row.set(Column::GcPagesCopied, stretch.flash.programs - stretch.host);
+        row.set(Column::Erases, stretch.flash.erases);
+        row.set(Column::Waf, stretch.waf());
         let streams = ftl.config().placement.streams();
         let sizes: Vec<u32> = (0..streams).map(|stream| ftl.segments().in_stream(StreamId(stream))).collect();
-        row.set("groups", sizes.iter().filter(|segments| **segments > 0).count() as u64);
+        row.set(Column::Groups, sizes.iter().filter(|segments| **segments > 0).count() as u64);
         if let Some(midas) = ftl.placer().midas() {
-            row.set("groups_sized", midas.sizes().len() as u64);
-            row.set("hot_segments", sizes[0]);
+            row.set(Column::GroupsSized, midas.sizes().len() as u64);
+            row.set(Column::HotSegments, sizes[0]);
         }
-        row.set("last_segments", sizes.iter().rev().find(|segments| **segments > 0).copied().unwrap_or(0));
+        row.set(
+            Column::LastSegments,
+            sizes.iter().rev().find(|segments| **segments > 0).copied().unwrap_or(0),
+        );
         self.rows.push(row);
         (self.before, self.start) = (self.start, now);
     }

@@ -3,23 +3,16 @@
 use fulgurite_base::{Nanos, units};
 use fulgurite_device::{Caps, Command, Completion, Device, Fault, FaultDevice, MemDevice, QueueFull};
 use fulgurite_ssd::DriveCounters;
-use fulgurite_study::device::Observed;
-use fulgurite_study::error::StudyError;
-use fulgurite_study::grid::{self, Settings};
-use fulgurite_study::run::pool::PoolRun;
-use fulgurite_study::run::{Progress, Run};
-use fulgurite_study::table::Row;
+use fulgurite_stack::device::Observed;
+use fulgurite_stack::settings::{self, Workloads};
+use fulgurite_stack::{Column, Progress, Row, Run, StackError};
 use fulgurite_workload::Op;
 use fulgurite_workload::trace::{Options, Trace};
 use std::path::{Path, PathBuf};
 
-fn pool_run(settings: &[(&str, &str)]) -> PoolRun {
-    let settings: Settings =
-        settings.iter().map(|(name, value)| ((*name).to_owned(), vec![(*value).to_owned()])).collect();
-    match grid::expand(grid::Command::Pool, &settings).unwrap().pop().unwrap() {
-        Run::Pool(run) => *run,
-        _ => unreachable!("pool settings make pool runs"),
-    }
+fn pool_run(values: &[(&str, &str)]) -> Run {
+    let values = values.iter().copied().collect();
+    settings::run(fulgurite_stack::Command::Pool, &values, &mut Workloads::default()).unwrap()
 }
 
 /// Hits, misses, pages written and batches of LRU with batches of `n_w`, as slow and obvious as can
@@ -48,7 +41,8 @@ fn oracle(requests: &[(u64, bool)], frames: usize, n_w: usize) -> [u64; 4] {
 }
 
 fn counts(row: &Row) -> [u64; 4] {
-    ["hits", "misses", "pages_written", "write_ios"].map(|column| row.number(column).unwrap() as u64)
+    [Column::Hits, Column::Misses, Column::PagesWritten, Column::WriteIos]
+        .map(|column| row.number(column).unwrap() as u64)
 }
 
 /// The pool on a simulated drive against the oracle, on the first requests of a trace file.
@@ -72,7 +66,7 @@ fn agrees_with_the_oracle(trace: &Path, page: &str, ops: usize, frames: usize, g
             ("frames", &frames_text),
             ("write_back", write_back),
         ]);
-        let measured = counts(&run.execute(&Progress::default()).unwrap());
+        let measured = counts(&run.execute(&Progress::default()).unwrap()[0]);
         assert_eq!(measured, oracle(&requests, frames, n_w), "{path}, {write_back}");
         assert_eq!(measured, golden, "{path}, {write_back}");
     }
@@ -108,7 +102,7 @@ fn a_block_trace_gives_the_oracles_counts() {
 }
 
 /// A run of 2,000 requests on `device`.
-fn run_on(device: impl Observed + 'static) -> Result<Row, StudyError> {
+fn run_on(device: impl Observed + 'static) -> Result<Row, StackError> {
     let settings = [
         ("workload", "mixed-skewed"),
         ("device", "mem:page=4KiB"),
@@ -125,7 +119,7 @@ fn mem() -> MemDevice {
 
 #[test]
 fn a_sound_drive_gives_a_row() {
-    assert_eq!(run_on(mem()).unwrap().number("ops"), Some(2_000.0));
+    assert_eq!(run_on(mem()).unwrap().number(Column::Ops), Some(2_000.0));
     assert!(run_on(FaultDevice::new(mem(), Vec::new())).is_ok());
 }
 

@@ -6,14 +6,16 @@
 //! 128 GiB, in shares of the logical pages. It is known from a first pass over the workload. Counted over
 //! the last half of the user writes.
 
-use crate::table::Row;
+use super::{Counts, Observer};
+use crate::{Column, Row};
 use fulgurite_base::Ppn;
 use fulgurite_base::StreamId;
 use fulgurite_ftl::placement::oracle;
 use fulgurite_ftl::{CountingSink, FlashSink, Ftl, FtlConfig, GroupCounters, SegmentId};
 use fulgurite_workload::{Op, Request};
 
-const CLASSES: [&str; 6] = ["share_c1", "share_c2", "share_c3", "share_c4", "share_c5", "share_c6"];
+const CLASSES: [Column; 6] =
+    [Column::ShareC1, Column::ShareC2, Column::ShareC3, Column::ShareC4, Column::ShareC5, Column::ShareC6];
 
 /// Sizes of groups are looked at so often in a logical capacity of page writes.
 const LOOKS: u64 = 64;
@@ -37,6 +39,8 @@ pub struct Census {
     look_every: u64,
     looks: u64,
     groups: Vec<Group>,
+    /// The page write after which counting begins, which the last half of the run is for.
+    begins_at: u64,
     /// Of collection when the census began; nothing before.
     before: Option<Vec<GroupCounters>>,
     programmed: Vec<(Ppn, bool)>,
@@ -63,9 +67,19 @@ impl FlashSink for Recorder<'_> {
     }
 }
 
+impl Observer for Census {
+    fn next(&self) -> Option<u64> {
+        self.before.is_none().then_some(self.begins_at)
+    }
+
+    fn look(&mut self, ftl: &Ftl, _: Counts) {
+        self.before = Some(ftl.segments().group_counters().to_vec());
+    }
+}
+
 impl Census {
     /// A census of a run whose page writes, the fill first, die as `future` says.
-    pub fn new(config: &FtlConfig, future: Vec<u32>) -> Census {
+    pub fn new(config: &FtlConfig, future: Vec<u32>, begins_at: u64) -> Census {
         let pages = config.logical_pages;
         Census {
             dies_at: future[..pages as usize].to_vec(),
@@ -75,18 +89,19 @@ impl Census {
             look_every: (u64::from(pages) / LOOKS).max(1),
             looks: 0,
             groups: vec![Group::default(); usize::from(config.placement.streams())],
+            begins_at,
             before: None,
             programmed: Vec::new(),
         }
     }
 
-    /// Counting begins, which the last half of the run is for.
-    pub fn begin(&mut self, ftl: &Ftl) {
-        self.before = Some(ftl.segments().group_counters().to_vec());
+    /// Performs writes and trims, and notes where pages went.
+    pub fn perform(&mut self, ftl: &mut Ftl, requests: &[Request], sink: &mut CountingSink) {
+        requests.iter().for_each(|request| self.observe(ftl, request, sink));
     }
 
     /// Performs a write or trim and notes where pages went.
-    pub fn observe(&mut self, ftl: &mut Ftl, request: &Request, sink: &mut CountingSink) {
+    fn observe(&mut self, ftl: &mut Ftl, request: &Request, sink: &mut CountingSink) {
         let lpn = request.page as u32;
         if request.op == Op::Trim {
             return ftl.trim(lpn);
@@ -133,17 +148,17 @@ impl Census {
                 (true, stream) => format!("G{stream}"),
                 (false, stream) => (stream + 1).to_string(),
             };
-            row.set("group", name);
-            row.set("group_segments", group.segments as f64 / self.looks.max(1) as f64);
-            row.set("host_pages_written", written - group.copied);
-            row.set("gc_pages_copied", group.copied);
+            row.set(Column::Group, name);
+            row.set(Column::GroupSegments, group.segments as f64 / self.looks.max(1) as f64);
+            row.set(Column::HostPagesWritten, written - group.copied);
+            row.set(Column::GcPagesCopied, group.copied);
             let segments = now.collected - before.collected;
-            row.set("segments_collected", segments);
+            row.set(Column::SegmentsCollected, segments);
             if segments > 0 {
-                row.set("valid_share", (now.valid - before.valid) as f64 / (segments as f64 * pages));
+                row.set(Column::ValidShare, (now.valid - before.valid) as f64 / (segments as f64 * pages));
             }
             for (class, count) in CLASSES.iter().zip(group.by_class) {
-                row.set(class, count as f64 / written as f64);
+                row.set(*class, count as f64 / written as f64);
             }
             rows.push(row);
         }

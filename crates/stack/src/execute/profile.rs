@@ -6,10 +6,9 @@
 //! (k_w) apart; alpha = X_r,max / X_w,max. The criterion moves k by 5–12 %, so k at 90 % is
 //! reported too. Little's law is checked on every measurement.
 
-use crate::device::{DeviceDescription, DeviceUser, Observed};
-use crate::error::StudyError;
+use crate::device::{DeviceUser, Observed};
 use crate::memo::Memo;
-use crate::table::Row;
+use crate::{Column, Row, Run, Stack, StackError};
 use fulgurite_base::{Lpn, Nanos, Prng};
 use fulgurite_device::{Command, Meter, Operation, Tag};
 use fulgurite_ssd::preset::Concurrency;
@@ -57,42 +56,35 @@ impl Profile {
 }
 
 /// Both plateaus.
-pub fn profile(device: &DeviceDescription, page_bytes: u32, seed: u64) -> Result<Profile, StudyError> {
+pub fn profile(stack: &Stack, page_bytes: u32, seed: u64) -> Result<Profile, StackError> {
     Ok(Profile {
         page_bytes,
-        reads: plateau(device, page_bytes, false, seed)?,
-        writes: plateau(device, page_bytes, true, seed)?,
+        reads: plateau(stack, page_bytes, false, seed)?,
+        writes: plateau(stack, page_bytes, true, seed)?,
     })
 }
 
 /// The plateau of reads or of writes, measured once for each description.
-pub fn plateau(
-    device: &DeviceDescription,
-    page_bytes: u32,
-    writes: bool,
-    seed: u64,
-) -> Result<Plateau, StudyError> {
-    static MEASURED: Memo<Result<Plateau, StudyError>> = Memo::new();
-    let key = format!("{} {page_bytes} {writes} {seed}", device.canonical());
-    MEASURED.get(key, || measure(device, page_bytes, writes, seed))
+pub fn plateau(stack: &Stack, page_bytes: u32, writes: bool, seed: u64) -> Result<Plateau, StackError> {
+    static MEASURED: Memo<Result<Plateau, StackError>> = Memo::new();
+    let key = format!("{} {page_bytes} {writes} {seed}", stack.canonical_storage());
+    MEASURED.get(key, || measure(stack, page_bytes, writes, seed))
 }
 
-fn measure(
-    device: &DeviceDescription,
-    page_bytes: u32,
-    writes: bool,
-    seed: u64,
-) -> Result<Plateau, StudyError> {
-    let request_pages = request_pages(device, page_bytes)?;
-    let real = device.is_real();
-    let most = device.queue_depth().min(USERS_AT_MOST);
+fn measure(stack: &Stack, page_bytes: u32, writes: bool, seed: u64) -> Result<Plateau, StackError> {
+    let request_pages = stack.device_pages_per(page_bytes)?;
+    let real = stack.device.is_real();
+    let most = stack.device.queue_depth().min(USERS_AT_MOST);
     let mut measured = BTreeMap::new();
-    let mut at = |users: u32| -> Result<f64, StudyError> {
+    let mut at = |users: u32| -> Result<f64, StackError> {
         if let Some(iops) = measured.get(&users) {
             return Ok(*iops);
         }
-        let iops =
-            device.with(seed, request_pages, ClosedLoop { users, request_pages, writes, real, seed })??;
+        let iops = stack.with_device(
+            seed,
+            request_pages,
+            ClosedLoop { users, request_pages, writes, real, seed },
+        )??;
         measured.insert(users, iops);
         Ok(iops)
     };
@@ -100,7 +92,7 @@ fn measure(
     for users in CURVE.into_iter().filter(|users| *users < most).chain([most]) {
         iops_max = iops_max.max(at(users)?);
     }
-    let mut least = |share: f64| -> Result<u32, StudyError> {
+    let mut least = |share: f64| -> Result<u32, StackError> {
         // Throughput rises with users, so the least that reaches the mark is found by halving.
         let (mut below, mut reaches) = (0, most);
         while reaches - below > 1 {
@@ -111,18 +103,6 @@ fn measure(
     };
     let (k, k_90) = (least(0.95)?, least(0.90)?);
     Ok(Plateau { iops_max, k, k_90, curve: measured.into_iter().collect() })
-}
-
-/// How many device pages a request of `page_bytes` has.
-pub fn request_pages(device: &DeviceDescription, page_bytes: u32) -> Result<u32, StudyError> {
-    let unit = device.page_bytes();
-    if page_bytes == 0 || !page_bytes.is_multiple_of(unit) || page_bytes / unit > 256 {
-        return Err(StudyError::request(format!(
-            "--page {page_bytes}B does not suit {}, whose pages have {unit} bytes; accepted: 1 to 256 whole pages",
-            device.name
-        )));
-    }
-    Ok(page_bytes / unit)
 }
 
 /// `users` that each keep one request outstanding.
@@ -136,7 +116,7 @@ struct ClosedLoop {
 }
 
 impl DeviceUser for ClosedLoop {
-    type Output = Result<f64, StudyError>;
+    type Output = Result<f64, StackError>;
 
     fn with<D: Observed + 'static>(self, mut device: D) -> Self::Output {
         let places = device.caps().pages / u64::from(self.request_pages);
@@ -150,7 +130,7 @@ impl DeviceUser for ClosedLoop {
             };
             device
                 .submit(Command { tag: Tag(tag), operation })
-                .map_err(|_| StudyError::run("the queue is shallower than the device says"))
+                .map_err(|_| StackError::run("the queue is shallower than the device says"))
         };
         // The write buffer hides the flash until it has filled: writes must outlast it.
         let warm_up = if self.writes { 16_000 } else { 1_000 } + 4 * u64::from(self.users);
@@ -171,12 +151,12 @@ impl DeviceUser for ClosedLoop {
         while meter.completed() < if stopping { meter.submitted() } else { requests } {
             device.wait(None, &mut completions);
             if completions.is_empty() {
-                return Err(StudyError::run(
+                return Err(StackError::run(
                     meter.check().map_or_else(|error| error.to_string(), |()| "the drive stalled".into()),
                 ));
             }
             for completion in completions.drain(..) {
-                completion.status.map_err(StudyError::run)?;
+                completion.status.map_err(StackError::run)?;
                 let user = completion.tag.0 as usize;
                 meter.complete(completion.at, completion.at - submitted_at[user]);
                 if meter.submitted() < requests && !stopping {
@@ -194,30 +174,30 @@ impl DeviceUser for ClosedLoop {
                 (stopping, ended) = (true, Some((device.now(), meter.completed())));
             }
         }
-        meter.check().map_err(StudyError::run)?;
+        meter.check().map_err(StackError::run)?;
         let now = device.now();
         device.settle();
-        device.verify(false).map_err(StudyError::run)?;
+        device.verify(false).map_err(StackError::run)?;
         let (end, completed) = ended.unwrap_or((now, requests));
         Ok((completed - warm_up) as f64 / (end - window).as_secs_f64())
     }
 }
 
 /// The row of `fulgurite profile`: what was measured, beside the device's published figures.
-pub fn row(device: &DeviceDescription, profile: &Profile) -> Row {
-    let mut row = Row::default();
-    row.set("device", device.name.as_str());
-    row.set("page_bytes", profile.page_bytes);
-    row.set("alpha", profile.alpha());
-    row.set("k_r", profile.reads.k);
-    row.set("k_w", profile.writes.k);
-    row.set("k_r_90", profile.reads.k_90);
-    row.set("k_w_90", profile.writes.k_90);
-    row.set("read_iops_max", profile.reads.iops_max);
-    row.set("write_iops_max", profile.writes.iops_max);
-    if let Some(target) = device.target(profile.page_bytes) {
-        row.set("alpha_target", target.alpha);
-        for (column, k) in [("k_r_target", target.k_r), ("k_w_target", target.k_w)] {
+pub fn row(run: &Run, profile: &Profile) -> Row {
+    let (mut row, device) = (Row::default(), &run.stack.device);
+    row.set(Column::Device, device.label.as_str());
+    row.set(Column::PageBytes, profile.page_bytes);
+    row.set(Column::Alpha, profile.alpha());
+    row.set(Column::KR, profile.reads.k);
+    row.set(Column::KW, profile.writes.k);
+    row.set(Column::KR90, profile.reads.k_90);
+    row.set(Column::KW90, profile.writes.k_90);
+    row.set(Column::ReadIopsMax, profile.reads.iops_max);
+    row.set(Column::WriteIopsMax, profile.writes.iops_max);
+    if let Some(target) = device.target(profile.page_bytes).filter(|_| run.stack.layer.is_none()) {
+        row.set(Column::AlphaTarget, target.alpha);
+        for (column, k) in [(Column::KRTarget, target.k_r), (Column::KWTarget, target.k_w)] {
             match k {
                 Concurrency::Is(k) => row.set(column, k),
                 Concurrency::MoreThan(k) => row.set(column, format!(">{k}")),
@@ -226,9 +206,9 @@ pub fn row(device: &DeviceDescription, profile: &Profile) -> Row {
         let hits = (profile.alpha() / target.alpha - 1.0).abs() <= 0.05
             && reaches(profile.reads.k, target.k_r)
             && reaches(profile.writes.k, target.k_w);
-        row.set("verdict", if hits { "ok" } else { "miss" });
+        row.set(Column::Verdict, if hits { "ok" } else { "miss" });
         if let Some(preset) = device.unchanged_preset().filter(|_| !hits) {
-            row.set("note", format!("{} misses: {}", preset.name, preset.misses));
+            row.set(Column::Note, format!("{} misses: {}", preset.name, preset.misses));
         }
     }
     row

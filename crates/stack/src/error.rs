@@ -5,7 +5,7 @@ use thiserror::Error;
 
 /// Why there is no result.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum StudyError {
+pub enum StackError {
     /// The request cannot be met: one sentence that names the argument and what would do.
     #[error("{0}")]
     Request(String),
@@ -14,28 +14,28 @@ pub enum StudyError {
     Run(String),
 }
 
-impl StudyError {
+impl StackError {
     /// A wrong request.
-    pub fn request(sentence: impl Into<String>) -> StudyError {
-        StudyError::Request(sentence.into())
+    pub fn request(sentence: impl Into<String>) -> StackError {
+        StackError::Request(sentence.into())
     }
 
     /// A run that failed.
-    pub fn run(error: impl ToString) -> StudyError {
-        StudyError::Run(error.to_string())
+    pub fn run(error: impl ToString) -> StackError {
+        StackError::Run(error.to_string())
     }
 
     /// The command's exit code: 2 for a wrong request, 1 for a failed run.
     pub fn exit_code(&self) -> u8 {
         match self {
-            StudyError::Request(_) => 2,
-            StudyError::Run(_) => 1,
+            StackError::Request(_) => 2,
+            StackError::Run(_) => 1,
         }
     }
 }
 
-impl From<SpecError> for StudyError {
-    fn from(error: SpecError) -> StudyError {
-        StudyError::Request(error.to_string())
+impl From<SpecError> for StackError {
+    fn from(error: SpecError) -> StackError {
+        StackError::Request(error.to_string())
     }
 }

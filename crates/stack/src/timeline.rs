@@ -4,7 +4,7 @@
 //! "Trace Event Format" (Google, 2016): complete events (`X`) with times in microseconds; the host's
 //! requests overlap, so they are asynchronous events (`b`, `e`).
 
-use crate::error::StudyError;
+use crate::StackError;
 use fulgurite_base::Nanos;
 use fulgurite_ftl::schedule::State;
 use fulgurite_ssd::{Span, SpanKind, Timeline, Track};
@@ -14,9 +14,9 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 /// Writes `timeline` to `path`, whole or not at all.
-pub fn write(path: &Path, timeline: &Timeline) -> Result<(), StudyError> {
+pub fn write(path: &Path, timeline: &Timeline) -> Result<(), StackError> {
     let failed =
-        |error: std::io::Error| StudyError::request(format!("--trace-out {}: {error}", path.display()));
+        |error: std::io::Error| StackError::request(format!("--trace-out {}: {error}", path.display()));
     let unfinished = path.with_extension("unfinished");
     let write = || {
         let mut file = BufWriter::new(File::create(&unfinished)?);

@@ -1,26 +1,20 @@
 //! Runs in parallel over the cores. Rows come back in the order of the runs, so the number of
 //! threads changes nothing but the time.
 
-use crate::error::StudyError;
-use crate::run::{Progress, Run};
-use crate::table::{Row, Table};
+use crate::Row;
+use crate::StackError;
+use crate::{Progress, Run};
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What a run gives: its rows.
-type Outcome = Result<Vec<Row>, StudyError>;
+type Outcome = Result<Vec<Row>, StackError>;
 
 /// As many threads as the machine has cores.
 pub fn all_cores() -> NonZeroUsize {
     std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
-}
-
-/// Executes every run, `threads` at a time, into one table.
-pub fn execute(runs: &[Run], threads: NonZeroUsize, progress: &Progress) -> Result<Table, StudyError> {
-    let rows = execute_each(runs, threads, progress)?;
-    Ok(Table { rows: rows.into_iter().flatten().collect() })
 }
 
 /// Executes every run, `threads` at a time, and reports to `progress`: the rows of each. The first
@@ -29,7 +23,7 @@ pub fn execute_each(
     runs: &[Run],
     threads: NonZeroUsize,
     progress: &Progress,
-) -> Result<Vec<Vec<Row>>, StudyError> {
+) -> Result<Vec<Vec<Row>>, StackError> {
     // Runs on a real drive would disturb each other, and so would anything else that computes.
     let threads = if runs.iter().any(Run::is_real) { 1 } else { threads.get() };
     let next = AtomicUsize::new(0);
@@ -65,6 +59,6 @@ fn guarded(run: &Run, progress: &Progress) -> Outcome {
             .downcast_ref::<String>()
             .cloned()
             .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-        Err(StudyError::run(format!("an internal check failed: {}", reason.unwrap_or_default())))
+        Err(StackError::run(format!("an internal check failed: {}", reason.unwrap_or_default())))
     })
 }

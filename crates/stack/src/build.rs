@@ -1,0 +1,360 @@
+//! From what was asked to a run: defaults that depend on other settings are filled in here.
+
+use crate::device::{DeviceConfig, DriveConfig};
+use crate::execute::profile;
+use crate::run::{Arrivals, Labelled, Load, Measure, PoolStage, Requested, Rows, Run, Stack};
+use crate::settings::{Asked, Frames, PageInterval, Workloads};
+use crate::workload::{AddressMap, Origin, View, Workload};
+use crate::{Command, StackError};
+use fulgurite_base::{Spec, SpecError, units};
+use fulgurite_ftl::FtlConfig;
+use fulgurite_ftl::placement::Placement;
+use fulgurite_ftl::victim::VictimPolicy;
+use fulgurite_pool::{Prefetch, WriteBack, write_back};
+use std::path::{Path, PathBuf};
+
+/// Pages and requests of a generated pool workload where nothing is said: those of the published comparison of ACE
+/// with LRU.
+const DEFAULT_PAGES: u64 = 102_400;
+const DEFAULT_OPS: u64 = 1_000_000;
+/// Requests of a generated replay where nothing is said.
+const DEFAULT_REPLAY_OPS: u64 = 100_000;
+
+/// The run of `command` that was asked for.
+pub(crate) fn build(command: Command, asked: Asked, workloads: &mut Workloads) -> Result<Run, StackError> {
+    match command {
+        Command::Pool => pool(asked, workloads),
+        Command::Gc => gc(asked, workloads),
+        Command::Replay => replay(asked, workloads),
+        Command::Profile => {
+            let (page_bytes, seed) = (asked.page_bytes, asked.seed);
+            let (stack, load) = (stack(asked)?, Load::Characterisation { page_bytes });
+            Ok(Run { stack, load, measure: Measure::default(), seed })
+        }
+    }
+}
+
+/// The device, and what stands above it but for a pool.
+fn stack(asked: Asked) -> Result<Stack, StackError> {
+    let Asked { device, layer, placement, victim, schedule, destroy_contents, .. } = asked;
+    let device = device.ok_or_else(|| StackError::request("device is missing"))?;
+    let mut stack = Stack { pool: None, layer, device };
+    if let Some(placement) = placement {
+        stack.collect_with(
+            "--placement",
+            placement,
+            |drive| &mut drive.placement,
+            |layer| &mut layer.placement,
+        )?;
+    }
+    if let Some(victim) = victim {
+        stack.collect_with("--victim", victim, |drive| &mut drive.victim, |layer| &mut layer.victim)?;
+    }
+    if let Some(schedule) = schedule {
+        stack.collect_with(
+            "--schedule",
+            schedule,
+            |drive| &mut drive.schedule,
+            |layer| &mut layer.schedule,
+        )?;
+    }
+    if let DriveConfig::File(file) = &mut stack.device.drive {
+        file.destroy_contents = destroy_contents;
+    }
+    Ok(stack)
+}
+
+impl Stack {
+    /// Changes how garbage is collected: in the layer where there is one, for it decides where pages go; else in the
+    /// simulated drive.
+    fn collect_with<T: std::fmt::Display>(
+        &mut self,
+        flag: &str,
+        value: T,
+        of_drive: impl FnOnce(&mut fulgurite_ssd::SsdConfig) -> &mut T,
+        of_layer: impl FnOnce(&mut fulgurite_log::LogConfig) -> &mut T,
+    ) -> Result<(), StackError> {
+        match (&mut self.layer, &mut self.device.drive) {
+            (Some(layer), _) => *of_layer(&mut layer.log) = value,
+            (None, DriveConfig::Simulated { config, .. }) if !config.in_place => *of_drive(config) = value,
+            _ => {
+                return Err(StackError::request(format!(
+                    "{flag} {value} does not go with {}, which collects no garbage; leave it out",
+                    self.device.label
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn pool(mut asked: Asked, workloads: &mut Workloads) -> Result<Run, StackError> {
+    let (page_bytes, seed) = (asked.page_bytes, asked.seed);
+    let workload = workloads.get(&asked.workload, asked.format.take())?;
+    let frames = asked.frames.ok_or_else(|| StackError::request("--frames is missing"))?;
+    let (replacement, write_back) = (asked.replacement.take(), asked.write_back.take());
+    let labels = (std::mem::take(&mut asked.replacement_label), std::mem::take(&mut asked.write_back_label));
+    let prefetch = asked.prefetch.take().unwrap_or(Prefetch::NONE);
+    let (ops, pages, users, cpu_per_request) =
+        (asked.ops, asked.pages, asked.users.unwrap_or(1), asked.cpu_per_request);
+    let mut stack = stack(asked)?;
+    let device_pages = u64::from(stack.device_pages_per(page_bytes)?);
+    let pages = pool_pages(&workload, &stack, frames, page_bytes, pages)?;
+    let ops = pool_ops(&workload, page_bytes, pages, ops)?;
+    stack.make_room_for(pages.saturating_mul(device_pages));
+    // Before the write-back policy asks it how many writes it does at once.
+    if !stack.device.is_none() {
+        stack.check_storage()?;
+    }
+    let write_back = write_back.ok_or_else(|| StackError::request("--write-back is missing"))?;
+    let write_back = choose_write_back(write_back, &stack, page_bytes, seed)?;
+    let replacement = replacement.ok_or_else(|| StackError::request("--replacement is missing"))?;
+    stack.pool = Some(PoolStage {
+        replacement: Labelled { label: labels.0, value: replacement },
+        write_back: Labelled { label: labels.1, value: write_back },
+        prefetch,
+        frames: frames.of(pages)?,
+        page_bytes,
+        cpu_per_request,
+    });
+    let arrivals = Arrivals::Closed { users };
+    let load = Requested { workload, pages, addresses: AddressMap::Scale, arrivals, ops };
+    Ok(Run { stack, load: Load::Requests(load), measure: Measure::default(), seed })
+}
+
+/// Pages of a pool run: those of the trace, or what was asked for; `u64::MAX` where nobody needs to know.
+fn pool_pages(
+    workload: &Workload,
+    stack: &Stack,
+    frames: Frames,
+    page_bytes: u32,
+    asked: Option<u64>,
+) -> Result<u64, StackError> {
+    match &workload.origin {
+        Origin::Generator(_) => Ok(asked.unwrap_or(DEFAULT_PAGES)),
+        Origin::Trace(_) => {
+            // Without a drive it does not matter how many pages there are, unless frames are a share of them.
+            let streams = stack.device.is_none() && matches!(frames, Frames::Count(_));
+            let known = match streams {
+                true => None,
+                false => workload.bind(View::Pool { page_bytes, pages: 0 })?.distinct_pages(),
+            };
+            if asked.is_some() {
+                let has =
+                    known.map_or_else(|| "its own".to_owned(), |pages| format!("{pages} distinct pages"));
+                return Err(StackError::request(format!(
+                    "--pages does not go with a trace, which has {has}; leave it out"
+                )));
+            }
+            Ok(known.unwrap_or(u64::MAX))
+        }
+    }
+}
+
+fn pool_ops(workload: &Workload, page_bytes: u32, pages: u64, asked: Option<u64>) -> Result<u64, StackError> {
+    match &workload.origin {
+        Origin::Generator(_) => Ok(asked.unwrap_or(DEFAULT_OPS)),
+        Origin::Trace(_) if pages == u64::MAX => Ok(asked.unwrap_or(u64::MAX)),
+        Origin::Trace(_) => {
+            let has = workload.bind(View::Pool { page_bytes, pages })?.page_count();
+            within_trace(asked, has.unwrap_or(u64::MAX), "page requests")
+        }
+    }
+}
+
+impl Frames {
+    /// How many they are for a pool that `pages` go through.
+    fn of(self, pages: u64) -> Result<u32, StackError> {
+        let (frames, text) = match self {
+            Frames::Count(frames) => (frames, frames.to_string()),
+            Frames::Share(share) => (share.of(pages).max(1), share.to_string()),
+        };
+        let refused = |why: &str| {
+            StackError::request(format!(
+                "--frames {text} is {frames} frames for {pages} pages, {why}; accepted: 1 to {pages}"
+            ))
+        };
+        match u32::try_from(frames) {
+            Ok(0) => Err(refused("and a pool needs at least one")),
+            Ok(frames) if u64::from(frames) <= pages => Ok(frames),
+            _ => Err(refused("so that some would never be used")),
+        }
+    }
+}
+
+/// The write-back policy; what it was not told it takes from the drive.
+fn choose_write_back(spec: Spec, stack: &Stack, page_bytes: u32, seed: u64) -> Result<WriteBack, StackError> {
+    let measured = |what: &str| match stack.device.is_none() {
+        true => Err(SpecError::new(format!(
+            "--write-back: {what} is measured on the drive, and device none is no drive; accepted: ace:n_w=8"
+        ))),
+        false => Ok(()),
+    };
+    if spec.name() == write_back::AUTO {
+        measured("everything in auto")?;
+        spec.finish()?;
+        let profile = profile::profile(stack, page_bytes, seed)?;
+        return Ok(write_back::auto::choose(&profile.reads.curve, &profile.writes.curve));
+    }
+    let k_w = || {
+        measured("n_w")?;
+        let plateau = profile::plateau(stack, page_bytes, true, seed);
+        plateau.map(|writes| writes.k).map_err(|error| SpecError::new(error.to_string()))
+    };
+    Ok(WriteBack::from_spec(spec, k_w)?)
+}
+
+fn gc(mut asked: Asked, workloads: &mut Workloads) -> Result<Run, StackError> {
+    let (page_bytes, seed) = (asked.page_bytes, asked.seed);
+    let workload = workloads.get(&asked.workload, asked.format.take())?;
+    let ftl = translation_shape(&asked)?;
+    let logical = u64::from(ftl.logical_pages);
+    let rows = gc_rows(&asked, logical)?;
+    let bound = workload.bind(View::Changes { page_bytes, pages: ftl.logical_pages })?;
+    if let Some(pages) = bound.distinct_pages().filter(|pages| *pages > logical) {
+        return Err(StackError::request(format!(
+            "the trace touches {pages} pages, --logical has {logical}; use at least {}",
+            units::format_size(pages * u64::from(page_bytes))
+        )));
+    }
+    let ops = match bound.change_count() {
+        None => asked.ops.unwrap_or(20 * logical),
+        Some(has) => within_trace(asked.ops, has, "page writes and trims")?,
+    };
+    let stack = Stack { pool: None, layer: None, device: DeviceConfig::translation(ftl, page_bytes) };
+    let arrivals = Arrivals::Closed { users: 1 };
+    let load = Requested { workload, pages: logical, addresses: AddressMap::Scale, arrivals, ops };
+    let measure = Measure { rows, ..Measure::default() };
+    Ok(Run { stack, load: Load::Requests(load), measure, seed })
+}
+
+fn translation_shape(asked: &Asked) -> Result<FtlConfig, StackError> {
+    let page_bytes = u64::from(asked.page_bytes);
+    let pages = |flag: &str, bytes: u64| -> Result<u64, StackError> {
+        if bytes < page_bytes {
+            return Err(StackError::request(format!(
+                "--{flag} {bytes}B is less than a page; accepted: at least {}",
+                units::format_size(page_bytes)
+            )));
+        }
+        Ok(bytes / page_bytes)
+    };
+    let logical = pages("logical", asked.logical_bytes)?;
+    let physical = pages("physical", asked.physical_bytes)?;
+    let segment = pages("segment", asked.segment_bytes)?;
+    if logical >= physical {
+        return Err(StackError::request(format!(
+            "--logical is {logical} pages and --physical {physical}; accepted: less logical than physical, or nothing is left to collect into"
+        )));
+    }
+    let narrow = |flag: &str, value: u64| {
+        u32::try_from(value).map_err(|_| {
+            StackError::request(format!("--{flag} has {value} pages; accepted: fewer than 2^32"))
+        })
+    };
+    let shape = FtlConfig::plain(
+        narrow("logical", logical)?,
+        narrow("physical", physical / segment)?,
+        narrow("segment", segment)?,
+    );
+    Ok(FtlConfig {
+        reserve: asked.gc_reserve.unwrap_or(shape.reserve),
+        victim: asked.victim.unwrap_or(VictimPolicy::Greedy),
+        placement: asked.placement.unwrap_or(Placement::NONE),
+        ..shape
+    })
+}
+
+/// A row for the run, for every stretch of it, or for every group.
+fn gc_rows(asked: &Asked, logical: u64) -> Result<Rows, StackError> {
+    let interval = match asked.page_interval {
+        Some(PageInterval::Count(pages)) => Some(pages),
+        Some(PageInterval::Share(share)) => Some(share.of(logical)),
+        None => None,
+    };
+    match (interval, asked.groups, asked.explain) {
+        (Some(0), ..) => Err(StackError::request(
+            "--interval: not one page write; accepted: a count, or a share of the logical pages",
+        )),
+        (None, false, false) => Ok(Rows::Run),
+        (None, false, true) => Ok(Rows::Explained),
+        (Some(length), false, false) => Ok(Rows::PageIntervals(length)),
+        (None, true, false) => Ok(Rows::Groups),
+        (Some(_), true, _) => Err(StackError::request(
+            "--interval and --groups each say what rows are about; accepted: one of them",
+        )),
+        (_, _, true) => Err(StackError::request(
+            "--explain is about whole runs; accepted: without --interval and --groups",
+        )),
+    }
+}
+
+fn replay(mut asked: Asked, workloads: &mut Workloads) -> Result<Run, StackError> {
+    let seed = asked.seed;
+    let workload = workloads.get(&asked.workload, asked.format.take())?;
+    let addresses = match (asked.addresses, asked.wrap) {
+        (Some(_), true) => {
+            return Err(StackError::request("--addresses and --wrap say the same; accepted: one of them"));
+        }
+        (None, true) => AddressMap::Wrap,
+        (addresses, false) => addresses.unwrap_or(AddressMap::Scale),
+    };
+    let arrivals = arrivals(&asked, &workload)?;
+    let rows = asked.time_interval.map_or(Rows::Run, Rows::TimeIntervals);
+    let file =
+        |flag: &str, path: &Option<String>| path.as_deref().map(|path| output_file(flag, path)).transpose();
+    let measure = Measure {
+        rows,
+        timeline: file("--trace-out", &asked.trace_out)?,
+        requests: file("--requests-out", &asked.requests_out)?,
+    };
+    let asked_ops = asked.ops;
+    let stack = stack(asked)?;
+    stack.check_storage()?;
+    let pages = stack.pages();
+    let view = View::Drive { page_bytes: stack.device.page_bytes(), pages, map: addresses };
+    let ops = match workload.bind(view)?.request_count() {
+        Some(has) => within_trace(asked_ops, has, "requests")?,
+        None => asked_ops.unwrap_or(DEFAULT_REPLAY_OPS),
+    };
+    let load = Requested { workload, pages, addresses, arrivals, ops };
+    Ok(Run { stack, load: Load::Requests(load), measure, seed })
+}
+
+/// A file to be written, in a folder that exists.
+fn output_file(flag: &str, path: &str) -> Result<PathBuf, StackError> {
+    let path = PathBuf::from(path);
+    if path.parent().is_none_or(|parent| parent == Path::new("") || parent.is_dir()) {
+        return Ok(path);
+    }
+    Err(StackError::request(format!(
+        "{flag} {}: there is no such folder; accepted: a file in a folder that exists",
+        path.display()
+    )))
+}
+
+/// An open loop by times or by a rate, or a closed one.
+fn arrivals(asked: &Asked, workload: &Workload) -> Result<Arrivals, StackError> {
+    match (asked.users, asked.speed, asked.rate) {
+        (Some(users), None, None) => Ok(Arrivals::Closed { users }),
+        (None, None, Some(requests_s)) => Ok(Arrivals::Rate { requests_s: requests_s as f64 }),
+        (None, speed, None) if workload.is_timed()? => Ok(Arrivals::Times { speed: speed.unwrap_or(1.0) }),
+        (None, _, None) => Err(StackError::request(format!(
+            "workload {} has no arrival times; give a --rate of requests per second, or a number of --users",
+            workload.label
+        ))),
+        _ => Err(StackError::request(
+            "--users, --speed and --rate each say when requests are made; accepted: one of them",
+        )),
+    }
+}
+
+fn within_trace(asked: Option<u64>, has: u64, what: &str) -> Result<u64, StackError> {
+    match asked {
+        _ if has == 0 => Err(StackError::request(format!("the trace has no {what}"))),
+        Some(asked) if asked > has => Err(StackError::request(format!(
+            "--ops {asked} exceeds the trace's {has} {what}; accepted: 1 to {has}"
+        ))),
+        asked => Ok(asked.unwrap_or(has)),
+    }
+}

@@ -1,0 +1,159 @@
+//! What cannot work together: every run is looked at before anything is executed, whether it was typed or built by a
+//! program.
+
+use crate::device::DriveConfig;
+use crate::run::{Arrivals, Load, PoolStage, Requested, Rows, Run};
+use crate::{Command, StackError};
+use fulgurite_base::units;
+use fulgurite_ftl::FtlConfig;
+use fulgurite_pool::Replacement;
+
+impl Run {
+    /// Refuses what cannot work together, in one sentence that names the argument and what would be accepted.
+    pub fn check(&self) -> Result<(), StackError> {
+        match (&self.load, &self.stack.pool, self.translation()) {
+            (Load::Characterisation { page_bytes }, ..) => {
+                self.stack.check_storage()?;
+                self.stack.device_pages_per(*page_bytes).map(drop)
+            }
+            (Load::Requests(requested), Some(pool), _) => self.check_pool(requested, pool),
+            (Load::Requests(requested), None, Some(translation)) => {
+                check_translation(&translation.ftl)?;
+                self.check_future(requested, &translation.ftl)?;
+                self.bind()?.requests(self.seed).map(drop)
+            }
+            (Load::Requests(_), None, None) => {
+                self.stack.check_storage()?;
+                self.bind()?.requests(self.seed)?;
+                self.check_timeline()
+            }
+        }?;
+        self.check_arrivals()
+    }
+
+    fn check_arrivals(&self) -> Result<(), StackError> {
+        let timed = matches!(self.command(), Command::Replay);
+        match self.requested().map(|requested| requested.arrivals) {
+            Some(Arrivals::Closed { users: 0 }) => {
+                Err(StackError::request("--users 0: nobody would make a request; accepted: at least 1"))
+            }
+            Some(Arrivals::Times { .. } | Arrivals::Rate { .. }) if !timed => Err(StackError::request(
+                "arrival times are for devices without a pool; accepted here: a number of users",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_timeline(&self) -> Result<(), StackError> {
+        if self.measure.timeline.is_some() && self.stack.device.simulated().is_none() {
+            return Err(StackError::request(format!(
+                "--trace-out needs a simulated drive, which {} is not; accepted: a preset",
+                self.stack.device.label
+            )));
+        }
+        Ok(())
+    }
+
+    fn check_pool(&self, requested: &Requested, pool: &PoolStage) -> Result<(), StackError> {
+        let (stack, pages) = (&self.stack, requested.pages);
+        let request_pages = stack.device_pages_per(pool.page_bytes)?;
+        if !stack.device.is_none() {
+            stack.check_storage()?;
+            let on_device = stack.pages() / u64::from(request_pages);
+            if pages > on_device {
+                let above = stack.layer.as_ref();
+                return Err(StackError::request(format!(
+                    "{pages} pages of {} do not fit on {}{}, which has {on_device}; use fewer --pages or a larger drive, like {}:blocks=N",
+                    units::format_size(u64::from(pool.page_bytes)),
+                    above.map_or_else(String::new, |layer| format!("the layer {} above ", layer.label)),
+                    stack.device.label,
+                    stack.device.label.split(':').next().unwrap_or_default()
+                )));
+            }
+        }
+        self.bind()?.requests(self.seed)?;
+        let replacement = Replacement::from_spec(pool.replacement.value.clone(), pool.frames)?;
+        if replacement.needs_erase_counts() && !stack.tells_erase_counts() {
+            return Err(StackError::request(format!(
+                "--replacement {} asks how often erase blocks were erased, which {} does not tell; accepted: a preset with flash, like p4510",
+                pool.replacement.label, stack.device.label
+            )));
+        }
+        let write_back = &pool.write_back;
+        if write_back.value.buffers >= pool.frames {
+            return Err(StackError::request(format!(
+                "--write-back {} takes {} of {} frames for pages under way; accepted: more --frames, or fewer buffers=",
+                write_back.label, write_back.value.buffers, pool.frames
+            )));
+        }
+        if stack.device.is_none() { self.check_counting(requested, pool) } else { Ok(()) }
+    }
+
+    /// Without a drive there is no time, so what matters only in time is refused.
+    fn check_counting(&self, requested: &Requested, pool: &PoolStage) -> Result<(), StackError> {
+        let write_back = &pool.write_back;
+        let users = match requested.arrivals {
+            Arrivals::Closed { users } => users,
+            _ => 1,
+        };
+        let layer = self.stack.layer.as_ref().map(|layer| layer.label.as_str());
+        let timed = [
+            (layer.is_some(), "--layer", layer.unwrap_or_default()),
+            (
+                write_back.value.buffers > 0 || write_back.value.ahead > 0,
+                "--write-back",
+                write_back.label.as_str(),
+            ),
+            (!pool.prefetch.is_none(), "--prefetch", pool.prefetch.name()),
+            (users > 1, "--users", "more than 1"),
+        ];
+        match timed.into_iter().find(|(given, ..)| *given) {
+            Some((_, what, value)) => Err(StackError::request(format!(
+                "{what} {value} matters only in time, which device none has not; accepted: a drive, or write-back single or ace, no prefetch, no layer and one user"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// A policy that looks ahead numbers all page writes in 32 bits.
+    fn check_future(&self, requested: &Requested, ftl: &FtlConfig) -> Result<(), StackError> {
+        let fill = u64::from(ftl.logical_pages);
+        let most = u64::from(u32::MAX) - fill;
+        let looks_ahead = ftl.placement.needs_future() || self.measure.rows == Rows::Groups;
+        if looks_ahead && requested.ops >= most {
+            let what = if ftl.placement.needs_future() {
+                format!("--placement {}", ftl.placement)
+            } else {
+                "--groups".to_owned()
+            };
+            return Err(StackError::request(format!(
+                "{what}: {} page writes are too many to look ahead; accepted: --ops below {most}",
+                fill + requested.ops
+            )));
+        }
+        Ok(())
+    }
+
+    /// The translation layer without a drive, where the run has one.
+    pub(crate) fn translation(&self) -> Option<&crate::device::TranslationConfig> {
+        match &self.stack.device.drive {
+            DriveConfig::Translation(translation) => Some(translation),
+            _ => None,
+        }
+    }
+
+    /// Bytes in a page of what the workload requests.
+    pub(crate) fn page_bytes(&self) -> u32 {
+        match (&self.load, &self.stack.pool) {
+            (Load::Characterisation { page_bytes }, _) => *page_bytes,
+            (_, Some(pool)) => pool.page_bytes,
+            (_, None) => self.stack.device.page_bytes(),
+        }
+    }
+}
+
+fn check_translation(ftl: &FtlConfig) -> Result<(), StackError> {
+    ftl.validate().map_err(|error| {
+        StackError::request(format!("--logical, --physical and --segment do not suit each other: {error}"))
+    })
+}

@@ -1,0 +1,351 @@
+//! The columns that results have, declared once: name, unit, whether a column tells runs apart, and which command
+//! shows it first. Rows, CSV, report axes and findings all come from this table.
+
+use crate::{Command, Value};
+use fulgurite_base::SpecError;
+
+/// What the values of a column are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Names.
+    Name,
+    /// Pure numbers.
+    Number,
+    /// Nanoseconds, shown as ns, µs, ms or s.
+    Nanoseconds,
+    /// Bytes, shown as B, KiB, MiB or GiB.
+    Bytes,
+    /// Bytes per second, shown in powers of ten.
+    BytesPerSecond,
+}
+
+impl Unit {
+    /// A value as people read it: in a scale that suits it, to four significant digits.
+    pub fn humane(self, value: f64) -> String {
+        let scales: &[(f64, &str)] = match self {
+            Unit::Name | Unit::Number => &[(1.0, "")],
+            Unit::Nanoseconds => &[(1e9, " s"), (1e6, " ms"), (1e3, " µs"), (1.0, " ns")],
+            Unit::Bytes => &[(1_073_741_824.0, " GiB"), (1_048_576.0, " MiB"), (1024.0, " KiB"), (1.0, " B")],
+            Unit::BytesPerSecond => &[(1e9, " GB/s"), (1e6, " MB/s"), (1e3, " kB/s"), (1.0, " B/s")],
+        };
+        let fits = scales.iter().find(|(scale, _)| value.abs() >= *scale);
+        let (scale, name) = fits.unwrap_or(&scales[scales.len() - 1]);
+        format!("{}{name}", Value::Real(value / scale).readable())
+    }
+}
+
+/// What a column is for, besides holding values.
+#[allow(non_camel_case_types)] // the words of the table below
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mark {
+    /// It tells one run of a grid from another.
+    axis,
+    /// It is about the simulator itself, and differs from one execution to the next.
+    cost,
+    /// A command shows it first.
+    pool,
+    gc,
+    replay,
+    profile,
+    list,
+}
+
+macro_rules! columns {
+    ($($column:ident $name:literal $unit:ident [$($mark:ident)*];)*) => {
+        /// A column, in the order in which tables have them.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[allow(missing_docs)] // the names are those of the field, and the table below has their units
+        pub enum Column {
+            $($column,)*
+        }
+
+        const DECLARED: &[(Column, &str, Unit, &[Mark])] = &[
+            $((Column::$column, $name, Unit::$unit, &[$(Mark::$mark),*]),)*
+        ];
+    };
+}
+
+columns! {
+RunId "run_id" Name [];
+Part "part" Name [axis];
+// What was run.
+Workload "workload" Name [axis pool gc replay];
+Device "device" Name [axis pool replay profile];
+Channels "channels" Number [];
+Replacement "replacement" Name [axis pool];
+WriteBack "write_back" Name [axis pool];
+NW "n_w" Number [pool];
+NE "n_e" Number [];
+Buffers "buffers" Number [];
+Ahead "ahead" Number [];
+Prefetch "prefetch" Name [axis];
+Layer "layer" Name [axis pool replay];
+Placement "placement" Name [axis gc replay];
+Victim "victim" Name [axis gc];
+Schedule "schedule" Name [axis replay];
+Frames "frames" Number [axis];
+Pages "pages" Number [axis];
+PageBytes "page_bytes" Bytes [axis profile];
+Segments "segments" Number [axis];
+SegmentPages "segment_pages" Number [axis];
+GcReserve "gc_reserve" Number [axis];
+Users "users" Number [axis];
+Speed "speed" Number [axis];
+CpuPerRequestNs "cpu_per_request_ns" Nanoseconds [axis];
+Seed "seed" Number [axis];
+Group "group" Name [axis gc];
+TimePages "time_pages" Number [axis gc];
+// What came of it.
+TimeNs "time_ns" Nanoseconds [replay];
+IntervalNs "interval_ns" Nanoseconds [];
+Ops "ops" Number [];
+ElapsedNs "elapsed_ns" Nanoseconds [pool];
+ThroughputOpsS "throughput_ops_s" Number [pool replay];
+Hits "hits" Number [];
+Misses "misses" Number [];
+HitRatio "hit_ratio" Number [pool];
+ReadIos "read_ios" Number [];
+WriteIos "write_ios" Number [pool];
+PagesRead "pages_read" Number [pool];
+PagesWritten "pages_written" Number [pool];
+PagesFlushed "pages_flushed" Number [];
+Prefetched "prefetched" Number [];
+PrefetchHits "prefetch_hits" Number [];
+PrefetchWasted "prefetch_wasted" Number [];
+WriteWaits "write_waits" Number [];
+Rescued "rescued" Number [];
+PagesChecked "pages_checked" Number [];
+LatencyMeanNs "latency_mean_ns" Nanoseconds [replay];
+LatencyStddevNs "latency_stddev_ns" Nanoseconds [replay];
+LatencyP50Ns "latency_p50_ns" Nanoseconds [];
+LatencyP95Ns "latency_p95_ns" Nanoseconds [];
+LatencyP99Ns "latency_p99_ns" Nanoseconds [pool replay];
+LatencyP999Ns "latency_p999_ns" Nanoseconds [replay];
+LatencyMaxNs "latency_max_ns" Nanoseconds [replay];
+LatencyVarianceNs2 "latency_variance_ns2" Number [];
+BandwidthBytesS "bandwidth_bytes_s" BytesPerSecond [replay];
+ReadBandwidthBytesS "read_bandwidth_bytes_s" BytesPerSecond [];
+WriteBandwidthBytesS "write_bandwidth_bytes_s" BytesPerSecond [];
+ReadLatencyMeanNs "read_latency_mean_ns" Nanoseconds [replay];
+ReadLatencyStddevNs "read_latency_stddev_ns" Nanoseconds [];
+ReadLatencyP50Ns "read_latency_p50_ns" Nanoseconds [];
+ReadLatencyP95Ns "read_latency_p95_ns" Nanoseconds [];
+ReadLatencyP99Ns "read_latency_p99_ns" Nanoseconds [];
+ReadLatencyP999Ns "read_latency_p999_ns" Nanoseconds [];
+ReadLatencyMaxNs "read_latency_max_ns" Nanoseconds [];
+WriteLatencyMeanNs "write_latency_mean_ns" Nanoseconds [replay];
+WriteLatencyStddevNs "write_latency_stddev_ns" Nanoseconds [];
+WriteLatencyP50Ns "write_latency_p50_ns" Nanoseconds [];
+WriteLatencyP95Ns "write_latency_p95_ns" Nanoseconds [];
+WriteLatencyP99Ns "write_latency_p99_ns" Nanoseconds [];
+WriteLatencyP999Ns "write_latency_p999_ns" Nanoseconds [];
+WriteLatencyMaxNs "write_latency_max_ns" Nanoseconds [];
+WaitQueueMeanNs "wait_queue_mean_ns" Nanoseconds [];
+WaitGcMeanNs "wait_gc_mean_ns" Nanoseconds [replay];
+WaitDieMeanNs "wait_die_mean_ns" Nanoseconds [replay];
+WaitChannelMeanNs "wait_channel_mean_ns" Nanoseconds [replay];
+WaitBufferMeanNs "wait_buffer_mean_ns" Nanoseconds [];
+WaitGcMaxNs "wait_gc_max_ns" Nanoseconds [];
+ReadWaitGcMeanNs "read_wait_gc_mean_ns" Nanoseconds [];
+ReadWaitDieMeanNs "read_wait_die_mean_ns" Nanoseconds [];
+ReadWaitChannelMeanNs "read_wait_channel_mean_ns" Nanoseconds [];
+WriteWaitGcMeanNs "write_wait_gc_mean_ns" Nanoseconds [];
+WriteWaitDieMeanNs "write_wait_die_mean_ns" Nanoseconds [];
+WriteWaitChannelMeanNs "write_wait_channel_mean_ns" Nanoseconds [];
+HostPagesWritten "host_pages_written" Number [gc];
+FlashPagesRead "flash_pages_read" Number [];
+FlashPagesProgrammed "flash_pages_programmed" Number [];
+GcPagesCopied "gc_pages_copied" Number [gc];
+Erases "erases" Number [gc];
+Waf "waf" Number [pool gc replay];
+WafSteady "waf_steady" Number [gc];
+WafClosedForm "waf_closed_form" Number [gc];
+SpareEffective "spare_effective" Number [gc];
+LayerPagesCopied "layer_pages_copied" Number [];
+LayerPagesPadded "layer_pages_padded" Number [];
+LayerSegmentsFreed "layer_segments_freed" Number [];
+LayerWaf "layer_waf" Number [pool replay];
+DriveWaf "drive_waf" Number [pool replay];
+MergedPages "merged_pages" Number [];
+Overlaps "overlaps" Number [];
+Suspensions "suspensions" Number [];
+EnergyJ "energy_j" Number [];
+EnergyPerPageWrittenUj "energy_per_page_written_uj" Number [];
+WearMin "wear_min" Number [];
+WearMean "wear_mean" Number [];
+WearMax "wear_max" Number [];
+MappingBytes "mapping_bytes" Bytes [];
+LayerMappingBytes "layer_mapping_bytes" Bytes [];
+PlacementBytes "placement_bytes" Bytes [];
+ValidShareError "valid_share_error" Number [];
+Groups "groups" Number [gc];
+GroupsSized "groups_sized" Number [];
+HotSegments "hot_segments" Number [gc];
+LastSegments "last_segments" Number [gc];
+GroupSegments "group_segments" Number [gc];
+SegmentsCollected "segments_collected" Number [];
+ValidShare "valid_share" Number [gc];
+ShareC1 "share_c1" Number [gc];
+ShareC2 "share_c2" Number [gc];
+ShareC3 "share_c3" Number [gc];
+ShareC4 "share_c4" Number [gc];
+ShareC5 "share_c5" Number [gc];
+ShareC6 "share_c6" Number [gc];
+LifetimeBytesWritten "lifetime_bytes_written" Number [];
+LifetimeDwpd5y "lifetime_dwpd_5y" Number [];
+LifetimeYearsAtThisRate "lifetime_years_at_this_rate" Number [];
+// Of a device.
+Alpha "alpha" Number [profile];
+AlphaTarget "alpha_target" Number [profile];
+KR "k_r" Number [profile];
+KRTarget "k_r_target" Name [profile];
+KW "k_w" Number [profile];
+KWTarget "k_w_target" Name [profile];
+KR90 "k_r_90" Number [];
+KW90 "k_w_90" Number [];
+ReadIopsMax "read_iops_max" Number [profile];
+WriteIopsMax "write_iops_max" Number [profile];
+Verdict "verdict" Name [profile];
+// Of a trace.
+File "file" Name [];
+Format "format" Name [];
+Requests "requests" Number [];
+Reads "reads" Number [];
+Writes "writes" Number [];
+Trims "trims" Number [];
+ReadShare "read_share" Number [];
+ReadSizeMin "read_size_min" Number [];
+ReadSizeMean "read_size_mean" Number [];
+ReadSizeMax "read_size_max" Number [];
+WriteSizeMin "write_size_min" Number [];
+WriteSizeMean "write_size_mean" Number [];
+WriteSizeMax "write_size_max" Number [];
+SizeUnit "size_unit" Name [];
+FootprintPages "footprint_pages" Number [];
+FootprintReadPages "footprint_read_pages" Number [];
+FootprintWrittenPages "footprint_written_pages" Number [];
+DurationNs "duration_ns" Nanoseconds [];
+RateRequestsS "rate_requests_s" Number [axis];
+PeakRequestsS "peak_requests_s" Number [];
+Burstiness "burstiness" Number [];
+Volumes "volumes" Number [];
+SequentialShare "sequential_share" Number [];
+ReuseShare "reuse_share" Number [];
+Skipped "skipped" Number [];
+SkippedWhy "skipped_why" Name [];
+RequestsLeftOut "requests_left_out" Number [];
+Loses "loses" Name [];
+TimesClamped "times_clamped" Number [];
+// Of a list.
+Kind "kind" Name [list];
+Name "name" Name [list];
+About "about" Name [list];
+Default "default" Name [list];
+Targets "targets" Name [list];
+Source "source" Name [];
+// For people.
+Note "note" Name [];
+Explanation "explanation" Name [];
+// Of the simulator itself.
+SimWallS "sim_wall_s" Number [cost];
+SimOpsS "sim_ops_s" Number [cost];
+PeakRssBytes "peak_rss_bytes" Bytes [cost];}
+
+impl Column {
+    /// Every column, in order.
+    pub fn all() -> impl DoubleEndedIterator<Item = Column> + Clone {
+        DECLARED.iter().map(|(column, ..)| *column)
+    }
+
+    /// The column called `name`; the error offers the nearest name.
+    pub fn from_name(name: &str) -> Result<Column, SpecError> {
+        let found = DECLARED.iter().find(|(_, known, ..)| *known == name);
+        found.map(|(column, ..)| *column).ok_or_else(|| {
+            let names: Vec<&str> = Column::all().map(Column::name).collect();
+            SpecError::unknown("column", name, &names)
+        })
+    }
+
+    /// Its name, as CSV and JSON have it.
+    pub fn name(self) -> &'static str {
+        DECLARED[self as usize].1
+    }
+
+    /// What its values are.
+    pub fn unit(self) -> Unit {
+        DECLARED[self as usize].2
+    }
+
+    fn has(self, mark: Mark) -> bool {
+        DECLARED[self as usize].3.contains(&mark)
+    }
+
+    /// Whether it tells one run of a grid from another.
+    pub fn is_axis(self) -> bool {
+        self.has(Mark::axis)
+    }
+
+    /// Whether it is about the simulator's own cost, which differs from one execution to the next.
+    pub fn is_cost(self) -> bool {
+        self.has(Mark::cost)
+    }
+
+    /// Whether `command` shows it first.
+    pub fn is_shown_by(self, command: Command) -> bool {
+        self.has(match command {
+            Command::Pool => Mark::pool,
+            Command::Gc => Mark::gc,
+            Command::Replay => Mark::replay,
+            Command::Profile => Mark::profile,
+        })
+    }
+
+    /// Whether a list of names shows it first.
+    pub fn is_shown_by_lists(self) -> bool {
+        self.has(Mark::list)
+    }
+}
+
+impl std::fmt::Display for Column {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_the_order_of_the_columns_and_names_are_unique() {
+        for (at, (column, name, ..)) in DECLARED.iter().enumerate() {
+            assert_eq!(*column as usize, at, "{name}");
+            assert_eq!(Column::from_name(name), Ok(*column), "{name} stands twice");
+        }
+    }
+
+    #[test]
+    fn a_unit_stands_last_in_a_name() {
+        for column in Column::all() {
+            let suffix = match column.unit() {
+                Unit::BytesPerSecond => "_bytes_s",
+                Unit::Bytes => "_bytes",
+                Unit::Nanoseconds => "_ns",
+                Unit::Name | Unit::Number => continue,
+            };
+            assert!(column.name().ends_with(suffix), "{column}");
+        }
+        // The other way round: a name that ends with a unit has it.
+        let bare = |column: &Column| matches!(column.unit(), Unit::Name | Unit::Number);
+        let wrong = Column::all().filter(bare).find(|column| {
+            ["_ns", "_bytes", "_bytes_s"].iter().any(|suffix| column.name().ends_with(suffix))
+        });
+        assert_eq!(wrong, None);
+    }
+
+    #[test]
+    fn an_unknown_column_is_named_with_the_nearest() {
+        let sentence = Column::from_name("waf_stedy").unwrap_err().to_string();
+        assert!(sentence.contains("did you mean `waf_steady`?"), "{sentence}");
+    }
+}

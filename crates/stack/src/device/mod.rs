@@ -1,0 +1,351 @@
+//! Devices by name: presets with changes, real drives, the ideal drive `mem`, no drive at all, or a translation layer
+//! that is counted without time. And the log-structured layer that may stand above a drive.
+
+pub mod observed;
+mod open;
+
+pub use observed::{Lifetime, Observed, Wear};
+pub use open::DeviceUser;
+
+use crate::StackError;
+use fulgurite_base::option::{self, COUNT, COUNT_64, SIZE, YES_NO};
+use fulgurite_base::{Choice, Declared, Form, Opt, Spec, SpecError, opt, units};
+use fulgurite_ftl::FtlConfig;
+use fulgurite_log::LogConfig;
+use fulgurite_ssd::SsdConfig;
+use fulgurite_ssd::preset::{self, Preset, Target};
+use std::path::PathBuf;
+
+/// A device as data.
+#[derive(Clone, Debug)]
+pub struct DeviceConfig {
+    /// What tables call it: as it was typed.
+    pub label: String,
+    /// What it is.
+    pub drive: DriveConfig,
+}
+
+/// What a device is.
+#[derive(Clone, Debug)]
+pub enum DriveConfig {
+    /// There is none: a pool's misses are counted, and nothing takes time.
+    None,
+    /// A translation layer alone: flash operations are counted, and nothing takes time.
+    Translation(TranslationConfig),
+    /// A drive on which every request takes no time.
+    Mem(MemConfig),
+    /// A file or a block device.
+    File(FileConfig),
+    /// A simulated drive.
+    Simulated {
+        /// The preset that it was made from.
+        preset: &'static str,
+        /// All of its parameters.
+        config: Box<SsdConfig>,
+    },
+}
+
+/// A translation layer without a drive.
+#[derive(Clone, Debug)]
+pub struct TranslationConfig {
+    /// Shape and policies.
+    pub ftl: FtlConfig,
+    /// Bytes in a page.
+    pub page_bytes: u32,
+}
+
+/// A drive on which every request takes no time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemConfig {
+    /// Its pages.
+    pub pages: u64,
+    /// Bytes in a page.
+    pub page_bytes: u64,
+}
+
+impl Default for MemConfig {
+    fn default() -> MemConfig {
+        MemConfig { pages: 1 << 32, page_bytes: 512 }
+    }
+}
+
+impl Declared for MemConfig {
+    const OPTIONS: &'static [Opt<MemConfig>] = &[
+        opt!("pages", pages, COUNT_64, 1 => 1 << 48, "pages of the drive"),
+        opt!("page", page_bytes, SIZE, 512 => 1 << 20, "bytes in a page, a power of two"),
+    ];
+}
+
+/// A file or block device.
+#[derive(Clone, Debug, Default)]
+pub struct FileConfig {
+    /// Where it is.
+    pub path: PathBuf,
+    /// How it is used.
+    pub options: FileOptions,
+    /// Overwrite a file or block device that Fulgurite did not create.
+    pub destroy_contents: bool,
+}
+
+/// How commands reach a file or block device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// Many at once, through io_uring.
+    Uring,
+    /// One after the other, through system calls.
+    Psync,
+}
+
+impl Choice for Engine {
+    const NAMES: &'static [(&'static str, Engine)] = &[("uring", Engine::Uring), ("psync", Engine::Psync)];
+}
+
+/// The options of `file:PATH`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileOptions {
+    /// Bytes; `None`: what the file has, or what the run needs.
+    pub size: Option<u64>,
+    /// Bytes in a page.
+    pub page_bytes: u64,
+    /// Commands in flight at once.
+    pub queue_depth: u32,
+    /// How commands reach it.
+    pub engine: Engine,
+    /// Look for completions without sleeping.
+    pub poll: bool,
+}
+
+impl Default for FileOptions {
+    fn default() -> FileOptions {
+        let usual = fulgurite_uring::Options::default();
+        FileOptions {
+            size: None,
+            page_bytes: u64::from(usual.page_bytes),
+            queue_depth: usual.queue_depth,
+            engine: Engine::Uring,
+            poll: false,
+        }
+    }
+}
+
+const SIZE_OR_ITS_OWN: Form<Option<u64>> = Form {
+    written: "SIZE",
+    parse: |text| units::parse_size(text).map(Some),
+    show: |size| size.map_or_else(|| "its own".to_owned(), units::format_size),
+};
+
+impl Declared for FileOptions {
+    const OPTIONS: &'static [Opt<FileOptions>] = &[
+        opt!("size", size, SIZE_OR_ITS_OWN, "bytes of a new file; by default what the run needs"),
+        opt!("page", page_bytes, SIZE, 512 => 1 << 20, "bytes in a page, a power of two"),
+        opt!("queue_depth", queue_depth, COUNT, 1 => 32_768, "commands in flight at once"),
+        opt!("engine", engine, Form::<Engine>::choice("uring|psync"), "how commands reach the drive"),
+        opt!("poll", poll, YES_NO, "look for completions without sleeping"),
+    ];
+}
+
+/// A log-structured layer above a drive.
+#[derive(Clone, Debug)]
+pub struct LayerConfig {
+    /// What tables call it: as it was typed.
+    pub label: String,
+    /// What it is.
+    pub log: LogConfig,
+}
+
+/// The ideal drive's name.
+pub const MEM: &str = "mem";
+
+/// The name of no drive, and of no layer.
+pub const NO_DEVICE: &str = "none";
+
+/// The log-structured layer's name.
+pub const LOG: &str = "log";
+
+/// What a real drive's name begins with.
+pub const FILE: &str = "file";
+
+/// Every device name that stands alone; a real drive is `file:PATH`.
+pub fn names() -> Vec<&'static str> {
+    preset::PRESETS.iter().map(|preset| preset.name).chain([MEM, NO_DEVICE]).collect()
+}
+
+impl DeviceConfig {
+    /// The device that `text` names.
+    pub fn parse(text: &str) -> Result<DeviceConfig, StackError> {
+        let label = text.to_owned();
+        if let Some(drive) = text.strip_prefix("file:") {
+            return Ok(DeviceConfig { label, drive: DriveConfig::File(FileConfig::parse(drive)?) });
+        }
+        let mut spec = Spec::parse(text)?;
+        let drive = match spec.name() {
+            NO_DEVICE => DriveConfig::None,
+            MEM => {
+                let mem = MemConfig::default().with_options(&mut spec)?;
+                if !mem.page_bytes.is_power_of_two() {
+                    return Err(StackError::request(
+                        "page of mem: not a power of two; accepted: 512B to 1MiB",
+                    ));
+                }
+                DriveConfig::Mem(mem)
+            }
+            name => {
+                let preset =
+                    preset::by_name(name).map_err(|_| SpecError::unknown("device", name, &names()))?;
+                let config = Box::new(preset::configure(spec)?);
+                return Ok(DeviceConfig {
+                    label,
+                    drive: DriveConfig::Simulated { preset: preset.name, config },
+                });
+            }
+        };
+        spec.finish()?;
+        Ok(DeviceConfig { label, drive })
+    }
+
+    /// The translation layer alone, of this shape.
+    pub fn translation(ftl: FtlConfig, page_bytes: u32) -> DeviceConfig {
+        let drive = DriveConfig::Translation(TranslationConfig { ftl, page_bytes });
+        DeviceConfig { label: NO_DEVICE.to_owned(), drive }
+    }
+
+    /// The device in full, for the identity of a run: what differs from the defaults, so that a default that is written
+    /// out changes nothing.
+    pub fn canonical(&self) -> String {
+        match &self.drive {
+            DriveConfig::None => NO_DEVICE.to_owned(),
+            DriveConfig::Translation(_) => "translation".to_owned(),
+            DriveConfig::Mem(mem) => option::with_name(MEM, &mem.options_beside(&MemConfig::default())),
+            DriveConfig::File(file) => {
+                let options = file.options.options_beside(&FileOptions::default());
+                format!("file:{},{options}", file.path.display())
+            }
+            DriveConfig::Simulated { config, .. } => format!("sim:{}", config.canonical()),
+        }
+    }
+
+    /// The simulated drive's configuration.
+    pub fn simulated(&self) -> Option<&SsdConfig> {
+        match &self.drive {
+            DriveConfig::Simulated { config, .. } => Some(config),
+            _ => None,
+        }
+    }
+
+    /// Whether there is no drive at all: misses are counted, and nothing takes time.
+    pub fn is_none(&self) -> bool {
+        matches!(self.drive, DriveConfig::None)
+    }
+
+    /// Whether it is a real drive: time passes of itself, and no other run may use it meanwhile.
+    pub fn is_real(&self) -> bool {
+        matches!(self.drive, DriveConfig::File(_))
+    }
+
+    /// Bytes in a page of the device.
+    pub fn page_bytes(&self) -> u32 {
+        let narrow = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+        match &self.drive {
+            DriveConfig::None => 512,
+            DriveConfig::Translation(translation) => translation.page_bytes,
+            DriveConfig::Mem(mem) => narrow(mem.page_bytes),
+            DriveConfig::File(file) => narrow(file.options.page_bytes),
+            DriveConfig::Simulated { config, .. } => config.page_bytes,
+        }
+    }
+
+    /// Commands that may be in flight at once.
+    pub fn queue_depth(&self) -> u32 {
+        match &self.drive {
+            DriveConfig::None | DriveConfig::Translation(_) => 0,
+            DriveConfig::Mem(_) => MEM_QUEUE_DEPTH,
+            DriveConfig::File(file) => file.options.queue_depth,
+            DriveConfig::Simulated { config, .. } => config.queue_depth,
+        }
+    }
+
+    /// Pages of the device itself, whatever stands above it.
+    pub fn pages(&self) -> u64 {
+        match &self.drive {
+            DriveConfig::None => u64::MAX,
+            DriveConfig::Translation(translation) => u64::from(translation.ftl.logical_pages),
+            DriveConfig::Mem(mem) => mem.pages,
+            DriveConfig::File(file) => file.pages(),
+            DriveConfig::Simulated { config, .. } => config.logical_pages(),
+        }
+    }
+
+    /// The preset that the device is, where no option was given.
+    pub fn unchanged_preset(&self) -> Option<&'static Preset> {
+        match &self.drive {
+            DriveConfig::Simulated { preset, .. } if *preset == self.label => preset::by_name(preset).ok(),
+            _ => None,
+        }
+    }
+
+    /// The published figures for requests of `page_bytes`, where the device is a preset unchanged.
+    pub fn target(&self, page_bytes: u32) -> Option<Target> {
+        let targets = self.unchanged_preset()?.targets;
+        targets.iter().copied().find(|target| target.page_bytes == page_bytes)
+    }
+}
+
+/// Commands in flight on the ideal drive: more than any run makes.
+const MEM_QUEUE_DEPTH: u32 = 1 << 16;
+
+/// The size of a new file where nothing asks for another.
+const NEW_FILE_BYTES: u64 = 1 << 30;
+
+impl FileConfig {
+    /// Parses what follows `file:`: a path and options.
+    fn parse(text: &str) -> Result<FileConfig, StackError> {
+        let (path, options) = text.split_once(',').unwrap_or((text, ""));
+        if path.is_empty() {
+            return Err(StackError::request(
+                "device file: has no path; write file:PATH, file:PATH,size=1GiB",
+            ));
+        }
+        let mut spec = Spec::parse(&option::with_name(FILE, options))?;
+        let options = FileOptions::default().with_options(&mut spec)?;
+        spec.finish()?;
+        Ok(FileConfig { path: PathBuf::from(path), options, destroy_contents: false })
+    }
+
+    /// Pages that the drive has, or will have.
+    pub(crate) fn pages(&self) -> u64 {
+        let known = fulgurite_uring::check(&self.path, &self.uring_options(None)).ok();
+        known.unwrap_or(NEW_FILE_BYTES / self.options.page_bytes)
+    }
+
+    /// The options as the crate of real drives has them, with a number of pages where none was asked for.
+    pub(crate) fn uring_options(&self, pages: Option<u64>) -> fulgurite_uring::Options {
+        let FileOptions { size, page_bytes, queue_depth, poll, .. } = self.options;
+        fulgurite_uring::Options {
+            page_bytes: u32::try_from(page_bytes).unwrap_or(u32::MAX),
+            pages: size.map(|size| size / page_bytes).or(pages),
+            queue_depth,
+            poll,
+            destroy_contents: self.destroy_contents,
+        }
+    }
+
+    /// Makes room for `pages`, where nobody said how large the file is and it has less.
+    pub(crate) fn make_room_for(&mut self, pages: u64) {
+        let has = fulgurite_uring::check(&self.path, &self.uring_options(None));
+        if self.options.size.is_none() && has.map_or(true, |has| has < pages) {
+            self.options.size = Some(pages * self.options.page_bytes);
+        }
+    }
+}
+
+impl LayerConfig {
+    /// The layer that `text` names; `None` for no layer.
+    pub fn parse(text: &str) -> Result<Option<LayerConfig>, SpecError> {
+        let spec = Spec::parse(text)?;
+        match spec.name() {
+            NO_DEVICE => spec.finish().map(|()| None),
+            LOG => Ok(Some(LayerConfig { label: text.to_owned(), log: LogConfig::from_spec(spec)? })),
+            unknown => Err(SpecError::unknown("layer", unknown, &[NO_DEVICE, LOG])),
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Making the devices of a stack, in the state that measurements start from.
+//!
+//! Preconditioning a drive takes most of a short run, so preconditioned translation layers are kept and cloned: the
+//! same description always starts from the same state.
+
+use super::observed::AnyDrive;
+use super::{DriveConfig, Engine, FileConfig, LayerConfig, MEM_QUEUE_DEPTH, Observed};
+use crate::memo::Memo;
+use crate::{Stack, StackError};
+use fulgurite_base::{Nanos, Spec, SpecError};
+use fulgurite_device::MemDevice;
+use fulgurite_ftl::{CountingSink, Ftl};
+use fulgurite_log::{Below, LogConfig, LogDevice};
+use fulgurite_ssd::{SimDrive, SsdConfig};
+use fulgurite_uring::PsyncDevice;
+use std::sync::Arc;
+
+/// What a device is made for: a function over any device.
+pub trait DeviceUser {
+    /// What it returns.
+    type Output;
+    /// Uses `device`.
+    fn with<D: Observed + 'static>(self, device: D) -> Self::Output;
+}
+
+/// Puts a device of whatever type into a box.
+struct Boxed;
+
+impl DeviceUser for Boxed {
+    type Output = AnyDrive;
+
+    fn with<D: Observed + 'static>(self, device: D) -> AnyDrive {
+        Box::new(device)
+    }
+}
+
+const NO_DRIVE: &str =
+    "device none is no drive: only pool can do without, to count misses; accepted: a preset, file:PATH, mem";
+
+impl Stack {
+    /// Pages that the layer, or without one the device, offers.
+    pub fn pages(&self) -> u64 {
+        let pages = self.device.pages();
+        match &self.layer {
+            // A layer that cannot work is refused by `check_storage`.
+            Some(layer) => {
+                layer.log.ftl(pages, self.device.page_bytes()).map_or(0, |ftl| u64::from(ftl.logical_pages))
+            }
+            None => pages,
+        }
+    }
+
+    /// How many device pages a page of `page_bytes` has.
+    pub fn device_pages_per(&self, page_bytes: u32) -> Result<u32, StackError> {
+        let unit = self.device.page_bytes();
+        if page_bytes == 0 || !page_bytes.is_multiple_of(unit) || page_bytes / unit > 256 {
+            return Err(StackError::request(format!(
+                "--page {page_bytes}B does not suit {}, whose pages have {unit} bytes; accepted: 1 to 256 whole pages",
+                self.device.label
+            )));
+        }
+        Ok(page_bytes / unit)
+    }
+
+    /// Makes room for `pages`, where the device is a file and nobody said how large it is.
+    pub(crate) fn make_room_for(&mut self, pages: u64) {
+        let page_bytes = self.device.page_bytes();
+        let below = self.layer.as_ref().map_or(pages, |layer| layer.log.pages_below(pages, page_bytes));
+        if let DriveConfig::File(file) = &mut self.device.drive {
+            file.make_room_for(below);
+        }
+    }
+
+    /// Whether the device tells how often its erase blocks were erased.
+    pub(crate) fn tells_erase_counts(&self) -> bool {
+        self.device.simulated().is_some_and(|config| !config.in_place)
+    }
+
+    /// The device and the layer in full, for the identity of a run.
+    pub(crate) fn canonical_storage(&self) -> String {
+        match &self.layer {
+            Some(layer) => format!("{} below {}", self.device.canonical(), layer.log.canonical()),
+            None => self.device.canonical(),
+        }
+    }
+
+    /// Refuses a drive that could not be opened and a layer that could not work, before anything runs.
+    pub(crate) fn check_storage(&self) -> Result<(), StackError> {
+        match &self.device.drive {
+            DriveConfig::File(file) => {
+                fulgurite_uring::check(&file.path, &file.uring_options(Some(file.pages())))
+                    .map_err(|error| StackError::request(error.to_string()))?;
+            }
+            DriveConfig::None => return Err(StackError::request(NO_DRIVE)),
+            DriveConfig::Translation(_) | DriveConfig::Mem(_) | DriveConfig::Simulated { .. } => {}
+        }
+        self.layer.as_ref().map_or(Ok(()), |layer| self.check_layer(layer))
+    }
+
+    fn check_layer(&self, layer: &LayerConfig) -> Result<(), StackError> {
+        let refused = |error: SpecError| {
+            StackError::request(format!("--layer {} above {}: {error}", layer.label, self.device.label))
+        };
+        layer.log.ftl(self.device.pages(), self.device.page_bytes()).map_err(refused)?;
+        let given = Spec::parse(&layer.label)?;
+        let idle = ["gc_hard", "urgent_us"].into_iter().find(|key| given.has(key));
+        if let (Some(key), false) = (idle, layer.log.schedule.has_hard_threshold()) {
+            return Err(refused(SpecError::new(format!(
+                "{key} changes nothing with schedule non-preemptive, which knows no hard threshold; leave it out"
+            ))));
+        }
+        if !layer.log.fill && self.device.simulated().is_some() {
+            return Err(refused(SpecError::new(
+                "fill=no is for drives that are not simulated; accepted here: precondition=none, fill or steady of the drive",
+            )));
+        }
+        Ok(())
+    }
+
+    /// Makes the device, preconditioned with requests of `request_pages`, and hands it to `user`.
+    pub fn with_device<U: DeviceUser>(
+        &self,
+        seed: u64,
+        request_pages: u32,
+        user: U,
+    ) -> Result<U::Output, StackError> {
+        let Some(LayerConfig { log, .. }) = &self.layer else {
+            return self.with_drive(user, |config| {
+                Ok(preconditioned(config, request_pages, seed)?.as_ref().clone())
+            });
+        };
+        let mut ftl = None;
+        // One type for every drive below, so that whatever uses layers is compiled once.
+        let below = self.with_drive(Boxed, |config| {
+            let (below, above) = &*preconditioned_layer(log, config, request_pages, seed)?;
+            ftl = Some(above.clone());
+            Ok(below.clone())
+        })?;
+        if let Some(ftl) = ftl {
+            return Ok(user.with(LogDevice::with_ftl(below, *log, ftl)));
+        }
+        let mut device = LogDevice::new(below, *log)?;
+        if log.fill {
+            device.fill().map_err(StackError::run)?;
+        }
+        Ok(user.with(device))
+    }
+
+    /// Makes the drive, which `precondition` prepares where it is simulated.
+    fn with_drive<U: DeviceUser>(
+        &self,
+        user: U,
+        precondition: impl FnOnce(&SsdConfig) -> Result<Option<Ftl>, StackError>,
+    ) -> Result<U::Output, StackError> {
+        match &self.device.drive {
+            DriveConfig::None | DriveConfig::Translation(_) => Err(StackError::request(NO_DRIVE)),
+            DriveConfig::File(file) => with_file(file, user),
+            DriveConfig::Mem(mem) => {
+                let page_bytes = self.device.page_bytes();
+                Ok(user.with(MemDevice::new(mem.pages, page_bytes, MEM_QUEUE_DEPTH, Nanos::ZERO)))
+            }
+            DriveConfig::Simulated { config, .. } => {
+                let ftl = precondition(config)?;
+                Ok(user.with(SimDrive::with_ftl((**config).clone(), ftl, false)))
+            }
+        }
+    }
+}
+
+fn with_file<U: DeviceUser>(file: &FileConfig, user: U) -> Result<U::Output, StackError> {
+    let options = file.uring_options(Some(file.pages()));
+    if file.options.engine == Engine::Psync {
+        return Ok(user.with(PsyncDevice::open(&file.path, &options).map_err(StackError::run)?));
+    }
+    #[cfg(target_os = "linux")]
+    {
+        let device = fulgurite_uring::UringDevice::open(&file.path, &options).map_err(StackError::run)?;
+        Ok(user.with(device))
+    }
+    #[cfg(not(target_os = "linux"))]
+    Err(StackError::request("engine uring needs Linux; accepted here: engine=psync"))
+}
+
+type Preconditioned = Result<Arc<Option<Ftl>>, SpecError>;
+
+fn preconditioned(config: &SsdConfig, request_pages: u32, seed: u64) -> Preconditioned {
+    static KEPT: Memo<Preconditioned> = Memo::new();
+    let key = format!("{config:?} {request_pages} {seed}");
+    KEPT.get(key, || SimDrive::preconditioned(config, request_pages, seed).map(Arc::new))
+}
+
+type PreconditionedLayer = Result<Arc<(Option<Ftl>, Ftl)>, SpecError>;
+
+fn preconditioned_layer(
+    layer: &LogConfig,
+    config: &SsdConfig,
+    request_pages: u32,
+    seed: u64,
+) -> PreconditionedLayer {
+    static KEPT: Memo<PreconditionedLayer> = Memo::new();
+    let key = format!("{layer:?} {config:?} {request_pages} {seed}");
+    KEPT.get(key, || write_layer(layer, config, request_pages, seed).map(Arc::new))
+}
+
+/// The translation layers of a simulated drive and of a layer above it, brought where the drive's `precondition` says
+/// by writes to the layer.
+fn write_layer(
+    layer: &LogConfig,
+    config: &SsdConfig,
+    request_pages: u32,
+    seed: u64,
+) -> Result<(Option<Ftl>, Ftl), SpecError> {
+    let shape = layer.ftl(config.logical_pages(), config.page_bytes)?;
+    let streams = config.ftl().placement.hints();
+    let write = |below: &mut dyn FnMut(Below)| {
+        layer.preconditioned(shape, config.precondition, request_pages, seed, streams, below)
+    };
+    let mut written = None;
+    let below = SimDrive::written_before(config, |ftl| {
+        let mut sink = CountingSink::default();
+        written = Some(write(&mut |operation| match operation {
+            Below::Write { first, pages, stream } => ftl.write(first, pages, stream, &mut sink),
+            Below::Trim { first, pages } => (first..first + pages).for_each(|page| ftl.trim(page)),
+        }));
+    })?;
+    // A medium that is overwritten in place has no translation layer that could have seen anything.
+    let above = written.unwrap_or_else(|| write(&mut |_| {}))?;
+    Ok((below, above))
+}

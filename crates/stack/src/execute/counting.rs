@@ -1,0 +1,50 @@
+//! Misses and writes of a pool without a drive, and so without time.
+
+use super::pool::{Measured, PoolRun, check_counters};
+use super::set_cost;
+use crate::{Column, Progress, Row, StackError};
+use fulgurite_base::PageId;
+use fulgurite_pool::{MissCounter, Replacement};
+use fulgurite_workload::{Op, Request};
+use std::time::{Duration, Instant};
+
+/// Requests that are handed to a [`MissCounter`] at once.
+const SLICE: usize = 4096;
+
+impl PoolRun<'_> {
+    /// Counts misses and writes.
+    pub fn count(&self, progress: &Progress) -> Result<Row, StackError> {
+        let PoolRun { run, requested, stage } = self;
+        let mut requests = run.bind()?.requests(run.seed)?;
+        let start = Instant::now();
+        let replacement = Replacement::from_spec(stage.replacement.value.clone(), stage.frames)?;
+        let mut counter = MissCounter::new(stage.frames, replacement, stage.write_back.value);
+        let mut taken: Vec<Request> = Vec::with_capacity(SLICE);
+        let mut slice: Vec<(PageId, bool)> = Vec::with_capacity(SLICE);
+        let mut left = requested.ops;
+        while left > 0 {
+            taken.clear();
+            requests.append_pages(&mut taken, left.min(SLICE as u64) as usize);
+            if taken.is_empty() {
+                break;
+            }
+            left -= taken.len() as u64;
+            slice.clear();
+            slice.extend(taken.iter().map(|request| (PageId(request.page), request.op == Op::Write)));
+            counter.request_all(&slice);
+            progress.add(slice.len() as u64);
+        }
+        if let Some(failure) = requests.failure() {
+            return Err(StackError::request(failure));
+        }
+        let counters = counter.counters();
+        // A trace that is read on the way tells its length only now.
+        let ops = counters.hits + counters.misses;
+        check_counters(&counters, ops)?;
+        let mut row = self.row(&Measured::default(), counters)?;
+        row.set(Column::Ops, ops);
+        row.set(Column::HitRatio, counters.hits as f64 / ops as f64);
+        set_cost(&mut row, start, Duration::ZERO, ops);
+        Ok(row)
+    }
+}

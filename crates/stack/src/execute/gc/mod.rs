@@ -1,0 +1,307 @@
+//! A workload's writes against a flash translation layer, counted without time.
+//!
+//! The logical space is first filled in order, then the workload writes and trims; its reads are left out. `waf` is
+//! over the whole run, the fill included; `waf_steady` over the last half of the user writes. Where the traffic is
+//! uniform the closed form stands beside it.
+//!
+//! A run gives one row, or one for every stretch of it ([`series`]), or one for every group of segments ([`census`]).
+//! Each of these is an [`Observer`]: it says at which page write it wants to look, and the run stops there for it.
+
+mod census;
+mod explain;
+mod series;
+
+use super::set_cost;
+use crate::device::TranslationConfig;
+use crate::run::{Requested, Rows};
+use crate::{Column, Progress, Row, Run, StackError};
+use census::Census;
+use explain::{explanation, valid_share_error};
+use fulgurite_base::StreamId;
+use fulgurite_ftl::placement::{Placement, PlacementPolicy};
+use fulgurite_ftl::victim::VictimPolicy;
+use fulgurite_ftl::{CountingSink, FlashSink, Ftl, FtlConfig, analytic, check};
+use fulgurite_workload::{Op, Request};
+use series::Series;
+use std::time::Instant;
+
+/// A counting run.
+#[derive(Clone, Copy)]
+pub(super) struct GcRun<'a> {
+    pub run: &'a Run,
+    pub requested: &'a Requested,
+    pub translation: &'a TranslationConfig,
+}
+
+/// Requests that are performed together.
+const SLICE: usize = 256;
+
+/// How many requests ahead memory is fetched.
+const AHEAD: usize = 16;
+
+/// What has been counted up to a point of the run.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    host: u64,
+    flash: CountingSink,
+}
+
+impl Counts {
+    /// What came after `earlier`.
+    fn since(&self, earlier: &Counts) -> Counts {
+        let (now, then) = (&self.flash, &earlier.flash);
+        Counts {
+            host: self.host - earlier.host,
+            flash: CountingSink {
+                reads: now.reads - then.reads,
+                programs: now.programs - then.programs,
+                erases: now.erases - then.erases,
+            },
+        }
+    }
+
+    fn waf(&self) -> f64 {
+        self.flash.programs as f64 / self.host as f64
+    }
+}
+
+/// Performs writes and trims of single pages.
+fn perform(ftl: &mut Ftl, requests: &[Request], sink: &mut impl FlashSink) {
+    for (at, request) in requests.iter().enumerate() {
+        if let Some(ahead) = requests.get(at + AHEAD) {
+            ftl.prefetch(ahead.page as u32);
+        }
+        match request.op {
+            Op::Trim => ftl.trim(request.page as u32),
+            _ => ftl.write(request.page as u32, 1, StreamId(request.stream), sink),
+        }
+    }
+}
+
+/// Looks at a run at page writes of its own choice.
+trait Observer {
+    /// The page write after which it wants to look next.
+    fn next(&self) -> Option<u64>;
+
+    /// Looks: that page write has just happened.
+    fn look(&mut self, ftl: &Ftl, now: Counts);
+}
+
+/// Remembers what had been counted at one page write.
+struct Mark {
+    at: u64,
+    counts: Option<Counts>,
+}
+
+impl Observer for Mark {
+    fn next(&self) -> Option<u64> {
+        self.counts.is_none().then_some(self.at)
+    }
+
+    fn look(&mut self, _: &Ftl, now: Counts) {
+        self.counts = Some(now);
+    }
+}
+
+/// The translation layer, what was counted of it, and who looks at it.
+struct Counted<'a> {
+    ftl: Ftl,
+    sink: CountingSink,
+    half: Mark,
+    census: Option<Census>,
+    series: Option<Series>,
+    progress: &'a Progress,
+}
+
+impl Counted<'_> {
+    fn counts(&self) -> Counts {
+        Counts { host: self.ftl.counters().host_pages, flash: self.sink }
+    }
+
+    fn observers(&mut self) -> impl Iterator<Item = &mut dyn Observer> {
+        let half: &mut dyn Observer = &mut self.half;
+        let census = self.census.as_mut().map(|census| census as &mut dyn Observer);
+        let series = self.series.as_mut().map(|series| series as &mut dyn Observer);
+        std::iter::once(half).chain(census).chain(series)
+    }
+
+    /// Performs writes and trims, and lets observers look where they want to.
+    fn perform(&mut self, mut requests: &[Request]) {
+        while !requests.is_empty() {
+            let host = self.ftl.counters().host_pages;
+            let next = self.observers().filter_map(|observer| observer.next()).filter(|at| *at > host).min();
+            // Each request writes a page at most, so nobody looks before so many of them.
+            let before_next = next.map_or(u64::MAX, |at| at - host).min(requests.len() as u64);
+            let (now, rest) = requests.split_at(before_next as usize);
+            match &mut self.census {
+                Some(census) => census.perform(&mut self.ftl, now, &mut self.sink),
+                None => perform(&mut self.ftl, now, &mut self.sink),
+            }
+            requests = rest;
+            let counts = self.counts();
+            if next == Some(counts.host) {
+                let Counted { ftl, half, census, series, .. } = self;
+                let looking = [
+                    Some(half as &mut dyn Observer),
+                    census.as_mut().map(|census| census as &mut dyn Observer),
+                    series.as_mut().map(|series| series as &mut dyn Observer),
+                ];
+                for observer in looking.into_iter().flatten().filter(|observer| observer.next() == next) {
+                    observer.look(ftl, counts);
+                }
+            }
+        }
+    }
+}
+
+impl GcRun<'_> {
+    /// Executes the run.
+    pub fn execute(&self, progress: &Progress) -> Result<Vec<Row>, StackError> {
+        let bound = self.run.bind()?;
+        let config = &self.translation.ftl;
+        let writes = bound.writes_within(self.requested.ops, self.run.seed)?;
+        let (mut ftl, mut census) = (Ftl::new(*config)?, None);
+        let half = (u64::from(config.logical_pages) + writes) / 2;
+        if config.placement.needs_future() || self.run.measure.rows == Rows::Groups {
+            let future = self.future(bound.changes(self.run.seed)?);
+            if self.run.measure.rows == Rows::Groups {
+                census = Some(Census::new(config, future.clone(), half));
+            }
+            if config.placement.needs_future() {
+                ftl.foresee(future);
+            }
+        }
+        let start = Instant::now();
+        let mut sink = CountingSink::default();
+        for lpn in 0..config.logical_pages {
+            ftl.write(lpn, 1, StreamId(0), &mut sink);
+        }
+        let half = Mark { at: half, counts: None };
+        let mut counted = Counted { ftl, sink, half, census, series: None, progress };
+        if let Rows::PageIntervals(length) = self.run.measure.rows {
+            counted.series = Some(Series::new(self.identity()?, length, counted.counts()));
+        }
+        // The fill may be the half already.
+        let filled = counted.counts();
+        self.perform_all(&mut counted, bound.requests(self.run.seed)?)?;
+        self.check(&counted.ftl, &counted.sink)?;
+        let counts = counted.counts();
+        let Counted { ftl, half, census, series, .. } = counted;
+        if let Some(series) = series {
+            return Ok(series.rows(&ftl, counts));
+        }
+        if let Some(census) = census {
+            return Ok(census.rows(&self.identity()?, &ftl));
+        }
+        let mut row = self.row(&ftl, counts, half.counts.unwrap_or(filled))?;
+        if self.run.measure.rows == Rows::Explained {
+            row.set(Column::Explanation, explanation(&ftl));
+        }
+        set_cost(&mut row, start, bound.read_for, ftl.counters().host_pages);
+        Ok(vec![row])
+    }
+
+    fn perform_all(
+        &self,
+        counted: &mut Counted,
+        mut requests: crate::workload::Requests,
+    ) -> Result<(), StackError> {
+        let ops = self.requested.ops;
+        let mut slice: Vec<Request> = Vec::with_capacity(SLICE);
+        let mut done = 0;
+        while done < ops {
+            slice.clear();
+            requests.append_pages(&mut slice, (ops - done).min(SLICE as u64) as usize);
+            if slice.is_empty() {
+                return Err(StackError::run(format!("{done} of {ops} requests were performed")));
+            }
+            slice.retain(|request| request.op != Op::Read);
+            done += slice.len() as u64;
+            counted.perform(&slice);
+            counted.progress.add(slice.len() as u64);
+        }
+        Ok(())
+    }
+
+    /// For each page write, the fill first, when its page is written again or trimmed, in page writes.
+    fn future(&self, changes: impl Iterator<Item = Request>) -> Vec<u32> {
+        let logical_pages = self.translation.ftl.logical_pages;
+        // At first the page of each write; trims stand between writes.
+        let mut next: Vec<u32> = (0..logical_pages).collect();
+        let mut trims: Vec<(u32, u32)> = Vec::new();
+        for request in changes.take(self.requested.ops as usize) {
+            match request.op {
+                Op::Trim => trims.push((next.len() as u32, request.page as u32)),
+                _ => next.push(request.page as u32),
+            }
+        }
+        let mut ends: Vec<u32> = vec![u32::MAX; logical_pages as usize];
+        for time in (0..next.len()).rev() {
+            while let Some((at, page)) = trims.pop_if(|(at, _)| *at as usize > time) {
+                ends[page as usize] = at;
+            }
+            next[time] = std::mem::replace(&mut ends[next[time] as usize], time as u32);
+        }
+        next
+    }
+
+    fn check(&self, ftl: &Ftl, sink: &CountingSink) -> Result<(), StackError> {
+        let emitted = ftl.counters().host_pages + ftl.counters().copied_pages;
+        if sink.programs != emitted || sink.reads != ftl.counters().copied_pages {
+            return Err(StackError::run(format!(
+                "conservation is broken: {emitted} page programs were due, {} happened",
+                sink.programs
+            )));
+        }
+        check::check(ftl).map_err(StackError::run)
+    }
+
+    /// The columns that say what was run.
+    fn identity(&self) -> Result<Row, StackError> {
+        let FtlConfig {
+            logical_pages, segments, segment_pages, reserve, placement, victim, schedule, ..
+        } = self.translation.ftl;
+        let mut row = self.run.identity()?;
+        row.set(Column::Placement, placement.to_string());
+        row.set(Column::Victim, victim.to_string());
+        row.set(Column::Schedule, schedule.to_string());
+        row.set(Column::Pages, logical_pages);
+        row.set(Column::PageBytes, self.translation.page_bytes);
+        row.set(Column::Segments, segments);
+        row.set(Column::SegmentPages, segment_pages);
+        row.set(Column::GcReserve, reserve);
+        row.set(Column::Seed, self.run.seed);
+        row.set(Column::Ops, self.requested.ops);
+        Ok(row)
+    }
+
+    fn row(&self, ftl: &Ftl, counts: Counts, at_half: Counts) -> Result<Row, StackError> {
+        let mut row = self.identity()?;
+        let FtlConfig { segment_pages, victim, placement, .. } = self.translation.ftl;
+        row.set(Column::HostPagesWritten, counts.host);
+        row.set(Column::FlashPagesRead, counts.flash.reads);
+        row.set(Column::FlashPagesProgrammed, counts.flash.programs);
+        row.set(Column::GcPagesCopied, ftl.counters().copied_pages);
+        row.set(Column::Erases, counts.flash.erases);
+        row.set(Column::Waf, counts.waf());
+        let steady = counts.since(&at_half);
+        if steady.host > 0 {
+            row.set(Column::WafSteady, steady.waf());
+        }
+        row.set(Column::MappingBytes, ftl.mapping().bytes() as u64);
+        row.set(Column::PlacementBytes, ftl.placer().bytes() as u64);
+        row.set_some(Column::ValidShareError, valid_share_error(ftl));
+        let rho = self.translation.ftl.spare_effective();
+        row.set(Column::SpareEffective, rho);
+        if self.requested.workload.is_uniform_random() && placement == Placement::NONE {
+            let closed_form = match victim {
+                VictimPolicy::Fifo => Some(analytic::waf_fifo(rho)),
+                VictimPolicy::Greedy => analytic::waf_greedy(rho, segment_pages),
+                VictimPolicy::Random => Some(analytic::waf_random(rho)),
+                _ => None,
+            };
+            row.set_some(Column::WafClosedForm, closed_form);
+        }
+        Ok(row)
+    }
+}

@@ -1,0 +1,94 @@
+//! Executing a run into rows. Each shape of a run has a file or folder here.
+
+mod counting;
+mod done;
+mod gc;
+mod pool;
+pub(crate) mod profile;
+mod replay;
+mod stamps;
+
+use crate::device::Observed;
+use crate::run::{Load, PROFILE_OPS, Requested};
+use crate::{Column, Command, Progress, Row, Run, StackError};
+use fulgurite_base::Histogram;
+use std::time::{Duration, Instant};
+
+impl Run {
+    /// Executes the run. A run that breaks a check gives an error, never a row.
+    pub fn execute(&self, progress: &Progress) -> Result<Vec<Row>, StackError> {
+        match &self.load {
+            Load::Characterisation { page_bytes } => {
+                let profile = profile::profile(&self.stack, *page_bytes, self.seed)?;
+                progress.add(PROFILE_OPS);
+                Ok(vec![profile::row(self, &profile)])
+            }
+            Load::Requests(requested) => self.execute_requests(requested, progress),
+        }
+    }
+
+    fn execute_requests(&self, requested: &Requested, progress: &Progress) -> Result<Vec<Row>, StackError> {
+        match (&self.stack.pool, self.translation()) {
+            (Some(stage), _) => {
+                let run = pool::PoolRun { run: self, requested, stage };
+                if self.stack.device.is_none() {
+                    return Ok(vec![run.count(progress)?]);
+                }
+                let request_pages = self.stack.device_pages_per(stage.page_bytes)?;
+                let execution = pool::Execution { run, progress };
+                Ok(vec![self.stack.with_device(self.seed, request_pages, execution)??])
+            }
+            (None, Some(translation)) => gc::GcRun { run: self, requested, translation }.execute(progress),
+            (None, None) => {
+                self.stack.with_device(self.seed, 1, replay::Execution { run: self, requested, progress })?
+            }
+        }
+    }
+
+    /// Executes a run with a pool on `device`, in place of its own.
+    pub fn execute_on(&self, device: impl Observed + 'static) -> Result<Row, StackError> {
+        let (Some(requested), Some(stage)) = (self.requested(), &self.stack.pool) else {
+            return Err(StackError::request("another device can stand below a pool only"));
+        };
+        pool::PoolRun { run: self, requested, stage }.run_on(device, &Progress::default())
+    }
+
+    /// The columns that say what was run, and that every shape has.
+    fn identity(&self) -> Result<Row, StackError> {
+        let mut row = Row::default();
+        row.set(Column::RunId, self.id()?);
+        if let Some(requested) = self.requested() {
+            row.set(Column::Workload, requested.workload.label.as_str());
+        }
+        if self.command() != Command::Gc {
+            row.set(Column::Device, self.stack.device.label.as_str());
+        }
+        Ok(row)
+    }
+}
+
+fn set_latency(row: &mut Row, latency: &Histogram) {
+    row.set_some(Column::LatencyMeanNs, latency.mean_ns());
+    row.set_some(Column::LatencyStddevNs, latency.stddev_ns());
+    row.set_some(Column::LatencyP50Ns, latency.percentile_ns(50.0));
+    row.set_some(Column::LatencyP95Ns, latency.percentile_ns(95.0));
+    row.set_some(Column::LatencyP99Ns, latency.percentile_ns(99.0));
+    row.set_some(Column::LatencyP999Ns, latency.percentile_ns(99.9));
+    row.set_some(Column::LatencyMaxNs, latency.max_ns());
+}
+
+/// Sets the three columns about the simulator's own cost. They are the only ones that differ from one execution to
+/// the next. `read_for` is what it took to read the trace, which runs of one grid share.
+fn set_cost(row: &mut Row, start: Instant, read_for: Duration, ops: u64) {
+    let seconds = (start.elapsed() + read_for).as_secs_f64();
+    row.set(Column::SimWallS, seconds);
+    row.set(Column::SimOpsS, ops as f64 / seconds);
+    row.set_some(Column::PeakRssBytes, peak_rss_bytes());
+}
+
+/// The process's peak memory, where the system tells.
+fn peak_rss_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+}

@@ -1,0 +1,322 @@
+//! A workload against a buffer pool on a device, in a closed loop.
+//!
+//! The users share one stream of requests: whoever is free takes the next. So the requests, and
+//! their order, are the same for every policy that is compared. Each user does one request after
+//! another without pause; CPU cost, if any, is charged to the one core that all share.
+
+use super::done::{Done, set_collecting};
+use super::stamps::Stamps;
+use super::{set_cost, set_latency};
+use crate::device::{DeviceUser, Observed};
+use crate::run::{Arrivals, PoolStage, Requested};
+use crate::workload::Requests;
+use crate::{Column, Progress, Row, Run, StackError};
+use fulgurite_base::{Histogram, Lpn, Nanos, PageId};
+use fulgurite_device::{Arena, Executor, Handle, Meter, Operation};
+use fulgurite_pool::{BufferPool, PoolConfig, PoolCounters, Replacement, WriteBack, WriteGuard};
+use fulgurite_workload::Op;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// A pool run.
+#[derive(Clone, Copy)]
+pub(super) struct PoolRun<'a> {
+    pub run: &'a Run,
+    pub requested: &'a Requested,
+    pub stage: &'a PoolStage,
+}
+
+impl PoolRun<'_> {
+    /// Users in the closed loop.
+    fn users(&self) -> u32 {
+        match self.requested.arrivals {
+            Arrivals::Closed { users } => users,
+            // `Run::check` refuses the others.
+            Arrivals::Times { .. } | Arrivals::Rate { .. } => 1,
+        }
+    }
+
+    pub fn row(&self, measured: &Measured, counters: PoolCounters) -> Result<Row, StackError> {
+        let PoolRun { run, requested, stage } = self;
+        let mut row = run.identity()?;
+        row.set_some(Column::Channels, run.stack.device.simulated().map(|config| config.channels));
+        set_collecting(&mut row, &run.stack);
+        row.set(Column::Replacement, stage.replacement.label.as_str());
+        row.set(Column::WriteBack, stage.write_back.label.as_str());
+        let WriteBack { n_w, n_e, buffers, ahead, cleaner_n_w, .. } = stage.write_back.value;
+        // A cleaner's batches are the write-back policy's, whatever a miss writes.
+        row.set(Column::NW, n_w.max(cleaner_n_w));
+        if !stage.prefetch.is_none() {
+            row.set(Column::NE, n_e);
+        }
+        row.set_some(Column::Buffers, Some(buffers).filter(|buffers| *buffers > 0));
+        row.set_some(Column::Ahead, Some(ahead).filter(|ahead| *ahead > 0));
+        row.set(Column::Prefetch, stage.prefetch.name());
+        row.set(Column::Frames, stage.frames);
+        row.set_some(Column::Pages, Some(requested.pages).filter(|pages| *pages < u64::MAX));
+        row.set(Column::PageBytes, stage.page_bytes);
+        row.set(Column::Users, self.users());
+        row.set(Column::CpuPerRequestNs, stage.cpu_per_request.0);
+        row.set(Column::Seed, run.seed);
+        row.set(Column::Ops, requested.ops);
+        row.set(Column::ElapsedNs, measured.elapsed.0);
+        if measured.elapsed > Nanos::ZERO {
+            row.set(Column::ThroughputOpsS, requested.ops as f64 / measured.elapsed.as_secs_f64());
+        }
+        row.set(Column::Hits, counters.hits);
+        row.set(Column::Misses, counters.misses);
+        row.set(Column::HitRatio, counters.hits as f64 / requested.ops as f64);
+        row.set(Column::ReadIos, counters.read_ios);
+        row.set(Column::WriteIos, counters.write_ios);
+        row.set(Column::PagesRead, counters.pages_read);
+        row.set(Column::PagesWritten, counters.pages_written);
+        row.set(Column::PagesFlushed, counters.pages_flushed);
+        row.set(Column::Prefetched, counters.prefetched);
+        row.set(Column::PrefetchHits, counters.prefetch_hits);
+        row.set(Column::PrefetchWasted, counters.prefetch_wasted);
+        row.set(Column::WriteWaits, counters.write_waits);
+        row.set(Column::Rescued, counters.rescued);
+        row.set_some(Column::PagesChecked, measured.pages_checked);
+        set_latency(&mut row, &measured.latency);
+        Ok(row)
+    }
+}
+
+/// What the users of one run share.
+struct Shared {
+    requests: Requests,
+    left: u64,
+    latency: Histogram,
+    meter: Meter,
+    failure: Option<String>,
+    stamps: Option<Stamps>,
+    progress: Progress,
+}
+
+impl Shared {
+    /// A page is changed by a user.
+    fn change<D: Observed + 'static>(&mut self, page: u64, guard: &mut WriteGuard<D>) -> Result<(), String> {
+        let Some(stamps) = &mut self.stamps else { return Ok(()) };
+        stamps.check(page, guard.bytes())?;
+        stamps.change(page, guard.bytes_mut());
+        Ok(())
+    }
+
+    /// A page is read by a user.
+    fn check(&mut self, page: u64, bytes: &[u8]) -> Result<(), String> {
+        self.stamps.as_mut().map_or(Ok(()), |stamps| stamps.check(page, bytes))
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Measured {
+    elapsed: Nanos,
+    latency: Histogram,
+    /// What the pages must hold, where the device keeps contents.
+    stamps: Option<Stamps>,
+    /// Pages whose contents were compared with what was written last.
+    pages_checked: Option<u64>,
+}
+
+/// A run under way.
+pub(super) struct Execution<'a> {
+    pub run: PoolRun<'a>,
+    pub progress: &'a Progress,
+}
+
+impl DeviceUser for Execution<'_> {
+    type Output = Result<Row, StackError>;
+
+    fn with<D: Observed + 'static>(self, device: D) -> Self::Output {
+        self.run.run_on(device, self.progress)
+    }
+}
+
+impl PoolRun<'_> {
+    /// Executes the run on `device`.
+    pub fn run_on<D: Observed + 'static>(&self, device: D, progress: &Progress) -> Result<Row, StackError> {
+        let PoolRun { run, requested, stage } = self;
+        let start = Instant::now();
+        let executor = Executor::new(device);
+        let replacement = Replacement::from_spec(stage.replacement.value.clone(), stage.frames)?;
+        let config = PoolConfig {
+            prefetch: stage.prefetch.clone(),
+            ..PoolConfig::new(stage.frames, stage.page_bytes, replacement, stage.write_back.value)
+        };
+        let pool = BufferPool::new(executor.handle(), config)
+            .map_err(|error| StackError::request(error.to_string()))?;
+        let mut measured = self.run_users(&executor, &pool, progress)?;
+        let counters = pool.counters();
+        check_counters(&counters, requested.ops)?;
+        let flushing = pool.clone();
+        executor
+            .block_on(async move { flushing.flush().await })
+            .map_err(StackError::run)?
+            .map_err(StackError::run)?;
+        let counters = PoolCounters { pages_flushed: pool.counters().pages_flushed, ..counters };
+        if let Some(stamps) = measured.stamps.take() {
+            let checked = self.check_drive(&executor, stamps)?;
+            measured.pages_checked = Some(checked);
+        }
+        let mut row = self.row(&measured, counters)?;
+        let done = executor
+            .with_device(|device| {
+                let done = Done::by(device);
+                device.settle();
+                device.verify(true).map(|()| done)
+            })
+            .map_err(StackError::run)?;
+        let written = counters.pages_written + counters.pages_flushed;
+        let expected = written * u64::from(stage.page_bytes / run.stack.device.page_bytes());
+        if let Some(received) = done.host_pages_written().filter(|received| *received != expected) {
+            return Err(StackError::run(format!(
+                "conservation is broken: the pool wrote {expected} drive pages, the drive received {received}"
+            )));
+        }
+        done.set(&mut row);
+        set_cost(&mut row, start, Duration::ZERO, requested.ops);
+        Ok(row)
+    }
+
+    /// Reads every page that was written from the drive itself and compares it. Returns how many pages
+    /// were compared in the whole run.
+    fn check_drive<D: Observed + 'static>(
+        &self,
+        executor: &Executor<D>,
+        stamps: Stamps,
+    ) -> Result<u64, StackError> {
+        const READERS: u64 = 32;
+        let stamps = Rc::new(RefCell::new(stamps));
+        let failure = Rc::new(RefCell::new(None));
+        let device_pages = self.stage.page_bytes / self.run.stack.device.page_bytes();
+        for reader in 0..READERS {
+            let (stamps, failure, handle) = (Rc::clone(&stamps), Rc::clone(&failure), executor.handle());
+            let (pages, bytes) = (self.requested.pages, self.stage.page_bytes as usize);
+            executor.spawn(async move {
+                let buffer = Arena::new(bytes).buffer(0, bytes);
+                for page in (reader..pages).step_by(READERS as usize) {
+                    if !stamps.borrow().is_written(page) || failure.borrow().is_some() {
+                        continue;
+                    }
+                    let lpn = Lpn(page * u64::from(device_pages));
+                    let read = Operation::Read { lpn, pages: device_pages, into: Some(buffer.clone()) };
+                    let outcome = handle.submit(read).await.map_err(|error| format!("page {page}: {error}"));
+                    // SAFETY: the read has ended, and the buffer is this task's own.
+                    let bytes = unsafe { buffer.bytes() };
+                    let checked = outcome.and_then(|()| stamps.borrow_mut().check(page, bytes));
+                    if let Err(error) = checked {
+                        failure.borrow_mut().get_or_insert(error);
+                    }
+                }
+            });
+        }
+        executor.run().map_err(StackError::run)?;
+        if let Some(failure) = failure.take() {
+            return Err(StackError::run(format!("after the flush, on the drive itself: {failure}")));
+        }
+        Ok(stamps.borrow().checked())
+    }
+
+    fn run_users<D: Observed + 'static>(
+        &self,
+        executor: &Executor<D>,
+        pool: &BufferPool<D>,
+        progress: &Progress,
+    ) -> Result<Measured, StackError> {
+        let shared = Rc::new(RefCell::new(Shared {
+            requests: self.run.bind()?.requests(self.run.seed)?,
+            left: self.requested.ops,
+            latency: Histogram::default(),
+            meter: Meter::default(),
+            failure: None,
+            stamps: self.run.is_real().then(|| Stamps::new(self.requested.pages)),
+            progress: progress.clone(),
+        }));
+        let start = executor.handle().now();
+        for _ in 0..self.users() {
+            let cpu = self.stage.cpu_per_request;
+            executor.spawn(user(Rc::clone(&shared), pool.clone(), executor.handle(), cpu));
+        }
+        executor.run().map_err(StackError::run)?;
+        let mut shared = shared.borrow_mut();
+        if let Some(failure) = shared.failure.take() {
+            return Err(StackError::run(failure));
+        }
+        shared.meter.check().map_err(StackError::run)?;
+        Ok(Measured {
+            elapsed: executor.handle().now() - start,
+            latency: std::mem::take(&mut shared.latency),
+            stamps: shared.stamps.take(),
+            pages_checked: None,
+        })
+    }
+}
+
+/// Takes requests until there are none left, or one has failed.
+async fn user<D: Observed + 'static>(
+    shared: Rc<RefCell<Shared>>,
+    pool: BufferPool<D>,
+    handle: Handle<D>,
+    cpu: Nanos,
+) {
+    loop {
+        let start = handle.now();
+        let request = {
+            let mut shared = shared.borrow_mut();
+            if shared.left == 0 || shared.failure.is_some() {
+                return;
+            }
+            shared.left -= 1;
+            shared.progress.left(shared.left);
+            shared.meter.submit(start);
+            shared.requests.next_page()
+        };
+        // The number of requests never exceeds a trace's.
+        let Some(request) = request else { return };
+        if cpu > Nanos::ZERO {
+            handle.compute(cpu).await;
+        }
+        let page = PageId(request.page);
+        let outcome = if request.op == Op::Write {
+            let guard = match pool.try_write(page) {
+                Some(guard) => Ok(guard),
+                None => pool.write(page).await,
+            };
+            guard
+                .map_err(|error| error.to_string())
+                .and_then(|mut guard| shared.borrow_mut().change(request.page, &mut guard))
+        } else {
+            let guard = match pool.try_read(page) {
+                Some(guard) => Ok(guard),
+                None => pool.read(page).await,
+            };
+            guard
+                .map_err(|error| error.to_string())
+                .and_then(|guard| shared.borrow_mut().check(request.page, guard.bytes()))
+        };
+        let end = handle.now();
+        let mut shared = shared.borrow_mut();
+        shared.latency.record(end - start);
+        shared.meter.complete(end, end - start);
+        if let Err(failure) = outcome {
+            shared.failure.get_or_insert(failure);
+        }
+    }
+}
+
+pub(super) fn check_counters(counters: &PoolCounters, ops: u64) -> Result<(), StackError> {
+    let PoolCounters { hits, misses, read_ios, pages_read, write_ios, pages_written, .. } = *counters;
+    let reads = misses + counters.prefetched;
+    let used_up = counters.prefetch_hits + counters.prefetch_wasted;
+    if hits + misses != ops
+        || (pages_read, read_ios) != (reads, reads)
+        || write_ios > pages_written
+        || used_up > counters.prefetched
+    {
+        return Err(StackError::run(format!(
+            "the pool's counts do not add up for {ops} requests: {counters:?}"
+        )));
+    }
+    Ok(())
+}

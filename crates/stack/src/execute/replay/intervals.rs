@@ -1,0 +1,80 @@
+//! What happened in each stretch of time of a replay.
+
+use crate::{Column, Row};
+use fulgurite_base::Nanos;
+use fulgurite_ssd::Waits;
+use fulgurite_workload::Op;
+
+/// What happened in each interval of a run, by the ends of requests.
+pub(super) struct Intervals {
+    length: Option<Nanos>,
+    intervals: Vec<Interval>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Interval {
+    requests: u64,
+    read_pages: u64,
+    write_pages: u64,
+    latency_ns: u128,
+    latency_max_ns: u64,
+    gc_ns: u128,
+}
+
+/// No more than this many intervals are kept; a run that is longer has its tail left out of the series.
+const INTERVALS_AT_MOST: usize = 1 << 20;
+
+impl Intervals {
+    pub fn new(length: Option<Nanos>) -> Intervals {
+        Intervals { length, intervals: Vec::new() }
+    }
+
+    pub fn record(&mut self, at: Nanos, op: Op, pages: u32, latency: Nanos, waits: &Waits) {
+        let Some(length) = self.length else { return };
+        let index = (at.0 / length.0) as usize;
+        if index >= INTERVALS_AT_MOST {
+            return;
+        }
+        if index >= self.intervals.len() {
+            self.intervals.resize(index + 1, Interval::default());
+        }
+        let interval = &mut self.intervals[index];
+        interval.requests += 1;
+        match op {
+            Op::Read => interval.read_pages += u64::from(pages),
+            Op::Write => interval.write_pages += u64::from(pages),
+            Op::Trim => {}
+        }
+        interval.latency_ns += u128::from(latency.0);
+        interval.latency_max_ns = interval.latency_max_ns.max(latency.0);
+        interval.gc_ns += u128::from(waits.gc);
+    }
+
+    pub fn rows(&self, identity: &Row, elapsed: Nanos, tells_waits: bool) -> Vec<Row> {
+        let Some(length) = self.length else { return Vec::new() };
+        let page_bytes = identity.number(Column::PageBytes).unwrap_or(0.0);
+        let rows = self.intervals.iter().enumerate().map(|(index, interval)| {
+            let start = index as u64 * length.0;
+            // The last one may be cut short.
+            let seconds = Nanos(length.0.min(elapsed.0 - start).max(1)).as_secs_f64();
+            let mut row = identity.clone();
+            row.set(Column::TimeNs, start);
+            row.set(Column::IntervalNs, length.0);
+            row.set(Column::Requests, interval.requests);
+            row.set(Column::ThroughputOpsS, interval.requests as f64 / seconds);
+            let bandwidth = |pages: u64| pages as f64 * page_bytes / seconds;
+            row.set(Column::BandwidthBytesS, bandwidth(interval.read_pages + interval.write_pages));
+            row.set(Column::ReadBandwidthBytesS, bandwidth(interval.read_pages));
+            row.set(Column::WriteBandwidthBytesS, bandwidth(interval.write_pages));
+            if interval.requests > 0 {
+                row.set(Column::LatencyMeanNs, interval.latency_ns as f64 / interval.requests as f64);
+                row.set(Column::LatencyMaxNs, interval.latency_max_ns);
+                if tells_waits {
+                    row.set(Column::WaitGcMeanNs, interval.gc_ns as f64 / interval.requests as f64);
+                }
+            }
+            row
+        });
+        rows.collect()
+    }
+}

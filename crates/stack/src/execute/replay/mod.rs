@@ -1,0 +1,287 @@
+//! Timed requests against a drive, without a pool between: by their arrival times (open loop), or by a
+//! number of users who each wait for their last request (closed loop).
+//!
+//! In an open loop a request's response time counts from its arrival, so a drive that falls behind shows
+//! it. Addresses of a trace that reach beyond the drive are scaled down to it, or wrapped round.
+
+mod intervals;
+mod request_log;
+mod tally;
+
+use super::done::{Done, set_collecting, set_wear};
+use super::set_cost;
+use crate::device::{DeviceUser, Observed};
+use crate::run::{Arrivals, Requested, Rows};
+use crate::workload::Requests;
+use crate::{Column, Progress, Row, Run, StackError, timeline};
+use fulgurite_base::{Lpn, Nanos, StreamId};
+use fulgurite_device::{Command, Completion, Meter, Operation, Tag};
+use fulgurite_ssd::{Served, Waits};
+use fulgurite_workload::{Op, Request};
+use intervals::Intervals;
+use request_log::RequestLog;
+use slab::Slab;
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+use tally::Tally;
+
+/// The longest timeline: what a viewer can still show.
+const SPANS_AT_MOST: usize = 2_000_000;
+
+/// A run against a device without a pool.
+pub(super) struct Execution<'a> {
+    pub run: &'a Run,
+    pub requested: &'a Requested,
+    pub progress: &'a Progress,
+}
+
+impl Execution<'_> {
+    /// The columns that say what was run.
+    fn identity(&self) -> Result<Row, StackError> {
+        let stack = &self.run.stack;
+        let mut row = self.run.identity()?;
+        set_collecting(&mut row, stack);
+        row.set_some(Column::Schedule, stack.schedule());
+        match self.requested.arrivals {
+            Arrivals::Times { speed } => row.set(Column::Speed, speed),
+            Arrivals::Rate { requests_s } => row.set(Column::RateRequestsS, requests_s),
+            Arrivals::Closed { users } => row.set(Column::Users, users),
+        }
+        row.set(Column::PageBytes, stack.device.page_bytes());
+        row.set(Column::Seed, self.run.seed);
+        row.set(Column::Ops, self.requested.ops);
+        Ok(row)
+    }
+}
+
+impl DeviceUser for Execution<'_> {
+    type Output = Result<Vec<Row>, StackError>;
+
+    fn with<D: Observed + 'static>(self, mut device: D) -> Self::Output {
+        let Execution { run, requested, progress } = self;
+        let measure = &run.measure;
+        let start = Instant::now();
+        device.keep_served();
+        if measure.timeline.is_some() {
+            device.record_timeline(SPANS_AT_MOST);
+        }
+        let bound = run.bind()?;
+        let mut replay = Replay {
+            // A real drive may have been made ready for a while.
+            start: device.now(),
+            device,
+            source: bound.requests(run.seed)?,
+            mean_gap_ns: bound.mean_gap_ns(run.seed)?,
+            arrivals: requested.arrivals,
+            left: requested.ops,
+            made: 0,
+            requests: Slab::new(),
+            backlog: VecDeque::new(),
+            meter: Meter::default(),
+            tally: Tally::default(),
+            intervals: Intervals::new(match measure.rows {
+                Rows::TimeIntervals(length) => Some(length),
+                _ => None,
+            }),
+            log: measure.requests.as_deref().map(RequestLog::create).transpose()?,
+            progress,
+        };
+        replay.run()?;
+        let elapsed = replay.device.now() - replay.start;
+        replay.flush()?;
+        // What was done is looked at before collection comes to its end.
+        let done = Done::by(&replay.device);
+        replay.device.settle();
+        replay.meter.check().map_err(StackError::run)?;
+        replay.device.verify(true).map_err(StackError::run)?;
+        if let Some(log) = replay.log.take() {
+            log.finish()?;
+        }
+        if let (Some(path), Some(recorded)) = (&measure.timeline, replay.device.timeline()) {
+            timeline::write(path, recorded)?;
+        }
+        let mut row = self.identity()?;
+        if matches!(measure.rows, Rows::TimeIntervals(_)) {
+            return Ok(replay.intervals.rows(&row, elapsed, replay.tally.tells_waits));
+        }
+        replay.tally.set(&mut row, elapsed, run.stack.device.page_bytes());
+        done.set(&mut row);
+        set_wear(&mut row, &replay.device, elapsed);
+        set_cost(&mut row, start, Duration::ZERO, requested.ops);
+        Ok(vec![row])
+    }
+}
+
+/// A request that is not over.
+struct Pending {
+    op: Op,
+    arrived: Nanos,
+    /// Later than that where time has passed of itself, on a real drive.
+    submitted: Nanos,
+    page: u64,
+    pages: u32,
+    /// Commands of it that are not over.
+    commands: u32,
+}
+
+/// A replay under way.
+struct Replay<'a, D> {
+    device: D,
+    /// When the run begins, on the device's clock.
+    start: Nanos,
+    source: Requests,
+    /// Between requests, where they have times.
+    mean_gap_ns: Option<f64>,
+    arrivals: Arrivals,
+    left: u64,
+    made: u64,
+    requests: Slab<Pending>,
+    /// Commands that the drive's queue has no room for.
+    backlog: VecDeque<Command>,
+    meter: Meter,
+    tally: Tally,
+    intervals: Intervals,
+    log: Option<RequestLog>,
+    progress: &'a Progress,
+}
+
+impl<D: Observed> Replay<'_, D> {
+    fn run(&mut self) -> Result<(), StackError> {
+        if let Arrivals::Closed { users } = self.arrivals {
+            for _ in 0..u64::from(users).min(self.left) {
+                self.make(None)?;
+            }
+        }
+        let mut next = self.next_arrival();
+        let mut completions = Vec::new();
+        let mut served = Vec::new();
+        while next.is_some() || !self.requests.is_empty() {
+            while let Some((at, request)) = next.take_if(|(at, _)| *at <= self.device.now()) {
+                self.submit(at, request);
+                next = self.next_arrival();
+            }
+            let deadline = next.as_ref().map(|(at, _)| *at);
+            self.device.wait(deadline, &mut completions);
+            self.device.take_served(&mut served);
+            if completions.is_empty() && deadline.is_none() {
+                return Err(StackError::run(format!(
+                    "the drive stalled with {} requests",
+                    self.requests.len()
+                )));
+            }
+            self.tally.tells_waits |= !served.is_empty();
+            let mut served = served.drain(..);
+            for completion in completions.drain(..) {
+                if self.completed(completion, served.next())?
+                    && matches!(self.arrivals, Arrivals::Closed { .. })
+                {
+                    self.make(Some(completion.at))?;
+                }
+            }
+            while let Some(command) = self.backlog.pop_front() {
+                if let Err(full) = self.device.submit(command) {
+                    self.backlog.push_front(full.0);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The next request of an open loop and its time.
+    fn next_arrival(&mut self) -> Option<(Nanos, Request)> {
+        if self.left == 0 || matches!(self.arrivals, Arrivals::Closed { .. }) {
+            return None;
+        }
+        let request = self.take()?;
+        let at = match self.arrivals {
+            Arrivals::Times { speed } => request.at.0 as f64 / speed,
+            Arrivals::Rate { requests_s } => match self.mean_gap_ns {
+                Some(mean) => request.at.0 as f64 * (1e9 / requests_s) / mean,
+                None => (self.made - 1) as f64 * 1e9 / requests_s,
+            },
+            Arrivals::Closed { .. } => 0.0,
+        };
+        Some((self.start + Nanos(at as u64), request))
+    }
+
+    fn take(&mut self) -> Option<Request> {
+        self.left -= 1;
+        self.made += 1;
+        self.progress.left(self.left);
+        self.source.next_request()
+    }
+
+    /// Makes the next request of a closed loop.
+    fn make(&mut self, at: Option<Nanos>) -> Result<(), StackError> {
+        if self.left == 0 {
+            return Ok(());
+        }
+        let request =
+            self.take().ok_or_else(|| StackError::run("the workload ended before its last request"))?;
+        self.submit(at.unwrap_or(self.start), request);
+        Ok(())
+    }
+
+    /// Submits a request, in several commands where it is too long for one.
+    fn submit(&mut self, arrived: Nanos, request: Request) {
+        let most = self.device.caps().pages_per_command;
+        let commands = if request.op == Op::Trim { 1 } else { request.pages.div_ceil(most) };
+        let submitted = self.device.now();
+        let Request { op, page, pages, .. } = request;
+        let tag = Tag(self.requests.insert(Pending { op, arrived, submitted, page, pages, commands }) as u64);
+        self.meter.submit(submitted);
+        for part in 0..commands {
+            let first = part * most;
+            let lpn = Lpn(request.page + u64::from(first));
+            let pages = if request.op == Op::Trim { request.pages } else { most.min(request.pages - first) };
+            let operation = match request.op {
+                Op::Read => Operation::read(lpn, pages),
+                Op::Write => Operation::Write { lpn, pages, from: None, stream: StreamId(request.stream) },
+                Op::Trim => Operation::Trim { lpn, pages },
+            };
+            let command = Command { tag, operation };
+            if !self.backlog.is_empty() {
+                self.backlog.push_back(command);
+            } else if let Err(full) = self.device.submit(command) {
+                self.backlog.push_back(full.0);
+            }
+        }
+    }
+
+    /// One command is over; true if its request is.
+    fn completed(&mut self, completion: Completion, served: Option<Served>) -> Result<bool, StackError> {
+        completion.status.map_err(StackError::run)?;
+        let key = completion.tag.0 as usize;
+        let Some(pending) = self.requests.get_mut(key) else {
+            return Err(StackError::run(format!("the drive completed tag {key}, which is not in flight")));
+        };
+        pending.commands -= 1;
+        if pending.commands > 0 {
+            return Ok(false);
+        }
+        let Pending { op, arrived, submitted, page, pages, .. } = self.requests.remove(key);
+        let latency = completion.at - arrived;
+        // What the last of its commands waited for.
+        let waits = served.map_or(Waits::default(), |served| served.waits);
+        let queue = served.map_or(Nanos::ZERO, |served| served.submitted.saturating_sub(arrived));
+        self.meter.complete(completion.at, completion.at - submitted);
+        self.tally.record(op, pages, latency, queue, &waits);
+        self.intervals.record(completion.at - self.start, op, pages, latency, &waits);
+        if let Some(log) = &mut self.log {
+            let waits = self.tally.tells_waits.then_some((queue, &waits));
+            log.write(arrived - self.start, op, page, pages, latency, waits)?;
+        }
+        Ok(true)
+    }
+
+    /// Lets the drive write all that it has buffered.
+    fn flush(&mut self) -> Result<(), StackError> {
+        let tag = Tag(u64::MAX);
+        let refused = || StackError::run("an idle drive refused a flush");
+        self.device.submit(Command { tag, operation: Operation::Flush }).map_err(|_| refused())?;
+        let mut completions = Vec::new();
+        self.device.wait(None, &mut completions);
+        if completions.is_empty() { Err(refused()) } else { Ok(()) }
+    }
+}

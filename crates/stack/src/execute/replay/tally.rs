@@ -1,0 +1,126 @@
+//! What the requests of a replay came to, for all of them and for reads and writes apart.
+
+use crate::execute::set_latency;
+use crate::{Column, Row};
+use fulgurite_base::{Histogram, Nanos};
+use fulgurite_ssd::Waits;
+use fulgurite_workload::Op;
+
+/// The requests that are over.
+#[derive(Default)]
+pub(super) struct Tally {
+    all: Class,
+    reads: Class,
+    writes: Class,
+    /// The device has told what requests waited for.
+    pub tells_waits: bool,
+}
+
+/// Requests of one kind that are over.
+#[derive(Default)]
+struct Class {
+    latency: Histogram,
+    pages: u64,
+    queue_ns: u128,
+    gc_ns: u128,
+    die_ns: u128,
+    channel_ns: u128,
+    buffer_ns: u128,
+    gc_max_ns: u64,
+}
+
+impl Class {
+    fn record(&mut self, pages: u32, latency: Nanos, queue: Nanos, waits: &Waits) {
+        self.latency.record(latency);
+        self.pages += u64::from(pages);
+        self.queue_ns += u128::from(queue.0);
+        self.gc_ns += u128::from(waits.gc);
+        self.die_ns += u128::from(waits.die);
+        self.channel_ns += u128::from(waits.channel);
+        self.buffer_ns += u128::from(waits.buffer);
+        self.gc_max_ns = self.gc_max_ns.max(waits.gc);
+    }
+}
+
+impl Tally {
+    /// Counts a request that is over.
+    pub fn record(&mut self, op: Op, pages: u32, latency: Nanos, queue: Nanos, waits: &Waits) {
+        self.all.record(pages, latency, queue, waits);
+        match op {
+            Op::Read => self.reads.record(pages, latency, queue, waits),
+            Op::Write => self.writes.record(pages, latency, queue, waits),
+            Op::Trim => {}
+        }
+    }
+
+    /// Sets the columns of the whole run, on a device with pages of `page_bytes`.
+    pub fn set(&self, row: &mut Row, elapsed: Nanos, page_bytes: u32) {
+        row.set(Column::ElapsedNs, elapsed.0);
+        let bytes = |pages: u64| pages as f64 * f64::from(page_bytes);
+        if elapsed > Nanos::ZERO {
+            let seconds = elapsed.as_secs_f64();
+            row.set(Column::ThroughputOpsS, self.all.latency.count() as f64 / seconds);
+            row.set(Column::ReadBandwidthBytesS, bytes(self.reads.pages) / seconds);
+            row.set(Column::WriteBandwidthBytesS, bytes(self.writes.pages) / seconds);
+        }
+        row.set(Column::Reads, self.reads.latency.count());
+        row.set(Column::Writes, self.writes.latency.count());
+        set_latency(row, &self.all.latency);
+        row.set_some(
+            Column::LatencyVarianceNs2,
+            self.all.latency.stddev_ns().map(|deviation| deviation * deviation),
+        );
+        for (class, columns) in [(&self.reads, READ_COLUMNS), (&self.writes, WRITE_COLUMNS)] {
+            let latency = &class.latency;
+            row.set_some(columns[0], latency.mean_ns());
+            row.set_some(columns[1], latency.stddev_ns());
+            let percents = [50.0, 95.0, 99.0, 99.9];
+            for (column, percent) in columns[2..6].iter().zip(percents) {
+                row.set_some(*column, latency.percentile_ns(percent));
+            }
+            row.set_some(columns[6], latency.max_ns());
+            let mean = |sum: u128| (latency.count() > 0).then(|| sum as f64 / latency.count() as f64);
+            if self.tells_waits {
+                row.set_some(columns[7], mean(class.gc_ns));
+                row.set_some(columns[8], mean(class.die_ns));
+                row.set_some(columns[9], mean(class.channel_ns));
+            }
+        }
+        if !self.tells_waits {
+            return;
+        }
+        let count = self.all.latency.count().max(1) as f64;
+        row.set(Column::WaitQueueMeanNs, self.all.queue_ns as f64 / count);
+        row.set(Column::WaitGcMeanNs, self.all.gc_ns as f64 / count);
+        row.set(Column::WaitDieMeanNs, self.all.die_ns as f64 / count);
+        row.set(Column::WaitChannelMeanNs, self.all.channel_ns as f64 / count);
+        row.set(Column::WaitBufferMeanNs, self.all.buffer_ns as f64 / count);
+        row.set(Column::WaitGcMaxNs, self.all.gc_max_ns);
+    }
+}
+
+const READ_COLUMNS: [Column; 10] = [
+    Column::ReadLatencyMeanNs,
+    Column::ReadLatencyStddevNs,
+    Column::ReadLatencyP50Ns,
+    Column::ReadLatencyP95Ns,
+    Column::ReadLatencyP99Ns,
+    Column::ReadLatencyP999Ns,
+    Column::ReadLatencyMaxNs,
+    Column::ReadWaitGcMeanNs,
+    Column::ReadWaitDieMeanNs,
+    Column::ReadWaitChannelMeanNs,
+];
+
+const WRITE_COLUMNS: [Column; 10] = [
+    Column::WriteLatencyMeanNs,
+    Column::WriteLatencyStddevNs,
+    Column::WriteLatencyP50Ns,
+    Column::WriteLatencyP95Ns,
+    Column::WriteLatencyP99Ns,
+    Column::WriteLatencyP999Ns,
+    Column::WriteLatencyMaxNs,
+    Column::WriteWaitGcMeanNs,
+    Column::WriteWaitDieMeanNs,
+    Column::WriteWaitChannelMeanNs,
+];

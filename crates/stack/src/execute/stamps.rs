@@ -1,0 +1,72 @@
+//! Stamps in pages: on a drive that keeps contents every write leaves one, and every read of a page that was written
+//! finds the last one.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What this run has written, page by page, where the device keeps contents. Every write leaves a stamp;
+/// every read of a page that was written finds the last one.
+pub(super) struct Stamps {
+    run: u64,
+    /// How often each page was changed.
+    versions: Vec<u32>,
+    checked: u64,
+}
+
+impl Stamps {
+    pub fn new(pages: u64) -> Stamps {
+        Stamps {
+            run: u64::from(std::process::id()) << 32 ^ STAMPED_RUNS.fetch_add(1, Ordering::Relaxed),
+            versions: vec![0; pages as usize],
+            checked: 0,
+        }
+    }
+
+    /// The stamp of a page: the run, the page and the version, so that no other page and no earlier
+    /// content passes for it.
+    fn stamp(&self, page: u64) -> [u8; 20] {
+        let mut stamp = [0; 20];
+        stamp[..8].copy_from_slice(&(self.run ^ 0x6675_6c67_7572_6974).to_le_bytes());
+        stamp[8..16].copy_from_slice(&page.to_le_bytes());
+        stamp[16..].copy_from_slice(&self.versions[page as usize].to_le_bytes());
+        stamp
+    }
+
+    pub fn change(&mut self, page: u64, bytes: &mut [u8]) {
+        self.versions[page as usize] += 1;
+        let stamp = self.stamp(page);
+        bytes[..stamp.len()].copy_from_slice(&stamp);
+        let end = bytes.len() - stamp.len();
+        bytes[end..].copy_from_slice(&stamp);
+    }
+
+    /// Whether a page was ever changed.
+    pub fn is_written(&self, page: u64) -> bool {
+        self.versions[page as usize] > 0
+    }
+
+    /// How often a page was compared with what was written last.
+    pub fn checked(&self) -> u64 {
+        self.checked
+    }
+
+    /// What is wrong with a page that was read, if anything.
+    pub fn check(&mut self, page: u64, bytes: &[u8]) -> Result<(), String> {
+        let stamp = self.stamp(page);
+        let (first, last) = (&bytes[..stamp.len()], &bytes[bytes.len() - stamp.len()..]);
+        let written = self.versions[page as usize] > 0;
+        self.checked += u64::from(written);
+        match (written, first == stamp && last == stamp) {
+            (true, false) => Err(format!(
+                "page {page} is not what was written last (version {}): an update was lost or misplaced",
+                self.versions[page as usize]
+            )),
+            (false, _) if first[..8] == stamp[..8] => {
+                Err(format!("page {page} was never written, and has the stamp of another page"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Tells runs of one process apart.
+static STAMPED_RUNS: AtomicU64 = AtomicU64::new(0);

@@ -1,0 +1,30 @@
+//! A storage stack as a value, and what comes of running it.
+//!
+//! [`Run`] says what is built (device, layer, pool), what is asked of it, what is measured, and the seed; executing it
+//! gives [`Row`]s of [`Column`]s. `settings` declares every setting of a run once, for command lines, study files and
+//! run ids alike. No tables, reports or study files live here, so that a server or a binding can have a stack without
+//! them.
+
+mod build;
+pub mod catalogue;
+mod check;
+pub mod column;
+mod command;
+pub mod device;
+mod error;
+mod execute;
+mod memo;
+mod progress;
+mod row;
+mod run;
+pub mod runner;
+pub mod settings;
+pub mod timeline;
+pub mod workload;
+
+pub use column::{Column, Unit};
+pub use command::Command;
+pub use error::StackError;
+pub use progress::Progress;
+pub use row::{Row, Value};
+pub use run::{Arrivals, Labelled, Load, Measure, PoolStage, Requested, Rows, Run, Stack};

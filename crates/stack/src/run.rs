@@ -1,0 +1,245 @@
+//! A run as a value: what is built, what is asked of it, what is measured, and the seed of all randomness.
+//!
+//! Every command is a shape of it: `pool` has a pool, `gc` a translation layer for a device, `replay` a device alone,
+//! `profile` a load of its own. A run is checked before anything of a grid is executed; see [`Run::check`].
+
+use crate::device::{DeviceConfig, DriveConfig, LayerConfig};
+use crate::workload::{AddressMap, Bound, View, Workload};
+use crate::{Command, StackError};
+use fulgurite_base::{Nanos, fnv1a};
+use fulgurite_pool::{Prefetch, WriteBack};
+use std::path::PathBuf;
+
+/// A run.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// What is built.
+    pub stack: Stack,
+    /// What is asked of it.
+    pub load: Load,
+    /// What is measured.
+    pub measure: Measure,
+    /// The seed of all randomness.
+    pub seed: u64,
+}
+
+/// What is built, from the top down.
+#[derive(Clone, Debug)]
+pub struct Stack {
+    /// A buffer pool.
+    pub pool: Option<PoolStage>,
+    /// A log-structured layer above the device.
+    pub layer: Option<LayerConfig>,
+    /// The device.
+    pub device: DeviceConfig,
+}
+
+/// A buffer pool in a stack.
+#[derive(Clone, Debug)]
+pub struct PoolStage {
+    /// Which frame leaves.
+    pub replacement: Labelled<fulgurite_base::Spec>,
+    /// What is written when a frame is needed.
+    pub write_back: Labelled<WriteBack>,
+    /// What is read beside a missed page.
+    pub prefetch: Prefetch,
+    /// Frames.
+    pub frames: u32,
+    /// Bytes in a page.
+    pub page_bytes: u32,
+    /// CPU time of a request, on the one core that all users share.
+    pub cpu_per_request: Nanos,
+}
+
+/// A value, and what tables call it: as it was typed.
+#[derive(Clone, Debug)]
+pub struct Labelled<T> {
+    /// The name in tables.
+    pub label: String,
+    /// The value.
+    pub value: T,
+}
+
+/// What is asked of a stack.
+#[derive(Clone, Debug)]
+pub enum Load {
+    /// The requests of a workload.
+    Requests(Requested),
+    /// Random reads, then random writes, of `page_bytes` by a rising number of users: what alpha and k are measured
+    /// with.
+    Characterisation {
+        /// Bytes of a request.
+        page_bytes: u32,
+    },
+}
+
+/// The requests of a workload.
+#[derive(Clone, Debug)]
+pub struct Requested {
+    /// What is requested.
+    pub workload: Workload,
+    /// The pages that a generator ranges over where a pool is above the device; a trace has its own.
+    pub pages: u64,
+    /// How the addresses of a trace are brought onto a device without a pool.
+    pub addresses: AddressMap,
+    /// When requests are made.
+    pub arrivals: Arrivals,
+    /// How many; `u64::MAX` for all of a trace whose length nobody knows.
+    pub ops: u64,
+}
+
+/// Who decides when a request is made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Arrivals {
+    /// So many users, each with one request outstanding.
+    Closed {
+        /// Users.
+        users: u32,
+    },
+    /// The workload's times, divided by the speed.
+    Times {
+        /// Time passes this many times as fast.
+        speed: f64,
+    },
+    /// So many requests a second: the workload's times stretched, or even gaps where it has none.
+    Rate {
+        /// Requests per second.
+        requests_s: f64,
+    },
+}
+
+/// What is measured.
+#[derive(Clone, Debug, Default)]
+pub struct Measure {
+    /// What the rows are about.
+    pub rows: Rows,
+    /// Where the drive's timeline goes.
+    pub timeline: Option<PathBuf>,
+    /// Where a line for every request goes.
+    pub requests: Option<PathBuf>,
+}
+
+/// What the rows of a run are about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rows {
+    /// One, of the whole run.
+    #[default]
+    Run,
+    /// The same, with what placement did to its groups and why.
+    Explained,
+    /// One for every stretch of so many page writes.
+    PageIntervals(u64),
+    /// One for every stretch of time.
+    TimeIntervals(Nanos),
+    /// One for every group of segments.
+    Groups,
+}
+
+impl Run {
+    /// The command that it is a run of.
+    pub fn command(&self) -> Command {
+        match (&self.load, &self.stack) {
+            (Load::Characterisation { .. }, _) => Command::Profile,
+            (_, Stack { pool: Some(_), .. }) => Command::Pool,
+            (_, Stack { device: DeviceConfig { drive: DriveConfig::Translation(_), .. }, .. }) => Command::Gc,
+            _ => Command::Replay,
+        }
+    }
+
+    /// The requests of a workload that are asked for; `None` for a characterisation.
+    pub fn requested(&self) -> Option<&Requested> {
+        match &self.load {
+            Load::Requests(requested) => Some(requested),
+            Load::Characterisation { .. } => None,
+        }
+    }
+
+    /// The workload with pages of this stack for addresses.
+    pub(crate) fn bind(&self) -> Result<Bound, StackError> {
+        let Load::Requests(requested) = &self.load else {
+            return Err(StackError::run("a characterisation has no workload"));
+        };
+        requested.workload.bind(self.stack.view(requested))
+    }
+
+    /// How many requests it performs, as far as is known.
+    pub fn ops(&self) -> u64 {
+        match &self.load {
+            Load::Characterisation { .. } => PROFILE_OPS,
+            Load::Requests(requested) if requested.ops == u64::MAX => 0,
+            Load::Requests(requested) => requested.ops,
+        }
+    }
+
+    /// Whether it uses a real drive, which no other run may use meanwhile.
+    pub fn is_real(&self) -> bool {
+        self.stack.device.is_real()
+    }
+
+    /// The run in full: the command and every setting that changes its result, with the value that it has. A default
+    /// that is written out gives the same text.
+    pub fn canonical(&self) -> Result<String, StackError> {
+        let mut text = self.command().name().to_owned();
+        for setting in self.command().settings() {
+            if let Some(value) = setting.canonical(self)? {
+                text += &format!(" {}={value}", setting.name);
+            }
+        }
+        Ok(text)
+    }
+
+    /// The identity of the run: a hash of [`Run::canonical`] and of Fulgurite's version.
+    pub fn id(&self) -> Result<String, StackError> {
+        let text = format!("{} {}", env!("CARGO_PKG_VERSION"), self.canonical()?);
+        Ok(format!("{:016x}", fnv1a(text.as_bytes())))
+    }
+}
+
+/// About how many requests the characterisation of a device takes.
+pub(crate) const PROFILE_OPS: u64 = 1_000_000;
+
+impl Stack {
+    /// What the addresses of a workload mean in this stack.
+    fn view(&self, requested: &Requested) -> View {
+        match (&self.pool, &self.device.drive) {
+            // Without a drive nobody needs to know the pages of a trace beforehand, unless frames are a share of them:
+            // then its pages were counted, and are given here.
+            (Some(pool), DriveConfig::None) if requested.pages == u64::MAX => {
+                View::Stream { page_bytes: pool.page_bytes }
+            }
+            (Some(pool), _) => View::Pool { page_bytes: pool.page_bytes, pages: requested.pages },
+            (None, DriveConfig::Translation(translation)) => {
+                View::Changes { page_bytes: translation.page_bytes, pages: translation.ftl.logical_pages }
+            }
+            (None, _) => View::Drive {
+                page_bytes: self.device.page_bytes(),
+                pages: self.pages(),
+                map: requested.addresses,
+            },
+        }
+    }
+
+    /// Placement and victims where garbage is collected for the host's pages: in the layer, or in a simulated drive.
+    pub fn placement_and_victim(&self) -> Option<(String, String)> {
+        match (&self.layer, &self.device.drive) {
+            (Some(layer), _) => Some((layer.log.placement.to_string(), layer.log.victim.to_string())),
+            (None, DriveConfig::Simulated { config, .. }) => {
+                Some((config.ftl().placement.to_string(), config.victim.to_string()))
+            }
+            (None, DriveConfig::Translation(translation)) => {
+                Some((translation.ftl.placement.to_string(), translation.ftl.victim.to_string()))
+            }
+            _ => None,
+        }
+    }
+
+    /// The schedule there.
+    pub fn schedule(&self) -> Option<String> {
+        match (&self.layer, &self.device.drive) {
+            (Some(layer), _) => Some(layer.log.schedule.to_string()),
+            (None, DriveConfig::Simulated { config, .. }) => Some(config.schedule.to_string()),
+            (None, DriveConfig::Translation(translation)) => Some(translation.ftl.schedule.to_string()),
+            _ => None,
+        }
+    }
+}

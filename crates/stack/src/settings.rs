@@ -1,0 +1,546 @@
+//! Every setting of a run, declared once: its name, how a value is written, what stands in where none is given, what
+//! it means, how it is read, and what the identity of a run says of it.
+//!
+//! The command line, study files, help and run ids all come from this table. Reading has two steps: text becomes
+//! typed values here ([`Asked`]), and `build.rs` makes a [`Run`] of them.
+
+use crate::build;
+use crate::device::{DeviceConfig, LayerConfig};
+use crate::workload::{AddressMap, Workload};
+use crate::{Command, Rows, Run, StackError};
+use fulgurite_base::option::{self, parse_choice};
+use fulgurite_base::{Nanos, Spec, SpecError, units};
+use fulgurite_ftl::placement::Placement;
+use fulgurite_ftl::schedule::Schedule;
+use fulgurite_ftl::victim::VictimPolicy;
+use fulgurite_pool::Prefetch;
+use fulgurite_workload::trace::{Format, Options};
+use std::collections::BTreeMap;
+
+/// One setting.
+pub struct Setting {
+    /// Its name in study files; on the command line with dashes.
+    pub name: &'static str,
+    /// How a value is written, for help; empty for a setting that is given or not.
+    pub written: &'static str,
+    /// What it means, in a sentence without its end.
+    pub about: &'static str,
+    /// The commands that know it.
+    pub commands: &'static [(Command, Absent)],
+    read: fn(&mut Asked, &str) -> Result<(), SpecError>,
+    /// What the identity of a run says of it; nothing where it changes no result or another setting tells it.
+    show: fn(&Run) -> Result<Option<String>, StackError>,
+}
+
+/// What stands in where a setting is not given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absent {
+    /// Nothing: it must be given, and on the command line it stands without a flag.
+    Required,
+    /// This value.
+    Value(&'static str),
+    /// Something that depends on other settings, in words.
+    Words(&'static str),
+    /// Nothing, and nothing is needed.
+    Nothing,
+}
+
+/// What was asked for, setting by setting.
+#[derive(Default)]
+pub(crate) struct Asked {
+    pub workload: String,
+    pub format: Option<(Format, Options)>,
+    pub device: Option<DeviceConfig>,
+    pub destroy_contents: bool,
+    pub layer: Option<LayerConfig>,
+    pub placement: Option<Placement>,
+    pub victim: Option<VictimPolicy>,
+    pub schedule: Option<Schedule>,
+    pub replacement: Option<Spec>,
+    pub replacement_label: String,
+    pub write_back: Option<Spec>,
+    pub write_back_label: String,
+    pub prefetch: Option<Prefetch>,
+    pub frames: Option<Frames>,
+    pub pages: Option<u64>,
+    pub page_bytes: u32,
+    pub logical_bytes: u64,
+    pub physical_bytes: u64,
+    pub segment_bytes: u64,
+    pub gc_reserve: Option<u32>,
+    pub users: Option<u32>,
+    pub speed: Option<f64>,
+    pub rate: Option<u64>,
+    pub addresses: Option<AddressMap>,
+    pub wrap: bool,
+    pub cpu_per_request: Nanos,
+    pub ops: Option<u64>,
+    pub explain: bool,
+    pub groups: bool,
+    pub page_interval: Option<PageInterval>,
+    pub time_interval: Option<Nanos>,
+    pub trace_out: Option<String>,
+    pub requests_out: Option<String>,
+    pub seed: u64,
+}
+
+/// A number of frames.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Frames {
+    Count(u64),
+    Share(units::Share),
+}
+
+/// A number of page writes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum PageInterval {
+    Count(u64),
+    /// Of the logical pages.
+    Share(units::Share),
+}
+
+use Absent::{Nothing, Required, Value, Words};
+use Command::{Gc, Pool, Profile, Replay};
+
+const TRACE_FORMAT: &str =
+    "Format of the trace, with options (disksim:time_unit=ns), where the file's name and content do not tell";
+
+/// Every setting, in the order in which lists of values make axes: the last varies fastest.
+const SETTINGS: &[Setting] = &[
+    Setting {
+        name: "workload",
+        written: "WORKLOAD",
+        about: "A workload with options (mixed-skewed, zipf:theta=0.99,write=50%) or the path of a trace file",
+        commands: &[(Pool, Required), (Gc, Required), (Replay, Required)],
+        read: |asked, text| put(&mut asked.workload, Ok(text.to_owned())),
+        show: |run| match run.requested() {
+            Some(_) => Ok(Some(run.bind()?.canonical()?)),
+            None => Ok(None),
+        },
+    },
+    Setting {
+        name: "device",
+        written: "DEVICE",
+        about: "A preset (p4510), a preset with changes (p4510:channels=4), file:PATH, or mem",
+        commands: &[(Pool, Value("p4510")), (Replay, Value("p4510")), (Profile, Required)],
+        read: |asked, text| {
+            let device = DeviceConfig::parse(text).map_err(|error| SpecError::new(error.to_string()))?;
+            put(&mut asked.device, Ok(Some(device)))
+        },
+        show: |run| Ok(Some(run.stack.canonical_storage())),
+    },
+    Setting {
+        name: "destroy_contents",
+        written: "",
+        about: "Overwrite a file or block device that Fulgurite did not create",
+        commands: &[(Pool, Nothing), (Replay, Nothing), (Profile, Nothing)],
+        read: |asked, text| put(&mut asked.destroy_contents, units::parse_yes_no(text)),
+        show: no_effect,
+    },
+    Setting {
+        name: "layer",
+        written: "LAYER",
+        about: "A layer above the drive: none, or log with options (see `list layers`)",
+        commands: &[(Pool, Words("none")), (Replay, Words("none"))],
+        read: |asked, text| put(&mut asked.layer, LayerConfig::parse(text)),
+        show: told_by_device,
+    },
+    Setting {
+        name: "placement",
+        written: "PLACEMENT",
+        about: "Placement policy of the layer, or without a layer of the simulated drive",
+        commands: &[(Pool, Words("the drive's")), (Gc, Value("none")), (Replay, Words("the drive's"))],
+        read: |asked, text| put(&mut asked.placement, Placement::from_spec(Spec::parse(text)?).map(Some)),
+        show: |run| Ok(run.translation().map(|translation| translation.ftl.placement.to_string())),
+    },
+    Setting {
+        name: "victim",
+        written: "VICTIM",
+        about: "Victim policy of the layer, or without a layer of the simulated drive",
+        commands: &[(Pool, Words("the drive's")), (Gc, Value("greedy")), (Replay, Words("the drive's"))],
+        read: |asked, text| put(&mut asked.victim, VictimPolicy::from_spec(Spec::parse(text)?).map(Some)),
+        show: |run| Ok(run.translation().map(|translation| translation.ftl.victim.to_string())),
+    },
+    Setting {
+        name: "schedule",
+        written: "SCHEDULE",
+        about: "Schedule of garbage collection of the layer, or without a layer of the simulated drive",
+        commands: &[(Replay, Words("the drive's"))],
+        read: |asked, text| put(&mut asked.schedule, Schedule::from_name(text).map(Some)),
+        show: told_by_device,
+    },
+    Setting {
+        name: "replacement",
+        written: "POLICY",
+        about: "Replacement policy",
+        commands: &[(Pool, Value("lru"))],
+        read: |asked, text| {
+            text.clone_into(&mut asked.replacement_label);
+            put(&mut asked.replacement, Spec::parse(text).map(Some))
+        },
+        show: |run| Ok(run.stack.pool.as_ref().map(|pool| pool.replacement.label.clone())),
+    },
+    Setting {
+        name: "write_back",
+        written: "POLICY",
+        about: "Write-back policy",
+        commands: &[(Pool, Value("single"))],
+        read: |asked, text| {
+            text.clone_into(&mut asked.write_back_label);
+            put(&mut asked.write_back, Spec::parse(text).map(Some))
+        },
+        show: |run| Ok(run.stack.pool.as_ref().map(|pool| pool.write_back.value.to_string())),
+    },
+    Setting {
+        name: "prefetch",
+        written: "POLICY",
+        about: "Prefetch policy",
+        commands: &[(Pool, Value("none"))],
+        read: |asked, text| put(&mut asked.prefetch, Prefetch::from_spec(Spec::parse(text)?).map(Some)),
+        show: |run| Ok(run.stack.pool.as_ref().map(|pool| pool.prefetch.to_string())),
+    },
+    Setting {
+        name: "frames",
+        written: "N|6%",
+        about: "Frames of the pool, or a share of the pages",
+        commands: &[(Pool, Value("6%"))],
+        read: |asked, text| put(&mut asked.frames, read_frames(text).map(Some)),
+        show: |run| Ok(run.stack.pool.as_ref().map(|pool| pool.frames.to_string())),
+    },
+    Setting {
+        name: "pages",
+        written: "N",
+        about: "Pages that a generated workload ranges over",
+        commands: &[(Pool, Words("102400"))],
+        read: |asked, text| put(&mut asked.pages, count(text, 1, 1 << 40).map(Some)),
+        show: |run| Ok(run.requested().map(|requested| requested.pages.to_string())),
+    },
+    Setting {
+        name: "logical",
+        written: "SIZE",
+        about: "Logical capacity",
+        commands: &[(Gc, Value("8GB"))],
+        read: |asked, text| put(&mut asked.logical_bytes, units::parse_size(text)),
+        show: |run| Ok(run.translation().map(|translation| translation.ftl.logical_pages.to_string())),
+    },
+    Setting {
+        name: "physical",
+        written: "SIZE",
+        about: "Physical capacity",
+        commands: &[(Gc, Value("8GiB"))],
+        read: |asked, text| put(&mut asked.physical_bytes, units::parse_size(text)),
+        show: |run| Ok(run.translation().map(|translation| translation.ftl.segments.to_string())),
+    },
+    Setting {
+        name: "segment",
+        written: "SIZE",
+        about: "Segment size",
+        commands: &[(Gc, Value("4MiB"))],
+        read: |asked, text| put(&mut asked.segment_bytes, units::parse_size(text)),
+        show: |run| Ok(run.translation().map(|translation| translation.ftl.segment_pages.to_string())),
+    },
+    Setting {
+        name: "page",
+        written: "SIZE",
+        about: "Page size: of the pool, of the logical space, or of a request",
+        commands: &[(Pool, Value("4KiB")), (Gc, Value("4KiB")), (Profile, Value("4KiB"))],
+        read: |asked, text| put(&mut asked.page_bytes, read_page_bytes(text)),
+        show: |run| Ok(Some(run.page_bytes().to_string())),
+    },
+    Setting {
+        name: "gc_reserve",
+        written: "N",
+        about: "Free segments below which garbage is collected",
+        commands: &[(Gc, Words("2"))],
+        read: |asked, text| put(&mut asked.gc_reserve, count(text, 1, 1 << 20).map(|n| Some(n as u32))),
+        show: |run| Ok(run.translation().map(|translation| translation.ftl.reserve.to_string())),
+    },
+    Setting {
+        name: "users",
+        written: "N",
+        about: "Users in a closed loop, each with one request outstanding",
+        commands: &[(Pool, Words("1")), (Replay, Nothing)],
+        read: |asked, text| put(&mut asked.users, count(text, 1, 100_000).map(|n| Some(n as u32))),
+        show: |run| {
+            // The three kinds of arrivals exclude each other, so the first of their settings tells which it is.
+            let arrivals = run.requested().filter(|_| run.command() != Gc);
+            Ok(arrivals.map(|requested| format!("{:?}", requested.arrivals)))
+        },
+    },
+    Setting {
+        name: "speed",
+        written: "2x",
+        about: "Open loop: the workload's arrival times, so many times as fast",
+        commands: &[(Replay, Words("1x"))],
+        read: |asked, text| put(&mut asked.speed, read_speed(text).map(Some)),
+        show: no_effect,
+    },
+    Setting {
+        name: "rate",
+        written: "N",
+        about: "Open loop: requests per second, by stretching the workload's times or at even gaps",
+        commands: &[(Replay, Nothing)],
+        read: |asked, text| put(&mut asked.rate, count(text, 1, 1_000_000_000).map(Some)),
+        show: no_effect,
+    },
+    Setting {
+        name: "addresses",
+        written: "HOW",
+        about: "How a trace that is larger than the drive is brought onto it: scale, wrap or compact",
+        commands: &[(Replay, Words("scale; compact where there are several volumes"))],
+        read: |asked, text| put(&mut asked.addresses, parse_choice(text).map(Some)),
+        show: |run| {
+            let addresses = run.requested().filter(|_| run.command() == Replay);
+            Ok(addresses.map(|requested| option::name_of(requested.addresses).to_owned()))
+        },
+    },
+    Setting {
+        name: "wrap",
+        written: "",
+        about: "Wrap addresses beyond the end of the drive: the same as `--addresses wrap`",
+        commands: &[(Replay, Nothing)],
+        read: |asked, text| put(&mut asked.wrap, units::parse_yes_no(text)),
+        show: no_effect,
+    },
+    Setting {
+        name: "cpu_per_request",
+        written: "µs",
+        about: "CPU time of a request in microseconds, on the one core that all users share",
+        commands: &[(Pool, Value("0"))],
+        read: |asked, text| put(&mut asked.cpu_per_request, units::parse_micros(text)),
+        show: |run| Ok(run.stack.pool.as_ref().map(|pool| units::format_micros(pool.cpu_per_request))),
+    },
+    Setting {
+        name: "ops",
+        written: "N",
+        about: "Requests; with gc, page writes and trims after the fill",
+        commands: &[
+            (Pool, Words("1M, or the whole trace")),
+            (Gc, Words("20 times the logical pages, or the whole trace")),
+            (Replay, Words("100K, or the whole trace")),
+        ],
+        read: |asked, text| put(&mut asked.ops, count(text, 1, 1 << 40).map(Some)),
+        show: |run| Ok(run.requested().map(|requested| requested.ops.to_string())),
+    },
+    Setting {
+        name: "explain",
+        written: "",
+        about: "Say what placement did to its groups, with what it measured and predicted",
+        commands: &[(Gc, Nothing)],
+        read: |asked, text| put(&mut asked.explain, units::parse_yes_no(text)),
+        show: |run| Ok((run.measure.rows == Rows::Explained).then(|| "yes".to_owned())),
+    },
+    Setting {
+        name: "groups",
+        written: "",
+        about: "Give a row for every group of segments: its size, what goes into it, and after how long that dies",
+        commands: &[(Gc, Nothing)],
+        read: |asked, text| put(&mut asked.groups, units::parse_yes_no(text)),
+        show: |run| Ok((run.measure.rows == Rows::Groups).then(|| "yes".to_owned())),
+    },
+    Setting {
+        name: "interval",
+        written: "N|25%",
+        about: "Give a row for every stretch of so many page writes, or of a share of the logical pages",
+        commands: &[(Gc, Nothing)],
+        read: |asked, text| put(&mut asked.page_interval, read_page_interval(text).map(Some)),
+        show: |run| match run.measure.rows {
+            Rows::PageIntervals(length) => Ok(Some(length.to_string())),
+            _ => Ok(None),
+        },
+    },
+    Setting {
+        name: "interval",
+        written: "100ms",
+        about: "Give a row for every stretch of time instead of one for the run",
+        commands: &[(Replay, Nothing)],
+        read: |asked, text| put(&mut asked.time_interval, read_time_interval(text).map(Some)),
+        show: |run| match run.measure.rows {
+            Rows::TimeIntervals(length) => Ok(Some(length.0.to_string())),
+            _ => Ok(None),
+        },
+    },
+    Setting {
+        name: "trace_out",
+        written: "FILE",
+        about: "Write the timeline of dies, channels, requests and collection to a file that Perfetto opens",
+        commands: &[(Replay, Nothing)],
+        read: |asked, text| put(&mut asked.trace_out, Ok(Some(text.to_owned()))),
+        show: no_effect,
+    },
+    Setting {
+        name: "requests_out",
+        written: "FILE",
+        about: "Write a line of CSV for every request: its response time, and what it waited for where the drive tells",
+        commands: &[(Replay, Nothing)],
+        read: |asked, text| put(&mut asked.requests_out, Ok(Some(text.to_owned()))),
+        show: no_effect,
+    },
+    Setting {
+        name: "format",
+        written: "FORMAT",
+        about: TRACE_FORMAT,
+        commands: &[(Pool, Nothing), (Gc, Nothing), (Replay, Nothing)],
+        read: |asked, text| put(&mut asked.format, Format::from_spec(Spec::parse(text)?).map(Some)),
+        // What is read in another format has other requests, which the workload's hash tells.
+        show: no_effect,
+    },
+    Setting {
+        name: "seed",
+        written: "N",
+        about: "Seed of all randomness",
+        commands: &[(Pool, Value("42")), (Gc, Value("42")), (Replay, Value("42")), (Profile, Value("42"))],
+        read: |asked, text| put(&mut asked.seed, units::parse_count(text)),
+        show: |run| Ok(Some(run.seed.to_string())),
+    },
+];
+
+fn no_effect(_: &Run) -> Result<Option<String>, StackError> {
+    Ok(None)
+}
+
+/// The canonical text of the device holds it.
+fn told_by_device(_: &Run) -> Result<Option<String>, StackError> {
+    Ok(None)
+}
+
+fn put<T>(place: &mut T, value: Result<T, SpecError>) -> Result<(), SpecError> {
+    *place = value?;
+    Ok(())
+}
+
+impl Command {
+    /// The settings that the command knows, in order.
+    pub fn settings(self) -> impl Iterator<Item = &'static Setting> + Clone {
+        SETTINGS.iter().filter(move |setting| setting.absent(self).is_some())
+    }
+
+    /// The setting of this command called `name`.
+    pub fn setting(self, name: &str) -> Result<&'static Setting, SpecError> {
+        self.settings().find(|setting| setting.name == name).ok_or_else(|| {
+            let names: Vec<&str> = self.settings().map(|setting| setting.name).collect();
+            SpecError::unknown("setting", name, &names)
+        })
+    }
+}
+
+impl Setting {
+    /// What stands in where it is not given; `None` where `command` does not know it.
+    pub fn absent(&self, command: Command) -> Option<Absent> {
+        self.commands.iter().find(|(known, _)| *known == command).map(|(_, absent)| *absent)
+    }
+
+    /// Its name as it is typed: a flag, or the bare name of what stands without one.
+    pub fn flag(&self) -> String {
+        match self.name {
+            "workload" | "device" => self.name.to_owned(),
+            name => format!("--{}", name.replace('_', "-")),
+        }
+    }
+
+    /// Whether the setting records a single run, so that no other setting may have several values beside it.
+    pub fn is_recording(&self) -> bool {
+        matches!(self.name, "trace_out" | "requests_out")
+    }
+
+    /// What the identity of `run` says of it; `None` where it changes no result or another setting tells it.
+    pub fn canonical(&self, run: &Run) -> Result<Option<String>, StackError> {
+        (self.show)(run)
+    }
+}
+
+/// Trace files that were read, so that each is read once for a grid.
+#[derive(Default)]
+pub struct Workloads(BTreeMap<String, Workload>);
+
+impl Workloads {
+    /// The workload that `text` names.
+    pub(crate) fn get(
+        &mut self,
+        text: &str,
+        format: Option<(Format, Options)>,
+    ) -> Result<Workload, StackError> {
+        if let Some(known) = self.0.get(text) {
+            return Ok(known.clone());
+        }
+        let workload = Workload::parse(text, format)?;
+        self.0.insert(text.to_owned(), workload.clone());
+        Ok(workload)
+    }
+}
+
+/// The run that these values of settings describe, checked. Settings that are not among them have their defaults.
+pub fn run(
+    command: Command,
+    values: &BTreeMap<&str, &str>,
+    workloads: &mut Workloads,
+) -> Result<Run, StackError> {
+    for name in values.keys() {
+        command.setting(name)?;
+    }
+    let mut asked = Asked::default();
+    for setting in command.settings() {
+        let text = match (values.get(setting.name), setting.absent(command)) {
+            (Some(text), _) => *text,
+            (None, Some(Value(usual))) => usual,
+            (None, Some(Required)) => {
+                return Err(StackError::request(format!("{} is missing", setting.flag())));
+            }
+            (None, _) => continue,
+        };
+        (setting.read)(&mut asked, text).map_err(|error| match setting.name {
+            "workload" | "device" => StackError::request(error.to_string()),
+            _ => StackError::request(format!("{}: {error}", setting.flag())),
+        })?;
+    }
+    let run = build::build(command, asked, workloads)?;
+    run.check()?;
+    Ok(run)
+}
+
+/// A count within `least..=most`.
+fn count(text: &str, least: u64, most: u64) -> Result<u64, SpecError> {
+    option::COUNT_64.parse_within(text, &least, &most)
+}
+
+fn read_frames(text: &str) -> Result<Frames, SpecError> {
+    if text.ends_with('%') {
+        units::parse_share(text).map(Frames::Share)
+    } else {
+        units::parse_count(text).map(Frames::Count)
+    }
+}
+
+fn read_page_interval(text: &str) -> Result<PageInterval, SpecError> {
+    if text.ends_with('%') {
+        units::parse_share(text).map(PageInterval::Share)
+    } else {
+        units::parse_count(text).map(PageInterval::Count)
+    }
+}
+
+fn read_page_bytes(text: &str) -> Result<u32, SpecError> {
+    let bytes = units::parse_size(text)?;
+    let fits =
+        u32::try_from(bytes).ok().filter(|bytes| bytes.is_power_of_two() && (512..=1 << 20).contains(bytes));
+    fits.ok_or_else(|| {
+        SpecError::new(format!("{text} is not a page size; accepted: a power of two from 512B to 1MiB"))
+    })
+}
+
+fn read_speed(text: &str) -> Result<f64, SpecError> {
+    let number = text.strip_suffix('x').and_then(|number| number.parse::<f64>().ok());
+    let in_range = number.filter(|speed| (1e-6..=1e6).contains(speed));
+    in_range.ok_or_else(|| SpecError::new(format!("{text} is not a speed; write 2x or 0.5x")))
+}
+
+/// An interval of time: `100ms`, `1s`, `250us`.
+fn read_time_interval(text: &str) -> Result<Nanos, SpecError> {
+    let scales = [("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+    let scaled = scales.iter().find_map(|(unit, scale)| {
+        text.strip_suffix(unit)?.parse::<u64>().ok()?.checked_mul(*scale).filter(|length| *length > 0)
+    });
+    scaled
+        .map(Nanos)
+        .ok_or_else(|| SpecError::new(format!("{text} is not a length of time; write 250us, 100ms or 1s")))
+}

@@ -1,0 +1,269 @@
+//! A workload whose addresses are pages.
+
+use super::requests::{Changes, RequestSource};
+use super::trace_file::{ListedPages, Numbering};
+use super::{Origin, Requests, TraceFile, Workload};
+use crate::StackError;
+use fulgurite_base::{Choice, Nanos, Spec};
+use fulgurite_workload::trace::PageChanges;
+use fulgurite_workload::{Generator, Op, Request};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What the addresses of a workload mean. Sizes of pages are in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    /// Pages of a pool. Those that a trace touches are numbered without gaps; a generator has `pages`.
+    Pool {
+        /// Bytes in a page.
+        page_bytes: u32,
+        /// Pages of a generator.
+        pages: u64,
+    },
+    /// The same for a trace that is read on the way, so that nobody knows its length or its pages.
+    Stream {
+        /// Bytes in a page.
+        page_bytes: u32,
+    },
+    /// The writes and trims in a logical space of `pages`. Those of a trace stay at their addresses if they fit, else
+    /// the pages that the trace touches are numbered without gaps.
+    Changes {
+        /// Bytes in a page.
+        page_bytes: u32,
+        /// Pages of the logical space.
+        pages: u32,
+    },
+    /// Pages of a drive.
+    Drive {
+        /// Bytes in a page.
+        page_bytes: u32,
+        /// Pages of the drive.
+        pages: u64,
+        /// What becomes of addresses beyond its end.
+        map: AddressMap,
+    },
+}
+
+/// How the addresses of a trace are brought onto a drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddressMap {
+    /// All addresses are scaled down by the same factor; those of a trace that fits stay.
+    Scale,
+    /// The address modulo the drive's pages.
+    Wrap,
+    /// The pages that occur are numbered in order, without gaps; then as for scaling.
+    Compact,
+}
+
+impl Choice for AddressMap {
+    const NAMES: &'static [(&'static str, AddressMap)] =
+        &[("scale", AddressMap::Scale), ("wrap", AddressMap::Wrap), ("compact", AddressMap::Compact)];
+}
+
+/// A workload whose addresses are pages.
+#[derive(Clone, Debug)]
+pub struct Bound {
+    source: BoundSource,
+    /// How long it took to read the trace.
+    pub read_for: Duration,
+}
+
+#[derive(Clone, Debug)]
+enum BoundSource {
+    Generator { label: String, spec: Spec, pages: u64, page_bytes: u32 },
+    Listed { pages: Arc<ListedPages>, fit: Fit },
+    Changes(Arc<PageChanges>),
+    Stream { trace: Arc<TraceFile>, page_bytes: u32 },
+}
+
+/// How pages are brought onto a drive.
+#[derive(Clone, Copy, Debug)]
+enum Fit {
+    AsTheyAre,
+    Scaled { pages: u64 },
+    Wrapped { pages: u64 },
+}
+
+impl Workload {
+    /// This workload with pages for addresses.
+    pub fn bind(&self, view: View) -> Result<Bound, StackError> {
+        match &self.origin {
+            Origin::Generator(spec) => {
+                let (pages, page_bytes) = match view {
+                    View::Pool { page_bytes, pages } | View::Drive { page_bytes, pages, .. } => {
+                        (pages, page_bytes)
+                    }
+                    View::Changes { page_bytes, pages } => (u64::from(pages), page_bytes),
+                    View::Stream { page_bytes } => (u64::MAX, page_bytes),
+                };
+                let (label, spec) = (self.label.clone(), spec.clone());
+                let source = BoundSource::Generator { label, spec, pages, page_bytes };
+                Ok(Bound { source, read_for: Duration::ZERO })
+            }
+            Origin::Trace(trace) => bind_trace(trace, view),
+        }
+    }
+}
+
+fn bind_trace(trace: &Arc<TraceFile>, view: View) -> Result<Bound, StackError> {
+    match view {
+        View::Pool { page_bytes, .. } => listed(trace, page_bytes, Numbering::Dense, Fit::AsTheyAre),
+        View::Stream { page_bytes } => Ok(Bound {
+            source: BoundSource::Stream { trace: Arc::clone(trace), page_bytes },
+            read_for: Duration::ZERO,
+        }),
+        View::Changes { page_bytes, pages } => match trace.changes(page_bytes, pages)? {
+            (Some(changes), read_for) => Ok(Bound { source: BoundSource::Changes(changes), read_for }),
+            (None, tried_for) => {
+                let bound = listed(trace, page_bytes, Numbering::Dense, Fit::AsTheyAre)?;
+                Ok(Bound { read_for: bound.read_for + tried_for, ..bound })
+            }
+        },
+        View::Drive { page_bytes, pages, map } => {
+            // Volumes lie far apart: scaled down together, most of them would be lost.
+            let is_dense = map == AddressMap::Compact || trace.volumes()? > 1;
+            let numbering = if is_dense { Numbering::Dense } else { Numbering::InPlace };
+            let fit = if map == AddressMap::Wrap { Fit::Wrapped { pages } } else { Fit::Scaled { pages } };
+            listed(trace, page_bytes, numbering, fit)
+        }
+    }
+}
+
+fn listed(trace: &TraceFile, page_bytes: u32, numbering: Numbering, fit: Fit) -> Result<Bound, StackError> {
+    let pages = trace.pages(page_bytes, numbering)?;
+    Ok(Bound { read_for: pages.took, source: BoundSource::Listed { pages, fit } })
+}
+
+impl Bound {
+    /// The requests of a run with this seed. Fails where a generator cannot work with so many pages.
+    pub fn requests(&self, seed: u64) -> Result<Requests, StackError> {
+        match &self.source {
+            BoundSource::Generator { .. } => Ok(Requests::new(self.generator(seed)?.expect("it is one"))),
+            BoundSource::Listed { pages, fit } => {
+                Ok(Requests::new(Listed { pages: Arc::clone(pages), fit: *fit, given: 0 }))
+            }
+            BoundSource::Changes(changes) => Ok(Requests::new(Changes(Arc::clone(changes), 0))),
+            BoundSource::Stream { trace, page_bytes } => {
+                Ok(Requests::new(trace.open()?.page_requests(u64::from(*page_bytes))?))
+            }
+        }
+    }
+
+    /// The generator, where it is one.
+    fn generator(&self, seed: u64) -> Result<Option<Generator>, StackError> {
+        match &self.source {
+            BoundSource::Generator { spec, pages, page_bytes, .. } => {
+                Ok(Some(Generator::from_spec(spec.clone(), *pages, *page_bytes, seed)?))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// What the identity of a run says of it: for a trace, a hash of its requests.
+    pub fn canonical(&self) -> Result<String, StackError> {
+        Ok(match &self.source {
+            BoundSource::Generator { label, .. } => label.clone(),
+            BoundSource::Listed { pages, .. } => format!("trace:{:016x}", pages.hash()),
+            BoundSource::Changes(changes) => format!("changes:{:016x}", changes.hash()),
+            // Nothing is known of its requests before they are read.
+            BoundSource::Stream { trace, .. } => format!("file:{:016x}", trace.content_hash()?),
+        })
+    }
+
+    /// How many requests there are, where they end and are known.
+    pub fn request_count(&self) -> Option<u64> {
+        match &self.source {
+            BoundSource::Generator { .. } | BoundSource::Stream { .. } => None,
+            BoundSource::Listed { pages, .. } => Some(pages.trace.requests().len() as u64),
+            BoundSource::Changes(changes) => Some(changes.len()),
+        }
+    }
+
+    /// The same, in requests to single pages.
+    pub fn page_count(&self) -> Option<u64> {
+        match &self.source {
+            BoundSource::Listed { pages, .. } => Some(pages.trace.pages_requested()),
+            _ => self.request_count(),
+        }
+    }
+
+    /// The same for writes and trims alone.
+    pub fn change_count(&self) -> Option<u64> {
+        match &self.source {
+            BoundSource::Listed { pages, .. } => Some(pages.trace.pages_changed()),
+            _ => self.request_count(),
+        }
+    }
+
+    /// How many writes there are among the first `ops` writes and trims.
+    pub fn writes_within(&self, ops: u64, seed: u64) -> Result<u64, StackError> {
+        match &self.source {
+            // Generators make no trims.
+            BoundSource::Generator { .. } => Ok(ops),
+            BoundSource::Changes(changes) if ops == changes.len() => Ok(changes.writes()),
+            _ => {
+                let changes = self.changes(seed)?.take(ops as usize);
+                Ok(changes.filter(|request| request.op == Op::Write).count() as u64)
+            }
+        }
+    }
+
+    /// The writes and trims of single pages.
+    pub fn changes(&self, seed: u64) -> Result<impl Iterator<Item = Request> + use<>, StackError> {
+        let mut requests = self.requests(seed)?;
+        Ok(std::iter::from_fn(move || requests.next_page()).filter(|request| request.op != Op::Read))
+    }
+
+    /// How many pages occur; `None` where that is not known.
+    pub fn distinct_pages(&self) -> Option<u64> {
+        match &self.source {
+            BoundSource::Listed { pages, .. } => Some(pages.trace.distinct_pages()),
+            _ => None,
+        }
+    }
+
+    /// The mean time between requests, in nanoseconds; `None` where they have no times.
+    pub fn mean_gap_ns(&self, seed: u64) -> Result<Option<f64>, StackError> {
+        if let Some(generator) = self.generator(seed)? {
+            return Ok(generator.mean_gap_ns());
+        }
+        let BoundSource::Listed { pages, .. } = &self.source else { return Ok(None) };
+        let requests = pages.trace.requests();
+        let last = requests.last().map_or(Nanos::ZERO, |request| request.at);
+        Ok((last > Nanos::ZERO).then(|| last.0 as f64 / (requests.len() - 1) as f64))
+    }
+}
+
+/// The requests of a trace, brought onto a drive, and how many have been given.
+struct Listed {
+    pages: Arc<ListedPages>,
+    fit: Fit,
+    given: usize,
+}
+
+impl RequestSource for Listed {
+    fn append(&mut self, requests: &mut Vec<Request>, count: usize) -> Result<(), String> {
+        let (listed, span) = (self.pages.trace.requests(), self.pages.trace.span());
+        let end = listed.len().min(self.given + count);
+        requests.extend(listed[self.given..end].iter().map(|request| self.fit.onto(request, span)));
+        self.given = end;
+        Ok(())
+    }
+}
+
+impl Fit {
+    /// The request where it goes on the drive; `span` is the end of the trace's last page.
+    fn onto(self, request: &Request, span: u64) -> Request {
+        let (page, pages) = match self {
+            Fit::AsTheyAre => return *request,
+            Fit::Wrapped { pages } => (request.page % pages, pages),
+            Fit::Scaled { pages } if span > pages => {
+                ((u128::from(request.page) * u128::from(pages) / u128::from(span)) as u64, pages)
+            }
+            Fit::Scaled { pages } => (request.page, pages),
+        };
+        let count = u64::from(request.pages).min(pages);
+        // A request that would run over the end begins earlier.
+        Request { page: page.min(pages - count), pages: count as u32, ..*request }
+    }
+}

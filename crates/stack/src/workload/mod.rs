@@ -1,0 +1,104 @@
+//! Workloads by name: a generator with options, the PostgreSQL trace that comes with Fulgurite, or the path of a
+//! trace file.
+//!
+//! A [`Workload`] says what is requested. A [`View`] says what the addresses mean: pages of a pool, of a logical space
+//! that is only written, or of a drive. Together they are a [`Bound`] workload, whose [`Requests`] a run takes.
+
+mod bound;
+mod requests;
+mod trace_file;
+
+pub use bound::{AddressMap, Bound, View};
+pub use requests::Requests;
+pub use trace_file::TraceFile;
+
+use crate::StackError;
+use fulgurite_base::{Spec, SpecError};
+use fulgurite_workload::trace::{Format, Options};
+use fulgurite_workload::{Generator, generate};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The trace that comes with Fulgurite: PostgreSQL under pgbench, recorded by `traces/record-postgres.sh`.
+pub const OWN_TRACE: &str = "postgres-pgbench";
+
+/// What is requested.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    /// What tables call it: a generator as it was typed, or the trace file's name.
+    pub label: String,
+    /// Where the requests come from.
+    pub origin: Origin,
+}
+
+/// Where requests come from.
+#[derive(Clone, Debug)]
+pub enum Origin {
+    /// They are made up, without end.
+    Generator(Spec),
+    /// They were recorded.
+    Trace(Arc<TraceFile>),
+}
+
+impl Workload {
+    /// The workload that `text` names. A trace file is read later, when it is bound, in `format` where that is given.
+    pub fn parse(text: &str, format: Option<(Format, Options)>) -> Result<Workload, StackError> {
+        let named = Spec::parse(text)
+            .ok()
+            .filter(|spec| generate::names().iter().any(|entry| entry.name == spec.name()));
+        if let Some(spec) = named {
+            // The options are checked at once, with a size that suits every generator.
+            Generator::from_spec(spec.clone(), 1 << 20, 4096, 0)?;
+            return Ok(Workload { label: text.to_owned(), origin: Origin::Generator(spec) });
+        }
+        let path = Path::new(text);
+        let trace = if text == OWN_TRACE {
+            TraceFile::own()
+        } else if path.exists() {
+            TraceFile::at(path, format)
+        } else {
+            let names: Vec<&str> = names().map(|(name, _)| name).collect();
+            let error = SpecError::unknown("workload", text.split(':').next().unwrap_or(text), &names);
+            return Err(StackError::request(format!("{error}; nor is there a trace file of that name")));
+        };
+        let label =
+            path.file_name().map_or_else(|| text.to_owned(), |name| name.to_string_lossy().into_owned());
+        Ok(Workload { label, origin: Origin::Trace(Arc::new(trace)) })
+    }
+
+    /// The trace, where it is one.
+    pub fn trace(&self) -> Option<&Arc<TraceFile>> {
+        match &self.origin {
+            Origin::Generator(_) => None,
+            Origin::Trace(trace) => Some(trace),
+        }
+    }
+
+    /// Whether every page is equally likely at every request: then closed forms apply.
+    pub fn is_uniform_random(&self) -> bool {
+        self.sample().is_some_and(|generator| generator.is_uniform_random())
+    }
+
+    /// Whether requests have arrival times.
+    pub fn is_timed(&self) -> Result<bool, StackError> {
+        match self.trace() {
+            None => Ok(self.sample().is_some_and(|generator| generator.is_timed())),
+            Some(trace) => trace.is_timed(),
+        }
+    }
+
+    /// The generator with a size that suits every generator, to ask about its options.
+    fn sample(&self) -> Option<Generator> {
+        match &self.origin {
+            Origin::Generator(spec) => Generator::from_spec(spec.clone(), 1 << 20, 4096, 0).ok(),
+            Origin::Trace(_) => None,
+        }
+    }
+}
+
+/// Every workload's name, with one line about it.
+pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let own =
+        (OWN_TRACE, "a real trace: the page I/O of PostgreSQL under pgbench, 195,795 requests (32% writes)");
+    generate::names().iter().map(|entry| (entry.name, entry.about)).chain([own])
+}

@@ -1,0 +1,209 @@
+//! A trace file that is read when it is needed, and only once for each way of looking at it.
+
+use crate::StackError;
+use fulgurite_base::{Nanos, PageId, fnv1a};
+use fulgurite_workload::trace::{self, Format, Options, PageChanges, PageTrace, Trace, TraceReader};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Cursor, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+const OWN_TRACE_BYTES: &[u8] = include_bytes!("../../../../traces/postgres-pgbench.pages.zst");
+
+/// A trace in a file. Clones of the workload that it belongs to share what was read.
+#[derive(Debug)]
+pub struct TraceFile {
+    /// `None` for the trace that comes with Fulgurite.
+    path: Option<PathBuf>,
+    format: Option<Format>,
+    options: Options,
+    records: OnceLock<Kept<Arc<Trace>>>,
+    /// By page size and numbering.
+    pages: Mutex<BTreeMap<(u32, Numbering), Arc<ListedPages>>>,
+    /// By page size and number of pages; nothing where the changes do not fit into so many.
+    changes: Mutex<BTreeMap<(u32, u32), Kept<Option<Arc<PageChanges>>>>>,
+}
+
+/// What was read, or why it could not be, and how long that took.
+#[derive(Clone, Debug)]
+struct Kept<T> {
+    value: Result<T, String>,
+    took: Duration,
+}
+
+impl<T: Clone> Kept<T> {
+    fn read(read: impl FnOnce() -> Result<T, String>) -> Kept<T> {
+        let start = Instant::now();
+        Kept { value: read(), took: start.elapsed() }
+    }
+
+    fn get(&self) -> Result<(T, Duration), StackError> {
+        self.value.clone().map(|value| (value, self.took)).map_err(StackError::request)
+    }
+}
+
+/// How the pages of a trace are numbered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Numbering {
+    /// From zero on without gaps, in the order of their addresses.
+    Dense,
+    /// By their addresses.
+    InPlace,
+}
+
+/// The requests of a trace to pages.
+#[derive(Debug)]
+pub(super) struct ListedPages {
+    pub trace: PageTrace,
+    hash: OnceLock<u64>,
+    /// How long it took to read the trace and to number its pages.
+    pub took: Duration,
+}
+
+impl ListedPages {
+    /// A hash of all requests with their times.
+    pub fn hash(&self) -> u64 {
+        *self.hash.get_or_init(|| {
+            let words = self.trace.requests().iter().flat_map(|request| {
+                [request.at.0, request.page, u64::from(request.pages) << 2 | request.op as u64]
+            });
+            words.fold(0, |hash, word| PageId(hash ^ word).mixed())
+        })
+    }
+}
+
+impl TraceFile {
+    /// The trace that comes with Fulgurite.
+    pub(super) fn own() -> TraceFile {
+        TraceFile::new(None, None, Options::default())
+    }
+
+    /// The trace at `path`, in a format that is given or found out.
+    pub(super) fn at(path: &Path, format: Option<(Format, Options)>) -> TraceFile {
+        let (format, options) =
+            format.map_or((None, Options::default()), |(format, options)| (Some(format), options));
+        TraceFile::new(Some(path.to_owned()), format, options)
+    }
+
+    fn new(path: Option<PathBuf>, format: Option<Format>, options: Options) -> TraceFile {
+        TraceFile {
+            path,
+            format,
+            options,
+            records: OnceLock::new(),
+            pages: Mutex::default(),
+            changes: Mutex::default(),
+        }
+    }
+
+    /// The file; `None` for the trace that comes with Fulgurite.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    pub(super) fn open(&self) -> Result<TraceReader, StackError> {
+        let reader = match &self.path {
+            None => TraceReader::new(
+                "postgres-pgbench.pages.zst",
+                Cursor::new(OWN_TRACE_BYTES),
+                None,
+                Options::default(),
+            ),
+            Some(path) => trace::open(path, self.format, self.options.clone()),
+        };
+        reader.map_err(|error| StackError::request(error.to_string()))
+    }
+
+    fn records(&self) -> Result<(Arc<Trace>, Duration), StackError> {
+        let read = || {
+            let reader = self.open().map_err(|error| error.to_string())?;
+            Trace::read(reader).map(Arc::new).map_err(|error| error.to_string())
+        };
+        self.records.get_or_init(|| Kept::read(read)).get()
+    }
+
+    /// Whether its requests have arrival times.
+    pub(super) fn is_timed(&self) -> Result<bool, StackError> {
+        let (trace, _) = self.records()?;
+        Ok(trace.records().last().is_some_and(|record| record.at > Nanos::ZERO))
+    }
+
+    /// How many volumes it tells apart.
+    pub(super) fn volumes(&self) -> Result<usize, StackError> {
+        Ok(self.records()?.0.volumes())
+    }
+
+    /// Its requests to pages of `page_bytes`.
+    pub(super) fn pages(
+        &self,
+        page_bytes: u32,
+        numbering: Numbering,
+    ) -> Result<Arc<ListedPages>, StackError> {
+        let mut known = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pages) = known.get(&(page_bytes, numbering)) {
+            return Ok(Arc::clone(pages));
+        }
+        let (records, took) = self.records()?;
+        let start = Instant::now();
+        let trace = match numbering {
+            Numbering::Dense => records.page_requests(u64::from(page_bytes))?,
+            Numbering::InPlace => records.pages_in_place(u64::from(page_bytes))?,
+        };
+        let listed = Arc::new(ListedPages { trace, hash: OnceLock::new(), took: took + start.elapsed() });
+        known.insert((page_bytes, numbering), Arc::clone(&listed));
+        Ok(listed)
+    }
+
+    /// Its writes and trims of single pages where they are, with the time that it took to read them; nothing where
+    /// they do not fit into `pages`.
+    pub(super) fn changes(
+        &self,
+        page_bytes: u32,
+        pages: u32,
+    ) -> Result<(Option<Arc<PageChanges>>, Duration), StackError> {
+        let mut known = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = || {
+            let reader = self.open().map_err(|error| error.to_string())?;
+            let stream = reader.page_requests(u64::from(page_bytes)).map_err(|error| error.to_string())?;
+            let changes = PageChanges::read(stream, pages).map_err(|error| error.to_string())?;
+            Ok(changes.map(Arc::new))
+        };
+        known.entry((page_bytes, pages)).or_insert_with(|| Kept::read(read)).get()
+    }
+
+    /// A hash of the file's bytes and of how they are read, for runs that do not read the trace beforehand.
+    pub(super) fn content_hash(&self) -> Result<u64, StackError> {
+        let how = fnv1a(format!("{:?} {:?}", self.format, self.options).as_bytes());
+        let Some(path) = &self.path else { return Ok(how ^ hash_of(OWN_TRACE_BYTES)?) };
+        let file = File::open(path);
+        let failed = |error| StackError::request(format!("{}: {error}", path.display()));
+        Ok(how ^ hash_of(file.map_err(failed)?)?)
+    }
+}
+
+/// A hash of all bytes, eight at a time: it must keep up with a trace of many gigabytes.
+fn hash_of(mut bytes: impl Read) -> Result<u64, StackError> {
+    let failed = |error: std::io::Error| StackError::request(format!("the trace cannot be read: {error}"));
+    let mut hash = 0;
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        let mut filled = 0;
+        // A short read would cut words differently from one time to the next.
+        while filled < buffer.len() {
+            match bytes.read(&mut buffer[filled..]).map_err(failed)? {
+                0 => break,
+                more => filled += more,
+            }
+        }
+        if filled == 0 {
+            return Ok(hash);
+        }
+        for word in buffer[..filled].chunks(8) {
+            let mut padded = [0; 8];
+            padded[..word.len()].copy_from_slice(word);
+            hash = PageId(hash ^ u64::from_le_bytes(padded)).mixed().wrapping_add(word.len() as u64);
+        }
+    }
+}
