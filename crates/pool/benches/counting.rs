@@ -4,7 +4,7 @@
 //! `cargo bench -p fulgurite-pool --bench counting [POLICY]…`; `--test` makes a short run.
 
 use fulgurite_base::{PageId, Spec, SpecError};
-use fulgurite_pool::{MissCounter, Replacement, WriteBack};
+use fulgurite_pool::{MissCounter, ReplacementConfig, WriteBack};
 use fulgurite_workload::Generator;
 use std::time::Instant;
 
@@ -21,11 +21,11 @@ fn main() -> Result<(), SpecError> {
     let scattered = |page: u64| PageId(page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24);
     let requests: Vec<(PageId, bool)> =
         zipf.take(requests).map(|request| (scattered(request.page), false)).collect();
-    for (name, _) in Replacement::list() {
+    for name in ReplacementConfig::registry().names() {
         if !asked.is_empty() && !asked.iter().any(|asked| *asked == name) {
             continue;
         }
-        let replacement = Replacement::from_spec(Spec::parse(name)?, FRAMES)?;
+        let replacement = name.parse::<ReplacementConfig>()?.start(FRAMES)?;
         let mut counter = MissCounter::new(FRAMES, replacement, WriteBack::SINGLE);
         let start = Instant::now();
         for slice in requests.chunks(4096) {

@@ -5,7 +5,8 @@
 use fulgurite_base::{FrameId, PageId, Spec};
 use fulgurite_device::Executor;
 use fulgurite_pool::{
-    Arrival, BufferPool, Cursor, FrameTable, PoolConfig, Replacement, ReplacementPolicy, WriteBack,
+    Arrival, BufferPool, Cursor, FrameTable, PoolConfig, Replacement, ReplacementConfig, ReplacementPolicy,
+    WriteBack,
 };
 use fulgurite_ssd::{SimDrive, preset};
 use fulgurite_workload::{Generator, Op};
@@ -59,7 +60,7 @@ fn misses(replacement: Replacement) -> Result<(u64, f64), Box<dyn Error>> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let (lru, lru_s) = misses(Replacement::from_spec(Spec::parse("lru")?, FRAMES)?)?;
+    let (lru, lru_s) = misses("lru".parse::<ReplacementConfig>()?.start(FRAMES)?)?;
     let (fifo, fifo_s) = misses(Replacement::Custom(Box::new(Fifo::default())))?;
     println!("lru    {lru} misses, {lru_s:.3} s on a simulated P4510");
     println!("fifo   {fifo} misses, {fifo_s:.3} s");

@@ -1,8 +1,8 @@
 //! Miss counts on a real trace: every policy's own, pinned, and where a trusted simulator has the policy,
 //! that simulator's.
 
-use fulgurite_base::{PageId, Spec};
-use fulgurite_pool::{MissCounter, Replacement, WriteBack};
+use fulgurite_base::PageId;
+use fulgurite_pool::{MissCounter, ReplacementConfig, WriteBack};
 use fulgurite_workload::Op;
 use fulgurite_workload::trace::{Options, Trace};
 use std::path::Path;
@@ -23,7 +23,7 @@ const LIBCACHESIM: [(&str, [u64; 8]); 8] = [
 ];
 
 fn misses(requests: &[(PageId, bool)], replacement: &str, frames: u32) -> u64 {
-    let replacement = Replacement::from_spec(Spec::parse(replacement).unwrap(), frames).unwrap();
+    let replacement = replacement.parse::<ReplacementConfig>().unwrap().start(frames).unwrap();
     let mut counter = MissCounter::new(frames, replacement, WriteBack::SINGLE);
     counter.request_all(requests);
     counter.counters().misses
@@ -75,8 +75,9 @@ fn counts_on_our_own_trace_are_pinned() {
     let pages = trace.page_requests(8192).unwrap();
     let requests: Vec<(PageId, bool)> =
         pages.iter().map(|request| (PageId(request.page), request.op == Op::Write)).collect();
-    let counted: Vec<(&str, [u64; 2])> = Replacement::list()
-        .map(|(name, _)| (name, [500, 2_000].map(|frames| misses(&requests, name, frames))))
+    let counted: Vec<(&str, [u64; 2])> = ReplacementConfig::registry()
+        .names()
+        .map(|name| (name, [500, 2_000].map(|frames| misses(&requests, name, frames))))
         .collect();
     assert_eq!(counted, OWN);
 }

@@ -16,7 +16,8 @@ use fulgurite_base::{Nanos, Spec, SpecError, units};
 use fulgurite_ftl::FtlConfig;
 use fulgurite_ftl::placement::Placement;
 use fulgurite_ftl::victim::VictimPolicy;
-use fulgurite_pool::{Prefetch, Replacement, WriteBack, write_back};
+use fulgurite_pool::write_back::{Curve, MeasuredDrive};
+use fulgurite_pool::{PrefetchConfig, ReplacementConfig, ReplacementPolicy, WriteBackConfig};
 use fulgurite_workload::trace::Format;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -383,23 +384,23 @@ impl<'a> Cell<'a> {
         workload.source(pages, page_bytes, seed)?;
         let frames = self.frames(pages)?;
         let replacement_name = self.need("replacement", |text| Ok(text.to_owned()))?;
-        let replacement = self.need("replacement", Spec::parse)?;
-        let needs_erase_counts = Replacement::from_spec(replacement.clone(), frames)?.needs_erase_counts();
-        if needs_erase_counts && !device.tells_erase_counts() {
+        let replacement: ReplacementConfig = self.need("replacement", str::parse)?;
+        if replacement.start(frames)?.needs_erase_counts() && !device.tells_erase_counts() {
             return Err(StudyError::request(format!(
                 "--replacement {replacement_name} asks how often erase blocks were erased, which {} does not tell; accepted: a preset with flash, like p4510",
                 device.name
             )));
         }
         let write_back_name = self.need("write_back", |text| Ok(text.to_owned()))?;
-        let write_back = self.write_back(&device, page_bytes, seed)?;
+        let write_back_config: WriteBackConfig = self.need("write_back", str::parse)?;
+        let write_back = write_back_config.resolve(Profiled { device: &device, page_bytes, seed })?;
         if write_back.buffers >= frames {
             return Err(StudyError::request(format!(
                 "--write-back {write_back_name} takes {} of {frames} frames for pages under way; accepted: more --frames, or fewer buffers=",
                 write_back.buffers
             )));
         }
-        let prefetch = self.need("prefetch", |text| Prefetch::from_spec(Spec::parse(text)?))?;
+        let prefetch = self.need::<PrefetchConfig>("prefetch", str::parse)?;
         let users = self.count("users", 1, 100_000)?.unwrap_or(1) as u32;
         if device.is_none() {
             let timed = [
@@ -420,6 +421,7 @@ impl<'a> Cell<'a> {
             workload,
             replacement,
             replacement_name,
+            write_back_config,
             write_back,
             write_back_name,
             prefetch,
@@ -431,34 +433,6 @@ impl<'a> Cell<'a> {
             device,
             seed,
         })
-    }
-
-    /// The write-back policy; what it was not told it takes from the device.
-    fn write_back(
-        &self,
-        device: &DeviceDescription,
-        page_bytes: u32,
-        seed: u64,
-    ) -> Result<WriteBack, StudyError> {
-        let spec = self.need("write_back", Spec::parse)?;
-        let measured = |what: &str| match device.is_none() {
-            true => Err(SpecError::new(format!(
-                "--write-back: {what} is measured on the drive, and device none is no drive; accepted: ace:n_w=8"
-            ))),
-            false => Ok(()),
-        };
-        if spec.name() == write_back::AUTO {
-            measured("everything in auto")?;
-            spec.finish()?;
-            let profile = profile::profile(device, page_bytes, seed)?;
-            return Ok(write_back::auto::choose(&profile.reads.curve, &profile.writes.curve));
-        }
-        let k_w = || {
-            measured("n_w")?;
-            let plateau = profile::plateau(device, page_bytes, true, seed);
-            plateau.map(|writes| writes.k).map_err(|error| SpecError::new(error.to_string()))
-        };
-        Ok(WriteBack::from_spec(spec, k_w)?)
     }
 
     /// Pages of a pool run: the trace's, or what was asked for.
@@ -712,5 +686,38 @@ fn within_trace(asked: Option<u64>, has: u64, what: &str) -> Result<u64, StudyEr
             "--ops {asked} exceeds the trace's {has} {what}; accepted: 1 to {has}"
         ))),
         asked => Ok(asked.unwrap_or(has)),
+    }
+}
+
+/// A drive that is measured when a write-back policy asks about it.
+struct Profiled<'a> {
+    device: &'a DeviceDescription,
+    page_bytes: u32,
+    seed: u64,
+}
+
+impl Profiled<'_> {
+    fn check(&self, what: &str) -> Result<(), SpecError> {
+        match self.device.is_none() {
+            true => Err(SpecError::new(format!(
+                "--write-back: {what} is measured on the drive, and device none is no drive; accepted: ace:n_w=8"
+            ))),
+            false => Ok(()),
+        }
+    }
+}
+
+impl MeasuredDrive for Profiled<'_> {
+    fn k_w(&mut self) -> Result<u32, SpecError> {
+        self.check("n_w")?;
+        let plateau = profile::plateau(self.device, self.page_bytes, true, self.seed);
+        plateau.map(|writes| writes.k).map_err(|error| SpecError::new(error.to_string()))
+    }
+
+    fn curves(&mut self) -> Result<[Curve; 2], SpecError> {
+        self.check("everything in auto")?;
+        let profile = profile::profile(self.device, self.page_bytes, self.seed);
+        let profile = profile.map_err(|error| SpecError::new(error.to_string()))?;
+        Ok([profile.reads.curve, profile.writes.curve])
     }
 }

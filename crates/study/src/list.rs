@@ -4,11 +4,11 @@ use crate::device;
 use crate::error::StudyError;
 use crate::table::{Row, Table};
 use crate::{study, workload};
-use fulgurite_base::{SpecError, units};
+use fulgurite_base::{Registry, SpecError, units};
 use fulgurite_ftl::placement::Placement;
 use fulgurite_ftl::schedule::Schedule;
 use fulgurite_ftl::victim::VictimPolicy;
-use fulgurite_pool::{Prefetch, Replacement, WriteBack};
+use fulgurite_pool::{PrefetchConfig, ReplacementConfig, WriteBackConfig};
 use fulgurite_ssd::preset::{Concurrency, PRESETS, Preset, Target};
 use fulgurite_ssd::{PARAMS, Param, preset};
 use fulgurite_workload::trace::Format;
@@ -19,9 +19,9 @@ type Rows = fn() -> Vec<Row>;
 const KINDS: [(&str, Rows); 12] = [
     ("workloads", || workload::names().map(|(name, about)| row(name, about)).collect()),
     ("formats", || Format::all().iter().map(|format| row(format.name(), format.about())).collect()),
-    ("replacement", || Replacement::list().map(|(name, about)| row(name, about)).collect()),
-    ("write-back", || WriteBack::list().map(|(name, about)| row(name, about)).collect()),
-    ("prefetch", || Prefetch::list().map(|(name, about)| row(name, about)).collect()),
+    ("replacement", || entries(ReplacementConfig::registry())),
+    ("write-back", || entries(WriteBackConfig::registry())),
+    ("prefetch", || entries(PrefetchConfig::registry())),
     ("layers", layers),
     ("devices", devices),
     (PARAMETERS, parameters),
@@ -52,6 +52,19 @@ pub fn list(kind: Option<&str>) -> Result<Table, StudyError> {
         }
     }
     Ok(table)
+}
+
+/// The entries of a registry, each with its options and their defaults behind what it is.
+fn entries<M>(registry: &Registry<M>) -> Vec<Row> {
+    let entry = |entry: &fulgurite_base::Entry<M>| {
+        let options: Vec<String> =
+            (entry.options)().iter().map(|option| format!("{}={}", option.key, option.default)).collect();
+        match options.is_empty() {
+            true => row(entry.name, entry.about),
+            false => row(entry.name, &format!("{}; {}", entry.about, options.join(", "))),
+        }
+    };
+    registry.entries.iter().map(entry).collect()
 }
 
 fn row(name: &str, about: &str) -> Row {

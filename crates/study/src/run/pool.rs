@@ -10,10 +10,11 @@ use crate::device::{DeviceDescription, DeviceUser, Observed};
 use crate::error::StudyError;
 use crate::table::Row;
 use crate::workload::{BoundWorkload, Source, is_write};
-use fulgurite_base::{Histogram, Lpn, Nanos, PageId, Spec};
+use fulgurite_base::{Histogram, Lpn, Nanos, PageId};
 use fulgurite_device::{Arena, Executor, Handle, Meter, Operation};
 use fulgurite_pool::{
-    BufferPool, MissCounter, PoolConfig, PoolCounters, Prefetch, Replacement, WriteBack, WriteGuard,
+    BufferPool, MissCounter, PoolConfig, PoolCounters, PrefetchConfig, ReplacementConfig, WriteBack,
+    WriteBackConfig, WriteGuard,
 };
 use fulgurite_workload::Request;
 use std::cell::RefCell;
@@ -30,15 +31,17 @@ pub struct PoolRun {
     /// The drive.
     pub device: DeviceDescription,
     /// The replacement policy.
-    pub replacement: Spec,
+    pub replacement: ReplacementConfig,
     /// The same as typed.
     pub replacement_name: String,
-    /// The write-back policy.
+    /// The write-back policy, as asked for.
+    pub write_back_config: WriteBackConfig,
+    /// What it means for the drive.
     pub write_back: WriteBack,
     /// The same as typed.
     pub write_back_name: String,
     /// The prefetch policy.
-    pub prefetch: Prefetch,
+    pub prefetch: PrefetchConfig,
     /// Frames in the pool.
     pub frames: u32,
     /// Pages that the workload ranges over.
@@ -75,8 +78,8 @@ impl PoolRun {
             "pool workload={} device={} replacement={} write_back={} prefetch={} frames={} pages={} page={} ops={} users={} cpu={} seed={}",
             self.workload.canonical(&self.workload_name),
             self.device.canonical(),
-            self.replacement_name,
-            self.write_back,
+            self.replacement,
+            self.write_back_config,
             self.prefetch,
             self.frames,
             self.pages,
@@ -97,8 +100,8 @@ impl PoolRun {
         set_collecting(&mut row, &self.device);
         row.set("replacement", self.replacement_name.as_str());
         row.set("write_back", self.write_back_name.as_str());
-        let WriteBack { n_w, n_e, buffers, ahead, .. } = self.write_back;
-        row.set("n_w", n_w);
+        let WriteBack { n_e, buffers, ahead, .. } = self.write_back;
+        row.set("n_w", self.write_back.batch_pages());
         if !self.prefetch.is_none() {
             row.set("n_e", n_e);
         }
@@ -199,8 +202,8 @@ impl PoolRun {
     fn count(&self, progress: &Progress) -> Result<Row, StudyError> {
         let mut source = self.workload.source(self.pages, self.page_bytes, self.seed)?;
         let start = Instant::now();
-        let replacement = Replacement::from_spec(self.replacement.clone(), self.frames)?;
-        let mut counter = MissCounter::new(self.frames, replacement, self.write_back);
+        let replacement = self.replacement.start(self.frames)?;
+        let mut counter = MissCounter::new(self.frames, replacement, self.write_back.clone());
         let mut slice = Vec::with_capacity(SLICE);
         let mut left = self.ops;
         let mut more = true;
@@ -233,10 +236,10 @@ impl PoolRun {
     fn run_on<D: Observed + 'static>(&self, device: D, progress: &Progress) -> Result<Row, StudyError> {
         let start = Instant::now();
         let executor = Executor::new(device);
-        let replacement = Replacement::from_spec(self.replacement.clone(), self.frames)?;
+        let replacement = self.replacement.start(self.frames)?;
         let config = PoolConfig {
-            prefetch: self.prefetch.clone(),
-            ..PoolConfig::new(self.frames, self.page_bytes, replacement, self.write_back)
+            prefetch: self.prefetch.start()?,
+            ..PoolConfig::new(self.frames, self.page_bytes, replacement, self.write_back.clone())
         };
         let pool = BufferPool::new(executor.handle(), config)
             .map_err(|error| StudyError::request(error.to_string()))?;
