@@ -9,7 +9,7 @@ use fulgurite_pool::{
     WriteBack,
 };
 use fulgurite_ssd::{SimDrive, preset};
-use fulgurite_workload::{Generator, Op};
+use fulgurite_workload::{GeneratorConfig, Op};
 use std::collections::VecDeque;
 use std::error::Error;
 
@@ -45,7 +45,7 @@ fn misses(replacement: Replacement) -> Result<(u64, f64), Box<dyn Error>> {
     let config = PoolConfig::new(FRAMES, 4096, replacement, write_back);
     let pool = BufferPool::new(executor.handle(), config)?;
     let user = pool.clone();
-    let requests = Generator::from_spec(Spec::parse("zipf:theta=0.99")?, PAGES, 4096, 42)?.take(100_000);
+    let requests = "zipf:theta=0.99".parse::<GeneratorConfig>()?.start(PAGES, 4096, 42)?.take(100_000);
     executor.block_on(async move {
         for request in requests {
             let page = PageId(request.page);

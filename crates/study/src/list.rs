@@ -11,13 +11,14 @@ use fulgurite_ftl::victim::VictimPolicy;
 use fulgurite_pool::{PrefetchConfig, ReplacementConfig, WriteBackConfig};
 use fulgurite_ssd::preset::{Concurrency, PRESETS, Preset, Target};
 use fulgurite_ssd::{PARAMS, Param, preset};
+use fulgurite_workload::GeneratorConfig;
 use fulgurite_workload::trace::Format;
 
 type Rows = fn() -> Vec<Row>;
 
 /// Every kind of name, in the order of a stack from the workload down.
 const KINDS: [(&str, Rows); 12] = [
-    ("workloads", || workload::names().map(|(name, about)| row(name, about)).collect()),
+    ("workloads", workloads),
     ("formats", || Format::all().iter().map(|format| row(format.name(), format.about())).collect()),
     ("replacement", || entries(ReplacementConfig::registry())),
     ("write-back", || entries(WriteBackConfig::registry())),
@@ -65,6 +66,11 @@ fn entries<M>(registry: &Registry<M>) -> Vec<Row> {
         }
     };
     registry.entries.iter().map(entry).collect()
+}
+
+fn workloads() -> Vec<Row> {
+    let own = row(workload::OWN_TRACE, workload::OWN_TRACE_ABOUT);
+    entries(GeneratorConfig::registry()).into_iter().chain([own]).collect()
 }
 
 fn row(name: &str, about: &str) -> Row {

@@ -7,7 +7,7 @@ use fulgurite_base::{Nanos, Spec, SpecError, fnv1a};
 use fulgurite_workload::trace::{
     self, Format, Options, PageChanges, PageStream, PageTrace, Trace, TraceReader,
 };
-use fulgurite_workload::{Generator, Op, Request, generate};
+use fulgurite_workload::{Generator, GeneratorConfig, Op, Request};
 use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub struct WorkloadDescription {
 
 #[derive(Clone, Debug)]
 enum Kind {
-    Generator(Spec),
+    Generator(GeneratorConfig),
     Trace(Arc<TraceFile>),
 }
 
@@ -108,13 +108,12 @@ pub enum Requests {
 impl WorkloadDescription {
     /// The workload that `text` names; trace files are read here, in `format` where it is given.
     pub fn parse(text: &str, format: Option<(Format, Options)>) -> Result<WorkloadDescription, StudyError> {
-        let named = Spec::parse(text)
-            .ok()
-            .filter(|spec| generate::names().iter().any(|entry| entry.name == spec.name()));
-        if let Some(spec) = named {
-            // The options are checked at once, with a size that suits every generator.
-            Generator::from_spec(spec.clone(), 1 << 20, 4096, 0)?;
-            return Ok(WorkloadDescription { name: text.to_owned(), kind: Kind::Generator(spec) });
+        let named = Spec::parse(text).ok();
+        if let Some(spec) = named.filter(|spec| GeneratorConfig::registry().get(spec.name()).is_ok()) {
+            let config = GeneratorConfig::from_spec(spec)?;
+            // Options that do not go together show at once, with a size that suits every generator.
+            config.start(1 << 20, 4096, 0)?;
+            return Ok(WorkloadDescription { name: text.to_owned(), kind: Kind::Generator(config) });
         }
         let path = Path::new(text);
         let source = if text == OWN_TRACE {
@@ -124,7 +123,7 @@ impl WorkloadDescription {
                 format.map_or((None, Options::default()), |(format, options)| (Some(format), options));
             TraceSource::File { path: path.to_owned(), format, options }
         } else {
-            let names: Vec<&str> = names().map(|(name, _)| name).collect();
+            let names: Vec<&str> = names().collect();
             let error = SpecError::unknown("workload", text.split(':').next().unwrap_or(text), &names);
             return Err(StudyError::request(format!("{error}; nor is there a trace file of that name")));
         };
@@ -137,8 +136,7 @@ impl WorkloadDescription {
     /// Whether every page is equally likely at every request: then closed forms apply.
     pub fn is_uniform_random(&self) -> bool {
         match &self.kind {
-            Kind::Generator(spec) => Generator::from_spec(spec.clone(), 1 << 20, 4096, 0)
-                .is_ok_and(|generator| generator.is_uniform_random()),
+            Kind::Generator(config) => config.is_uniform_random(),
             Kind::Trace(_) => false,
         }
     }
@@ -146,7 +144,7 @@ impl WorkloadDescription {
     /// The workload for a drive rather than a pool.
     pub fn replay(&self) -> Result<ReplayWorkload, StudyError> {
         match &self.kind {
-            Kind::Generator(spec) => Ok(ReplayWorkload::Generator(spec.clone())),
+            Kind::Generator(config) => Ok(ReplayWorkload::Generator(config.clone())),
             Kind::Trace(trace) => Ok(ReplayWorkload::Trace(trace.load()?)),
         }
     }
@@ -181,7 +179,7 @@ impl WorkloadDescription {
     /// Binds the workload to pages of `page_bytes`.
     pub fn bind(&self, page_bytes: u32) -> Result<BoundWorkload, StudyError> {
         match &self.kind {
-            Kind::Generator(spec) => Ok(BoundWorkload::Generator(spec.clone())),
+            Kind::Generator(config) => Ok(BoundWorkload::Generator(config.clone())),
             Kind::Trace(trace) => {
                 Ok(BoundWorkload::Trace(Arc::new(trace.load()?.page_requests(u64::from(page_bytes))?)))
             }
@@ -193,7 +191,7 @@ impl WorkloadDescription {
 #[derive(Clone, Debug)]
 pub enum BoundWorkload {
     /// Over any number of pages, without end.
-    Generator(Spec),
+    Generator(GeneratorConfig),
     /// Over the pages that occur in it.
     Trace(Arc<PageTrace>),
     /// The writes and trims of a trace, where they are.
@@ -213,8 +211,8 @@ impl BoundWorkload {
     /// The requests, for a run over `pages` pages of `page_bytes`.
     pub fn requests(&self, pages: u64, page_bytes: u32, seed: u64) -> Result<Requests, StudyError> {
         match self {
-            BoundWorkload::Generator(spec) => {
-                Ok(Requests::Generator(Generator::from_spec(spec.clone(), pages, page_bytes, seed)?))
+            BoundWorkload::Generator(config) => {
+                Ok(Requests::Generator(config.start(pages, page_bytes, seed)?))
             }
             BoundWorkload::Trace(trace) => Ok(Requests::Trace(Arc::clone(trace), 0)),
             BoundWorkload::Changes(changes) => Ok(Requests::Changes(Arc::clone(changes), 0)),
@@ -231,9 +229,9 @@ impl BoundWorkload {
     }
 
     /// What it is, for a run's identity: for a trace, a hash of its requests.
-    pub fn canonical(&self, name: &str) -> String {
+    pub fn canonical(&self) -> String {
         match self {
-            BoundWorkload::Generator(_) => name.to_owned(),
+            BoundWorkload::Generator(config) => config.to_string(),
             // To hash what it holds would mean to read it twice.
             BoundWorkload::Stream(TraceStream { trace, .. }) => format!("trace-file:{:?}", trace.source),
             BoundWorkload::Changes(changes) => {
@@ -350,7 +348,7 @@ impl Iterator for Source {
 #[derive(Clone, Debug)]
 pub enum ReplayWorkload {
     /// Over all pages of the drive, without end.
-    Generator(Spec),
+    Generator(GeneratorConfig),
     /// As recorded.
     Trace(Arc<Trace>),
 }
@@ -392,9 +390,8 @@ impl ReplayWorkload {
         seed: u64,
     ) -> Result<ReplaySource, StudyError> {
         match self {
-            ReplayWorkload::Generator(spec) => {
-                let generator =
-                    Generator::from_spec(spec.clone(), device.pages(), device.page_bytes(), seed)?;
+            ReplayWorkload::Generator(config) => {
+                let generator = config.start(device.pages(), device.page_bytes(), seed)?;
                 Ok(ReplaySource::Generator(generator))
             }
             ReplayWorkload::Trace(trace) => {
@@ -428,8 +425,7 @@ impl ReplayWorkload {
     /// Whether requests have arrival times.
     pub fn is_timed(&self) -> bool {
         match self {
-            ReplayWorkload::Generator(spec) => Generator::from_spec(spec.clone(), 1 << 20, 4096, 0)
-                .is_ok_and(|generator| generator.is_timed()),
+            ReplayWorkload::Generator(config) => config.is_timed(),
             ReplayWorkload::Trace(trace) => {
                 trace.records().last().is_some_and(|record| record.at > Nanos::ZERO)
             }
@@ -437,9 +433,9 @@ impl ReplayWorkload {
     }
 
     /// What it is, for a run's identity.
-    pub fn canonical(&self, name: &str) -> String {
+    pub fn canonical(&self) -> String {
         match self {
-            ReplayWorkload::Generator(_) => name.to_owned(),
+            ReplayWorkload::Generator(config) => config.to_string(),
             ReplayWorkload::Trace(trace) => {
                 let words = trace
                     .records()
@@ -492,12 +488,14 @@ impl Iterator for ReplaySource {
     }
 }
 
-/// Every workload's name, with one line about it.
-pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let own =
-        (OWN_TRACE, "a real trace: the page I/O of PostgreSQL under pgbench, 195,795 requests (32% writes)");
-    generate::names().iter().map(|entry| (entry.name, entry.about)).chain([own])
+/// Every workload's name.
+fn names() -> impl Iterator<Item = &'static str> {
+    GeneratorConfig::registry().names().chain([OWN_TRACE])
 }
+
+/// One line about the trace that comes with Fulgurite.
+pub const OWN_TRACE_ABOUT: &str =
+    "a real trace: the page I/O of PostgreSQL under pgbench, 195,795 requests (32% writes)";
 
 /// Whether a request changes its page.
 pub fn is_write(request: &Request) -> bool {

@@ -76,7 +76,7 @@ impl PoolRun {
     fn describe(&self) -> String {
         format!(
             "pool workload={} device={} replacement={} write_back={} prefetch={} frames={} pages={} page={} ops={} users={} cpu={} seed={}",
-            self.workload.canonical(&self.workload_name),
+            self.workload.canonical(),
             self.device.canonical(),
             self.replacement,
             self.write_back_config,

@@ -76,7 +76,7 @@ impl ReplayRun {
     fn describe(&self) -> String {
         format!(
             "replay workload={} device={} addresses={:?} arrivals={:?} ops={} interval={:?} seed={}",
-            self.workload.canonical(&self.workload_name),
+            self.workload.canonical(),
             self.device.canonical(),
             self.addresses,
             self.arrivals,

@@ -263,7 +263,7 @@ impl GcRun {
             "run_id",
             run_id(&format!(
                 "gc workload={} logical_pages={logical_pages} segments={segments} segment_pages={segment_pages} reserve={reserve} victim={} placement={} ops={} seed={}",
-                self.workload.canonical(&self.workload_name), victim, placement, self.ops, self.seed
+                self.workload.canonical(), victim, placement, self.ops, self.seed
             )),
         );
         row.set("workload", self.workload_name.as_str());
