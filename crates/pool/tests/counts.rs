@@ -4,7 +4,7 @@
 use fulgurite_base::PageId;
 use fulgurite_pool::{MissCounter, ReplacementConfig, WriteBack};
 use fulgurite_workload::Op;
-use fulgurite_workload::trace::{Options, Trace};
+use fulgurite_workload::trace::{Trace, TraceOptions};
 use std::path::Path;
 
 const FRAMES: [u32; 8] = [500, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 40_000];
@@ -36,7 +36,7 @@ fn counts_equal_libcachesims() {
         println!("skipped: shared traces absent");
         return;
     }
-    let trace = Trace::load(path, None, Options::default()).unwrap();
+    let trace = Trace::load(path, None, TraceOptions::default()).unwrap();
     let page = |start: u64| (PageId(start / 512), false);
     let requests: Vec<(PageId, bool)> = trace.records().iter().map(|record| page(record.start)).collect();
     for (name, expected) in LIBCACHESIM {
@@ -71,7 +71,7 @@ const OWN: [(&str, [u64; 2]); 17] = [
 #[test]
 fn counts_on_our_own_trace_are_pinned() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/postgres-pgbench.pages.zst");
-    let trace = Trace::load(path, None, Options::default()).unwrap();
+    let trace = Trace::load(path, None, TraceOptions::default()).unwrap();
     let pages = trace.page_requests(8192).unwrap();
     let requests: Vec<(PageId, bool)> =
         pages.iter().map(|request| (PageId(request.page), request.op == Op::Write)).collect();

@@ -4,7 +4,7 @@ use crate::device;
 use crate::error::StudyError;
 use crate::table::{Row, Table};
 use crate::{study, workload};
-use fulgurite_base::{Registry, SpecError, units};
+use fulgurite_base::{Entry, OptionHelp, Registry, SpecError, units};
 use fulgurite_ftl::placement::Placement;
 use fulgurite_ftl::schedule::Schedule;
 use fulgurite_ftl::victim::VictimPolicy;
@@ -19,7 +19,7 @@ type Rows = fn() -> Vec<Row>;
 /// Every kind of name, in the order of a stack from the workload down.
 const KINDS: [(&str, Rows); 12] = [
     ("workloads", workloads),
-    ("formats", || Format::all().iter().map(|format| row(format.name(), format.about())).collect()),
+    ("formats", formats),
     ("replacement", || entries(ReplacementConfig::registry())),
     ("write-back", || entries(WriteBackConfig::registry())),
     ("prefetch", || entries(PrefetchConfig::registry())),
@@ -55,17 +55,27 @@ pub fn list(kind: Option<&str>) -> Result<Table, StudyError> {
     Ok(table)
 }
 
-/// The entries of a registry, each with its options and their defaults behind what it is.
+/// The entries of a registry.
 fn entries<M>(registry: &Registry<M>) -> Vec<Row> {
-    let entry = |entry: &fulgurite_base::Entry<M>| {
-        let options: Vec<String> =
-            (entry.options)().iter().map(|option| format!("{}={}", option.key, option.default)).collect();
-        match options.is_empty() {
-            true => row(entry.name, entry.about),
-            false => row(entry.name, &format!("{}; {}", entry.about, options.join(", "))),
-        }
-    };
+    let entry = |entry: &Entry<M>| with_options(entry.name, entry.about, &(entry.options)());
     registry.entries.iter().map(entry).collect()
+}
+
+fn formats() -> Vec<Row> {
+    Format::all()
+        .iter()
+        .map(|format| with_options(format.name(), format.about(), &format.options()))
+        .collect()
+}
+
+/// What a thing is, and behind that its options with their defaults.
+fn with_options(name: &str, about: &str, options: &[OptionHelp]) -> Row {
+    let options: Vec<String> =
+        options.iter().map(|option| format!("{}={}", option.key, option.default)).collect();
+    match options.is_empty() {
+        true => row(name, about),
+        false => row(name, &format!("{about}; {}", options.join(", "))),
+    }
 }
 
 fn workloads() -> Vec<Row> {

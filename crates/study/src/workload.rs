@@ -5,7 +5,7 @@ use crate::device::DeviceDescription;
 use crate::error::StudyError;
 use fulgurite_base::{Nanos, Spec, SpecError, fnv1a};
 use fulgurite_workload::trace::{
-    self, Format, Options, PageChanges, PageStream, PageTrace, Trace, TraceReader,
+    self, Format, PageChanges, PageStream, PageTrace, Trace, TraceOptions, TraceReader,
 };
 use fulgurite_workload::{Generator, GeneratorConfig, Op, Request};
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ type Changes = BTreeMap<(u32, u32), Option<Arc<PageChanges>>>;
 #[derive(Clone, Debug)]
 enum TraceSource {
     Own,
-    File { path: PathBuf, format: Option<Format>, options: Options },
+    File { path: PathBuf, format: Option<Format>, options: TraceOptions },
 }
 
 impl TraceSource {
@@ -56,7 +56,7 @@ impl TraceSource {
                 "postgres-pgbench.pages.zst",
                 Cursor::new(OWN_TRACE_BYTES),
                 None,
-                Options::default(),
+                TraceOptions::default(),
             ),
             TraceSource::File { path, format, options } => trace::open(path, *format, options.clone()),
         };
@@ -107,11 +107,14 @@ pub enum Requests {
 
 impl WorkloadDescription {
     /// The workload that `text` names; trace files are read here, in `format` where it is given.
-    pub fn parse(text: &str, format: Option<(Format, Options)>) -> Result<WorkloadDescription, StudyError> {
+    pub fn parse(
+        text: &str,
+        format: Option<(Format, TraceOptions)>,
+    ) -> Result<WorkloadDescription, StudyError> {
         let named = Spec::parse(text).ok();
         if let Some(spec) = named.filter(|spec| GeneratorConfig::registry().get(spec.name()).is_ok()) {
             let config = GeneratorConfig::from_spec(spec)?;
-            // Options that do not go together show at once, with a size that suits every generator.
+            // TraceOptions that do not go together show at once, with a size that suits every generator.
             config.start(1 << 20, 4096, 0)?;
             return Ok(WorkloadDescription { name: text.to_owned(), kind: Kind::Generator(config) });
         }
@@ -120,7 +123,7 @@ impl WorkloadDescription {
             TraceSource::Own
         } else if path.exists() {
             let (format, options) =
-                format.map_or((None, Options::default()), |(format, options)| (Some(format), options));
+                format.map_or((None, TraceOptions::default()), |(format, options)| (Some(format), options));
             TraceSource::File { path: path.to_owned(), format, options }
         } else {
             let names: Vec<&str> = names().collect();
