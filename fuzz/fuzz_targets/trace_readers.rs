@@ -4,7 +4,7 @@
 
 #![no_main]
 
-use fulgurite_workload::trace::{Format, Options, TraceReader};
+use fulgurite_workload::trace::{Format, TraceOptions, TraceReader};
 use libfuzzer_sys::fuzz_target;
 use std::io::Cursor;
 
@@ -13,7 +13,7 @@ const RECORDS_AT_MOST: usize = 1 << 20;
 
 fuzz_target!(|bytes: &[u8]| {
     for format in Format::all().iter().copied().map(Some).chain([None]) {
-        if let Ok(reader) = TraceReader::new("fuzz", Cursor::new(bytes.to_vec()), format, Options::default()) {
+        if let Ok(reader) = TraceReader::new("fuzz", Cursor::new(bytes.to_vec()), format, TraceOptions::default()) {
             reader.take(RECORDS_AT_MOST).for_each(drop);
         }
     }

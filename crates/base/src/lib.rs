@@ -3,6 +3,7 @@
 //! Invariant: no clock, no environment, no file is read here. Time arrives as
 //! [`Nanos`] from a device, randomness from a [`Prng`] that is handed in.
 
+mod config_enum;
 mod histogram;
 mod ids;
 pub mod option;
@@ -17,7 +18,7 @@ pub use option::{Choice, Declared, Entry, Form, NoOptions, Opt, OptionHelp, Regi
 pub use prefetch::prefetch;
 pub use prng::Prng;
 pub use spec::{Spec, SpecError};
-pub use units::Share;
+pub use units::{Portion, Share};
 
 /// The FNV-1a hash of `bytes`: the same on every machine and for ever, for names and identifiers.
 pub fn fnv1a(bytes: &[u8]) -> u64 {

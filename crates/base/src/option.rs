@@ -4,7 +4,7 @@
 //! a value is written, the bounds and what the option means. Parsing, error sentences, lists, help and the canonical
 //! text come from that table, so none of them can forget an option.
 
-use crate::units::{self, Share};
+use crate::units::{self, Portion, Share};
 use crate::{Nanos, Spec, SpecError};
 
 /// How values of a type are written and read.
@@ -30,6 +30,9 @@ pub const SIZE: Form<u64> =
     Form { written: "SIZE", parse: units::parse_size, show: |bytes| units::format_size(*bytes) };
 /// A share of a whole: `6%`.
 pub const SHARE: Form<Share> = Form { written: "%", parse: units::parse_share, show: Share::to_string };
+/// A count, or a share of a whole: `500`, `6%`, `1/3`.
+pub const PORTION: Form<Portion> =
+    Form { written: "N|%|1/N", parse: units::parse_portion, show: Portion::to_string };
 /// A time in microseconds: `5.95`.
 pub const MICROS: Form<Nanos> =
     Form { written: "µs", parse: units::parse_micros, show: |time| units::format_micros(*time) };

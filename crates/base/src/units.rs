@@ -56,6 +56,61 @@ impl std::fmt::Display for Share {
     }
 }
 
+/// A part of a whole, as a count or as a share: `500`, `6%`, `1/3`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Portion {
+    /// So many.
+    Count(u64),
+    /// A share of the whole.
+    Share(Share),
+    /// The whole divided by this: exact where a share in parts per million is not.
+    Fraction(u32),
+}
+
+impl Portion {
+    /// Nothing, as a share.
+    pub const ZERO: Portion = Portion::Share(Share::ZERO);
+    /// The whole, as a share.
+    pub const ALL: Portion = Portion::Share(Share::ONE);
+
+    /// A share in whole percent; may exceed 100.
+    pub const fn percent(percent: u32) -> Portion {
+        Portion::Share(Share::percent(percent))
+    }
+
+    /// How many that is of `total`, rounded down.
+    pub fn of(self, total: u64) -> u64 {
+        match self {
+            Portion::Count(count) => count,
+            Portion::Share(share) => share.of(total),
+            Portion::Fraction(divisor) => total / u64::from(divisor),
+        }
+    }
+}
+
+/// Only like compares with like: how a count compares with a share depends on the whole. So the bounds of an option
+/// that are shares leave counts alone.
+impl PartialOrd for Portion {
+    fn partial_cmp(&self, other: &Portion) -> Option<std::cmp::Ordering> {
+        match (self, other) {
+            (Portion::Count(own), Portion::Count(other)) => Some(own.cmp(other)),
+            (Portion::Share(own), Portion::Share(other)) => Some(own.cmp(other)),
+            (Portion::Fraction(own), Portion::Fraction(other)) => Some(other.cmp(own)),
+            _ => None,
+        }
+    }
+}
+
+impl std::fmt::Display for Portion {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Portion::Count(count) => count.fmt(f),
+            Portion::Share(share) => share.fmt(f),
+            Portion::Fraction(divisor) => write!(f, "1/{divisor}"),
+        }
+    }
+}
+
 const SIZES: [(&str, u64); 9] = [
     ("KiB", 1 << 10),
     ("MiB", 1 << 20),
@@ -106,6 +161,18 @@ pub fn parse_share(text: &str) -> Result<Share, SpecError> {
     let number = text.strip_suffix('%').ok_or_else(fault)?;
     let ppm = parse_scaled(number, 10_000).ok_or_else(fault)?;
     u32::try_from(ppm).map(Share).map_err(|_| fault())
+}
+
+/// Parses a count or a share of a whole: `500`, `6%`, `1/3`.
+pub fn parse_portion(text: &str) -> Result<Portion, SpecError> {
+    let portion = match text.strip_prefix("1/") {
+        Some(divisor) => divisor.parse().ok().filter(|divisor| *divisor > 0).map(Portion::Fraction),
+        None if text.ends_with('%') => parse_share(text).ok().map(Portion::Share),
+        None => parse_count(text).ok().map(Portion::Count),
+    };
+    portion.ok_or_else(|| {
+        SpecError::new(format!("`{text}` is neither a count nor a share: write one like 500, 6% or 1/3"))
+    })
 }
 
 /// Parses a duration written in microseconds, with up to three decimals: `40`, `5.95`.
@@ -188,6 +255,21 @@ mod tests {
         assert!(
             parse_share("6").is_err() && parse_share("999999%").is_err() && parse_micros("0.0001").is_err()
         );
+    }
+
+    #[test]
+    fn a_portion_is_a_count_or_a_share() {
+        let of_1000 = |text: &str| parse_portion(text).map(|portion| portion.of(1_000));
+        assert_eq!(["7", "6%", "1/3", "2K"].map(of_1000), [Ok(7), Ok(60), Ok(333), Ok(2_000)]);
+        for text in ["7", "6%", "33.3333%", "1/3"] {
+            assert_eq!(parse_portion(text).unwrap().to_string(), text);
+        }
+        for text in ["", "x", "1/0", "1/", "2/3", "-1%", "1/-2"] {
+            assert!(parse_portion(text).unwrap_err().to_string().contains("neither a count nor"), "{text}");
+        }
+        // Bounds that are shares refuse shares alone.
+        assert!(Portion::percent(200) > Portion::ALL && Portion::Fraction(3) < Portion::Fraction(2));
+        assert_eq!(Portion::Count(9).partial_cmp(&Portion::ALL), None);
     }
 
     proptest! {

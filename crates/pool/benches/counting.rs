@@ -3,9 +3,9 @@
 //!
 //! `cargo bench -p fulgurite-pool --bench counting [POLICY]…`; `--test` makes a short run.
 
-use fulgurite_base::{PageId, Spec, SpecError};
-use fulgurite_pool::{MissCounter, Replacement, WriteBack};
-use fulgurite_workload::Generator;
+use fulgurite_base::{PageId, SpecError};
+use fulgurite_pool::{MissCounter, ReplacementConfig, WriteBack};
+use fulgurite_workload::GeneratorConfig;
 use std::time::Instant;
 
 const PAGES: u64 = 1_000_003;
@@ -16,16 +16,16 @@ fn main() -> Result<(), SpecError> {
     let test = arguments.iter().any(|argument| argument == "--test");
     let asked: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
     let requests = if test { 100_000 } else { 20_000_000 };
-    let zipf = Generator::from_spec(Spec::parse("zipf:theta=1,write=0%")?, PAGES, 4096, 42)?;
+    let zipf = "zipf:theta=1,write=0%".parse::<GeneratorConfig>()?.start(PAGES, 4096, 42)?;
     // An odd factor is a bijection of the pages: far apart, and none twice.
     let scattered = |page: u64| PageId(page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24);
     let requests: Vec<(PageId, bool)> =
         zipf.take(requests).map(|request| (scattered(request.page), false)).collect();
-    for (name, _) in Replacement::list() {
+    for name in ReplacementConfig::registry().names() {
         if !asked.is_empty() && !asked.iter().any(|asked| *asked == name) {
             continue;
         }
-        let replacement = Replacement::from_spec(Spec::parse(name)?, FRAMES)?;
+        let replacement = name.parse::<ReplacementConfig>()?.start(FRAMES)?;
         let mut counter = MissCounter::new(FRAMES, replacement, WriteBack::SINGLE);
         let start = Instant::now();
         for slice in requests.chunks(4096) {

@@ -2,9 +2,9 @@
 //!
 //! `cargo bench -p fulgurite-pool --bench hit`; `--test` makes a short run.
 
-use fulgurite_base::{Nanos, PageId, Prng, Spec, SpecError};
+use fulgurite_base::{Nanos, PageId, Prng, SpecError};
 use fulgurite_device::{Executor, MemDevice};
-use fulgurite_pool::{BufferPool, PoolConfig, Replacement, WriteBack};
+use fulgurite_pool::{BufferPool, PoolConfig, ReplacementConfig, WriteBack};
 use rustc_hash::FxHashMap;
 use std::hint::black_box;
 use std::time::Instant;
@@ -31,7 +31,7 @@ fn main() -> Result<(), SpecError> {
         });
         for name in ["lru", "clock", "sieve", "arc"] {
             let executor = Executor::new(MemDevice::new(1 << 24, PAGE_BYTES, 64, Nanos::ZERO));
-            let replacement = Replacement::from_spec(Spec::parse(name)?, frames)?;
+            let replacement = name.parse::<ReplacementConfig>()?.start(frames)?;
             let config = PoolConfig::new(frames, PAGE_BYTES, replacement, WriteBack::SINGLE);
             let pool = BufferPool::new(executor.handle(), config)
                 .map_err(|error| SpecError::new(error.to_string()))?;

@@ -5,14 +5,14 @@
 
 use fulgurite_base::{PageId, Spec};
 use fulgurite_device::Executor;
-use fulgurite_pool::{BufferPool, PoolConfig, Replacement, WriteBack};
+use fulgurite_pool::{BufferPool, PoolConfig, ReplacementConfig, WriteBack};
 use fulgurite_ssd::{SimDrive, preset};
 use std::error::Error;
 
 const FRAMES: u32 = 64;
 
 fn config(write_back: WriteBack) -> Result<PoolConfig, Box<dyn Error>> {
-    let replacement = Replacement::from_spec(Spec::parse("lru")?, FRAMES)?;
+    let replacement = "lru".parse::<ReplacementConfig>()?.start(FRAMES)?;
     Ok(PoolConfig::new(FRAMES, 4096, replacement, write_back))
 }
 

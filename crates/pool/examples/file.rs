@@ -2,9 +2,9 @@
 //!
 //! `cargo run --release -p fulgurite-pool --example file [PATH]`
 
-use fulgurite_base::{PageId, Spec};
+use fulgurite_base::PageId;
 use fulgurite_device::Executor;
-use fulgurite_pool::{BufferPool, PoolConfig, Replacement, WriteBack};
+use fulgurite_pool::{BufferPool, PoolConfig, ReplacementConfig, WriteBack};
 use fulgurite_uring::{Options, PsyncDevice as Drive};
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 fn open(path: &Path) -> Outcome<(Executor<Drive>, BufferPool<Drive>)> {
     let drive = Drive::open(path, &Options { pages: Some(1_000), ..Options::default() })?;
     let executor = Executor::new(drive);
-    let replacement = Replacement::from_spec(Spec::parse("lru")?, 16)?;
+    let replacement = "lru".parse::<ReplacementConfig>()?.start(16)?;
     let pool = BufferPool::new(executor.handle(), PoolConfig::new(16, 4096, replacement, WriteBack::ace(8)))?;
     Ok((executor, pool))
 }

@@ -5,10 +5,11 @@
 use fulgurite_base::{FrameId, PageId, Spec};
 use fulgurite_device::Executor;
 use fulgurite_pool::{
-    Arrival, BufferPool, Cursor, FrameTable, PoolConfig, Replacement, ReplacementPolicy, WriteBack,
+    Arrival, BufferPool, Cursor, FrameTable, PoolConfig, Replacement, ReplacementConfig, ReplacementPolicy,
+    WriteBack,
 };
 use fulgurite_ssd::{SimDrive, preset};
-use fulgurite_workload::{Generator, Op};
+use fulgurite_workload::{GeneratorConfig, Op};
 use std::collections::VecDeque;
 use std::error::Error;
 
@@ -44,7 +45,7 @@ fn misses(replacement: Replacement) -> Result<(u64, f64), Box<dyn Error>> {
     let config = PoolConfig::new(FRAMES, 4096, replacement, write_back);
     let pool = BufferPool::new(executor.handle(), config)?;
     let user = pool.clone();
-    let requests = Generator::from_spec(Spec::parse("zipf:theta=0.99")?, PAGES, 4096, 42)?.take(100_000);
+    let requests = "zipf:theta=0.99".parse::<GeneratorConfig>()?.start(PAGES, 4096, 42)?.take(100_000);
     executor.block_on(async move {
         for request in requests {
             let page = PageId(request.page);
@@ -59,7 +60,7 @@ fn misses(replacement: Replacement) -> Result<(u64, f64), Box<dyn Error>> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let (lru, lru_s) = misses(Replacement::from_spec(Spec::parse("lru")?, FRAMES)?)?;
+    let (lru, lru_s) = misses("lru".parse::<ReplacementConfig>()?.start(FRAMES)?)?;
     let (fifo, fifo_s) = misses(Replacement::Custom(Box::new(Fifo::default())))?;
     println!("lru    {lru} misses, {lru_s:.3} s on a simulated P4510");
     println!("fifo   {fifo} misses, {fifo_s:.3} s");

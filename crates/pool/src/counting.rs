@@ -104,7 +104,7 @@ impl Rest {
 
     fn evict(&mut self, policy: &mut (impl ReplacementPolicy + ?Sized)) -> FrameId {
         let frames = &mut self.frames;
-        if self.write_back.n_w > 1 {
+        if self.write_back.plans_batches() {
             self.cursor.reset();
             let order = std::iter::from_fn(|| policy.next(frames, &mut self.cursor));
             self.write_back.plan(order, frames, &mut self.plan);

@@ -38,6 +38,6 @@ pub use pool::{
     BeforeWrite, BufferPool, PageBytes, PoolConfig, PoolConfigError, PoolCounters, PoolError, ReadGuard,
     WriteGuard,
 };
-pub use prefetch::Prefetch;
-pub use replacement::{Arrival, Cursor, Recall, Replacement, ReplacementPolicy};
-pub use write_back::{Plan, WriteBack};
+pub use prefetch::{Prefetch, PrefetchConfig};
+pub use replacement::{Arrival, Cursor, Recall, Replacement, ReplacementConfig, ReplacementPolicy};
+pub use write_back::{Plan, WriteBack, WriteBackConfig};

@@ -1,9 +1,9 @@
 //! Misses: making room, reading the page that was asked for, prefetching beside it.
 //!
 //! However a read ends, its page stops loading and a frame without a page is free again, as soon as no I/O
-//! can touch it: whoever gives up waiting (a dropped future) leaves the I/O to a task that sees to that.
+//! can touch it: a future that is dropped leaves the I/O to a task that sees to that.
 
-use crate::pool::{Fixed, Inner, PoolError, State};
+use crate::pool::{Fixed, Inner, PoolError, PoolState};
 use crate::waiting::{Batch, Wish};
 use crate::write_back::Order;
 use crate::{Arrival, FrameTable, ReplacementPolicy};
@@ -94,13 +94,13 @@ impl<D: Device + 'static> Inner<D> {
     }
 
     /// Performs as much of the write-back policy's plan as needs no waiting.
-    fn make_room(self: &Rc<Self>, state: &mut State) -> Room {
+    fn make_room(self: &Rc<Self>, state: &mut PoolState) -> Room {
         if let Some(frame) = state.take_free() {
             // A pool that is filling up has frames to prefetch into.
             state.plan.prefetch = u32::MAX;
             return Room::Frame(frame);
         }
-        let State { frames, replacement, plan, cursor, free, .. } = &mut *state;
+        let PoolState { frames, replacement, plan, cursor, free, .. } = &mut *state;
         self.write_back.plan(Order::new(replacement, frames, cursor), frames, plan);
         let Some(victim) = plan.evict else { return Room::None };
         if plan.write.is_empty() && !frames.has(victim, FrameTable::WRITING) {
@@ -129,8 +129,8 @@ impl<D: Device + 'static> Inner<D> {
 
     /// Takes `victim`, the first of the eviction order, out of it. Its page stays in the table if it is
     /// being written, or is about to be.
-    pub fn evict(&self, state: &mut State, victim: FrameId) {
-        let State { frames, replacement, counters, table, .. } = state;
+    pub fn evict(&self, state: &mut PoolState, victim: FrameId) {
+        let PoolState { frames, replacement, counters, table, .. } = state;
         let evicted = replacement.evict(frames);
         assert!(
             evicted == Some(victim),
@@ -146,7 +146,7 @@ impl<D: Device + 'static> Inner<D> {
     }
 
     /// A detached page is asked for: it is resident again, and another one leaves for it.
-    pub fn rescue(self: &Rc<Self>, state: &mut State, frame: FrameId) {
+    pub fn rescue(self: &Rc<Self>, state: &mut PoolState, frame: FrameId) {
         state.counters.rescued += 1;
         let page = state.frames.page(frame);
         let recall = state.replacement.miss(page);
@@ -157,9 +157,9 @@ impl<D: Device + 'static> Inner<D> {
     }
 
     /// Evicts until no more frames are resident than may be, as far as possible; never `keep`.
-    fn shrink(self: &Rc<Self>, state: &mut State, keep: FrameId) {
+    fn shrink(self: &Rc<Self>, state: &mut PoolState, keep: FrameId) {
         while state.resident > state.resident_max {
-            let State { frames, replacement, plan, cursor, .. } = state;
+            let PoolState { frames, replacement, plan, cursor, .. } = state;
             self.write_back.plan(Order::new(replacement, frames, cursor), frames, plan);
             let Some(victim) = plan.evict.filter(|victim| *victim != keep) else { return };
             let batch = std::mem::take(&mut plan.write);
@@ -204,11 +204,11 @@ impl<D: Device + 'static> Inner<D> {
 
     /// A frame for a page to prefetch: one that is free, or the next in order if it is clean, or, with
     /// spare frames to spare, if it is being written.
-    fn room_at_once(&self, state: &mut State) -> Option<FrameId> {
+    fn room_at_once(&self, state: &mut PoolState) -> Option<FrameId> {
         if let Some(frame) = state.take_free() {
             return Some(frame);
         }
-        let State { frames, replacement, cursor, free, .. } = state;
+        let PoolState { frames, replacement, cursor, free, .. } = state;
         let victim = Order::new(replacement, frames, cursor).next()?;
         // What has been prefetched and not been used yet is not given up for more of it.
         if frames.is_dirty(victim) || frames.has(victim, FrameTable::PREFETCHED) {
@@ -263,7 +263,7 @@ impl<D: Device + 'static> Loading<D> {
         outcome.map_err(|error| PoolError::Read { page: self.page, error })
     }
 
-    /// The page is in its frame: the one who asked has the latch, whoever joined comes next.
+    /// The page is in its frame: the task that asked has the latch, and those that joined come next.
     fn settle(mut self, arrival: Arrival) {
         let mut state = self.inner.state.borrow_mut();
         let frame = self.frame();

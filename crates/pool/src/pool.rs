@@ -106,7 +106,7 @@ impl PoolConfig {
             page_bytes,
             replacement,
             write_back,
-            prefetch: Prefetch::NONE,
+            prefetch: Prefetch::default(),
             before_write: None,
         }
     }
@@ -144,7 +144,7 @@ pub struct PoolCounters {
 /// Pages that are written together when the pool is flushed.
 const FLUSH_BATCH: usize = 64;
 
-pub(crate) struct State {
+pub(crate) struct PoolState {
     pub frames: FrameTable,
     pub table: PageTable,
     pub replacement: Replacement,
@@ -173,7 +173,7 @@ pub(crate) struct State {
     pub counters: PoolCounters,
 }
 
-impl State {
+impl PoolState {
     #[inline]
     pub fn lookup(&self, page: PageId) -> Option<FrameId> {
         self.table.get(page, |frame| self.frames.page(FrameId(frame))).map(FrameId)
@@ -247,7 +247,7 @@ impl State {
         }
     }
 
-    /// `page` is now in `frame`; whoever waited for it comes next.
+    /// `page` is now in `frame`; the task that waited for it comes next.
     pub fn settle(&mut self, frame: FrameId, page: PageId, arrival: Arrival, joined: Vec<Rc<Waiter>>) {
         self.table.insert(page, frame.0);
         self.replacement.insert(frame, page, arrival);
@@ -261,7 +261,7 @@ impl State {
 
 pub(crate) struct Inner<D: Device + 'static> {
     pub handle: Handle<D>,
-    pub state: RefCell<State>,
+    pub state: RefCell<PoolState>,
     pub write_back: WriteBack,
     pub before_write: Option<BeforeWrite>,
     /// Who waits for a frame to become free or evictable.
@@ -307,7 +307,7 @@ impl<D: Device + 'static> BufferPool<D> {
                 drive.erases(address(page, device_pages)).unwrap_or(0)
             }));
         }
-        let state = State {
+        let state = PoolState {
             frames: table,
             table: PageTable::new(frames),
             replacement,
@@ -492,7 +492,7 @@ impl<D: Device + 'static> Inner<D> {
         }
     }
 
-    /// Drops one latch of `frame` and hands it, or the frame, to whoever waits.
+    /// Drops one latch of `frame` and hands it, or the frame, to the next task that waits.
     #[inline]
     pub fn release(&self, frame: FrameId) {
         let unused = {

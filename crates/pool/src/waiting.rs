@@ -117,7 +117,7 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// Pages that are written together, and whoever waits for them.
+/// Pages that are written together, and the tasks that wait for them.
 #[derive(Default)]
 pub(crate) struct Batch {
     outcome: Cell<Option<Result<(), IoError>>>,
@@ -129,7 +129,7 @@ impl Batch {
         self.outcome.get()
     }
 
-    /// Tells the outcome to whoever waits; whether anybody did.
+    /// Tells the outcome to the tasks that wait. Returns whether there were any.
     pub fn end(&self, outcome: Result<(), IoError>) -> bool {
         self.outcome.set(Some(outcome));
         let waiters = self.waiters.take();

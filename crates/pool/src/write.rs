@@ -2,9 +2,9 @@
 //!
 //! A page is clean from the moment its write begins, for nobody can change it until that has ended; a
 //! write that fails makes it dirty again. A task of its own carries each batch to its end, so that it ends
-//! properly whoever loses interest in it.
+//! properly even if nobody waits for it any more.
 
-use crate::pool::{Inner, PageBytes, State};
+use crate::pool::{Inner, PageBytes, PoolState};
 use crate::waiting::Batch;
 use crate::write_back::Order;
 use crate::{Arrival, FrameTable, ReplacementPolicy};
@@ -15,14 +15,14 @@ use std::rc::Rc;
 
 impl<D: Device + 'static> Inner<D> {
     /// Begins to write the batch of a miss.
-    pub fn write_batch(self: &Rc<Self>, state: &mut State, batch: Vec<FrameId>) -> Rc<Batch> {
+    pub fn write_batch(self: &Rc<Self>, state: &mut PoolState, batch: Vec<FrameId>) -> Rc<Batch> {
         state.counters.write_ios += 1;
         state.counters.pages_written += batch.len() as u64;
         self.start_write(state, batch).expect("a batch of a miss has its victim frame at least")
     }
 
     /// Begins to write dirty frames, none of which is latched exclusively, all at once.
-    pub fn start_write(self: &Rc<Self>, state: &mut State, batch: Vec<FrameId>) -> Option<Rc<Batch>> {
+    pub fn start_write(self: &Rc<Self>, state: &mut PoolState, batch: Vec<FrameId>) -> Option<Rc<Batch>> {
         if batch.is_empty() {
             return None;
         }
@@ -101,7 +101,7 @@ impl<D: Device + 'static> Inner<D> {
         }
     }
 
-    fn end_frame(self: &Rc<Self>, state: &mut State, frame: FrameId, written: bool) {
+    fn end_frame(self: &Rc<Self>, state: &mut PoolState, frame: FrameId, written: bool) {
         let detached = state.frames.has(frame, FrameTable::DETACHED);
         state.frames.clear(frame, FrameTable::WRITING | FrameTable::HELD);
         if !written {
@@ -129,7 +129,7 @@ impl<D: Device + 'static> Inner<D> {
 
     /// The cleaner, after an eviction or a batch of its own: writes the dirty ones of the frames that
     /// leave next, unless enough of them are known to be clean.
-    pub fn clean_ahead(self: &Rc<Self>, state: &mut State) {
+    pub fn clean_ahead(self: &Rc<Self>, state: &mut PoolState) {
         let ahead = self.write_back.ahead;
         if ahead == 0 || state.cleaning.is_some() {
             return;
@@ -138,7 +138,7 @@ impl<D: Device + 'static> Inner<D> {
         if state.clean_ahead >= ahead / 2 && state.clean_ahead > 0 {
             return;
         }
-        let State { frames, replacement, plan, cursor, .. } = &mut *state;
+        let PoolState { frames, replacement, plan, cursor, .. } = &mut *state;
         self.write_back.plan_cleaning(Order::new(replacement, frames, cursor), frames, plan);
         let batch = std::mem::take(&mut plan.write);
         if batch.is_empty() {

@@ -3,9 +3,11 @@
 mod common;
 
 use common::{config, mem, pool_over, request};
-use fulgurite_base::{PageId, Spec};
+use fulgurite_base::PageId;
 use fulgurite_device::Executor;
-use fulgurite_pool::{BufferPool, MissCounter, PoolConfig, PoolCounters, Prefetch, Replacement, WriteBack};
+use fulgurite_pool::{
+    BufferPool, MissCounter, PoolConfig, PoolCounters, PrefetchConfig, ReplacementConfig, WriteBack,
+};
 use proptest::prelude::*;
 
 /// Counts of one run: hits, misses, pages written, batches.
@@ -104,7 +106,7 @@ fn the_worked_example_with_ace() {
 
 #[test]
 fn the_worked_example_with_ace_and_prefetching() {
-    let prefetch = Prefetch::from_spec(Spec::parse("history").unwrap()).unwrap();
+    let prefetch = "history".parse::<PrefetchConfig>().unwrap().start().unwrap();
     let executor = Executor::new(mem(32));
     let config = PoolConfig { prefetch, ..config(7, WriteBack::ace(3)) };
     let pool = BufferPool::new(executor.handle(), config).unwrap();
@@ -201,7 +203,7 @@ fn clean_first_policies_count_as_the_published_program() {
     let trace = published_trace(1_000_000, 102_400);
     let requests: Vec<(PageId, bool)> = trace.iter().map(|(page, write)| (PageId(*page), *write)).collect();
     let counts = |replacement: &str, write_back: WriteBack| {
-        let replacement = Replacement::from_spec(Spec::parse(replacement).unwrap(), 6_144).unwrap();
+        let replacement = replacement.parse::<ReplacementConfig>().unwrap().start(6_144).unwrap();
         let mut counter = MissCounter::new(6_144, replacement, write_back);
         counter.request_all(&requests);
         let counters = counter.counters();

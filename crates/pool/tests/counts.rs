@@ -1,10 +1,10 @@
 //! Miss counts on a real trace: every policy's own, pinned, and where a trusted simulator has the policy,
 //! that simulator's.
 
-use fulgurite_base::{PageId, Spec};
-use fulgurite_pool::{MissCounter, Replacement, WriteBack};
+use fulgurite_base::PageId;
+use fulgurite_pool::{MissCounter, ReplacementConfig, WriteBack};
 use fulgurite_workload::Op;
-use fulgurite_workload::trace::{Options, Trace};
+use fulgurite_workload::trace::{Trace, TraceOptions};
 use std::path::Path;
 
 const FRAMES: [u32; 8] = [500, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 40_000];
@@ -23,7 +23,7 @@ const LIBCACHESIM: [(&str, [u64; 8]); 8] = [
 ];
 
 fn misses(requests: &[(PageId, bool)], replacement: &str, frames: u32) -> u64 {
-    let replacement = Replacement::from_spec(Spec::parse(replacement).unwrap(), frames).unwrap();
+    let replacement = replacement.parse::<ReplacementConfig>().unwrap().start(frames).unwrap();
     let mut counter = MissCounter::new(frames, replacement, WriteBack::SINGLE);
     counter.request_all(requests);
     counter.counters().misses
@@ -36,7 +36,7 @@ fn counts_equal_libcachesims() {
         println!("skipped: shared traces absent");
         return;
     }
-    let trace = Trace::load(path, None, Options::default()).unwrap();
+    let trace = Trace::load(path, None, TraceOptions::default()).unwrap();
     let page = |start: u64| (PageId(start / 512), false);
     let requests: Vec<(PageId, bool)> = trace.records().iter().map(|record| page(record.start)).collect();
     for (name, expected) in LIBCACHESIM {
@@ -71,12 +71,13 @@ const OWN: [(&str, [u64; 2]); 17] = [
 #[test]
 fn counts_on_our_own_trace_are_pinned() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/postgres-pgbench.pages.zst");
-    let trace = Trace::load(path, None, Options::default()).unwrap();
+    let trace = Trace::load(path, None, TraceOptions::default()).unwrap();
     let pages = trace.page_requests(8192).unwrap();
     let requests: Vec<(PageId, bool)> =
         pages.iter().map(|request| (PageId(request.page), request.op == Op::Write)).collect();
-    let counted: Vec<(&str, [u64; 2])> = Replacement::list()
-        .map(|(name, _)| (name, [500, 2_000].map(|frames| misses(&requests, name, frames))))
+    let counted: Vec<(&str, [u64; 2])> = ReplacementConfig::registry()
+        .names()
+        .map(|name| (name, [500, 2_000].map(|frames| misses(&requests, name, frames))))
         .collect();
     assert_eq!(counted, OWN);
 }

@@ -1,8 +1,8 @@
 //! Policies without a trusted simulator against models as slow and obvious as can be: a list of pages, the
 //! one used last at its end.
 
-use fulgurite_base::{PageId, Spec};
-use fulgurite_pool::{MissCounter, Replacement, WriteBack};
+use fulgurite_base::PageId;
+use fulgurite_pool::{MissCounter, ReplacementConfig, WriteBack};
 use proptest::prelude::*;
 
 /// A page in a model's pool.
@@ -73,7 +73,7 @@ fn ccf_lru(pool: &mut Vec<Entry>) -> Entry {
 }
 
 fn counted(trace: &[(u64, bool)], spec: &str, frames: u32) -> [u64; 2] {
-    let replacement = Replacement::from_spec(Spec::parse(spec).unwrap(), frames).unwrap();
+    let replacement = spec.parse::<ReplacementConfig>().unwrap().start(frames).unwrap();
     let mut counter = MissCounter::new(frames, replacement, WriteBack::SINGLE);
     let requests: Vec<(PageId, bool)> = trace.iter().map(|(page, write)| (PageId(*page), *write)).collect();
     counter.request_all(&requests);

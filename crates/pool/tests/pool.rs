@@ -6,8 +6,8 @@ use common::{PAGE_BYTES, config, mem, pool_over, request};
 use fulgurite_base::{Lpn, Nanos, PageId, Prng, Spec};
 use fulgurite_device::{Device, Executor, Fault, FaultDevice, IoError, MemDevice, RunError};
 use fulgurite_pool::{
-    BeforeWrite, BufferPool, PoolConfig, PoolConfigError, PoolCounters, PoolError, Prefetch, Replacement,
-    WriteBack,
+    BeforeWrite, BufferPool, PoolConfig, PoolConfigError, PoolCounters, PoolError, PrefetchConfig,
+    ReplacementConfig, WriteBack, WriteBackConfig,
 };
 use std::cell::RefCell;
 use std::future::Future;
@@ -25,7 +25,7 @@ fn write_backs() -> Vec<WriteBack> {
         "raw:buffers=2",
         "ace+raw:n_w=4,buffers=2",
     ];
-    specs.map(|spec| WriteBack::from_spec(Spec::parse(spec).unwrap(), || Ok(4)).unwrap()).to_vec()
+    specs.map(|spec| spec.parse::<WriteBackConfig>().unwrap().resolve(|| Ok(4)).unwrap()).to_vec()
 }
 
 /// `users` tasks change and read random pages of a pool much smaller than the data. Every page is
@@ -91,11 +91,11 @@ fn no_update_is_lost_with_many_users() {
     for write_back in write_backs() {
         for prefetch in ["none", "sequential:n=3", "history:n=2,table=64", "both:n=3,table=64"] {
             for (users, frames) in [(1, 3), (8, 9), (50, 20), (40, 3)] {
-                let prefetch = Prefetch::from_spec(Spec::parse(prefetch).unwrap()).unwrap();
-                let config = PoolConfig { prefetch, ..config(frames, write_back) };
+                let prefetch = prefetch.parse::<PrefetchConfig>().unwrap().start().unwrap();
+                let config = PoolConfig { prefetch, ..config(frames, write_back.clone()) };
                 let counters = stamped_run(users, config).counters();
                 let PoolCounters { hits, misses, prefetched, pages_read, .. } = counters;
-                assert_eq!(hits + misses, 300 * users as u64, "{write_back}");
+                assert_eq!(hits + misses, 300 * users as u64, "{write_back:?}");
                 assert_eq!(pages_read, misses + prefetched);
                 assert!(counters.pages_written > 0 && counters.write_ios <= counters.pages_written);
                 assert!(counters.prefetch_hits + counters.prefetch_wasted <= prefetched);
@@ -106,18 +106,18 @@ fn no_update_is_lost_with_many_users() {
 
 #[test]
 fn no_update_is_lost_under_any_replacement() {
-    for (name, _) in Replacement::list().filter(|(name, _)| !name.ends_with("-e")) {
+    for name in ReplacementConfig::registry().names().filter(|name| !name.ends_with("-e")) {
         for write_back in write_backs() {
-            let replacement = Replacement::from_spec(Spec::parse(name).unwrap(), 12).unwrap();
-            let config = PoolConfig { replacement, ..config(12, write_back) };
-            assert!(stamped_run(20, config).counters().pages_written > 0, "{name} under {write_back}");
+            let replacement = name.parse::<ReplacementConfig>().unwrap().start(12).unwrap();
+            let config = PoolConfig { replacement, ..config(12, write_back.clone()) };
+            assert!(stamped_run(20, config).counters().pages_written > 0, "{name} under {write_back:?}");
         }
     }
 }
 
 #[test]
 fn erase_counts_come_through_the_seam_or_the_policy_is_refused() {
-    let cflru_e = || Replacement::from_spec(Spec::parse("cflru-e").unwrap(), 8).unwrap();
+    let cflru_e = || "cflru-e".parse::<ReplacementConfig>().unwrap().start(8).unwrap();
     let (executor, _) = pool_over(mem(16), 1, WriteBack::SINGLE);
     let refused = PoolConfig { replacement: cflru_e(), ..config(8, WriteBack::SINGLE) };
     assert_eq!(BufferPool::new(executor.handle(), refused).err(), Some(PoolConfigError::EraseCounts));
@@ -148,8 +148,8 @@ fn erase_counts_come_through_the_seam_or_the_policy_is_refused() {
 fn a_read_waits_for_no_write_where_it_need_not() {
     // Reads and writes of the drive take 10 µs each.
     let time_of_a_miss = |spec: &str| {
-        let write_back = WriteBack::from_spec(Spec::parse(spec).unwrap(), || Ok(2)).unwrap();
-        let (executor, pool) = pool_over(mem(64), 4 + write_back.buffers, write_back);
+        let write_back = spec.parse::<WriteBackConfig>().unwrap().resolve(|| Ok(2)).unwrap();
+        let (executor, pool) = pool_over(mem(64), 4 + write_back.buffers, write_back.clone());
         let handle = executor.handle();
         let user = pool.clone();
         let elapsed = executor.block_on(async move {
@@ -172,7 +172,7 @@ fn a_read_waits_for_no_write_where_it_need_not() {
 
 #[test]
 fn a_page_on_its_way_out_is_found() {
-    let raw = WriteBack::from_spec(Spec::parse("raw:buffers=2").unwrap(), || Ok(2)).unwrap();
+    let raw = "raw:buffers=2".parse::<WriteBackConfig>().unwrap().resolve(|| Ok(2)).unwrap();
     let (executor, pool) = pool_over(mem(64), 6, raw);
     let (user, other, handle) = (pool.clone(), pool.clone(), executor.handle());
     executor.spawn(async move {
@@ -213,7 +213,7 @@ fn the_log_goes_before_the_data() {
                 if log.borrow().len() == 2 { Err(IoError::Media) } else { Ok(()) }
             })
         });
-        let config = PoolConfig { before_write: Some(before_write), ..config(8, write_back) };
+        let config = PoolConfig { before_write: Some(before_write), ..config(8, write_back.clone()) };
         let pool = BufferPool::new(executor.handle(), config).unwrap();
         let user = pool.clone();
         executor
@@ -235,7 +235,10 @@ fn the_log_goes_before_the_data() {
             .block_on(async move {
                 for page in 0..30u64 {
                     assert_eq!(fresh.read(PageId(page)).await.unwrap().bytes()[0], page as u8);
-                    assert!(logged.contains(&(page, page as u8)), "{write_back}: page {page} was not logged");
+                    assert!(
+                        logged.contains(&(page, page as u8)),
+                        "{write_back:?}: page {page} was not logged"
+                    );
                 }
             })
             .unwrap();
@@ -284,7 +287,7 @@ fn misses_on_one_page_are_joined() {
 fn a_failed_write_never_makes_a_page_clean() {
     for write_back in write_backs() {
         let device = FaultDevice::new(mem(16), vec![Fault::FailWrite(0)]);
-        let (executor, pool) = pool_over(device, 4, write_back);
+        let (executor, pool) = pool_over(device, 4, write_back.clone());
         let inside = pool.clone();
         let outcome = executor.block_on(async move {
             // Whether or not a miss waits for the write that fails, one of them learns of it, once.
@@ -310,7 +313,7 @@ fn a_failed_write_never_makes_a_page_clean() {
             (errors, kept)
         });
         let error = PoolError::WriteBack(IoError::Media);
-        assert_eq!(outcome, Ok((vec![error], vec![1, 2, 3, 4])), "{write_back}");
+        assert_eq!(outcome, Ok((vec![error], vec![1, 2, 3, 4])), "{write_back:?}");
     }
 }
 
@@ -319,7 +322,7 @@ fn a_flush_reports_what_it_could_not_write() {
     for write_back in write_backs() {
         // With room for all, nothing is written before the flush.
         let device = FaultDevice::new(mem(16), vec![Fault::FailWrite(1)]);
-        let (executor, pool) = pool_over(device, 12, write_back);
+        let (executor, pool) = pool_over(device, 12, write_back.clone());
         let inside = pool.clone();
         let outcome = executor.block_on(async move {
             for page in 0..3 {
@@ -327,7 +330,7 @@ fn a_flush_reports_what_it_could_not_write() {
             }
             (inside.flush().await, inside.flush().await)
         });
-        assert_eq!(outcome, Ok((Err(PoolError::WriteBack(IoError::Media)), Ok(()))), "{write_back}");
+        assert_eq!(outcome, Ok((Err(PoolError::WriteBack(IoError::Media)), Ok(()))), "{write_back:?}");
     }
 }
 
@@ -362,7 +365,7 @@ fn start_and_give_up(future: impl Future) {
 #[test]
 fn a_user_who_gives_up_costs_no_frame_and_no_update() {
     for write_back in write_backs() {
-        let (executor, pool) = pool_over(mem(64), 2 + write_back.buffers, write_back);
+        let (executor, pool) = pool_over(mem(64), 2 + write_back.buffers, write_back.clone());
         let inside = pool.clone();
         executor
             .block_on(async move {
@@ -391,7 +394,7 @@ fn a_user_who_gives_up_costs_no_frame_and_no_update() {
                 }
             })
             .unwrap();
-        assert_eq!(pool.eviction_order().len(), 2, "a frame is lost under {write_back}");
+        assert_eq!(pool.eviction_order().len(), 2, "a frame is lost under {write_back:?}");
     }
 }
 

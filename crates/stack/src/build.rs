@@ -2,15 +2,16 @@
 
 use crate::device::{DeviceConfig, DriveConfig};
 use crate::execute::profile;
-use crate::run::{Arrivals, Labelled, Load, Measure, PoolStage, Requested, Rows, Run, Stack};
-use crate::settings::{Asked, Frames, PageInterval, Workloads};
+use crate::run::{Arrivals, Load, Measure, PoolStage, Requested, Rows, Run, Stack};
+use crate::settings::{Asked, Workloads};
 use crate::workload::{AddressMap, Origin, View, Workload};
 use crate::{Command, StackError};
-use fulgurite_base::{Spec, SpecError, units};
+use fulgurite_base::SpecError;
+use fulgurite_base::units::{self, Portion};
 use fulgurite_ftl::FtlConfig;
 use fulgurite_ftl::placement::Placement;
 use fulgurite_ftl::victim::VictimPolicy;
-use fulgurite_pool::{Prefetch, WriteBack, write_back};
+use fulgurite_pool::write_back::{Curve, MeasuredDrive};
 use std::path::{Path, PathBuf};
 
 /// Pages and requests of a generated pool workload where nothing is said: those of the published comparison of ACE
@@ -93,8 +94,7 @@ fn pool(mut asked: Asked, workloads: &mut Workloads) -> Result<Run, StackError> 
     let workload = workloads.get(&asked.workload, asked.format.take())?;
     let frames = asked.frames.ok_or_else(|| StackError::request("--frames is missing"))?;
     let (replacement, write_back) = (asked.replacement.take(), asked.write_back.take());
-    let labels = (std::mem::take(&mut asked.replacement_label), std::mem::take(&mut asked.write_back_label));
-    let prefetch = asked.prefetch.take().unwrap_or(Prefetch::NONE);
+    let prefetch = asked.prefetch.take().ok_or_else(|| StackError::request("--prefetch is missing"))?;
     let (ops, pages, users, cpu_per_request) =
         (asked.ops, asked.pages, asked.users.unwrap_or(1), asked.cpu_per_request);
     let mut stack = stack(asked)?;
@@ -107,13 +107,15 @@ fn pool(mut asked: Asked, workloads: &mut Workloads) -> Result<Run, StackError> 
         stack.check_storage()?;
     }
     let write_back = write_back.ok_or_else(|| StackError::request("--write-back is missing"))?;
-    let write_back = choose_write_back(write_back, &stack, page_bytes, seed)?;
+    let batches = write_back.resolve(Measured { stack: &stack, page_bytes, seed });
+    let batches = batches.map_err(|error| StackError::request(format!("--write-back: {error}")))?;
     let replacement = replacement.ok_or_else(|| StackError::request("--replacement is missing"))?;
     stack.pool = Some(PoolStage {
-        replacement: Labelled { label: labels.0, value: replacement },
-        write_back: Labelled { label: labels.1, value: write_back },
+        replacement,
+        write_back,
+        batches,
         prefetch,
-        frames: frames.of(pages)?,
+        frames: frames_of(frames, pages)?,
         page_bytes,
         cpu_per_request,
     });
@@ -126,7 +128,7 @@ fn pool(mut asked: Asked, workloads: &mut Workloads) -> Result<Run, StackError> 
 fn pool_pages(
     workload: &Workload,
     stack: &Stack,
-    frames: Frames,
+    frames: Portion,
     page_bytes: u32,
     asked: Option<u64>,
 ) -> Result<u64, StackError> {
@@ -134,7 +136,7 @@ fn pool_pages(
         Origin::Generator(_) => Ok(asked.unwrap_or(DEFAULT_PAGES)),
         Origin::Trace(_) => {
             // Without a drive it does not matter how many pages there are, unless frames are a share of them.
-            let streams = stack.device.is_none() && matches!(frames, Frames::Count(_));
+            let streams = stack.device.is_none() && matches!(frames, Portion::Count(_));
             let known = match streams {
                 true => None,
                 false => workload.bind(View::Pool { page_bytes, pages: 0 })?.distinct_pages(),
@@ -162,46 +164,56 @@ fn pool_ops(workload: &Workload, page_bytes: u32, pages: u64, asked: Option<u64>
     }
 }
 
-impl Frames {
-    /// How many they are for a pool that `pages` go through.
-    fn of(self, pages: u64) -> Result<u32, StackError> {
-        let (frames, text) = match self {
-            Frames::Count(frames) => (frames, frames.to_string()),
-            Frames::Share(share) => (share.of(pages).max(1), share.to_string()),
-        };
-        let refused = |why: &str| {
-            StackError::request(format!(
-                "--frames {text} is {frames} frames for {pages} pages, {why}; accepted: 1 to {pages}"
-            ))
-        };
-        match u32::try_from(frames) {
-            Ok(0) => Err(refused("and a pool needs at least one")),
-            Ok(frames) if u64::from(frames) <= pages => Ok(frames),
-            _ => Err(refused("so that some would never be used")),
-        }
+/// How many frames they are for a pool that `pages` go through.
+fn frames_of(asked: Portion, pages: u64) -> Result<u32, StackError> {
+    let frames = match asked {
+        Portion::Count(frames) => frames,
+        // A share of a few pages is still a pool.
+        share => share.of(pages).max(1),
+    };
+    let refused = |why: &str| {
+        StackError::request(format!(
+            "--frames {asked} is {frames} frames for {pages} pages, {why}; accepted: 1 to {pages}"
+        ))
+    };
+    match u32::try_from(frames) {
+        Ok(0) => Err(refused("and a pool needs at least one")),
+        Ok(frames) if u64::from(frames) <= pages => Ok(frames),
+        _ => Err(refused("so that some would never be used")),
     }
 }
 
-/// The write-back policy; what it was not told it takes from the drive.
-fn choose_write_back(spec: Spec, stack: &Stack, page_bytes: u32, seed: u64) -> Result<WriteBack, StackError> {
-    let measured = |what: &str| match stack.device.is_none() {
-        true => Err(SpecError::new(format!(
-            "--write-back: {what} is measured on the drive, and device none is no drive; accepted: ace:n_w=8"
-        ))),
-        false => Ok(()),
-    };
-    if spec.name() == write_back::AUTO {
-        measured("everything in auto")?;
-        spec.finish()?;
-        let profile = profile::profile(stack, page_bytes, seed)?;
-        return Ok(write_back::auto::choose(&profile.reads.curve, &profile.writes.curve));
+/// What a write-back policy asks about the device of a stack.
+struct Measured<'a> {
+    stack: &'a Stack,
+    page_bytes: u32,
+    seed: u64,
+}
+
+impl Measured<'_> {
+    fn refused(&self, what: &str) -> Result<(), SpecError> {
+        if self.stack.device.is_none() {
+            return Err(SpecError::new(format!(
+                "{what} is measured on the drive, and device none is no drive; accepted: ace:n_w=8"
+            )));
+        }
+        Ok(())
     }
-    let k_w = || {
-        measured("n_w")?;
-        let plateau = profile::plateau(stack, page_bytes, true, seed);
+}
+
+impl MeasuredDrive for Measured<'_> {
+    fn k_w(&mut self) -> Result<u32, SpecError> {
+        self.refused("n_w")?;
+        let plateau = profile::plateau(self.stack, self.page_bytes, true, self.seed);
         plateau.map(|writes| writes.k).map_err(|error| SpecError::new(error.to_string()))
-    };
-    Ok(WriteBack::from_spec(spec, k_w)?)
+    }
+
+    fn curves(&mut self) -> Result<[Curve; 2], SpecError> {
+        self.refused("everything in auto")?;
+        let profile = profile::profile(self.stack, self.page_bytes, self.seed);
+        let profile = profile.map_err(|error| SpecError::new(error.to_string()))?;
+        Ok([profile.reads.curve, profile.writes.curve])
+    }
 }
 
 fn gc(mut asked: Asked, workloads: &mut Workloads) -> Result<Run, StackError> {
@@ -267,11 +279,7 @@ fn translation_shape(asked: &Asked) -> Result<FtlConfig, StackError> {
 
 /// A row for the run, for every stretch of it, or for every group.
 fn gc_rows(asked: &Asked, logical: u64) -> Result<Rows, StackError> {
-    let interval = match asked.page_interval {
-        Some(PageInterval::Count(pages)) => Some(pages),
-        Some(PageInterval::Share(share)) => Some(share.of(logical)),
-        None => None,
-    };
+    let interval = asked.page_interval.map(|interval| interval.of(logical));
     match (interval, asked.groups, asked.explain) {
         (Some(0), ..) => Err(StackError::request(
             "--interval: not one page write; accepted: a count, or a share of the logical pages",

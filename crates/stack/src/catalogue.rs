@@ -1,23 +1,31 @@
 //! Every name that the command line and study files know, as rows.
 
 use crate::device::{LOG, MEM, NO_DEVICE};
-use crate::{Column, Row, workload};
-use fulgurite_base::units;
+use crate::workload::{OWN_TRACE, OWN_TRACE_ABOUT};
+use crate::{Column, Row};
+use fulgurite_base::{OptionHelp, Registry, units};
 use fulgurite_ftl::placement::Placement;
 use fulgurite_ftl::schedule::Schedule;
 use fulgurite_ftl::victim::VictimPolicy;
-use fulgurite_pool::{Prefetch, Replacement, WriteBack};
+use fulgurite_pool::{PrefetchConfig, ReplacementConfig, WriteBackConfig};
 use fulgurite_ssd::preset::{Concurrency, PRESETS, Preset, Target};
 use fulgurite_ssd::{PARAMS, Param, preset};
+use fulgurite_workload::GeneratorConfig;
 use fulgurite_workload::trace::Format;
 
 /// Every kind of name, in the order of a stack from the workload down, with its rows.
 pub const KINDS: [(&str, fn() -> Vec<Row>); 11] = [
-    ("workloads", || workload::names().map(|(name, about)| row(name, about)).collect()),
-    ("formats", || Format::all().iter().map(|format| row(format.name(), format.about())).collect()),
-    ("replacement", || Replacement::list().map(|(name, about)| row(name, about)).collect()),
-    ("write-back", || WriteBack::list().map(|(name, about)| row(name, about)).collect()),
-    ("prefetch", || Prefetch::list().map(|(name, about)| row(name, about)).collect()),
+    ("workloads", || {
+        let own = row(OWN_TRACE, OWN_TRACE_ABOUT);
+        rows(GeneratorConfig::registry()).into_iter().chain([own]).collect()
+    }),
+    ("formats", || {
+        let format = |format: &Format| with_options(row(format.name(), format.about()), &format.options());
+        Format::all().iter().map(format).collect()
+    }),
+    ("replacement", || rows(ReplacementConfig::registry())),
+    ("write-back", || rows(WriteBackConfig::registry())),
+    ("prefetch", || rows(PrefetchConfig::registry())),
     ("layers", layers),
     ("devices", devices),
     (DEVICE_PARAMETERS, parameters),
@@ -28,6 +36,20 @@ pub const KINDS: [(&str, fn() -> Vec<Row>); 11] = [
 
 /// The parameters of every simulated drive: many, so they are listed only when asked for.
 pub const DEVICE_PARAMETERS: &str = "device-parameters";
+
+/// A row for every name of a registry, with its options and their defaults.
+fn rows<M>(registry: &'static Registry<M>) -> Vec<Row> {
+    let entry =
+        |entry: &fulgurite_base::Entry<M>| with_options(row(entry.name, entry.about), &(entry.options)());
+    registry.entries.iter().map(entry).collect()
+}
+
+fn with_options(mut row: Row, options: &[OptionHelp]) -> Row {
+    let shown: Vec<String> =
+        options.iter().map(|option| format!("{}={}", option.key, option.default)).collect();
+    row.set_some(Column::Options, Some(shown.join(" ")).filter(|shown| !shown.is_empty()));
+    row
+}
 
 /// A row of a list.
 pub fn row(name: &str, about: &str) -> Row {

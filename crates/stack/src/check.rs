@@ -6,7 +6,7 @@ use crate::run::{Arrivals, Load, PoolStage, Requested, Rows, Run};
 use crate::{Command, StackError};
 use fulgurite_base::units;
 use fulgurite_ftl::FtlConfig;
-use fulgurite_pool::Replacement;
+use fulgurite_pool::ReplacementPolicy;
 
 impl Run {
     /// Refuses what cannot work together, in one sentence that names the argument and what would be accepted.
@@ -20,6 +20,12 @@ impl Run {
             (Load::Requests(requested), None, Some(translation)) => {
                 check_translation(&translation.ftl)?;
                 self.check_future(requested, &translation.ftl)?;
+                if requested.workload.generator().is_some_and(|generator| !generator.keeps_writing()) {
+                    return Err(StackError::request(format!(
+                        "workload {} does not write for ever, so a number of page writes may never be reached; accepted: a workload with writes, like mixed-skewed or ycsb-a",
+                        requested.workload.label
+                    )));
+                }
                 self.bind()?.requests(self.seed).map(drop)
             }
             (Load::Requests(_), None, None) => {
@@ -72,18 +78,17 @@ impl Run {
             }
         }
         self.bind()?.requests(self.seed)?;
-        let replacement = Replacement::from_spec(pool.replacement.value.clone(), pool.frames)?;
+        let replacement = pool.replacement.start(pool.frames)?;
         if replacement.needs_erase_counts() && !stack.tells_erase_counts() {
             return Err(StackError::request(format!(
                 "--replacement {} asks how often erase blocks were erased, which {} does not tell; accepted: a preset with flash, like p4510",
-                pool.replacement.label, stack.device.label
+                pool.replacement, stack.device.label
             )));
         }
-        let write_back = &pool.write_back;
-        if write_back.value.buffers >= pool.frames {
+        if pool.batches.buffers >= pool.frames {
             return Err(StackError::request(format!(
                 "--write-back {} takes {} of {} frames for pages under way; accepted: more --frames, or fewer buffers=",
-                write_back.label, write_back.value.buffers, pool.frames
+                pool.write_back, pool.batches.buffers, pool.frames
             )));
         }
         if stack.device.is_none() { self.check_counting(requested, pool) } else { Ok(()) }
@@ -91,7 +96,7 @@ impl Run {
 
     /// Without a drive there is no time, so what matters only in time is refused.
     fn check_counting(&self, requested: &Requested, pool: &PoolStage) -> Result<(), StackError> {
-        let write_back = &pool.write_back;
+        let (write_back, prefetch) = (pool.write_back.to_string(), pool.prefetch.to_string());
         let users = match requested.arrivals {
             Arrivals::Closed { users } => users,
             _ => 1,
@@ -99,12 +104,8 @@ impl Run {
         let layer = self.stack.layer.as_ref().map(|layer| layer.label.as_str());
         let timed = [
             (layer.is_some(), "--layer", layer.unwrap_or_default()),
-            (
-                write_back.value.buffers > 0 || write_back.value.ahead > 0,
-                "--write-back",
-                write_back.label.as_str(),
-            ),
-            (!pool.prefetch.is_none(), "--prefetch", pool.prefetch.name()),
+            (pool.batches.buffers > 0 || pool.batches.ahead > 0, "--write-back", write_back.as_str()),
+            (!pool.prefetch.is_none(), "--prefetch", prefetch.as_str()),
             (users > 1, "--users", "more than 1"),
         ];
         match timed.into_iter().find(|(given, ..)| *given) {

@@ -27,4 +27,4 @@ pub use command::Command;
 pub use error::StackError;
 pub use progress::Progress;
 pub use row::{Row, Value};
-pub use run::{Arrivals, Labelled, Load, Measure, PoolStage, Requested, Rows, Run, Stack};
+pub use run::{Arrivals, Load, Measure, PoolStage, Requested, Rows, Run, Stack};

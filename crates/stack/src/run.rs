@@ -7,7 +7,7 @@ use crate::device::{DeviceConfig, DriveConfig, LayerConfig};
 use crate::workload::{AddressMap, Bound, View, Workload};
 use crate::{Command, StackError};
 use fulgurite_base::{Nanos, fnv1a};
-use fulgurite_pool::{Prefetch, WriteBack};
+use fulgurite_pool::{PrefetchConfig, ReplacementConfig, WriteBack, WriteBackConfig};
 use std::path::PathBuf;
 
 /// A run.
@@ -38,26 +38,19 @@ pub struct Stack {
 #[derive(Clone, Debug)]
 pub struct PoolStage {
     /// Which frame leaves.
-    pub replacement: Labelled<fulgurite_base::Spec>,
-    /// What is written when a frame is needed.
-    pub write_back: Labelled<WriteBack>,
+    pub replacement: ReplacementConfig,
+    /// What is written when a frame is needed, as it was asked for.
+    pub write_back: WriteBackConfig,
+    /// The same for the device of this stack: what was not given followed from measurements of it.
+    pub batches: WriteBack,
     /// What is read beside a missed page.
-    pub prefetch: Prefetch,
+    pub prefetch: PrefetchConfig,
     /// Frames.
     pub frames: u32,
     /// Bytes in a page.
     pub page_bytes: u32,
     /// CPU time of a request, on the one core that all users share.
     pub cpu_per_request: Nanos,
-}
-
-/// A value, and what tables call it: as it was typed.
-#[derive(Clone, Debug)]
-pub struct Labelled<T> {
-    /// The name in tables.
-    pub label: String,
-    /// The value.
-    pub value: T,
 }
 
 /// What is asked of a stack.

@@ -7,14 +7,15 @@
 use crate::build;
 use crate::device::{DeviceConfig, LayerConfig};
 use crate::workload::{AddressMap, Workload};
-use crate::{Command, Rows, Run, StackError};
+use crate::{Command, PoolStage, Rows, Run, StackError};
 use fulgurite_base::option::{self, parse_choice};
+use fulgurite_base::units::Portion;
 use fulgurite_base::{Nanos, Spec, SpecError, units};
 use fulgurite_ftl::placement::Placement;
 use fulgurite_ftl::schedule::Schedule;
 use fulgurite_ftl::victim::VictimPolicy;
-use fulgurite_pool::Prefetch;
-use fulgurite_workload::trace::{Format, Options};
+use fulgurite_pool::{PrefetchConfig, ReplacementConfig, WriteBack, WriteBackConfig};
+use fulgurite_workload::trace::{Format, TraceOptions};
 use std::collections::BTreeMap;
 
 /// One setting.
@@ -49,19 +50,17 @@ pub enum Absent {
 #[derive(Default)]
 pub(crate) struct Asked {
     pub workload: String,
-    pub format: Option<(Format, Options)>,
+    pub format: Option<(Format, TraceOptions)>,
     pub device: Option<DeviceConfig>,
     pub destroy_contents: bool,
     pub layer: Option<LayerConfig>,
     pub placement: Option<Placement>,
     pub victim: Option<VictimPolicy>,
     pub schedule: Option<Schedule>,
-    pub replacement: Option<Spec>,
-    pub replacement_label: String,
-    pub write_back: Option<Spec>,
-    pub write_back_label: String,
-    pub prefetch: Option<Prefetch>,
-    pub frames: Option<Frames>,
+    pub replacement: Option<ReplacementConfig>,
+    pub write_back: Option<WriteBackConfig>,
+    pub prefetch: Option<PrefetchConfig>,
+    pub frames: Option<Portion>,
     pub pages: Option<u64>,
     pub page_bytes: u32,
     pub logical_bytes: u64,
@@ -77,26 +76,11 @@ pub(crate) struct Asked {
     pub ops: Option<u64>,
     pub explain: bool,
     pub groups: bool,
-    pub page_interval: Option<PageInterval>,
+    pub page_interval: Option<Portion>,
     pub time_interval: Option<Nanos>,
     pub trace_out: Option<String>,
     pub requests_out: Option<String>,
     pub seed: u64,
-}
-
-/// A number of frames.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Frames {
-    Count(u64),
-    Share(units::Share),
-}
-
-/// A number of page writes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum PageInterval {
-    Count(u64),
-    /// Of the logical pages.
-    Share(units::Share),
 }
 
 use Absent::{Nothing, Required, Value, Words};
@@ -174,29 +158,23 @@ const SETTINGS: &[Setting] = &[
         written: "POLICY",
         about: "Replacement policy",
         commands: &[(Pool, Value("lru"))],
-        read: |asked, text| {
-            text.clone_into(&mut asked.replacement_label);
-            put(&mut asked.replacement, Spec::parse(text).map(Some))
-        },
-        show: |run| Ok(run.stack.pool.as_ref().map(|pool| pool.replacement.label.clone())),
+        read: |asked, text| put(&mut asked.replacement, text.parse().map(Some)),
+        show: |run| Ok(run.stack.pool.as_ref().map(|pool| pool.replacement.to_string())),
     },
     Setting {
         name: "write_back",
         written: "POLICY",
         about: "Write-back policy",
         commands: &[(Pool, Value("single"))],
-        read: |asked, text| {
-            text.clone_into(&mut asked.write_back_label);
-            put(&mut asked.write_back, Spec::parse(text).map(Some))
-        },
-        show: |run| Ok(run.stack.pool.as_ref().map(|pool| pool.write_back.value.to_string())),
+        read: |asked, text| put(&mut asked.write_back, text.parse().map(Some)),
+        show: |run| Ok(run.stack.pool.as_ref().map(canonical_write_back)),
     },
     Setting {
         name: "prefetch",
         written: "POLICY",
         about: "Prefetch policy",
         commands: &[(Pool, Value("none"))],
-        read: |asked, text| put(&mut asked.prefetch, Prefetch::from_spec(Spec::parse(text)?).map(Some)),
+        read: |asked, text| put(&mut asked.prefetch, text.parse().map(Some)),
         show: |run| Ok(run.stack.pool.as_ref().map(|pool| pool.prefetch.to_string())),
     },
     Setting {
@@ -204,7 +182,7 @@ const SETTINGS: &[Setting] = &[
         written: "N|6%",
         about: "Frames of the pool, or a share of the pages",
         commands: &[(Pool, Value("6%"))],
-        read: |asked, text| put(&mut asked.frames, read_frames(text).map(Some)),
+        read: |asked, text| put(&mut asked.frames, units::parse_portion(text).map(Some)),
         show: |run| Ok(run.stack.pool.as_ref().map(|pool| pool.frames.to_string())),
     },
     Setting {
@@ -343,7 +321,7 @@ const SETTINGS: &[Setting] = &[
         written: "N|25%",
         about: "Give a row for every stretch of so many page writes, or of a share of the logical pages",
         commands: &[(Gc, Nothing)],
-        read: |asked, text| put(&mut asked.page_interval, read_page_interval(text).map(Some)),
+        read: |asked, text| put(&mut asked.page_interval, units::parse_portion(text).map(Some)),
         show: |run| match run.measure.rows {
             Rows::PageIntervals(length) => Ok(Some(length.to_string())),
             _ => Ok(None),
@@ -458,7 +436,7 @@ impl Workloads {
     pub(crate) fn get(
         &mut self,
         text: &str,
-        format: Option<(Format, Options)>,
+        format: Option<(Format, TraceOptions)>,
     ) -> Result<Workload, StackError> {
         if let Some(known) = self.0.get(text) {
             return Ok(known.clone());
@@ -503,20 +481,14 @@ fn count(text: &str, least: u64, most: u64) -> Result<u64, SpecError> {
     option::COUNT_64.parse_within(text, &least, &most)
 }
 
-fn read_frames(text: &str) -> Result<Frames, SpecError> {
-    if text.ends_with('%') {
-        units::parse_share(text).map(Frames::Share)
-    } else {
-        units::parse_count(text).map(Frames::Count)
-    }
-}
-
-fn read_page_interval(text: &str) -> Result<PageInterval, SpecError> {
-    if text.ends_with('%') {
-        units::parse_share(text).map(PageInterval::Share)
-    } else {
-        units::parse_count(text).map(PageInterval::Count)
-    }
+/// The write-back policy with the numbers that it has on this device: the same whether they were given or measured.
+fn canonical_write_back(pool: &PoolStage) -> String {
+    let WriteBack { n_w, n_e, buffers, ahead, cleaner_n_w, .. } = pool.batches;
+    let name = match &pool.write_back {
+        WriteBackConfig::Custom(custom) => custom.text(),
+        config => config.name().to_owned(),
+    };
+    format!("{name}:n_w={n_w},n_e={n_e},buffers={buffers},ahead={ahead},cleaner_n_w={cleaner_n_w}")
 }
 
 fn read_page_bytes(text: &str) -> Result<u32, SpecError> {

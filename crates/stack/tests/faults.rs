@@ -7,7 +7,7 @@ use fulgurite_stack::device::Observed;
 use fulgurite_stack::settings::{self, Workloads};
 use fulgurite_stack::{Column, Progress, Row, Run, StackError};
 use fulgurite_workload::Op;
-use fulgurite_workload::trace::{Options, Trace};
+use fulgurite_workload::trace::{Trace, TraceOptions};
 use std::path::{Path, PathBuf};
 
 fn pool_run(values: &[(&str, &str)]) -> Run {
@@ -48,7 +48,7 @@ fn counts(row: &Row) -> [u64; 4] {
 /// The pool on a simulated drive against the oracle, on the first requests of a trace file.
 fn agrees_with_the_oracle(trace: &Path, page: &str, ops: usize, frames: usize, golden: [[u64; 4]; 2]) {
     let bytes = units::parse_size(page).unwrap();
-    let pages = Trace::load(trace, None, Options::default()).unwrap().page_requests(bytes).unwrap();
+    let pages = Trace::load(trace, None, TraceOptions::default()).unwrap().page_requests(bytes).unwrap();
     let requests: Vec<(u64, bool)> = pages
         .iter()
         .flat_map(|request| {

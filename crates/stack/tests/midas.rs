@@ -6,7 +6,7 @@ use fulgurite_ftl::placement::Placement;
 use fulgurite_ftl::placement::midas::{Event, Why};
 use fulgurite_ftl::victim::VictimPolicy;
 use fulgurite_ftl::{CountingSink, Ftl, FtlConfig, check};
-use fulgurite_workload::Generator;
+use fulgurite_workload::GeneratorConfig;
 
 const PAGES: u32 = 120_000;
 
@@ -20,8 +20,8 @@ fn run(placement: &str, victim: &str, workloads: &[&str]) -> Ftl {
     let mut sink = CountingSink::default();
     (0..PAGES).for_each(|lpn| ftl.write(lpn, 1, StreamId(0), &mut sink));
     for workload in workloads {
-        let spec = Spec::parse(workload).unwrap();
-        let requests = Generator::from_spec(spec, u64::from(PAGES), 4096, 42).unwrap();
+        let requests =
+            workload.parse::<GeneratorConfig>().unwrap().start(u64::from(PAGES), 4096, 42).unwrap();
         for request in requests.take(28 * PAGES as usize) {
             ftl.write(request.page as u32, 1, StreamId(0), &mut sink);
         }

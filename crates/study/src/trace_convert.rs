@@ -9,7 +9,7 @@ use fulgurite_stack::workload::{View, Workload};
 use fulgurite_stack::{Column, Row, StackError};
 use fulgurite_workload::Request;
 use fulgurite_workload::trace::{
-    Format, Options, Record, TraceError, TraceWriter, Unit, open, write_oracle_general,
+    Format, Record, TraceError, TraceOptions, TraceWriter, Unit, open, write_oracle_general,
 };
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -28,7 +28,7 @@ pub fn convert(
             let (format, options) = Format::from_spec(Spec::parse(spec)?)?;
             (Some(format), options)
         }
-        None => (None, Options::default()),
+        None => (None, TraceOptions::default()),
     };
     let to = Format::from_name(to)?;
     let page_bytes = page.map(units::parse_size).transpose()?.unwrap_or(4096);
@@ -49,14 +49,14 @@ pub fn convert(
             to.name()
         )));
     }
-    if to == Format::OracleGeneral && unit == Unit::Pages {
+    if to == Format::ORACLE_GENERAL && unit == Unit::Pages {
         return Err(StackError::request(format!(
             "{} counts pages without times, oracle-general bytes with times; convert to another format first",
             reader.format().name()
         )));
     }
     let (requests, left_out, loses) = whole(out, |mut packed| {
-        if to == Format::OracleGeneral {
+        if to == Format::ORACLE_GENERAL {
             let records: Vec<Record> = reader.by_ref().collect::<Result<_, _>>().map_err(wrong)?;
             write_oracle_general(&records, &mut packed).map_err(refused)?;
             packed.finish().map_err(refused)?;

@@ -3,7 +3,7 @@
 use crate::table::Table;
 use fulgurite_base::{Spec, units};
 use fulgurite_stack::{Column, Row, StackError};
-use fulgurite_workload::trace::{Format, OpSummary, Options, Trace, Unit};
+use fulgurite_workload::trace::{Format, OpSummary, Trace, TraceOptions, Unit};
 use std::path::Path;
 
 /// Describes the trace file at `path`. `format` where its name and content do not tell; `page` is
@@ -11,7 +11,7 @@ use std::path::Path;
 pub fn describe(path: &str, format: Option<&str>, page: Option<&str>) -> Result<Table, StackError> {
     let format = format.map(|spec| Format::from_spec(Spec::parse(spec)?)).transpose()?;
     let (format, options) =
-        format.map_or((None, Options::default()), |(format, options)| (Some(format), options));
+        format.map_or((None, TraceOptions::default()), |(format, options)| (Some(format), options));
     let page_bytes = page.map(units::parse_size).transpose()?;
     let trace = Trace::load(Path::new(path), format, options)
         .map_err(|error| StackError::request(error.to_string()))?;

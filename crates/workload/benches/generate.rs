@@ -1,7 +1,6 @@
 //! Nanoseconds per request of each generator; tiny sizes unless run by `cargo bench`.
 
-use fulgurite_base::Spec;
-use fulgurite_workload::{Generator, generate};
+use fulgurite_workload::GeneratorConfig;
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -10,11 +9,13 @@ fn main() {
         std::env::args().any(|arg| arg == "--bench") && !std::env::args().any(|arg| arg == "--test");
     let (pages, requests) = if is_full { (10_000_000, 20_000_000) } else { (1_000, 1_000) };
     let variants = ["zipf:theta=0", "zipf:theta=0.5", "zipf:theta=1.5", "zipf:theta=5"];
-    let names = generate::names().iter().map(|entry| entry.name).filter(|name| *name != "switch");
+    let names = GeneratorConfig::registry().names().filter(|name| *name != "switch");
     for text in names.chain(variants) {
-        let spec = Spec::parse(text).expect("the spec is well-formed");
         let making = Instant::now();
-        let generator = Generator::from_spec(spec, pages, 4096, 42).expect("the spec is known");
+        let generator = text
+            .parse::<GeneratorConfig>()
+            .and_then(|config| config.start(pages, 4096, 42))
+            .expect("the text is known");
         let made_us = making.elapsed().as_secs_f64() * 1e6;
         let start = Instant::now();
         for request in generator.take(requests) {

@@ -3,7 +3,7 @@
 
 use fulgurite_base::Nanos;
 use fulgurite_workload::Op;
-use fulgurite_workload::trace::{Format, Options, Record, TraceReader, TraceWriter, Unit};
+use fulgurite_workload::trace::{Format, Record, TraceOptions, TraceReader, TraceWriter, Unit};
 use std::hint::black_box;
 use std::io::Cursor;
 use std::time::Instant;
@@ -15,7 +15,7 @@ fn main() {
     for format in Format::all() {
         let Some(trace) = trace(*format, lines) else { continue };
         let bytes = trace.len() as f64;
-        let reader = TraceReader::new("memory", Cursor::new(trace), Some(*format), Options::default())
+        let reader = TraceReader::new("memory", Cursor::new(trace), Some(*format), TraceOptions::default())
             .expect("memory can be read");
         let start = Instant::now();
         for record in reader {

@@ -7,7 +7,7 @@
 pub mod generate;
 pub mod trace;
 
-pub use generate::Generator;
+pub use generate::{Generator, GeneratorConfig};
 
 use fulgurite_base::Nanos;
 

@@ -4,7 +4,8 @@
 use fulgurite_base::{Nanos, Spec};
 use fulgurite_workload::Op;
 use fulgurite_workload::trace::{
-    Format, Options, Record, Trace, TraceError, TraceReader, TraceWriter, Unit, write_oracle_general,
+    Format, FormatRow, Line, ReaderState, Record, Shape, Trace, TraceError, TraceOptions, TraceReader,
+    TraceWriter, Unit, Writer, write_oracle_general,
 };
 use proptest::prelude::*;
 use std::io::{Cursor, Read};
@@ -103,7 +104,8 @@ fn samples_are_read_by_definition() {
         let trace = read(spec, text.as_bytes()).unwrap_or_else(|error| panic!("{spec}: {error}"));
         assert_eq!(trace.records(), *expected, "{spec}");
         // Told from the content alone where that is unambiguous.
-        let told = TraceReader::new("x", Cursor::new(text.as_bytes().to_vec()), None, Options::default());
+        let told =
+            TraceReader::new("x", Cursor::new(text.as_bytes().to_vec()), None, TraceOptions::default());
         let name = spec.split(':').next().unwrap();
         match told {
             Ok(reader) => assert_eq!(reader.format().name(), name),
@@ -226,21 +228,56 @@ fn what_is_wrong_is_named() {
 
 /// What of a record a format keeps: the unit of time, of starts, and whether it knows trims.
 fn kept(format: Format) -> (u64, u64, bool) {
-    match format {
-        Format::PageOps => (u64::MAX, 1, false),
-        Format::CloudPhysics => (1_000_000_000, 512, true),
-        Format::Vscsi => (1_000, 512, true),
-        Format::Msr => (100, 1, false),
-        Format::Spc => (1, 512, false),
-        Format::DiskSim | Format::Mqsim => (1, 512, false),
-        Format::Alibaba => (1_000, 1, false),
-        Format::Tencent => (1_000_000_000, 512, false),
-        Format::Systor => (1, 1, false),
-        Format::Blkparse => (1, 512, true),
-        Format::Fio2 | Format::Fio3 => (1_000, 1, true),
-        Format::Midas => (1, 4096, true),
-        Format::OracleGeneral => unreachable!("it cannot be written"),
+    match format.name() {
+        "page-ops" => (u64::MAX, 1, false),
+        "cloudphysics" => (1_000_000_000, 512, true),
+        "vscsi" => (1_000, 512, true),
+        "msr" => (100, 1, false),
+        "spc" | "disksim" | "mqsim" => (1, 512, false),
+        "alibaba" => (1_000, 1, false),
+        "tencent" => (1_000_000_000, 512, false),
+        "systor" => (1, 1, false),
+        "blkparse" => (1, 512, true),
+        "fio2" | "fio3" => (1_000, 1, true),
+        "midas" => (1, 4096, true),
+        name => panic!("say what {name} keeps of a record"),
     }
+}
+
+/// A format from outside: a page a line, all reads.
+#[test]
+fn a_format_of_the_users_own_is_read_and_written() {
+    static PAGES: FormatRow = FormatRow {
+        name: "bare-pages",
+        about: "a page a line",
+        unit: Unit::Pages,
+        name_parts: &[],
+        is_told_by_content: false,
+        options: &[],
+        shape: Shape::lines(|line, _: &mut ReaderState| {
+            let start = std::str::from_utf8(line).ok().and_then(|text| text.parse().ok());
+            let start = start.ok_or_else(|| "this is not a page".to_owned())?;
+            Ok(Line::Request(record(0, R, start, 1)))
+        }),
+        writer: Some(Writer {
+            header: "",
+            record: |record, _, out| {
+                out.extend(format!("{}\n", record.start).bytes());
+                Ok(())
+            },
+            footer: "",
+            loses: "times and operations",
+        }),
+    };
+    let format = Format::new(&PAGES);
+    let mut writer = TraceWriter::new(Vec::new(), format, format.unit(), 4096).unwrap();
+    writer.write(&record(0, R, 17, 1)).unwrap();
+    let (bytes, _) = writer.finish().unwrap();
+    let source = Cursor::new([bytes, b"x\n".to_vec()].concat());
+    let mut reader = TraceReader::new("file", source, Some(format), TraceOptions::default()).unwrap();
+    assert_eq!(reader.next(), Some(Ok(record(0, R, 17, 1))));
+    assert_eq!(reader.next().unwrap().unwrap_err().to_string(), "file, line 2: this is not a page");
+    assert!(!Format::all().contains(&format));
 }
 
 proptest! {
@@ -248,14 +285,14 @@ proptest! {
     fn what_is_written_is_read_back(
         gaps in prop::collection::vec((0u64..3_000_000_000, 0u8..3, 0u64..1 << 30, 1u64..64), 1..60),
     ) {
-        for format in Format::all().iter().copied().filter(|format| *format != Format::OracleGeneral) {
+        for format in Format::all().iter().copied().filter(|format| *format != Format::ORACLE_GENERAL) {
             let (tick, unit, knows_trims) = kept(format);
             let mut at = 0;
             let mut records = Vec::new();
             for (gap, op, start, length) in &gaps {
                 at += gap / 1_000_000_000 * 1_000_000_000 + if tick < 1_000_000_000 { gap % 1_000_000_000 / tick * tick } else { 0 };
                 let op = [R, W, T][usize::from(*op)];
-                let length = if format == Format::PageOps { 1 } else { length * unit };
+                let length = if format == Format::PAGE_OPS { 1 } else { length * unit };
                 records.push(record(if tick == u64::MAX { 0 } else { at }, op, start * unit, length));
             }
             let mut writer = TraceWriter::new(Vec::new(), format, format.unit(), 4096).unwrap();
@@ -277,7 +314,7 @@ proptest! {
     #[test]
     fn no_bytes_make_a_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
         for format in Format::all().iter().copied().map(Some).chain([None]) {
-            if let Ok(reader) = TraceReader::new("file", Cursor::new(bytes.clone()), format, Options::default()) {
+            if let Ok(reader) = TraceReader::new("file", Cursor::new(bytes.clone()), format, TraceOptions::default()) {
                 reader.for_each(drop);
             }
         }
@@ -287,7 +324,7 @@ proptest! {
     #[test]
     fn no_line_makes_a_reader_panic(text in "[0-9RW,. +QDaefio/\n]{0,300}") {
         for format in Format::all() {
-            if let Ok(reader) = TraceReader::new("file", Cursor::new(text.clone()), Some(*format), Options::default()) {
+            if let Ok(reader) = TraceReader::new("file", Cursor::new(text.clone()), Some(*format), TraceOptions::default()) {
                 reader.for_each(drop);
             }
         }
@@ -298,7 +335,7 @@ proptest! {
 fn memory_does_not_grow_with_what_is_packed() {
     // A gigabyte of one byte packs into a megabyte; a line has a limit, and so have names.
     let packed = zstd::encode_all(std::io::repeat(b'7').take(1 << 30), 1).unwrap();
-    let outcome = TraceReader::new("file", Cursor::new(packed), Some(Format::Spc), Options::default())
+    let outcome = TraceReader::new("file", Cursor::new(packed), Some(Format::SPC), TraceOptions::default())
         .and_then(Trace::read);
     assert!(outcome.unwrap_err().to_string().contains("longer than 65536 bytes"));
     let name = "x".repeat(300);
@@ -321,7 +358,7 @@ fn oracle_general_knows_the_next_access() {
 
 #[test]
 fn what_cannot_be_written_is_refused() {
-    let refused = TraceWriter::new(Vec::new(), Format::OracleGeneral, Unit::Bytes, 4096).map(drop);
+    let refused = TraceWriter::new(Vec::new(), Format::ORACLE_GENERAL, Unit::Bytes, 4096).map(drop);
     assert!(refused.unwrap_err().to_string().contains("cannot be written record by record"));
 }
 

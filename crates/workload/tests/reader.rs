@@ -3,7 +3,9 @@
 use flate2::{Compression, write::GzEncoder};
 use fulgurite_base::Nanos;
 use fulgurite_workload::Op;
-use fulgurite_workload::trace::{Format, Options, Record, Skipped, Trace, TraceError, TraceReader, open};
+use fulgurite_workload::trace::{
+    Format, Record, Skipped, Trace, TraceError, TraceOptions, TraceReader, open,
+};
 use proptest::prelude::*;
 use std::io::{Cursor, Write};
 
@@ -11,7 +13,7 @@ const PAGES: &[u8] = b"# a comment\nR 17\nW 3\n\nr 17\n";
 const BINARY: &str = "this is binary data; a trace is text, plain or packed with gzip or zstd";
 
 fn read(bytes: &[u8], format: Option<Format>) -> Result<Trace, TraceError> {
-    Trace::read(TraceReader::new("file", Cursor::new(bytes.to_vec()), format, Options::default())?)
+    Trace::read(TraceReader::new("file", Cursor::new(bytes.to_vec()), format, TraceOptions::default())?)
 }
 
 fn sentence(bytes: &[u8], format: Option<Format>) -> String {
@@ -46,7 +48,7 @@ fn lines_that_are_read_together_mean_what_they_mean_alone() {
         format!("{seconds}.{:09} {kind} {block} {size}\n{blank}", i % 1_000_000_000)
     };
     let plain: String = (0..20_000).map(line).collect();
-    let (format, alone) = (Some(Format::Midas), plain.replace(' ', "  "));
+    let (format, alone) = (Some(Format::MIDAS), plain.replace(' ', "  "));
     let (together, one_by_one) =
         (read(plain.as_bytes(), format).unwrap(), read(alone.as_bytes(), format).unwrap());
     assert_eq!(together.records(), one_by_one.records());
@@ -66,7 +68,7 @@ fn lines_that_are_read_together_mean_what_they_mean_alone() {
 fn times_start_at_zero_and_never_run_backwards() {
     let text = b"version,time,op,size,lbn\n1,9,35,0,0\n1,10,28,512,1\n1,12,2A,1024,2\n1,11,88,512,9\n\
         1,3,42,512,4\n1,13,28,0,9\n1,13,0,,\n1,14,8,512,7\n";
-    let trace = read(text, Some(Format::CloudPhysics)).unwrap();
+    let trace = read(text, Some(Format::CLOUD_PHYSICS)).unwrap();
     let record =
         |seconds: u64, op, start, length| Record { at: Nanos(seconds * 1_000_000_000), op, start, length };
     assert_eq!(
@@ -92,7 +94,7 @@ fn times_start_at_zero_and_never_run_backwards() {
 #[test]
 fn packed_files_read_the_same() {
     let expected = read(PAGES, None).unwrap();
-    assert_eq!(expected.format(), Format::PageOps);
+    assert_eq!(expected.format(), Format::PAGE_OPS);
     assert_eq!(expected.records().len(), 3);
     let skippable_frame = [0x50, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 9, 9];
     for packed in [gzip(PAGES), zstd(PAGES), [&skippable_frame, &zstd(PAGES)[..]].concat()] {
@@ -113,7 +115,7 @@ fn a_file_cut_short_is_named_after_its_whole_lines() {
     for (packing, whole) in [("gzip", gzip(&long_text())), ("zstd", zstd(&long_text()))] {
         for cut in [whole.len() / 2, whole.len() - 1] {
             let mut reader =
-                TraceReader::new("file", Cursor::new(whole[..cut].to_vec()), None, Options::default())
+                TraceReader::new("file", Cursor::new(whole[..cut].to_vec()), None, TraceOptions::default())
                     .unwrap();
             let good = reader.by_ref().take_while(Result::is_ok).count();
             assert!(cut < whole.len() - 1 || good > 0);
@@ -137,15 +139,15 @@ fn damage_and_trailing_garbage_are_named() {
         assert!(garbage.starts_with(&format!("file, line 20001: the {packing} data")), "{garbage}");
         let middle = whole.len() / 2;
         whole[middle..middle + 64].fill(0x55);
-        let damage = read(&whole, Some(Format::PageOps)).unwrap_err();
+        let damage = read(&whole, Some(Format::PAGE_OPS)).unwrap_err();
         assert!(damage.line.is_some(), "{damage}");
     }
 }
 
 #[test]
 fn what_a_line_cannot_hold_is_named_with_its_line() {
-    let pages = Some(Format::PageOps);
-    let cloudphysics = Some(Format::CloudPhysics);
+    let pages = Some(Format::PAGE_OPS);
+    let cloudphysics = Some(Format::CLOUD_PHYSICS);
     for (text, format, expected) in [
         ("R 1\n\nX 2\n", pages, "file, line 3: operation `X` is unknown; R and W are known"),
         (
@@ -186,9 +188,9 @@ fn what_a_line_cannot_hold_is_named_with_its_line() {
 #[test]
 fn what_is_no_trace_is_named() {
     assert_eq!(sentence(b"", None), "file: the file is empty; a trace has at least one request");
-    assert_eq!(sentence(b"", Some(Format::PageOps)), "file: no page-ops request in this file");
+    assert_eq!(sentence(b"", Some(Format::PAGE_OPS)), "file: no page-ops request in this file");
     assert_eq!(
-        sentence(b"1,2,12,0,0\n1,2,28,0,7\n1,2,0,0,0\n", Some(Format::CloudPhysics)),
+        sentence(b"1,2,12,0,0\n1,2,28,0,7\n1,2,0,0,0\n", Some(Format::CLOUD_PHYSICS)),
         "file: no cloudphysics request in this file; left out: \
             2 × a command other than read, write and unmap, 1 × a request of length zero"
     );
@@ -197,14 +199,14 @@ fn what_is_no_trace_is_named() {
         "file: neither its name nor its first lines tell its format; give one of: page-ops cloudphysics vscsi msr spc disksim alibaba tencent systor blkparse fio2 fio3 mqsim oracle-general midas"
     );
     assert_eq!(sentence(b"\x7fELF\x02\x01\x01\0", None), format!("file: {BINARY}"));
-    assert_eq!(sentence(b"\x7fELF\x02\x01\x01\0", Some(Format::PageOps)), format!("file, line 1: {BINARY}"));
+    assert_eq!(sentence(b"\x7fELF\x02\x01\x01\0", Some(Format::PAGE_OPS)), format!("file, line 1: {BINARY}"));
     assert_eq!(sentence(&gzip(b"\0\x01\x02"), None), format!("file: {BINARY}"));
 }
 
 #[test]
 fn a_file_that_cannot_be_opened_is_named() {
     let sentence = |path: &str| {
-        open(path, None, Options::default()).err().map(|error| error.to_string()).unwrap_or_default()
+        open(path, None, TraceOptions::default()).err().map(|error| error.to_string()).unwrap_or_default()
     };
     assert!(sentence("/no/such.pages").starts_with("/no/such.pages: cannot be opened: "));
     let directory = sentence(env!("CARGO_MANIFEST_DIR"));

@@ -2,7 +2,7 @@
 
 use fulgurite_base::Nanos;
 use fulgurite_workload::Op;
-use fulgurite_workload::trace::{Format, Options, TimeUnit, Trace, Unit};
+use fulgurite_workload::trace::{Format, TimeUnit, Trace, TraceOptions, Unit};
 use std::path::{Path, PathBuf};
 
 fn at_root(path: &str) -> PathBuf {
@@ -11,8 +11,9 @@ fn at_root(path: &str) -> PathBuf {
 
 #[test]
 fn postgres_pgbench() {
-    let trace = Trace::load(at_root("traces/postgres-pgbench.pages.zst"), None, Options::default()).unwrap();
-    assert_eq!((trace.format(), trace.format().unit()), (Format::PageOps, Unit::Pages));
+    let trace =
+        Trace::load(at_root("traces/postgres-pgbench.pages.zst"), None, TraceOptions::default()).unwrap();
+    assert_eq!((trace.format(), trace.format().unit()), (Format::PAGE_OPS, Unit::Pages));
     assert!(trace.records().len() >= 100_000);
     assert!(trace.skipped().is_empty() && trace.clamped() == 0);
     let pages = trace.page_requests(8192).unwrap();
@@ -27,9 +28,9 @@ fn cloudphysics() {
         println!("skipped: shared traces absent");
         return;
     }
-    let trace = Trace::load(path, None, Options::default()).unwrap();
+    let trace = Trace::load(path, None, TraceOptions::default()).unwrap();
     let summary = trace.summary(4096).unwrap();
-    assert_eq!(trace.format(), Format::CloudPhysics);
+    assert_eq!(trace.format(), Format::CLOUD_PHYSICS);
     assert_eq!(
         (summary.requests, summary.writes.requests, summary.reads.requests),
         (113_872, 66_898, 46_974)
@@ -51,14 +52,14 @@ fn disksim_and_mqsim() {
         return;
     }
     // SSDsim's: the columns of DiskSim with times in nanoseconds, which its first time above zero tells.
-    let told = Options { time_unit: Some(TimeUnit::Nanoseconds), ..Options::default() };
+    let told = TraceOptions { time_unit: Some(TimeUnit::Nanoseconds), ..TraceOptions::default() };
     let told = Trace::load(&disksim, None, told).unwrap().summary(4096).unwrap();
-    let summary = Trace::load(disksim, None, Options::default()).unwrap().summary(4096).unwrap();
+    let summary = Trace::load(disksim, None, TraceOptions::default()).unwrap().summary(4096).unwrap();
     assert_eq!((summary.duration, summary.requests), (told.duration, told.requests));
     assert_eq!(summary.duration.0 / 1_000_000_000_000, 29);
     assert_eq!((summary.requests, summary.reads.requests, summary.volumes), (127_043, 113_123, 1));
-    let trace = Trace::load(mqsim, None, Options::default()).unwrap();
+    let trace = Trace::load(mqsim, None, TraceOptions::default()).unwrap();
     let summary = trace.summary(4096).unwrap();
-    assert_eq!(trace.format(), Format::Mqsim);
+    assert_eq!(trace.format(), Format::MQSIM);
     assert_eq!((summary.requests, summary.writes.requests), (6_999, 2_618));
 }

@@ -5,7 +5,51 @@
 //! table is direct-mapped, so its memory is bounded: a page that falls on another's entry takes it over.
 //! O(n).
 
-use fulgurite_base::{PageId, Spec, SpecError};
+use super::sequential::{MOST_PAGES, SequentialConfig};
+use super::{Prefetch, PrefetchPolicy};
+use fulgurite_base::option::COUNT;
+use fulgurite_base::{Declared, Form, Opt, PageId, SpecError, opt, units};
+
+/// Entries of the table at most: a gibibyte.
+const MOST_ENTRIES: u32 = 1 << 25;
+
+/// A count that is a power of two.
+const POWER_OF_TWO: Form<u32> = Form {
+    written: "2^N",
+    parse: |text| {
+        let count = units::parse_count(text)?;
+        u32::try_from(count).ok().filter(|count| count.is_power_of_two()).ok_or_else(|| {
+            SpecError::new(format!("{count} is not a power of two; accepted: one from 1 to {MOST_ENTRIES}"))
+        })
+    },
+    show: u32::to_string,
+};
+
+/// The options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HistoryConfig {
+    /// Pages for one miss at most.
+    pub n: u32,
+    /// Entries of the table of successors, a power of two.
+    pub table: u32,
+}
+
+impl Default for HistoryConfig {
+    fn default() -> HistoryConfig {
+        HistoryConfig { n: SequentialConfig::default().n, table: 1 << 16 }
+    }
+}
+
+impl Declared for HistoryConfig {
+    const OPTIONS: &'static [Opt<HistoryConfig>] = &[
+        opt!("n", n, COUNT, 1 => MOST_PAGES, "pages for one miss at most"),
+        opt!("table", table, POWER_OF_TWO, 1 => MOST_ENTRIES, "pages whose successor is remembered"),
+    ];
+}
+
+pub(super) fn start(config: &HistoryConfig) -> Result<Prefetch, SpecError> {
+    Ok(Prefetch::new(config.n, History::new(config.table)))
+}
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
@@ -15,7 +59,7 @@ struct Entry {
 }
 
 /// No page that a drive could have.
-const NOBODY: PageId = PageId(u64::MAX);
+const NO_PAGE: PageId = PageId(u64::MAX);
 
 /// The table of successors.
 #[derive(Clone, Debug)]
@@ -25,29 +69,21 @@ pub(super) struct History {
 }
 
 impl History {
-    pub fn from_spec(spec: &mut Spec) -> Result<History, SpecError> {
-        let entries = spec.take::<u32>("table")?.unwrap_or(1 << 16);
-        if !entries.is_power_of_two() {
-            return Err(SpecError::new(format!(
-                "table={entries} of {}; accepted: a power of two",
-                spec.name()
-            )));
-        }
-        let empty = Entry { page: NOBODY, successor: NOBODY, believed: false };
-        Ok(History { entries: vec![empty; entries as usize], last: NOBODY })
-    }
-
-    pub fn entries(&self) -> usize {
-        self.entries.len()
+    pub fn new(entries: u32) -> History {
+        let empty = Entry { page: NO_PAGE, successor: NO_PAGE, believed: false };
+        // The place of a page is its hash under a mask, so the number must be a power of two.
+        History { entries: vec![empty; entries.next_power_of_two() as usize], last: NO_PAGE }
     }
 
     fn place(&self, page: PageId) -> usize {
         (page.mixed() >> 32) as usize & (self.entries.len() - 1)
     }
+}
 
-    pub fn observe(&mut self, page: PageId) {
+impl PrefetchPolicy for History {
+    fn observe(&mut self, page: PageId) {
         let before = std::mem::replace(&mut self.last, page);
-        if before == NOBODY || before == page {
+        if before == NO_PAGE || before == page {
             return;
         }
         let place = self.place(before);
@@ -56,7 +92,7 @@ impl History {
         *entry = Entry { page: before, successor: page, believed: again };
     }
 
-    pub fn suggest(&self, page: PageId, most: usize, pages: &mut Vec<PageId>) {
+    fn suggest(&self, page: PageId, most: usize, pages: &mut Vec<PageId>) {
         let mut at = page;
         while pages.len() < most {
             let entry = &self.entries[self.place(at)];

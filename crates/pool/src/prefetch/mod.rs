@@ -1,107 +1,151 @@
-//! What to read beside a missed page. One policy per file; [`Prefetch`] is the registry.
+//! What to read beside a missed page. One policy per file. [`PrefetchConfig`] describes a policy and
+//! lists all of them; [`Prefetch`] is a policy at work.
 //!
 //! A policy is told of every miss and of the first use of every page that it had prefetched: that is what
 //! the drive would have been asked for without it. Asked, it names pages that will be wanted soon; the pool
 //! reads as many as it may evict frames for, beside the missed page, and puts them where they would leave
 //! next.
 
-mod history;
-mod sequential;
+mod both;
+pub mod history;
+pub mod sequential;
 
-use fulgurite_base::{PageId, Spec, SpecError};
+use fulgurite_base::{NoOptions, PageId, SpecError, config_enum};
+use history::HistoryConfig;
+use sequential::SequentialConfig;
+use std::fmt::Debug;
 
 /// A prefetch policy.
-#[derive(Clone, Debug)]
+pub trait PrefetchPolicy {
+    /// `page` was asked for and was not in the pool, or was there only because it had been prefetched.
+    fn observe(&mut self, page: PageId);
+
+    /// Appends pages that will be wanted soon after `page`, at most `most`, soonest first.
+    fn suggest(&self, page: PageId, most: usize, pages: &mut Vec<PageId>);
+}
+
+/// A user's own prefetch policy, as a part of a description: it names the policy and makes it.
+pub trait CustomPrefetch: Debug + Send + Sync {
+    /// The name.
+    fn name(&self) -> &str;
+
+    /// The canonical text: the name and the options that matter.
+    fn text(&self) -> String {
+        self.name().to_owned()
+    }
+
+    /// The policy at work.
+    fn start(&self) -> Result<Prefetch, SpecError>;
+}
+
+macro_rules! policies {
+    ($($name:literal $variant:ident($config:ty, $start:path) $about:literal)*) => {
+        config_enum! {
+            /// The prefetch policies by name, each with its options.
+            pub enum PrefetchConfig: "prefetch", custom CustomPrefetch;
+            $($name $variant($config) $about)*
+        }
+
+        impl PrefetchConfig {
+            /// The policy at work.
+            pub fn start(&self) -> Result<Prefetch, SpecError> {
+                match self {
+                    $(PrefetchConfig::$variant(config) => $start(config),)*
+                    PrefetchConfig::Custom(custom) => custom.start(),
+                }
+            }
+        }
+    };
+}
+
+// A new policy is a file and a line here.
+policies! {
+    "none" None(NoOptions, nothing) "read the missed page and nothing else"
+    "sequential" Sequential(SequentialConfig, sequential::start) "after two misses in a row, the pages that follow"
+    "history" History(HistoryConfig, history::start) "the pages that followed last time, chained"
+    "both" Both(HistoryConfig, both::start) "sequential where a run is seen, else history"
+}
+
+fn nothing(_: &NoOptions) -> Result<Prefetch, SpecError> {
+    Ok(Prefetch::default())
+}
+
+impl PrefetchConfig {
+    /// Whether nothing is ever prefetched.
+    pub fn is_none(&self) -> bool {
+        matches!(self, PrefetchConfig::None(_))
+    }
+}
+
+/// A prefetch policy at work; by default, one that names no page.
+#[derive(Default)]
 pub struct Prefetch {
-    name: &'static str,
-    sequential: Option<sequential::Sequential>,
-    history: Option<history::History>,
+    policy: Option<Box<dyn PrefetchPolicy>>,
     /// The most pages for one miss.
     most: u32,
 }
 
-/// Name and one line about it.
-const LIST: [(&str, &str); 4] = [
-    ("none", "read the missed page and nothing else"),
-    ("sequential", "after two misses in a row, the pages that follow; n=8"),
-    ("history", "the pages that followed last time, chained; n=8,table=65536"),
-    ("both", "sequential where a run is seen, else history; n=8,table=65536"),
-];
-
-/// Pages for one miss where nothing else is asked for.
-const MOST: u32 = 8;
-
 impl Prefetch {
-    /// Every policy's name, with one line about it.
-    pub fn list() -> impl Iterator<Item = (&'static str, &'static str)> {
-        LIST.into_iter()
+    /// A policy of which at most `most` pages are read for one miss.
+    pub fn new(most: u32, policy: impl PrefetchPolicy + 'static) -> Prefetch {
+        Prefetch { policy: Some(Box::new(policy)), most }
     }
 
-    /// Nothing is prefetched.
-    pub const NONE: Prefetch = Prefetch { name: "none", sequential: None, history: None, most: 0 };
-
-    /// The policy that `spec` names.
-    pub fn from_spec(mut spec: Spec) -> Result<Prefetch, SpecError> {
-        let names = LIST.map(|(name, _)| name);
-        let at = names.iter().position(|name| *name == spec.name());
-        let name =
-            at.map(|at| names[at]).ok_or_else(|| SpecError::unknown("prefetch", spec.name(), &names))?;
-        let (sequential, history) =
-            (matches!(name, "sequential" | "both"), matches!(name, "history" | "both"));
-        let most = match sequential || history {
-            true => spec.take::<u32>("n")?.unwrap_or(MOST),
-            false => 0,
-        };
-        if name != "none" && (most == 0 || most > 1024) {
-            return Err(SpecError::new(format!("n={most} of {name}; accepted: 1 to 1024 pages")));
-        }
-        let history = match history {
-            true => Some(history::History::from_spec(&mut spec)?),
-            false => None,
-        };
-        spec.finish()?;
-        Ok(Prefetch { name, sequential: sequential.then(sequential::Sequential::default), history, most })
-    }
-
-    /// Its name on the command line.
-    pub fn name(&self) -> &'static str {
-        self.name
-    }
-
-    /// Whether it ever names a page.
+    /// Whether it never names a page.
     #[inline]
     pub fn is_none(&self) -> bool {
         self.most == 0
     }
 
-    /// `page` was asked for and was not in the pool, or was there only because it had been prefetched.
-    pub fn observe(&mut self, page: PageId) {
-        if let Some(sequential) = &mut self.sequential {
-            sequential.observe(page);
-        }
-        if let Some(history) = &mut self.history {
-            history.observe(page);
+    pub(crate) fn observe(&mut self, page: PageId) {
+        if let Some(policy) = &mut self.policy {
+            policy.observe(page);
         }
     }
 
-    /// Pages that will be wanted soon after `page`, at most `most`, soonest first.
-    pub fn suggest(&self, page: PageId, most: u32, pages: &mut Vec<PageId>) {
-        let most = most.min(self.most) as usize;
-        if let Some(sequential) = &self.sequential {
-            sequential.suggest(page, most, pages);
-        }
-        if let Some(history) = self.history.as_ref().filter(|_| pages.is_empty()) {
-            history.suggest(page, most, pages);
+    pub(crate) fn suggest(&self, page: PageId, most: u32, pages: &mut Vec<PageId>) {
+        if let Some(policy) = &self.policy {
+            policy.suggest(page, most.min(self.most) as usize, pages);
         }
     }
 }
 
-impl std::fmt::Display for Prefetch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.name)?;
-        if self.most > 0 {
-            write!(f, ":n={}", self.most)?;
-        }
-        self.history.as_ref().map_or(Ok(()), |history| write!(f, ",table={}", history.entries()))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_default_written_out_changes_no_text_and_another_value_does() {
+        PrefetchConfig::registry().check_texts().unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_what_can() {
+        let sentence = |text: &str| text.parse::<PrefetchConfig>().unwrap_err().to_string();
+        assert_eq!(sentence("both:n=1025"), "n of both: 1025 is out of range; accepted: 1 to 1024");
+        assert_eq!(
+            sentence("history:table=1000"),
+            "table of history: 1000 is not a power of two; accepted: one from 1 to 33554432"
+        );
+        assert!(sentence("history:table=64M").contains("accepted: one from"));
+    }
+
+    #[test]
+    fn both_uses_history_where_no_run_is_seen() {
+        let suggested = |name: &str, then: u64| {
+            let mut prefetch = name.parse::<PrefetchConfig>().unwrap().start().unwrap();
+            // Twice the same scattered pages, then a run.
+            for page in [7, 90, 7, 90, 7, 40, 41] {
+                prefetch.observe(PageId(page));
+            }
+            let mut pages = Vec::new();
+            prefetch.suggest(PageId(then), 2, &mut pages);
+            pages
+        };
+        assert_eq!(suggested("both", 41), [PageId(42), PageId(43)]);
+        assert_eq!(suggested("both", 90), [PageId(7)]);
+        assert_eq!(suggested("sequential", 90), []);
+        assert_eq!(suggested("history", 41), []);
+        assert_eq!(suggested("none", 41), []);
     }
 }

@@ -4,7 +4,34 @@
 //! page that some run expects makes it longer; any other begins a run in place of the one that grew least
 //! recently. From the second page on, the following ones are named. O(runs).
 
-use fulgurite_base::PageId;
+use super::{Prefetch, PrefetchPolicy};
+use fulgurite_base::option::COUNT;
+use fulgurite_base::{Declared, Opt, PageId, SpecError, opt};
+
+/// Pages for one miss at most, whatever is asked for.
+pub(super) const MOST_PAGES: u32 = 1_024;
+
+/// The options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SequentialConfig {
+    /// Pages for one miss at most.
+    pub n: u32,
+}
+
+impl Default for SequentialConfig {
+    fn default() -> SequentialConfig {
+        SequentialConfig { n: 8 }
+    }
+}
+
+impl Declared for SequentialConfig {
+    const OPTIONS: &'static [Opt<SequentialConfig>] =
+        &[opt!("n", n, COUNT, 1 => MOST_PAGES, "pages for one miss at most")];
+}
+
+pub(super) fn start(config: &SequentialConfig) -> Result<Prefetch, SpecError> {
+    Ok(Prefetch::new(config.n, Sequential::default()))
+}
 
 /// Runs followed at once: as many as there are likely to be scans.
 const RUNS: usize = 32;
@@ -26,8 +53,8 @@ pub(super) struct Sequential {
     now: u64,
 }
 
-impl Sequential {
-    pub fn observe(&mut self, page: PageId) {
+impl PrefetchPolicy for Sequential {
+    fn observe(&mut self, page: PageId) {
         self.now += 1;
         let next = PageId(page.0.wrapping_add(1));
         if let Some(run) = self.runs.iter_mut().find(|run| run.next == page) {
@@ -42,7 +69,7 @@ impl Sequential {
         }
     }
 
-    pub fn suggest(&self, page: PageId, most: usize, pages: &mut Vec<PageId>) {
+    fn suggest(&self, page: PageId, most: usize, pages: &mut Vec<PageId>) {
         let next = PageId(page.0.wrapping_add(1));
         if self.runs.iter().any(|run| run.next == next && run.length >= BELIEVED) {
             pages.extend((0..most as u64).map(|offset| PageId(next.0.wrapping_add(offset))));

@@ -10,7 +10,7 @@ use super::{Arrival, Cursor, Recall, ReplacementPolicy};
 use crate::FrameTable;
 use crate::ghosts::Ghosts;
 use crate::lists::{List, Lists};
-use fulgurite_base::{FrameId, PageId, Spec, SpecError};
+use fulgurite_base::{FrameId, NoOptions, PageId, SpecError};
 
 const T1: List = List(0);
 const T2: List = List(1);
@@ -35,7 +35,7 @@ pub struct Arc {
 }
 
 impl Arc {
-    pub(super) fn from_spec(_: &mut Spec, frames: u32) -> Result<Arc, SpecError> {
+    pub(super) fn new(_: &NoOptions, frames: u32) -> Result<Arc, SpecError> {
         Ok(Arc {
             lists: Lists::new(frames, 2),
             is_frequent: vec![false; frames as usize],

@@ -10,7 +10,7 @@
 use super::{Arrival, Cursor, ReplacementPolicy};
 use crate::FrameTable;
 use crate::lists::{List, Lists};
-use fulgurite_base::{FrameId, PageId, Spec, SpecError};
+use fulgurite_base::{FrameId, NoOptions, PageId, SpecError};
 
 const COLD_CLEAN: List = List(0);
 const MIXED: List = List(1);
@@ -22,7 +22,7 @@ pub struct CcfLru {
 }
 
 impl CcfLru {
-    pub(super) fn from_spec(_: &mut Spec, frames: u32) -> Result<CcfLru, SpecError> {
+    pub(super) fn new(_: &NoOptions, frames: u32) -> Result<CcfLru, SpecError> {
         Ok(CcfLru { lists: Lists::new(frames, 2), cold: vec![false; frames as usize] })
     }
 
@@ -66,7 +66,7 @@ impl ReplacementPolicy for CcfLru {
             self.lists.unlink(frame.0);
             return Some(frame);
         }
-        // Whoever is asked is cold from then on.
+        // A page that is asked turns cold: it has used its second chance.
         let leaves = |frame: FrameId| {
             std::mem::replace(&mut self.cold[frame.index()], true) || !frames.is_dirty(frame)
         };

@@ -5,15 +5,15 @@
 //! least recent page. *Ambiguity.* The paper tunes the window, statically or not; here it is a third of
 //! the frames, as in the published scripts of ACE.
 
-use super::clean_first::{CleanFirst, DirtyChoice, clean_first_policy, take_window};
-use fulgurite_base::{Spec, SpecError};
+use super::clean_first::{CleanFirst, CleanFirstConfig, DirtyChoice, clean_first_policy};
+use fulgurite_base::SpecError;
 
 /// See the module.
 pub struct Cflru(CleanFirst);
 
 impl Cflru {
-    pub(super) fn from_spec(spec: &mut Spec, frames: u32) -> Result<Cflru, SpecError> {
-        let window = take_window(spec, frames)?;
+    pub(super) fn new(config: &CleanFirstConfig, frames: u32) -> Result<Cflru, SpecError> {
+        let window = config.window(frames)?;
         Ok(Cflru(CleanFirst::new(frames, DirtyChoice::LeastRecent, window, window)))
     }
 }

@@ -3,17 +3,17 @@
 //! Of the same authors as CFLRU/C. In the clean-first region the least recent clean page leaves; where
 //! there is none, the dirty page of the region whose erase block was erased least often, so that wear is
 //! evened out from above. The drive must tell erase counts. *Ambiguities.* A page that was never written
-//! has no block and counts as 0; of equals the least recently used leaves. O(window).
+//! has no block and counts as 0; ties are broken by last use. O(window).
 
-use super::clean_first::{CleanFirst, DirtyChoice, clean_first_policy, take_window};
-use fulgurite_base::{Spec, SpecError};
+use super::clean_first::{CleanFirst, CleanFirstConfig, DirtyChoice, clean_first_policy};
+use fulgurite_base::SpecError;
 
 /// See the module.
 pub struct CflruE(CleanFirst);
 
 impl CflruE {
-    pub(super) fn from_spec(spec: &mut Spec, frames: u32) -> Result<CflruE, SpecError> {
-        let window = take_window(spec, frames)?;
+    pub(super) fn new(config: &CleanFirstConfig, frames: u32) -> Result<CflruE, SpecError> {
+        let window = config.window(frames)?;
         Ok(CflruE(CleanFirst::new(frames, DirtyChoice::FewestErases, window, window)))
     }
 }

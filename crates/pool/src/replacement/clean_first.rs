@@ -10,7 +10,33 @@
 use super::{Arrival, Cursor};
 use crate::FrameTable;
 use crate::lists::{List, Lists};
-use fulgurite_base::{FrameId, Spec, SpecError};
+use fulgurite_base::option::PORTION;
+use fulgurite_base::{Declared, FrameId, Opt, Portion, SpecError, opt};
+
+/// The options of every clean-first policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CleanFirstConfig {
+    /// Frames of the clean-first region, or those among which a dirty page is chosen; at least one.
+    pub window: Portion,
+}
+
+impl Default for CleanFirstConfig {
+    fn default() -> CleanFirstConfig {
+        CleanFirstConfig { window: Portion::Fraction(3) }
+    }
+}
+
+impl Declared for CleanFirstConfig {
+    const OPTIONS: &'static [Opt<CleanFirstConfig>] = &[
+        opt!("window", window, PORTION, Portion::ZERO => Portion::ALL, "frames of the window, at least one"),
+    ];
+}
+
+impl CleanFirstConfig {
+    pub(super) fn window(&self, frames: u32) -> Result<u32, SpecError> {
+        Ok(super::frames_of(self.window, frames, "window")?.max(1))
+    }
+}
 
 /// Which dirty page leaves where there is no clean one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,20 +66,13 @@ pub(super) struct CleanFirst {
     oldest: i64,
     uses: Vec<u32>,
     choice: DirtyChoice,
-    /// Clean pages leave first from among so many of the least recent pages.
+    /// How many of the least recent pages are looked through for a clean one.
     region: u32,
     /// The newest frame of the region and how many frames that has.
     border: Option<u32>,
     inside: u32,
-    /// A choice is made among so many of the least recent dirty pages.
+    /// How many of the least recent dirty pages a choice is made among.
     window: u32,
-}
-
-/// The size of the window: an option, by default a third of the frames.
-pub(super) fn take_window(spec: &mut Spec, frames: u32) -> Result<u32, SpecError> {
-    let third = !spec.has("window");
-    let window = super::take_share(spec, "window", 0, frames)?;
-    Ok(if third { frames / 3 } else { window }.max(1))
 }
 
 impl CleanFirst {
@@ -72,6 +91,10 @@ impl CleanFirst {
             inside: 0,
             window,
         }
+    }
+
+    pub fn needs_erase_counts(&self) -> bool {
+        self.choice == DirtyChoice::FewestErases
     }
 
     pub fn insert(&mut self, frame: FrameId, arrival: Arrival) {
@@ -237,6 +260,10 @@ impl CleanFirst {
 macro_rules! clean_first_policy {
     ($policy:ident) => {
         impl crate::ReplacementPolicy for $policy {
+            fn needs_erase_counts(&self) -> bool {
+                self.0.needs_erase_counts()
+            }
+
             #[inline]
             fn insert(
                 &mut self,

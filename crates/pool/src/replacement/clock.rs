@@ -8,10 +8,36 @@
 
 use super::{Arrival, Cursor, ReplacementPolicy};
 use crate::FrameTable;
-use fulgurite_base::{FrameId, PageId, Spec, SpecError};
+use fulgurite_base::option::COUNT_16;
+use fulgurite_base::{Declared, FrameId, Opt, PageId, SpecError, opt};
 
 /// The count of a frame that holds no page.
 const EMPTY: u8 = u8::MAX;
+
+/// The greatest count of a frame that holds a page.
+const MOST_USES: u16 = EMPTY as u16 - 1;
+
+/// The options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockConfig {
+    /// The most uses that a page can have.
+    pub max: u16,
+    /// The uses with which a page comes in.
+    pub initial: u16,
+}
+
+impl Default for ClockConfig {
+    fn default() -> ClockConfig {
+        ClockConfig { max: 5, initial: 1 }
+    }
+}
+
+impl Declared for ClockConfig {
+    const OPTIONS: &'static [Opt<ClockConfig>] = &[
+        opt!("max", max, COUNT_16, 1 => MOST_USES, "the most uses that a page can have"),
+        opt!("initial", initial, COUNT_16, 0 => MOST_USES, "uses with which a page comes in, up to max"),
+    ];
+}
 
 /// Usage counts and the hand.
 pub struct Clock {
@@ -22,14 +48,14 @@ pub struct Clock {
 }
 
 impl Clock {
-    pub(super) fn from_spec(spec: &mut Spec, frames: u32) -> Result<Clock, SpecError> {
-        let max = spec.take::<u32>("max")?.unwrap_or(5);
-        let initial = spec.take::<u32>("initial")?.unwrap_or(1.min(max));
-        if max == 0 || max >= u32::from(EMPTY) || initial > max {
+    pub(super) fn new(config: &ClockConfig, frames: u32) -> Result<Clock, SpecError> {
+        let ClockConfig { max, initial } = *config;
+        if max == 0 || max > MOST_USES || initial > max {
             return Err(SpecError::new(format!(
-                "max={max},initial={initial} of clock; accepted: max from 1 to 254, initial up to max"
+                "initial={initial} does not go with max={max}; accepted: max from 1 to {MOST_USES}, initial up to max"
             )));
         }
+        // A count is one byte, so that a hit touches as little memory as can be.
         Ok(Clock { counts: vec![EMPTY; frames as usize], hand: 0, initial: initial as u8, max: max as u8 })
     }
 

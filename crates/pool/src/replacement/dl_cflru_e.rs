@@ -5,15 +5,15 @@
 //! dirty ones. The drive must tell erase counts. *Ambiguity.* A page that was written back and stays takes
 //! the place among the clean ones that its last use gives it. O(window) without clean pages.
 
-use super::clean_first::{CleanFirst, DirtyChoice, clean_first_policy, take_window};
-use fulgurite_base::{Spec, SpecError};
+use super::clean_first::{CleanFirst, CleanFirstConfig, DirtyChoice, clean_first_policy};
+use fulgurite_base::SpecError;
 
 /// See the module.
 pub struct DlCflruE(CleanFirst);
 
 impl DlCflruE {
-    pub(super) fn from_spec(spec: &mut Spec, frames: u32) -> Result<DlCflruE, SpecError> {
-        let window = take_window(spec, frames)?;
+    pub(super) fn new(config: &CleanFirstConfig, frames: u32) -> Result<DlCflruE, SpecError> {
+        let window = config.window(frames)?;
         Ok(DlCflruE(CleanFirst::new(frames, DirtyChoice::FewestErases, frames, window)))
     }
 }

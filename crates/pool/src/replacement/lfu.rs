@@ -8,7 +8,7 @@
 use super::{Arrival, Cursor, ReplacementPolicy};
 use crate::FrameTable;
 use crate::lists::{List, Lists};
-use fulgurite_base::{FrameId, PageId, Spec, SpecError};
+use fulgurite_base::{FrameId, NoOptions, PageId, SpecError};
 
 /// All frames of one count. Of the same number as its list.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,7 @@ pub struct Lfu {
 const CHAIN: List = List(0);
 
 impl Lfu {
-    pub(super) fn from_spec(_: &mut Spec, frames: u32) -> Result<Lfu, SpecError> {
+    pub(super) fn new(_: &NoOptions, frames: u32) -> Result<Lfu, SpecError> {
         // One class more than frames: a frame enters its new class before it leaves the old.
         let classes = frames + 1;
         Ok(Lfu {

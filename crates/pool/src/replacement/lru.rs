@@ -5,7 +5,7 @@
 use super::{Arrival, Cursor, ReplacementPolicy};
 use crate::FrameTable;
 use crate::lists::{List, Lists};
-use fulgurite_base::{FrameId, PageId, Spec, SpecError};
+use fulgurite_base::{FrameId, NoOptions, PageId, SpecError};
 
 const QUEUE: List = List(0);
 
@@ -13,7 +13,7 @@ const QUEUE: List = List(0);
 pub struct Lru(Lists);
 
 impl Lru {
-    pub(super) fn from_spec(_: &mut Spec, frames: u32) -> Result<Lru, SpecError> {
+    pub(super) fn new(_: &NoOptions, frames: u32) -> Result<Lru, SpecError> {
         Ok(Lru(Lists::new(frames, 1)))
     }
 }

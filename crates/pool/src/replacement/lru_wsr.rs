@@ -11,9 +11,38 @@
 use super::{Arrival, Cursor, ReplacementPolicy};
 use crate::FrameTable;
 use crate::lists::{List, Lists};
-use fulgurite_base::{FrameId, PageId, Spec, SpecError};
+use fulgurite_base::{Choice, Declared, Form, FrameId, Opt, PageId, SpecError, opt};
 
 const QUEUE: List = List(0);
+
+/// What becomes of the hot dirty pages that a batch passes over; see the module.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Passed {
+    #[default]
+    Stay,
+    Move,
+}
+
+impl Choice for Passed {
+    const NAMES: &'static [(&'static str, Passed)] = &[("stay", Passed::Stay), ("move", Passed::Move)];
+}
+
+/// The options.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LruWsrConfig {
+    /// What becomes of the hot dirty pages that a batch passes over.
+    pub passed: Passed,
+}
+
+impl Declared for LruWsrConfig {
+    const OPTIONS: &'static [Opt<LruWsrConfig>] = &[opt!(
+        "passed",
+        passed,
+        Form::<Passed>::choice("stay|move"),
+        "what becomes of the hot dirty pages that a batch passes over"
+    )];
+}
 
 /// An LRU list and a cold flag a frame.
 pub struct LruWsr {
@@ -23,16 +52,11 @@ pub struct LruWsr {
 }
 
 impl LruWsr {
-    pub(super) fn from_spec(spec: &mut Spec, frames: u32) -> Result<LruWsr, SpecError> {
-        let move_passed = spec.take_with("passed", |passed| match passed {
-            "stay" => Ok(false),
-            "move" => Ok(true),
-            _ => Err(SpecError::unknown("value", passed, &["stay", "move"])),
-        })?;
+    pub(super) fn new(config: &LruWsrConfig, frames: u32) -> Result<LruWsr, SpecError> {
         Ok(LruWsr {
             queue: Lists::new(frames, 1),
             cold: vec![false; frames as usize],
-            move_passed: move_passed == Some(true),
+            move_passed: config.passed == Passed::Move,
         })
     }
 
@@ -65,7 +89,7 @@ impl ReplacementPolicy for LruWsr {
     }
 
     fn evict(&mut self, frames: &FrameTable) -> Option<FrameId> {
-        // Whoever is asked is cold from then on.
+        // A page that is asked turns cold: it has used its second chance.
         let leaves = |frame: FrameId| {
             std::mem::replace(&mut self.cold[frame.index()], true) || !frames.is_dirty(frame)
         };

@@ -1,29 +1,37 @@
-//! Which frame leaves the pool. One policy per file; [`Replacement`] is the registry.
+//! Which frame leaves the pool. One policy per file. [`ReplacementConfig`] describes a policy and lists all of them;
+//! [`Replacement`] is a policy at work.
 
 mod arc;
 mod ccf_lru;
 mod cflru;
 mod cflru_c;
 mod cflru_e;
-mod clean_first;
-mod clock;
+pub mod clean_first;
+pub mod clock;
 mod dl_cflru_e;
 mod fifo;
 mod lfu;
 mod lru;
-mod lru_wsr;
-mod nru;
-mod s3_fifo;
+pub mod lru_wsr;
+pub mod nru;
+pub mod s3_fifo;
 mod second_chance;
 mod sieve;
-mod two_q;
-mod w_tinylfu;
+pub mod two_q;
+pub mod w_tinylfu;
 
 use crate::FrameTable;
 use crate::lists::{List, Lists};
-use fulgurite_base::units::Share;
-use fulgurite_base::{FrameId, PageId, Spec, SpecError};
+use clean_first::CleanFirstConfig;
+use clock::ClockConfig;
+use fulgurite_base::{FrameId, NoOptions, PageId, Portion, SpecError, config_enum};
+use lru_wsr::LruWsrConfig;
+use nru::NruConfig;
+use s3_fifo::S3FifoConfig;
 use std::collections::VecDeque;
+use std::fmt::Debug;
+use two_q::TwoQConfig;
+use w_tinylfu::WTinyLfuConfig;
 
 /// A replacement policy: a virtual eviction order over the frames that hold pages.
 ///
@@ -59,6 +67,11 @@ pub trait ReplacementPolicy {
         let frame = self.next(frames, &mut Cursor::default())?;
         self.remove(frame);
         Some(frame)
+    }
+
+    /// Whether the policy asks how often erase blocks were erased, which not every drive can tell.
+    fn needs_erase_counts(&self) -> bool {
+        false
     }
 
     /// Begins to fetch what [`ReplacementPolicy::access`] will touch.
@@ -109,22 +122,50 @@ impl Cursor {
     }
 }
 
+/// A user's own replacement policy, as a part of a description: it names the policy and makes it.
+pub trait CustomReplacement: Debug + Send + Sync {
+    /// The name.
+    fn name(&self) -> &str;
+
+    /// The canonical text: the name and the options that matter.
+    fn text(&self) -> String {
+        self.name().to_owned()
+    }
+
+    /// The policy for a pool of `frames`.
+    fn start(&self, frames: u32) -> Result<Box<dyn ReplacementPolicy>, SpecError>;
+}
+
 macro_rules! policies {
-    ($($name:literal $variant:ident($policy:ty) $about:literal)*) => {
-        /// The replacement policies by name, and a user's own.
+    ($($name:literal $variant:ident($policy:ty, $config:ty) $about:literal)*) => {
+        config_enum! {
+            /// The replacement policies by name, each with its options.
+            pub enum ReplacementConfig: "replacement", custom CustomReplacement;
+            $($name $variant($config) $about)*
+        }
+
+        impl ReplacementConfig {
+            /// The policy for a pool of `frames`.
+            ///
+            /// Fails where the options do not go together or with so many frames.
+            pub fn start(&self, frames: u32) -> Result<Replacement, SpecError> {
+                let started = match self {
+                    $(ReplacementConfig::$variant(config) => {
+                        <$policy>::new(config, frames).map(Replacement::$variant)
+                    })*
+                    ReplacementConfig::Custom(custom) => custom.start(frames).map(Replacement::Custom),
+                };
+                started.map_err(|error| SpecError::new(format!("{}: {error}", self.name())))
+            }
+        }
+
+        /// A replacement policy at work.
         #[allow(missing_docs)] // each variant's file documents it
         pub enum Replacement {
             $($variant($policy),)*
             /// Any other policy.
             Custom(Box<dyn ReplacementPolicy>),
         }
-
-        type Constructor = fn(&mut Spec, u32) -> Result<Replacement, SpecError>;
-
-        /// Name, one line about it, constructor for a number of frames.
-        const REGISTRY: &[(&str, &str, Constructor)] = &[
-            $(($name, $about, |spec, frames| Ok(Replacement::$variant(<$policy>::from_spec(spec, frames)?))),)*
-        ];
 
         /// Evaluates `$call` with the policy itself, so that a loop in it is compiled for each.
         macro_rules! dispatch {
@@ -141,51 +182,34 @@ macro_rules! policies {
     };
 }
 
+// A new policy is a file and a line here.
 policies! {
-    "fifo" Fifo(fifo::Fifo) "the page that came in first"
-    "second-chance" SecondChance(second_chance::SecondChance) "fifo, but a page used since goes to the back once"
-    "clock" Clock(clock::Clock) "clock sweep with usage counts, as in PostgreSQL; max=5, initial=1"
-    "nru" Nru(nru::Nru) "a random page of the lowest class of referenced and dirty; clear=<frames> requests"
-    "lfu" Lfu(lfu::Lfu) "the page used least often, of those the one used least recently"
-    "lru" Lru(lru::Lru) "the page that was used least recently"
-    "2q" TwoQ(two_q::TwoQ) "a fifo of new pages, an lru of those asked for again after it; in=25%, out=50%"
-    "arc" Arc(arc::Arc) "two lru lists, seen once and more often, whose sizes adapt to what is missed"
-    "cflru" Cflru(cflru::Cflru) "the least recent clean page of the window, else the least recent; window=33.3333%"
-    "cflru-c" CflruC(cflru_c::CflruC) "cflru; without a clean page, the dirty one of the window used least often"
-    "cflru-e" CflruE(cflru_e::CflruE) "cflru; without a clean page, the dirty one whose erase block was erased least"
-    "dl-cflru-e" DlCflruE(dl_cflru_e::DlCflruE) "any clean page first; else the dirty one of the window erased least"
-    "lru-wsr" LruWsr(lru_wsr::LruWsr) "lru; a dirty page that is not cold gets a second chance; passed=stay|move"
-    "ccf-lru" CcfLru(ccf_lru::CcfLru) "cold clean pages first, then cold dirty ones"
-    "s3-fifo" S3Fifo(s3_fifo::S3Fifo) "a small fifo that filters, a main fifo with reinsertion; small=10%, ghosts=90%, promote=2"
-    "sieve" Sieve(sieve::Sieve) "a fifo with a hand that spares pages used since it came by, without moving them"
-    "w-tinylfu" WTinyLfu(w_tinylfu::WTinyLfu) "a window that must beat the main part in a frequency sketch; window=1%, protected=80%"
+    "fifo" Fifo(fifo::Fifo, NoOptions) "the page that came in first"
+    "second-chance" SecondChance(second_chance::SecondChance, NoOptions) "fifo, but a page used since goes to the back once"
+    "clock" Clock(clock::Clock, ClockConfig) "clock sweep with usage counts, as in PostgreSQL"
+    "nru" Nru(nru::Nru, NruConfig) "a random page of the lowest class of referenced and dirty"
+    "lfu" Lfu(lfu::Lfu, NoOptions) "the page used least often; of several, the one used least recently"
+    "lru" Lru(lru::Lru, NoOptions) "the page that was used least recently"
+    "2q" TwoQ(two_q::TwoQ, TwoQConfig) "a fifo of new pages, an lru of those asked for again after it"
+    "arc" Arc(arc::Arc, NoOptions) "two lru lists, seen once and more often, whose sizes adapt to what is missed"
+    "cflru" Cflru(cflru::Cflru, CleanFirstConfig) "the least recent clean page of the window, else the least recent"
+    "cflru-c" CflruC(cflru_c::CflruC, CleanFirstConfig) "cflru; without a clean page, the dirty one of the window used least often"
+    "cflru-e" CflruE(cflru_e::CflruE, CleanFirstConfig) "cflru; without a clean page, the dirty one whose erase block was erased least"
+    "dl-cflru-e" DlCflruE(dl_cflru_e::DlCflruE, CleanFirstConfig) "any clean page first; else the dirty one of the window erased least"
+    "lru-wsr" LruWsr(lru_wsr::LruWsr, LruWsrConfig) "lru; a dirty page that is not cold gets a second chance"
+    "ccf-lru" CcfLru(ccf_lru::CcfLru, NoOptions) "cold clean pages first, then cold dirty ones"
+    "s3-fifo" S3Fifo(s3_fifo::S3Fifo, S3FifoConfig) "a small fifo that filters, a main fifo with reinsertion"
+    "sieve" Sieve(sieve::Sieve, NoOptions) "a fifo with a hand that spares pages used since it came by, without moving them"
+    "w-tinylfu" WTinyLfu(w_tinylfu::WTinyLfu, WTinyLfuConfig) "a window that must beat the main part in a frequency sketch"
 }
 
 pub(crate) use dispatch;
 
-impl Replacement {
-    /// Every policy's name, with one line about it.
-    pub fn list() -> impl Iterator<Item = (&'static str, &'static str)> {
-        REGISTRY.iter().map(|(name, about, _)| (*name, *about))
-    }
-
-    /// The policy that `spec` names, for a pool of `frames`.
-    pub fn from_spec(mut spec: Spec, frames: u32) -> Result<Replacement, SpecError> {
-        let names: Vec<&str> = REGISTRY.iter().map(|(name, ..)| *name).collect();
-        let constructor = REGISTRY.iter().find(|(name, ..)| *name == spec.name());
-        let (.., make) = constructor.ok_or_else(|| SpecError::unknown("replacement", spec.name(), &names))?;
-        let policy = make(&mut spec, frames)?;
-        spec.finish()?;
-        Ok(policy)
-    }
-
-    /// Whether the policy asks how often erase blocks were erased, which not every drive can tell.
-    pub fn needs_erase_counts(&self) -> bool {
-        matches!(self, Replacement::CflruE(_) | Replacement::DlCflruE(_))
-    }
-}
-
 impl ReplacementPolicy for Replacement {
+    fn needs_erase_counts(&self) -> bool {
+        dispatch!(self, policy => policy.needs_erase_counts())
+    }
+
     #[inline]
     fn miss(&mut self, page: PageId) -> Recall {
         dispatch!(self, policy => policy.miss(page))
@@ -226,10 +250,23 @@ impl ReplacementPolicy for Replacement {
     }
 }
 
-/// A share of the frames, as an option.
-fn take_share(spec: &mut Spec, key: &'static str, default_ppm: u32, frames: u32) -> Result<u32, SpecError> {
-    let ppm = spec.take::<Share>(key)?.map_or(default_ppm, Share::ppm);
-    Ok((u64::from(frames) * u64::from(ppm) / u64::from(Share::ONE.ppm())) as u32)
+/// How many of `frames` an option asks for; `option` names it in the error.
+fn frames_of(portion: Portion, frames: u32, option: &str) -> Result<u32, SpecError> {
+    at_most(portion, frames, frames, option)
+}
+
+/// How many pages an option asks to remember, beside a pool of `frames`.
+fn ghosts_of(portion: Portion, frames: u32, option: &str) -> Result<u32, SpecError> {
+    // A table of pages has room for 2^30.
+    at_most(portion, frames, frames.saturating_mul(10).min(1 << 30), option)
+}
+
+fn at_most(portion: Portion, frames: u32, most: u32, option: &str) -> Result<u32, SpecError> {
+    u32::try_from(portion.of(u64::from(frames))).ok().filter(|count| *count <= most).ok_or_else(|| {
+        SpecError::new(format!(
+            "{option}={portion} is too much for {frames} frames; accepted: a count up to {most}, or a share like 6%"
+        ))
+    })
 }
 
 /// The next unpinned frame of a list whose pages get a second chance: first those that `leaves` lets go at

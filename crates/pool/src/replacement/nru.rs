@@ -1,14 +1,37 @@
 //! NRU: a random page of the lowest class that has any, by referenced and dirty.
 //!
 //! Textbooks (Tanenbaum, "Modern Operating Systems") number the classes 2 · referenced + dirty and clear
-//! the referenced bits now and then. *Ambiguities.* How often: every `clear=` requests, by default as
-//! many as there are frames. Random: the first of the class from a random frame on, drawn anew for every
+//! the referenced bits now and then. *Ambiguities.* How often: every `clear=` requests, a count or a share of
+//! the frames, by default as many as there are frames. Random: the first of the class from a random frame on, drawn anew for every
 //! miss, so that the order can be read ahead without drawing. Bits are looked at 64 at a time: a hit is
 //! O(1), an eviction O(frames / 64).
 
 use super::{Arrival, Cursor, Recall, ReplacementPolicy};
 use crate::FrameTable;
-use fulgurite_base::{FrameId, PageId, Prng, Spec, SpecError};
+use fulgurite_base::option::PORTION;
+use fulgurite_base::{Declared, FrameId, Opt, PageId, Portion, Prng, SpecError, opt};
+
+/// The options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NruConfig {
+    /// Requests from one clearing of the referenced bits to the next; a share is one of the frames.
+    pub clear: Portion,
+}
+
+impl Default for NruConfig {
+    fn default() -> NruConfig {
+        NruConfig { clear: Portion::ALL }
+    }
+}
+
+impl Declared for NruConfig {
+    const OPTIONS: &'static [Opt<NruConfig>] = &[opt!(
+        "clear",
+        clear,
+        PORTION,
+        "requests from one clearing of the referenced bits to the next, or their share of the frames"
+    )];
+}
 
 /// A bit a frame for each of held and referenced; dirty is the pool's.
 pub struct Nru {
@@ -24,10 +47,13 @@ pub struct Nru {
 }
 
 impl Nru {
-    pub(super) fn from_spec(spec: &mut Spec, frames: u32) -> Result<Nru, SpecError> {
-        let clear = spec.take::<u64>("clear")?.unwrap_or(u64::from(frames));
+    pub(super) fn new(config: &NruConfig, frames: u32) -> Result<Nru, SpecError> {
+        let clear = config.clear.of(u64::from(frames));
         if clear == 0 {
-            return Err(SpecError::new("clear=0 of nru would clear nothing; accepted: at least 1 request"));
+            return Err(SpecError::new(format!(
+                "clear={} is no request with {frames} frames; accepted: at least 1 request",
+                config.clear
+            )));
         }
         let words = vec![0; (frames as usize).div_ceil(64)];
         let random = Prng::new(0, "nru");

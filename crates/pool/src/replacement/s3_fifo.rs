@@ -9,18 +9,44 @@
 //! `promote=2`) and says that counts stop at 3: here they do where they are looked at, so a page's first 3
 //! matter, as in the authors' simulator. Ghosts remember nine tenths of a pool's pages, as there.
 
-use super::{Arrival, Cursor, Recall, ReplacementPolicy, take_share};
+use super::{Arrival, Cursor, Recall, ReplacementPolicy, frames_of, ghosts_of};
 use crate::FrameTable;
 use crate::ghosts::Ghosts;
 use crate::lists::{List, Lists};
-use fulgurite_base::{FrameId, PageId, Spec, SpecError};
+use fulgurite_base::option::{COUNT_16, PORTION};
+use fulgurite_base::{Declared, FrameId, Opt, PageId, Portion, SpecError, opt};
 
 const SMALL: List = List(0);
 const MAIN: List = List(1);
 const GHOSTS: List = List(0);
 const REMEMBERED: Recall = Recall(1);
-/// A page of the main queue has at most so many rounds.
+/// The most rounds of a page in the main queue.
 const MAX_USES: u8 = 3;
+
+/// The options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct S3FifoConfig {
+    /// Frames of the small queue.
+    pub small: Portion,
+    /// Pages that are remembered after they left it.
+    pub ghosts: Portion,
+    /// Uses in the small queue with which a page moves to the main one.
+    pub promote: u16,
+}
+
+impl Default for S3FifoConfig {
+    fn default() -> S3FifoConfig {
+        S3FifoConfig { small: Portion::percent(10), ghosts: Portion::percent(90), promote: 2 }
+    }
+}
+
+impl Declared for S3FifoConfig {
+    const OPTIONS: &'static [Opt<S3FifoConfig>] = &[
+        opt!("small", small, PORTION, Portion::ZERO => Portion::ALL, "frames of the small queue"),
+        opt!("ghosts", ghosts, PORTION, Portion::ZERO => Portion::percent(1_000), "pages remembered after it"),
+        opt!("promote", promote, COUNT_16, 1 => 255, "uses with which a page moves to the main queue"),
+    ];
+}
 
 /// The queues.
 pub struct S3Fifo {
@@ -35,25 +61,21 @@ pub struct S3Fifo {
 }
 
 impl S3Fifo {
-    pub(super) fn from_spec(spec: &mut Spec, frames: u32) -> Result<S3Fifo, SpecError> {
-        let small = take_share(spec, "small", 100_000, frames)?;
-        let ghosts = take_share(spec, "ghosts", 900_000, frames)?;
-        let promote = spec.take::<u32>("promote")?.unwrap_or(2);
-        if promote == 0 || promote > 255 {
-            return Err(SpecError::new(format!("promote={promote} of s3-fifo; accepted: 1 to 255 uses")));
-        }
+    pub(super) fn new(config: &S3FifoConfig, frames: u32) -> Result<S3Fifo, SpecError> {
+        let small = frames_of(config.small, frames, "small")?;
+        let ghosts = ghosts_of(config.ghosts, frames, "ghosts")?;
         Ok(S3Fifo {
             lists: Lists::new(frames, 2),
             uses: vec![0; frames as usize],
             is_main: vec![false; frames as usize],
             held: [0; 2],
             main_max: frames - small,
-            promote: promote as u8,
+            promote: config.promote.clamp(1, 255) as u8,
             ghosts: Ghosts::new(ghosts, 1),
         })
     }
 
-    /// Whether the main queue gives next, were the queues to hold so many.
+    /// Whether the main queue gives the next page when the queues hold `small` and `main` pages.
     #[inline]
     fn main_gives(&self, [small, main]: [u32; 2]) -> bool {
         main > self.main_max || small == 0

@@ -7,7 +7,7 @@
 use super::{Arrival, Cursor, ReplacementPolicy};
 use crate::FrameTable;
 use crate::lists::{List, Lists};
-use fulgurite_base::{FrameId, PageId, Spec, SpecError};
+use fulgurite_base::{FrameId, NoOptions, PageId, SpecError};
 
 const QUEUE: List = List(0);
 
@@ -18,7 +18,7 @@ pub struct SecondChance {
 }
 
 impl SecondChance {
-    pub(super) fn from_spec(_: &mut Spec, frames: u32) -> Result<SecondChance, SpecError> {
+    pub(super) fn new(_: &NoOptions, frames: u32) -> Result<SecondChance, SpecError> {
         Ok(SecondChance { queue: Lists::new(frames, 1), referenced: vec![false; frames as usize] })
     }
 }

@@ -8,7 +8,7 @@
 use super::{Arrival, Cursor, ReplacementPolicy};
 use crate::FrameTable;
 use crate::lists::{List, Lists};
-use fulgurite_base::{FrameId, PageId, Spec, SpecError};
+use fulgurite_base::{FrameId, NoOptions, PageId, SpecError};
 
 const QUEUE: List = List(0);
 
@@ -21,7 +21,7 @@ pub struct Sieve {
 }
 
 impl Sieve {
-    pub(super) fn from_spec(_: &mut Spec, frames: u32) -> Result<Sieve, SpecError> {
+    pub(super) fn new(_: &NoOptions, frames: u32) -> Result<Sieve, SpecError> {
         Ok(Sieve { queue: Lists::new(frames, 1), visited: vec![false; frames as usize], hand: None })
     }
 }

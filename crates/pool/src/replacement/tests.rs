@@ -7,7 +7,7 @@ const FRAMES: u32 = 12;
 
 /// A policy after some use, as a pool would use it: which frames it holds is up to the operations.
 fn used(name: &str, frames: &mut FrameTable, operations: &[(u8, u32, bool)]) -> Replacement {
-    let mut policy = Replacement::from_spec(Spec::parse(name).unwrap(), FRAMES).unwrap();
+    let mut policy = name.parse::<ReplacementConfig>().unwrap().start(FRAMES).unwrap();
     frames.set_erase_counts(Box::new(|page| page.0 * 7 % 5));
     let mut held = [false; FRAMES as usize];
     for (at, (kind, frame, write)) in operations.iter().enumerate() {
@@ -51,10 +51,12 @@ fn all() -> impl Iterator<Item = String> {
         "clock:max=1,initial=0",
         "lru-wsr:passed=move",
         "cflru:window=10%",
+        "cflru:window=4",
+        "2q:in=2,out=5",
         "w-tinylfu:window=30%",
         "s3-fifo:promote=1",
     ];
-    Replacement::list().map(|(name, _)| name.to_owned()).chain(options.map(str::to_owned))
+    ReplacementConfig::registry().names().chain(options).map(str::to_owned)
 }
 
 proptest! {
@@ -84,6 +86,70 @@ proptest! {
             prop_assert_eq!(drained, order, "{} breaks the order law", &name);
         }
     }
+}
+
+#[test]
+fn a_default_written_out_changes_no_text_and_another_value_does() {
+    ReplacementConfig::registry().check_texts().unwrap();
+    let text = |text: &str| text.parse::<ReplacementConfig>().unwrap().to_string();
+    assert_eq!(text("clock"), text("clock:max=5"));
+    assert_eq!(text("cflru:window=1/3"), "cflru");
+    assert_eq!(text("cflru:window=1K"), "cflru:window=1000");
+}
+
+#[test]
+fn a_part_of_the_frames_is_a_count_or_a_share() {
+    let window = |text: &str| {
+        let config = text.parse::<ReplacementConfig>().unwrap();
+        let ReplacementConfig::Cflru(config) = config else { panic!("{text} is cflru") };
+        config.window(1_000).map_err(|error| error.to_string())
+    };
+    assert_eq!(["cflru", "cflru:window=250", "cflru:window=25%"].map(window), [Ok(333), Ok(250), Ok(250)]);
+    assert_eq!(
+        window("cflru:window=1001").unwrap_err(),
+        "window=1001 is too much for 1000 frames; accepted: a count up to 1000, or a share like 6%"
+    );
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_what_can() {
+    let sentence = |text: &str| {
+        let started = text.parse::<ReplacementConfig>().and_then(|config| config.start(100).map(drop));
+        started.unwrap_err().to_string()
+    };
+    assert_eq!(sentence("2q:in=200%"), "in of 2q: 200% is out of range; accepted: 0% to 100%");
+    assert_eq!(sentence("s3-fifo:promote=0"), "promote of s3-fifo: 0 is out of range; accepted: 1 to 255");
+    assert!(sentence("clock:max=3,initial=4").contains("accepted: max from 1 to 254, initial up to max"));
+    assert!(sentence("nru:clear=0").contains("accepted: at least 1 request"));
+    assert!(
+        sentence("2q:out=1001")
+            .starts_with("2q: out=1001 is too much for 100 frames; accepted: a count up to 1000")
+    );
+    assert!(sentence("lru:window=1").contains("unknown option of lru"));
+    assert!(sentence("lur").starts_with("unknown replacement `lur`; did you mean `lru`?"));
+}
+
+/// A policy of a user's own has a name and a text, and stands wherever one of ours does.
+#[test]
+fn a_description_may_hold_a_policy_of_the_users_own() {
+    #[derive(Debug)]
+    struct Own;
+    impl CustomReplacement for Own {
+        fn name(&self) -> &str {
+            "own"
+        }
+        fn text(&self) -> String {
+            "own:depth=3".to_owned()
+        }
+        fn start(&self, frames: u32) -> Result<Box<dyn ReplacementPolicy>, SpecError> {
+            Ok(Box::new(lru::Lru::new(&NoOptions, frames)?))
+        }
+    }
+    let config = ReplacementConfig::Custom(std::sync::Arc::new(Own));
+    assert_eq!((config.name(), config.to_string().as_str()), ("own", "own:depth=3"));
+    let mut policy = config.clone().start(1).unwrap();
+    policy.insert(FrameId(0), PageId(7), Arrival::default());
+    assert_eq!(policy.evict(&FrameTable::new(1)), Some(FrameId(0)));
 }
 
 #[test]

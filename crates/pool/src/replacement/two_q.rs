@@ -7,16 +7,39 @@
 //! *Ambiguities.* "Over" is more than `in`, as in the paper's listing; with Am empty A1in gives in any
 //! case. Pages forgotten by A1out or evicted from Am leave no trace.
 
-use super::{Arrival, Cursor, Recall, ReplacementPolicy, take_share};
+use super::{Arrival, Cursor, Recall, ReplacementPolicy, frames_of, ghosts_of};
 use crate::FrameTable;
 use crate::ghosts::Ghosts;
 use crate::lists::{List, Lists};
-use fulgurite_base::{FrameId, PageId, Spec, SpecError};
+use fulgurite_base::option::PORTION;
+use fulgurite_base::{Declared, FrameId, Opt, PageId, Portion, SpecError, opt};
 
 const IN: List = List(0);
 const MAIN: List = List(1);
 const OUT: List = List(0);
 const WAS_IN: Recall = Recall(1);
+
+/// The options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TwoQConfig {
+    /// Frames of A1in.
+    pub share_in: Portion,
+    /// Pages that A1out remembers.
+    pub out: Portion,
+}
+
+impl Default for TwoQConfig {
+    fn default() -> TwoQConfig {
+        TwoQConfig { share_in: Portion::percent(25), out: Portion::percent(50) }
+    }
+}
+
+impl Declared for TwoQConfig {
+    const OPTIONS: &'static [Opt<TwoQConfig>] = &[
+        opt!("in", share_in, PORTION, Portion::ZERO => Portion::ALL, "frames of the fifo of new pages"),
+        opt!("out", out, PORTION, Portion::ZERO => Portion::percent(1_000), "pages remembered after it"),
+    ];
+}
 
 /// A1in, Am and A1out.
 pub struct TwoQ {
@@ -29,9 +52,9 @@ pub struct TwoQ {
 }
 
 impl TwoQ {
-    pub(super) fn from_spec(spec: &mut Spec, frames: u32) -> Result<TwoQ, SpecError> {
-        let in_max = take_share(spec, "in", 250_000, frames)?;
-        let out = take_share(spec, "out", 500_000, frames)?;
+    pub(super) fn new(config: &TwoQConfig, frames: u32) -> Result<TwoQ, SpecError> {
+        let in_max = frames_of(config.share_in, frames, "in")?;
+        let out = ghosts_of(config.out, frames, "out")?;
         Ok(TwoQ {
             lists: Lists::new(frames, 2),
             is_in: vec![false; frames as usize],

@@ -9,14 +9,37 @@
 //! *Ambiguities.* Hits in the window count as requests too (they are), ties are not broken by chance, and
 //! there is no doorkeeper. The sketch has 16 counters a frame, as in the authors' library, Caffeine.
 
-use super::{Arrival, Cursor, Recall, ReplacementPolicy, take_share};
+use super::{Arrival, Cursor, Recall, ReplacementPolicy, frames_of};
 use crate::FrameTable;
 use crate::lists::{List, Lists};
-use fulgurite_base::{FrameId, PageId, Spec, SpecError};
+use fulgurite_base::option::PORTION;
+use fulgurite_base::{Declared, FrameId, Opt, PageId, Portion, SpecError, opt};
 
 const WINDOW: List = List(0);
 const PROBATION: List = List(1);
 const PROTECTED: List = List(2);
+
+/// The options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WTinyLfuConfig {
+    /// Frames of the window, at least one.
+    pub window: Portion,
+    /// Frames of the protected list; a share is one of the main part.
+    pub protected: Portion,
+}
+
+impl Default for WTinyLfuConfig {
+    fn default() -> WTinyLfuConfig {
+        WTinyLfuConfig { window: Portion::percent(1), protected: Portion::percent(80) }
+    }
+}
+
+impl Declared for WTinyLfuConfig {
+    const OPTIONS: &'static [Opt<WTinyLfuConfig>] = &[
+        opt!("window", window, PORTION, Portion::ZERO => Portion::ALL, "frames of the window, at least one"),
+        opt!("protected", protected, PORTION, Portion::ZERO => Portion::ALL, "frames of the main part that are protected"),
+    ];
+}
 
 /// A count-min sketch of 4-bit counters that ages.
 struct Sketch {
@@ -80,8 +103,8 @@ pub struct WTinyLfu {
 }
 
 impl WTinyLfu {
-    pub(super) fn from_spec(spec: &mut Spec, frames: u32) -> Result<WTinyLfu, SpecError> {
-        let window_max = take_share(spec, "window", 10_000, frames)?.max(1);
+    pub(super) fn new(config: &WTinyLfuConfig, frames: u32) -> Result<WTinyLfu, SpecError> {
+        let window_max = frames_of(config.window, frames, "window")?.max(1);
         let main_max = frames - window_max;
         Ok(WTinyLfu {
             lists: Lists::new(frames, 3),
@@ -90,7 +113,7 @@ impl WTinyLfu {
             pages: vec![PageId(0); frames as usize],
             window_max,
             main_max,
-            protected_max: take_share(spec, "protected", 800_000, main_max)?,
+            protected_max: frames_of(config.protected, main_max, "protected")?,
             sketch: Sketch::new(frames),
         })
     }
@@ -197,7 +220,7 @@ impl ReplacementPolicy for WTinyLfu {
     fn evict(&mut self, frames: &FrameTable) -> Option<FrameId> {
         let frame = self.next(frames, &mut Cursor::default())?;
         let from_window = self.list[frame.index()] == WINDOW.0 as u8;
-        // Who won against the main part joins it.
+        // The page that won against the main part joins it.
         let winner = super::next_unpinned(&self.lists, WINDOW, frames, &mut None)
             .filter(|_| !from_window && self.held[0] >= self.window_max);
         self.leave(frame.0);

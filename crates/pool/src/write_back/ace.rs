@@ -8,13 +8,32 @@
 //! replacement policy wherever it ignores dirtiness. With prefetching, a miss that has written a batch
 //! evicts the first n_e frames and reads as many pages, the missed one among them, concurrently.
 
-use super::{Constructor, WriteBack, take_batch};
+use super::{K_W, MOST_TOGETHER, MeasuredDrive, N_W, Number, WriteBack};
+use fulgurite_base::{Declared, Opt, SpecError, opt};
 
-pub(super) const ENTRY: (&str, &str, Constructor) = (
-    "ace",
-    "write n_w dirty frames together in eviction order, wait, evict one; n_w=<the drive's k_w>,n_e=<n_w>",
-    |spec, k_w| {
-        let (n_w, n_e) = take_batch(spec, k_w)?;
-        Ok(WriteBack { name: "ace", n_w, n_e, ..WriteBack::SINGLE })
-    },
-);
+/// The options.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct AceConfig {
+    /// Dirty frames written together; by default the drive's write concurrency.
+    pub n_w: Number,
+    /// Frames evicted together where there is something to prefetch; by default n_w.
+    pub n_e: Number,
+}
+
+impl Declared for AceConfig {
+    const OPTIONS: &'static [Opt<AceConfig>] = &[
+        opt!("n_w", n_w, K_W, Number::Is(1) => Number::Is(MOST_TOGETHER), "dirty frames written together"),
+        opt!("n_e", n_e, N_W, Number::Is(1) => Number::Is(MOST_TOGETHER), "frames evicted together, up to n_w, where pages are prefetched"),
+    ];
+}
+
+pub(super) fn resolve(config: &AceConfig, drive: &mut dyn MeasuredDrive) -> Result<WriteBack, SpecError> {
+    let n_w = config.n_w.or_else(|| drive.k_w())?;
+    let n_e = config.n_e.or_else(|| Ok(n_w))?;
+    if n_e > n_w {
+        return Err(SpecError::new(format!(
+            "n_e={n_e} is more than n_w={n_w}: a frame that was not written cannot be evicted; accepted: 1 to {n_w}"
+        )));
+    }
+    Ok(WriteBack { n_w, n_e, ..WriteBack::SINGLE })
+}

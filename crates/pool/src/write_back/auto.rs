@@ -8,10 +8,13 @@
 //! overlap. Write buffers let reads go first in any case: twice the batch, so that one batch is under way
 //! while the next fills, and at least two.
 
-use super::WriteBack;
+use super::{MeasuredDrive, WriteBack};
+use fulgurite_base::{NoOptions, SpecError};
 
-pub(super) const ABOUT: (&str, &str) =
-    ("auto", "ace+raw, or raw, with n_w, n_e and buffers from the drive's measured curves");
+pub(super) fn resolve(_: &NoOptions, drive: &mut dyn MeasuredDrive) -> Result<WriteBack, SpecError> {
+    let [reads, writes] = drive.curves()?;
+    Ok(choose(&reads, &writes))
+}
 
 /// The least number in flight whose throughput is within a tenth of the best. A curve has pairs of
 /// requests in flight and requests per second, in rising order of the former.
@@ -21,10 +24,10 @@ fn knee(curve: &[(u32, f64)]) -> u32 {
 }
 
 /// The write-back policy for a drive with these curves of reads and writes of one page.
-pub fn choose(reads: &[(u32, f64)], writes: &[(u32, f64)]) -> WriteBack {
+fn choose(reads: &[(u32, f64)], writes: &[(u32, f64)]) -> WriteBack {
     let n_w = knee(writes);
     let n_e = knee(reads).min(n_w);
-    WriteBack { name: "auto", n_w, n_e, buffers: 2 * n_w, ..WriteBack::SINGLE }
+    WriteBack { n_w, n_e, buffers: 2 * n_w, ..WriteBack::SINGLE }
 }
 
 #[cfg(test)]

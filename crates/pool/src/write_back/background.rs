@@ -8,17 +8,33 @@
 //! estimate the demand; this one is woken by the evictions themselves, which is at least as good.
 //! O(1) amortised.
 
-use super::{Constructor, WriteBack, take_positive};
+use super::{MOST_TOGETHER, MeasuredDrive, WriteBack};
+use fulgurite_base::option::COUNT;
+use fulgurite_base::{Declared, Opt, SpecError, opt};
 
-/// Frames kept clean where nothing else is asked for; the scan depth of InnoDB is 1,024 for large pools.
-const AHEAD: u32 = 64;
+/// The options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BackgroundConfig {
+    /// Frames at the head of the eviction order that the cleaner keeps clean.
+    pub ahead: u32,
+    /// Frames that the cleaner writes together.
+    pub n_w: u32,
+}
 
-pub(super) const ENTRY: (&str, &str, Constructor) = (
-    "background",
-    "a cleaner writes ahead of the evictions; a miss that meets a dirty frame does as in single; ahead=64,n_w=1",
-    |spec, _| {
-        let ahead = take_positive(spec, "ahead")?.unwrap_or(AHEAD);
-        let cleaner_n_w = take_positive(spec, "n_w")?.unwrap_or(1);
-        Ok(WriteBack { name: "background", ahead, cleaner_n_w, ..WriteBack::SINGLE })
-    },
-);
+impl Default for BackgroundConfig {
+    /// The scan depth of InnoDB is 1,024, for large pools.
+    fn default() -> BackgroundConfig {
+        BackgroundConfig { ahead: 64, n_w: 1 }
+    }
+}
+
+impl Declared for BackgroundConfig {
+    const OPTIONS: &'static [Opt<BackgroundConfig>] = &[
+        opt!("ahead", ahead, COUNT, 1 => u32::MAX, "frames of the eviction order that are kept clean"),
+        opt!("n_w", n_w, COUNT, 1 => MOST_TOGETHER, "frames that the cleaner writes together"),
+    ];
+}
+
+pub(super) fn resolve(config: &BackgroundConfig, _: &mut dyn MeasuredDrive) -> Result<WriteBack, SpecError> {
+    Ok(WriteBack { ahead: config.ahead, cleaner_n_w: config.n_w, ..WriteBack::SINGLE })
+}

@@ -1,5 +1,5 @@
-//! What to write when a frame is needed, and who waits for it. One policy per file; [`WriteBack`] is the
-//! registry.
+//! What to write when a frame is needed, and who waits for it. One policy per file. [`WriteBackConfig`] describes
+//! what was asked for and lists all policies; [`WriteBack`] is what that means for a drive.
 //!
 //! There is one mechanism. A miss in a full pool asks the replacement policy for the victim frame. If that
 //! is dirty, the first `n_w` dirty frames of the eviction order are written together. Without write
@@ -8,15 +8,22 @@
 //! read. A cleaner, where there is one, writes dirty frames before a miss meets them. The policies are
 //! points in this space.
 
-mod ace;
-mod ace_raw;
-pub mod auto;
-mod background;
-mod raw;
+pub mod ace;
+pub mod ace_raw;
+mod auto;
+pub mod background;
+pub mod raw;
 mod single;
 
 use crate::{Cursor, FrameTable, Replacement, ReplacementPolicy};
-use fulgurite_base::{FrameId, Spec, SpecError};
+use ace::AceConfig;
+use ace_raw::AceRawConfig;
+use background::BackgroundConfig;
+use fulgurite_base::{Form, FrameId, NoOptions, SpecError, config_enum, units};
+use raw::RawConfig;
+use std::cmp::Ordering;
+use std::fmt::Debug;
+use std::sync::Arc;
 
 /// What the pool shall do for a miss in a full pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,10 +60,162 @@ impl Iterator for Order<'_> {
     }
 }
 
-/// A write-back policy: a point in the mechanism's space.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// Pages written together at most: an NVMe queue holds no more commands.
+const MOST_TOGETHER: u32 = 1 << 16;
+
+/// A number that is given, or follows from something else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Number {
+    /// It follows from something else; the option says from what.
+    #[default]
+    Follows,
+    /// It is given.
+    Is(u32),
+}
+
+/// What follows from something else is neither less nor more than a number that is given.
+impl PartialOrd for Number {
+    fn partial_cmp(&self, other: &Number) -> Option<Ordering> {
+        match (self, other) {
+            (Number::Is(own), Number::Is(other)) => Some(own.cmp(other)),
+            _ => (self == other).then_some(Ordering::Equal),
+        }
+    }
+}
+
+impl Number {
+    fn or_else(self, follows: impl FnOnce() -> Result<u32, SpecError>) -> Result<u32, SpecError> {
+        match self {
+            Number::Is(number) => Ok(number),
+            Number::Follows => follows(),
+        }
+    }
+}
+
+/// A form for numbers that follow from `$word` where they are not given.
+macro_rules! follows {
+    ($form:ident, $word:literal) => {
+        const $form: Form<Number> = Form {
+            written: concat!("N|", $word),
+            parse: |text| match text {
+                $word => Ok(Number::Follows),
+                _ => {
+                    let number = u32::try_from(units::parse_count(text)?).unwrap_or(u32::MAX);
+                    Ok(Number::Is(number))
+                }
+            },
+            show: |number| match number {
+                Number::Follows => $word.to_owned(),
+                Number::Is(number) => number.to_string(),
+            },
+        };
+    };
+}
+
+follows!(K_W, "k_w");
+follows!(TWICE_K_W, "2k_w");
+follows!(N_W, "n_w");
+follows!(TWICE_N_W, "2n_w");
+
+/// Throughput over requests in flight: pairs of a number in flight, in rising order, and requests per second.
+pub type Curve = Vec<(u32, f64)>;
+
+/// What a policy may ask about the drive that it is for. Answers may take long: each is asked for only where the
+/// policy was not told the number that follows from it.
+pub trait MeasuredDrive {
+    /// The drive's write concurrency.
+    fn k_w(&mut self) -> Result<u32, SpecError>;
+
+    /// Its curves of reads and of writes of one page.
+    fn curves(&mut self) -> Result<[Curve; 2], SpecError>;
+}
+
+/// A drive of which the write concurrency alone is known.
+impl<F: FnMut() -> Result<u32, SpecError>> MeasuredDrive for F {
+    fn k_w(&mut self) -> Result<u32, SpecError> {
+        self()
+    }
+
+    fn curves(&mut self) -> Result<[Curve; 2], SpecError> {
+        Err(SpecError::new(
+            "the write-back policy auto needs the drive's curves; accepted: one like ace:n_w=8",
+        ))
+    }
+}
+
+/// A user's own write-back policy, as a part of a description: it names the policy and says what it means for a drive.
+pub trait CustomWriteBack: Debug + Send + Sync {
+    /// The name.
+    fn name(&self) -> &str;
+
+    /// The canonical text: the name and the options that matter.
+    fn text(&self) -> String {
+        self.name().to_owned()
+    }
+
+    /// The policy for a drive: a point in the mechanism's space, or one with [`WriteBack::planner`].
+    fn resolve(&self, drive: &mut dyn MeasuredDrive) -> Result<WriteBack, SpecError>;
+}
+
+/// A user's own planner of batches. It looks at the eviction order and the frames and keeps nothing from one plan to
+/// the next.
+pub trait BatchPlanner: Debug + Send + Sync {
+    /// Decides for a miss, given the frame to evict and those that follow in eviction order: puts the dirty frames to
+    /// write into `plan.write`, and into `plan.prefetch` how many more may be evicted. If the frame to evict is dirty
+    /// it is written in any case.
+    fn plan(
+        &self,
+        victim: FrameId,
+        rest: &mut dyn Iterator<Item = FrameId>,
+        frames: &FrameTable,
+        plan: &mut Plan,
+    );
+
+    /// The cleaner's next batch, in `plan.write`; `order` has the first [`WriteBack::ahead`] frames alone. Left empty,
+    /// the cleaner sleeps.
+    fn plan_cleaning(
+        &self,
+        _order: &mut dyn Iterator<Item = FrameId>,
+        _frames: &FrameTable,
+        _plan: &mut Plan,
+    ) {
+    }
+}
+
+macro_rules! policies {
+    ($($name:literal $variant:ident($config:ty, $resolve:path) $about:literal)*) => {
+        config_enum! {
+            /// The write-back policies by name, each with its options: what was asked for.
+            pub enum WriteBackConfig: "write-back", custom CustomWriteBack;
+            $($name $variant($config) $about)*
+        }
+
+        impl WriteBackConfig {
+            /// What the policy means for `drive`, which is asked for the numbers that were not given. Where its write
+            /// concurrency is enough, a closure that returns it will do.
+            pub fn resolve(&self, mut drive: impl MeasuredDrive) -> Result<WriteBack, SpecError> {
+                match self {
+                    $(WriteBackConfig::$variant(config) => $resolve(config, &mut drive),)*
+                    WriteBackConfig::Custom(custom) => custom.resolve(&mut drive),
+                }
+            }
+        }
+    };
+}
+
+// A new policy is a file and a line here.
+policies! {
+    "single" Single(NoOptions, single::resolve) "write the one dirty victim frame, wait, evict it"
+    "background" Background(BackgroundConfig, background::resolve) "a cleaner writes ahead of the evictions; a miss that meets a dirty frame does as in single"
+    "ace" Ace(AceConfig, ace::resolve) "write n_w dirty frames together in eviction order, wait, evict one"
+    "raw" Raw(RawConfig, raw::resolve) "read at once, write the dirty victim frame behind it"
+    "ace+raw" AceRaw(AceRawConfig, ace_raw::resolve) "ace whose batches no read waits for"
+    "auto" Auto(NoOptions, auto::resolve) "ace+raw, or raw, with n_w, n_e and buffers from the drive's measured curves"
+}
+
+/// A write-back policy for a drive: a point in the mechanism's space.
+#[derive(Clone, Debug)]
 pub struct WriteBack {
-    name: &'static str,
     /// Dirty frames that a miss writes together.
     pub n_w: u32,
     /// Frames that are evicted together where there is something to prefetch.
@@ -67,64 +226,49 @@ pub struct WriteBack {
     pub ahead: u32,
     /// Frames that the cleaner writes together.
     pub cleaner_n_w: u32,
+    /// What plans the batches in place of `n_w`, `n_e` and `cleaner_n_w`.
+    pub planner: Option<Arc<dyn BatchPlanner>>,
 }
 
-/// The name of the policy that [`auto::choose`] makes.
-pub const AUTO: &str = auto::ABOUT.0;
-
-type Constructor = fn(&mut Spec, &mut dyn FnMut() -> Result<u32, SpecError>) -> Result<WriteBack, SpecError>;
-
-/// Name, one line about it, constructor; `auto` needs more than the write concurrency and is apart.
-const REGISTRY: [(&str, &str, Constructor); 5] =
-    [single::ENTRY, background::ENTRY, ace::ENTRY, raw::ENTRY, ace_raw::ENTRY];
-
 impl WriteBack {
-    /// Every policy's name, with one line about it.
-    pub fn list() -> impl Iterator<Item = (&'static str, &'static str)> {
-        REGISTRY.iter().map(|(name, about, _)| (*name, *about)).chain([auto::ABOUT])
-    }
-
     /// Write the one victim frame, wait, evict it.
     pub const SINGLE: WriteBack =
-        WriteBack { name: "single", n_w: 1, n_e: 1, buffers: 0, ahead: 0, cleaner_n_w: 0 };
+        WriteBack { n_w: 1, n_e: 1, buffers: 0, ahead: 0, cleaner_n_w: 0, planner: None };
 
     /// ACE with batches of `n_w`, and as many evictions where there is something to prefetch.
     pub const fn ace(n_w: u32) -> WriteBack {
-        WriteBack { name: "ace", n_w, n_e: n_w, ..WriteBack::SINGLE }
+        WriteBack { n_w, n_e: n_w, ..WriteBack::SINGLE }
     }
 
-    /// The policy that `spec` names, but for `auto`, which [`auto::choose`] makes. `k_w` measures the
-    /// drive's write concurrency, for policies that were not told theirs.
-    pub fn from_spec(
-        mut spec: Spec,
-        mut k_w: impl FnMut() -> Result<u32, SpecError>,
-    ) -> Result<WriteBack, SpecError> {
-        let entry = REGISTRY.iter().find(|(name, ..)| *name == spec.name());
-        let (.., make) = entry.ok_or_else(|| {
-            let names: Vec<&str> = Self::list().map(|(name, _)| name).collect();
-            SpecError::unknown("write-back", spec.name(), &names)
-        })?;
-        let policy = make(&mut spec, &mut k_w)?;
-        spec.finish()?;
-        Ok(policy)
+    /// The pages that are written together, by a miss or by the cleaner.
+    pub fn batch_pages(&self) -> u32 {
+        self.n_w.max(self.cleaner_n_w)
     }
 
-    /// Its name on the command line.
-    pub fn name(&self) -> &'static str {
-        self.name
-    }
-
-    /// Whether a miss prefetches only when it has written a batch: ACE's rule.
-    fn prefetches_with_batches(&self) -> bool {
-        self.n_w > 1
+    /// Whether a miss writes more than its victim frame, so that a plan is needed.
+    #[inline]
+    pub(crate) fn plans_batches(&self) -> bool {
+        self.n_w > 1 || self.planner.is_some()
     }
 
     /// Decides, given the frames in eviction order. `plan` is cleared first.
     pub fn plan(&self, mut order: impl Iterator<Item = FrameId>, frames: &FrameTable, plan: &mut Plan) {
         plan.write.clear();
-        plan.prefetch = if self.prefetches_with_batches() { 0 } else { u32::MAX };
+        // ACE prefetches only when it has written a batch; the others whenever they read.
+        plan.prefetch = if self.n_w > 1 { 0 } else { u32::MAX };
         plan.evict = order.next();
-        let Some(victim) = plan.evict.filter(|victim| frames.is_dirty(*victim)) else { return };
+        let Some(victim) = plan.evict else { return };
+        if let Some(planner) = &self.planner {
+            planner.plan(victim, &mut order, frames, plan);
+            // A dirty frame must not leave unwritten, whatever the planner says.
+            if frames.is_dirty(victim) && !plan.write.contains(&victim) {
+                plan.write.insert(0, victim);
+            }
+            return;
+        }
+        if !frames.is_dirty(victim) {
+            return;
+        }
         plan.write.push(victim);
         if self.n_w > 1 {
             plan.prefetch = self.n_e - 1;
@@ -135,49 +279,94 @@ impl WriteBack {
     /// The cleaner's next batch: `plan.write` is left empty where all frames ahead are clean.
     pub fn plan_cleaning(&self, order: impl Iterator<Item = FrameId>, frames: &FrameTable, plan: &mut Plan) {
         plan.write.clear();
-        let ahead = order.take(self.ahead as usize).filter(|frame| frames.is_dirty(*frame));
-        plan.write.extend(ahead.take(self.cleaner_n_w as usize));
-    }
-}
-
-impl std::fmt::Display for WriteBack {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.name)?;
-        let options = [
-            ("n_w", self.n_w, self.n_w > 1),
-            ("n_e", self.n_e, self.n_e != self.n_w),
-            ("buffers", self.buffers, self.buffers > 0),
-            ("ahead", self.ahead, self.ahead > 0),
-            ("n_w", self.cleaner_n_w, self.ahead > 0),
-        ];
-        for (at, (key, value, _)) in options.into_iter().filter(|(.., shown)| *shown).enumerate() {
-            write!(f, "{}{key}={value}", if at == 0 { ':' } else { ',' })?;
+        let mut ahead = order.take(self.ahead as usize);
+        if let Some(planner) = &self.planner {
+            return planner.plan_cleaning(&mut ahead, frames, plan);
         }
-        Ok(())
+        let dirty = ahead.filter(|frame| frames.is_dirty(*frame));
+        plan.write.extend(dirty.take(self.cleaner_n_w as usize));
     }
 }
 
-/// An option that counts something, at least one.
-fn take_positive(spec: &mut Spec, key: &'static str) -> Result<Option<u32>, SpecError> {
-    let value = spec.take::<u32>(key)?;
-    if value == Some(0) {
-        return Err(SpecError::new(format!("{key}=0 of {}; accepted: at least 1", spec.name())));
-    }
-    Ok(value)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// The options of a batch: `n_w` and `n_e`.
-fn take_batch(
-    spec: &mut Spec,
-    k_w: &mut dyn FnMut() -> Result<u32, SpecError>,
-) -> Result<(u32, u32), SpecError> {
-    let n_w = take_positive(spec, "n_w")?.map_or_else(k_w, Ok)?;
-    let n_e = take_positive(spec, "n_e")?.unwrap_or(n_w);
-    if n_e > n_w {
-        return Err(SpecError::new(format!(
-            "n_e={n_e} of {} is more than n_w={n_w}: a frame that was not written cannot be evicted; accepted: 1 to {n_w}",
-            spec.name()
-        )));
+    fn resolve(text: &str) -> Result<WriteBack, SpecError> {
+        text.parse::<WriteBackConfig>()?.resolve(|| Ok(6))
     }
-    Ok((n_w, n_e))
+
+    #[test]
+    fn a_default_written_out_changes_no_text_and_another_value_does() {
+        WriteBackConfig::registry().check_texts().unwrap();
+    }
+
+    #[test]
+    fn what_is_not_given_follows_from_the_drive() {
+        let numbers = |text: &str| {
+            let WriteBack { n_w, n_e, buffers, ahead, cleaner_n_w, .. } = resolve(text).unwrap();
+            [n_w, n_e, buffers, ahead, cleaner_n_w]
+        };
+        assert_eq!(numbers("single"), [1, 1, 0, 0, 0]);
+        assert_eq!(numbers("ace"), [6, 6, 0, 0, 0]);
+        assert_eq!(numbers("ace:n_w=k_w,n_e=2"), [6, 2, 0, 0, 0]);
+        assert_eq!(numbers("ace+raw:n_w=3"), [3, 3, 6, 0, 0]);
+        assert_eq!(numbers("raw"), [1, 1, 12, 0, 0]);
+        assert_eq!(numbers("background:n_w=4"), [1, 1, 0, 64, 4]);
+        assert_eq!(resolve("background:n_w=4").unwrap().batch_pages(), 4);
+    }
+
+    #[test]
+    fn what_is_given_is_not_asked_of_the_drive() {
+        let unasked = || -> Result<u32, SpecError> { panic!("the drive was asked") };
+        for text in ["single", "background", "ace:n_w=8", "raw:buffers=3", "ace+raw:n_w=2"] {
+            text.parse::<WriteBackConfig>().unwrap().resolve(unasked).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_what_can() {
+        let sentence = |text: &str| resolve(text).unwrap_err().to_string();
+        for text in ["ace:n_w=4294967295", "ace:n_w=99999999999999", "background:n_w=65537", "ace:n_w=0"] {
+            assert!(sentence(text).ends_with("is out of range; accepted: 1 to 65536"), "{}", sentence(text));
+        }
+        assert!(sentence("ace:n_e=7").starts_with("n_e=7 is more than n_w=6"));
+        assert!(sentence("raw:n_w=7").contains("unknown option of raw `n_w`"));
+        assert!(sentence("auto").contains("needs the drive's curves"));
+        assert!(sentence("aec").contains("did you mean `ace`?"));
+    }
+
+    /// Writes every dirty frame that it sees, and nothing when asked for the cleaner's batch.
+    #[derive(Debug)]
+    struct All;
+
+    impl BatchPlanner for All {
+        fn plan(
+            &self,
+            _: FrameId,
+            rest: &mut dyn Iterator<Item = FrameId>,
+            frames: &FrameTable,
+            plan: &mut Plan,
+        ) {
+            plan.write.extend(rest.filter(|frame| frames.is_dirty(*frame)));
+        }
+    }
+
+    /// The planner forgets the victim frame; the mechanism does not.
+    #[test]
+    fn a_planner_of_the_users_own_plans_and_no_dirty_frame_leaves_unwritten() {
+        let mut frames = FrameTable::new(3);
+        for frame in [0, 2] {
+            frames.set_dirty(FrameId(frame), true);
+        }
+        let own = WriteBack { planner: Some(Arc::new(All)), ahead: 3, ..WriteBack::SINGLE };
+        let mut plan = Plan::default();
+        own.plan([0, 1, 2].map(FrameId).into_iter(), &frames, &mut plan);
+        assert_eq!(
+            (plan.evict, plan.write.as_slice()),
+            (Some(FrameId(0)), [FrameId(0), FrameId(2)].as_slice())
+        );
+        own.plan_cleaning([0, 1, 2].map(FrameId).into_iter(), &frames, &mut plan);
+        assert!(plan.write.is_empty());
+    }
 }

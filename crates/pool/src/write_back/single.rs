@@ -4,7 +4,9 @@
 //! written if it is dirty, the miss waits for that, and the frame is evicted. O(1). It uses neither the
 //! drive's concurrency nor its asymmetry, and is the baseline of the others.
 
-use super::{Constructor, WriteBack};
+use super::{MeasuredDrive, WriteBack};
+use fulgurite_base::{NoOptions, SpecError};
 
-pub(super) const ENTRY: (&str, &str, Constructor) =
-    ("single", "write the one dirty victim frame, wait, evict it", |_, _| Ok(WriteBack::SINGLE));
+pub(super) fn resolve(_: &NoOptions, _: &mut dyn MeasuredDrive) -> Result<WriteBack, SpecError> {
+    Ok(WriteBack::SINGLE)
+}

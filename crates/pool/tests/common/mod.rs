@@ -1,13 +1,13 @@
 //! Pools over an ideal drive, driven one request after another.
 
-use fulgurite_base::{Nanos, PageId, Spec};
+use fulgurite_base::{Nanos, PageId};
 use fulgurite_device::{Device, Executor, MemDevice};
-use fulgurite_pool::{BufferPool, PoolConfig, PoolError, Replacement, WriteBack};
+use fulgurite_pool::{BufferPool, PoolConfig, PoolError, ReplacementConfig, WriteBack};
 
 pub const PAGE_BYTES: u32 = 512;
 
 pub fn config(frames: u32, write_back: WriteBack) -> PoolConfig {
-    let replacement = Replacement::from_spec(Spec::parse("lru").unwrap(), frames).unwrap();
+    let replacement = "lru".parse::<ReplacementConfig>().unwrap().start(frames).unwrap();
     PoolConfig::new(frames, PAGE_BYTES, replacement, write_back)
 }
 

@@ -4,7 +4,7 @@ use super::pool::{Measured, PoolRun, check_counters};
 use super::set_cost;
 use crate::{Column, Progress, Row, StackError};
 use fulgurite_base::PageId;
-use fulgurite_pool::{MissCounter, Replacement};
+use fulgurite_pool::MissCounter;
 use fulgurite_workload::{Op, Request};
 use std::time::{Duration, Instant};
 
@@ -17,8 +17,8 @@ impl PoolRun<'_> {
         let PoolRun { run, requested, stage } = self;
         let mut requests = run.bind()?.requests(run.seed)?;
         let start = Instant::now();
-        let replacement = Replacement::from_spec(stage.replacement.value.clone(), stage.frames)?;
-        let mut counter = MissCounter::new(stage.frames, replacement, stage.write_back.value);
+        let replacement = stage.replacement.start(stage.frames)?;
+        let mut counter = MissCounter::new(stage.frames, replacement, stage.batches.clone());
         let mut taken: Vec<Request> = Vec::with_capacity(SLICE);
         let mut slice: Vec<(PageId, bool)> = Vec::with_capacity(SLICE);
         let mut left = requested.ops;

@@ -13,7 +13,7 @@ use crate::workload::Requests;
 use crate::{Column, Progress, Row, Run, StackError};
 use fulgurite_base::{Histogram, Lpn, Nanos, PageId};
 use fulgurite_device::{Arena, Executor, Handle, Meter, Operation};
-use fulgurite_pool::{BufferPool, PoolConfig, PoolCounters, Replacement, WriteBack, WriteGuard};
+use fulgurite_pool::{BufferPool, PoolConfig, PoolCounters, WriteBack, WriteGuard};
 use fulgurite_workload::Op;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -42,11 +42,10 @@ impl PoolRun<'_> {
         let mut row = run.identity()?;
         row.set_some(Column::Channels, run.stack.device.simulated().map(|config| config.channels));
         set_collecting(&mut row, &run.stack);
-        row.set(Column::Replacement, stage.replacement.label.as_str());
-        row.set(Column::WriteBack, stage.write_back.label.as_str());
-        let WriteBack { n_w, n_e, buffers, ahead, cleaner_n_w, .. } = stage.write_back.value;
-        // A cleaner's batches are the write-back policy's, whatever a miss writes.
-        row.set(Column::NW, n_w.max(cleaner_n_w));
+        row.set(Column::Replacement, stage.replacement.to_string());
+        row.set(Column::WriteBack, stage.write_back.to_string());
+        let WriteBack { n_e, buffers, ahead, .. } = stage.batches;
+        row.set(Column::NW, stage.batches.batch_pages());
         if !stage.prefetch.is_none() {
             row.set(Column::NE, n_e);
         }
@@ -139,10 +138,10 @@ impl PoolRun<'_> {
         let PoolRun { run, requested, stage } = self;
         let start = Instant::now();
         let executor = Executor::new(device);
-        let replacement = Replacement::from_spec(stage.replacement.value.clone(), stage.frames)?;
+        let replacement = stage.replacement.start(stage.frames)?;
         let config = PoolConfig {
-            prefetch: stage.prefetch.clone(),
-            ..PoolConfig::new(stage.frames, stage.page_bytes, replacement, stage.write_back.value)
+            prefetch: stage.prefetch.start()?,
+            ..PoolConfig::new(stage.frames, stage.page_bytes, replacement, stage.batches.clone())
         };
         let pool = BufferPool::new(executor.handle(), config)
             .map_err(|error| StackError::request(error.to_string()))?;

@@ -4,9 +4,9 @@ use super::requests::{Changes, RequestSource};
 use super::trace_file::{ListedPages, Numbering};
 use super::{Origin, Requests, TraceFile, Workload};
 use crate::StackError;
-use fulgurite_base::{Choice, Nanos, Spec};
+use fulgurite_base::{Choice, Nanos};
 use fulgurite_workload::trace::PageChanges;
-use fulgurite_workload::{Generator, Op, Request};
+use fulgurite_workload::{Generator, GeneratorConfig, Op, Request};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ pub struct Bound {
 
 #[derive(Clone, Debug)]
 enum BoundSource {
-    Generator { label: String, spec: Spec, pages: u64, page_bytes: u32 },
+    Generator { config: GeneratorConfig, pages: u64, page_bytes: u32 },
     Listed { pages: Arc<ListedPages>, fit: Fit },
     Changes(Arc<PageChanges>),
     Stream { trace: Arc<TraceFile>, page_bytes: u32 },
@@ -88,7 +88,7 @@ impl Workload {
     /// This workload with pages for addresses.
     pub fn bind(&self, view: View) -> Result<Bound, StackError> {
         match &self.origin {
-            Origin::Generator(spec) => {
+            Origin::Generator(config) => {
                 let (pages, page_bytes) = match view {
                     View::Pool { page_bytes, pages } | View::Drive { page_bytes, pages, .. } => {
                         (pages, page_bytes)
@@ -96,8 +96,7 @@ impl Workload {
                     View::Changes { page_bytes, pages } => (u64::from(pages), page_bytes),
                     View::Stream { page_bytes } => (u64::MAX, page_bytes),
                 };
-                let (label, spec) = (self.label.clone(), spec.clone());
-                let source = BoundSource::Generator { label, spec, pages, page_bytes };
+                let source = BoundSource::Generator { config: config.clone(), pages, page_bytes };
                 Ok(Bound { source, read_for: Duration::ZERO })
             }
             Origin::Trace(trace) => bind_trace(trace, view),
@@ -152,8 +151,8 @@ impl Bound {
     /// The generator, where it is one.
     fn generator(&self, seed: u64) -> Result<Option<Generator>, StackError> {
         match &self.source {
-            BoundSource::Generator { spec, pages, page_bytes, .. } => {
-                Ok(Some(Generator::from_spec(spec.clone(), *pages, *page_bytes, seed)?))
+            BoundSource::Generator { config, pages, page_bytes } => {
+                Ok(Some(config.start(*pages, *page_bytes, seed)?))
             }
             _ => Ok(None),
         }
@@ -162,7 +161,7 @@ impl Bound {
     /// What the identity of a run says of it: for a trace, a hash of its requests.
     pub fn canonical(&self) -> Result<String, StackError> {
         Ok(match &self.source {
-            BoundSource::Generator { label, .. } => label.clone(),
+            BoundSource::Generator { config, .. } => config.to_string(),
             BoundSource::Listed { pages, .. } => format!("trace:{:016x}", pages.hash()),
             BoundSource::Changes(changes) => format!("changes:{:016x}", changes.hash()),
             // Nothing is known of its requests before they are read.

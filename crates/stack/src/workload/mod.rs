@@ -14,13 +14,17 @@ pub use trace_file::TraceFile;
 
 use crate::StackError;
 use fulgurite_base::{Spec, SpecError};
-use fulgurite_workload::trace::{Format, Options};
-use fulgurite_workload::{Generator, generate};
+use fulgurite_workload::GeneratorConfig;
+use fulgurite_workload::trace::{Format, TraceOptions};
 use std::path::Path;
 use std::sync::Arc;
 
 /// The trace that comes with Fulgurite: PostgreSQL under pgbench, recorded by `traces/record-postgres.sh`.
 pub const OWN_TRACE: &str = "postgres-pgbench";
+
+/// One line about it.
+pub const OWN_TRACE_ABOUT: &str =
+    "a real trace: the page I/O of PostgreSQL under pgbench, 195,795 requests (32% writes)";
 
 /// What is requested.
 #[derive(Clone, Debug)]
@@ -35,21 +39,18 @@ pub struct Workload {
 #[derive(Clone, Debug)]
 pub enum Origin {
     /// They are made up, without end.
-    Generator(Spec),
+    Generator(GeneratorConfig),
     /// They were recorded.
     Trace(Arc<TraceFile>),
 }
 
 impl Workload {
     /// The workload that `text` names. A trace file is read later, when it is bound, in `format` where that is given.
-    pub fn parse(text: &str, format: Option<(Format, Options)>) -> Result<Workload, StackError> {
-        let named = Spec::parse(text)
-            .ok()
-            .filter(|spec| generate::names().iter().any(|entry| entry.name == spec.name()));
-        if let Some(spec) = named {
-            // The options are checked at once, with a size that suits every generator.
-            Generator::from_spec(spec.clone(), 1 << 20, 4096, 0)?;
-            return Ok(Workload { label: text.to_owned(), origin: Origin::Generator(spec) });
+    pub fn parse(text: &str, format: Option<(Format, TraceOptions)>) -> Result<Workload, StackError> {
+        let named = Spec::parse(text).ok();
+        if let Some(spec) = named.filter(|spec| GeneratorConfig::registry().get(spec.name()).is_ok()) {
+            let config = GeneratorConfig::from_spec(spec)?;
+            return Ok(Workload { label: text.to_owned(), origin: Origin::Generator(config) });
         }
         let path = Path::new(text);
         let trace = if text == OWN_TRACE {
@@ -57,7 +58,7 @@ impl Workload {
         } else if path.exists() {
             TraceFile::at(path, format)
         } else {
-            let names: Vec<&str> = names().map(|(name, _)| name).collect();
+            let names: Vec<&str> = GeneratorConfig::registry().names().chain([OWN_TRACE]).collect();
             let error = SpecError::unknown("workload", text.split(':').next().unwrap_or(text), &names);
             return Err(StackError::request(format!("{error}; nor is there a trace file of that name")));
         };
@@ -74,31 +75,24 @@ impl Workload {
         }
     }
 
+    /// The generator, where it is one.
+    pub fn generator(&self) -> Option<&GeneratorConfig> {
+        match &self.origin {
+            Origin::Generator(config) => Some(config),
+            Origin::Trace(_) => None,
+        }
+    }
+
     /// Whether every page is equally likely at every request: then closed forms apply.
     pub fn is_uniform_random(&self) -> bool {
-        self.sample().is_some_and(|generator| generator.is_uniform_random())
+        self.generator().is_some_and(GeneratorConfig::is_uniform_random)
     }
 
     /// Whether requests have arrival times.
     pub fn is_timed(&self) -> Result<bool, StackError> {
-        match self.trace() {
-            None => Ok(self.sample().is_some_and(|generator| generator.is_timed())),
-            Some(trace) => trace.is_timed(),
-        }
-    }
-
-    /// The generator with a size that suits every generator, to ask about its options.
-    fn sample(&self) -> Option<Generator> {
         match &self.origin {
-            Origin::Generator(spec) => Generator::from_spec(spec.clone(), 1 << 20, 4096, 0).ok(),
-            Origin::Trace(_) => None,
+            Origin::Generator(config) => Ok(config.is_timed()),
+            Origin::Trace(trace) => trace.is_timed(),
         }
     }
-}
-
-/// Every workload's name, with one line about it.
-pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let own =
-        (OWN_TRACE, "a real trace: the page I/O of PostgreSQL under pgbench, 195,795 requests (32% writes)");
-    generate::names().iter().map(|entry| (entry.name, entry.about)).chain([own])
 }

@@ -2,7 +2,7 @@
 
 use crate::StackError;
 use fulgurite_base::{Nanos, PageId, fnv1a};
-use fulgurite_workload::trace::{self, Format, Options, PageChanges, PageTrace, Trace, TraceReader};
+use fulgurite_workload::trace::{self, Format, PageChanges, PageTrace, Trace, TraceOptions, TraceReader};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Cursor, Read};
@@ -18,7 +18,7 @@ pub struct TraceFile {
     /// `None` for the trace that comes with Fulgurite.
     path: Option<PathBuf>,
     format: Option<Format>,
-    options: Options,
+    options: TraceOptions,
     records: OnceLock<Kept<Arc<Trace>>>,
     /// By page size and numbering.
     pages: Mutex<BTreeMap<(u32, Numbering), Arc<ListedPages>>>,
@@ -77,17 +77,17 @@ impl ListedPages {
 impl TraceFile {
     /// The trace that comes with Fulgurite.
     pub(super) fn own() -> TraceFile {
-        TraceFile::new(None, None, Options::default())
+        TraceFile::new(None, None, TraceOptions::default())
     }
 
     /// The trace at `path`, in a format that is given or found out.
-    pub(super) fn at(path: &Path, format: Option<(Format, Options)>) -> TraceFile {
+    pub(super) fn at(path: &Path, format: Option<(Format, TraceOptions)>) -> TraceFile {
         let (format, options) =
-            format.map_or((None, Options::default()), |(format, options)| (Some(format), options));
+            format.map_or((None, TraceOptions::default()), |(format, options)| (Some(format), options));
         TraceFile::new(Some(path.to_owned()), format, options)
     }
 
-    fn new(path: Option<PathBuf>, format: Option<Format>, options: Options) -> TraceFile {
+    fn new(path: Option<PathBuf>, format: Option<Format>, options: TraceOptions) -> TraceFile {
         TraceFile {
             path,
             format,
@@ -109,7 +109,7 @@ impl TraceFile {
                 "postgres-pgbench.pages.zst",
                 Cursor::new(OWN_TRACE_BYTES),
                 None,
-                Options::default(),
+                TraceOptions::default(),
             ),
             Some(path) => trace::open(path, self.format, self.options.clone()),
         };

@@ -6,10 +6,51 @@
 //! doublewrite buffer of 2 MiB first. The log takes a 64th of the space, round and round; commits are written in
 //! groups of eight, and the block that the log ends in is written again until it is full. Reads are left out.
 
-use super::{Generator, Make};
+use super::{Generator, RequestSource, Space};
 use crate::{Op, Request};
-use fulgurite_base::{Spec, SpecError, units::Share};
+use fulgurite_base::{Share, SpecError};
 use std::collections::VecDeque;
+
+/// The options that a workload has besides its own where an engine can stand below it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EngineConfig {
+    /// Whether the requests are what an engine writes to its drive, rather than what it is asked for.
+    pub blocks: bool,
+    /// Data pages that may be dirty in its buffer pool.
+    pub dirty: Share,
+}
+
+impl Default for EngineConfig {
+    fn default() -> EngineConfig {
+        EngineConfig { blocks: false, dirty: Share::percent(10) }
+    }
+}
+
+/// The options of a workload `$config` with a field `engine`, after its own.
+macro_rules! with_engine {
+    ($config:ty $(, $own:expr)*) => {
+        impl fulgurite_base::Declared for $config {
+            const OPTIONS: &'static [fulgurite_base::Opt<$config>] = &[
+                $($own,)*
+                fulgurite_base::opt!(
+                    "blocks",
+                    engine.blocks,
+                    fulgurite_base::option::YES_NO,
+                    "what an engine writes to its drive, rather than what it is asked for"
+                ),
+                fulgurite_base::opt!(
+                    "dirty",
+                    engine.dirty,
+                    fulgurite_base::option::SHARE,
+                    fulgurite_base::Share::ZERO => fulgurite_base::Share::ONE,
+                    "with blocks=yes: data pages that may be dirty"
+                ),
+            ];
+        }
+    };
+}
+
+pub(super) use with_engine;
 
 /// Bytes of an engine's page, and of the doublewrite buffer.
 const PAGE_BYTES: u64 = 16 << 10;
@@ -35,8 +76,8 @@ impl Ring {
 }
 
 /// An engine over the pages of a workload.
-#[derive(Clone, Debug)]
-pub struct Blocks {
+#[derive(Debug)]
+struct Blocks {
     inner: Generator,
     /// Device pages of an engine's page, and where the data begin.
     unit: u64,
@@ -51,19 +92,24 @@ pub struct Blocks {
     out: VecDeque<Request>,
 }
 
-impl Blocks {
-    /// The generator that `make` makes, behind an engine if `blocks=yes`.
-    pub(super) fn wrap(
-        spec: &mut Spec,
-        make: Make,
-        generator: impl Fn(&mut Spec, Make) -> Result<Generator, SpecError>,
+impl EngineConfig {
+    /// The generator that `start` makes, behind an engine if there is one.
+    pub(super) fn start(
+        &self,
+        space: Space<'_>,
+        writes: bool,
+        start: impl Fn(Space<'_>) -> Result<Generator, SpecError>,
     ) -> Result<Generator, SpecError> {
-        let blocks = spec.take_with("blocks", fulgurite_base::units::parse_yes_no)?.unwrap_or(false);
-        let dirty = super::take_share(spec, "dirty", Share::percent(10))?;
-        if !blocks {
-            return generator(spec, make);
+        if !self.blocks {
+            return start(space);
         }
-        let Make { pages, page_bytes, seed } = make;
+        let Space { name, pages, page_bytes, .. } = space;
+        // An engine that never writes would be waited for without end.
+        if !writes {
+            return Err(SpecError::new(format!(
+                "blocks=yes of {name}: what changes nothing makes an engine write nothing; accepted: blocks=no"
+            )));
+        }
         let unit = (PAGE_BYTES / u64::from(page_bytes)).max(1);
         let log = (pages / 64).max(1);
         let doublewrite = (DOUBLEWRITE_BYTES / u64::from(page_bytes)).min(pages / 64).max(unit);
@@ -71,13 +117,12 @@ impl Blocks {
         let data = pages.saturating_sub(first) / unit;
         if data < 100 {
             return Err(SpecError::new(format!(
-                "pages of {}: {pages} is too few with blocks=yes; accepted: at least {}",
-                spec.name(),
+                "pages of {name}: {pages} is too few with blocks=yes; accepted: at least {}",
                 128 * unit
             )));
         }
-        let inner = generator(spec, Make { pages: data, page_bytes: page_bytes * unit as u32, seed })?;
-        Ok(Generator::Blocks(Box::new(Blocks {
+        let inner = start(Space { pages: data, page_bytes: page_bytes * unit as u32, ..space })?;
+        Ok(Generator::new(Blocks {
             inner,
             unit,
             first,
@@ -87,23 +132,27 @@ impl Blocks {
             changes: 0,
             dirty: VecDeque::new(),
             is_dirty: vec![0; data.div_ceil(64) as usize],
-            dirty_max: dirty.of(data) as usize,
+            dirty_max: self.dirty.of(data) as usize,
             out: VecDeque::new(),
-        })))
+        }))
     }
+}
 
-    pub(super) fn request(&mut self) -> Request {
+impl RequestSource for Blocks {
+    fn request(&mut self) -> Request {
         loop {
             if let Some(request) = self.out.pop_front() {
                 return request;
             }
-            let Some(request) = self.inner.next() else { continue };
+            let request = self.inner.request();
             if request.op == Op::Write {
                 self.change(request.page);
             }
         }
     }
+}
 
+impl Blocks {
     fn change(&mut self, page: u64) {
         self.changes += 1;
         if self.changes.is_multiple_of(GROUP) {

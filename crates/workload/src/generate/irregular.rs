@@ -9,14 +9,13 @@
 
 use super::tables::between;
 use super::zipf::Zipf;
-use super::{Generator, Make};
+use super::{Generator, Recipe, RequestSource, Space};
 use crate::{Op, Request};
-use fulgurite_base::units::Share;
-use fulgurite_base::{Prng, SpecError};
+use fulgurite_base::{Declared, Opt, Prng, Share, SpecError};
 
-/// What phases are like.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Shape {
+/// What phases are like: a workload without options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PhasesConfig {
     /// Writes of a phase, in thousandths of the pages: least, most.
     length: (u64, u64),
     /// Pages of a region, in thousandths.
@@ -26,15 +25,15 @@ pub(super) struct Shape {
     sequential: (u64, u64),
 }
 
-pub(super) const ALIBABA: Shape =
-    Shape { length: (20, 200), region: (10, 100), regional: (70, 70), sequential: (20, 20) };
-pub(super) const EXCHANGE: Shape =
-    Shape { length: (100, 1_500), region: (50, 400), regional: (10, 70), sequential: (0, 30) };
+pub(super) const ALIBABA: PhasesConfig =
+    PhasesConfig { length: (20, 200), region: (10, 100), regional: (70, 70), sequential: (20, 20) };
+pub(super) const EXCHANGE: PhasesConfig =
+    PhasesConfig { length: (100, 1_500), region: (50, 400), regional: (10, 70), sequential: (0, 30) };
 
 /// The phase under way.
-#[derive(Clone, Debug)]
-pub struct Irregular {
-    shape: Shape,
+#[derive(Debug)]
+struct Irregular {
+    shape: PhasesConfig,
     pages: u64,
     left: u64,
     region: u64,
@@ -46,11 +45,15 @@ pub struct Irregular {
     prng: Prng,
 }
 
-impl Irregular {
-    pub(super) fn generator(shape: Shape, make: Make) -> Result<Generator, SpecError> {
-        let Make { pages, seed, .. } = make;
-        Ok(Generator::Irregular(Box::new(Irregular {
-            shape,
+impl Declared for PhasesConfig {
+    const OPTIONS: &'static [Opt<PhasesConfig>] = &[];
+}
+
+impl Recipe for PhasesConfig {
+    fn start(&self, space: Space<'_>) -> Result<Generator, SpecError> {
+        let Space { pages, seed, .. } = space;
+        Ok(Generator::new(Irregular {
+            shape: *self,
             pages,
             left: 0,
             region: 0,
@@ -60,9 +63,15 @@ impl Irregular {
             next: 0,
             popular: Zipf::new(pages, 0.9, Share::ZERO, Prng::new(seed, "irregular pages")),
             prng: Prng::new(seed, "irregular phases"),
-        })))
+        }))
     }
 
+    fn writes_anything(&self) -> bool {
+        true
+    }
+}
+
+impl Irregular {
     fn begin(&mut self) {
         let Irregular { shape, pages, prng, .. } = self;
         let mut thousandths = |(least, most)| (*pages * between(prng, least, most) / 1000).max(1);
@@ -72,8 +81,10 @@ impl Irregular {
         self.sequential = between(prng, shape.sequential.0, shape.sequential.1);
         self.next = prng.below(*pages);
     }
+}
 
-    pub(super) fn request(&mut self) -> Request {
+impl RequestSource for Irregular {
+    fn request(&mut self) -> Request {
         if self.left == 0 {
             self.begin();
         }

@@ -7,13 +7,21 @@
 
 use super::tables::{Accesses, Layout, Table};
 use super::zipf::Zipf;
-use super::{Generator, Make};
+use super::{Generator, Recipe, RequestSource, Space};
 use crate::{Op, Request};
-use fulgurite_base::{Prng, Spec, SpecError, units::Share};
+use fulgurite_base::{Declared, Opt, Prng, Share, SpecError};
+
+/// A workload without options.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkBenchConfig;
+
+impl Declared for LinkBenchConfig {
+    const OPTIONS: &'static [Opt<LinkBenchConfig>] = &[];
+}
 
 /// The three tables and the popularity of nodes.
-#[derive(Clone, Debug)]
-pub struct LinkBench {
+#[derive(Debug)]
+struct LinkBench {
     node: Table,
     link: Table,
     count: Table,
@@ -24,24 +32,26 @@ pub struct LinkBench {
     prng: Prng,
 }
 
-impl LinkBench {
-    pub(super) fn from_spec(_: &mut Spec, make: Make) -> Result<Generator, SpecError> {
-        let Make { pages, page_bytes, seed } = make;
-        if pages < 100 {
-            return Err(SpecError::new(format!(
-                "pages of linkbench: {pages} is too few for three tables; accepted: at least 100"
-            )));
-        }
+impl Recipe for LinkBenchConfig {
+    fn start(&self, space: Space<'_>) -> Result<Generator, SpecError> {
+        let Space { pages, page_bytes, seed, .. } = space;
+        space.check_tables()?;
         let mut layout = Layout::new(pages);
         let (node, link, count) = (layout.table(395.0), layout.table(495.0), layout.table(95.0));
         // Rows of a node have some 200 bytes.
         let node_count = (node.leaves * u64::from(page_bytes) / 200).max(2);
         let nodes = Zipf::new(node_count, 0.8, Share::ZERO, Prng::new(seed, "linkbench nodes"));
         let (accesses, prng) = (Accesses::default(), Prng::new(seed, "linkbench operations"));
-        Ok(Generator::LinkBench(Box::new(LinkBench { node, link, count, nodes, node_count, accesses, prng })))
+        Ok(Generator::new(LinkBench { node, link, count, nodes, node_count, accesses, prng }))
     }
 
-    pub(super) fn request(&mut self) -> Request {
+    fn writes_anything(&self) -> bool {
+        true
+    }
+}
+
+impl RequestSource for LinkBench {
+    fn request(&mut self) -> Request {
         loop {
             if let Some(request) = self.accesses.pop() {
                 return request;

@@ -1,281 +1,266 @@
-//! Synthetic workloads by name. Every generator is an endless iterator of requests, most of one page and
-//! without times, and a pure function of its spec, the pages and the seed: integers, IEEE 754 basic
-//! arithmetic and `libm` only, so the stream is the same on every machine.
+//! Synthetic workloads by name. [`GeneratorConfig`] describes one and lists all of them; [`Generator`] is one at work:
+//! an endless iterator of requests, most of one page and without times. It is a pure function of the description,
+//! the pages and the seed: integers, IEEE 754 basic arithmetic and `libm` only, so the stream is the same on every
+//! machine.
 //!
-//! To add one: a file here, a variant of [`Generator`], a row of `ENTRIES`.
+//! To add one: a file here, with a [`Recipe`] and a [`RequestSource`], and a line of `generators!`.
 
 mod alias;
-mod blocks;
-mod irregular;
-mod linkbench;
+pub mod blocks;
+pub mod irregular;
+pub mod linkbench;
 mod power_sum;
 mod scatter;
-mod switch;
-mod sysbench;
+pub mod switch;
+pub mod sysbench;
 mod tables;
-mod timed;
-mod tpcc;
-mod two_class;
-mod varmail;
-mod ycsb;
-mod zipf;
+pub mod timed;
+pub mod tpcc;
+pub mod two_class;
+pub mod varmail;
+pub mod ycsb;
+pub mod zipf;
 
 use crate::{Op, Request};
-use blocks::Blocks;
-use fulgurite_base::{Prng, Share, Spec, SpecError, units};
-use irregular::Irregular;
-use linkbench::LinkBench;
-use switch::Switch;
-use sysbench::Sysbench;
-use timed::Timed;
-use tpcc::Tpcc;
-use two_class::{Skew, TwoClass};
-use varmail::Varmail;
-use ycsb::{Letter, Ycsb};
-use zipf::Zipf;
+use fulgurite_base::{Prng, Share, SpecError, config_enum};
+use irregular::PhasesConfig;
+use linkbench::LinkBenchConfig;
+use std::fmt::Debug;
+use switch::SwitchConfig;
+use sysbench::SysbenchConfig;
+use timed::{SyntheticConfig, TraceLikeConfig};
+use tpcc::TpccConfig;
+use two_class::{SkewConfig, TwoClass, UniformConfig};
+use varmail::VarmailConfig;
+use ycsb::{Letter, YcsbConfig, YcsbReadsConfig};
+use zipf::{FioConfig, Zipf, ZipfConfig};
 
-/// A workload made up from a few parameters: an endless iterator of requests.
-#[derive(Clone, Debug)]
-pub enum Generator {
-    /// A hot and a cold class of pages, or one class of all pages.
-    TwoClass(TwoClass),
-    /// Popularity falls as a power of the rank.
-    Zipf(Zipf),
-    /// Requests arrive at times of their own, and have sizes.
-    Timed(Timed),
-    /// TPC-C's transactions, as pages.
-    Tpcc(Box<Tpcc>),
-    /// LinkBench's operations, as pages.
-    LinkBench(Box<LinkBench>),
-    /// sysbench's OLTP transactions, as pages.
-    Sysbench(Box<Sysbench>),
-    /// YCSB's operations, as pages.
-    Ycsb(Box<Ycsb>),
-    /// What an engine writes for any of these.
-    Blocks(Box<Blocks>),
-    /// A mail server's blocks.
-    Varmail(Box<Varmail>),
-    /// Phases, each of another kind.
-    Irregular(Box<Irregular>),
-    /// One workload, then another.
-    Switch(Box<Switch>),
-}
-
-/// What a generator is made from besides its options.
-struct Make {
+/// What a generator is started over.
+#[derive(Clone, Copy, Debug)]
+pub struct Space<'a> {
+    /// The workload's name, for errors.
+    pub name: &'a str,
     /// Pages, at least one.
-    pages: u64,
-    page_bytes: u32,
-    seed: u64,
+    pub pages: u64,
+    /// Bytes in a page.
+    pub page_bytes: u32,
+    /// Of all randomness.
+    pub seed: u64,
 }
 
-impl Make {
+impl Space<'_> {
     /// The stream that the requests are drawn from.
-    fn prng(&self) -> Prng {
+    pub fn prng(&self) -> Prng {
         Prng::new(self.seed, "workload")
+    }
+
+    /// Fails where there is no room for tables and their index pages.
+    fn check_tables(&self) -> Result<(), SpecError> {
+        let Space { name, pages, .. } = self;
+        match *pages < 100 {
+            true => Err(SpecError::new(format!(
+                "pages of {name}: {pages} is too few for tables and index pages; accepted: at least 100"
+            ))),
+            false => Ok(()),
+        }
     }
 }
 
-/// A generator that can be asked for by name.
-#[derive(Debug)]
-pub struct Entry {
-    /// Its name, as in `name:key=value`.
-    pub name: &'static str,
-    /// One line: what it does, and its options with their defaults.
-    pub about: &'static str,
-    make: fn(&mut Spec, Make) -> Result<Generator, SpecError>,
+/// A workload as described: it answers for its requests before there are any, and starts a generator of them.
+pub trait Recipe: Debug + Send + Sync {
+    /// The generator over a space.
+    fn start(&self, space: Space<'_>) -> Result<Generator, SpecError>;
+
+    /// Whether any request can ever be a write or a trim.
+    fn writes_anything(&self) -> bool;
+
+    /// Whether writes or trims go on for ever, so that any number of them comes in time.
+    fn keeps_writing(&self) -> bool {
+        self.writes_anything()
+    }
+
+    /// The mean time between arrivals, in nanoseconds; none where requests have no times.
+    fn mean_gap_ns(&self) -> Option<f64> {
+        None
+    }
+
+    /// Whether every page is equally likely in every request, independently of all others: the case in which write
+    /// amplification has a closed form.
+    fn is_uniform_random(&self) -> bool {
+        false
+    }
 }
 
-const fn entry(
-    name: &'static str,
-    about: &'static str,
-    make: fn(&mut Spec, Make) -> Result<Generator, SpecError>,
-) -> Entry {
-    Entry { name, about, make }
+/// A user's own workload, as a part of a description.
+pub trait CustomGenerator: Recipe {
+    /// The name.
+    fn name(&self) -> &str;
+
+    /// The canonical text: the name and the options that matter.
+    fn text(&self) -> String {
+        self.name().to_owned()
+    }
 }
 
-static ENTRIES: [Entry; 28] = [
-    Entry {
-        name: "mixed-skewed",
-        about: "half reads, 90% of requests to the first 10% of pages; write=50% hot_pages=10% hot_requests=90% hints=no",
-        make: |spec, make| TwoClass::skewed(spec, Skew::write(50), make),
-    },
-    Entry {
-        name: "write-intensive",
-        about: "10% reads, 90% of requests to the first 10% of pages; write=90% hot_pages=10% hot_requests=90% hints=no",
-        make: |spec, make| TwoClass::skewed(spec, Skew::write(90), make),
-    },
-    Entry {
-        name: "read-intensive",
-        about: "90% reads, 90% of requests to the first 10% of pages; write=10% hot_pages=10% hot_requests=90% hints=no",
-        make: |spec, make| TwoClass::skewed(spec, Skew::write(10), make),
-    },
-    Entry {
-        name: "mixed-uniform",
-        about: "half reads, every page equally likely; write=50%",
-        make: TwoClass::uniform,
-    },
-    Entry {
-        name: "zipf",
-        about: "page popularity falls as rank^-theta, popular pages scattered; theta=0.99 write=50%",
-        make: Zipf::from_spec,
-    },
-    Entry {
-        name: "tpcc",
-        about: "pages of TPC-C's transactions; transaction=mix|new-order|payment|order-status|stock-level|delivery blocks=no dirty=10%",
-        make: |spec, make| Blocks::wrap(spec, make, Tpcc::from_spec),
-    },
-    entry(
-        "ycsb-a",
-        "YCSB A, half updates, Zipf: pages, or an engine's writes; blocks=no dirty=10%",
-        |spec, make| Blocks::wrap(spec, make, |_, make| Ycsb::generator(Letter::A, make)),
-    ),
-    entry("ycsb-b", "YCSB B, a twentieth updates; blocks=no dirty=10%", |spec, make| {
-        Blocks::wrap(spec, make, |_, make| Ycsb::generator(Letter::B, make))
-    }),
-    entry("ycsb-c", "YCSB C, reads alone", |_, make| Ycsb::generator(Letter::C, make)),
-    entry("ycsb-d", "YCSB D, reads of the latest, a twentieth inserts; blocks=no dirty=10%", |spec, make| {
-        Blocks::wrap(spec, make, |_, make| Ycsb::generator(Letter::D, make))
-    }),
-    entry("ycsb-e", "YCSB E, short scans, a twentieth inserts; blocks=no dirty=10%", |spec, make| {
-        Blocks::wrap(spec, make, |_, make| Ycsb::generator(Letter::E, make))
-    }),
-    entry("ycsb-f", "YCSB F, half read and then written; blocks=no dirty=10%", |spec, make| {
-        Blocks::wrap(spec, make, |_, make| Ycsb::generator(Letter::F, make))
-    }),
-    Entry { name: "fio-h", about: "writes alone, Zipf of 1.0", make: |_, make| Ok(Zipf::writes(make, 1.0)) },
-    Entry { name: "fio-m", about: "writes alone, Zipf of 0.8", make: |_, make| Ok(Zipf::writes(make, 0.8)) },
-    Entry {
-        name: "fio-u",
-        about: "writes alone, every page equally likely",
-        make: |_, make| Ok(Zipf::writes(make, 0.0)),
-    },
-    Entry {
-        name: "varmail",
-        about: "blocks of a mail server's files on a file system with a journal, writes alone",
-        make: Varmail::from_spec,
-    },
-    Entry {
-        name: "alibaba-like",
-        about: "made up after a cloud volume: short intensive phases, writes alone",
-        make: |_, make| Irregular::generator(irregular::ALIBABA, make),
-    },
-    Entry {
-        name: "exchange-like",
-        about: "made up after a mail server: long phases, each of another kind, writes alone",
-        make: |_, make| Irregular::generator(irregular::EXCHANGE, make),
-    },
-    Entry {
-        name: "switch",
-        about: "one workload, then another: switch:ycsb-a,tpcc@1.1G for 1.1 billion requests of the first",
-        make: Switch::from_spec,
-    },
-    Entry {
-        name: "linkbench",
-        about: "pages of LinkBench's operations on a social graph, without an engine",
-        make: LinkBench::from_spec,
-    },
-    Entry {
-        name: "sysbench-read-write",
-        about: "pages of sysbench's OLTP transactions, without an engine: points, ranges, updates",
-        make: |_, make| Sysbench::generator(make, true, true),
-    },
-    Entry {
-        name: "sysbench-read-only",
-        about: "the same without the updates",
-        make: |_, make| Sysbench::generator(make, true, false),
-    },
-    Entry {
-        name: "sysbench-write-only",
-        about: "the same without points and ranges",
-        make: |_, make| Sysbench::generator(make, false, true),
-    },
-    Entry {
-        name: "synthetic",
-        about: "timed: one size, Poisson arrivals; size=32KiB interval_us=3000 sequential=40% read=40% footprint=100%",
-        make: Timed::synthetic,
-    },
-    Entry {
-        name: "financial-like",
-        about: "timed, synthetic, after a trace's row: 7.09 KB, 18.92% reads, 47.19/s; bursty=0.14% burst_gap_us=500 sequential=10% footprint=100%",
-        make: |spec, make| timed::FINANCIAL.make(spec, make),
-    },
-    Entry {
-        name: "cello-like",
-        about: "timed, synthetic, after a trace's row: 7.06 KB, 19.63% reads, 74.24/s; bursty=31.32% burst_gap_us=500 sequential=10% footprint=100%",
-        make: |spec, make| timed::CELLO.make(spec, make),
-    },
-    Entry {
-        name: "tpch-like",
-        about: "timed, synthetic, after a trace's row: 31.62 KB, 91.80% reads, 172.73/s; bursty=11.29% burst_gap_us=500 sequential=60% footprint=100%",
-        make: |spec, make| timed::TPCH.make(spec, make),
-    },
-    Entry {
-        name: "openmail-like",
-        about: "timed, synthetic, after a trace's row: 9.49 KB, 63.30% reads, 846.62/s; bursty=0.01% burst_gap_us=500 sequential=10% footprint=100%",
-        make: |spec, make| timed::OPENMAIL.make(spec, make),
-    },
-];
+/// A source of requests without end.
+pub trait RequestSource: Debug + Send {
+    /// The next request.
+    fn request(&mut self) -> Request;
+}
 
-/// Every generator, for lists and error messages.
-pub fn names() -> &'static [Entry] {
-    &ENTRIES
+macro_rules! generators {
+    ($($name:literal $variant:ident($config:ty $(= $usual:expr)?) $about:literal)*) => {
+        config_enum! {
+            /// The generated workloads by name, each with its options.
+            pub enum GeneratorConfig: "workload", custom CustomGenerator;
+            $($name $variant($config $(= $usual)?) $about)*
+        }
+
+        impl GeneratorConfig {
+            fn recipe(&self) -> &dyn Recipe {
+                match self {
+                    $(GeneratorConfig::$variant(config) => config,)*
+                    GeneratorConfig::Custom(custom) => &**custom,
+                }
+            }
+        }
+    };
+}
+
+// A new generator is a file and a line here.
+generators! {
+    "mixed-skewed" MixedSkewed(SkewConfig = SkewConfig::write(50)) "half reads, 90% of requests to the first 10% of pages"
+    "write-intensive" WriteIntensive(SkewConfig = SkewConfig::write(90)) "10% reads, 90% of requests to the first 10% of pages"
+    "read-intensive" ReadIntensive(SkewConfig = SkewConfig::write(10)) "90% reads, 90% of requests to the first 10% of pages"
+    "mixed-uniform" MixedUniform(UniformConfig) "half reads, every page equally likely"
+    "zipf" Zipf(ZipfConfig) "page popularity falls as rank^-theta, popular pages scattered"
+    "tpcc" Tpcc(TpccConfig) "pages of TPC-C's transactions, or an engine's writes"
+    "ycsb-a" YcsbA(YcsbConfig = YcsbConfig::new(Letter::A)) "YCSB A, half updates, Zipf: pages, or an engine's writes"
+    "ycsb-b" YcsbB(YcsbConfig = YcsbConfig::new(Letter::B)) "YCSB B, a twentieth updates"
+    "ycsb-c" YcsbC(YcsbReadsConfig) "YCSB C, reads alone"
+    "ycsb-d" YcsbD(YcsbConfig = YcsbConfig::new(Letter::D)) "YCSB D, reads of the latest, a twentieth inserts"
+    "ycsb-e" YcsbE(YcsbConfig = YcsbConfig::new(Letter::E)) "YCSB E, short scans, a twentieth inserts"
+    "ycsb-f" YcsbF(YcsbConfig = YcsbConfig::new(Letter::F)) "YCSB F, half read and then written"
+    "fio-h" FioH(FioConfig = FioConfig { theta: 1.0 }) "writes alone, Zipf of 1.0"
+    "fio-m" FioM(FioConfig = FioConfig { theta: 0.8 }) "writes alone, Zipf of 0.8"
+    "fio-u" FioU(FioConfig = FioConfig { theta: 0.0 }) "writes alone, every page equally likely"
+    "varmail" Varmail(VarmailConfig) "blocks of a mail server's files on a file system with a journal, writes alone"
+    "alibaba-like" AlibabaLike(PhasesConfig = irregular::ALIBABA) "made up after a cloud volume: short intensive phases, writes alone"
+    "exchange-like" ExchangeLike(PhasesConfig = irregular::EXCHANGE) "made up after a mail server: long phases, each of another kind, writes alone"
+    "switch" Switch(SwitchConfig) "one workload, then another: switch:ycsb-a,tpcc@1.1G for 1.1 billion requests of the first"
+    "linkbench" LinkBench(LinkBenchConfig) "pages of LinkBench's operations on a social graph, without an engine"
+    "sysbench-read-write" SysbenchReadWrite(SysbenchConfig = SysbenchConfig { reads: true, writes: true }) "pages of sysbench's OLTP transactions, without an engine: points, ranges, updates"
+    "sysbench-read-only" SysbenchReadOnly(SysbenchConfig = SysbenchConfig { reads: true, writes: false }) "the same without the updates"
+    "sysbench-write-only" SysbenchWriteOnly(SysbenchConfig = SysbenchConfig { reads: false, writes: true }) "the same without points and ranges"
+    "synthetic" Synthetic(SyntheticConfig) "timed: one size, Poisson arrivals"
+    "financial-like" FinancialLike(TraceLikeConfig = TraceLikeConfig::new(timed::FINANCIAL)) "timed, synthetic, after a trace's row: 7.09 KB, 18.92% reads, 47.19/s"
+    "cello-like" CelloLike(TraceLikeConfig = TraceLikeConfig::new(timed::CELLO)) "timed, synthetic, after a trace's row: 7.06 KB, 19.63% reads, 74.24/s"
+    "tpch-like" TpchLike(TraceLikeConfig = TraceLikeConfig::new(timed::TPCH)) "timed, synthetic, after a trace's row: 31.62 KB, 91.80% reads, 172.73/s"
+    "openmail-like" OpenmailLike(TraceLikeConfig = TraceLikeConfig::new(timed::OPENMAIL)) "timed, synthetic, after a trace's row: 9.49 KB, 63.30% reads, 846.62/s"
 }
 
 /// 2^48 pages: an exbibyte in pages of 4 KiB, and every page number is exact in an `f64`.
 const MAX_PAGES: u64 = 1 << 48;
 
-impl Generator {
-    /// The generator that `spec` names, over the pages `0..pages` of `page_bytes` bytes.
+impl GeneratorConfig {
+    /// The generator over the pages `0..pages` of `page_bytes` bytes.
     ///
-    /// Fails on an unknown name or option, a value out of range, and a number of pages that the
-    /// generator cannot work with.
-    pub fn from_spec(mut spec: Spec, pages: u64, page_bytes: u32, seed: u64) -> Result<Generator, SpecError> {
-        let Some(entry) = ENTRIES.iter().find(|entry| entry.name == spec.name()) else {
-            return Err(SpecError::unknown("workload", spec.name(), &ENTRIES.each_ref().map(|e| e.name)));
-        };
+    /// Fails on options that do not go together and on a number of pages that the workload cannot work with.
+    pub fn start(&self, pages: u64, page_bytes: u32, seed: u64) -> Result<Generator, SpecError> {
+        let name = self.name();
         if !(1..=MAX_PAGES).contains(&pages) {
             return Err(SpecError::new(format!(
-                "pages of {}: {pages} is out of range; it must be from 1 to {MAX_PAGES}",
-                entry.name
+                "pages of {name}: {pages} is out of range; it must be from 1 to {MAX_PAGES}"
             )));
         }
-        let generator = (entry.make)(&mut spec, Make { pages, page_bytes, seed })?;
-        spec.finish()?;
-        Ok(generator)
+        let generator = self.recipe().start(Space { name, pages, page_bytes, seed })?;
+        Ok(Generator { mean_gap_ns: self.mean_gap_ns(), ..generator })
+    }
+
+    /// Whether any request can ever be a write or a trim.
+    pub fn writes_anything(&self) -> bool {
+        self.recipe().writes_anything()
+    }
+
+    /// Whether writes or trims go on for ever: a run that ends after a number of them ends only then.
+    pub fn keeps_writing(&self) -> bool {
+        self.recipe().keeps_writing()
+    }
+
+    /// The mean time between arrivals, in nanoseconds; none where requests have no times.
+    pub fn mean_gap_ns(&self) -> Option<f64> {
+        self.recipe().mean_gap_ns()
+    }
+
+    /// Whether requests have arrival times; without, they are all at time zero.
+    pub fn is_timed(&self) -> bool {
+        self.mean_gap_ns().is_some()
+    }
+
+    /// Whether every page is equally likely in every request, independently of all others: the case in which write
+    /// amplification has a closed form.
+    pub fn is_uniform_random(&self) -> bool {
+        self.recipe().is_uniform_random()
+    }
+}
+
+/// A workload at work: an endless iterator of requests.
+#[derive(Debug)]
+pub struct Generator {
+    source: Source,
+    mean_gap_ns: Option<f64>,
+}
+
+/// Counting runs draw hundreds of millions of requests from these two, so a call of them is compiled in place.
+#[derive(Debug)]
+enum Source {
+    TwoClass(TwoClass),
+    Zipf(Zipf),
+    Other(Box<dyn RequestSource>),
+}
+
+impl Generator {
+    /// A generator of the requests of `source`.
+    pub fn new(source: impl RequestSource + 'static) -> Generator {
+        Generator { source: Source::Other(Box::new(source)), mean_gap_ns: None }
+    }
+
+    fn two_class(source: TwoClass) -> Generator {
+        Generator { source: Source::TwoClass(source), mean_gap_ns: None }
+    }
+
+    fn zipf(source: Zipf) -> Generator {
+        Generator { source: Source::Zipf(source), mean_gap_ns: None }
+    }
+
+    /// The next request.
+    #[inline]
+    pub fn request(&mut self) -> Request {
+        match &mut self.source {
+            Source::TwoClass(source) => source.request(),
+            Source::Zipf(source) => source.request(),
+            Source::Other(source) => source.request(),
+        }
     }
 
     /// Appends the next `count` requests.
     pub fn append(&mut self, requests: &mut Vec<Request>, count: usize) {
-        // The generator is told from the others once, not for each request.
-        match self {
-            Generator::TwoClass(generator) => requests.extend((0..count).map(|_| generator.request())),
-            Generator::Zipf(generator) => requests.extend((0..count).map(|_| generator.request())),
-            other => requests.extend(other.by_ref().take(count)),
-        }
-    }
-
-    /// Whether every page is equally likely in every request, independently of all others: the case
-    /// in which write amplification has a closed form.
-    pub fn is_uniform_random(&self) -> bool {
-        match self {
-            Generator::TwoClass(generator) => generator.is_uniform(),
-            Generator::Zipf(generator) => generator.is_uniform(),
-            _ => false,
+        // The source is told from the others once, not for each request.
+        match &mut self.source {
+            Source::TwoClass(source) => requests.extend((0..count).map(|_| source.request())),
+            Source::Zipf(source) => requests.extend((0..count).map(|_| source.request())),
+            Source::Other(source) => requests.extend((0..count).map(|_| source.request())),
         }
     }
 
     /// The mean time between arrivals, in nanoseconds; none where requests have no times.
     pub fn mean_gap_ns(&self) -> Option<f64> {
-        match self {
-            Generator::Timed(generator) => Some(generator.mean_gap_ns()),
-            _ => None,
-        }
+        self.mean_gap_ns
     }
 
     /// Whether requests have arrival times; without, they are all at time zero.
     pub fn is_timed(&self) -> bool {
-        matches!(self, Generator::Timed(_))
+        self.mean_gap_ns.is_some()
     }
 }
 
@@ -284,34 +269,8 @@ impl Iterator for Generator {
 
     #[inline]
     fn next(&mut self) -> Option<Request> {
-        Some(match self {
-            Generator::TwoClass(generator) => generator.request(),
-            Generator::Zipf(generator) => generator.request(),
-            Generator::Timed(generator) => generator.request(),
-            Generator::Tpcc(generator) => generator.request(),
-            Generator::LinkBench(generator) => generator.request(),
-            Generator::Sysbench(generator) => generator.request(),
-            Generator::Ycsb(generator) => generator.request(),
-            Generator::Blocks(generator) => generator.request(),
-            Generator::Varmail(generator) => generator.request(),
-            Generator::Irregular(generator) => generator.request(),
-            Generator::Switch(generator) => return generator.request(),
-        })
+        Some(self.request())
     }
-}
-
-/// Takes an option that is a share of requests or pages; at most the whole.
-fn take_share(spec: &mut Spec, key: &'static str, default: Share) -> Result<Share, SpecError> {
-    let at_most_whole = |text: &str| {
-        let share = units::parse_share(text)?;
-        if share > Share::ONE {
-            return Err(SpecError::new(format!(
-                "`{text}` is more than the whole; write a share from 0% to 100%"
-            )));
-        }
-        Ok(share)
-    };
-    Ok(spec.take_with(key, at_most_whole)?.unwrap_or(default))
 }
 
 /// A write with probability `write`, else a read.
@@ -323,9 +282,10 @@ fn draw_op(prng: &mut Prng, write: Share) -> Op {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fulgurite_base::Registry;
 
     fn make(spec: &str, pages: u64, seed: u64) -> Result<Generator, SpecError> {
-        Generator::from_spec(Spec::parse(spec).unwrap(), pages, 4096, seed)
+        spec.parse::<GeneratorConfig>()?.start(pages, 4096, seed)
     }
 
     fn sentence(spec: &str, pages: u64) -> String {
@@ -364,7 +324,7 @@ mod tests {
 
     #[test]
     fn every_name_makes_endless_requests_in_range() {
-        let own = names().iter().map(|entry| entry.name).filter(|name| *name != "switch");
+        let own = GeneratorConfig::registry().names().filter(|name| *name != "switch");
         for name in own.chain(["switch:zipf,ycsb-d@100", "ycsb-a:blocks=yes", "tpcc:blocks=yes,dirty=1%"]) {
             let pages = if name == "varmail" || name.contains("blocks") { 4_217 } else { 217 };
             let generator = make(name, pages, 7).unwrap();
@@ -442,24 +402,96 @@ mod tests {
     }
 
     #[test]
-    fn the_description_names_every_option() {
-        for entry in names().iter().filter(|entry| entry.name != "switch") {
-            let sentence = sentence(&format!("{}:no-such-option=1", entry.name), 4_000);
-            let Some((_, known)) = sentence.split_once("(known: ") else {
-                assert!(sentence.contains("there are none"), "{sentence}");
-                continue;
-            };
-            let known = known.trim_end_matches(')');
-            for option in known.split(' ') {
-                assert!(entry.about.contains(&format!("{option}=")), "{} lacks {option}", entry.name);
+    fn a_default_written_out_changes_no_text_and_another_value_does() {
+        let Registry { kind, entries } = GeneratorConfig::registry();
+        // A switch is not one without its two workloads.
+        let at = entries.iter().position(|entry| entry.name == "switch").unwrap();
+        for entries in [&entries[..at], &entries[at + 1..]] {
+            Registry { kind, entries }.check_texts().unwrap();
+        }
+        let text = |text: &str| text.parse::<GeneratorConfig>().unwrap().to_string();
+        assert_eq!(text("zipf:theta=1.0,write=50.0%"), "zipf:theta=1");
+        assert_eq!(
+            text("switch:zipf:theta=0.99,write=5%,ycsb-d:blocks=no@1K"),
+            "switch:zipf:write=5%,ycsb-d@1000"
+        );
+        assert_eq!(text(&text("switch:zipf:write=5%,varmail@1K")), "switch:zipf:write=5%,varmail@1000");
+    }
+
+    #[test]
+    fn what_never_writes_is_told_before_it_is_drawn() {
+        let own = GeneratorConfig::registry().names().filter(|name| *name != "switch");
+        let others = [
+            "read-intensive:write=0%",
+            "mixed-uniform:write=0%",
+            "zipf:write=0%",
+            "zipf:write=100%",
+            "synthetic:read=100%",
+            "synthetic:read=99%",
+            "tpcc:transaction=order-status",
+            "tpcc:transaction=stock-level",
+            "tpcc:transaction=payment",
+            "ycsb-b:blocks=yes",
+            "switch:ycsb-c,zipf:write=0%@9",
+            "switch:ycsb-c,zipf@9",
+            "switch:zipf,ycsb-c@9",
+            "switch:zipf,ycsb-c@0",
+        ];
+        for text in own.chain(others) {
+            let config: GeneratorConfig = text.parse().unwrap();
+            let mut generator = config.start(5_000, 4096, 5).unwrap();
+            let mut writes =
+                || generator.by_ref().take(50_000).filter(|request| request.op != Op::Read).count();
+            assert_eq!(config.writes_anything(), writes() > 0, "{text}");
+            assert_eq!(config.keeps_writing(), writes() > 0, "{text}");
+            assert_eq!(config.is_timed(), config.start(5_000, 4096, 5).unwrap().is_timed(), "{text}");
+        }
+        // Without this an engine would be waited for without end.
+        assert!(
+            sentence("tpcc:transaction=order-status,blocks=yes", 100_000).contains("accepted: blocks=no")
+        );
+    }
+
+    /// A workload of a user's own, which trims its pages one after the other.
+    #[derive(Debug)]
+    struct Sweep;
+
+    impl Recipe for Sweep {
+        fn start(&self, space: Space<'_>) -> Result<Generator, SpecError> {
+            #[derive(Debug)]
+            struct Sweeping(std::iter::Cycle<std::ops::Range<u64>>);
+            impl RequestSource for Sweeping {
+                fn request(&mut self) -> Request {
+                    Request::of_page(Op::Trim, self.0.next().expect("it goes on for ever"))
+                }
             }
+            Ok(Generator::new(Sweeping((0..space.pages).cycle())))
+        }
+
+        fn writes_anything(&self) -> bool {
+            true
+        }
+    }
+
+    impl CustomGenerator for Sweep {
+        fn name(&self) -> &str {
+            "sweep"
         }
     }
 
     #[test]
+    fn a_description_may_hold_a_workload_of_the_users_own() {
+        let config = GeneratorConfig::Custom(std::sync::Arc::new(Sweep));
+        assert_eq!((config.name(), config.to_string().as_str()), ("sweep", "sweep"));
+        let mut requests = Vec::new();
+        config.start(2, 4096, 1).unwrap().append(&mut requests, 3);
+        assert_eq!(requests, [0, 1, 0].map(|page| Request::of_page(Op::Trim, page)));
+    }
+
+    #[test]
     fn uniform_is_recognised() {
-        let uniform = |spec: &str| make(spec, 1000, 1).unwrap().is_uniform_random();
-        assert!(uniform("mixed-uniform") && uniform("zipf:theta=0"));
+        let uniform = |spec: &str| spec.parse::<GeneratorConfig>().unwrap().is_uniform_random();
+        assert!(uniform("mixed-uniform") && uniform("zipf:theta=0") && uniform("fio-u"));
         assert!(uniform("mixed-skewed:hot_pages=30%,hot_requests=30%"));
         assert!(!uniform("mixed-skewed") && !uniform("zipf") && !uniform("zipf:theta=0.001"));
     }
@@ -475,7 +507,7 @@ mod tests {
         assert!(sentence("mixed-uniform:hot_pages=10%", 10).contains("unknown option of mixed-uniform"));
         assert_eq!(
             sentence("zipf:write=101%", 10),
-            "write of zipf: `101%` is more than the whole; write a share from 0% to 100%"
+            "write of zipf: 101% is out of range; accepted: 0% to 100%"
         );
     }
 }

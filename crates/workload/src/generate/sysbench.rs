@@ -7,13 +7,26 @@
 //! clustered by key, the index a sixth of the pages.
 
 use super::tables::{Accesses, Layout, Table, percent};
-use super::{Generator, Make};
+use super::{Generator, Recipe, RequestSource, Space};
 use crate::{Op, Request};
-use fulgurite_base::{Prng, SpecError};
+use fulgurite_base::{Declared, Opt, Prng, SpecError};
+
+/// Which parts of a transaction there are: a workload without options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SysbenchConfig {
+    /// Points and ranges.
+    pub reads: bool,
+    /// Updates.
+    pub writes: bool,
+}
+
+impl Declared for SysbenchConfig {
+    const OPTIONS: &'static [Opt<SysbenchConfig>] = &[];
+}
 
 /// The table and its index.
-#[derive(Clone, Debug)]
-pub struct Sysbench {
+#[derive(Debug)]
+struct Sysbench {
     rows: Table,
     index: Table,
     /// Pages that a range of a hundred rows covers.
@@ -24,28 +37,33 @@ pub struct Sysbench {
     prng: Prng,
 }
 
-impl Sysbench {
-    pub(super) fn generator(make: Make, reads: bool, writes: bool) -> Result<Generator, SpecError> {
-        let (prng, Make { pages, page_bytes, .. }) = (make.prng(), make);
-        if pages < 100 {
-            return Err(SpecError::new(format!(
-                "pages of sysbench: {pages} is too few; accepted: at least 100"
-            )));
-        }
+impl Recipe for SysbenchConfig {
+    fn start(&self, space: Space<'_>) -> Result<Generator, SpecError> {
+        let (prng, Space { pages, page_bytes, .. }) = (space.prng(), space);
+        space.check_tables()?;
         let mut layout = Layout::new(pages);
         let (rows, index) = (layout.table(830.0), layout.table(165.0));
         let range = (100 * 200u64).div_ceil(u64::from(page_bytes));
         let accesses = Accesses::default();
-        Ok(Generator::Sysbench(Box::new(Sysbench { rows, index, range, reads, writes, accesses, prng })))
+        let SysbenchConfig { reads, writes } = *self;
+        Ok(Generator::new(Sysbench { rows, index, range, reads, writes, accesses, prng }))
     }
 
+    fn writes_anything(&self) -> bool {
+        self.writes
+    }
+}
+
+impl Sysbench {
     /// A row's place: three of four in the hundredth around the middle.
     fn row(&mut self) -> f64 {
         let place = self.prng.unit_f64();
         if percent(&mut self.prng, 75) { 0.495 + place / 100.0 } else { place }
     }
+}
 
-    pub(super) fn request(&mut self) -> Request {
+impl RequestSource for Sysbench {
+    fn request(&mut self) -> Request {
         loop {
             if let Some(request) = self.accesses.pop() {
                 return request;

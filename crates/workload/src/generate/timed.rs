@@ -12,13 +12,14 @@
 //! between are exponential, so that all gaps together are hyperexponential with
 //! `1 + cv² = 2 (p a² + (1 − p) b²) / mean²` for a share p of gaps inside bursts of mean a, and b between.
 
-use super::{Generator, Make, draw_op, take_share};
+use super::{Generator, Recipe, RequestSource, Space, draw_op};
 use crate::Request;
-use fulgurite_base::{Nanos, Prng, Share, Spec, SpecError, units};
+use fulgurite_base::option::{MICROS, SHARE, SIZE};
+use fulgurite_base::{Declared, Nanos, Opt, Prng, Share, SpecError, opt, units};
 
 /// A generator with arrival times.
-#[derive(Clone, Debug)]
-pub struct Timed {
+#[derive(Debug)]
+struct Timed {
     write: Share,
     sequential: Share,
     sizes: Sizes,
@@ -49,7 +50,8 @@ struct Gaps {
 }
 
 /// The row of a trace, and what is assumed besides.
-pub(super) struct Row {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TraceRow {
     /// Mean request size, in bytes.
     pub size: f64,
     /// Reads per million requests.
@@ -66,37 +68,153 @@ pub(super) struct Row {
 const BURST_GAP: Nanos = Nanos::from_micros(500);
 
 /// UMass Financial: online transactions.
-pub(super) const FINANCIAL: Row =
-    Row { size: 7.09 * 1024.0, reads_ppm: 189_200, rate: 47.19, bursty_ppm: 1_400, sequential: 10 };
+pub(super) const FINANCIAL: TraceRow =
+    TraceRow { size: 7.09 * 1024.0, reads_ppm: 189_200, rate: 47.19, bursty_ppm: 1_400, sequential: 10 };
 /// HP Cello: a time-sharing and mail server.
-pub(super) const CELLO: Row =
-    Row { size: 7.06 * 1024.0, reads_ppm: 196_300, rate: 74.24, bursty_ppm: 313_200, sequential: 10 };
+pub(super) const CELLO: TraceRow =
+    TraceRow { size: 7.06 * 1024.0, reads_ppm: 196_300, rate: 74.24, bursty_ppm: 313_200, sequential: 10 };
 /// TPC-H: scans.
-pub(super) const TPCH: Row =
-    Row { size: 31.62 * 1024.0, reads_ppm: 918_000, rate: 172.73, bursty_ppm: 112_900, sequential: 60 };
+pub(super) const TPCH: TraceRow =
+    TraceRow { size: 31.62 * 1024.0, reads_ppm: 918_000, rate: 172.73, bursty_ppm: 112_900, sequential: 60 };
 /// HP OpenMail: a mail server.
-pub(super) const OPENMAIL: Row =
-    Row { size: 9.49 * 1024.0, reads_ppm: 633_000, rate: 846.62, bursty_ppm: 100, sequential: 10 };
+pub(super) const OPENMAIL: TraceRow =
+    TraceRow { size: 9.49 * 1024.0, reads_ppm: 633_000, rate: 846.62, bursty_ppm: 100, sequential: 10 };
 
-impl Row {
-    /// A generator after the row.
-    pub(super) fn make(&self, spec: &mut Spec, make: Make) -> Result<Generator, SpecError> {
-        let bursty = take_share(spec, "bursty", Share::from_ppm(self.bursty_ppm))?;
-        let burst_gap = spec.take_with("burst_gap_us", units::parse_micros)?.unwrap_or(BURST_GAP);
-        let sequential = take_share(spec, "sequential", Share::percent(self.sequential))?;
-        let footprint = take_share(spec, "footprint", Share::ONE)?;
-        let gaps = Gaps::bursts(1e9 / self.rate, bursty, burst_gap).ok_or_else(|| {
+/// The options of a workload after a trace's row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TraceLikeConfig {
+    row: TraceRow,
+    /// Gaps that are inside bursts.
+    pub bursty: Share,
+    /// Their mean length.
+    pub burst_gap: Nanos,
+    /// Requests that follow the one before.
+    pub sequential: Share,
+    /// Pages that are used.
+    pub footprint: Share,
+}
+
+impl TraceLikeConfig {
+    /// As the row says.
+    pub(super) fn new(row: TraceRow) -> TraceLikeConfig {
+        TraceLikeConfig {
+            row,
+            bursty: Share::from_ppm(row.bursty_ppm),
+            burst_gap: BURST_GAP,
+            sequential: Share::percent(row.sequential),
+            footprint: Share::ONE,
+        }
+    }
+
+    fn gaps(&self) -> Option<Gaps> {
+        Gaps::bursts(1e9 / self.row.rate, self.bursty, self.burst_gap)
+    }
+
+    fn write(&self) -> Share {
+        Share::from_ppm(1_000_000 - self.row.reads_ppm)
+    }
+}
+
+impl Declared for TraceLikeConfig {
+    const OPTIONS: &'static [Opt<TraceLikeConfig>] = &[
+        opt!("bursty", bursty, SHARE, Share::ZERO => Share::ONE, "gaps that are inside bursts"),
+        opt!("burst_gap_us", burst_gap, MICROS, "their mean length"),
+        opt!("sequential", sequential, SHARE, Share::ZERO => Share::ONE, "requests that follow the one before"),
+        opt!("footprint", footprint, SHARE, Share::ZERO => Share::ONE, "pages that are used"),
+    ];
+}
+
+impl Recipe for TraceLikeConfig {
+    fn start(&self, space: Space<'_>) -> Result<Generator, SpecError> {
+        let gaps = self.gaps().ok_or_else(|| {
             SpecError::new(format!(
                 "burst_gap_us of {}: gaps of {} inside bursts are no shorter than those of all requests at {} a second; accepted: less than {:.0}",
-                spec.name(),
-                burst_gap,
-                self.rate,
-                1e6 / self.rate
+                space.name,
+                self.burst_gap,
+                self.row.rate,
+                1e6 / self.row.rate
             ))
         })?;
-        let sizes = Sizes::Geometric { mean: self.size / f64::from(make.page_bytes) };
-        let write = Share::from_ppm(1_000_000 - self.reads_ppm);
-        Ok(Timed::generator(write, sequential, sizes, gaps, make, footprint))
+        let sizes = Sizes::Geometric { mean: self.row.size / f64::from(space.page_bytes) };
+        Ok(Timed::start(self.write(), self.sequential, sizes, gaps, space, self.footprint))
+    }
+
+    fn writes_anything(&self) -> bool {
+        self.write() > Share::ZERO
+    }
+
+    fn mean_gap_ns(&self) -> Option<f64> {
+        self.gaps().map(|gaps| gaps.mean())
+    }
+}
+
+/// The options of `synthetic`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SyntheticConfig {
+    /// Bytes of every request.
+    pub size: u64,
+    /// The mean time between arrivals.
+    pub interval: Nanos,
+    /// Requests that follow the one before.
+    pub sequential: Share,
+    /// Requests that read.
+    pub read: Share,
+    /// Pages that are used.
+    pub footprint: Share,
+}
+
+impl Default for SyntheticConfig {
+    fn default() -> SyntheticConfig {
+        SyntheticConfig {
+            size: 32 << 10,
+            interval: Nanos::from_micros(3_000),
+            sequential: Share::percent(40),
+            read: Share::percent(40),
+            footprint: Share::ONE,
+        }
+    }
+}
+
+/// The least and the greatest time between arrivals: a nanosecond and a day.
+const INTERVALS: (Nanos, Nanos) = (Nanos(1), Nanos(86_400_000_000_000));
+
+impl Declared for SyntheticConfig {
+    const OPTIONS: &'static [Opt<SyntheticConfig>] = &[
+        opt!("size", size, SIZE, "bytes of every request, up to 1024 pages"),
+        opt!("interval_us", interval, MICROS, INTERVALS.0 => INTERVALS.1, "the mean time between arrivals"),
+        opt!("sequential", sequential, SHARE, Share::ZERO => Share::ONE, "requests that follow the one before"),
+        opt!("read", read, SHARE, Share::ZERO => Share::ONE, "requests that read"),
+        opt!("footprint", footprint, SHARE, Share::ZERO => Share::ONE, "pages that are used"),
+    ];
+}
+
+impl SyntheticConfig {
+    fn gaps(&self) -> Gaps {
+        Gaps { inside: 0.0, mean_inside: 0.0, mean_between: self.interval.0 as f64 }
+    }
+}
+
+impl Recipe for SyntheticConfig {
+    fn start(&self, space: Space<'_>) -> Result<Generator, SpecError> {
+        let pages = self.size.div_ceil(u64::from(space.page_bytes));
+        let pages =
+            u32::try_from(pages).ok().filter(|pages| (1..=1024).contains(pages)).ok_or_else(|| {
+                SpecError::new(format!(
+                    "size of {}: {} is out of range; accepted: 1 to 1024 pages",
+                    space.name,
+                    units::format_size(self.size)
+                ))
+            })?;
+        let write = Share::from_ppm(Share::ONE.ppm() - self.read.ppm());
+        Ok(Timed::start(write, self.sequential, Sizes::Fixed(pages), self.gaps(), space, self.footprint))
+    }
+
+    fn writes_anything(&self) -> bool {
+        self.read < Share::ONE
+    }
+
+    fn mean_gap_ns(&self) -> Option<f64> {
+        Some(self.gaps().mean())
     }
 }
 
@@ -127,47 +245,22 @@ impl Gaps {
 }
 
 impl Timed {
-    /// The generator `synthetic` with its options.
-    pub(super) fn synthetic(spec: &mut Spec, make: Make) -> Result<Generator, SpecError> {
-        let size = spec.take_with("size", units::parse_size)?.unwrap_or(32 << 10);
-        let interval =
-            spec.take_with("interval_us", units::parse_micros)?.unwrap_or(Nanos::from_micros(3_000));
-        let sequential = take_share(spec, "sequential", Share::percent(40))?;
-        let read = take_share(spec, "read", Share::percent(40))?;
-        let footprint = take_share(spec, "footprint", Share::ONE)?;
-        let pages = size.div_ceil(u64::from(make.page_bytes));
-        let pages =
-            u32::try_from(pages).ok().filter(|pages| (1..=1024).contains(pages)).ok_or_else(|| {
-                SpecError::new(format!(
-                    "size of synthetic: {size}B is out of range; accepted: 1 to 1024 pages"
-                ))
-            })?;
-        if interval == Nanos::ZERO {
-            return Err(SpecError::new("interval_us of synthetic: 0 is out of range; accepted: more than 0"));
-        }
-        let write = Share::from_ppm(Share::ONE.ppm() - read.ppm());
-        let gaps = Gaps { inside: 0.0, mean_inside: 0.0, mean_between: interval.0 as f64 };
-        Ok(Timed::generator(write, sequential, Sizes::Fixed(pages), gaps, make, footprint))
-    }
-
-    fn generator(
+    fn start(
         write: Share,
         sequential: Share,
         sizes: Sizes,
         gaps: Gaps,
-        make: Make,
+        space: Space<'_>,
         footprint: Share,
     ) -> Generator {
-        let (prng, pages) = (make.prng(), make.pages);
+        let (prng, pages) = (space.prng(), space.pages);
         let pages = footprint.of(pages).max(1);
-        Generator::Timed(Timed { write, sequential, sizes, gaps, pages, next_page: 0, now_ns: 0.0, prng })
+        Generator::new(Timed { write, sequential, sizes, gaps, pages, next_page: 0, now_ns: 0.0, prng })
     }
+}
 
-    pub(super) fn mean_gap_ns(&self) -> f64 {
-        self.gaps.mean()
-    }
-
-    pub(super) fn request(&mut self) -> Request {
+impl RequestSource for Timed {
+    fn request(&mut self) -> Request {
         let at = Nanos(self.now_ns as u64);
         self.now_ns += self.gaps.draw(&mut self.prng);
         let op = draw_op(&mut self.prng, self.write);
@@ -199,10 +292,10 @@ impl Sizes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Op;
+    use crate::{GeneratorConfig, Op};
 
     fn make(text: &str, page_bytes: u32) -> Result<Generator, SpecError> {
-        Generator::from_spec(Spec::parse(text).unwrap(), 1_000_000, page_bytes, 42)
+        text.parse::<GeneratorConfig>()?.start(1_000_000, page_bytes, 42)
     }
 
     /// Means of 400,000 requests: bytes, read share, rate, squared coefficient of variation of the gaps.
@@ -252,9 +345,9 @@ mod tests {
     #[test]
     fn what_cannot_be_is_named() {
         let sentence = |text| make(text, 4096).unwrap_err().to_string();
-        assert!(sentence("synthetic:interval_us=0").contains("accepted: more than 0"));
+        assert!(sentence("synthetic:interval_us=0").contains("accepted: 0.001 to 86400000000"));
         assert!(sentence("synthetic:size=1GiB").contains("1 to 1024 pages"));
         assert!(sentence("financial-like:burst_gap_us=90000").contains("accepted: less than 21191"));
-        assert!(sentence("financial-like:bursty=200%").contains("more than the whole"));
+        assert!(sentence("financial-like:bursty=200%").contains("accepted: 0% to 100%"));
     }
 }

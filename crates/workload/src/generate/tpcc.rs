@@ -6,10 +6,11 @@
 //! not split over pages, orders grow at the end of each district and, the run being in a steady state,
 //! overwrite its oldest ones. With pages for less than one warehouse all tables shrink alike.
 
+use super::blocks::{EngineConfig, with_engine};
 use super::tables::{Accesses, Layout, Table, between, percent};
-use super::{Generator, Make};
+use super::{Generator, Recipe, RequestSource, Space};
 use crate::{Op, Request};
-use fulgurite_base::{Prng, Spec, SpecError};
+use fulgurite_base::{Choice, Form, Prng, SpecError, opt};
 
 /// Bytes of a warehouse's rows, from rows and their sizes in clause 1.3, and of the items, which all share.
 const CUSTOMER: f64 = 30_000.0 * 655.0;
@@ -24,8 +25,13 @@ const PER_WAREHOUSE: f64 =
     CUSTOMER + STOCK + ORDER + ORDER_LINE + NEW_ORDER + HISTORY + WAREHOUSE + DISTRICTS;
 const ITEM: f64 = 100_000.0 * 82.0;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Transaction {
+/// Which transactions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Transaction {
+    /// All of them, in the proportions above.
+    #[default]
+    Mix,
     NewOrder,
     Payment,
     OrderStatus,
@@ -33,17 +39,49 @@ enum Transaction {
     Delivery,
 }
 
-const NAMES: [(&str, Transaction); 5] = [
-    ("new-order", Transaction::NewOrder),
-    ("payment", Transaction::Payment),
-    ("order-status", Transaction::OrderStatus),
-    ("stock-level", Transaction::StockLevel),
-    ("delivery", Transaction::Delivery),
-];
+impl Choice for Transaction {
+    const NAMES: &'static [(&'static str, Transaction)] = &[
+        ("mix", Transaction::Mix),
+        ("new-order", Transaction::NewOrder),
+        ("payment", Transaction::Payment),
+        ("order-status", Transaction::OrderStatus),
+        ("stock-level", Transaction::StockLevel),
+        ("delivery", Transaction::Delivery),
+    ];
+}
+
+/// The options.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TpccConfig {
+    /// Which transactions.
+    pub transaction: Transaction,
+    /// The engine below.
+    pub engine: EngineConfig,
+}
+
+with_engine!(
+    TpccConfig,
+    opt!(
+        "transaction",
+        transaction,
+        Form::<Transaction>::choice("mix|new-order|payment|order-status|stock-level|delivery"),
+        "which transactions"
+    )
+);
+
+impl Recipe for TpccConfig {
+    fn start(&self, space: Space<'_>) -> Result<Generator, SpecError> {
+        self.engine.start(space, self.writes_anything(), |space| Tpcc::start(self.transaction, space))
+    }
+
+    fn writes_anything(&self) -> bool {
+        !matches!(self.transaction, Transaction::OrderStatus | Transaction::StockLevel)
+    }
+}
 
 /// The tables and where the orders of each district stand.
-#[derive(Clone, Debug)]
-pub struct Tpcc {
+#[derive(Debug)]
+struct Tpcc {
     warehouses: u64,
     warehouse: Table,
     district: Table,
@@ -57,34 +95,22 @@ pub struct Tpcc {
     /// Orders placed and delivered so far, by district.
     placed: Vec<u64>,
     delivered: Vec<u64>,
-    only: Option<Transaction>,
+    transaction: Transaction,
     accesses: Accesses,
     prng: Prng,
 }
 
 impl Tpcc {
-    pub(super) fn from_spec(spec: &mut Spec, make: Make) -> Result<Generator, SpecError> {
-        let only = spec.take_with("transaction", |name| {
-            let names = NAMES.map(|(name, _)| name);
-            match NAMES.iter().find(|(known, _)| *known == name) {
-                Some((_, transaction)) => Ok(Some(*transaction)),
-                None if name == "mix" => Ok(None),
-                None => Err(SpecError::unknown("transaction", name, &names)),
-            }
-        })?;
-        let (prng, Make { pages, page_bytes, .. }) = (make.prng(), make);
-        if pages < 100 {
-            return Err(SpecError::new(format!(
-                "pages of tpcc: {pages} is too few for nine tables; accepted: at least 100"
-            )));
-        }
+    fn start(transaction: Transaction, space: Space<'_>) -> Result<Generator, SpecError> {
+        let (prng, Space { pages, page_bytes, .. }) = (space.prng(), space);
+        space.check_tables()?;
         let bytes = pages as f64 * f64::from(page_bytes);
         let warehouses = (((bytes - ITEM) / PER_WAREHOUSE) as u64).max(1);
         let all = warehouses as f64 * PER_WAREHOUSE + ITEM;
         let mut layout = Layout::new(pages);
         // A little less than all, for tables that are rounded up.
         let mut table = |bytes: f64| layout.table(980.0 * warehouses as f64 * bytes / all);
-        Ok(Generator::Tpcc(Box::new(Tpcc {
+        Ok(Generator::new(Tpcc {
             warehouses,
             warehouse: table(WAREHOUSE),
             district: table(DISTRICTS),
@@ -97,35 +123,19 @@ impl Tpcc {
             item: table(ITEM / warehouses as f64),
             placed: vec![3_000; 10 * warehouses as usize],
             delivered: vec![2_100; 10 * warehouses as usize],
-            only: only.flatten(),
+            transaction,
             accesses: Accesses::default(),
             prng,
-        })))
+        }))
     }
 
-    pub(super) fn request(&mut self) -> Request {
-        loop {
-            if let Some(request) = self.accesses.pop() {
-                return request;
-            }
-            let transaction = self.only.unwrap_or_else(|| match self.prng.below(100) {
-                0..45 => Transaction::NewOrder,
-                45..88 => Transaction::Payment,
-                88..92 => Transaction::OrderStatus,
-                92..96 => Transaction::StockLevel,
-                _ => Transaction::Delivery,
-            });
-            let warehouse = self.prng.below(self.warehouses);
-            let district = warehouse * 10 + self.prng.below(10);
-            match transaction {
-                Transaction::NewOrder => self.new_order(warehouse, district),
-                Transaction::Payment => self.payment(warehouse, district),
-                Transaction::OrderStatus => self.order_status(district),
-                Transaction::StockLevel => self.stock_level(warehouse, district),
-                Transaction::Delivery => {
-                    (0..10).for_each(|district| self.delivery(warehouse * 10 + district))
-                }
-            }
+    fn draw_transaction(&mut self) -> Transaction {
+        match self.prng.below(100) {
+            0..45 => Transaction::NewOrder,
+            45..88 => Transaction::Payment,
+            88..92 => Transaction::OrderStatus,
+            92..96 => Transaction::StockLevel,
+            _ => Transaction::Delivery,
         }
     }
 
@@ -235,5 +245,31 @@ impl Tpcc {
         self.accesses.row(self.order_line, place, Op::Write);
         let row = self.customer(district);
         self.accesses.row(self.customer, row, Op::Write);
+    }
+}
+
+impl RequestSource for Tpcc {
+    fn request(&mut self) -> Request {
+        loop {
+            if let Some(request) = self.accesses.pop() {
+                return request;
+            }
+            let transaction = match self.transaction {
+                Transaction::Mix => self.draw_transaction(),
+                only => only,
+            };
+            let warehouse = self.prng.below(self.warehouses);
+            let district = warehouse * 10 + self.prng.below(10);
+            match transaction {
+                Transaction::Mix => unreachable!("it is never drawn"),
+                Transaction::NewOrder => self.new_order(warehouse, district),
+                Transaction::Payment => self.payment(warehouse, district),
+                Transaction::OrderStatus => self.order_status(district),
+                Transaction::StockLevel => self.stock_level(warehouse, district),
+                Transaction::Delivery => {
+                    (0..10).for_each(|district| self.delivery(warehouse * 10 + district))
+                }
+            }
+        }
     }
 }

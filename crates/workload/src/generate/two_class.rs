@@ -3,9 +3,10 @@
 //! Athanassoulis, "ACEing the Bufferpool Management Paradigm for Modern Storage Devices", ICDE 2023:
 //! mixed, write-intensive and read-intensive with a 90/10 skew, and mixed uniform.
 
-use super::{Generator, Make, draw_op, take_share};
+use super::{Generator, Recipe, Space, draw_op};
 use crate::Request;
-use fulgurite_base::{Prng, Share, Spec, SpecError, units};
+use fulgurite_base::option::{SHARE, YES_NO};
+use fulgurite_base::{Declared, Opt, Prng, Share, SpecError, opt};
 
 /// A generator over a hot class, the pages `0..hot`, and a cold class, the `cold` pages behind it.
 #[derive(Clone, Debug)]
@@ -20,69 +21,114 @@ pub struct TwoClass {
     prng: Prng,
 }
 
-/// The defaults of a skewed workload.
-pub(super) struct Skew {
-    write: Share,
-    hot_pages: Share,
-    hot_requests: Share,
+/// The options of a skewed workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SkewConfig {
+    /// Requests that write.
+    pub write: Share,
+    /// Pages that are hot; neither none nor all.
+    pub hot_pages: Share,
+    /// Requests to hot pages.
+    pub hot_requests: Share,
+    /// Whether requests carry their class as a placement hint.
+    pub hints: bool,
 }
 
-impl Skew {
-    /// 90 % of requests on 10 % of the pages, with this percentage of writes.
-    pub(super) fn write(percent: u32) -> Skew {
-        Skew {
+impl SkewConfig {
+    /// 90 % of requests to 10 % of the pages, with this percentage of writes.
+    pub fn write(percent: u32) -> SkewConfig {
+        SkewConfig {
             write: Share::percent(percent),
             hot_pages: Share::percent(10),
             hot_requests: Share::percent(90),
+            hints: false,
         }
+    }
+}
+
+/// The least share that is not nothing, and the greatest that is not all.
+const SOME: Share = Share::from_ppm(1);
+const NOT_ALL: Share = Share::from_ppm(Share::ONE.ppm() - 1);
+
+impl Declared for SkewConfig {
+    const OPTIONS: &'static [Opt<SkewConfig>] = &[
+        opt!("write", write, SHARE, Share::ZERO => Share::ONE, "requests that write"),
+        opt!("hot_pages", hot_pages, SHARE, SOME => NOT_ALL, "pages that are hot"),
+        opt!("hot_requests", hot_requests, SHARE, Share::ZERO => Share::ONE, "requests to hot pages"),
+        opt!("hints", hints, YES_NO, "requests carry their class as a placement hint"),
+    ];
+}
+
+impl Recipe for SkewConfig {
+    fn start(&self, space: Space<'_>) -> Result<Generator, SpecError> {
+        let SkewConfig { write, hot_pages, hot_requests, hints } = *self;
+        let Space { name, pages, .. } = space;
+        let hot = hot_pages.of(pages);
+        if !(SOME..=NOT_ALL).contains(&hot_pages) {
+            return Err(SpecError::new(format!(
+                "hot_pages of {name}: {hot_pages} leaves a class without pages; accepted: {SOME} to {NOT_ALL}"
+            )));
+        }
+        if hot == 0 {
+            let enough = u64::from(Share::ONE.ppm().div_ceil(hot_pages.ppm()));
+            return Err(SpecError::new(format!(
+                "pages of {name}: {pages} is too few for a hot class of {hot_pages}; at least {enough} are needed"
+            )));
+        }
+        let prng = space.prng();
+        Ok(Generator::two_class(TwoClass { write, hot_requests, hot, cold: pages - hot, hints, prng }))
+    }
+
+    fn writes_anything(&self) -> bool {
+        self.write > Share::ZERO
+    }
+
+    /// Up to the rounding of the hot class to whole pages.
+    fn is_uniform_random(&self) -> bool {
+        self.hot_pages == self.hot_requests
+    }
+}
+
+/// The options of the uniform workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UniformConfig {
+    /// Requests that write.
+    pub write: Share,
+}
+
+impl Default for UniformConfig {
+    fn default() -> UniformConfig {
+        UniformConfig { write: Share::percent(50) }
+    }
+}
+
+impl Declared for UniformConfig {
+    const OPTIONS: &'static [Opt<UniformConfig>] =
+        &[opt!("write", write, SHARE, Share::ZERO => Share::ONE, "requests that write")];
+}
+
+impl Recipe for UniformConfig {
+    fn start(&self, space: Space<'_>) -> Result<Generator, SpecError> {
+        Ok(Generator::two_class(TwoClass {
+            write: self.write,
+            hot_requests: Share::ONE,
+            hot: space.pages,
+            cold: 0,
+            hints: false,
+            prng: space.prng(),
+        }))
+    }
+
+    fn writes_anything(&self) -> bool {
+        self.write > Share::ZERO
+    }
+
+    fn is_uniform_random(&self) -> bool {
+        true
     }
 }
 
 impl TwoClass {
-    /// A skewed workload, with the options `write`, `hot_pages`, `hot_requests` and `hints`.
-    pub(super) fn skewed(spec: &mut Spec, defaults: Skew, make: Make) -> Result<Generator, SpecError> {
-        let (prng, pages) = (make.prng(), make.pages);
-        let write = take_share(spec, "write", defaults.write)?;
-        let hot_pages = take_share(spec, "hot_pages", defaults.hot_pages)?;
-        let hot_requests = take_share(spec, "hot_requests", defaults.hot_requests)?;
-        let hints = spec.take_with("hints", units::parse_yes_no)?.unwrap_or(false);
-        if hot_pages == Share::ZERO || hot_pages == Share::ONE {
-            return Err(SpecError::new(format!(
-                "hot_pages of {}: {hot_pages} leaves a class without pages; write more than 0% and less than 100%",
-                spec.name()
-            )));
-        }
-        let hot = hot_pages.of(pages);
-        if hot == 0 {
-            let enough = u64::from(Share::ONE.ppm().div_ceil(hot_pages.ppm()));
-            return Err(SpecError::new(format!(
-                "pages of {}: {pages} is too few for a hot class of {hot_pages}; at least {enough} are needed",
-                spec.name()
-            )));
-        }
-        Ok(Generator::TwoClass(TwoClass { write, hot_requests, hot, cold: pages - hot, hints, prng }))
-    }
-
-    /// The uniform workload, with the option `write`.
-    pub(super) fn uniform(spec: &mut Spec, make: Make) -> Result<Generator, SpecError> {
-        let (prng, pages) = (make.prng(), make.pages);
-        let write = take_share(spec, "write", Share::percent(50))?;
-        Ok(Generator::TwoClass(TwoClass {
-            write,
-            hot_requests: Share::ONE,
-            hot: pages,
-            cold: 0,
-            hints: false,
-            prng,
-        }))
-    }
-
-    /// Whether the hot class gets exactly its share of pages in requests.
-    pub(super) fn is_uniform(&self) -> bool {
-        let whole = u128::from(Share::ONE.ppm());
-        u128::from(self.hot_requests.ppm()) * u128::from(self.hot + self.cold) == u128::from(self.hot) * whole
-    }
-
     #[inline]
     pub(super) fn request(&mut self) -> Request {
         let op = draw_op(&mut self.prng, self.write);
@@ -96,10 +142,10 @@ impl TwoClass {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Op;
+    use crate::{GeneratorConfig, Op};
 
     fn make(text: &str, pages: u64) -> Result<Generator, SpecError> {
-        Generator::from_spec(Spec::parse(text).unwrap(), pages, 4096, 42)
+        text.parse::<GeneratorConfig>()?.start(pages, 4096, 42)
     }
 
     /// The number of writes and of requests to the first tenth of 1,000 pages, out of `n`.
@@ -155,9 +201,9 @@ mod tests {
         assert!(make("mixed-skewed", 10).is_ok());
         assert_eq!(
             sentence("read-intensive:hot_pages=100%", 1000),
-            "hot_pages of read-intensive: 100% leaves a class without pages; write more than 0% and less than 100%"
+            "hot_pages of read-intensive: 100% is out of range; accepted: 0.0001% to 99.9999%"
         );
-        assert!(sentence("mixed-skewed:hot_pages=0%", 1000).contains("leaves a class without pages"));
+        assert!(sentence("mixed-skewed:hot_pages=0%", 1000).contains("accepted: 0.0001% to"));
         assert!(make("mixed-skewed:hot_pages=99.9999%", 2).is_ok());
     }
 }

@@ -9,17 +9,24 @@
 
 use super::tables::between;
 use super::zipf::Zipf;
-use super::{Generator, Make};
+use super::{Generator, Recipe, RequestSource, Space};
 use crate::{Op, Request};
-use fulgurite_base::units::Share;
-use fulgurite_base::{Prng, Spec, SpecError};
+use fulgurite_base::{Declared, Opt, Prng, Share, SpecError};
 use std::collections::VecDeque;
 
 const MOST_BLOCKS: u64 = 8;
 
+/// A workload without options.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VarmailConfig;
+
+impl Declared for VarmailConfig {
+    const OPTIONS: &'static [Opt<VarmailConfig>] = &[];
+}
+
 /// Files and the free space.
-#[derive(Clone, Debug)]
-pub struct Varmail {
+#[derive(Debug)]
+struct Varmail {
     journal: u64,
     inodes: u64,
     /// The first data block, and how many there are.
@@ -36,9 +43,9 @@ pub struct Varmail {
     prng: Prng,
 }
 
-impl Varmail {
-    pub(super) fn from_spec(_: &mut Spec, make: Make) -> Result<Generator, SpecError> {
-        let Make { pages, seed, .. } = make;
+impl Recipe for VarmailConfig {
+    fn start(&self, space: Space<'_>) -> Result<Generator, SpecError> {
+        let Space { pages, seed, .. } = space;
         if !(1_000..1 << 32).contains(&pages) {
             return Err(SpecError::new(format!(
                 "pages of varmail: {pages} is out of range; accepted: 1000 to 2^32"
@@ -66,9 +73,15 @@ impl Varmail {
             let blocks = between(&mut varmail.prng, 1, 7);
             varmail.files[file] = (0..blocks).filter_map(|_| varmail.take()).collect();
         }
-        Ok(Generator::Varmail(Box::new(varmail)))
+        Ok(Generator::new(varmail))
     }
 
+    fn writes_anything(&self) -> bool {
+        true
+    }
+}
+
+impl Varmail {
     /// The next free block, if there is any.
     fn take(&mut self) -> Option<u32> {
         for _ in 0..self.data {
@@ -81,15 +94,6 @@ impl Varmail {
             }
         }
         None
-    }
-
-    pub(super) fn request(&mut self) -> Request {
-        loop {
-            if let Some(request) = self.out.pop_front() {
-                return request;
-            }
-            self.operation();
-        }
     }
 
     fn operation(&mut self) {
@@ -117,6 +121,17 @@ impl Varmail {
         if self.syncs.is_multiple_of(16) {
             let inode = self.journal + file as u64 * self.inodes / self.files.len() as u64;
             self.out.push_back(Request::of_page(Op::Write, inode));
+        }
+    }
+}
+
+impl RequestSource for Varmail {
+    fn request(&mut self) -> Request {
+        loop {
+            if let Some(request) = self.out.pop_front() {
+                return request;
+            }
+            self.operation();
         }
     }
 }

@@ -5,16 +5,17 @@
 //! Assumed: records of 1 KB fill pages in the order of their keys, below one level of index pages; inserts go
 //! to the end of the table and, the run being in a steady state, overwrite its oldest pages.
 
+use super::blocks::{EngineConfig, with_engine};
 use super::tables::{Accesses, Layout, Table, between, percent};
 use super::zipf::Zipf;
-use super::{Generator, Make};
+use super::{Generator, Recipe, RequestSource, Space};
 use crate::{Op, Request};
-use fulgurite_base::units::Share;
-use fulgurite_base::{Prng, SpecError};
+use fulgurite_base::{Declared, Opt, Prng, Share, SpecError};
 
 /// Which of the six.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Letter {
+#[allow(missing_docs)]
+pub enum Letter {
     A,
     B,
     C,
@@ -23,9 +24,55 @@ pub(super) enum Letter {
     F,
 }
 
+/// The options of the workloads that write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct YcsbConfig {
+    /// Which of the six; `C` has a type of its own.
+    pub letter: Letter,
+    /// The engine below.
+    pub engine: EngineConfig,
+}
+
+impl YcsbConfig {
+    /// Without an engine.
+    pub fn new(letter: Letter) -> YcsbConfig {
+        YcsbConfig { letter, engine: EngineConfig::default() }
+    }
+}
+
+with_engine!(YcsbConfig);
+
+impl Recipe for YcsbConfig {
+    fn start(&self, space: Space<'_>) -> Result<Generator, SpecError> {
+        self.engine.start(space, self.writes_anything(), |space| Ycsb::start(self.letter, space))
+    }
+
+    fn writes_anything(&self) -> bool {
+        self.letter != Letter::C
+    }
+}
+
+/// YCSB C: reads alone, so no engine below it would ever write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct YcsbReadsConfig;
+
+impl Declared for YcsbReadsConfig {
+    const OPTIONS: &'static [Opt<YcsbReadsConfig>] = &[];
+}
+
+impl Recipe for YcsbReadsConfig {
+    fn start(&self, space: Space<'_>) -> Result<Generator, SpecError> {
+        Ycsb::start(Letter::C, space)
+    }
+
+    fn writes_anything(&self) -> bool {
+        false
+    }
+}
+
 /// A table of records and their popularity.
-#[derive(Clone, Debug)]
-pub struct Ycsb {
+#[derive(Debug)]
+struct Ycsb {
     letter: Letter,
     table: Table,
     popular: Zipf,
@@ -37,16 +84,12 @@ pub struct Ycsb {
 }
 
 impl Ycsb {
-    pub(super) fn generator(letter: Letter, make: Make) -> Result<Generator, SpecError> {
-        let Make { pages, seed, .. } = make;
-        if pages < 100 {
-            return Err(SpecError::new(format!(
-                "pages of ycsb: {pages} is too few for a table and its index; accepted: at least 100"
-            )));
-        }
+    fn start(letter: Letter, space: Space<'_>) -> Result<Generator, SpecError> {
+        let Space { pages, seed, .. } = space;
+        space.check_tables()?;
         let table = Layout::new(pages).table(1000.0);
         let zipf = |name| Zipf::new(table.leaves, 0.99, Share::ZERO, Prng::new(seed, name));
-        Ok(Generator::Ycsb(Box::new(Ycsb {
+        Ok(Generator::new(Ycsb {
             letter,
             table,
             popular: zipf("ycsb records"),
@@ -54,10 +97,22 @@ impl Ycsb {
             inserted: 0,
             accesses: Accesses::default(),
             prng: Prng::new(seed, "ycsb operations"),
-        })))
+        }))
     }
 
-    pub(super) fn request(&mut self) -> Request {
+    fn popular(&mut self, op: Op) {
+        let leaf = self.popular.request().page;
+        self.accesses.leaf(self.table, leaf, op);
+    }
+
+    /// The page that grows: four records a page.
+    fn end(&self) -> u64 {
+        self.inserted / 4 % self.table.leaves
+    }
+}
+
+impl RequestSource for Ycsb {
+    fn request(&mut self) -> Request {
         loop {
             if let Some(request) = self.accesses.pop() {
                 return request;
@@ -93,15 +148,5 @@ impl Ycsb {
                 }
             }
         }
-    }
-
-    fn popular(&mut self, op: Op) {
-        let leaf = self.popular.request().page;
-        self.accesses.leaf(self.table, leaf, op);
-    }
-
-    /// The page that grows: four records a page.
-    fn end(&self) -> u64 {
-        self.inserted / 4 % self.table.leaves
     }
 }

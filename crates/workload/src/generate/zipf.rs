@@ -11,12 +11,77 @@
 use super::alias::Alias;
 use super::power_sum::power_sum;
 use super::scatter::Scatter;
-use super::{Generator, Make, draw_op, take_share};
+use super::{Generator, Recipe, Space, draw_op};
 use crate::Request;
-use fulgurite_base::{Prng, Share, Spec, SpecError};
+use fulgurite_base::option::SHARE;
+use fulgurite_base::{Declared, Form, Opt, Prng, Share, SpecError, opt};
 
 const SUB_BUCKETS: u64 = 16;
 const THETA_MAX: f64 = 5.0;
+
+/// The options.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ZipfConfig {
+    /// The exponent, from 0 (uniform) to 5.
+    pub theta: f64,
+    /// Requests that write.
+    pub write: Share,
+}
+
+impl Default for ZipfConfig {
+    fn default() -> ZipfConfig {
+        ZipfConfig { theta: 0.99, write: Share::percent(50) }
+    }
+}
+
+/// An exponent: `0.99`.
+const EXPONENT: Form<f64> = Form { written: "N.N", parse: parse_theta, show: f64::to_string };
+
+impl Declared for ZipfConfig {
+    const OPTIONS: &'static [Opt<ZipfConfig>] = &[
+        opt!("theta", theta, EXPONENT, 0.0 => THETA_MAX, "the exponent: 0 is uniform"),
+        opt!("write", write, SHARE, Share::ZERO => Share::ONE, "requests that write"),
+    ];
+}
+
+impl Recipe for ZipfConfig {
+    fn start(&self, space: Space<'_>) -> Result<Generator, SpecError> {
+        Ok(Generator::zipf(Zipf::new(space.pages, self.theta, self.write, space.prng())))
+    }
+
+    fn writes_anything(&self) -> bool {
+        self.write > Share::ZERO
+    }
+
+    fn is_uniform_random(&self) -> bool {
+        self.theta == 0.0
+    }
+}
+
+/// Writes alone, with a fixed exponent: a workload without options.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FioConfig {
+    /// The exponent.
+    pub theta: f64,
+}
+
+impl Declared for FioConfig {
+    const OPTIONS: &'static [Opt<FioConfig>] = &[];
+}
+
+impl Recipe for FioConfig {
+    fn start(&self, space: Space<'_>) -> Result<Generator, SpecError> {
+        ZipfConfig { theta: self.theta, write: Share::ONE }.start(space)
+    }
+
+    fn writes_anything(&self) -> bool {
+        true
+    }
+
+    fn is_uniform_random(&self) -> bool {
+        self.theta == 0.0
+    }
+}
 
 /// A generator whose pages have Zipf-distributed popularity.
 #[derive(Clone, Debug)]
@@ -41,19 +106,6 @@ struct Bucket {
 }
 
 impl Zipf {
-    /// The workload with the options `theta` and `write`.
-    pub(super) fn from_spec(spec: &mut Spec, make: Make) -> Result<Generator, SpecError> {
-        let (prng, pages) = (make.prng(), make.pages);
-        let theta = spec.take_with("theta", parse_theta)?.unwrap_or(0.99);
-        let write = take_share(spec, "write", Share::percent(50))?;
-        Ok(Generator::Zipf(Zipf::new(pages, theta, write, prng)))
-    }
-
-    /// Writes alone, with this exponent.
-    pub(super) fn writes(make: Make, theta: f64) -> Generator {
-        Generator::Zipf(Zipf::new(make.pages, theta, Share::ONE, make.prng()))
-    }
-
     /// Pages that are asked for in proportion to the `-theta`th power of their rank, popular ones
     /// scattered.
     pub(super) fn new(pages: u64, theta: f64, write: Share, prng: Prng) -> Zipf {
@@ -69,10 +121,6 @@ impl Zipf {
             write,
             prng,
         }
-    }
-
-    pub(super) fn is_uniform(&self) -> bool {
-        self.theta == 0.0 || self.buckets.iter().map(|bucket| bucket.ranks).sum::<u64>() == 1
     }
 
     #[inline]

@@ -4,23 +4,24 @@
 
 use super::Record;
 use super::field::{Separator, fields, number, quote};
-use super::format::{Line, Row, Shape, Unit, Writer};
-use super::state::State;
+use super::format::{FormatRow, Line, Shape, Unit, Writer};
+use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;
 use std::io::Write as _;
 
-pub(super) const FORMAT: Row = Row {
+pub(super) static FORMAT: FormatRow = FormatRow {
     name: "alibaba",
     about: "`device,R|W,offset,length,time` per line; in bytes and µs",
     unit: Unit::Bytes,
     name_parts: &["alibaba"],
     is_told_by_content: true,
+    options: &["volume"],
     shape: Shape::lines(parse),
     writer: Some(Writer { header: "", record: write, footer: "", loses: "times below 1 µs" }),
 };
 
-fn parse(line: &[u8], state: &mut State) -> Result<Line, String> {
+fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     if line.is_empty() || (state.number == 1 && line.starts_with(b"device_id")) {
         return Ok(Line::Nothing);
     }

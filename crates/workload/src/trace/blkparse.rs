@@ -7,23 +7,24 @@
 
 use super::Record;
 use super::field::{SECTOR_BYTES, quote, sectors, time};
-use super::format::{Line, Row, Shape, Unit, Writer};
-use super::state::State;
+use super::format::{FormatRow, Line, Shape, Unit, Writer};
+use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;
 use std::io::Write as _;
 
-pub(super) const FORMAT: Row = Row {
+pub(super) static FORMAT: FormatRow = FormatRow {
     name: "blkparse",
     about: "the text of blkparse, Q or D events: `dev cpu seq s pid Q R sector + sectors`",
     unit: Unit::Bytes,
     name_parts: &["blkparse"],
     is_told_by_content: true,
+    options: &["volume"],
     shape: Shape::lines(parse),
     writer: Some(Writer { header: "", record: write, footer: "", loses: "parts of sectors" }),
 };
 
-fn parse(line: &[u8], state: &mut State) -> Result<Line, String> {
+fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     let mut parts = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
     let device = parts.next().unwrap_or_default();
     let is_device = device.split(|byte| *byte == b',').count() == 2

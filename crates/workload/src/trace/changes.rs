@@ -90,12 +90,12 @@ impl PageChanges {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::{Format, Options, TraceReader};
+    use crate::trace::{Format, TraceOptions, TraceReader};
     use std::io::Cursor;
 
     fn read(text: &'static str, pages: u32) -> Option<PageChanges> {
         let reader =
-            TraceReader::new("t", Cursor::new(text), Some(Format::Midas), Options::default()).unwrap();
+            TraceReader::new("t", Cursor::new(text), Some(Format::MIDAS), TraceOptions::default()).unwrap();
         PageChanges::read(reader.page_requests(4096).unwrap(), pages).unwrap()
     }
 

@@ -8,18 +8,19 @@
 
 use super::Record;
 use super::field::{number, quote};
-use super::format::{Line, Row, Shape, Unit, Writer};
-use super::state::State;
+use super::format::{FormatRow, Line, Shape, Unit, Writer};
+use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;
 use std::io::Write as _;
 
-pub(super) const FORMAT: Row = Row {
+pub(super) static FORMAT: FormatRow = FormatRow {
     name: "cloudphysics",
     about: "`version,time,op,size,lbn` per line; time in s, op a SCSI code in hex, size in bytes, lbn in 512 B",
     unit: Unit::Bytes,
     name_parts: &["cloudphysics"],
     is_told_by_content: true,
+    options: &[],
     shape: Shape::lines(parse),
     writer: Some(Writer {
         header: "version,time,op,size,lbn\n",
@@ -33,7 +34,7 @@ const HEADER: &[u8] = b"version,time,op,size,lbn";
 const TICK_NS: u64 = 1_000_000_000;
 const SECTOR_BYTES: u64 = 512;
 
-fn parse(line: &[u8], state: &mut State) -> Result<Line, String> {
+fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     if line.is_empty() || (state.number == 1 && line.eq_ignore_ascii_case(HEADER)) {
         return Ok(Line::Nothing);
     }
@@ -109,10 +110,10 @@ fn op_code(field: &[u8]) -> Result<u8, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::Options;
+    use crate::trace::TraceOptions;
 
     fn parse(line: &[u8], number: u64) -> Result<Line, String> {
-        let mut state = State::new(Options::default());
+        let mut state = ReaderState::new(TraceOptions::default());
         state.number = number;
         super::parse(line, &mut state)
     }

@@ -7,24 +7,25 @@
 
 use super::Record;
 use super::field::{SECTOR_BYTES, Separator, fields, quote, sectors, time};
-use super::format::{Line, Row, Shape, Unit, Writer};
-use super::state::{State, TimeUnit};
+use super::format::{FormatRow, Line, Shape, Unit, Writer};
+use super::state::{ReaderState, TimeUnit};
 use crate::Op;
 use fulgurite_base::Nanos;
 use std::io::Write as _;
 
-pub(super) const FORMAT: Row = Row {
+pub(super) static FORMAT: FormatRow = FormatRow {
     name: "disksim",
-    about: "`time device block blocks flags` per line; time in ms or, whole and large, ns (time_unit=), blocks of 512 B, flag 1 = read",
+    about: "`time device block blocks flags` per line; time in ms or, whole and large, ns; blocks of 512 B, flag 1 = read",
     unit: Unit::Bytes,
     name_parts: &["disksim"],
     // MQSim's lines look the same.
     is_told_by_content: false,
+    options: &["time_unit", "volume"],
     shape: Shape::lines(parse),
     writer: Some(Writer { header: "", record: write, footer: "", loses: "parts of sectors" }),
 };
 
-fn parse(line: &[u8], state: &mut State) -> Result<Line, String> {
+fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     if line.is_empty() {
         return Ok(Line::Nothing);
     }

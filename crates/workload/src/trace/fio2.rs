@@ -4,18 +4,19 @@
 
 use super::Record;
 use super::field::{number, quote};
-use super::format::{Line, Row, Shape, Unit, Writer};
-use super::state::State;
+use super::format::{FormatRow, Line, Shape, Unit, Writer};
+use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;
 use std::io::Write as _;
 
-pub(super) const FORMAT: Row = Row {
+pub(super) static FORMAT: FormatRow = FormatRow {
     name: "fio2",
     about: "fio's I/O log, version 2: `file read|write|trim offset length`, `file wait time`; in bytes and µs",
     unit: Unit::Bytes,
     name_parts: &["fio2"],
     is_told_by_content: true,
+    options: &["volume"],
     shape: Shape::lines(parse),
     writer: Some(Writer {
         header: "fio version 2 iolog\ntrace add\ntrace open\n",
@@ -25,7 +26,7 @@ pub(super) const FORMAT: Row = Row {
     }),
 };
 
-fn parse(line: &[u8], state: &mut State) -> Result<Line, String> {
+fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     match line {
         [] => return Ok(Line::Nothing),
         b"fio version 2 iolog" if state.number == 1 => return Ok(Line::Nothing),
@@ -52,7 +53,7 @@ pub(super) fn request<'a>(
     action: &[u8],
     mut parts: impl Iterator<Item = &'a [u8]>,
     at: Nanos,
-    state: &mut State,
+    state: &mut ReaderState,
 ) -> Result<Line, String> {
     let op = match action {
         b"add" | b"open" | b"close" => return Ok(Line::Nothing),

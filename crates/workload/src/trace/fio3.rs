@@ -4,17 +4,18 @@
 use super::Record;
 use super::field::{number, quote};
 use super::fio2::{request, word};
-use super::format::{Line, Row, Shape, Unit, Writer};
-use super::state::State;
+use super::format::{FormatRow, Line, Shape, Unit, Writer};
+use super::state::ReaderState;
 use fulgurite_base::Nanos;
 use std::io::Write as _;
 
-pub(super) const FORMAT: Row = Row {
+pub(super) static FORMAT: FormatRow = FormatRow {
     name: "fio3",
     about: "fio's I/O log, version 3: `time file read|write|trim offset length`; in µs and bytes",
     unit: Unit::Bytes,
     name_parts: &["fio3"],
     is_told_by_content: true,
+    options: &["volume"],
     shape: Shape::lines(parse),
     writer: Some(Writer {
         header: "fio version 3 iolog\n0 trace add\n0 trace open\n",
@@ -24,7 +25,7 @@ pub(super) const FORMAT: Row = Row {
     }),
 };
 
-fn parse(line: &[u8], state: &mut State) -> Result<Line, String> {
+fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     match line {
         [] => return Ok(Line::Nothing),
         b"fio version 3 iolog" if state.number == 1 => return Ok(Line::Nothing),

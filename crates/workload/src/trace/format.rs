@@ -1,33 +1,62 @@
-//! The registry of trace formats. To add one: a file beside this one with its `FORMAT` row, a variant
-//! of [`Format`], and the row's place in `ROWS`, in the same order.
+//! The trace formats by name. [`Format`] is one of them, or a user's own, by what the reader must know of it: a
+//! [`FormatRow`]. To add one: a file beside this one with its `FORMAT`, and a line of `formats!`.
 
-use super::state::{State, TimeUnit};
+use super::state::{ReaderState, TraceOptions};
 use super::{
-    Options, Record, alibaba, blkparse, cloudphysics, disksim, fio2, fio3, midas, mqsim, msr, oracle_general,
+    Record, alibaba, blkparse, cloudphysics, disksim, fio2, fio3, midas, mqsim, msr, oracle_general,
     page_ops, spc, systor, tencent, vscsi,
 };
-use fulgurite_base::{Nanos, Share, Spec, SpecError, units};
+use fulgurite_base::option::with_name;
+use fulgurite_base::{Declared, Nanos, Opt, OptionHelp, Spec, SpecError};
+use std::fmt;
 use std::path::Path;
 
 /// A format that traces can be read from, and most written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)] // `Format::about` says what each is
-pub enum Format {
-    PageOps,
-    CloudPhysics,
-    Vscsi,
-    Msr,
-    Spc,
-    DiskSim,
-    Alibaba,
-    Tencent,
-    Systor,
-    Blkparse,
-    Fio2,
-    Fio3,
-    Mqsim,
-    OracleGeneral,
-    Midas,
+#[derive(Clone, Copy)]
+pub struct Format(&'static FormatRow);
+
+impl PartialEq for Format {
+    fn eq(&self, other: &Format) -> bool {
+        std::ptr::eq(self.0, other.0)
+    }
+}
+
+impl Eq for Format {}
+
+impl fmt::Debug for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+macro_rules! formats {
+    ($($constant:ident = $module:ident)*) => {
+        #[allow(missing_docs)] // `Format::about` says what each is
+        impl Format {
+            $(pub const $constant: Format = Format(&$module::FORMAT);)*
+        }
+
+        const ALL: &[Format] = &[$(Format::$constant),*];
+    };
+}
+
+// A new format is a file and a line here.
+formats! {
+    PAGE_OPS = page_ops
+    CLOUD_PHYSICS = cloudphysics
+    VSCSI = vscsi
+    MSR = msr
+    SPC = spc
+    DISK_SIM = disksim
+    ALIBABA = alibaba
+    TENCENT = tencent
+    SYSTOR = systor
+    BLKPARSE = blkparse
+    FIO2 = fio2
+    FIO3 = fio3
+    MQSIM = mqsim
+    ORACLE_GENERAL = oracle_general
+    MIDAS = midas
 }
 
 /// What a format counts positions and lengths in.
@@ -41,7 +70,7 @@ pub enum Unit {
 
 /// What one line or binary record holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub enum Line {
     /// A request, its time on the format's own clock.
     Request(Record),
     /// Something that is not a request to a page, for the reason given: left out and counted.
@@ -51,26 +80,36 @@ pub(super) enum Line {
 }
 
 /// How a format is laid out, and how its pieces are understood. The error is the reason alone.
-pub(super) enum Shape {
+pub enum Shape {
     /// Lines, given without surrounding white space. Where most lines of a format are `plain`, those at the
     /// beginning of a text are read together, as many as are plain and asked for; it returns their bytes.
-    Lines { parse: fn(&[u8], &mut State) -> Result<Line, String>, plain: Option<PlainLines> },
+    Lines {
+        /// Understands a line.
+        parse: fn(&[u8], &mut ReaderState) -> Result<Line, String>,
+        /// Reads plain lines.
+        plain: Option<PlainLines>,
+    },
     /// Records of a size that the first bytes of the file tell.
-    Records { size: fn(&[u8]) -> Result<usize, String>, parse: fn(&[u8], &mut State) -> Result<Line, String> },
+    Records {
+        /// The bytes of a record.
+        size: fn(&[u8]) -> Result<usize, String>,
+        /// Understands a record.
+        parse: fn(&[u8], &mut ReaderState) -> Result<Line, String>,
+    },
 }
 
 /// Reads plain lines; see [`Shape::Lines`].
-pub(super) type PlainLines = fn(&[u8], usize, &mut Vec<Record>) -> usize;
+pub type PlainLines = fn(&[u8], usize, &mut Vec<Record>) -> usize;
 
 impl Shape {
     /// Lines that are read one by one.
-    pub const fn lines(parse: fn(&[u8], &mut State) -> Result<Line, String>) -> Shape {
+    pub const fn lines(parse: fn(&[u8], &mut ReaderState) -> Result<Line, String>) -> Shape {
         Shape::Lines { parse, plain: None }
     }
 }
 
 /// How a format is written.
-pub(super) struct Writer {
+pub struct Writer {
     /// What comes before all records.
     pub header: &'static str,
     /// Appends a record, which came so much after the one before.
@@ -82,57 +121,34 @@ pub(super) struct Writer {
 }
 
 /// All that the reader knows of a format.
-pub(super) struct Row {
+pub struct FormatRow {
+    /// Its name, as after `--format`.
     pub name: &'static str,
+    /// One line: what a line of the file holds, and in which units.
     pub about: &'static str,
+    /// What its positions and lengths count.
     pub unit: Unit,
     /// The format is told from a file name with one of these between its dots: `x.pages.zst`.
     pub name_parts: &'static [&'static str],
     /// Whether the content alone tells it from the others.
     pub is_told_by_content: bool,
+    /// Those of [`TraceOptions`] that it accepts, by key, besides `objects`, which all accept.
+    pub options: &'static [&'static str],
+    /// How it is laid out.
     pub shape: Shape,
+    /// How it is written, if record by record.
     pub writer: Option<Writer>,
 }
 
-static ROWS: [Row; 15] = [
-    page_ops::FORMAT,
-    cloudphysics::FORMAT,
-    vscsi::FORMAT,
-    msr::FORMAT,
-    spc::FORMAT,
-    disksim::FORMAT,
-    alibaba::FORMAT,
-    tencent::FORMAT,
-    systor::FORMAT,
-    blkparse::FORMAT,
-    fio2::FORMAT,
-    fio3::FORMAT,
-    mqsim::FORMAT,
-    oracle_general::FORMAT,
-    midas::FORMAT,
-];
-const ALL: [Format; ROWS.len()] = [
-    Format::PageOps,
-    Format::CloudPhysics,
-    Format::Vscsi,
-    Format::Msr,
-    Format::Spc,
-    Format::DiskSim,
-    Format::Alibaba,
-    Format::Tencent,
-    Format::Systor,
-    Format::Blkparse,
-    Format::Fio2,
-    Format::Fio3,
-    Format::Mqsim,
-    Format::OracleGeneral,
-    Format::Midas,
-];
-
 impl Format {
-    /// Every format.
+    /// A format of a user's own.
+    pub const fn new(row: &'static FormatRow) -> Format {
+        Format(row)
+    }
+
+    /// Every format that has a name here.
     pub fn all() -> &'static [Format] {
-        &ALL
+        ALL
     }
 
     /// Its name, as after `--format`.
@@ -152,38 +168,41 @@ impl Format {
 
     /// The format of this name, or the nearest name in the error.
     pub fn from_name(name: &str) -> Result<Format, SpecError> {
-        ALL.into_iter()
-            .find(|format| format.name() == name)
-            .ok_or_else(|| SpecError::unknown("format", name, &ALL.map(Format::name)))
+        ALL.iter().copied().find(|format| format.name() == name).ok_or_else(|| {
+            let names: Vec<&str> = ALL.iter().map(|format| format.name()).collect();
+            SpecError::unknown("format", name, &names)
+        })
     }
 
-    /// The format that `spec` names, with options for its reader: `volume=` in formats that tell volumes
-    /// apart, `time_unit=` in disksim and mqsim, `spread=` in tencent, `write_share=` in oracle-general,
-    /// `objects=` in all.
-    pub fn from_spec(mut spec: Spec) -> Result<(Format, Options), SpecError> {
+    /// The format that `spec` names, with options for its reader.
+    pub fn from_spec(mut spec: Spec) -> Result<(Format, TraceOptions), SpecError> {
         let format = Format::from_name(spec.name())?;
-        let mut options = Options::default();
-        match format {
-            Format::DiskSim | Format::Mqsim => {
-                options.time_unit = spec.take_with("time_unit", TimeUnit::from_name)?;
+        let mut options = TraceOptions::default();
+        for option in format.accepted() {
+            if let Some(text) = spec.take_text(option.key) {
+                (option.set)(&mut options, &text)
+                    .map_err(|error| SpecError::new(format!("{} of {}: {error}", option.key, spec.name())))?;
             }
-            Format::Tencent => {
-                options.spread = spec.take_with("spread", units::parse_yes_no)?.unwrap_or(false);
-            }
-            Format::OracleGeneral => {
-                options.write_share =
-                    spec.take_with("write_share", units::parse_share)?.unwrap_or(Share::ZERO);
-            }
-            _ => {}
         }
-        let has_no_volumes =
-            [Format::PageOps, Format::CloudPhysics, Format::Vscsi, Format::OracleGeneral, Format::Midas];
-        if !has_no_volumes.contains(&format) {
-            options.volume = spec.take_with("volume", |name| Ok(name.to_owned()))?;
-        }
-        options.objects = spec.take_with("objects", units::parse_yes_no)?.unwrap_or(false);
         spec.finish()?;
         Ok((format, options))
+    }
+
+    fn accepted(self) -> impl Iterator<Item = &'static Opt<TraceOptions>> {
+        let accepts = move |key| key == "objects" || self.0.options.contains(&key);
+        TraceOptions::OPTIONS.iter().filter(move |option| accepts(option.key))
+    }
+
+    /// The options that it accepts, for lists.
+    pub fn options(self) -> Vec<OptionHelp> {
+        let all = TraceOptions::default().describe_options();
+        let accepted = |option: &OptionHelp| self.accepted().any(|own| own.key == option.key);
+        all.into_iter().filter(accepted).collect()
+    }
+
+    /// The canonical text of the format with these options.
+    pub fn text(self, options: &TraceOptions) -> String {
+        with_name(self.name(), &options.options_beside(&TraceOptions::default()))
     }
 
     /// The format that a file's name tells or, failing that, the first that understands its first
@@ -192,18 +211,18 @@ impl Format {
         let name = Path::new(file_name).file_name().unwrap_or_default().to_string_lossy().to_lowercase();
         let is_told = |format: &Format| name.split('.').any(|part| format.row().name_parts.contains(&part));
         let fits = |format: &Format| format.understands(first_bytes);
-        ALL.into_iter().find(is_told).or_else(|| ALL.into_iter().find(fits))
+        ALL.iter().copied().find(is_told).or_else(|| ALL.iter().copied().find(fits))
     }
 
-    pub(super) fn row(self) -> &'static Row {
-        &ROWS[self as usize]
+    pub(super) fn row(self) -> &'static FormatRow {
+        self.0
     }
 
     fn understands(self, first_bytes: &[u8]) -> bool {
-        let Row { is_told_by_content: true, shape: Shape::Lines { parse, .. }, .. } = self.row() else {
+        let FormatRow { is_told_by_content: true, shape: Shape::Lines { parse, .. }, .. } = self.row() else {
             return false;
         };
-        let mut state = State::new(Options::default());
+        let mut state = ReaderState::new(TraceOptions::default());
         let lines = first_bytes.split(|byte| *byte == b'\n');
         lines
             .map(|line| state.count(|state| parse(line.trim_ascii(), state)))
@@ -219,7 +238,7 @@ mod tests {
     #[test]
     fn names_and_rows_agree() {
         let names = "page-ops cloudphysics vscsi msr spc disksim alibaba tencent systor blkparse fio2 fio3 mqsim oracle-general midas";
-        for (format, name) in ALL.into_iter().zip(names.split(' ')) {
+        for (format, name) in ALL.iter().copied().zip(names.split(' ')) {
             assert_eq!(format.name(), name);
             assert_eq!(Format::from_name(name), Ok(format));
             assert!(format.row().name_parts.contains(&name) && !format.about().is_empty());
@@ -230,10 +249,33 @@ mod tests {
         );
     }
 
+    /// Every format, every option that it accepts: read, written and read back.
+    #[test]
+    fn a_default_written_out_changes_no_text_and_another_value_does() {
+        let text = |text: String| -> Result<String, SpecError> {
+            let (format, options) = Format::from_spec(Spec::parse(&text)?)?;
+            Ok(format.text(&options))
+        };
+        for format in ALL {
+            let name = format.name();
+            for option in format.options() {
+                assert_eq!(text(format!("{name}:{}={}", option.key, option.default)).as_deref(), Ok(name));
+                let others =
+                    ["yes", "ps", "30%", "hm.1"].map(|value| format!("{name}:{}={value}", option.key));
+                let taken: Vec<&String> =
+                    others.iter().filter(|other| text(other.to_string()).is_ok()).collect();
+                assert!(!taken.is_empty(), "{name}: {}", option.key);
+                for other in taken {
+                    assert_eq!(text(other.clone()).as_ref(), Ok(other));
+                }
+            }
+        }
+    }
+
     #[test]
     fn the_name_tells_first_then_the_content() {
-        let pages = Some(Format::PageOps);
-        let cloudphysics = Some(Format::CloudPhysics);
+        let pages = Some(Format::PAGE_OPS);
+        let cloudphysics = Some(Format::CLOUD_PHYSICS);
         assert_eq!(Format::detect("a/b.csv/postgres.pages.zst", b"1,2,28,512,4"), pages);
         assert_eq!(Format::detect("x.page-ops", b""), pages);
         assert_eq!(Format::detect("CloudPhysics.csv.gz", b""), cloudphysics);

@@ -1,7 +1,7 @@
 //! A trace in memory, and the same as requests to single pages, densely renumbered.
 
 use super::page_set::PageSet;
-use super::{Format, Options, Record, Skipped, TraceError, TraceReader, Unit, open};
+use super::{Format, Record, Skipped, TraceError, TraceOptions, TraceReader, Unit, open};
 use crate::{Op, Request};
 use fulgurite_base::SpecError;
 use std::num::NonZeroU64;
@@ -24,7 +24,7 @@ impl Trace {
     pub fn load(
         path: impl AsRef<Path>,
         format: Option<Format>,
-        options: Options,
+        options: TraceOptions,
     ) -> Result<Trace, TraceError> {
         Trace::read(open(path, format, options)?)
     }
@@ -214,7 +214,7 @@ mod tests {
             (Op::Trim, 12_288, 4_096), // page 3, wholly
             (Op::Read, 45_055, 2),     // the last byte of page 10, the first of page 11
         ];
-        let pages = trace(Format::CloudPhysics, &records).page_requests(4096).unwrap();
+        let pages = trace(Format::CLOUD_PHYSICS, &records).page_requests(4096).unwrap();
         assert_eq!((pages.distinct_pages(), pages.pages_requested(), pages.requests().len()), (6, 7, 4));
         let seen: Vec<_> = pages.iter().map(|request| (request.at.0, request.op, request.page)).collect();
         let (r, w, t) = (Op::Read, Op::Write, Op::Trim);
@@ -225,14 +225,14 @@ mod tests {
     #[test]
     fn pages_are_left_as_they_are() {
         let records = [(Op::Read, 70, 1), (Op::Read, 7, 1), (Op::Write, u64::MAX - 1, 1), (Op::Read, 8, 1)];
-        let pages = trace(Format::PageOps, &records).page_requests(4096).unwrap();
+        let pages = trace(Format::PAGE_OPS, &records).page_requests(4096).unwrap();
         assert_eq!(pages.iter().map(|request| request.page).collect::<Vec<_>>(), [2, 0, 3, 1]);
         assert_eq!(pages.distinct_pages(), 4);
     }
 
     #[test]
     fn a_page_has_a_size() {
-        let error = trace(Format::CloudPhysics, &[(Op::Read, 0, 1)]).page_requests(0).unwrap_err();
+        let error = trace(Format::CLOUD_PHYSICS, &[(Op::Read, 0, 1)]).page_requests(0).unwrap_err();
         assert_eq!(error.to_string(), "a page of 0 bytes holds nothing; write a size like 4KiB");
     }
 }

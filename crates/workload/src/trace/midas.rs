@@ -4,18 +4,19 @@
 
 use super::Record;
 use super::field::{Plain, Separator, fields, number, plain_lines, quote, time};
-use super::format::{Line, Row, Shape, Unit, Writer};
-use super::state::State;
+use super::format::{FormatRow, Line, Shape, Unit, Writer};
+use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;
 use std::io::Write as _;
 
-pub(super) const FORMAT: Row = Row {
+pub(super) static FORMAT: FormatRow = FormatRow {
     name: "midas",
     about: "`time type LBA size` per line; time in s, type 0 = read 1 = write 3 = trim, LBA in 4 KiB, size in bytes",
     unit: Unit::Bytes,
     name_parts: &["midas"],
     is_told_by_content: true,
+    options: &[],
     shape: Shape::Lines { parse, plain: Some(|text, most, out| plain_lines(text, most, out, plain)) },
     writer: Some(Writer { header: "", record: write, footer: "", loses: "starts inside a block of 4 KiB" }),
 };
@@ -39,7 +40,7 @@ fn plain(line: &mut Plain) -> Option<Record> {
     Some(Record { at, op, start, length: line.number()? })
 }
 
-fn parse(line: &[u8], _: &mut State) -> Result<Line, String> {
+fn parse(line: &[u8], _: &mut ReaderState) -> Result<Line, String> {
     if line.is_empty() {
         return Ok(Line::Nothing);
     }

@@ -36,11 +36,11 @@ mod writer;
 
 pub use changes::PageChanges;
 pub use error::TraceError;
-pub use format::{Format, Unit};
+pub use format::{Format, FormatRow, Line, PlainLines, Shape, Unit, Writer};
 pub use load::{PageTrace, Trace};
 pub use oracle_general::write_oracle_general;
 pub use reader::{PageStream, Skipped, TraceReader, open};
-pub use state::{Options, TimeUnit};
+pub use state::{ReaderState, TimeUnit, TraceOptions};
 pub use summary::{OpSummary, Sizes, Summary};
 pub use writer::TraceWriter;
 

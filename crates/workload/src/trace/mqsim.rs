@@ -5,24 +5,25 @@
 use super::Record;
 use super::disksim::scaled_time;
 use super::field::{SECTOR_BYTES, Separator, fields, quote, sectors};
-use super::format::{Line, Row, Shape, Unit, Writer};
-use super::state::{State, TimeUnit};
+use super::format::{FormatRow, Line, Shape, Unit, Writer};
+use super::state::{ReaderState, TimeUnit};
 use crate::Op;
 use fulgurite_base::Nanos;
 use std::io::Write as _;
 
-pub(super) const FORMAT: Row = Row {
+pub(super) static FORMAT: FormatRow = FormatRow {
     name: "mqsim",
-    about: "`time device sector sectors type` per line; time in ns (time_unit=ps), sectors of 512 B, type 0 = write",
+    about: "`time device sector sectors type` per line; time in ns, sectors of 512 B, type 0 = write",
     unit: Unit::Bytes,
     name_parts: &["mqsim"],
     // DiskSim's lines look the same.
     is_told_by_content: false,
+    options: &["time_unit", "volume"],
     shape: Shape::lines(parse),
     writer: Some(Writer { header: "", record: write, footer: "", loses: "parts of sectors" }),
 };
 
-fn parse(line: &[u8], state: &mut State) -> Result<Line, String> {
+fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     if line.is_empty() {
         return Ok(Line::Nothing);
     }

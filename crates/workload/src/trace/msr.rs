@@ -4,25 +4,26 @@
 
 use super::Record;
 use super::field::{Separator, fields, number, quote};
-use super::format::{Line, Row, Shape, Unit, Writer};
-use super::state::State;
+use super::format::{FormatRow, Line, Shape, Unit, Writer};
+use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;
 use std::io::Write as _;
 
-pub(super) const FORMAT: Row = Row {
+pub(super) static FORMAT: FormatRow = FormatRow {
     name: "msr",
     about: "`time,host,disk,Read|Write,offset,size,response` per line; times in 100 ns, the rest in bytes",
     unit: Unit::Bytes,
     name_parts: &["msr"],
     is_told_by_content: true,
+    options: &["volume"],
     shape: Shape::lines(parse),
     writer: Some(Writer { header: "", record: write, footer: "", loses: "times below 100 ns" }),
 };
 
 const TICK_NS: u64 = 100;
 
-fn parse(line: &[u8], state: &mut State) -> Result<Line, String> {
+fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     if line.is_empty() || (state.number == 1 && line.starts_with(b"Timestamp")) {
         return Ok(Line::Nothing);
     }

@@ -10,19 +10,20 @@
 
 use super::Record;
 use super::field::SECTOR_BYTES;
-use super::format::{Line, Row, Shape, Unit};
-use super::state::State;
+use super::format::{FormatRow, Line, Shape, Unit};
+use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;
 use rustc_hash::FxHashMap;
 use std::io::{self, Write};
 
-pub(super) const FORMAT: Row = Row {
+pub(super) static FORMAT: FormatRow = FormatRow {
     name: "oracle-general",
-    about: "binary records of libCacheSim, 24 bytes: time in s, object (taken as 512 B), size; no operations (write_share=0%)",
+    about: "binary records of libCacheSim, 24 bytes: time in s, object (taken as 512 B), size; no operations",
     unit: Unit::Bytes,
     name_parts: &["oracle-general", "oracleGeneral"],
     is_told_by_content: false,
+    options: &["write_share"],
     shape: Shape::Records { size: |_| Ok(BYTES), parse },
     // See `write_oracle_general`.
     writer: None,
@@ -30,7 +31,7 @@ pub(super) const FORMAT: Row = Row {
 
 const BYTES: usize = 24;
 
-fn parse(bytes: &[u8], state: &mut State) -> Result<Line, String> {
+fn parse(bytes: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     let Some((&record, _)) = bytes.split_first_chunk::<BYTES>() else { return Ok(Line::Nothing) };
     let word = |at: usize| u32::from_le_bytes([record[at], record[at + 1], record[at + 2], record[at + 3]]);
     let (seconds, length) = (u64::from(word(0)), u64::from(word(12)));

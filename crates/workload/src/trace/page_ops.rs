@@ -4,18 +4,19 @@
 
 use super::Record;
 use super::field::{number, quote};
-use super::format::{Line, Row, Shape, Unit, Writer};
-use super::state::State;
+use super::format::{FormatRow, Line, Shape, Unit, Writer};
+use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;
 use std::io::Write as _;
 
-pub(super) const FORMAT: Row = Row {
+pub(super) static FORMAT: FormatRow = FormatRow {
     name: "page-ops",
     about: "`R page` or `W page` per line, # for comments; in pages, without times",
     unit: Unit::Pages,
     name_parts: &["page-ops", "pages"],
     is_told_by_content: true,
+    options: &[],
     shape: Shape::lines(parse),
     writer: Some(Writer {
         header: "",
@@ -25,7 +26,7 @@ pub(super) const FORMAT: Row = Row {
     }),
 };
 
-fn parse(line: &[u8], _: &mut State) -> Result<Line, String> {
+fn parse(line: &[u8], _: &mut ReaderState) -> Result<Line, String> {
     let mut fields = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
     let op = match fields.next() {
         None | Some([b'#', ..]) => return Ok(Line::Nothing),
@@ -58,10 +59,10 @@ fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static st
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::Options;
+    use crate::trace::TraceOptions;
 
     fn parse(line: &[u8], _: u64) -> Result<Line, String> {
-        super::parse(line, &mut State::new(Options::default()))
+        super::parse(line, &mut ReaderState::new(TraceOptions::default()))
     }
 
     #[test]

@@ -5,8 +5,8 @@ use super::field::{SECTOR_BYTES, unless_binary};
 use super::format::{Format, Line, PlainLines, Shape, Unit};
 use super::input::Lines;
 use super::load::Paging;
-use super::state::State;
-use super::{Options, Record, TraceError};
+use super::state::ReaderState;
+use super::{Record, TraceError, TraceOptions};
 use crate::Request;
 use fulgurite_base::{Nanos, SpecError};
 use std::fs::File;
@@ -30,7 +30,7 @@ pub struct Skipped {
 pub struct TraceReader {
     lines: Lines,
     format: Format,
-    state: State,
+    state: ReaderState,
     /// Bytes of a record, in binary formats.
     record_bytes: usize,
     admission: Admission,
@@ -44,7 +44,7 @@ pub struct TraceReader {
 /// backwards.
 struct Admission {
     unit: Unit,
-    /// Whether records are made to be of one page; see [`Options::objects`].
+    /// Whether records are made to be of one page; see [`TraceOptions::objects`].
     objects: bool,
     /// The time of the first request on the format's own clock, once known.
     origin: Option<Nanos>,
@@ -98,7 +98,7 @@ impl Admission {
 pub fn open(
     path: impl AsRef<Path>,
     format: Option<Format>,
-    options: Options,
+    options: TraceOptions,
 ) -> Result<TraceReader, TraceError> {
     let name = path.as_ref().to_string_lossy();
     let file = File::open(&path).map_err(|error| TraceError {
@@ -126,7 +126,7 @@ impl TraceReader {
         file_name: &str,
         source: impl Read + Send + 'static,
         format: Option<Format>,
-        options: Options,
+        options: TraceOptions,
     ) -> Result<TraceReader, TraceError> {
         let mut lines = Lines::new(file_name, source)?;
         if lines.peek().get(257..262) == Some(b"ustar") {
@@ -150,7 +150,7 @@ impl TraceReader {
                 now: Nanos::ZERO,
                 clamped: 0,
             },
-            state: State::new(options),
+            state: ReaderState::new(options),
             record_bytes,
             skipped: Vec::new(),
             plain: Vec::new(),
@@ -227,7 +227,7 @@ impl TraceReader {
     /// The same for lines of text.
     fn advance_lines(
         &mut self,
-        parse: fn(&[u8], &mut State) -> Result<Line, String>,
+        parse: fn(&[u8], &mut ReaderState) -> Result<Line, String>,
         plain: Option<PlainLines>,
         most: usize,
         mut each: impl FnMut(Record),

@@ -4,23 +4,24 @@
 
 use super::Record;
 use super::field::{SECTOR_BYTES, number, quote, sectors, time};
-use super::format::{Line, Row, Shape, Unit, Writer};
-use super::state::State;
+use super::format::{FormatRow, Line, Shape, Unit, Writer};
+use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;
 use std::io::Write as _;
 
-pub(super) const FORMAT: Row = Row {
+pub(super) static FORMAT: FormatRow = FormatRow {
     name: "spc",
     about: "`ASU,LBA,size,R|W,time` per line; LBA in 512 B, size in bytes, time in s",
     unit: Unit::Bytes,
     name_parts: &["spc"],
     is_told_by_content: true,
+    options: &["volume"],
     shape: Shape::lines(parse),
     writer: Some(Writer { header: "", record: write, footer: "", loses: "starts inside a sector" }),
 };
 
-fn parse(line: &[u8], state: &mut State) -> Result<Line, String> {
+fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     if line.is_empty() {
         return Ok(Line::Nothing);
     }

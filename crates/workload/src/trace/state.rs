@@ -3,12 +3,13 @@
 use super::Record;
 use super::field::quote;
 use super::format::Line;
-use fulgurite_base::{Nanos, Prng, Share, SpecError};
+use fulgurite_base::option::{SHARE, YES_NO, name_of, parse_choice};
+use fulgurite_base::{Choice, Declared, Form, Nanos, Opt, Prng, Share, opt};
 use rustc_hash::FxHashMap;
 
 /// Choices that some formats leave to their reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct TraceOptions {
     /// Only requests to this volume (disk, device, ASU), as the trace names it.
     pub volume: Option<String>,
     /// Share of writes in a format without operations.
@@ -22,10 +23,43 @@ pub struct Options {
     pub spread: bool,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options { volume: None, write_share: Share::ZERO, time_unit: None, objects: false, spread: false }
+impl Default for TraceOptions {
+    fn default() -> TraceOptions {
+        TraceOptions {
+            volume: None,
+            write_share: Share::ZERO,
+            time_unit: None,
+            objects: false,
+            spread: false,
+        }
     }
+}
+
+/// The name of a volume, or `*` for all of them.
+const VOLUME: Form<Option<String>> = Form {
+    written: "NAME|*",
+    parse: |name| Ok((name != ALL_VOLUMES).then(|| name.to_owned())),
+    show: |volume| volume.clone().unwrap_or_else(|| ALL_VOLUMES.to_owned()),
+};
+const ALL_VOLUMES: &str = "*";
+
+/// A unit of time, or `usual` for the format's own.
+const UNIT: Form<Option<TimeUnit>> = Form {
+    written: "usual|ps|ns|us|ms|s",
+    parse: |name| if name == USUAL { Ok(None) } else { parse_choice(name).map(Some) },
+    show: |unit| unit.map_or(USUAL, name_of).to_owned(),
+};
+const USUAL: &str = "usual";
+
+/// All that any format accepts; [`FormatRow::options`](super::FormatRow) says which each does.
+impl Declared for TraceOptions {
+    const OPTIONS: &'static [Opt<TraceOptions>] = &[
+        opt!("time_unit", time_unit, UNIT, "the unit of times"),
+        opt!("spread", spread, YES_NO, "requests of a second are spread evenly over it"),
+        opt!("write_share", write_share, SHARE, Share::ZERO => Share::ONE, "requests that are taken for writes"),
+        opt!("volume", volume, VOLUME, "only requests to this volume"),
+        opt!("objects", objects, YES_NO, "every request is one to a single page, named by where it starts"),
+    ];
 }
 
 /// A unit of time.
@@ -39,19 +73,18 @@ pub enum TimeUnit {
     Seconds,
 }
 
+impl Choice for TimeUnit {
+    const NAMES: &'static [(&'static str, TimeUnit)] = &[
+        ("ps", TimeUnit::Picoseconds),
+        ("ns", TimeUnit::Nanoseconds),
+        ("us", TimeUnit::Microseconds),
+        ("ms", TimeUnit::Milliseconds),
+        ("s", TimeUnit::Seconds),
+    ];
+}
+
 impl TimeUnit {
-    const NAMES: [&str; 5] = ["ps", "ns", "us", "ms", "s"];
-
-    /// The unit of this name.
-    pub fn from_name(name: &str) -> Result<TimeUnit, SpecError> {
-        use TimeUnit::{Microseconds, Milliseconds, Nanoseconds, Picoseconds, Seconds};
-        [Picoseconds, Nanoseconds, Microseconds, Milliseconds, Seconds]
-            .into_iter()
-            .find(|unit| Self::NAMES[*unit as usize] == name)
-            .ok_or_else(|| SpecError::unknown("time unit", name, &Self::NAMES))
-    }
-
-    /// Nanoseconds in so many of the unit, as multiplier and divisor.
+    /// Nanoseconds in the unit, as multiplier and divisor.
     pub(super) fn scale(self) -> (u64, u64) {
         match self {
             TimeUnit::Picoseconds => (1, 1_000),
@@ -71,8 +104,9 @@ const VOLUME_NAME_BYTES_AT_MOST: usize = 255;
 const VOLUMES_AT_MOST: usize = 1 << 18;
 
 /// A reader's memory.
-pub(super) struct State {
-    pub options: Options,
+pub struct ReaderState {
+    /// Those of the reader.
+    pub options: TraceOptions,
     /// Lines or records so far, the present one included.
     pub number: u64,
     /// The clock of formats that count time from line to line.
@@ -85,9 +119,10 @@ pub(super) struct State {
     prng: Prng,
 }
 
-impl State {
-    pub fn new(options: Options) -> State {
-        State {
+impl ReaderState {
+    /// Before the first line.
+    pub fn new(options: TraceOptions) -> ReaderState {
+        ReaderState {
             options,
             number: 0,
             clock: Nanos::ZERO,
@@ -104,7 +139,7 @@ impl State {
     }
 
     /// Counts a line and understands it.
-    pub fn count<T>(&mut self, understand: impl FnOnce(&mut State) -> T) -> T {
+    pub fn count<T>(&mut self, understand: impl FnOnce(&mut ReaderState) -> T) -> T {
         self.number += 1;
         understand(self)
     }

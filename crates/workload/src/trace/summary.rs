@@ -152,13 +152,14 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::{Format, Options, TraceReader};
+    use crate::trace::{Format, TraceOptions, TraceReader};
 
     #[test]
     fn the_figures_of_a_small_trace() {
         let text =
             "1,10,28,4096,0\n1,11,28,8192,8\n1,11,2a,512,1\n1,14,12,0,0\n1,9,28,1024,800\n1,14,2a,512,2\n";
-        let reader = TraceReader::new("cloudphysics", text.as_bytes(), None, Options::default()).unwrap();
+        let reader =
+            TraceReader::new("cloudphysics", text.as_bytes(), None, TraceOptions::default()).unwrap();
         let summary = Trace::read(reader).unwrap().summary(4096).unwrap();
         let sizes = |min, mean, max| Some(Sizes { min, mean, max });
         let expected = Summary {
@@ -184,9 +185,13 @@ mod tests {
 
     #[test]
     fn a_trace_without_times_has_no_rate() {
-        let reader =
-            TraceReader::new("t", "R 5\nR 6\nR 5".as_bytes(), Some(Format::PageOps), Options::default())
-                .unwrap();
+        let reader = TraceReader::new(
+            "t",
+            "R 5\nR 6\nR 5".as_bytes(),
+            Some(Format::PAGE_OPS),
+            TraceOptions::default(),
+        )
+        .unwrap();
         let summary = Trace::read(reader).unwrap().summary(4096).unwrap();
         assert_eq!((summary.duration, summary.rate_requests_s), (Nanos::ZERO, None));
         assert_eq!((summary.reads.footprint_pages, summary.writes.sizes), (2, None));

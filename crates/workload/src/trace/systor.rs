@@ -5,25 +5,26 @@
 
 use super::Record;
 use super::field::{Separator, fields, number, time};
-use super::format::{Line, Row, Shape, Unit, Writer};
-use super::state::State;
+use super::format::{FormatRow, Line, Shape, Unit, Writer};
+use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;
 use std::io::Write as _;
 
-pub(super) const FORMAT: Row = Row {
+pub(super) static FORMAT: FormatRow = FormatRow {
     name: "systor",
     about: "`time,response,R|W,LUN,offset,size` per line; in s and bytes",
     unit: Unit::Bytes,
     name_parts: &["systor"],
     is_told_by_content: true,
+    options: &["volume"],
     shape: Shape::lines(parse),
     writer: Some(Writer { header: HEADER, record: write, footer: "", loses: "nothing" }),
 };
 
 const HEADER: &str = "Timestamp,Response,IOType,LUN,Offset,Size\n";
 
-fn parse(line: &[u8], state: &mut State) -> Result<Line, String> {
+fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     if line.is_empty() || (state.number == 1 && line.starts_with(b"Timestamp")) {
         return Ok(Line::Nothing);
     }

@@ -6,19 +6,20 @@
 
 use super::Record;
 use super::field::{SECTOR_BYTES, Separator, fields, number, quote, sectors};
-use super::format::{Line, Row, Shape, Unit, Writer};
-use super::state::State;
+use super::format::{FormatRow, Line, Shape, Unit, Writer};
+use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;
 use std::io::Write as _;
 
-pub(super) const FORMAT: Row = Row {
+pub(super) static FORMAT: FormatRow = FormatRow {
     name: "tencent",
-    about: "`time,offset,size,type,volume` per line; time in s (spread=yes), sectors of 512 B, type 1 = write",
+    about: "`time,offset,size,type,volume` per line; time in s, sectors of 512 B, type 1 = write",
     unit: Unit::Bytes,
     name_parts: &["tencent"],
     // Five numbers are not much to go by.
     is_told_by_content: false,
+    options: &["spread", "volume"],
     shape: Shape::lines(parse),
     writer: Some(Writer {
         header: "",
@@ -31,7 +32,7 @@ pub(super) const FORMAT: Row = Row {
 const SECOND_NS: u64 = 1_000_000_000;
 const SPREAD_NS: u64 = 1_000;
 
-fn parse(line: &[u8], state: &mut State) -> Result<Line, String> {
+fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     if line.is_empty() || (state.number == 1 && line.starts_with(b"Timestamp")) {
         return Ok(Line::Nothing);
     }

@@ -7,17 +7,18 @@
 use super::Record;
 use super::cloudphysics::operation;
 use super::field::SECTOR_BYTES;
-use super::format::{Line, Row, Shape, Unit, Writer};
-use super::state::State;
+use super::format::{FormatRow, Line, Shape, Unit, Writer};
+use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;
 
-pub(super) const FORMAT: Row = Row {
+pub(super) static FORMAT: FormatRow = FormatRow {
     name: "vscsi",
     about: "binary records of CloudPhysics, 32 or 40 bytes: SCSI operation, length, sector of 512 B, time in µs",
     unit: Unit::Bytes,
     name_parts: &["vscsi", "vscsitrace"],
     is_told_by_content: false,
+    options: &[],
     shape: Shape::Records { size, parse },
     writer: Some(Writer {
         header: "",
@@ -53,7 +54,7 @@ fn size(first: &[u8]) -> Result<usize, String> {
     }
 }
 
-fn parse(bytes: &[u8], _: &mut State) -> Result<Line, String> {
+fn parse(bytes: &[u8], _: &mut ReaderState) -> Result<Line, String> {
     let (code, length, lbn, micros) = if bytes.len() == FIRST_BYTES {
         (short(bytes, 12), word(bytes, 4), long(bytes, 16), long(bytes, 24))
     } else {

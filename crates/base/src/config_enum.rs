@@ -1,0 +1,136 @@
+//! The enum of everything of one kind that can be chosen by name, made from a table with one line for each.
+
+use crate::{Entry, Registry, Spec, SpecError};
+
+impl<T> Registry<fn(&mut Spec) -> Result<T, SpecError>> {
+    /// What `spec` names, with its options. Fails on an unknown name, an unknown option and a value that the option
+    /// does not accept.
+    pub fn read(&self, mut spec: Spec) -> Result<T, SpecError> {
+        let config = (self.get(spec.name())?.make)(&mut spec)?;
+        spec.finish()?;
+        Ok(config)
+    }
+}
+
+impl<T: std::fmt::Display> Registry<fn(&mut Spec) -> Result<T, SpecError>> {
+    /// A check for tests, over every name and each of its options: a default that is written out changes nothing in the
+    /// canonical text, another value does, and what is written is read back.
+    pub fn check_texts(&self) -> Result<(), String> {
+        const VALUES: [&str; 12] = ["1", "2", "3", "4", "7", "16", "1%", "37%", "99%", "4KiB", "0.5", "9999"];
+        let text = |name: &str| -> Result<String, String> {
+            let read = |text: &str| Ok(self.read(Spec::parse(text)?)?.to_string());
+            let text = read(name).map_err(|error: SpecError| format!("{name}: {error}"))?;
+            match read(&text) {
+                Ok(again) if again == text => Ok(text),
+                again => Err(format!("{name} is written {text} and read back as {again:?}")),
+            }
+        };
+        for Entry { name, options, .. } in self.entries {
+            if text(name)? != *name {
+                return Err(format!("{name} without options is written {}", text(name)?));
+            }
+            for option in options() {
+                let with = |value: &str| text(&format!("{name}:{}={value}", option.key));
+                if with(&option.default)? != *name {
+                    return Err(format!("{name}: the default of {} changes the text", option.key));
+                }
+                // Values that the option may not accept: one that it does is enough.
+                let values = VALUES.into_iter().chain(option.written.split('|'));
+                if !values.filter_map(|value| with(value).ok()).any(|text| text != *name) {
+                    return Err(format!("{name}: no value of {} changes the text", option.key));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes the enum of one kind of thing that is chosen by name, from a table of names.
+///
+/// ```ignore
+/// config_enum! {
+///     /// Replacement policies by name.
+///     pub enum ReplacementConfig: "replacement", custom CustomReplacement;
+///     "lru" Lru(NoOptions) "the page that was used least recently"
+///     "clock" Clock(ClockConfig) "a hand that takes one use away"
+/// }
+/// ```
+///
+/// A row has the name, the variant, its options (a [`Declared`](crate::Declared) type) and one line about it. The
+/// defaults of the options are those of `Default`, or the value after `=`: `Skewed(SkewConfig = SkewConfig::new(90))`.
+/// The enum gets `registry()`, `from_spec()`, `FromStr`, `name()`, a `Display` that writes the canonical text, and a variant
+/// `Custom` for a user's own, which holds an `Arc<dyn CustomReplacement>`. That trait must have `name(&self) -> &str`
+/// and `text(&self) -> String`, the canonical text.
+#[macro_export]
+macro_rules! config_enum {
+    (
+        $(#[$doc:meta])*
+        pub enum $config:ident: $kind:literal, custom $custom:ident;
+        $($name:literal $variant:ident($options:ty $(= $usual:expr)?) $about:literal)*
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug)]
+        pub enum $config {
+            $(#[doc = $about] $variant($options),)*
+            /// A user's own.
+            Custom(std::sync::Arc<dyn $custom>),
+        }
+
+        impl $config {
+            /// Everything of this kind that has a name.
+            pub fn registry() -> &'static $crate::Registry<fn(&mut $crate::Spec) -> Result<$config, $crate::SpecError>> {
+                type Make = fn(&mut $crate::Spec) -> Result<$config, $crate::SpecError>;
+                static REGISTRY: $crate::Registry<Make> = $crate::Registry {
+                    kind: $kind,
+                    entries: &[$($crate::Entry {
+                        name: $name,
+                        about: $about,
+                        options: || $crate::Declared::describe_options(&$crate::config_enum!(@usual $options $(, $usual)?)),
+                        make: |spec| {
+                            let usual = $crate::config_enum!(@usual $options $(, $usual)?);
+                            Ok($config::$variant($crate::Declared::with_options(usual, spec)?))
+                        },
+                    },)*],
+                };
+                &REGISTRY
+            }
+
+            /// What `spec` names, with its options.
+            pub fn from_spec(spec: $crate::Spec) -> Result<$config, $crate::SpecError> {
+                Self::registry().read(spec)
+            }
+
+            /// The name, without options.
+            pub fn name(&self) -> &str {
+                match self {
+                    $($config::$variant(_) => $name,)*
+                    $config::Custom(custom) => custom.name(),
+                }
+            }
+        }
+
+        impl std::str::FromStr for $config {
+            type Err = $crate::SpecError;
+
+            fn from_str(text: &str) -> Result<$config, $crate::SpecError> {
+                Self::from_spec($crate::Spec::parse(text)?)
+            }
+        }
+
+        /// The canonical text: the name and those options that differ from their defaults.
+        impl std::fmt::Display for $config {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                let text = match self {
+                    $($config::$variant(options) => {
+                        let usual = $crate::config_enum!(@usual $options $(, $usual)?);
+                        $crate::option::with_name($name, &$crate::Declared::options_beside(options, &usual))
+                    })*
+                    $config::Custom(custom) => custom.text(),
+                };
+                f.write_str(&text)
+            }
+        }
+    };
+    (@usual $options:ty) => { <$options as Default>::default() };
+    (@usual $options:ty, $usual:expr) => { $usual };
+}
