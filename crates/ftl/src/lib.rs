@@ -8,6 +8,8 @@
 pub mod analytic;
 mod candidates;
 pub mod check;
+mod collect;
+mod custom;
 mod divisor;
 mod ftl;
 mod mapping;
@@ -18,6 +20,8 @@ mod segments;
 pub mod victim;
 mod wear;
 
+pub use collect::{Collect, SEGMENTS_AT_MOST};
+pub use custom::Custom;
 pub use divisor::Divisor;
 pub use ftl::{CountingSink, FlashSink, Ftl, FtlConfig, FtlCounters};
 pub use mapping::Mapping;

@@ -9,7 +9,7 @@ use crate::run::Run;
 use fulgurite_base::{Lpn, Ppn};
 use fulgurite_device::{Arena, Buffer, Device, IoError, Operation};
 use fulgurite_ftl::Ftl;
-use fulgurite_ftl::schedule::State;
+use fulgurite_ftl::schedule::ScheduleState;
 
 /// How far the collection of the victim has come.
 #[derive(Default)]
@@ -75,7 +75,7 @@ impl<D: Device> LogDevice<D> {
         let is_freed = self.state.collects() && self.ftl.victim().is_some() && self.collect();
         if self.collection.failure.is_some() {
             // Nothing is collected any more: nobody need wait for it.
-            self.state = State::Idle;
+            self.state = ScheduleState::Idle;
         }
         is_freed
     }

@@ -17,7 +17,7 @@ use fulgurite_device::{
 };
 use fulgurite_ftl::FtlCounters;
 use fulgurite_ftl::check::{self, CheckError};
-use fulgurite_ftl::schedule::State;
+use fulgurite_ftl::schedule::ScheduleState;
 use fulgurite_ftl::{CountingSink, Ftl};
 use rustc_hash::FxHashMap;
 use slab::Slab;
@@ -117,7 +117,7 @@ pub struct LogDevice<D> {
     pub(crate) config: LogConfig,
     pub(crate) ftl: Ftl,
     pub(crate) collection: Collection,
-    pub(crate) state: State,
+    pub(crate) state: ScheduleState,
     pub(crate) commands: Slab<InFlight>,
     /// Reads that the schedule does not serve now.
     pub(crate) barred: VecDeque<u32>,
@@ -162,14 +162,14 @@ impl<D: Device> LogDevice<D> {
         let caps = Caps {
             pages: u64::from(ftl.config().logical_pages),
             share: true,
-            streams: config.placement.hints(),
+            streams: config.collect.placement.hints(),
             ..below.caps().clone()
         };
         let mut layer = LogDevice {
             caps,
             config,
             collection: Collection::resumed(&ftl),
-            state: State::Idle,
+            state: ScheduleState::Idle,
             commands: Slab::new(),
             barred: VecDeque::new(),
             stalled: VecDeque::new(),

@@ -127,7 +127,7 @@ impl<D: Device> LogDevice<D> {
         }
         self.commands[command as usize].placed = at;
         if at < pages && self.urgent_at.is_none() {
-            self.urgent_at = Some(Nanos(self.below.now().0.saturating_add(self.config.urgent.0)));
+            self.urgent_at = Some(Nanos(self.below.now().0.saturating_add(self.config.collect.urgent.0)));
         }
         at == pages
     }

@@ -6,15 +6,15 @@
 use crate::error::StudyError;
 use crate::memo::Memo;
 use crate::table::Row;
-use fulgurite_base::{Lpn, Nanos, Spec, SpecError, units};
+use fulgurite_base::{Declared, Lpn, Nanos, Spec, SpecError, units};
 use fulgurite_device::{Arena, Caps, Command, Completion, Device, FaultDevice, MemDevice, QueueFull};
-use fulgurite_ftl::placement::Placement;
+use fulgurite_ftl::placement::PlacementConfig;
 use fulgurite_ftl::schedule::Schedule;
-use fulgurite_ftl::victim::VictimPolicy;
+use fulgurite_ftl::victim::VictimConfig;
 use fulgurite_ftl::{CountingSink, Ftl};
 use fulgurite_log::{Below, LogConfig, LogCounters, LogDevice};
 use fulgurite_ssd::preset::{self, Preset, Target};
-use fulgurite_ssd::{DriveCounters, PARAMS, Served, SimDrive, SsdConfig, Timeline};
+use fulgurite_ssd::{DriveCounters, Served, SimDrive, SsdConfig, Timeline};
 use fulgurite_uring::PsyncDevice;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -357,26 +357,31 @@ impl DeviceDescription {
         self.collecting_with(
             "--schedule",
             name,
-            |drive| drive.schedule = schedule,
-            |layer| layer.schedule = schedule,
+            |drive| drive.collect.schedule = schedule,
+            |layer| layer.collect.schedule = schedule,
         )
     }
 
     /// The same with another placement policy, of the layer if there is one.
     pub fn with_placement(self, name: &str) -> Result<DeviceDescription, StudyError> {
-        let placement = Placement::from_spec(Spec::parse(name)?)?;
+        let placement = PlacementConfig::from_spec(Spec::parse(name)?)?;
         self.collecting_with(
             "--placement",
             name,
-            |drive| drive.placement = placement,
-            |layer| layer.placement = placement,
+            |drive| drive.collect.placement = placement.clone(),
+            |layer| layer.collect.placement = placement.clone(),
         )
     }
 
     /// The same with another victim policy, of the layer if there is one.
     pub fn with_victim(self, name: &str) -> Result<DeviceDescription, StudyError> {
-        let victim = VictimPolicy::from_spec(Spec::parse(name)?)?;
-        self.collecting_with("--victim", name, |drive| drive.victim = victim, |layer| layer.victim = victim)
+        let victim = VictimConfig::from_spec(Spec::parse(name)?)?;
+        self.collecting_with(
+            "--victim",
+            name,
+            |drive| drive.collect.victim = victim.clone(),
+            |layer| layer.collect.victim = victim.clone(),
+        )
     }
 
     /// The same with a change to how garbage is collected: in the layer where there is one, for it decides
@@ -418,8 +423,10 @@ impl DeviceDescription {
             Kind::File(drive) => format!("{} {:?} psync={}", self.name, drive.options, drive.psync),
             Kind::Mem { pages, page_bytes } => format!("mem:pages={pages},page={page_bytes}B"),
             Kind::Sim { config, .. } => {
-                let options: Vec<String> =
-                    PARAMS.iter().map(|param| format!("{}={}", param.key, param.show(config))).collect();
+                let options: Vec<String> = SsdConfig::OPTIONS
+                    .iter()
+                    .map(|param| format!("{}={}", param.key, (param.show)(config)))
+                    .collect();
                 format!("sim:{}", options.join(","))
             }
         }
@@ -482,7 +489,7 @@ impl DeviceDescription {
         layer.config.ftl(self.pages_of_drive(), self.page_bytes()).map_err(refused)?;
         let given = Spec::parse(&layer.name)?;
         let idle = ["gc_hard", "urgent_us"].into_iter().find(|key| given.has(key));
-        if let (Some(key), false) = (idle, layer.config.schedule.has_hard_threshold()) {
+        if let (Some(key), false) = (idle, layer.config.collect.schedule.has_hard_threshold()) {
             return Err(refused(SpecError::new(format!(
                 "{key} changes nothing with schedule non-preemptive, which knows no hard threshold; leave it out"
             ))));
@@ -530,15 +537,22 @@ impl DeviceDescription {
     /// Placement and victims where garbage is collected for the host's pages: in the layer, or in a simulated
     /// drive.
     pub fn placement(&self) -> Option<(String, String)> {
-        let drive = || self.simulated().map(|config| (config.ftl().placement, config.victim));
-        let layer = self.layer.as_ref().map(|layer| (layer.config.placement, layer.config.victim));
+        let drive = || {
+            self.simulated().map(|config| (config.collect.placement.clone(), config.collect.victim.clone()))
+        };
+        let layer = self
+            .layer
+            .as_ref()
+            .map(|layer| (layer.config.collect.placement.clone(), layer.config.collect.victim.clone()));
         layer.or_else(drive).map(|(placement, victim)| (placement.to_string(), victim.to_string()))
     }
 
     /// The schedule there.
     pub fn schedule(&self) -> Option<String> {
-        let layer = self.layer.as_ref().map(|layer| layer.config.schedule);
-        layer.or_else(|| self.simulated().map(|config| config.schedule)).map(|schedule| schedule.to_string())
+        let layer = self.layer.as_ref().map(|layer| layer.config.collect.schedule);
+        layer
+            .or_else(|| self.simulated().map(|config| config.collect.schedule))
+            .map(|schedule| schedule.to_string())
     }
 
     /// Pages of the drive, whatever is above it.
@@ -594,9 +608,9 @@ impl DeviceDescription {
             Ok(below.clone())
         })?;
         if let Some(ftl) = ftl {
-            return Ok(user.with(LogDevice::with_ftl(ready, layer.config, ftl)));
+            return Ok(user.with(LogDevice::with_ftl(ready, layer.config.clone(), ftl)));
         }
-        let mut device = LogDevice::new(ready, layer.config)?;
+        let mut device = LogDevice::new(ready, layer.config.clone())?;
         if layer.config.fill {
             device.fill().map_err(StudyError::run)?;
         }
@@ -650,7 +664,7 @@ const NO_DRIVE: &str =
 
 /// Every device name.
 pub fn names() -> Vec<&'static str> {
-    preset::PRESETS.iter().map(|preset| preset.name).chain([MEM, NONE]).collect()
+    preset::registry().names().chain([MEM, NONE]).collect()
 }
 
 type Preconditioned = Result<Arc<Option<Ftl>>, SpecError>;
@@ -678,9 +692,9 @@ fn write_layer(
     seed: u64,
 ) -> Result<(Option<Ftl>, Ftl), SpecError> {
     let shape = layer.ftl(config.logical_pages(), config.page_bytes)?;
-    let streams = config.ftl().placement.hints();
+    let streams = config.collect.placement.hints();
     let write = |below: &mut dyn FnMut(Below)| {
-        layer.preconditioned(shape, config.precondition, request_pages, seed, streams, below)
+        layer.preconditioned(shape.clone(), config.precondition, request_pages, seed, streams, below)
     };
     let mut written = None;
     let below = SimDrive::written_before(config, |ftl| {

@@ -13,9 +13,9 @@ use crate::run::pool::PoolRun;
 use crate::run::replay::{Arrivals, ReplayRun};
 use crate::workload::{AddressMap, BoundWorkload, ReplayWorkload, WorkloadDescription};
 use fulgurite_base::{Nanos, Spec, SpecError, units};
-use fulgurite_ftl::FtlConfig;
-use fulgurite_ftl::placement::Placement;
-use fulgurite_ftl::victim::VictimPolicy;
+use fulgurite_ftl::placement::PlacementConfig;
+use fulgurite_ftl::victim::VictimConfig;
+use fulgurite_ftl::{Collect, FtlConfig};
 use fulgurite_pool::{Prefetch, Replacement, WriteBack, write_back};
 use fulgurite_workload::trace::Format;
 use std::collections::BTreeMap;
@@ -641,13 +641,14 @@ impl<'a> Cell<'a> {
             narrow("physical", physical / segment)?,
             narrow("segment", segment)?,
         );
-        let placement = self.need("placement", |text| Placement::from_spec(Spec::parse(text)?))?;
-        let ftl = FtlConfig {
+        let placement = self.need("placement", |text| PlacementConfig::from_spec(Spec::parse(text)?))?;
+        let collect = Collect {
             reserve: self.count("gc_reserve", 1, 1 << 20)?.unwrap_or(2) as u32,
-            victim: self.need("victim", |text| VictimPolicy::from_spec(Spec::parse(text)?))?,
+            victim: self.need("victim", |text| VictimConfig::from_spec(Spec::parse(text)?))?,
             placement,
-            ..shape
+            ..shape.collect
         };
+        let ftl = FtlConfig { collect, ..shape };
         ftl.validate().map_err(|error| {
             StudyError::request(format!(
                 "--logical, --physical and --segment do not suit each other: {error}"

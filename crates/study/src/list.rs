@@ -4,13 +4,13 @@ use crate::device;
 use crate::error::StudyError;
 use crate::table::{Row, Table};
 use crate::{study, workload};
-use fulgurite_base::{SpecError, units};
-use fulgurite_ftl::placement::Placement;
+use fulgurite_base::{Declared, Opt, SpecError, units};
+use fulgurite_ftl::placement::PlacementConfig;
 use fulgurite_ftl::schedule::Schedule;
-use fulgurite_ftl::victim::VictimPolicy;
+use fulgurite_ftl::victim::VictimConfig;
 use fulgurite_pool::{Prefetch, Replacement, WriteBack};
-use fulgurite_ssd::preset::{Concurrency, PRESETS, Preset, Target};
-use fulgurite_ssd::{PARAMS, Param, preset};
+use fulgurite_ssd::SsdConfig;
+use fulgurite_ssd::preset::{self, Concurrency, Preset, Target};
 use fulgurite_workload::trace::Format;
 
 type Rows = fn() -> Vec<Row>;
@@ -25,9 +25,13 @@ const KINDS: [(&str, Rows); 12] = [
     ("layers", layers),
     ("devices", devices),
     (PARAMETERS, parameters),
-    ("placement", || Placement::list().map(|(name, about)| row(name, about)).collect()),
-    ("victim", || VictimPolicy::ALL.iter().map(|(policy, about)| row(policy.name(), about)).collect()),
-    ("schedule", || Schedule::all().map(|(schedule, about)| row(&schedule.to_string(), about)).collect()),
+    ("placement", || {
+        PlacementConfig::registry().entries.iter().map(|entry| row(entry.name, entry.about)).collect()
+    }),
+    ("victim", || {
+        VictimConfig::registry().entries.iter().map(|entry| row(entry.name, entry.about)).collect()
+    }),
+    ("schedule", || Schedule::registry().entries.iter().map(|entry| row(entry.name, entry.about)).collect()),
     ("studies", || study::names().map(|(name, title)| row(name, &title)).collect()),
 ];
 
@@ -75,7 +79,7 @@ fn devices() -> Vec<Row> {
         "file:PATH",
         "a file or block device, without the page cache; size= page=4KiB queue_depth=256 engine=uring|psync poll=no",
     );
-    PRESETS.iter().map(preset).chain([real, ideal, none]).collect()
+    preset::registry().entries.iter().map(|entry| preset(&entry.make)).chain([real, ideal, none]).collect()
 }
 
 fn layers() -> Vec<Row> {
@@ -103,10 +107,10 @@ fn target(target: &Target) -> String {
 
 fn parameters() -> Vec<Row> {
     let p4510 = preset::by_name("p4510").map(|preset| (preset.config)()).ok();
-    let parameter = |param: &Param| {
+    let parameter = |param: &Opt<SsdConfig>| {
         let mut row = row(param.key, param.about);
-        row.set_some("default", p4510.as_ref().map(|config| param.show(config)));
+        row.set_some("default", p4510.as_ref().map(|config| (param.show)(config)));
         row
     };
-    PARAMS.iter().map(parameter).collect()
+    SsdConfig::OPTIONS.iter().map(parameter).collect()
 }

@@ -34,13 +34,13 @@ impl SimDrive {
 
     /// Sets the time at which the drive becomes idle, if it collects then.
     pub(super) fn watch_idleness(&mut self) {
-        if self.config.gc_background > 0 && self.commands.is_empty() {
+        if self.config.collect.background > 0 && self.commands.is_empty() {
             self.flash.events.set(self.slot(HostSlot::Idle), self.flash.now + self.config.gc_idle.0);
         }
     }
 
     pub(super) fn end_idleness(&mut self) {
-        if self.config.gc_background > 0 {
+        if self.config.collect.background > 0 {
             self.flash.events.set(self.slot(HostSlot::Idle), NEVER);
             if let Translation::PageMapped(ftl) = &mut self.translation {
                 ftl.set_idle(false);
@@ -77,7 +77,7 @@ impl SimDrive {
             if !self.flash.is_programmed(place) {
                 continue;
             }
-            if self.config.schedule.merge {
+            if self.config.collect.schedule.merge {
                 match self.collector.find(ppn, command) {
                     Found::InFlash => {}
                     Found::Held => continue,
@@ -225,7 +225,7 @@ impl SimDrive {
                 self.look_at_schedule();
                 let urgent = self.slot(HostSlot::Urgent);
                 if self.flash.events.time(urgent) == NEVER {
-                    self.flash.events.set(urgent, self.flash.now + self.config.urgent.0);
+                    self.flash.events.set(urgent, self.flash.now + self.config.collect.urgent.0);
                 }
                 return page;
             }

@@ -33,7 +33,7 @@ use fulgurite_device::{
 };
 use fulgurite_ftl::check::{self, CheckError};
 use fulgurite_ftl::precondition::{Precondition, precondition};
-use fulgurite_ftl::schedule::State;
+use fulgurite_ftl::schedule::ScheduleState;
 use fulgurite_ftl::{CountingSink, Ftl, FtlConfig};
 use in_place::InPlace;
 use slab::Slab;
@@ -153,7 +153,7 @@ pub struct SimDrive {
     translation: Translation,
     flash: Flash,
     collector: Collector,
-    state: State,
+    state: ScheduleState,
     commands: Slab<InFlight>,
     reads: Path,
     writes: Path,
@@ -227,7 +227,7 @@ impl SimDrive {
             queue_depth: config.queue_depth,
             pages_per_command: buffer_pages.min(1024),
             share: !config.in_place,
-            streams: config.streams as u16,
+            streams: config.collect.placement.hints(),
             contents,
             erase_counts: !config.in_place,
         };
@@ -244,7 +244,7 @@ impl SimDrive {
             translation,
             flash,
             collector,
-            state: State::Idle,
+            state: ScheduleState::Idle,
             commands: Slab::new(),
             reads: Path::default(),
             writes: Path::default(),
@@ -338,7 +338,7 @@ impl SimDrive {
     }
 
     /// The schedule's state.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> ScheduleState {
         self.state
     }
 
@@ -549,7 +549,7 @@ impl SimDrive {
 
     /// Lets collection take along the pages of a host read that begins.
     fn merge(&mut self, op: u32) {
-        if !self.config.schedule.merge {
+        if !self.config.collect.schedule.merge {
             return;
         }
         let op = &mut self.flash.ops[op as usize];

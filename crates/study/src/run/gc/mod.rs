@@ -18,9 +18,9 @@ use crate::workload::{BoundWorkload, Source};
 use census::Census;
 use explain::{explanation, valid_share_error};
 use fulgurite_base::StreamId;
-use fulgurite_ftl::placement::{Placement, PlacementPolicy};
-use fulgurite_ftl::victim::VictimPolicy;
-use fulgurite_ftl::{CountingSink, FlashSink, Ftl, FtlConfig, analytic, check};
+use fulgurite_ftl::placement::{PlacementConfig, PlacementPolicy};
+use fulgurite_ftl::victim::VictimConfig;
+use fulgurite_ftl::{Collect, CountingSink, FlashSink, Ftl, FtlConfig, analytic, check};
 use fulgurite_workload::{Op, Request};
 use series::Series;
 use std::time::Instant;
@@ -110,14 +110,14 @@ fn perform(ftl: &mut Ftl, requests: &[Request], sink: &mut impl FlashSink) {
 impl GcRun {
     /// Executes the run.
     pub fn execute(&self, progress: &Progress) -> Result<Vec<Row>, StudyError> {
-        let mut ftl = Ftl::new(self.ftl)?;
+        let mut ftl = Ftl::new(self.ftl.clone())?;
         let mut census = None;
-        if self.ftl.placement.needs_future() || self.rows == Rows::Groups {
+        if self.ftl.collect.placement.needs_future() || self.rows == Rows::Groups {
             let future = self.future()?;
             if self.rows == Rows::Groups {
                 census = Some(Census::new(&self.ftl, future.clone()));
             }
-            if self.ftl.placement.needs_future() {
+            if self.ftl.collect.placement.needs_future() {
                 ftl.foresee(future);
             }
         }
@@ -255,9 +255,8 @@ impl GcRun {
 
     /// What sets the run apart.
     fn identity(&self) -> Row {
-        let FtlConfig {
-            logical_pages, segments, segment_pages, reserve, victim, placement, schedule, ..
-        } = self.ftl;
+        let FtlConfig { logical_pages, segments, segment_pages, .. } = self.ftl;
+        let Collect { placement, victim, schedule, reserve, .. } = &self.ftl.collect;
         let mut row = Row::default();
         row.set(
             "run_id",
@@ -274,7 +273,7 @@ impl GcRun {
         row.set("page_bytes", self.page_bytes);
         row.set("segments", segments);
         row.set("segment_pages", segment_pages);
-        row.set("gc_reserve", reserve);
+        row.set("gc_reserve", *reserve);
         row.set("seed", self.seed);
         row.set("ops", self.ops);
         row
@@ -282,7 +281,8 @@ impl GcRun {
 
     fn row(&self, ftl: &Ftl, counts: Counts, at_half: Counts) -> Row {
         let mut row = self.identity();
-        let FtlConfig { segment_pages, victim, placement, .. } = self.ftl;
+        let segment_pages = self.ftl.segment_pages;
+        let Collect { placement, victim, .. } = &self.ftl.collect;
         row.set("host_pages_written", counts.host);
         row.set("flash_pages_read", counts.flash.reads);
         row.set("flash_pages_programmed", counts.flash.programs);
@@ -298,11 +298,11 @@ impl GcRun {
         row.set_some("valid_share_error", valid_share_error(ftl));
         let rho = self.ftl.spare_effective();
         row.set("spare_effective", rho);
-        if self.uniform && placement == Placement::NONE {
+        if self.uniform && *placement == PlacementConfig::NONE {
             let closed_form = match victim {
-                VictimPolicy::Fifo => Some(analytic::waf_fifo(rho)),
-                VictimPolicy::Greedy => analytic::waf_greedy(rho, segment_pages),
-                VictimPolicy::Random => Some(analytic::waf_random(rho)),
+                VictimConfig::Fifo(_) => Some(analytic::waf_fifo(rho)),
+                VictimConfig::Greedy(_) => analytic::waf_greedy(rho, segment_pages),
+                VictimConfig::Random(_) => Some(analytic::waf_random(rho)),
                 _ => None,
             };
             row.set_some("waf_closed_form", closed_form);

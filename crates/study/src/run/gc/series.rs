@@ -4,6 +4,7 @@ use super::Counts;
 use crate::table::Row;
 use fulgurite_base::StreamId;
 use fulgurite_ftl::Ftl;
+use fulgurite_ftl::placement::midas::Midas;
 
 /// The stretches that are over.
 pub struct Series {
@@ -44,10 +45,10 @@ impl Series {
         row.set("gc_pages_copied", stretch.flash.programs - stretch.host);
         row.set("erases", stretch.flash.erases);
         row.set("waf", stretch.waf());
-        let streams = ftl.config().placement.streams();
+        let streams = ftl.config().collect.placement.streams();
         let sizes: Vec<u32> = (0..streams).map(|stream| ftl.segments().in_stream(StreamId(stream))).collect();
         row.set("groups", sizes.iter().filter(|segments| **segments > 0).count() as u64);
-        if let Some(midas) = ftl.placer().midas() {
+        if let Some(midas) = ftl.placer().policy::<Midas>() {
             row.set("groups_sized", midas.sizes().len() as u64);
             row.set("hot_segments", sizes[0]);
         }
