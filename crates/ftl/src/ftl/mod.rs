@@ -7,7 +7,7 @@
 //!
 //! There are two ways to use it. [`Ftl::write`] is for studies without time: it collects what the schedule
 //! wants before it writes. A drive in time takes the steps one by one, each when its flash operation begins:
-//! [`Ftl::append_run`] for the host (the schedule says when), [`Ftl::pick`], [`Ftl::copy`] for
+//! [`Ftl::append_run`] for the host (behind a [`Gate`](crate::Gate)), [`Ftl::pick`], [`Ftl::copy`] for
 //! every page that is still valid then, and [`Ftl::release`].
 //!
 //! Invariants ([`crate::check::check`] verifies them all): L2P and P2L agree on every valid page; a
