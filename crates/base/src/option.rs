@@ -160,6 +160,19 @@ pub trait Declared: Sized + 'static {
         differing.map(|(key, own, _)| format!("{key}={own}")).collect::<Vec<_>>().join(",")
     }
 
+    /// Refuses values outside their bounds, for a thing that was not made from text.
+    fn check_bounds(&self) -> Result<(), SpecError>
+    where
+        Self: Clone,
+    {
+        let bounded = Self::OPTIONS.iter().filter(|option| (option.bounds)().is_some());
+        // What cannot be read back is what nobody could have typed.
+        bounded.map(|option| (option, (option.show)(self))).try_for_each(|(option, text)| {
+            let refused = |error| SpecError::new(format!("{}: {error}", option.key));
+            (option.set)(&mut self.clone(), &text).map_err(refused)
+        })
+    }
+
     /// What lists and help say about the options, with the values of `self` as defaults.
     fn describe_options(&self) -> Vec<OptionHelp> {
         let help = |option: &Opt<Self>| OptionHelp {
@@ -209,7 +222,7 @@ pub struct Entry<M: 'static> {
     pub about: &'static str,
     /// Its options, with their defaults.
     pub options: fn() -> Vec<OptionHelp>,
-    /// Whatever makes it.
+    /// Makes it.
     pub make: M,
 }
 
@@ -284,6 +297,8 @@ mod tests {
     fn refusals_name_the_option_and_what_would_do() {
         let sentence = |text: &str| read(text).unwrap_err().to_string();
         assert_eq!(sentence("draw:d=0"), "d of draw: 0 is out of range; accepted: 1 to 1000");
+        let unread = Draw { choices: 0, cost: Cost::Both }.check_bounds().unwrap_err();
+        assert_eq!(unread.to_string(), "d: 0 is out of range; accepted: 1 to 1000");
         assert_eq!(
             sentence("draw:cost=v"),
             "cost of draw: unknown value `v`; did you mean `u`? (known: u 1+u)"

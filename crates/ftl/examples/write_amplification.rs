@@ -1,10 +1,9 @@
 //! The flash translation layer alone, counted without time: write amplification of uniform random
 //! writes over the spare space, beside the closed form.
 //!
-//! `cargo run --release -p fulgurite-ssd --example write_amplification`
+//! `cargo run --release -p fulgurite-ftl --example write_amplification`
 
-use fulgurite_base::Prng;
-use fulgurite_base::StreamId;
+use fulgurite_base::{Prng, StreamId};
 use fulgurite_ftl::{CountingSink, Ftl, FtlConfig, analytic};
 use std::error::Error;
 
@@ -12,7 +11,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("spare   WAF     closed form");
     for logical_pages in [29_000, 27_000, 24_000] {
         let config = FtlConfig::plain(logical_pages, 500, 64);
-        let mut ftl = Ftl::new(config)?;
+        let mut ftl = Ftl::new(config.clone())?;
         let mut sink = CountingSink::default();
         let mut prng = Prng::new(42, "example");
         let mut write = |lpn, sink: &mut CountingSink| ftl.write(lpn, 1, StreamId(0), sink);

@@ -1,17 +1,17 @@
-//! The sealed segments, as collection chooses among them: those of groups with a size of their own wait in
-//! queues, the others are the victim policy's.
+//! The sealed segments, as collection chooses among them. Segments of groups with a size of their own wait in
+//! queues, all others are the victim policy's.
 
 use crate::placement::{PlacementPolicy, Placer, STREAMS_AT_MOST};
 use crate::segments::{SegmentId, SegmentState, SegmentTable};
-use crate::victim::{Victim, VictimPolicy, Victims};
+use crate::victim::{VictimConfig, VictimPolicy, Victims};
 use std::collections::VecDeque;
 
 /// In no queue.
-const NONE: u16 = STREAMS_AT_MOST;
+const NO_QUEUE: u16 = STREAMS_AT_MOST;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Candidates {
-    policy: VictimPolicy,
+    policy: VictimConfig,
     victims: Victims,
     /// Oldest first, by the number that placement gives them.
     queues: Vec<VecDeque<SegmentId>>,
@@ -20,17 +20,17 @@ pub(crate) struct Candidates {
 }
 
 impl Candidates {
-    pub fn new(policy: VictimPolicy, segments: u32, segment_pages: u32, streams: u16) -> Candidates {
+    pub fn new(policy: VictimConfig, segments: u32, segment_pages: u32, streams: u16) -> Candidates {
         Candidates {
+            victims: policy.start(segments, segment_pages),
             policy,
-            victims: policy.index(segments, segment_pages),
             queues: vec![VecDeque::new(); usize::from(streams)],
-            queue_of: vec![NONE; segments as usize],
+            queue_of: vec![NO_QUEUE; segments as usize],
         }
     }
 
     pub fn sealed(&mut self, segment: SegmentId, placer: &Placer, table: &SegmentTable) {
-        let queue = placer.queue(table.stream(segment)).unwrap_or(NONE);
+        let queue = placer.queue(table.stream(segment)).unwrap_or(NO_QUEUE);
         self.queue_of[segment.0 as usize] = queue;
         match self.queues.get_mut(usize::from(queue)) {
             Some(queue) => queue.push_back(segment),
@@ -40,7 +40,7 @@ impl Candidates {
 
     #[inline]
     pub fn invalidated(&mut self, segment: SegmentId, table: &SegmentTable) {
-        if self.queue_of[segment.0 as usize] == NONE {
+        if self.queue_of[segment.0 as usize] == NO_QUEUE {
             self.victims.invalidated(segment, table);
         }
     }
@@ -69,7 +69,7 @@ impl Candidates {
 
     /// Sorts every sealed segment anew: groups have changed.
     pub fn sort(&mut self, placer: &Placer, table: &SegmentTable) {
-        self.victims = self.policy.index(table.len(), table.segment_pages());
+        self.victims = self.policy.start(table.len(), table.segment_pages());
         self.queues.iter_mut().for_each(VecDeque::clear);
         let mut sealed: Vec<SegmentId> =
             (0..table.len()).map(SegmentId).filter(|id| table.state(*id) == SegmentState::Sealed).collect();

@@ -67,18 +67,15 @@ fn check_mapping(ftl: &Ftl) -> Result<(), CheckError> {
     for lpn in 0..ftl.config().logical_pages {
         let Some(ppn) = ftl.map.lookup(lpn) else { continue };
         mapped += 1;
-        let owner = ftl.map.p2l[ppn.0 as usize];
-        let shares = ftl.map.sharers.get(&ppn.0).is_some_and(|sharers| sharers.contains(&lpn));
-        if owner != lpn && !shares {
+        let owner = ftl.map.owner(ppn);
+        if owner != lpn && !ftl.map.shares(lpn, ppn) {
             return Err(CheckError::Mapping { lpn, ppn: ppn.0, owner });
         }
         if !ftl.map.is_valid(ppn) {
             return Err(CheckError::Garbage { lpn, ppn: ppn.0 });
         }
     }
-    let owners: u64 = ftl.map.valid.iter().map(|word| u64::from(word.count_ones())).sum();
-    let sharers: usize = ftl.map.sharers.values().map(Vec::len).sum();
-    let valid = owners + sharers as u64;
+    let valid = ftl.map.owners_and_sharers();
     if mapped == valid { Ok(()) } else { Err(CheckError::Bitmap { mapped, valid }) }
 }
 
@@ -105,12 +102,12 @@ fn check_segments(ftl: &Ftl) -> Result<(), CheckError> {
 mod tests {
     use super::*;
     use crate::schedule::Schedule;
-    use crate::{CountingSink, FtlConfig};
-    use fulgurite_base::Prng;
-    use fulgurite_base::StreamId;
+    use crate::{Collect, CountingSink, FtlConfig};
+    use fulgurite_base::{Prng, StreamId};
 
     fn used_drive() -> Ftl {
-        let config = FtlConfig { reserve: 3, schedule: Schedule::PACED, ..FtlConfig::plain(600, 40, 20) };
+        let collect = Collect { reserve: 3, schedule: Schedule::PACED, ..Collect::PLAIN };
+        let config = FtlConfig { collect, ..FtlConfig::plain(600, 40, 20) };
         let mut ftl = Ftl::new(config).unwrap();
         let mut prng = Prng::new(7, "check");
         let mut sink = CountingSink::default();
@@ -127,7 +124,7 @@ mod tests {
     }
 
     fn mapped(ftl: &Ftl) -> (u32, Ppn) {
-        let unshared = |ppn: &Ppn| !ftl.map.sharers.contains_key(&ppn.0);
+        let unshared = |ppn: &Ppn| (0..600).all(|lpn| !ftl.map.shares(lpn, *ppn));
         (0..600).find_map(|lpn| ftl.lookup(lpn).filter(unshared).map(|ppn| (lpn, ppn))).unwrap()
     }
 
@@ -140,7 +137,7 @@ mod tests {
     fn a_wrong_owner_is_found() {
         let mut ftl = used_drive();
         let (lpn, ppn) = mapped(&ftl);
-        ftl.map.p2l[ppn.0 as usize] = lpn + 1;
+        ftl.map.map(lpn + 1, ppn);
         assert_eq!(check(&ftl), Err(CheckError::Mapping { lpn, ppn: ppn.0, owner: lpn + 1 }));
     }
 
@@ -148,22 +145,22 @@ mod tests {
     fn a_cleared_valid_bit_is_found() {
         let mut ftl = used_drive();
         let (lpn, ppn) = mapped(&ftl);
-        ftl.map.valid[(ppn.0 / 64) as usize] &= !(1 << (ppn.0 % 64));
+        ftl.map.forget(ppn);
         assert_eq!(check(&ftl), Err(CheckError::Garbage { lpn, ppn: ppn.0 }));
     }
 
     #[test]
-    fn a_lost_mapping_is_found() {
+    fn a_valid_page_of_nobody_is_found() {
         let mut ftl = used_drive();
-        let (lpn, _) = mapped(&ftl);
-        ftl.map.l2p[lpn as usize] = u32::MAX;
+        let garbage = (0..800).find(|ppn| !ftl.map.is_valid(Ppn(*ppn))).unwrap();
+        ftl.map.fill_valid(garbage, garbage + 1, true);
         assert!(matches!(check(&ftl), Err(CheckError::Bitmap { mapped, valid }) if mapped + 1 == valid));
     }
 
     #[test]
     fn a_wrong_valid_count_is_found() {
         let mut ftl = used_drive();
-        ftl.segments.valid[5] += 1;
+        ftl.segments.revive(SegmentId(5));
         assert!(matches!(check(&ftl), Err(CheckError::ValidCount { segment: 5, .. })));
     }
 
@@ -171,7 +168,8 @@ mod tests {
     fn a_free_segment_in_use_is_found() {
         let mut ftl = used_drive();
         let segment = ftl.wear.free_segments().next().unwrap();
-        ftl.segments.written[segment.0 as usize] = 1;
+        ftl.segments.append(segment, 1);
+        ftl.segments.invalidate(segment);
         assert!(matches!(check(&ftl), Err(CheckError::Free { written: 1, .. })));
     }
 }

@@ -8,8 +8,11 @@
 pub mod analytic;
 mod candidates;
 pub mod check;
+mod collect;
+mod custom;
 mod divisor;
 mod ftl;
+mod gate;
 mod mapping;
 pub mod placement;
 pub mod precondition;
@@ -18,8 +21,11 @@ mod segments;
 pub mod victim;
 mod wear;
 
+pub use collect::{Collect, SEGMENTS_AT_MOST};
+pub use custom::Custom;
 pub use divisor::Divisor;
 pub use ftl::{CountingSink, FlashSink, Ftl, FtlConfig, FtlCounters};
+pub use gate::{AfterPick, Gate, Unplaced};
 pub use mapping::Mapping;
 pub use segments::{GroupCounters, SegmentId, SegmentState, SegmentTable};
 pub use wear::WearLeveling;

@@ -12,12 +12,12 @@ const UNMAPPED: u32 = u32::MAX;
 /// The two directions of the map and the valid bitmap; they agree at all times.
 #[derive(Debug)]
 pub struct Mapping {
-    pub(crate) l2p: Vec<u32>,
-    pub(crate) p2l: Vec<u32>,
-    pub(crate) valid: Vec<u64>,
+    l2p: Vec<u32>,
+    p2l: Vec<u32>,
+    valid: Vec<u64>,
     /// Logical pages of a physical page besides its owner; no empty lists. Never iterated in an
     /// order that matters.
-    pub(crate) sharers: FxHashMap<u32, Vec<u32>>,
+    sharers: FxHashMap<u32, Vec<u32>>,
 }
 
 /// Valid pages of a victim, and whose they are.
@@ -208,6 +208,18 @@ impl Mapping {
             *word = if valid { *word | bits } else { *word & !bits };
             at = next;
         }
+    }
+
+    /// Whether `lpn` shares `ppn` with its owner.
+    pub(crate) fn shares(&self, lpn: u32, ppn: Ppn) -> bool {
+        self.sharers.get(&ppn.0).is_some_and(|sharers| sharers.contains(&lpn))
+    }
+
+    /// Owners and sharers of valid pages. A scan.
+    pub(crate) fn owners_and_sharers(&self) -> u64 {
+        let owners: u64 = self.valid.iter().map(|word| u64::from(word.count_ones())).sum();
+        let sharers: usize = self.sharers.values().map(Vec::len).sum();
+        owners + sharers as u64
     }
 
     /// Whether any page is shared.

@@ -25,22 +25,22 @@ pub enum SegmentState {
 /// Every segment of a drive.
 #[derive(Clone, Debug)]
 pub struct SegmentTable {
-    pub(crate) segment_pages: u32,
-    pub(crate) valid: Vec<u32>,
-    pub(crate) written: Vec<u32>,
-    pub(crate) erases: Vec<u32>,
-    pub(crate) state: Vec<SegmentState>,
+    segment_pages: u32,
+    valid: Vec<u32>,
+    written: Vec<u32>,
+    erases: Vec<u32>,
+    state: Vec<SegmentState>,
     /// The stream that wrote it last.
-    pub(crate) stream: Vec<u16>,
+    stream: Vec<u16>,
     /// When it was opened, by [`SegmentTable::now`].
-    pub(crate) opened_at: Vec<u64>,
+    opened_at: Vec<u64>,
     /// When it was sealed, by the same clock.
-    pub(crate) sealed_at: Vec<u64>,
+    sealed_at: Vec<u64>,
     /// Pages that the host has written.
-    pub(crate) now: u64,
+    now: u64,
     /// Open and sealed segments of each stream.
-    pub(crate) in_stream: Vec<u32>,
-    pub(crate) groups: Vec<GroupCounters>,
+    in_stream: Vec<u32>,
+    groups: Vec<GroupCounters>,
 }
 
 /// What was collected of a group: the segments that one stream wrote.
@@ -70,10 +70,94 @@ impl SegmentTable {
         }
     }
 
+    /// `segment`, a free one, becomes the append point of `stream`.
+    pub(crate) fn open(&mut self, segment: SegmentId, stream: StreamId) {
+        let at = segment.0 as usize;
+        (self.state[at], self.stream[at], self.opened_at[at]) = (SegmentState::Open, stream.0, self.now);
+        self.in_stream[usize::from(stream.0)] += 1;
+    }
+
+    /// `pages` pages are written to `segment`; returns the number of the first in it.
+    #[inline]
+    pub(crate) fn append(&mut self, segment: SegmentId, pages: u32) -> u32 {
+        let written = &mut self.written[segment.0 as usize];
+        let first = *written;
+        *written += pages;
+        self.valid[segment.0 as usize] += pages;
+        first
+    }
+
+    /// A valid page of `segment` becomes garbage.
+    #[inline]
+    pub(crate) fn invalidate(&mut self, segment: SegmentId) {
+        self.valid[segment.0 as usize] -= 1;
+    }
+
+    /// Every page of `segment` becomes garbage.
+    pub(crate) fn invalidate_all(&mut self, segment: SegmentId) {
+        self.valid[segment.0 as usize] = 0;
+    }
+
+    /// A page of `segment` that had become garbage is valid again.
+    pub(crate) fn revive(&mut self, segment: SegmentId) {
+        self.valid[segment.0 as usize] += 1;
+    }
+
     /// `segment` is written no more.
     pub(crate) fn seal(&mut self, segment: SegmentId) {
         self.state[segment.0 as usize] = SegmentState::Sealed;
         self.sealed_at[segment.0 as usize] = self.now;
+    }
+
+    /// `segment` is the victim from now on.
+    pub(crate) fn begin_collection(&mut self, segment: SegmentId) {
+        self.state[segment.0 as usize] = SegmentState::Victim;
+        let group = &mut self.groups[usize::from(self.stream[segment.0 as usize])];
+        group.collected += 1;
+        group.valid += u64::from(self.valid[segment.0 as usize]);
+    }
+
+    /// `segment` is erased and belongs to no group; returns how often that was.
+    pub(crate) fn erased(&mut self, segment: SegmentId) -> u32 {
+        let at = segment.0 as usize;
+        self.written[at] = 0;
+        self.in_stream[usize::from(self.stream[at])] -= 1;
+        self.erases[at] += 1;
+        self.erases[at]
+    }
+
+    /// An erased segment may be written again, or never.
+    pub(crate) fn set_usable(&mut self, segment: SegmentId, usable: bool) {
+        self.state[segment.0 as usize] = if usable { SegmentState::Free } else { SegmentState::Retired };
+    }
+
+    /// Forgets how often segments were erased.
+    pub(crate) fn forget_wear(&mut self) {
+        self.erases.fill(0);
+    }
+
+    /// The host writes a page.
+    #[inline]
+    pub(crate) fn tick(&mut self) {
+        self.now += 1;
+    }
+
+    /// Every segment moves to the group that `groups` has for its group.
+    pub(crate) fn regroup(&mut self, groups: &[StreamId]) {
+        for (stream, group) in groups.iter().enumerate() {
+            let moved = std::mem::take(&mut self.in_stream[stream]);
+            self.in_stream[usize::from(group.0)] += moved;
+        }
+        for stream in &mut self.stream {
+            *stream = groups[usize::from(*stream)].0;
+        }
+    }
+
+    /// `segment` moves to another group.
+    pub(crate) fn move_to(&mut self, segment: SegmentId, group: StreamId) {
+        let from = std::mem::replace(&mut self.stream[segment.0 as usize], group.0);
+        self.in_stream[usize::from(from)] -= 1;
+        self.in_stream[usize::from(group.0)] += 1;
     }
 
     /// How many segments there are.

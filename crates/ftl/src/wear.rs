@@ -3,7 +3,7 @@
 
 use crate::FtlConfig;
 use crate::segments::{SegmentId, SegmentState, SegmentTable};
-use fulgurite_base::SpecError;
+use fulgurite_base::Choice;
 use std::collections::BTreeSet;
 
 /// How erases are spread over the segments.
@@ -18,21 +18,9 @@ pub enum WearLeveling {
     Static,
 }
 
-impl WearLeveling {
-    const NAMES: [&str; 3] = ["none", "dynamic", "static"];
-
-    /// The name on the command line.
-    pub fn name(self) -> &'static str {
-        Self::NAMES[self as usize]
-    }
-
-    /// What `name` means.
-    pub fn from_name(name: &str) -> Result<WearLeveling, SpecError> {
-        [WearLeveling::None, WearLeveling::Dynamic, WearLeveling::Static]
-            .into_iter()
-            .find(|leveling| leveling.name() == name)
-            .ok_or_else(|| SpecError::unknown("wear leveling", name, &Self::NAMES))
-    }
+impl Choice for WearLeveling {
+    const NAMES: &'static [(&'static str, WearLeveling)] =
+        &[("none", WearLeveling::None), ("dynamic", WearLeveling::Dynamic), ("static", WearLeveling::Static)];
 }
 
 /// The free segments in the order of use, and what is worn out.
@@ -93,20 +81,19 @@ impl Wear {
     /// An erased segment is free again, or retired once it has been erased as often as it bears
     /// and collection can do without it.
     pub(crate) fn erased(&mut self, segment: SegmentId, segments: &mut SegmentTable, config: &FtlConfig) {
-        let erases = &mut segments.erases[segment.0 as usize];
-        *erases += 1;
-        self.most = self.most.max(*erases);
-        if *erases >= limit(segment, config.endurance) {
+        let erases = segments.erased(segment);
+        self.most = self.most.max(erases);
+        if erases >= limit(segment, config.endurance) {
             self.is_worn_out = u64::from(config.segments - self.retired) <= config.least_segments();
-            self.is_short = !self.is_worn_out && self.free() < config.hard;
+            self.is_short = !self.is_worn_out && self.free() < config.collect.hard;
             if !self.is_worn_out && !self.is_short {
-                segments.state[segment.0 as usize] = SegmentState::Retired;
+                segments.set_usable(segment, false);
                 self.retired += 1;
                 return;
             }
         }
-        segments.state[segment.0 as usize] = SegmentState::Free;
-        let key = if self.leveling == WearLeveling::None { 0 } else { *erases };
+        segments.set_usable(segment, true);
+        let key = if self.leveling == WearLeveling::None { 0 } else { erases };
         self.free.insert((key, self.freed, segment));
         self.freed += 1;
     }

@@ -1,11 +1,10 @@
 //! Every placement with every victim policy, and victims against a scan of all segments.
 
-use fulgurite_base::StreamId;
-use fulgurite_base::{Ppn, Prng, Spec};
-use fulgurite_ftl::placement::Placement;
-use fulgurite_ftl::victim::VictimPolicy;
-use fulgurite_ftl::{CountingSink, Ftl, FtlConfig, check};
-use fulgurite_ftl::{SegmentId, SegmentState, SegmentTable};
+use fulgurite_base::{Ppn, Prng, Spec, StreamId};
+use fulgurite_ftl::placement::PlacementConfig;
+use fulgurite_ftl::victim::VictimConfig;
+use fulgurite_ftl::victim::windowed_greedy::WindowedGreedyConfig;
+use fulgurite_ftl::{Collect, CountingSink, Ftl, FtlConfig, SegmentId, SegmentState, SegmentTable, check};
 
 const PAGES: u32 = 3_000;
 const SEGMENTS: u32 = 110;
@@ -42,15 +41,16 @@ fn future(requests: &[(u32, bool)]) -> Vec<u32> {
 }
 
 fn config(placement: &str, victim: &str) -> FtlConfig {
-    let placement = Placement::from_spec(Spec::parse(placement).unwrap()).unwrap();
-    let victim = VictimPolicy::from_spec(Spec::parse(victim).unwrap()).unwrap();
-    FtlConfig { placement, victim, reserve: 2, ..FtlConfig::plain(PAGES, SEGMENTS, SEGMENT_PAGES) }
+    let placement = PlacementConfig::from_spec(Spec::parse(placement).unwrap()).unwrap();
+    let victim = VictimConfig::from_spec(Spec::parse(victim).unwrap()).unwrap();
+    let collect = Collect { placement, victim, ..Collect::PLAIN };
+    FtlConfig { collect, ..FtlConfig::plain(PAGES, SEGMENTS, SEGMENT_PAGES) }
 }
 
 fn run(config: FtlConfig) -> (Ftl, CountingSink) {
     let requests = requests();
     let mut ftl = Ftl::new(config).unwrap();
-    if config.placement.needs_future() {
+    if ftl.config().collect.placement.needs_future() {
         ftl.foresee(future(&requests));
     }
     let mut sink = CountingSink::default();
@@ -74,16 +74,15 @@ fn waf(ftl: &Ftl) -> f64 {
 
 #[test]
 fn every_placement_goes_with_every_victim() {
-    for (placement, _) in Placement::list() {
-        for (victim, _) in VictimPolicy::ALL {
-            let config = config(placement, victim.name());
-            let (ftl, sink) = run(config);
+    for placement in PlacementConfig::registry().names() {
+        for victim in VictimConfig::registry().names() {
+            let (ftl, sink) = run(config(placement, victim));
             let name = format!("{placement} {victim}");
             assert_eq!(check::check(&ftl), Ok(()), "{name}");
             let counters = ftl.counters();
             assert_eq!(sink.programs, counters.host_pages + counters.copied_pages, "{name}");
             assert!(counters.copied_pages > 0, "{name} copies something");
-            for stream in 0..config.placement.streams() {
+            for stream in 0..ftl.config().collect.placement.streams() {
                 let in_use = segments(&ftl).filter(|id| ftl.segments().state(*id) != SegmentState::Free);
                 let held = in_use.filter(|id| ftl.segments().stream(*id).0 == stream).count() as u32;
                 assert_eq!(ftl.segments().in_stream(StreamId(stream)), held, "{name}, group {stream}");
@@ -97,7 +96,9 @@ fn every_placement_goes_with_every_victim() {
 fn the_oracle_is_not_beaten() {
     let of = |placement: &str| waf(&run(config(placement, "cost-benefit")).0);
     let (none, oracle) = (of("none"), of("oracle"));
-    for (placement, _) in Placement::list().filter(|(name, _)| !["oracle", "none", "hints"].contains(name)) {
+    for placement in
+        PlacementConfig::registry().names().filter(|name| !["oracle", "none", "hints"].contains(name))
+    {
         let waf = of(placement);
         assert!(waf < none && waf > oracle, "{placement}: {waf}, none {none}, oracle {oracle}");
     }
@@ -105,15 +106,15 @@ fn the_oracle_is_not_beaten() {
 }
 
 /// The least and the greatest figure that a policy may take, by its definition, given all sealed segments.
-fn by_definition(victim: VictimPolicy, table: &SegmentTable, sealed: &[SegmentId]) -> (f64, f64) {
+fn by_definition(victim: &VictimConfig, table: &SegmentTable, sealed: &[SegmentId]) -> (f64, f64) {
     let valid = |id: &SegmentId| f64::from(table.valid(*id));
     let least = |segments: &[SegmentId]| segments.iter().map(valid).fold(f64::INFINITY, f64::min);
     let mut times: Vec<u64> = sealed.iter().map(|id| table.sealed_at(*id)).collect();
     times.sort_unstable();
     match victim {
-        VictimPolicy::Fifo => (times[0] as f64, times[0] as f64),
-        VictimPolicy::Greedy => (least(sealed), least(sealed)),
-        VictimPolicy::WindowedGreedy { window } => {
+        VictimConfig::Fifo(_) => (times[0] as f64, times[0] as f64),
+        VictimConfig::Greedy(_) => (least(sealed), least(sealed)),
+        VictimConfig::WindowedGreedy(WindowedGreedyConfig { window }) => {
             let window = (f64::from(table.len()) * window.as_f64()).round() as usize;
             // Of segments that were sealed at the same time either may be in the window.
             let youngest = times[window.min(times.len()) - 1];
@@ -122,16 +123,16 @@ fn by_definition(victim: VictimPolicy, table: &SegmentTable, sealed: &[SegmentId
             };
             (least(&up_to(youngest)), least(&up_to(youngest.saturating_sub(1))))
         }
-        VictimPolicy::CostBenefit(_) => {
+        VictimConfig::CostBenefit(_) => {
             let best = sealed.iter().map(|id| score(table, *id)).fold(0.0, f64::max);
             (best, best)
         }
         // Its measured rates change the classic score by no more than a factor of 8.
-        VictimPolicy::Hazard => {
+        VictimConfig::Hazard(_) => {
             let best = sealed.iter().map(|id| score(table, *id)).fold(0.0, f64::max);
             (best / 8.0, best)
         }
-        VictimPolicy::Random | VictimPolicy::DChoices { .. } => (0.0, f64::INFINITY),
+        VictimConfig::Random(_) | VictimConfig::DChoices(_) | VictimConfig::Custom(_) => (0.0, f64::INFINITY),
     }
 }
 
@@ -142,8 +143,10 @@ fn score(table: &SegmentTable, segment: SegmentId) -> f64 {
 
 #[test]
 fn victims_are_those_of_the_definition() {
-    for (victim, _) in VictimPolicy::ALL {
-        let mut ftl = Ftl::new(config("sep-gc", victim.name())).unwrap();
+    for name in VictimConfig::registry().names() {
+        let config = config("sep-gc", name);
+        let victim = config.collect.victim.clone();
+        let mut ftl = Ftl::new(config).unwrap();
         let mut sink = CountingSink::default();
         let mut picks = 0;
         for (page, trim) in requests() {
@@ -155,13 +158,13 @@ fn victims_are_those_of_the_definition() {
             while !ftl.admit(stream) {
                 let sealed: Vec<SegmentId> =
                     segments(&ftl).filter(|id| ftl.segments().state(*id) == SegmentState::Sealed).collect();
-                let (least, most) = by_definition(victim, ftl.segments(), &sealed);
+                let (least, most) = by_definition(&victim, ftl.segments(), &sealed);
                 let picked = ftl.pick().expect("something is sealed");
                 let table = ftl.segments();
                 assert!(sealed.contains(&picked));
                 let got = match victim {
-                    VictimPolicy::Fifo => table.sealed_at(picked) as f64,
-                    VictimPolicy::CostBenefit(_) | VictimPolicy::Hazard => score(table, picked),
+                    VictimConfig::Fifo(_) => table.sealed_at(picked) as f64,
+                    VictimConfig::CostBenefit(_) | VictimConfig::Hazard(_) => score(table, picked),
                     _ => f64::from(table.valid(picked)),
                 };
                 assert!((least..=most).contains(&got), "{victim}: {got}, not {least} to {most}");

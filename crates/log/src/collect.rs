@@ -1,5 +1,5 @@
-//! The layer's collection: valid pages of the victim are fetched, given new places and stored there, so many
-//! at once; when the last has arrived, the segment is discarded below and free.
+//! The layer's collection: valid pages of the victim are fetched, given new places and stored there, up to `depth`
+//! of them at once. When the last has arrived, the segment is discarded below and free.
 //!
 //! A page that cannot be moved ends collection for good. Every page can still be read then, and writes are
 //! refused with the reason.
@@ -9,7 +9,6 @@ use crate::run::Run;
 use fulgurite_base::{Lpn, Ppn};
 use fulgurite_device::{Arena, Buffer, Device, IoError, Operation};
 use fulgurite_ftl::Ftl;
-use fulgurite_ftl::schedule::State;
 
 /// How far the collection of the victim has come.
 #[derive(Default)]
@@ -47,43 +46,30 @@ impl<D: Device> LogDevice<D> {
     pub(crate) fn look_at_schedule(&mut self) {
         // A segment that is free at once may not be the last that is wanted.
         while self.look_once() {}
-        if self.state.serves_reads() {
-            while let Some(command) = self.barred.pop_front() {
-                self.read(command);
-            }
+        while let Some(command) = self.gate.next_read() {
+            self.read(command);
         }
     }
 
     /// True when a segment has become free by it.
     fn look_once(&mut self) -> bool {
-        let front = self.stalled.front().map(|command| &self.commands[*command as usize]);
-        let waiting = front.and_then(|command| match command.operation {
+        let first = self.gate.first().map(|command| &self.commands[command as usize]);
+        let waiting = first.and_then(|command| match command.operation {
             Operation::Write { lpn, stream, .. } => Some((lpn.0 as u32 + command.placed, stream)),
             _ => None,
         });
-        let stream = waiting.map_or_else(Default::default, |(lpn, hint)| self.ftl.stream(lpn, hint));
-        self.state = self.ftl.state(stream);
-        if self.collection.failure.is_none() && self.state.collects() && self.ftl.victim().is_none() {
-            let picked = self.ftl.pick().is_some();
+        let picked = self.gate.look(&mut self.ftl, waiting);
+        if picked.is_some() {
             // A pick is where placement may change its groups.
             self.pad();
-            if picked {
-                self.collection.begin(&self.ftl);
-                self.state = self.ftl.state(stream);
-            }
+            self.collection.begin(&self.ftl);
         }
-        let is_freed = self.state.collects() && self.ftl.victim().is_some() && self.collect();
-        if self.collection.failure.is_some() {
-            // Nothing is collected any more: nobody need wait for it.
-            self.state = State::Idle;
-        }
-        is_freed
+        self.gate.state().collects() && self.collect()
     }
 
     /// A write has waited for too long.
     pub(crate) fn become_urgent(&mut self) {
-        self.urgent_at = None;
-        self.ftl.set_urgent();
+        self.gate.become_urgent(&mut self.ftl);
         self.look_at_schedule();
     }
 
@@ -214,11 +200,12 @@ impl<D: Device> LogDevice<D> {
         }
         self.ftl.release(&mut self.emitted);
         self.collection = Collection { failure: self.collection.failure, ..Collection::default() };
-        self.urgent_at = None;
+        self.gate.end_urgency();
     }
 
     pub(crate) fn fail(&mut self, error: IoError, pages: u32) {
         self.collection.moving -= pages;
         self.collection.failure = Some(error);
+        self.gate.end_collection();
     }
 }

@@ -17,8 +17,7 @@ use fulgurite_device::{
 };
 use fulgurite_ftl::FtlCounters;
 use fulgurite_ftl::check::{self, CheckError};
-use fulgurite_ftl::schedule::State;
-use fulgurite_ftl::{CountingSink, Ftl};
+use fulgurite_ftl::{AfterPick, CountingSink, Ftl, Gate};
 use rustc_hash::FxHashMap;
 use slab::Slab;
 use std::collections::VecDeque;
@@ -117,12 +116,8 @@ pub struct LogDevice<D> {
     pub(crate) config: LogConfig,
     pub(crate) ftl: Ftl,
     pub(crate) collection: Collection,
-    pub(crate) state: State,
+    pub(crate) gate: Gate,
     pub(crate) commands: Slab<InFlight>,
-    /// Reads that the schedule does not serve now.
-    pub(crate) barred: VecDeque<u32>,
-    /// Writes that wait for collection, and whatever came after them, in order.
-    pub(crate) stalled: VecDeque<u32>,
     parts: Slab<Part>,
     /// What the queue below had no room for. In order: pages of a segment are then written below in the order
     /// in which they lie, and segments of a stream one after the other.
@@ -132,8 +127,8 @@ pub struct LogDevice<D> {
     pub(crate) lost: u32,
     /// Commands of the host's below in each segment, and reads that wait for pages in it.
     pub(crate) in_use: Vec<u32>,
-    /// When a stalled write has waited for too long.
-    pub(crate) urgent_at: Option<Nanos>,
+    /// Empty between writes, so that its memory is kept.
+    pub(crate) places: Vec<Ppn>,
     now: Nanos,
     done: Vec<Completion>,
     below_done: Vec<Completion>,
@@ -162,23 +157,20 @@ impl<D: Device> LogDevice<D> {
         let caps = Caps {
             pages: u64::from(ftl.config().logical_pages),
             share: true,
-            streams: config.placement.hints(),
+            streams: config.collect.placement.hints(),
             ..below.caps().clone()
         };
         let mut layer = LogDevice {
             caps,
-            config,
             collection: Collection::resumed(&ftl),
-            state: State::Idle,
+            gate: Gate::new(AfterPick::LookAgain, config.collect.urgent),
             commands: Slab::new(),
-            barred: VecDeque::new(),
-            stalled: VecDeque::new(),
             parts: Slab::new(),
             queued: VecDeque::new(),
             arriving: FxHashMap::default(),
             lost: 0,
             in_use: vec![0; ftl.segments().len() as usize],
-            urgent_at: None,
+            places: Vec::new(),
             now: below.now(),
             done: Vec::new(),
             below_done: Vec::new(),
@@ -190,6 +182,7 @@ impl<D: Device> LogDevice<D> {
             tails: Tails::new(&ftl, below.caps().streams),
             meter: Meter::default(),
             ftl,
+            config,
             below,
         };
         layer.look_at_schedule();
@@ -410,13 +403,11 @@ impl<D: Device> Device for LogDevice<D> {
         let id = self.commands.insert(command) as u32;
         if fault.is_some() {
             self.part_done(id, Ok(()));
-        } else if is_read && self.state.serves_reads() {
-            self.read(id);
-        } else if is_read {
-            self.barred.push_back(id);
-        } else {
-            self.stalled.push_back(id);
+        } else if !is_read {
+            self.gate.stall(id);
             self.admit();
+        } else if self.gate.passes(id) {
+            self.read(id);
         }
         self.hand_down();
         Ok(())
@@ -437,14 +428,14 @@ impl<D: Device> Device for LogDevice<D> {
             if self.commands.is_empty() && deadline.is_none() {
                 break;
             }
-            let until = [deadline, self.urgent_at].into_iter().flatten().min();
+            let until = [deadline, self.gate.urgent_at()].into_iter().flatten().min();
             let sent = self.sent;
             self.below.wait(until, &mut self.below_done);
             let nothing_came = self.below_done.is_empty();
             self.take_completions();
             // What was sent just now may still come.
             let nothing_came = nothing_came && self.sent == sent;
-            if let Some(at) = self.urgent_at
+            if let Some(at) = self.gate.urgent_at()
                 && self.below.now() >= at
             {
                 self.now = self.below.now().max(self.now);

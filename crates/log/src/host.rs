@@ -2,9 +2,9 @@
 
 use crate::device::{Arriving, LogDevice, Part};
 use crate::run::Run;
-use fulgurite_base::StreamId;
-use fulgurite_base::{Lpn, Nanos, Ppn};
+use fulgurite_base::{Lpn, Ppn, StreamId};
 use fulgurite_device::{Buffer, Device, IoError, Operation};
+use fulgurite_ftl::Unplaced;
 
 impl<D: Device> LogDevice<D> {
     /// Reads every page of a command where it lies.
@@ -63,7 +63,7 @@ impl<D: Device> LogDevice<D> {
 
     /// Lets stalled commands in, in order, as far as the schedule serves writes.
     pub(crate) fn admit(&mut self) {
-        while let Some(command) = self.stalled.front().copied() {
+        while let Some(command) = self.gate.first() {
             match self.commands[command as usize].operation.clone() {
                 Operation::Write { lpn, pages, from, stream } => {
                     if let Some(error) = self.collection.failure {
@@ -71,17 +71,17 @@ impl<D: Device> LogDevice<D> {
                     } else if !self.write(command, lpn.0 as u32, pages, &from, stream) {
                         self.look_at_schedule();
                         // Collection may have made room, or ended, without any command below.
-                        if self.state.serves_writes() || self.collection.failure.is_some() {
+                        if self.gate.state().serves_writes() || self.collection.failure.is_some() {
                             continue;
                         }
                         return;
                     }
                 }
                 Operation::Trim { lpn, pages } => {
-                    (0..pages).for_each(|page| self.ftl.trim(lpn.0 as u32 + page));
+                    self.ftl.trim_run(lpn.0 as u32, pages);
                 }
                 Operation::Share { destination, source, pages } => {
-                    self.share(destination.0 as u32, source.0 as u32, pages);
+                    self.ftl.share_run(destination.0 as u32, source.0 as u32, pages);
                 }
                 Operation::Flush => {
                     self.commands[command as usize].parts += 1;
@@ -89,18 +89,10 @@ impl<D: Device> LogDevice<D> {
                 }
                 Operation::Read { .. } => unreachable!("reads take the other path"),
             }
-            self.stalled.pop_front();
-            self.urgent_at = None;
+            self.gate.pass_first();
+            self.gate.end_urgency();
             self.part_done(command, Ok(()));
             self.look_at_schedule();
-        }
-    }
-
-    /// Shares page by page in the direction in which overlapping ranges stay right.
-    fn share(&mut self, destination: u32, source: u32, pages: u32) {
-        for step in 0..pages {
-            let page = if destination < source { step } else { pages - 1 - step };
-            self.ftl.share(destination + page, source + page);
         }
     }
 
@@ -108,28 +100,23 @@ impl<D: Device> LogDevice<D> {
     /// when all have one.
     fn write(&mut self, command: u32, lpn: u32, pages: u32, from: &Option<Buffer>, hint: StreamId) -> bool {
         let segment_pages = self.ftl.config().segment_pages;
+        let before = self.commands[command as usize].placed;
+        let unplaced = Unplaced { first: lpn + before, pages: pages - before, hint };
+        let (now, mut places) = (self.below.now(), std::mem::take(&mut self.places));
+        self.gate.place(&mut self.ftl, unplaced, now, &mut self.emitted, |_, _, ppn, _| places.push(ppn));
         let mut run: Option<Run> = None;
-        let mut at = self.commands[command as usize].placed;
-        while at < pages {
-            let stream = self.ftl.stream(lpn + at, hint);
-            if !self.ftl.admit(stream) {
-                break;
-            }
-            let ppn = self.ftl.append(lpn + at, hint, stream, &mut self.emitted);
+        for (at, ppn) in (before..).zip(places.drain(..)) {
             self.arriving.insert(ppn.0, Arriving::Written { readers: Vec::new() });
             if let Some(full) = Run::extend(&mut run, Run::page(ppn, at), segment_pages) {
                 self.write_run(command, full, from);
             }
-            at += 1;
+            self.commands[command as usize].placed = at + 1;
         }
+        self.places = places;
         if let Some(run) = run {
             self.write_run(command, run, from);
         }
-        self.commands[command as usize].placed = at;
-        if at < pages && self.urgent_at.is_none() {
-            self.urgent_at = Some(Nanos(self.below.now().0.saturating_add(self.config.urgent.0)));
-        }
-        at == pages
+        self.commands[command as usize].placed == pages
     }
 
     fn write_run(&mut self, command: u32, Run { first, pages, at }: Run, from: &Option<Buffer>) {

@@ -1,17 +1,16 @@
 //! The layer conforms to the common body; keeps contents right under whatever order the drive below works in;
 //! copies exactly as much as the same translation layer without time; loses nothing when the medium fails.
 
-use fulgurite_base::StreamId;
-use fulgurite_base::{Lpn, Nanos, Prng, Share, Spec};
+use fulgurite_base::{Lpn, Nanos, Prng, Share, Spec, StreamId};
 use fulgurite_device::{
     Arena, Buffer, Caps, Command, Completion, Device, Fault, FaultDevice, IoError, MemDevice, Operation,
     QueueFull, Tag, conformance,
 };
-use fulgurite_ftl::placement::Placement;
+use fulgurite_ftl::placement::PlacementConfig;
 use fulgurite_ftl::precondition::Precondition;
 use fulgurite_ftl::schedule::Schedule;
-use fulgurite_ftl::victim::VictimPolicy;
-use fulgurite_ftl::{CountingSink, Ftl};
+use fulgurite_ftl::victim::VictimConfig;
+use fulgurite_ftl::{Collect, CountingSink, Ftl};
 use fulgurite_log::{LogConfig, LogCounters, LogDevice, LogError};
 use fulgurite_ssd::{SimDrive, SsdConfig, preset};
 use std::collections::BTreeMap;
@@ -24,9 +23,16 @@ fn small() -> LogConfig {
         op: Share::percent(50),
         segment_bytes: 8 * u64::from(PAGE),
         depth: 5,
-        schedule: Schedule::SEMI_PREEMPTIVE,
-        ..LogConfig::default()
+        ..with_schedule(Schedule::SEMI_PREEMPTIVE, LogConfig::default())
     }
+}
+
+fn with_placement(placement: PlacementConfig, config: LogConfig) -> LogConfig {
+    LogConfig { collect: Collect { placement, ..config.collect }, ..config }
+}
+
+fn with_schedule(schedule: Schedule, config: LogConfig) -> LogConfig {
+    LogConfig { collect: Collect { schedule, ..config.collect }, ..config }
 }
 
 fn mem(pages: u64) -> MemDevice {
@@ -86,8 +92,8 @@ impl Device for Shuffled {
 #[test]
 fn the_layer_conforms_over_every_drive() {
     let config = LogConfig { segment_bytes: 16 * u64::from(PAGE), ..small() };
-    conformance::check(|| layer(mem(256), config));
-    conformance::check(|| layer(mem(256), LogConfig { schedule: Schedule::PACED, ..config }));
+    conformance::check(|| layer(mem(256), config.clone()));
+    conformance::check(|| layer(mem(256), with_schedule(Schedule::PACED, config.clone())));
     let drive = SsdConfig {
         channels: 1,
         chips: 1,
@@ -101,7 +107,7 @@ fn the_layer_conforms_over_every_drive() {
     };
     let page = u64::from(drive.page_bytes);
     let config = LogConfig { segment_bytes: 64 * page, ..small() };
-    conformance::check(|| layer(SimDrive::new(drive.clone(), 42, true).unwrap(), config));
+    conformance::check(|| layer(SimDrive::new(drive.clone(), 42, true).unwrap(), config.clone()));
 }
 
 /// A page whose bytes are all `version`'s.
@@ -223,28 +229,30 @@ fn write<D: Device>(device: &mut LogDevice<D>, page: u64, version: u64) -> Resul
 
 #[test]
 fn contents_are_right_in_whatever_order_the_drive_works() {
-    for (name, _) in Placement::list() {
-        let placement = Placement::from_spec(Spec::parse(name).unwrap()).unwrap();
+    for name in PlacementConfig::registry().names() {
+        let placement = PlacementConfig::from_spec(Spec::parse(name).unwrap()).unwrap();
         if placement.needs_future() || placement.streams() > 3 {
             continue;
         }
         for seed in 0..4 {
-            let device = shuffle(LogConfig { placement, ..small() }, seed);
+            let device = shuffle(with_placement(placement.clone(), small()), seed);
             assert!(device.counters().copied_pages > 100, "{name} has hardly copied anything");
         }
     }
     for schedule in [Schedule::NON_PREEMPTIVE, Schedule::PACED] {
-        shuffle(LogConfig { schedule, ..small() }, 1);
+        shuffle(with_schedule(schedule, small()), 1);
     }
     shuffle(LogConfig { trim: false, depth: 1, ..small() }, 1);
-    shuffle(LogConfig { trim: false, schedule: Schedule::NON_PREEMPTIVE, ..small() }, 2);
+    shuffle(LogConfig { trim: false, ..with_schedule(Schedule::NON_PREEMPTIVE, small()) }, 2);
 }
 
 #[test]
 fn it_copies_as_much_as_the_same_translation_layer_without_time() {
-    for victim in [VictimPolicy::Greedy, VictimPolicy::COST_BENEFIT, VictimPolicy::Fifo] {
-        let config = LogConfig { victim, schedule: Schedule::NON_PREEMPTIVE, ..small() };
-        let mut device = layer(mem(4_096), config);
+    for victim in [VictimConfig::GREEDY, VictimConfig::COST_BENEFIT, VictimConfig::FIFO] {
+        let usual = small();
+        let collect = Collect { victim: victim.clone(), schedule: Schedule::NON_PREEMPTIVE, ..usual.collect };
+        let config = LogConfig { collect, ..usual };
+        let mut device = layer(mem(4_096), config.clone());
         let mut counted = Ftl::new(config.ftl(4_096, PAGE).unwrap()).unwrap();
         let mut prng = Prng::new(3, "writes");
         for _ in 0..40_000 {
@@ -300,7 +308,7 @@ fn a_lost_page_does_not_end_collection() {
 fn nobody_waits_for_a_collection_without_copies() {
     for schedule in [Schedule::NON_PREEMPTIVE, Schedule::PACED, Schedule::SEMI_PREEMPTIVE] {
         for trim in [true, false] {
-            let mut device = layer(mem(256), LogConfig { schedule, trim, ..small() });
+            let mut device = layer(mem(256), LogConfig { trim, ..with_schedule(schedule, small()) });
             let pages = device.caps().pages;
             for round in 0..10 {
                 for page in 0..pages {
@@ -390,9 +398,9 @@ fn a_drive_that_miscounts_is_found_out() {
 #[test]
 fn what_cannot_work_is_refused_with_a_reason() {
     let refused = |config: LogConfig| LogDevice::new(mem(256), config).err().unwrap().to_string();
-    let oracle = Placement::from_spec(Spec::parse("oracle").unwrap()).unwrap();
-    assert!(refused(LogConfig { placement: oracle, ..small() }).contains("accepted in gc alone"));
-    assert!(refused(LogConfig { schedule: Schedule::PREEMPTIVE, ..small() }).contains("semi-preemptive"));
+    let oracle = PlacementConfig::from_spec(Spec::parse("oracle").unwrap()).unwrap();
+    assert!(refused(with_placement(oracle, small())).contains("accepted in gc alone"));
+    assert!(refused(with_schedule(Schedule::PREEMPTIVE, small())).contains("semi-preemptive"));
     assert!(refused(LogConfig { segment_bytes: 700, ..small() }).contains("whole pages"));
     assert!(
         refused(LogConfig { segment_bytes: 1 << 16, ..small() }).contains("at least")
@@ -402,13 +410,16 @@ fn what_cannot_work_is_refused_with_a_reason() {
     assert!(sentence("log:dept=3").contains("did you mean `depth`?"));
     assert!(sentence("log:depth=0").contains("accepted: 1 to 4096"));
     assert!(sentence("log:gc_hard=4294967295").contains("accepted: 1 to"));
-    assert!(sentence("log:op=0%").contains("accepted: more"));
-    assert!(refused(LogConfig { reserve: 2, hard: 2, ..small() }).contains("more than gc_hard=2"));
+    assert!(sentence("log:op=0%").contains("accepted: 0.0001%"));
+    assert!(
+        refused(LogConfig { collect: Collect { reserve: 2, hard: 2, ..small().collect }, ..small() })
+            .contains("more than gc_hard=2")
+    );
 }
 
 /// Pages that a drive below copies, with segments as large as the layer's and this many streams, and what the layer
 /// has done.
-fn copied_below(placement: &str, streams: u32) -> (u64, LogCounters) {
+fn copied_below(placement: &str, streams: u16) -> (u64, LogCounters) {
     let drive = SsdConfig {
         channels: 2,
         chips: 1,
@@ -417,15 +428,17 @@ fn copied_below(placement: &str, streams: u32) -> (u64, LogCounters) {
         blocks: 192,
         pages: 32,
         op: Share::percent(12),
-        streams,
+        collect: Collect { placement: PlacementConfig::by_hints(streams), ..preset::reference_e().collect },
         precondition: Precondition::None,
         ..preset::reference_e()
     };
     let config = LogConfig {
         segment_bytes: u64::from(drive.page_bytes * drive.pages_per_segment()),
-        placement: Placement::from_spec(Spec::parse(placement).unwrap()).unwrap(),
         op: Share::percent(20),
-        ..LogConfig::default()
+        ..with_placement(
+            PlacementConfig::from_spec(Spec::parse(placement).unwrap()).unwrap(),
+            LogConfig::default(),
+        )
     };
     let mut device = layer(SimDrive::new(drive, 42, false).unwrap(), config);
     let mut prng = Prng::new(5, "writes");

@@ -1,13 +1,11 @@
-//! Every parameter of the simulated drive, as one table: its name on the command line, what it
-//! does, how it is read and printed. A preset fills it; `preset:key=value` changes it in place.
+//! Every parameter of the simulated drive, as one table: its name on the command line, what it does, its bounds, how
+//! it is read and printed. A preset fills it; `preset:key=value` changes it in place.
 
-use fulgurite_base::spec::FromOption;
-use fulgurite_base::{Nanos, Prng, Share, Spec, SpecError, option, units};
-use fulgurite_ftl::placement::Placement;
+use fulgurite_base::option::{COUNT, COUNT_16, MICROS, SHARE, SIZE, YES_NO};
+use fulgurite_base::{Choice, Declared, Form, Nanos, Opt, Prng, Share, Spec, SpecError, opt, units};
+use fulgurite_ftl::placement::{PlacementConfig, STREAMS_AT_MOST};
 use fulgurite_ftl::precondition::Precondition;
-use fulgurite_ftl::schedule::Schedule;
-use fulgurite_ftl::victim::VictimPolicy;
-use fulgurite_ftl::{FtlConfig, WearLeveling};
+use fulgurite_ftl::{Collect, FtlConfig, WearLeveling, collect_opt};
 
 /// What becomes of a write that the drive has received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -65,26 +63,12 @@ pub struct SsdConfig {
     pub write_cache: WriteCache,
     /// Commands in flight at once.
     pub queue_depth: u32,
-    /// The soft threshold: free segments below which garbage is collected.
-    pub gc_reserve: u32,
-    /// The hard threshold: free segments that are collection's own.
-    pub gc_hard: u32,
-    /// Free segments up to which an idle drive collects; zero: it does not.
-    pub gc_background: u32,
+    /// How garbage is collected.
+    pub collect: Collect,
     /// How long without a command makes a drive idle.
     pub gc_idle: Nanos,
-    /// How long a write waits for collection before everything else does too.
-    pub urgent: Nanos,
     /// What suspending a program or an erase costs.
     pub suspend: Nanos,
-    /// Which segment is collected.
-    pub victim: VictimPolicy,
-    /// When it is collected, and what may overtake.
-    pub schedule: Schedule,
-    /// Streams of writes that are kept apart by the host's hints.
-    pub streams: u32,
-    /// Which stream a page goes to, where that is not the host's choice.
-    pub placement: Placement,
     /// How erases are spread over the segments.
     pub wear_leveling: WearLeveling,
     /// How far a segment may fall behind in erases where leveling is static.
@@ -107,172 +91,105 @@ pub struct SsdConfig {
     pub precondition: Precondition,
 }
 
-/// One parameter of [`SsdConfig`] as users see it.
-pub struct Param {
-    /// Its key in `preset:key=value`.
-    pub key: &'static str,
-    /// What it is.
-    pub about: &'static str,
-    take: fn(&mut SsdConfig, &mut Spec) -> Result<(), SpecError>,
-    show: fn(&SsdConfig) -> String,
+/// A page size: a power of two.
+const PAGE_SIZE: Form<u32> =
+    Form { written: "SIZE", parse: parse_page_bytes, show: |bytes| units::format_size(u64::from(*bytes)) };
+
+impl Declared for SsdConfig {
+    const OPTIONS: &'static [Opt<SsdConfig>] = &[
+        opt!("channels", channels, COUNT, 1 => 1024, "channels, each moving one page at a time"),
+        opt!("chips", chips, COUNT, 1 => 1024, "chips on a channel"),
+        opt!("dies", dies, COUNT, 1 => 1024, "dies in a chip, each doing one flash operation at a time"),
+        opt!("planes", planes, COUNT, 1 => MAX_PLANES as u32, "planes in a die, programmed together"),
+        opt!("blocks", blocks, COUNT, 1 => 1 << 24, "erase blocks in a plane"),
+        opt!("pages", pages, COUNT, 1 => u32::from(u16::MAX), "pages in an erase block"),
+        opt!("page", page_bytes, PAGE_SIZE, "page size, the unit of mapping"),
+        opt!("op", op, SHARE, "over-provisioning: (physical - logical) / logical"),
+        opt!("read_us", read, MICROS, "array read time"),
+        opt!("program_us", program, MICROS, "program time, all planes of a die at once"),
+        opt!("erase_us", erase, MICROS, "erase time, all planes of a die at once"),
+        opt!("transfer_us", transfer, MICROS, "channel time of a page"),
+        opt!("read_command_us", read_command, MICROS, "serial cost of a read, per command"),
+        opt!("read_page_us", read_page, MICROS, "serial cost of a read, per page"),
+        opt!("read_latency_us", read_latency, MICROS, "overlapping cost of a read (host, interrupt)"),
+        opt!("write_command_us", write_command, MICROS, "serial cost of a write, per command"),
+        opt!("write_page_us", write_page, MICROS, "serial cost of a write, per page"),
+        opt!("write_latency_us", write_latency, MICROS, "overlapping cost of a write (host, interrupt)"),
+        opt!("write_buffer", write_buffer, SIZE, "writes that may wait for the flash"),
+        opt!(
+            "write_cache",
+            write_cache,
+            Form::<WriteCache>::choice("protected|volatile|off"),
+            "protected, volatile (lost in a power cut) or off"
+        ),
+        opt!("queue_depth", queue_depth, COUNT, 1 => 1 << 20, "commands in flight at once"),
+        collect_opt!(reserve, collect),
+        collect_opt!(hard, collect),
+        collect_opt!(background, collect),
+        opt!("gc_idle_us", gc_idle, MICROS, "time without a command that makes a drive idle"),
+        collect_opt!(urgent, collect),
+        opt!("suspend_us", suspend, MICROS, "cost of suspending a program or an erase (schedule preemptive)"),
+        collect_opt!(victim, collect),
+        collect_opt!(schedule, collect),
+        collect_opt!(placement, collect),
+        STREAMS,
+        opt!(
+            "wear_leveling",
+            wear_leveling,
+            Form::<WearLeveling>::choice("none|dynamic|static"),
+            "none, dynamic or static"
+        ),
+        opt!("wear_gap", wear_gap, COUNT, "erases that a segment may fall behind (wear_leveling=static)"),
+        opt!("endurance", endurance, COUNT, "erases that a segment bears, within a tenth; 0: any number"),
+        opt!("bad_blocks", bad_blocks, SHARE, Share::ZERO => Share::percent(50),
+            "share of erase blocks that are bad from the factory"),
+        opt!("read_mw", read_mw, COUNT, "power of a plane that reads, in mW"),
+        opt!("program_mw", program_mw, COUNT, "power of a plane that programs, in mW"),
+        opt!("erase_mw", erase_mw, COUNT, "power of a plane that erases, in mW"),
+        opt!("transfer_mw", transfer_mw, COUNT, "power of a page on the channel, in mW"),
+        opt!("in_place", in_place, YES_NO, "a medium overwritten in place: no garbage"),
+        opt!(
+            "precondition",
+            precondition,
+            Form::<Precondition>::choice("none|fill|steady"),
+            "state at the start: none, fill or steady"
+        ),
+    ];
 }
 
-impl Param {
-    /// The parameter's value in `config`, as it would be typed.
-    pub fn show(&self, config: &SsdConfig) -> String {
-        (self.show)(config)
-    }
-}
-
-macro_rules! param {
-    ($key:literal, $field:ident, $parse:expr, $show:expr, $about:literal) => {
-        Param {
-            key: $key,
-            about: $about,
-            take: |config, spec| {
-                if let Some(value) = spec.take_with($key, $parse)? {
-                    config.$field = value;
-                }
-                Ok(())
-            },
-            show: |config| ($show)(&config.$field),
+/// `streams=N`, another way to write `placement=hints:streams=N`. It has no value of its own: what it sets is shown
+/// as the placement, so that a drive has one canonical text.
+const STREAMS: Opt<SsdConfig> = Opt {
+    key: "streams",
+    about: "streams of writes kept apart by the host's hints: short for placement=hints:streams=N",
+    written: COUNT_16.written,
+    bounds: || Some(("1".to_owned(), STREAMS_AT_MOST.to_string())),
+    set: |config, text| {
+        let streams = COUNT_16.parse_within(text, &1, &STREAMS_AT_MOST)?;
+        let placement = &mut config.collect.placement;
+        if streams > 1 && *placement != PlacementConfig::NONE {
+            return Err(SpecError::new(format!(
+                "{streams} streams do not go with placement={placement}, which chooses streams itself; accepted: one of them"
+            )));
         }
-    };
-    ($key:literal, $field:ident, count, $about:literal) => {
-        param!($key, $field, u32::from_option, u32::to_string, $about)
-    };
-    ($key:literal, $field:ident, micros, $about:literal) => {
-        param!($key, $field, units::parse_micros, |time: &Nanos| units::format_micros(*time), $about)
-    };
-}
-
-/// All parameters, in the order in which they are listed.
-pub const PARAMS: &[Param] = &[
-    param!("channels", channels, count, "channels, each moving one page at a time"),
-    param!("chips", chips, count, "chips on a channel"),
-    param!("dies", dies, count, "dies in a chip, each doing one flash operation at a time"),
-    param!("planes", planes, count, "planes in a die, programmed together"),
-    param!("blocks", blocks, count, "erase blocks in a plane"),
-    param!("pages", pages, count, "pages in an erase block"),
-    param!(
-        "page",
-        page_bytes,
-        parse_page_bytes,
-        |bytes: &u32| units::format_size(u64::from(*bytes)),
-        "page size, the unit of mapping"
-    ),
-    param!(
-        "op",
-        op,
-        units::parse_share,
-        Share::to_string,
-        "over-provisioning: (physical - logical) / logical"
-    ),
-    param!("read_us", read, micros, "array read time"),
-    param!("program_us", program, micros, "program time, all planes of a die at once"),
-    param!("erase_us", erase, micros, "erase time, all planes of a die at once"),
-    param!("transfer_us", transfer, micros, "channel time of a page"),
-    param!("read_command_us", read_command, micros, "serial cost of a read, per command"),
-    param!("read_page_us", read_page, micros, "serial cost of a read, per page"),
-    param!("read_latency_us", read_latency, micros, "overlapping cost of a read (host, interrupt)"),
-    param!("write_command_us", write_command, micros, "serial cost of a write, per command"),
-    param!("write_page_us", write_page, micros, "serial cost of a write, per page"),
-    param!("write_latency_us", write_latency, micros, "overlapping cost of a write (host, interrupt)"),
-    param!(
-        "write_buffer",
-        write_buffer,
-        units::parse_size,
-        |bytes: &u64| units::format_size(*bytes),
-        "writes that may wait for the flash"
-    ),
-    param!(
-        "write_cache",
-        write_cache,
-        WriteCache::from_name,
-        |cache: &WriteCache| cache.name().to_owned(),
-        "protected, volatile (lost in a power cut) or off"
-    ),
-    param!("queue_depth", queue_depth, count, "commands in flight at once"),
-    param!("gc_reserve", gc_reserve, count, "soft threshold: free segments below which garbage is collected"),
-    param!("gc_hard", gc_hard, count, "hard threshold: free segments that only collection may use"),
-    param!(
-        "gc_background",
-        gc_background,
-        count,
-        "free segments up to which an idle drive collects; 0: none"
-    ),
-    param!("gc_idle_us", gc_idle, micros, "time without a command that makes a drive idle"),
-    param!("urgent_us", urgent, micros, "time a write waits before collection goes first"),
-    param!("suspend_us", suspend, micros, "cost of suspending a program or an erase (schedule preemptive)"),
-    param!(
-        "victim",
-        victim,
-        |name: &str| VictimPolicy::from_spec(Spec::parse(name)?),
-        VictimPolicy::to_string,
-        "which segment is collected"
-    ),
-    param!(
-        "schedule",
-        schedule,
-        Schedule::from_name,
-        Schedule::to_string,
-        "when it is collected, what may overtake"
-    ),
-    param!("streams", streams, count, "streams of writes kept apart by the host's hints"),
-    param!(
-        "placement",
-        placement,
-        |name: &str| Placement::from_spec(Spec::parse(name)?),
-        Placement::to_string,
-        "which stream (append point) a page goes to; not with streams"
-    ),
-    param!(
-        "wear_leveling",
-        wear_leveling,
-        WearLeveling::from_name,
-        |leveling: &WearLeveling| leveling.name().to_owned(),
-        "none, dynamic or static"
-    ),
-    param!("wear_gap", wear_gap, count, "erases that a segment may fall behind (wear_leveling=static)"),
-    param!("endurance", endurance, count, "erases that a segment bears, within a tenth; 0: any number"),
-    param!(
-        "bad_blocks",
-        bad_blocks,
-        units::parse_share,
-        Share::to_string,
-        "share of erase blocks that are bad from the factory"
-    ),
-    param!("read_mw", read_mw, count, "power of a plane that reads, in mW"),
-    param!("program_mw", program_mw, count, "power of a plane that programs, in mW"),
-    param!("erase_mw", erase_mw, count, "power of a plane that erases, in mW"),
-    param!("transfer_mw", transfer_mw, count, "power of a page on the channel, in mW"),
-    param!(
-        "in_place",
-        in_place,
-        units::parse_yes_no,
-        |yes: &bool| if *yes { "yes" } else { "no" }.to_owned(),
-        "a medium overwritten in place: no garbage"
-    ),
-    param!(
-        "precondition",
-        precondition,
-        option::parse_choice::<Precondition>,
-        |state: &Precondition| option::name_of(*state).to_owned(),
-        "state at the start: none, fill or steady"
-    ),
-];
+        if streams > 1 {
+            *placement = PlacementConfig::by_hints(streams);
+        }
+        Ok(())
+    },
+    show: |_| "1".to_owned(),
+};
 
 impl SsdConfig {
     /// This configuration with the options of `spec` applied, checked for sense.
-    pub fn with_options(mut self, mut spec: Spec) -> Result<SsdConfig, SpecError> {
-        let given: Vec<&str> = PARAMS.iter().map(|param| param.key).filter(|key| spec.has(key)).collect();
-        for param in PARAMS {
-            (param.take)(&mut self, &mut spec)?;
-        }
+    pub fn changed_by(self, mut spec: Spec) -> Result<SsdConfig, SpecError> {
+        let keys = Self::OPTIONS.iter().map(|option| option.key);
+        let given: Vec<&str> = keys.filter(|key| spec.has(key)).collect();
+        let config = self.with_options(&mut spec)?;
         spec.finish()?;
-        self.validate()?;
-        self.refuse_without_effect(&given)?;
-        Ok(self)
+        config.validate()?;
+        config.refuse_without_effect(&given)?;
+        Ok(config)
     }
 
     /// Refuses options that change nothing beside the others.
@@ -284,25 +201,19 @@ impl SsdConfig {
         if self.in_place {
             refuse(IN_PLACE_IGNORES, "with in_place=yes, a medium without garbage")?;
         }
-        if !self.schedule.has_hard_threshold() {
+        if !self.collect.schedule.has_hard_threshold() {
             refuse(&["gc_hard", "urgent_us"], "with schedule=non-preemptive, which knows no hard threshold")?;
         }
-        if !self.schedule.suspends() {
+        if !self.collect.schedule.suspends() {
             refuse(&["suspend_us"], "unless schedule=preemptive")?;
         }
         if self.wear_leveling != WearLeveling::Static {
             refuse(&["wear_gap"], "unless wear_leveling=static")?;
         }
-        if self.gc_background == 0 {
+        if self.collect.background == 0 {
             refuse(&["gc_idle_us"], "without gc_background")?;
         }
         Ok(())
-    }
-
-    /// Every parameter with its value, for the identity of a run.
-    pub fn canonical(&self) -> String {
-        let params = PARAMS.iter().map(|param| format!("{}={}", param.key, param.show(self)));
-        params.collect::<Vec<_>>().join(",")
     }
 
     /// Dies of the drive.
@@ -348,22 +259,7 @@ impl SsdConfig {
 
     /// Refuses what cannot work, naming the parameter and what would do.
     pub fn validate(&self) -> Result<(), SpecError> {
-        let counts = [
-            ("channels", self.channels, 1024),
-            ("chips", self.chips, 1024),
-            ("dies", self.dies, 1024),
-            ("planes", self.planes, MAX_PLANES as u32),
-            ("blocks", self.blocks, 1 << 24),
-            ("pages", self.pages, u32::from(u16::MAX)),
-            ("queue_depth", self.queue_depth, 1 << 20),
-            ("gc_reserve", self.gc_reserve, 1 << 20),
-            ("gc_hard", self.gc_hard, 1 << 20),
-        ];
-        for (key, value, most) in counts {
-            if value == 0 || value > most {
-                return Err(SpecError::new(format!("{key}={value} is out of range; accepted: 1 to {most}")));
-            }
-        }
+        self.check_bounds()?;
         if u64::from(self.channels) * u64::from(self.chips) * u64::from(self.dies) > 1 << 16 {
             return Err(SpecError::new("channels × chips × dies is over 65536; use fewer dies"));
         }
@@ -383,23 +279,10 @@ impl SsdConfig {
         if self.in_place {
             return self.validate_in_place();
         }
-        if self.bad_blocks > Share::percent(50) {
+        let placement = &self.collect.placement;
+        if placement.needs_future() {
             return Err(SpecError::new(format!(
-                "bad_blocks={} is out of range; accepted: 0% to 50%",
-                self.bad_blocks
-            )));
-        }
-        let by_hints = Placement::with_streams(self.streams)?;
-        if self.placement != Placement::NONE && by_hints != Placement::NONE {
-            return Err(SpecError::new(format!(
-                "streams={} does not go with placement={}, which chooses streams itself; accepted: one of them",
-                self.streams, self.placement
-            )));
-        }
-        if self.placement.needs_future() {
-            return Err(SpecError::new(format!(
-                "placement={} must know all writes beforehand, and a drive does not; accepted in gc alone",
-                self.placement
+                "placement={placement} must know all writes beforehand, and a drive does not; accepted in gc alone"
             )));
         }
         self.ftl().validate().map_err(|error| {
@@ -428,15 +311,7 @@ impl SsdConfig {
             segment_pages: self.pages_per_segment(),
             row_pages: self.planes,
             stripe_pages: self.planes_in_all(),
-            reserve: self.gc_reserve,
-            hard: self.gc_hard,
-            background: self.gc_background,
-            victim: self.victim,
-            placement: match self.placement {
-                Placement::None(_) => Placement::with_streams(self.streams).unwrap_or(Placement::NONE),
-                placement => placement,
-            },
-            schedule: self.schedule,
+            collect: self.collect.clone(),
             wear_leveling: self.wear_leveling,
             wear_gap: self.wear_gap,
             endurance: self.endurance,
@@ -467,19 +342,9 @@ const IN_PLACE_IGNORES: &[&str] = &[
 /// A die programs at most this many pages together.
 pub(crate) const MAX_PLANES: usize = 8;
 
-impl WriteCache {
-    const NAMES: [&str; 3] = ["protected", "volatile", "off"];
-
-    fn name(self) -> &'static str {
-        Self::NAMES[self as usize]
-    }
-
-    fn from_name(text: &str) -> Result<WriteCache, SpecError> {
-        [WriteCache::Protected, WriteCache::Volatile, WriteCache::Off]
-            .into_iter()
-            .find(|cache| cache.name() == text)
-            .ok_or_else(|| SpecError::unknown("write_cache", text, &Self::NAMES))
-    }
+impl Choice for WriteCache {
+    const NAMES: &'static [(&'static str, WriteCache)] =
+        &[("protected", WriteCache::Protected), ("volatile", WriteCache::Volatile), ("off", WriteCache::Off)];
 }
 
 fn parse_page_bytes(text: &str) -> Result<u32, SpecError> {

@@ -9,6 +9,6 @@ mod layout;
 mod nand;
 pub mod preset;
 
-pub use config::{PARAMS, Param, SsdConfig, WriteCache};
+pub use config::{SsdConfig, WriteCache};
 pub use drive::{DriveCounters, DriveError, Served, SimDrive, Span, SpanKind, Timeline, Track, Waits};
 pub use nand::NandError;

@@ -1,25 +1,24 @@
 //! Simulated write amplification against the closed forms, in counting mode: uniform random
 //! single-page writes, FIFO and greedy victims, within 1 %.
 
-use fulgurite_base::StreamId;
-use fulgurite_base::{Lpn, Prng, Share};
+use fulgurite_base::{Lpn, Prng, Share, StreamId};
 use fulgurite_device::{Command, Device, Operation, Tag};
 use fulgurite_ftl::schedule::Schedule;
-use fulgurite_ftl::victim::VictimPolicy;
-use fulgurite_ftl::{CountingSink, Ftl, FtlConfig, analytic, check};
+use fulgurite_ftl::victim::VictimConfig;
+use fulgurite_ftl::{Collect, CountingSink, Ftl, FtlConfig, analytic, check};
 use fulgurite_ssd::{SimDrive, SsdConfig, preset};
 
 /// Steady WAF of `victim` at spare `rho_percent`, and the translation layer that gave it.
-fn simulate(victim: VictimPolicy, schedule: Schedule, rho_percent: u32, segment_pages: u32) -> (f64, Ftl) {
+fn simulate(victim: VictimConfig, schedule: Schedule, rho_percent: u32, segment_pages: u32) -> (f64, Ftl) {
     let (segments, reserve) = (262_144 / segment_pages, 2);
     let effective = (segments - reserve) * segment_pages;
     let logical_pages = (f64::from(effective) / (1.0 + f64::from(rho_percent) / 100.0)).round() as u32;
     let plain = FtlConfig::plain(logical_pages, segments, segment_pages);
-    let config = FtlConfig { reserve, victim, schedule, ..plain };
+    let config = FtlConfig { collect: Collect { reserve, victim, schedule, ..Collect::PLAIN }, ..plain };
+    let logical = config.logical_pages;
     let mut ftl = Ftl::new(config).unwrap();
     let mut sink = CountingSink::default();
     let mut prng = Prng::new(1, "closed-form");
-    let logical = config.logical_pages;
     for lpn in 0..logical {
         ftl.write(lpn, 1, StreamId(0), &mut sink);
     }
@@ -50,7 +49,7 @@ fn within(simulated: f64, expected: f64, tolerance: f64, what: &str) {
 #[test]
 fn fifo_is_within_one_percent() {
     for rho in [7, 15, 28] {
-        let (waf, ftl) = simulate(VictimPolicy::Fifo, Schedule::NON_PREEMPTIVE, rho, 128);
+        let (waf, ftl) = simulate(VictimConfig::FIFO, Schedule::NON_PREEMPTIVE, rho, 128);
         within(waf, analytic::waf_fifo(ftl.config().spare_effective()), 0.01, &format!("fifo, rho {rho} %"));
     }
 }
@@ -58,7 +57,7 @@ fn fifo_is_within_one_percent() {
 #[test]
 fn greedy_is_within_one_percent() {
     for (rho, pages) in [(7, 64), (15, 64), (28, 64), (7, 256), (15, 256), (28, 256)] {
-        let (waf, ftl) = simulate(VictimPolicy::Greedy, Schedule::NON_PREEMPTIVE, rho, pages);
+        let (waf, ftl) = simulate(VictimConfig::GREEDY, Schedule::NON_PREEMPTIVE, rho, pages);
         let expected = analytic::waf_greedy(ftl.config().spare_effective(), pages).unwrap();
         within(waf, expected, 0.01, &format!("greedy, {pages} pages, rho {rho} %"));
     }
@@ -67,7 +66,7 @@ fn greedy_is_within_one_percent() {
 #[test]
 fn random_is_within_one_percent() {
     for rho in [7, 15, 28] {
-        let (waf, ftl) = simulate(VictimPolicy::Random, Schedule::NON_PREEMPTIVE, rho, 128);
+        let (waf, ftl) = simulate(VictimConfig::RANDOM, Schedule::NON_PREEMPTIVE, rho, 128);
         within(
             waf,
             analytic::waf_random(ftl.config().spare_effective()),
@@ -79,9 +78,9 @@ fn random_is_within_one_percent() {
 
 #[test]
 fn no_schedule_changes_write_amplification() {
-    for (schedule, _) in Schedule::all() {
+    for schedule in Schedule::registry().entries.iter().map(|entry| entry.make) {
         for rho in [7, 15, 28] {
-            let (waf, ftl) = simulate(VictimPolicy::Greedy, schedule, rho, 128);
+            let (waf, ftl) = simulate(VictimConfig::GREEDY, schedule, rho, 128);
             let expected = analytic::waf_greedy(ftl.spare_effective().unwrap(), 128).unwrap();
             within(waf, expected, 0.01, &format!("greedy {schedule}, rho {rho} %"));
         }
@@ -93,10 +92,10 @@ fn no_schedule_changes_write_amplification() {
 #[test]
 fn no_schedule_changes_write_amplification_in_time() {
     let additions = ["semi-preemptive+merge+pipeline", "preemptive+merge+pipeline"];
-    let schedules = Schedule::all().map(|(schedule, _)| schedule);
+    let schedules = Schedule::registry().entries.iter().map(|entry| entry.make);
     let schedules = schedules.chain(additions.map(|name| Schedule::from_name(name).unwrap()));
     for schedule in schedules {
-        for (victim, op) in [(VictimPolicy::Greedy, 30), (VictimPolicy::Greedy, 12), (VictimPolicy::Fifo, 30)]
+        for (victim, op) in [(VictimConfig::GREEDY, 30), (VictimConfig::GREEDY, 12), (VictimConfig::FIFO, 30)]
         {
             let config = SsdConfig {
                 channels: 4,
@@ -104,8 +103,7 @@ fn no_schedule_changes_write_amplification_in_time() {
                 blocks: 200,
                 pages: 16,
                 op: Share::percent(op),
-                victim,
-                schedule,
+                collect: Collect { victim: victim.clone(), schedule, ..preset::reference_e().collect },
                 ..preset::reference_e()
             };
             let mut drive = SimDrive::new(config, 7, false).unwrap();
@@ -135,8 +133,8 @@ fn no_schedule_changes_write_amplification_in_time() {
             let rho = drive.ftl().unwrap().spare_effective().unwrap();
             let segment_pages = drive.config().pages_per_segment();
             let expected = match victim {
-                VictimPolicy::Fifo => analytic::waf_fifo(rho),
-                VictimPolicy::Greedy => analytic::waf_greedy(rho, segment_pages).unwrap(),
+                VictimConfig::Fifo(_) => analytic::waf_fifo(rho),
+                VictimConfig::Greedy(_) => analytic::waf_greedy(rho, segment_pages).unwrap(),
                 _ => unreachable!("{victim} is not among those above"),
             };
             within(waf, expected, 0.01, &format!("in time: {} {schedule}, rho {rho:.3}", victim.name()));

@@ -1,14 +1,14 @@
 //! The simulated drive as a device: conformance, hand-computed times, contents under garbage
 //! collection, and that every parameter matters.
 
-use fulgurite_base::StreamId;
-use fulgurite_base::{Lpn, Nanos, Prng, Share, Spec};
+use fulgurite_base::{Declared, Lpn, Nanos, Prng, Share, Spec, StreamId};
 use fulgurite_device::{Arena, Command, Completion, Device, Operation, Tag, conformance};
-use fulgurite_ftl::placement::Placement;
+use fulgurite_ftl::Collect;
+use fulgurite_ftl::placement::PlacementConfig;
 use fulgurite_ftl::precondition::Precondition;
 use fulgurite_ftl::schedule::Schedule;
-use fulgurite_ftl::victim::VictimPolicy;
-use fulgurite_ssd::{PARAMS, SimDrive, SsdConfig, WriteCache, preset};
+use fulgurite_ftl::victim::VictimConfig;
+use fulgurite_ssd::{SimDrive, SsdConfig, WriteCache, preset};
 
 /// A drive so small that its times can be worked out by hand: one die, 64 pages in an erase block,
 /// the timing of the preemptive-GC study, nothing on the host side.
@@ -25,12 +25,14 @@ fn one_die() -> SsdConfig {
         program: Nanos::from_micros(200),
         erase: Nanos::from_micros(1_500),
         transfer: Nanos::ZERO,
-        gc_reserve: 1,
-        victim: VictimPolicy::Greedy,
-        schedule: Schedule::NON_PREEMPTIVE,
+        collect: Collect { reserve: 1, ..Collect::PLAIN },
         precondition: Precondition::None,
         ..preset::reference_e()
     }
+}
+
+fn schedules() -> impl Iterator<Item = Schedule> {
+    Schedule::registry().entries.iter().map(|entry| entry.make)
 }
 
 fn drive(config: SsdConfig, contents: bool) -> SimDrive {
@@ -56,31 +58,30 @@ fn write_and_flush(drive: &mut SimDrive, lpns: impl Iterator<Item = u64>) {
 fn the_simulated_drive_conforms() {
     conformance::check(|| drive(one_die(), true));
     conformance::check(|| {
-        drive(
-            SsdConfig { schedule: Schedule::PACED, gc_reserve: 2, op: Share::percent(300), ..one_die() },
-            true,
-        )
+        let paced = Collect { schedule: Schedule::PACED, ..Collect::PLAIN };
+        drive(SsdConfig { collect: paced, op: Share::percent(300), ..one_die() }, true)
     });
     conformance::check(|| {
         drive(SsdConfig { planes: 4, channels: 2, blocks: 8, pages: 16, ..one_die() }, true)
     });
-    for (schedule, write_cache) in Schedule::all().map(|(schedule, _)| schedule).flat_map(|schedule| {
+    for (schedule, write_cache) in schedules().flat_map(|schedule| {
         [WriteCache::Protected, WriteCache::Volatile, WriteCache::Off].map(|cache| (schedule, cache))
     }) {
-        let config = SsdConfig { write_cache, schedule, gc_reserve: 2, op: Share::percent(300), ..one_die() };
+        let collect = Collect { schedule, ..Collect::PLAIN };
+        let config = SsdConfig { write_cache, collect, op: Share::percent(300), ..one_die() };
         conformance::check(|| drive(config.clone(), true));
     }
-    for preset in preset::PRESETS {
+    for preset in preset::registry().entries.iter().map(|entry| &entry.make) {
         conformance::check(|| {
+            let config = (preset.config)();
             drive(
                 SsdConfig {
                     precondition: Precondition::Fill,
                     blocks: 20,
                     pages: 8,
                     op: Share::percent(50),
-                    gc_reserve: 3,
-                    gc_hard: 1,
-                    ..(preset.config)()
+                    collect: Collect { reserve: 3, hard: 1, ..config.collect.clone() },
+                    ..config
                 },
                 true,
             )
@@ -169,28 +170,26 @@ fn contents_survive_garbage_collection() {
         pages: 8,
         blocks,
         op: Share::percent(40),
-        gc_reserve: 2,
-        victim,
-        schedule,
-        placement,
+        collect: Collect { placement, victim, schedule, ..Collect::PLAIN },
         ..one_die()
     };
-    let under_schedules = |victim| Schedule::all().map(move |(schedule, _)| (victim, schedule));
-    let mut configs: Vec<SsdConfig> = VictimPolicy::ALL
-        .iter()
-        .flat_map(|(victim, _)| under_schedules(*victim))
-        .map(|(victim, schedule)| collected(Placement::NONE, 16, victim, schedule))
+    let under_schedules = |victim: VictimConfig| schedules().map(move |schedule| (victim.clone(), schedule));
+    let mut configs: Vec<SsdConfig> = VictimConfig::registry()
+        .names()
+        .flat_map(|name| under_schedules(VictimConfig::from_spec(Spec::parse(name).unwrap()).unwrap()))
+        .map(|(victim, schedule)| collected(PlacementConfig::NONE, 16, victim, schedule))
         .collect();
-    for (name, _) in Placement::list().filter(|(name, _)| *name != "oracle") {
-        let placement = Placement::from_spec(Spec::parse(name).unwrap()).unwrap();
-        let victim = VictimPolicy::COST_BENEFIT;
+    for name in PlacementConfig::registry().names().filter(|name| *name != "oracle") {
+        let placement = PlacementConfig::from_spec(Spec::parse(name).unwrap()).unwrap();
+        let victim = VictimConfig::COST_BENEFIT;
         // Each stream has an append point of its own: there must be segments for all of them.
         configs.extend(
-            under_schedules(victim).map(|(victim, schedule)| collected(placement, 96, victim, schedule)),
+            under_schedules(victim)
+                .map(|(victim, schedule)| collected(placement.clone(), 96, victim, schedule)),
         );
     }
     for config in configs {
-        let SsdConfig { victim, schedule, placement, blocks, .. } = config;
+        let (Collect { victim, schedule, placement, .. }, blocks) = (config.collect.clone(), config.blocks);
         let mut drive = drive(config, true);
         let (pages, bytes) = (drive.caps().pages, drive.caps().page_bytes as usize);
         let arena = Arena::new(bytes);
@@ -255,9 +254,12 @@ fn every_schedule_obeys_every_law_under_load() {
             blocks: 40,
             op: Share::percent(40),
             transfer: Nanos::from_micros(20),
-            gc_background: 4,
             write_cache,
-            schedule: Schedule::from_name(name).unwrap(),
+            collect: Collect {
+                schedule: Schedule::from_name(name).unwrap(),
+                background: 4,
+                ..preset::reference_e().collect
+            },
             precondition: Precondition::Steady,
             ..preset::reference_e()
         };
@@ -333,11 +335,11 @@ fn every_parameter_changes_something() {
     };
     let configure = |options: &str| {
         let spec = Spec::parse(&format!("x:{options}")).unwrap();
-        base.clone().with_options(spec).unwrap_or_else(|error| panic!("{options}: {error}"))
+        base.clone().changed_by(spec).unwrap_or_else(|error| panic!("{options}: {error}"))
     };
     assert_eq!(observe(base.clone()), observe(base.clone()), "a run repeats exactly");
     // Wear takes longer to show: tests/features.rs.
-    for param in PARAMS.iter().filter(|param| !param.key.starts_with("wear_")) {
+    for param in SsdConfig::OPTIONS.iter().filter(|param| !param.key.starts_with("wear_")) {
         // What is compared, and what both have besides.
         let (changed, before, beside) = match param.key {
             "op" => ("65%", "", ""),
@@ -366,7 +368,7 @@ fn every_parameter_changes_something() {
             "read_mw" | "program_mw" | "erase_mw" | "transfer_mw" => ("40", "", ""),
             _ => ("77.7", "", ""),
         };
-        assert_ne!(param.show(&base), changed);
+        assert_ne!((param.show)(&base), changed);
         let options = |parts: [&str; 2]| {
             parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(",")
         };
@@ -385,9 +387,9 @@ fn every_parameter_changes_something() {
 #[test]
 fn absurd_parameters_are_refused_with_their_name() {
     for (options, named) in [
-        ("channels=0", "channels=0"),
-        ("planes=9", "planes=9"),
-        ("blocks=4G", "blocks=4000000000 is out of range"),
+        ("channels=0", "channels of p4510: 0 is out of range"),
+        ("planes=9", "planes of p4510: 9 is out of range; accepted: 1 to 8"),
+        ("blocks=4G", "blocks of p4510: 4G is out of range"),
         ("blocks=16M", "2^32"),
         ("op=0%", "op=0% cannot collect"),
         ("blocks=3", "blocks=3 pages=128"),
@@ -404,8 +406,10 @@ fn absurd_parameters_are_refused_with_their_name() {
         ("wear_gap=5", "wear_gap changes nothing unless wear_leveling=static"),
         ("schedule=non-preemptive,urgent_us=5", "urgent_us changes nothing"),
         ("in_place=yes,planes=1,victim=fifo", "victim changes nothing with in_place=yes"),
-        ("bad_blocks=60%", "bad_blocks=60% is out of range"),
+        ("bad_blocks=60%", "bad_blocks of p4510: 60% is out of range"),
         ("bad_blocks=45%", "cannot collect their own garbage"),
+        ("placement=sepbit,streams=4", "4 streams do not go with placement=sepbit"),
+        ("streams=300", "accepted: 1 to 256"),
         ("write_cache=on", "known: protected volatile off"),
         ("wear_leveling=yes", "known: none dynamic static"),
         ("in_place=maybe", "neither yes nor no"),

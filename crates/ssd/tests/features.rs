@@ -1,8 +1,9 @@
 //! The rest of a real drive: shared pages, power cuts, streams, wear, energy.
 
-use fulgurite_base::StreamId;
-use fulgurite_base::{Lpn, Nanos, Prng, Share, Spec};
+use fulgurite_base::{Lpn, Nanos, Prng, Share, Spec, StreamId};
 use fulgurite_device::{Arena, Buffer, Command, Device, IoError, Operation, Tag};
+use fulgurite_ftl::Collect;
+use fulgurite_ftl::placement::PlacementConfig;
 use fulgurite_ftl::precondition::Precondition;
 use fulgurite_ssd::{DriveCounters, SimDrive, SsdConfig, WriteCache, preset};
 use proptest::prelude::*;
@@ -23,7 +24,7 @@ fn small() -> SsdConfig {
 }
 
 fn with(options: &str) -> SsdConfig {
-    small().with_options(Spec::parse(&format!("small:{options}")).unwrap()).unwrap()
+    small().changed_by(Spec::parse(&format!("small:{options}")).unwrap()).unwrap()
 }
 
 /// A drive with contents: pages hold a number.
@@ -219,9 +220,12 @@ fn waf(counters: &DriveCounters) -> f64 {
 #[test]
 fn streams_keep_hot_and_cold_apart() {
     let config = |streams, hard| SsdConfig {
-        streams,
-        gc_hard: hard,
-        gc_reserve: 4,
+        collect: Collect {
+            placement: PlacementConfig::by_hints(streams),
+            hard,
+            reserve: 4,
+            ..small().collect
+        },
         blocks: 120,
         op: Share::percent(25),
         precondition: Precondition::Fill,

@@ -3,10 +3,10 @@
 
 use fulgurite_base::{Lpn, Nanos, Share};
 use fulgurite_device::{Command, Completion, Device, Operation, Tag};
-use fulgurite_ftl::SegmentState;
 use fulgurite_ftl::precondition::Precondition;
-use fulgurite_ftl::schedule::{Schedule, State};
-use fulgurite_ftl::victim::VictimPolicy;
+use fulgurite_ftl::schedule::{Schedule, ScheduleState};
+use fulgurite_ftl::victim::VictimConfig;
+use fulgurite_ftl::{Collect, SegmentState};
 use fulgurite_ssd::{SimDrive, SsdConfig, WriteCache, preset};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
@@ -30,10 +30,7 @@ fn one_die(schedule: &str, transfer: u64) -> SsdConfig {
         erase: Nanos::from_micros(ERASE),
         transfer: Nanos::from_micros(transfer),
         write_cache: WriteCache::Off,
-        gc_reserve: 2,
-        gc_hard: 1,
-        victim: VictimPolicy::Greedy,
-        schedule: Schedule::from_name(schedule).unwrap(),
+        collect: Collect { schedule: Schedule::from_name(schedule).unwrap(), ..Collect::PLAIN },
         precondition: Precondition::None,
         ..preset::reference_e()
     }
@@ -196,7 +193,9 @@ fn pipelining_saves_exactly_the_overlap() {
 #[test]
 fn an_idle_drive_collects_in_the_background_and_steps_aside() {
     let op = Share::percent(250);
-    let config = SsdConfig { blocks: 7, op, gc_background: 4, ..one_die("semi-preemptive", 0) };
+    let usual = one_die("semi-preemptive", 0);
+    let collect = Collect { background: 4, ..usual.collect.clone() };
+    let config = SsdConfig { blocks: 7, op, collect, ..usual };
     let mut drive = SimDrive::new(config, 42, false).unwrap();
     // Nothing is valid in the first segment but pages 0 and 1.
     for lpn in (0..64).chain(2..64).chain([2, 3]).chain(64..128) {
@@ -208,7 +207,7 @@ fn an_idle_drive_collects_in_the_background_and_steps_aside() {
     // Collection begins after a millisecond: R 0, W 0, … A read in the program of page 0 ends idleness.
     let requests = [(1_100, Operation::read(Lpn(20), 1)), (1_500, Operation::read(Lpn(20), 1))];
     assert_eq!(replay(&mut drive, start, &requests), [125 + READ, READ]);
-    assert_eq!(drive.state(), State::Idle);
+    assert_eq!(drive.state(), ScheduleState::Idle);
     drive.settle();
     drive.verify(true).unwrap();
     assert_eq!((drive.ftl().unwrap().free_segments(), drive.counters().erases), (4, 1));
@@ -218,7 +217,9 @@ fn an_idle_drive_collects_in_the_background_and_steps_aside() {
 fn a_write_that_waits_too_long_makes_everything_wait_for_collection() {
     let config = |urgent| {
         let urgent = Nanos::from_micros(urgent);
-        SsdConfig { urgent, queue_depth: 1 << 13, ..one_die("semi-preemptive", 0) }
+        let usual = one_die("semi-preemptive", 0);
+        let collect = Collect { urgent, ..usual.collect.clone() };
+        SsdConfig { collect, queue_depth: 1 << 13, ..usual }
     };
     let write_response = |config| {
         let mut drive = SimDrive::new(config, 42, false).unwrap();
@@ -376,8 +377,11 @@ proptest! {
             blocks: 9,
             pages: PAGES as u32,
             op: Share::percent(80),
-            victim: VictimPolicy::Fifo,
-            urgent: Nanos::from_micros(1_000_000_000),
+            collect: Collect {
+                victim: VictimConfig::FIFO,
+                urgent: Nanos::from_micros(1_000_000_000),
+                ..one_die("semi-preemptive", 0).collect
+            },
             wear_leveling: fulgurite_ftl::WearLeveling::None,
             precondition: Precondition::Fill,
             ..one_die("semi-preemptive", 0)
@@ -424,7 +428,10 @@ proptest! {
     #[test]
     fn state_2_never_consumes_a_free_segment(steps in prop::collection::vec((any::<bool>(), 0u32..100), 1..2_000)) {
         let plain = fulgurite_ftl::FtlConfig::plain(100, 24, 8);
-        let config = fulgurite_ftl::FtlConfig { reserve: 4, hard: 2, schedule: Schedule::SEMI_PREEMPTIVE, ..plain };
+        let config = fulgurite_ftl::FtlConfig {
+            collect: Collect { reserve: 4, hard: 2, schedule: Schedule::SEMI_PREEMPTIVE, ..Collect::PLAIN },
+            ..plain
+        };
         let mut ftl = fulgurite_ftl::Ftl::new(config).unwrap();
         let mut sink = fulgurite_ftl::CountingSink::default();
         let stream = ftl.stream(0, fulgurite_base::StreamId(0));
@@ -433,7 +440,7 @@ proptest! {
         for (is_host, lpn) in steps {
             let (state, free) = (ftl.state(stream), ftl.free_segments());
             if is_host && ftl.admit(stream) {
-                prop_assert!(state != State::Pressed);
+                prop_assert!(state != ScheduleState::Pressed);
                 ftl.append(lpn, fulgurite_base::StreamId(0), stream, &mut sink);
                 prop_assert!(ftl.free_segments() >= 2);
             } else if state.collects() {
@@ -452,12 +459,12 @@ proptest! {
                         }
                     }
                 }
-                if state == State::Pressed {
+                if state == ScheduleState::Pressed {
                     // Beyond collection's own two segments nothing is used up.
                     prop_assert!(ftl.free_segments().saturating_sub(2) >= free.saturating_sub(2));
                 }
             }
-            pressed = if ftl.state(stream) == State::Pressed && !is_host { pressed + 1 } else { 0 };
+            pressed = if ftl.state(stream) == ScheduleState::Pressed && !is_host { pressed + 1 } else { 0 };
             prop_assert!(pressed < 24 * 10, "{pressed} steps and still pressed");
         }
         fulgurite_ftl::check::check(&ftl).unwrap();

@@ -8,9 +8,7 @@ use crate::workload::{AddressMap, Origin, View, Workload};
 use crate::{Command, StackError};
 use fulgurite_base::SpecError;
 use fulgurite_base::units::{self, Portion};
-use fulgurite_ftl::FtlConfig;
-use fulgurite_ftl::placement::Placement;
-use fulgurite_ftl::victim::VictimPolicy;
+use fulgurite_ftl::{Collect, FtlConfig};
 use fulgurite_pool::write_back::{Curve, MeasuredDrive};
 use std::path::{Path, PathBuf};
 
@@ -41,23 +39,13 @@ fn stack(asked: Asked) -> Result<Stack, StackError> {
     let device = device.ok_or_else(|| StackError::request("device is missing"))?;
     let mut stack = Stack { pool: None, layer, device };
     if let Some(placement) = placement {
-        stack.collect_with(
-            "--placement",
-            placement,
-            |drive| &mut drive.placement,
-            |layer| &mut layer.placement,
-        )?;
+        stack.change_collect("--placement", placement, |collect| &mut collect.placement)?;
     }
     if let Some(victim) = victim {
-        stack.collect_with("--victim", victim, |drive| &mut drive.victim, |layer| &mut layer.victim)?;
+        stack.change_collect("--victim", victim, |collect| &mut collect.victim)?;
     }
     if let Some(schedule) = schedule {
-        stack.collect_with(
-            "--schedule",
-            schedule,
-            |drive| &mut drive.schedule,
-            |layer| &mut layer.schedule,
-        )?;
+        stack.change_collect("--schedule", schedule, |collect| &mut collect.schedule)?;
     }
     if let DriveConfig::File(file) = &mut stack.device.drive {
         file.destroy_contents = destroy_contents;
@@ -66,25 +54,19 @@ fn stack(asked: Asked) -> Result<Stack, StackError> {
 }
 
 impl Stack {
-    /// Changes how garbage is collected: in the layer where there is one, for it decides where pages go; else in the
-    /// simulated drive.
-    fn collect_with<T: std::fmt::Display>(
+    fn change_collect<T: std::fmt::Display>(
         &mut self,
         flag: &str,
         value: T,
-        of_drive: impl FnOnce(&mut fulgurite_ssd::SsdConfig) -> &mut T,
-        of_layer: impl FnOnce(&mut fulgurite_log::LogConfig) -> &mut T,
+        field: impl FnOnce(&mut Collect) -> &mut T,
     ) -> Result<(), StackError> {
-        match (&mut self.layer, &mut self.device.drive) {
-            (Some(layer), _) => *of_layer(&mut layer.log) = value,
-            (None, DriveConfig::Simulated { config, .. }) if !config.in_place => *of_drive(config) = value,
-            _ => {
-                return Err(StackError::request(format!(
-                    "{flag} {value} does not go with {}, which collects no garbage; leave it out",
-                    self.device.label
-                )));
-            }
-        }
+        let Some(collect) = self.collect_mut() else {
+            return Err(StackError::request(format!(
+                "{flag} {value} does not go with {}, which collects no garbage; leave it out",
+                self.device.label
+            )));
+        };
+        *field(collect) = value;
         Ok(())
     }
 }
@@ -269,12 +251,13 @@ fn translation_shape(asked: &Asked) -> Result<FtlConfig, StackError> {
         narrow("physical", physical / segment)?,
         narrow("segment", segment)?,
     );
-    Ok(FtlConfig {
-        reserve: asked.gc_reserve.unwrap_or(shape.reserve),
-        victim: asked.victim.unwrap_or(VictimPolicy::Greedy),
-        placement: asked.placement.unwrap_or(Placement::NONE),
-        ..shape
-    })
+    let collect = Collect {
+        reserve: asked.gc_reserve.unwrap_or(Collect::PLAIN.reserve),
+        victim: asked.victim.clone().unwrap_or(Collect::PLAIN.victim),
+        placement: asked.placement.clone().unwrap_or(Collect::PLAIN.placement),
+        ..Collect::PLAIN
+    };
+    Ok(FtlConfig { collect, ..shape })
 }
 
 /// A row for the run, for every stretch of it, or for every group.

@@ -1,15 +1,16 @@
 //! Every name that the command line and study files know, as rows.
 
-use crate::device::{LOG, MEM, NO_DEVICE};
+use crate::device::{FileOptions, LOG, MEM, MemConfig, NO_DEVICE};
 use crate::workload::{OWN_TRACE, OWN_TRACE_ABOUT};
 use crate::{Column, Row};
-use fulgurite_base::{OptionHelp, Registry, units};
-use fulgurite_ftl::placement::Placement;
+use fulgurite_base::{Declared, OptionHelp, Registry, units};
+use fulgurite_ftl::placement::PlacementConfig;
 use fulgurite_ftl::schedule::Schedule;
-use fulgurite_ftl::victim::VictimPolicy;
+use fulgurite_ftl::victim::VictimConfig;
+use fulgurite_log::LogConfig;
 use fulgurite_pool::{PrefetchConfig, ReplacementConfig, WriteBackConfig};
-use fulgurite_ssd::preset::{Concurrency, PRESETS, Preset, Target};
-use fulgurite_ssd::{PARAMS, Param, preset};
+use fulgurite_ssd::SsdConfig;
+use fulgurite_ssd::preset::{self, Concurrency, Preset, Target};
 use fulgurite_workload::GeneratorConfig;
 use fulgurite_workload::trace::Format;
 
@@ -29,9 +30,9 @@ pub const KINDS: [(&str, fn() -> Vec<Row>); 11] = [
     ("layers", layers),
     ("devices", devices),
     (DEVICE_PARAMETERS, parameters),
-    ("placement", || Placement::list().map(|(name, about)| row(name, about)).collect()),
-    ("victim", || VictimPolicy::ALL.iter().map(|(policy, about)| row(policy.name(), about)).collect()),
-    ("schedule", || Schedule::all().map(|(schedule, about)| row(&schedule.to_string(), about)).collect()),
+    ("placement", || rows(PlacementConfig::registry())),
+    ("victim", || rows(VictimConfig::registry())),
+    ("schedule", || rows(Schedule::registry())),
 ];
 
 /// The parameters of every simulated drive: many, so they are listed only when asked for.
@@ -67,21 +68,18 @@ fn devices() -> Vec<Row> {
         row.set(Column::Source, preset.source);
         row
     };
-    let ideal = row(MEM, "an ideal drive: every request takes no time (options pages, page)");
+    let about = "an ideal drive: every request takes no time";
+    let ideal = with_options(row(MEM, about), &MemConfig::default().describe_options());
     let none = row(NO_DEVICE, "no drive and no time: pool counts misses and writes alone, fast");
-    let real = row(
-        "file:PATH",
-        "a file or block device, without the page cache; size= page=4KiB queue_depth=256 engine=uring|psync poll=no",
-    );
-    PRESETS.iter().map(preset).chain([real, ideal, none]).collect()
+    let about = "a file or block device, without the page cache";
+    let real = with_options(row("file:PATH", about), &FileOptions::default().describe_options());
+    preset::registry().entries.iter().map(|entry| preset(&entry.make)).chain([real, ideal, none]).collect()
 }
 
 fn layers() -> Vec<Row> {
     let none = row(NO_DEVICE, "the workload meets the drive itself");
-    let log = row(
-        LOG,
-        "log-structured, with --placement, --victim and --schedule of its own: op=7% segment=4MiB gc_reserve=4 gc_hard=2 depth=32 trim=yes fill=yes urgent_us=10000",
-    );
+    let about = "log-structured, with placement, victims and a schedule of its own";
+    let log = with_options(row(LOG, about), &LogConfig::default().describe_options());
     vec![none, log]
 }
 
@@ -101,10 +99,12 @@ fn target(target: &Target) -> String {
 
 fn parameters() -> Vec<Row> {
     let p4510 = preset::by_name("p4510").map(|preset| (preset.config)()).ok();
-    let parameter = |param: &Param| {
-        let mut row = row(param.key, param.about);
-        row.set_some(Column::Default, p4510.as_ref().map(|config| param.show(config)));
+    let parameter = |option: OptionHelp| {
+        let mut row = row(option.key, option.about);
+        row.set(Column::Default, option.default);
         row
     };
-    PARAMS.iter().map(parameter).collect()
+    p4510.map_or_else(Vec::new, |config: SsdConfig| {
+        config.describe_options().into_iter().map(parameter).collect()
+    })
 }

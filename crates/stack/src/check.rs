@@ -120,10 +120,10 @@ impl Run {
     fn check_future(&self, requested: &Requested, ftl: &FtlConfig) -> Result<(), StackError> {
         let fill = u64::from(ftl.logical_pages);
         let most = u64::from(u32::MAX) - fill;
-        let looks_ahead = ftl.placement.needs_future() || self.measure.rows == Rows::Groups;
+        let looks_ahead = ftl.collect.placement.needs_future() || self.measure.rows == Rows::Groups;
         if looks_ahead && requested.ops >= most {
-            let what = if ftl.placement.needs_future() {
-                format!("--placement {}", ftl.placement)
+            let what = if ftl.collect.placement.needs_future() {
+                format!("--placement {}", ftl.collect.placement)
             } else {
                 "--groups".to_owned()
             };

@@ -7,6 +7,7 @@ use crate::device::{DeviceConfig, DriveConfig, LayerConfig};
 use crate::workload::{AddressMap, Bound, View, Workload};
 use crate::{Command, StackError};
 use fulgurite_base::{Nanos, fnv1a};
+use fulgurite_ftl::Collect;
 use fulgurite_pool::{PrefetchConfig, ReplacementConfig, WriteBack, WriteBackConfig};
 use std::path::PathBuf;
 
@@ -212,26 +213,23 @@ impl Stack {
         }
     }
 
-    /// Placement and victims where garbage is collected for the host's pages: in the layer, or in a simulated drive.
-    pub fn placement_and_victim(&self) -> Option<(String, String)> {
+    /// How garbage is collected for the host's pages: in the layer where there is one, for it decides where pages go;
+    /// else in the drive. `None` where nobody collects any that Fulgurite knows of.
+    pub fn collect(&self) -> Option<&Collect> {
         match (&self.layer, &self.device.drive) {
-            (Some(layer), _) => Some((layer.log.placement.to_string(), layer.log.victim.to_string())),
-            (None, DriveConfig::Simulated { config, .. }) => {
-                Some((config.ftl().placement.to_string(), config.victim.to_string()))
-            }
-            (None, DriveConfig::Translation(translation)) => {
-                Some((translation.ftl.placement.to_string(), translation.ftl.victim.to_string()))
-            }
+            (Some(layer), _) => Some(&layer.log.collect),
+            (None, DriveConfig::Simulated { config, .. }) => Some(&config.collect),
+            (None, DriveConfig::Translation(translation)) => Some(&translation.ftl.collect),
             _ => None,
         }
     }
 
-    /// The schedule there.
-    pub fn schedule(&self) -> Option<String> {
-        match (&self.layer, &self.device.drive) {
-            (Some(layer), _) => Some(layer.log.schedule.to_string()),
-            (None, DriveConfig::Simulated { config, .. }) => Some(config.schedule.to_string()),
-            (None, DriveConfig::Translation(translation)) => Some(translation.ftl.schedule.to_string()),
+    /// The same, to change it; `None` also for a medium that is overwritten in place.
+    pub fn collect_mut(&mut self) -> Option<&mut Collect> {
+        match (&mut self.layer, &mut self.device.drive) {
+            (Some(layer), _) => Some(&mut layer.log.collect),
+            (None, DriveConfig::Simulated { config, .. }) if !config.in_place => Some(&mut config.collect),
+            (None, DriveConfig::Translation(translation)) => Some(&mut translation.ftl.collect),
             _ => None,
         }
     }

@@ -11,9 +11,9 @@ use crate::{Command, PoolStage, Rows, Run, StackError};
 use fulgurite_base::option::{self, parse_choice};
 use fulgurite_base::units::Portion;
 use fulgurite_base::{Nanos, Spec, SpecError, units};
-use fulgurite_ftl::placement::Placement;
+use fulgurite_ftl::placement::PlacementConfig;
 use fulgurite_ftl::schedule::Schedule;
-use fulgurite_ftl::victim::VictimPolicy;
+use fulgurite_ftl::victim::VictimConfig;
 use fulgurite_pool::{PrefetchConfig, ReplacementConfig, WriteBack, WriteBackConfig};
 use fulgurite_workload::trace::{Format, TraceOptions};
 use std::collections::BTreeMap;
@@ -54,8 +54,8 @@ pub(crate) struct Asked {
     pub device: Option<DeviceConfig>,
     pub destroy_contents: bool,
     pub layer: Option<LayerConfig>,
-    pub placement: Option<Placement>,
-    pub victim: Option<VictimPolicy>,
+    pub placement: Option<PlacementConfig>,
+    pub victim: Option<VictimConfig>,
     pub schedule: Option<Schedule>,
     pub replacement: Option<ReplacementConfig>,
     pub write_back: Option<WriteBackConfig>,
@@ -134,16 +134,18 @@ const SETTINGS: &[Setting] = &[
         written: "PLACEMENT",
         about: "Placement policy of the layer, or without a layer of the simulated drive",
         commands: &[(Pool, Words("the drive's")), (Gc, Value("none")), (Replay, Words("the drive's"))],
-        read: |asked, text| put(&mut asked.placement, Placement::from_spec(Spec::parse(text)?).map(Some)),
-        show: |run| Ok(run.translation().map(|translation| translation.ftl.placement.to_string())),
+        read: |asked, text| {
+            put(&mut asked.placement, PlacementConfig::from_spec(Spec::parse(text)?).map(Some))
+        },
+        show: |run| Ok(run.translation().map(|translation| translation.ftl.collect.placement.to_string())),
     },
     Setting {
         name: "victim",
         written: "VICTIM",
         about: "Victim policy of the layer, or without a layer of the simulated drive",
         commands: &[(Pool, Words("the drive's")), (Gc, Value("greedy")), (Replay, Words("the drive's"))],
-        read: |asked, text| put(&mut asked.victim, VictimPolicy::from_spec(Spec::parse(text)?).map(Some)),
-        show: |run| Ok(run.translation().map(|translation| translation.ftl.victim.to_string())),
+        read: |asked, text| put(&mut asked.victim, VictimConfig::from_spec(Spec::parse(text)?).map(Some)),
+        show: |run| Ok(run.translation().map(|translation| translation.ftl.collect.victim.to_string())),
     },
     Setting {
         name: "schedule",
@@ -231,7 +233,7 @@ const SETTINGS: &[Setting] = &[
         about: "Free segments below which garbage is collected",
         commands: &[(Gc, Words("2"))],
         read: |asked, text| put(&mut asked.gc_reserve, count(text, 1, 1 << 20).map(|n| Some(n as u32))),
-        show: |run| Ok(run.translation().map(|translation| translation.ftl.reserve.to_string())),
+        show: |run| Ok(run.translation().map(|translation| translation.ftl.collect.reserve.to_string())),
     },
     Setting {
         name: "users",

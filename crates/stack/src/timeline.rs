@@ -6,7 +6,7 @@
 
 use crate::StackError;
 use fulgurite_base::Nanos;
-use fulgurite_ftl::schedule::State;
+use fulgurite_ftl::schedule::ScheduleState;
 use fulgurite_ssd::{Span, SpanKind, Timeline, Track};
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -105,9 +105,9 @@ fn words(kind: SpanKind) -> (&'static str, &'static str) {
         SpanKind::MoveProgram => ("GC program", "gc"),
         SpanKind::Erase => ("GC erase", "gc"),
         SpanKind::Transfer => ("transfer", "channel"),
-        SpanKind::State(State::Idle) => ("0: no collection", "state"),
-        SpanKind::State(State::Collecting) => ("1: collecting", "state"),
-        SpanKind::State(State::Pressed) => ("2: writes wait", "state"),
-        SpanKind::State(State::Exclusive) => ("3: everything waits", "state"),
+        SpanKind::State(ScheduleState::Idle) => ("0: no collection", "state"),
+        SpanKind::State(ScheduleState::Collecting) => ("1: collecting", "state"),
+        SpanKind::State(ScheduleState::Pressed) => ("2: writes wait", "state"),
+        SpanKind::State(ScheduleState::Exclusive) => ("3: everything waits", "state"),
     }
 }

@@ -2,20 +2,21 @@
 
 use fulgurite_base::Spec;
 use fulgurite_base::StreamId;
-use fulgurite_ftl::placement::Placement;
-use fulgurite_ftl::placement::midas::{Event, Why};
-use fulgurite_ftl::victim::VictimPolicy;
-use fulgurite_ftl::{CountingSink, Ftl, FtlConfig, check};
+use fulgurite_ftl::placement::PlacementConfig;
+use fulgurite_ftl::placement::midas::{Event, Midas, Why};
+use fulgurite_ftl::victim::VictimConfig;
+use fulgurite_ftl::{Collect, CountingSink, Ftl, FtlConfig, check};
 use fulgurite_workload::GeneratorConfig;
 
 const PAGES: u32 = 120_000;
 
 /// The FTL after filling and 28 capacities of writes of each workload in turn.
 fn run(placement: &str, victim: &str, workloads: &[&str]) -> Ftl {
-    let placement = Placement::from_spec(Spec::parse(placement).unwrap()).unwrap();
-    let victim = VictimPolicy::from_spec(Spec::parse(victim).unwrap()).unwrap();
+    let placement = PlacementConfig::from_spec(Spec::parse(placement).unwrap()).unwrap();
+    let victim = VictimConfig::from_spec(Spec::parse(victim).unwrap()).unwrap();
     let segments = (f64::from(PAGES) * 1.0737 / 128.0).ceil() as u32;
-    let config = FtlConfig { placement, victim, reserve: 4, ..FtlConfig::plain(PAGES, segments, 128) };
+    let collect = Collect { placement, victim, reserve: 4, ..Collect::PLAIN };
+    let config = FtlConfig { collect, ..FtlConfig::plain(PAGES, segments, 128) };
     let mut ftl = Ftl::new(config).unwrap();
     let mut sink = CountingSink::default();
     (0..PAGES).for_each(|lpn| ftl.write(lpn, 1, StreamId(0), &mut sink));
@@ -52,7 +53,7 @@ fn predictions_hold_on_steady_traffic() {
     ] {
         // A small drive: more of its pages must be watched.
         let ftl = run("midas:sample=10", victim, &[workload]);
-        let events = ftl.placer().midas().expect("MiDAS").events();
+        let events = ftl.placer().policy::<Midas>().expect("MiDAS").events();
         let last = events.last().unwrap();
         assert!(matches!(last.why, Why::Unchanged(_)), "{workload} {victim}: {last:?}");
         let (shares, waf) = errors(last);
@@ -74,8 +75,13 @@ fn nothing_is_gained_or_lost_on_uniform_traffic() {
 #[test]
 fn a_change_of_the_workload_changes_the_groups() {
     let ftl = run("midas", "greedy", &["mixed-uniform:write=100%", "zipf:theta=1,write=100%"]);
-    let changed =
-        ftl.placer().midas().expect("MiDAS").events().iter().filter(|event| event.at > 29 * u64::from(PAGES));
+    let changed = ftl
+        .placer()
+        .policy::<Midas>()
+        .expect("MiDAS")
+        .events()
+        .iter()
+        .filter(|event| event.at > 29 * u64::from(PAGES));
     let whys: Vec<Why> = changed.map(|event| event.why).collect();
     assert!(
         whys.iter().any(|why| matches!(why, Why::Lifetimes(difference) if *difference > 0.05)),
@@ -88,7 +94,7 @@ fn every_part_can_be_switched_off() {
     let events = |placement| {
         run(placement, "greedy", &["zipf:theta=1,write=100%"])
             .placer()
-            .midas()
+            .policy::<Midas>()
             .expect("MiDAS")
             .events()
             .to_vec()

@@ -7,15 +7,14 @@
 //! 5 (as in MiDAS's table 2), 512 pages (2 MiB) and 16,384 page writes, as in MiDAS's program. Copies go
 //! to the last class, as there. Placement by chunk sees nothing of pages that are popular one by one. O(1).
 
-use super::{PlacementPolicy, Shape, WriteContext, take_streams};
+use super::{ConfiguredPlacement, DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};
 use crate::{SegmentId, SegmentTable};
-use fulgurite_base::StreamId;
-use fulgurite_base::{Spec, SpecError};
-use std::fmt;
+use fulgurite_base::option::{COUNT, COUNT_16};
+use fulgurite_base::{Declared, Opt, StreamId, opt};
 
 /// The options of AutoStream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct AutoStreamConfig {
     /// Streams; the last one is that of the coldest pages and of copies.
     pub streams: u16,
     /// Pages in a chunk.
@@ -24,28 +23,18 @@ pub struct Options {
     pub decay: u32,
 }
 
-impl Options {
-    pub(super) fn from_spec(spec: &mut Spec) -> Result<Options, SpecError> {
-        let streams = take_streams(spec, "streams", 5, 2)?;
-        let chunk = spec.take::<u32>("chunk")?.unwrap_or(512);
-        let decay = spec.take::<u32>("decay")?.unwrap_or(16_384);
-        if chunk == 0 || decay == 0 {
-            return Err(SpecError::new(format!(
-                "chunk={chunk} and decay={decay} of autostream; accepted: at least 1 each"
-            )));
-        }
-        Ok(Options { streams, chunk, decay })
-    }
-
-    pub(super) fn streams(&self) -> u16 {
-        self.streams
+impl Default for AutoStreamConfig {
+    fn default() -> AutoStreamConfig {
+        AutoStreamConfig { streams: 5, chunk: 512, decay: 16_384 }
     }
 }
 
-impl fmt::Display for Options {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "streams={},chunk={},decay={}", self.streams, self.chunk, self.decay)
-    }
+impl Declared for AutoStreamConfig {
+    const OPTIONS: &'static [Opt<AutoStreamConfig>] = &[
+        opt!("streams", streams, COUNT_16, 2 => STREAMS_AT_MOST, "streams; the last one takes all copies"),
+        opt!("chunk", chunk, COUNT, 1 => u32::MAX, "pages in a chunk"),
+        opt!("decay", decay, COUNT, 1 => u32::MAX, "page writes after which a count is halved"),
+    ];
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,26 +46,34 @@ struct Chunk {
 /// The chunks' counts.
 #[derive(Clone, Debug)]
 pub struct AutoStream {
-    options: Options,
+    config: AutoStreamConfig,
     chunks: Vec<Chunk>,
     last: (u32, StreamId),
 }
 
-impl AutoStream {
-    pub(super) fn new(options: Options, shape: &Shape) -> AutoStream {
-        let chunks = shape.logical_pages.div_ceil(options.chunk) as usize;
-        AutoStream {
-            options,
-            chunks: vec![Chunk::default(); chunks],
-            last: (u32::MAX, StreamId(options.streams - 1)),
-        }
+impl ConfiguredPlacement for AutoStream {
+    type Config = AutoStreamConfig;
+
+    fn streams(config: &AutoStreamConfig) -> u16 {
+        config.streams
     }
 
+    fn start(config: &AutoStreamConfig, drive: &DriveShape) -> AutoStream {
+        let chunks = drive.logical_pages.div_ceil(config.chunk) as usize;
+        AutoStream {
+            config: *config,
+            chunks: vec![Chunk::default(); chunks],
+            last: (u32::MAX, StreamId(config.streams - 1)),
+        }
+    }
+}
+
+impl AutoStream {
     /// The count of a chunk after this write.
     #[inline]
     fn count(&self, lpn: u32, segments: &SegmentTable) -> u32 {
-        let chunk = self.chunks[(lpn / self.options.chunk) as usize];
-        let periods = (segments.now() as u32).wrapping_sub(chunk.written_at) / self.options.decay;
+        let chunk = self.chunks[(lpn / self.config.chunk) as usize];
+        let periods = (segments.now() as u32).wrapping_sub(chunk.written_at) / self.config.decay;
         (chunk.count >> periods.min(31)) + 1
     }
 }
@@ -84,7 +81,7 @@ impl AutoStream {
 impl PlacementPolicy for AutoStream {
     #[inline]
     fn stream(&self, context: &WriteContext, segments: &SegmentTable) -> StreamId {
-        let coldest = self.options.streams - 1;
+        let coldest = self.config.streams - 1;
         if context.copied {
             return StreamId(coldest);
         }
@@ -102,13 +99,13 @@ impl PlacementPolicy for AutoStream {
         }
         self.last = (context.lpn, to);
         let count = self.count(context.lpn, segments);
-        self.chunks[(context.lpn / self.options.chunk) as usize] =
+        self.chunks[(context.lpn / self.config.chunk) as usize] =
             Chunk { count, written_at: segments.now() as u32 };
     }
 
     #[inline]
     fn copies_to(&self, _: SegmentId, _: &SegmentTable) -> Option<StreamId> {
-        Some(StreamId(self.options.streams - 1))
+        Some(StreamId(self.config.streams - 1))
     }
 
     #[inline]

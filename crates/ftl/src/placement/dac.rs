@@ -7,20 +7,42 @@
 //! rebuilt it (SepBIT, FAST 2022). A page's first write goes to the coldest group. The group is that of the
 //! segment which holds the page, so no memory is needed. O(1).
 
-use super::{PlacementPolicy, Shape, WriteContext};
+use super::{ConfiguredPlacement, DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};
 use crate::{SegmentId, SegmentTable};
-use fulgurite_base::StreamId;
+use fulgurite_base::option::COUNT_16;
+use fulgurite_base::{Declared, Opt, StreamId, opt};
 
-/// The number of groups; the coldest is 0.
-pub type Options = super::Groups<6>;
+/// The options of DAC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DacConfig {
+    /// The number of groups; the coldest is 0.
+    pub groups: u16,
+}
+
+impl Default for DacConfig {
+    fn default() -> DacConfig {
+        DacConfig { groups: 6 }
+    }
+}
+
+impl Declared for DacConfig {
+    const OPTIONS: &'static [Opt<DacConfig>] =
+        &[opt!("groups", groups, COUNT_16, 2 => STREAMS_AT_MOST, "groups; the coldest is the first")];
+}
 
 /// A ladder of groups.
 #[derive(Clone, Debug)]
 pub struct Dac(u16);
 
-impl Dac {
-    pub(super) fn new(options: Options, _: &Shape) -> Dac {
-        Dac(options.groups)
+impl ConfiguredPlacement for Dac {
+    type Config = DacConfig;
+
+    fn streams(config: &DacConfig) -> u16 {
+        config.groups
+    }
+
+    fn start(config: &DacConfig, _: &DriveShape) -> Dac {
+        Dac(config.groups)
     }
 }
 

@@ -20,11 +20,10 @@
 //! 1 MiB on `fio-h`, `varmail`, `alibaba-like`, `exchange-like` and `ycsb-a`; other seeds, sizes and workloads were
 //! looked at afterwards.
 
-use super::{PlacementPolicy, Shape, WriteContext, take_streams};
+use super::{ConfiguredPlacement, DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};
 use crate::{SegmentId, SegmentState, SegmentTable};
-use fulgurite_base::StreamId;
-use fulgurite_base::{Spec, SpecError, prefetch};
-use std::fmt;
+use fulgurite_base::option::COUNT_16;
+use fulgurite_base::{Declared, Opt, StreamId, opt, prefetch};
 
 /// Eighths of an octave that a mean can take.
 const CODES: u16 = 128;
@@ -39,7 +38,7 @@ const TICKS_IN_CAPACITY: u64 = 4;
 
 /// The options of Fulgurite's policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct FulguriteConfig {
     /// Streams: the last one takes all longer intervals.
     pub streams: u16,
     /// Eighths of an octave in a stream.
@@ -48,27 +47,18 @@ pub struct Options {
     pub memory: u16,
 }
 
-impl Options {
-    pub(super) fn from_spec(spec: &mut Spec) -> Result<Options, SpecError> {
-        let streams = take_streams(spec, "streams", 11, 2)?;
-        let mut small = |key, default: u16, most: u16| {
-            let value = spec.take::<u32>(key)?.unwrap_or(u32::from(default));
-            u16::try_from(value).ok().filter(|value| (1..=most).contains(value)).ok_or_else(|| {
-                SpecError::new(format!("{key}={value} of fulgurite is out of range; accepted: 1 to {most}"))
-            })
-        };
-        Ok(Options { streams, step: small("step", 12, CODES)?, memory: small("memory", 8, INTERVALS + 2)? })
-    }
-
-    pub(super) fn streams(&self) -> u16 {
-        self.streams
+impl Default for FulguriteConfig {
+    fn default() -> FulguriteConfig {
+        FulguriteConfig { streams: 11, step: 12, memory: 8 }
     }
 }
 
-impl fmt::Display for Options {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "streams={},step={},memory={}", self.streams, self.step, self.memory)
-    }
+impl Declared for FulguriteConfig {
+    const OPTIONS: &'static [Opt<FulguriteConfig>] = &[
+        opt!("streams", streams, COUNT_16, 2 => STREAMS_AT_MOST, "streams; the last one takes all longer intervals"),
+        opt!("step", step, COUNT_16, 1 => CODES, "eighths of an octave in a stream"),
+        opt!("memory", memory, COUNT_16, 1 => INTERVALS + 2, "a new interval weighs 1 / this at least"),
+    ];
 }
 
 /// What is known of a page.
@@ -137,7 +127,7 @@ fn kind(known: Known) -> usize {
 
 impl Experience {
     /// That of memoryless pages.
-    fn new(options: Options, capacity: f64) -> Experience {
+    fn new(config: FulguriteConfig, capacity: f64) -> Experience {
         let mut experience = Experience {
             written: vec![BELIEF; KINDS],
             died: vec![[0.0; AGES]; KINDS],
@@ -153,12 +143,12 @@ impl Experience {
                 *died = BELIEF * (alive(from) - alive(to));
             }
         }
-        experience.learn(options, capacity);
+        experience.learn(config, capacity);
         experience
     }
 
     /// Draws conclusions, and forgets a little. `capacity` is in segments' worth of writes.
-    fn learn(&mut self, options: Options, capacity: f64) {
+    fn learn(&mut self, config: FulguriteConfig, capacity: f64) {
         let never = libm::pow(16.0 * capacity, POWER);
         for kind in 0..KINDS {
             let died = &self.died[kind];
@@ -174,7 +164,7 @@ impl Experience {
                 let expected =
                     if weight > 0.0 { libm::log2(sum / weight) / POWER + MEMORYLESS } else { 16.0 };
                 let code = (8.0 * expected).clamp(0.0, f64::from(CODES - 1)) as u16;
-                self.streams[kind][age] = (code / options.step).min(options.streams - 1);
+                self.streams[kind][age] = (code / config.step).min(config.streams - 1);
             }
             self.written[kind] *= KEPT;
             self.died[kind].iter_mut().for_each(|died| *died *= KEPT);
@@ -203,7 +193,7 @@ fn bounds(age: usize) -> (f64, f64) {
 /// What is known of each page, and what has been learnt of all.
 #[derive(Clone, Debug)]
 pub struct Fulgurite {
-    options: Options,
+    config: FulguriteConfig,
     experience: Experience,
     pages: Vec<u16>,
     /// Page writes in a tick, and ticks so far; with each, conclusions are drawn again.
@@ -215,26 +205,34 @@ pub struct Fulgurite {
     intervals: Vec<u64>,
 }
 
-impl Fulgurite {
-    pub(super) fn new(options: Options, shape: &Shape) -> Fulgurite {
-        let least = shape.segment_pages.max(8).ilog2();
+impl ConfiguredPlacement for Fulgurite {
+    type Config = FulguriteConfig;
+
+    fn streams(config: &FulguriteConfig) -> u16 {
+        config.streams
+    }
+
+    fn start(config: &FulguriteConfig, drive: &DriveShape) -> Fulgurite {
+        let least = drive.segment_pages.max(8).ilog2();
         let interval = |code: u64| (8 + code % 8) << (u64::from(least) - 3 + code / 8);
-        let octave = (shape.logical_pages >> least).max(1).ilog2() as u16;
+        let octave = (drive.logical_pages >> least).max(1).ilog2() as u16;
         Fulgurite {
-            options,
-            experience: Experience::new(options, f64::from(shape.logical_pages) / f64::from(1u32 << least)),
+            config: *config,
+            experience: Experience::new(*config, f64::from(drive.logical_pages) / f64::from(1u32 << least)),
             pages: vec![
                 Known { code: octave * 8, intervals: 0, tick: 0, short: false }.pack();
-                shape.logical_pages as usize
+                drive.logical_pages as usize
             ],
-            tick: (u64::from(shape.logical_pages) / TICKS_IN_CAPACITY).max(1),
+            tick: (u64::from(drive.logical_pages) / TICKS_IN_CAPACITY).max(1),
             ticks: 0,
             next_tick: 0,
             least,
             intervals: (0..u64::from(CODES)).map(interval).collect(),
         }
     }
+}
 
+impl Fulgurite {
     /// The code of the greatest interval that is no more than this one.
     #[inline]
     fn code(&self, interval: u64) -> u16 {
@@ -270,7 +268,7 @@ impl Fulgurite {
     /// What is known of a page once the host has written it at this age.
     #[inline]
     fn after_write(&self, known: Known, interval: u64, now: u64) -> Known {
-        let weight = u64::from(known.intervals + 2).min(u64::from(self.options.memory));
+        let weight = u64::from(known.intervals + 2).min(u64::from(self.config.memory));
         let mean = self.intervals[usize::from(known.code)];
         let short = SHORT * interval < mean;
         let mean = (mean * (weight - 1) + interval) / weight;
@@ -295,7 +293,7 @@ impl Fulgurite {
 impl PlacementPolicy for Fulgurite {
     #[inline]
     fn stream(&self, context: &WriteContext, segments: &SegmentTable) -> StreamId {
-        let Some(segment) = context.segment else { return StreamId(self.options.streams - 1) };
+        let Some(segment) = context.segment else { return StreamId(self.config.streams - 1) };
         let (known, age) = self.known(context.lpn, segment, segments);
         let (kind, age) = if context.copied {
             (kind(known), 1 + self.octave(age))
@@ -323,7 +321,7 @@ impl PlacementPolicy for Fulgurite {
                 self.ticks = now / self.tick;
                 self.next_tick = (self.ticks + 1) * self.tick;
                 let capacity = self.pages.len() as f64 / f64::from(1u32 << self.least);
-                self.experience.learn(self.options, capacity);
+                self.experience.learn(self.config, capacity);
             }
             return;
         }
@@ -351,9 +349,10 @@ mod tests {
     use super::*;
 
     fn policy() -> Fulgurite {
-        let options = Options { streams: 11, step: 12, memory: 8 };
-        let shape = Shape { logical_pages: 1 << 20, segments: 1_100, segment_pages: 1 << 10, reserve: 2 };
-        Fulgurite::new(options, &shape)
+        let victim = crate::victim::VictimConfig::GREEDY;
+        let (logical_pages, segments, segment_pages) = (1 << 20, 1_100, 1 << 10);
+        let drive = DriveShape { logical_pages, segments, segment_pages, reserve: 2, victim };
+        Fulgurite::start(&FulguriteConfig::default(), &drive)
     }
 
     #[test]

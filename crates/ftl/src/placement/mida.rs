@@ -5,20 +5,42 @@
 //! MiDAS (FAST 2024) describes it, with eight groups as in its table 2. The group is that of the segment which
 //! holds the page, so no memory is needed. O(1).
 
-use super::{PlacementPolicy, Shape, WriteContext};
+use super::{ConfiguredPlacement, DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};
 use crate::{SegmentId, SegmentTable};
-use fulgurite_base::StreamId;
+use fulgurite_base::option::COUNT_16;
+use fulgurite_base::{Declared, Opt, StreamId, opt};
 
-/// The number of groups; the youngest is 0.
-pub type Options = super::Groups<8>;
+/// The options of MiDA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MidaConfig {
+    /// The number of groups; the youngest is 0.
+    pub groups: u16,
+}
+
+impl Default for MidaConfig {
+    fn default() -> MidaConfig {
+        MidaConfig { groups: 8 }
+    }
+}
+
+impl Declared for MidaConfig {
+    const OPTIONS: &'static [Opt<MidaConfig>] =
+        &[opt!("groups", groups, COUNT_16, 2 => STREAMS_AT_MOST, "groups; the last one keeps its pages")];
+}
 
 /// A chain of groups.
 #[derive(Clone, Debug)]
 pub struct Mida(u16);
 
-impl Mida {
-    pub(super) fn new(options: Options, _: &Shape) -> Mida {
-        Mida(options.groups)
+impl ConfiguredPlacement for Mida {
+    type Config = MidaConfig;
+
+    fn streams(config: &MidaConfig) -> u16 {
+        config.groups
+    }
+
+    fn start(config: &MidaConfig, _: &DriveShape) -> Mida {
+        Mida(config.groups)
     }
 }
 

@@ -1,11 +1,13 @@
-//! Which stream (append point) a page is written to. One policy per file; [`Placement`] is the
-//! registry, [`Placer`] a policy at work. A stream has one open segment of its own; the segments that were
-//! written by it are its group.
+//! Which stream (append point) a page is written to. One policy per file; [`PlacementConfig`] chooses one by
+//! name, [`Placer`] is a policy at work. A stream has one open segment of its own. The segments that a stream
+//! wrote are its group.
 //!
-//! One mechanism serves every policy. The translation layer asks for the stream of each page, of the host or
-//! copied, and tells what became of it. A policy with groups of a fixed size says which of them is too
-//! large; victims then come from that group, oldest first. Time is the number of pages that the host has
-//! written, [`SegmentTable::now`].
+//! One mechanism serves every policy. The translation layer asks for the stream of each page, be it the host's
+//! or a copy, and tells what became of it. A policy with groups of a fixed size says which group is too large.
+//! Victims then come from that group, oldest first. Time is the number of pages that the host has written,
+//! [`SegmentTable::now`].
+//!
+//! A new policy is one file with its `mod` line below and one line of `placements!`.
 
 pub mod autostream;
 pub mod dac;
@@ -19,10 +21,12 @@ mod runaway;
 pub mod sep_gc;
 pub mod sepbit;
 
-use crate::victim::VictimPolicy;
+use crate::custom::Custom;
+use crate::victim::VictimConfig;
 use crate::{SegmentId, SegmentTable};
-use fulgurite_base::StreamId;
-use fulgurite_base::{Spec, SpecError};
+use fulgurite_base::option::with_name;
+use fulgurite_base::{Declared, Entry, Form, Registry, Spec, SpecError, StreamId};
+use std::any::Any;
 use std::fmt;
 
 /// What is known about a page that is about to be written.
@@ -47,8 +51,8 @@ impl WriteContext {
 }
 
 /// The drive that a policy is made for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DriveShape {
     /// Pages that the host sees.
     pub logical_pages: u32,
     /// Segments.
@@ -57,6 +61,8 @@ pub struct Shape {
     pub segment_pages: u32,
     /// Segments kept free.
     pub reserve: u32,
+    /// Who picks among the segments that are in no queue of the policy's own.
+    pub victim: VictimConfig,
 }
 
 /// A placement policy at work.
@@ -90,8 +96,8 @@ pub trait PlacementPolicy {
     #[inline]
     fn picked(&mut self, _victim: SegmentId, _segments: &SegmentTable) {}
 
-    /// The queue in which the full segments of this stream wait for their turn, where they do: one of as many
-    /// as there are streams. The others are the victim policy's.
+    /// The queue in which the full segments of this stream wait for their turn, where they do: a number below
+    /// that of streams. All other segments are the victim policy's.
     #[inline]
     fn queue(&self, _stream: StreamId) -> Option<u16> {
         None
@@ -102,14 +108,16 @@ pub trait PlacementPolicy {
         None
     }
 
-    /// By stream, the stream that its segments now belong to, where groups have changed since this was asked;
-    /// queues are sorted anew, and groups that are too large pass their oldest segments on as they are.
+    /// By stream, the stream that its segments now belong to, where groups have changed since this was asked.
+    /// Queues are then sorted anew, and groups that are too large pass their oldest segments on as they are.
     fn take_regrouping(&mut self) -> Option<Vec<StreamId>> {
         None
     }
 
-    /// The victim policy that the drive has.
-    fn use_victims(&mut self, _victim: VictimPolicy) {}
+    /// When the page of each write of the host will be written again or trimmed, in page writes of the host from
+    /// the first; `u32::MAX` for never. Told once, before the first write, where
+    /// [`ConfiguredPlacement::NEEDS_FUTURE`] asks for it.
+    fn foresee(&mut self, _next: Vec<u32>) {}
 
     /// Begins to fetch what a write of this page by the host will touch.
     #[inline]
@@ -121,47 +129,125 @@ pub trait PlacementPolicy {
     }
 }
 
+/// A policy together with its options: what [`PlacementConfig`] is made of.
+pub trait ConfiguredPlacement: PlacementPolicy + Sized {
+    /// Its options; the default is what the name alone stands for.
+    type Config: Declared + Default;
+    /// Whether it must know all writes beforehand.
+    const NEEDS_FUTURE: bool = false;
+
+    /// Streams that pages may go to: `0..streams`.
+    fn streams(config: &Self::Config) -> u16;
+
+    /// The policy at work on this drive.
+    fn start(config: &Self::Config, drive: &DriveShape) -> Self;
+}
+
+/// A policy of which nothing else is known: [`PlacementPolicy`] for `dyn`.
+pub trait AnyPlacement: PlacementPolicy + Send + Sync {
+    /// A copy of its state.
+    fn boxed_clone(&self) -> Box<dyn AnyPlacement>;
+    /// The policy itself, for those who know its type.
+    fn as_any(&self) -> &dyn Any;
+}
+
+impl<P: PlacementPolicy + Clone + Send + Sync + 'static> AnyPlacement for P {
+    fn boxed_clone(&self) -> Box<dyn AnyPlacement> {
+        Box::new(self.clone())
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl Clone for Box<dyn AnyPlacement> {
+    fn clone(&self) -> Box<dyn AnyPlacement> {
+        // Of the policy, not of the box, which is an `AnyPlacement` too.
+        (**self).boxed_clone()
+    }
+}
+
+impl fmt::Debug for dyn AnyPlacement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AnyPlacement")
+    }
+}
+
+/// How a policy from outside is made.
+pub struct PlacementMaker {
+    streams: u16,
+    needs_future: bool,
+    start: Box<dyn Fn(&DriveShape) -> Box<dyn AnyPlacement> + Send + Sync>,
+}
+
+/// Makes a configuration from the options of a spec.
+pub type MakePlacement = fn(&mut Spec) -> Result<PlacementConfig, SpecError>;
+
 macro_rules! placements {
-    ($($name:literal $variant:ident($module:ident::$policy:ident) $about:literal)*) => {
-        /// The placement policies by name, with their options.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    ($($name:literal $variant:ident($policy:ty) $about:literal)*) => {
+        /// A placement policy with its options.
+        #[derive(Clone, Debug, PartialEq, Eq)]
         #[allow(missing_docs)] // each variant's file documents it
-        pub enum Placement {
-            $($variant($module::Options),)*
+        pub enum PlacementConfig {
+            $($variant(<$policy as ConfiguredPlacement>::Config),)*
+            /// A policy from outside; made by [`PlacementConfig::custom`].
+            Custom(Custom<PlacementMaker>),
         }
 
-        type Constructor = fn(&mut Spec) -> Result<Placement, SpecError>;
+        static REGISTRY: Registry<MakePlacement> = Registry {
+            kind: "placement",
+            entries: &[$(Entry {
+                name: $name,
+                about: $about,
+                options: || <$policy as ConfiguredPlacement>::Config::default().describe_options(),
+                make: |spec| {
+                    let usual = <$policy as ConfiguredPlacement>::Config::default();
+                    Ok(PlacementConfig::$variant(usual.with_options(spec)?))
+                },
+            },)*],
+        };
 
-        /// Name, one line about it, constructor.
-        const REGISTRY: &[(&str, &str, Constructor)] = &[
-            $(($name, $about, |spec| Ok(Placement::$variant($module::Options::from_spec(spec)?))),)*
-        ];
-
-        impl Placement {
+        impl PlacementConfig {
             /// The policy's name on the command line.
-            pub fn name(&self) -> &'static str {
+            pub fn name(&self) -> &str {
                 match self {
-                    $(Placement::$variant(_) => $name,)*
+                    $(PlacementConfig::$variant(_) => $name,)*
+                    PlacementConfig::Custom(custom) => custom.name(),
                 }
             }
 
             /// The policy at work on a drive of this shape.
-            pub fn start(&self, shape: &Shape) -> Placer {
+            pub fn start(&self, drive: &DriveShape) -> Placer {
                 match self {
-                    $(Placement::$variant(options) => Placer::$variant($module::$policy::new(*options, shape)),)*
+                    $(PlacementConfig::$variant(config) => {
+                        Placer::$variant(<$policy as ConfiguredPlacement>::start(config, drive))
+                    })*
+                    PlacementConfig::Custom(custom) => Placer::Custom((custom.make().start)(drive)),
                 }
             }
 
             /// Streams that pages may go to: `0..streams`.
             pub fn streams(&self) -> u16 {
                 match self {
-                    $(Placement::$variant(options) => options.streams(),)*
+                    $(PlacementConfig::$variant(config) => <$policy as ConfiguredPlacement>::streams(config),)*
+                    PlacementConfig::Custom(custom) => custom.make().streams,
                 }
             }
 
+            /// Whether it must know all writes beforehand.
+            pub fn needs_future(&self) -> bool {
+                match self {
+                    $(PlacementConfig::$variant(_) => <$policy as ConfiguredPlacement>::NEEDS_FUTURE,)*
+                    PlacementConfig::Custom(custom) => custom.make().needs_future,
+                }
+            }
+
+            /// The options that differ from the default.
             fn options(&self) -> String {
                 match self {
-                    $(Placement::$variant(options) => options.to_string(),)*
+                    $(PlacementConfig::$variant(config) => config.options_beside(&Default::default()),)*
+                    PlacementConfig::Custom(_) => String::new(),
                 }
             }
         }
@@ -171,15 +257,27 @@ macro_rules! placements {
         #[allow(missing_docs)] // each variant's file documents it
         #[allow(clippy::large_enum_variant)] // a drive has one, and asks it for every page
         pub enum Placer {
-            $($variant($module::$policy),)*
+            $($variant($policy),)*
+            Custom(Box<dyn AnyPlacement>),
         }
 
         macro_rules! dispatch {
             ($self:expr, $p:ident => $call:expr) => {
                 match $self {
                     $(Placer::$variant($p) => $call,)*
+                    Placer::Custom($p) => $call,
                 }
             };
+        }
+
+        impl Placer {
+            /// The policy itself, where it is a `P`.
+            pub fn policy<P: 'static>(&self) -> Option<&P> {
+                match self {
+                    $(Placer::$variant(policy) => (policy as &dyn Any).downcast_ref(),)*
+                    Placer::Custom(policy) => (**policy).as_any().downcast_ref(),
+                }
+            }
         }
     };
 }
@@ -187,86 +285,73 @@ macro_rules! placements {
 placements! {
     "none" None(none::NoPlacement) "one stream for host writes and copies alike"
     "sep-gc" SepGc(sep_gc::SepGc) "host writes and copies apart"
-    "hints" Hints(hints::Hints) "a stream for every hint that writes carry; streams=8"
-    "dac" Dac(dac::Dac) "by frequency (DAC, CAT): hotter with every write, colder with every copy; groups=6"
-    "autostream" AutoStream(autostream::AutoStream) "by the decayed frequency of its chunk; streams=5, chunk=512, decay=16384"
-    "mida" Mida(mida::Mida) "by how often the page was copied since it was written; groups=8"
-    "sepbit" SepBit(sepbit::SepBit) "by the lifespan of the page before and by age; queue=yes, collected=16"
-    "midas" Midas(midas::Midas) "a chain of groups, sized by a model of how long pages live; hot=yes, groups=adapt|fixed, irregular=yes, epoch=400%, sample=100, bucket=0, update=5%, error=10%, gain=0.5%, stop=5, as=paper|program"
-    "fulgurite" Fulgurite(fulgurite::Fulgurite) "Fulgurite's own: by the time that pages which looked alike had left to live, two bytes a page, with hazard victims; streams=11, step=12, memory=8"
-    "oracle" Oracle(oracle::Oracle) "by the true time of invalidation; gc only; classes=log2|seed, sizes=no"
+    "hints" Hints(hints::Hints) "a stream for every hint that writes carry"
+    "dac" Dac(dac::Dac) "by frequency (DAC, CAT): hotter with every write, colder with every copy"
+    "autostream" AutoStream(autostream::AutoStream) "by the decayed frequency of its chunk"
+    "mida" Mida(mida::Mida) "by how often the page was copied since it was written"
+    "sepbit" SepBit(sepbit::SepBit) "by the lifespan of the page before and by age"
+    "midas" Midas(midas::Midas) "a chain of groups, sized by a model of how long pages live"
+    "fulgurite" Fulgurite(fulgurite::Fulgurite) "Fulgurite's own: by the time that pages which looked alike had left to live, two bytes a page, with hazard victims"
+    "oracle" Oracle(oracle::Oracle) "by the true time of invalidation; gc only"
 }
 
-impl Placement {
+impl PlacementConfig {
     /// One stream for everything.
-    pub const NONE: Placement = Placement::None(NoOptions);
+    pub const NONE: PlacementConfig = PlacementConfig::None(fulgurite_base::NoOptions);
 
-    /// Every policy's name, with one line about it.
-    pub fn list() -> impl Iterator<Item = (&'static str, &'static str)> {
-        REGISTRY.iter().map(|(name, about, _)| (*name, *about))
+    /// How a policy with its options is written where it is an option itself.
+    pub const FORM: Form<PlacementConfig> = Form {
+        written: "NAME",
+        parse: |text| PlacementConfig::from_spec(Spec::parse(text)?),
+        show: PlacementConfig::to_string,
+    };
+
+    /// Every policy that can be chosen by name.
+    pub fn registry() -> &'static Registry<MakePlacement> {
+        &REGISTRY
     }
 
     /// The policy that `spec` names.
-    pub fn from_spec(mut spec: Spec) -> Result<Placement, SpecError> {
-        let names: Vec<&str> = Self::list().map(|(name, _)| name).collect();
-        let entry = REGISTRY.iter().find(|(name, ..)| *name == spec.name());
-        let (.., make) = entry.ok_or_else(|| SpecError::unknown("placement", spec.name(), &names))?;
-        let placement = make(&mut spec)?;
+    pub fn from_spec(mut spec: Spec) -> Result<PlacementConfig, SpecError> {
+        let placement = (REGISTRY.get(spec.name())?.make)(&mut spec)?;
         spec.finish()?;
         Ok(placement)
     }
 
-    /// Placement on a drive that keeps `streams` apart by the host's hints.
-    pub fn with_streams(streams: u32) -> Result<Placement, SpecError> {
-        match streams {
-            1 => Ok(Placement::NONE),
-            streams => Ok(Placement::Hints(hints::Options::with_streams(streams)?)),
+    /// A policy from outside, called `name` in tables.
+    pub fn custom<P>(name: &str, config: P::Config) -> PlacementConfig
+    where
+        P: ConfiguredPlacement + AnyPlacement + 'static,
+        P::Config: Send + Sync,
+    {
+        let name = with_name(name, &config.options_beside(&P::Config::default()));
+        let (streams, needs_future) = (P::streams(&config), P::NEEDS_FUTURE);
+        let start = Box::new(move |drive: &DriveShape| -> Box<dyn AnyPlacement> {
+            Box::new(P::start(&config, drive))
+        });
+        PlacementConfig::Custom(Custom::new(&name, PlacementMaker { streams, needs_future, start }))
+    }
+
+    /// Placement that keeps `streams` apart by the host's hints; with one stream there is nothing to keep apart.
+    pub fn by_hints(streams: u16) -> PlacementConfig {
+        if streams == 1 {
+            return PlacementConfig::NONE;
         }
+        PlacementConfig::Hints(hints::HintsConfig { streams })
     }
 
     /// Streams of the host's hints that are kept apart; 1 where hints change nothing.
     pub fn hints(&self) -> u16 {
         match self {
-            Placement::Hints(options) => options.streams,
+            PlacementConfig::Hints(config) => config.streams,
             _ => 1,
         }
     }
-
-    /// Whether it must know all writes beforehand.
-    pub fn needs_future(&self) -> bool {
-        matches!(self, Placement::Oracle(_))
-    }
 }
 
-impl fmt::Display for Placement {
+impl fmt::Display for PlacementConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // What is as it always is need not be said.
-        let usual = Spec::parse(self.name()).and_then(Placement::from_spec).map(|usual| usual.options());
-        let usual = usual.unwrap_or_default();
-        let (own, usual) = (self.options(), usual.split(',').collect::<Vec<_>>());
-        let said: Vec<&str> = own.split(',').filter(|option| !usual.contains(option)).collect();
-        let colon = if said.is_empty() { "" } else { ":" };
-        write!(f, "{}{colon}{}", self.name(), said.join(","))
-    }
-}
-
-impl Placer {
-    /// Tells when the page of each write of the host will be written again or trimmed, in page writes of the
-    /// host from the first; `u32::MAX` for never. For policies that need it.
-    pub fn foresee(&mut self, next: Vec<u32>) {
-        if let Placer::Oracle(oracle) = self {
-            oracle.foresee(next);
-        }
-    }
-}
-
-impl Placer {
-    /// MiDAS, to look at its groups; nothing under other policies.
-    pub fn midas(&self) -> Option<&midas::Midas> {
-        match self {
-            Placer::Midas(midas) => Some(midas),
-            _ => None,
-        }
+        f.write_str(&with_name(self.name(), &self.options()))
     }
 }
 
@@ -313,8 +398,8 @@ impl PlacementPolicy for Placer {
         dispatch!(self, policy => policy.take_regrouping())
     }
 
-    fn use_victims(&mut self, victim: VictimPolicy) {
-        dispatch!(self, policy => policy.use_victims(victim));
+    fn foresee(&mut self, next: Vec<u32>) {
+        dispatch!(self, policy => policy.foresee(next));
     }
 
     #[inline]
@@ -327,61 +412,5 @@ impl PlacementPolicy for Placer {
     }
 }
 
-/// The options of a policy that has none, and writes to so many streams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoOptions<const STREAMS: u16>;
-
-impl<const STREAMS: u16> NoOptions<STREAMS> {
-    fn from_spec(_: &mut Spec) -> Result<Self, SpecError> {
-        Ok(NoOptions)
-    }
-
-    fn streams(&self) -> u16 {
-        STREAMS
-    }
-}
-
-impl<const STREAMS: u16> fmt::Display for NoOptions<STREAMS> {
-    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Ok(())
-    }
-}
-
-/// The options of a policy with a stream for each of its groups, `DEFAULT` where nothing is said.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Groups<const DEFAULT: u16> {
-    /// How many.
-    pub groups: u16,
-}
-
-impl<const DEFAULT: u16> Groups<DEFAULT> {
-    fn from_spec(spec: &mut Spec) -> Result<Self, SpecError> {
-        Ok(Groups { groups: take_streams(spec, "groups", DEFAULT, 2)? })
-    }
-
-    fn streams(&self) -> u16 {
-        self.groups
-    }
-}
-
-impl<const DEFAULT: u16> fmt::Display for Groups<DEFAULT> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "groups={}", self.groups)
-    }
-}
-
 /// Most streams that a policy may have: each has an open segment of its own.
 pub const STREAMS_AT_MOST: u16 = 256;
-
-/// An option that is a number of streams.
-fn take_streams(spec: &mut Spec, key: &'static str, default: u16, least: u16) -> Result<u16, SpecError> {
-    let streams = spec.take::<u32>(key)?.unwrap_or(u32::from(default));
-    u16::try_from(streams).ok().filter(|streams| (least..=STREAMS_AT_MOST).contains(streams)).ok_or_else(
-        || {
-            SpecError::new(format!(
-                "{key}={streams} of {} is out of range; accepted: {least} to {STREAMS_AT_MOST}",
-                spec.name()
-            ))
-        },
-    )
-}

@@ -1,21 +1,24 @@
 //! No placement: one stream for host writes and copies alike.
 //!
 //! The baseline of every study of placement. Hot and cold pages share segments, so that skewed
-//! traffic costs more copies than it need.
+//! traffic costs more copies than it has to.
 
-use super::{PlacementPolicy, Shape, WriteContext};
+use super::{ConfiguredPlacement, DriveShape, PlacementPolicy, WriteContext};
 use crate::{SegmentId, SegmentTable};
-use fulgurite_base::StreamId;
-
-/// None.
-pub type Options = super::NoOptions<1>;
+use fulgurite_base::{NoOptions, StreamId};
 
 /// Always the one stream.
 #[derive(Clone, Debug)]
 pub struct NoPlacement;
 
-impl NoPlacement {
-    pub(super) fn new(_: Options, _: &Shape) -> NoPlacement {
+impl ConfiguredPlacement for NoPlacement {
+    type Config = NoOptions;
+
+    fn streams(_: &NoOptions) -> u16 {
+        1
+    }
+
+    fn start(_: &NoOptions, _: &DriveShape) -> NoPlacement {
         NoPlacement
     }
 }

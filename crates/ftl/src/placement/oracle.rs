@@ -16,12 +16,10 @@
 //! 4 a write.
 
 use super::runaway::Runaway;
-use super::{PlacementPolicy, Shape, WriteContext};
+use super::{ConfiguredPlacement, DriveShape, PlacementPolicy, WriteContext};
 use crate::{SegmentId, SegmentTable};
-use fulgurite_base::StreamId;
 use fulgurite_base::units::{self, Share};
-use fulgurite_base::{Spec, SpecError, prefetch};
-use std::fmt;
+use fulgurite_base::{Choice, Declared, Form, Opt, SpecError, StreamId, opt, prefetch};
 
 /// How the time that is left is cut into classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,9 +30,13 @@ pub enum Classes {
     Log2,
 }
 
+impl Choice for Classes {
+    const NAMES: &'static [(&'static str, Classes)] = &[("log2", Classes::Log2), ("seed", Classes::Seed)];
+}
+
 /// The options of the oracle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct OracleConfig {
     /// The classes' bounds.
     pub classes: Classes,
     /// The share of the spare space that groups of a fixed size use; none: no sizes.
@@ -42,7 +44,7 @@ pub struct Options {
 }
 
 impl Classes {
-    /// Bounds in page writes between the classes, on a drive of so many logical pages.
+    /// Bounds in page writes between the classes, on a drive of `logical_pages`.
     pub fn bounds(self, logical_pages: u32) -> Vec<u64> {
         self.thousandths().iter().map(|part| u64::from(logical_pages) * part / 1000).collect()
     }
@@ -52,46 +54,37 @@ impl Classes {
     }
 }
 
-impl Options {
-    pub(super) fn from_spec(spec: &mut Spec) -> Result<Options, SpecError> {
-        let classes = spec.take_with("classes", |classes| match classes {
-            "seed" => Ok(Classes::Seed),
-            "log2" => Ok(Classes::Log2),
-            _ => Err(SpecError::unknown("classes", classes, &["seed", "log2"])),
-        })?;
-        let sizes = spec.take_with("sizes", |sizes| match sizes {
-            "no" => Ok(None),
-            share => match units::parse_share(share)? {
-                share if share > Share::percent(0) && share < Share::percent(100) => Ok(Some(share)),
-                _ => Err(SpecError::new(format!(
-                    "sizes={share} of oracle is out of range; accepted: no, or less than 100%"
-                ))),
-            },
-        })?;
-        Ok(Options { classes: classes.unwrap_or(Classes::Log2), sizes: sizes.flatten() })
-    }
-
-    pub(super) fn streams(&self) -> u16 {
-        self.classes.thousandths().len() as u16 + 1
+impl Default for OracleConfig {
+    fn default() -> OracleConfig {
+        OracleConfig { classes: Classes::Log2, sizes: None }
     }
 }
 
-impl fmt::Display for Options {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "classes={},sizes=", if self.classes == Classes::Seed { "seed" } else { "log2" })?;
-        match self.sizes {
-            Some(sizes) => sizes.fmt(f),
-            None => f.write_str("no"),
-        }
-    }
+impl Declared for OracleConfig {
+    const OPTIONS: &'static [Opt<OracleConfig>] = &[
+        opt!("classes", classes, Form::<Classes>::choice("log2|seed"), "how the time that is left is cut"),
+        opt!("sizes", sizes, SIZES, "the share of the spare space that groups of a fixed size use"),
+    ];
 }
+
+const SIZES: Form<Option<Share>> = Form {
+    written: "no|%",
+    parse: |text| match text {
+        "no" => Ok(None),
+        share => match units::parse_share(share)? {
+            share if share > Share::ZERO && share < Share::ONE => Ok(Some(share)),
+            _ => Err(SpecError::new(format!("{share} is out of range; accepted: no, or less than 100%"))),
+        },
+    },
+    show: |sizes| sizes.map_or_else(|| "no".to_owned(), |share| share.to_string()),
+};
 
 /// Bounds in thousandths of the logical pages: 250 K, 5 M, 14 M, 28 M and 62 M of 33.5 M.
 const SEED: [u64; 5] = [7, 149, 417, 834, 1848];
 const LOG2: [u64; 11] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 /// Logical capacities of page writes after which groups get their sizes: until then the fill's pages lie in them,
 /// which have died at no steady rate.
-const SETTLED: u64 = 3;
+const SIZED_AFTER: u64 = 3;
 
 /// What is to come.
 #[derive(Clone, Debug)]
@@ -102,8 +95,8 @@ pub struct Oracle {
     dies_at: Vec<u32>,
     /// The classes' bounds, in page writes.
     bounds: Vec<u64>,
-    options: Options,
-    shape: Shape,
+    config: OracleConfig,
+    drive: DriveShape,
     /// Most segments of each group that has a size, and when sizes begin to hold.
     sizes: Vec<u32>,
     sized_from: u64,
@@ -113,39 +106,40 @@ pub struct Oracle {
     regroup: bool,
 }
 
-impl Oracle {
-    pub(super) fn new(options: Options, shape: &Shape) -> Oracle {
+impl ConfiguredPlacement for Oracle {
+    type Config = OracleConfig;
+    const NEEDS_FUTURE: bool = true;
+
+    fn streams(config: &OracleConfig) -> u16 {
+        config.classes.thousandths().len() as u16 + 1
+    }
+
+    fn start(config: &OracleConfig, drive: &DriveShape) -> Oracle {
         Oracle {
             next: Vec::new(),
-            dies_at: vec![u32::MAX; shape.logical_pages as usize],
-            bounds: options.classes.bounds(shape.logical_pages),
-            options,
-            shape: *shape,
+            dies_at: vec![u32::MAX; drive.logical_pages as usize],
+            bounds: config.classes.bounds(drive.logical_pages),
+            config: *config,
+            drive: drive.clone(),
             sizes: Vec::new(),
             sized_from: u64::MAX,
             // Each may give its oldest segments, until garbage comes.
-            runaway: Runaway::new(shape.segments),
+            runaway: Runaway::new(drive.segments),
             sizing: false,
             regroup: false,
         }
     }
+}
 
+impl Oracle {
     fn class(&self, left: u64) -> usize {
         self.bounds.iter().take_while(|bound| left >= **bound).count()
-    }
-
-    pub(super) fn foresee(&mut self, next: Vec<u32>) {
-        self.next = next;
-        if let Some(share) = self.options.sizes {
-            self.sizes = self.sizes(share.as_f64());
-            self.sized_from = SETTLED * u64::from(self.shape.logical_pages);
-        }
     }
 
     /// The size in segments of each group but the last.
     fn sizes(&self, share: f64) -> Vec<u32> {
         // Pages written and the sum of their lifetimes, by class. The fill is no traffic.
-        let fill = self.shape.logical_pages as usize;
+        let fill = self.drive.logical_pages as usize;
         let mut traffic = vec![(0.0, 0.0); self.bounds.len()];
         for (now, next) in self.next.iter().enumerate().skip(fill) {
             let life = u64::from(*next) - now as u64;
@@ -161,7 +155,7 @@ impl Oracle {
         };
         let groups: Vec<(f64, f64)> = self.bounds.iter().zip(&traffic).map(group).collect();
         let garbage: f64 = groups.iter().map(|(_, garbage)| garbage).sum();
-        let Shape { logical_pages, segments, segment_pages, reserve } = self.shape;
+        let DriveShape { logical_pages, segments, segment_pages, reserve, .. } = self.drive;
         let room = f64::from(segments) - f64::from(reserve) - groups.len() as f64 - 1.0;
         let spare = (room * f64::from(segment_pages) - f64::from(logical_pages)).max(0.0);
         let fits = if garbage > 0.0 { (share * spare / garbage).min(1.0) } else { 1.0 };
@@ -179,7 +173,7 @@ impl Oracle {
 impl PlacementPolicy for Oracle {
     #[inline]
     fn stream(&self, context: &WriteContext, segments: &SegmentTable) -> StreamId {
-        if let Some(victim) = context.segment.filter(|_| context.copied && self.options.sizes.is_some()) {
+        if let Some(victim) = context.segment.filter(|_| context.copied && self.config.sizes.is_some()) {
             return segments.stream(victim);
         }
         let left = u64::from(self.death(context, segments.now())).saturating_sub(segments.now());
@@ -213,8 +207,16 @@ impl PlacementPolicy for Oracle {
 
     fn take_regrouping(&mut self) -> Option<Vec<StreamId>> {
         // Groups stay what they are, but are sorted anew into queues.
-        let streams = self.options.streams();
+        let streams = Oracle::streams(&self.config);
         std::mem::take(&mut self.regroup).then(|| (0..streams).map(StreamId).collect())
+    }
+
+    fn foresee(&mut self, next: Vec<u32>) {
+        self.next = next;
+        if let Some(share) = self.config.sizes {
+            self.sizes = self.sizes(share.as_f64());
+            self.sized_from = SIZED_AFTER * u64::from(self.drive.logical_pages);
+        }
     }
 
     #[inline]

@@ -3,19 +3,22 @@
 //! What survived a collection is colder than what was just written (Van Houdt, "On the necessity of hot and cold
 //! data identification to reduce the write amplification in flash-based SSDs", 2014). Knows nothing of pages. O(1).
 
-use super::{PlacementPolicy, Shape, WriteContext};
+use super::{ConfiguredPlacement, DriveShape, PlacementPolicy, WriteContext};
 use crate::{SegmentId, SegmentTable};
-use fulgurite_base::StreamId;
-
-/// None.
-pub type Options = super::NoOptions<2>;
+use fulgurite_base::{NoOptions, StreamId};
 
 /// Stream 0 for the host, 1 for copies.
 #[derive(Clone, Debug)]
 pub struct SepGc;
 
-impl SepGc {
-    pub(super) fn new(_: Options, _: &Shape) -> SepGc {
+impl ConfiguredPlacement for SepGc {
+    type Config = NoOptions;
+
+    fn streams(_: &NoOptions) -> u16 {
+        2
+    }
+
+    fn start(_: &NoOptions, _: &DriveShape) -> SepGc {
         SepGc
     }
 }

@@ -11,46 +11,42 @@
 //! smaller of ℓ and the queue's length. Ages come from the time that is stored with each page: 4 bytes a
 //! page here. Times are kept modulo 2^32 page writes. O(1).
 
-use super::{PlacementPolicy, Shape, WriteContext};
+use super::{ConfiguredPlacement, DriveShape, PlacementPolicy, WriteContext};
 use crate::{SegmentId, SegmentTable};
-use fulgurite_base::StreamId;
-use fulgurite_base::{Spec, SpecError, prefetch, units};
-use std::fmt;
+use fulgurite_base::option::{COUNT, YES_NO};
+use fulgurite_base::{Declared, Opt, StreamId, opt, prefetch};
 
 /// The options of SepBIT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct SepBitConfig {
     /// Lifespans are known only for pages in the queue.
     pub queue: bool,
     /// Collected segments of class 1 that ℓ is the mean of.
     pub collected: u32,
 }
 
-impl Options {
-    pub(super) fn from_spec(spec: &mut Spec) -> Result<Options, SpecError> {
-        let queue = spec.take_with("queue", units::parse_yes_no)?.unwrap_or(true);
-        let collected = spec.take::<u32>("collected")?.unwrap_or(16);
-        if collected == 0 {
-            return Err(SpecError::new("collected=0 of sepbit; accepted: at least 1"));
-        }
-        Ok(Options { queue, collected })
-    }
-
-    pub(super) fn streams(&self) -> u16 {
-        6
+impl Default for SepBitConfig {
+    fn default() -> SepBitConfig {
+        SepBitConfig { queue: true, collected: 16 }
     }
 }
 
-impl fmt::Display for Options {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "queue={},collected={}", if self.queue { "yes" } else { "no" }, self.collected)
-    }
+impl Declared for SepBitConfig {
+    const OPTIONS: &'static [Opt<SepBitConfig>] = &[
+        opt!(
+            "queue",
+            queue,
+            YES_NO,
+            "lifespans are known only for pages in the queue, as in the paper's program"
+        ),
+        opt!("collected", collected, COUNT, 1 => u32::MAX, "collected segments that the mean lifespan is of"),
+    ];
 }
 
 /// When each page was written, and ℓ.
 #[derive(Clone, Debug)]
 pub struct SepBit {
-    options: Options,
+    config: SepBitConfig,
     written_at: Vec<u32>,
     /// ℓ.
     lifespan: u64,
@@ -59,18 +55,26 @@ pub struct SepBit {
     sum: u64,
 }
 
-impl SepBit {
-    pub(super) fn new(options: Options, shape: &Shape) -> SepBit {
+impl ConfiguredPlacement for SepBit {
+    type Config = SepBitConfig;
+
+    fn streams(_: &SepBitConfig) -> u16 {
+        6
+    }
+
+    fn start(config: &SepBitConfig, drive: &DriveShape) -> SepBit {
         SepBit {
-            options,
-            written_at: vec![0; shape.logical_pages as usize],
+            config: *config,
+            written_at: vec![0; drive.logical_pages as usize],
             lifespan: u64::MAX,
             queue: 0,
             collected: 0,
             sum: 0,
         }
     }
+}
 
+impl SepBit {
     /// Page writes since the host wrote `lpn`.
     #[inline]
     fn age(&self, lpn: u32, segments: &SegmentTable) -> u64 {
@@ -84,7 +88,7 @@ impl PlacementPolicy for SepBit {
         let Some(segment) = context.segment else { return StreamId(1) };
         let age = self.age(context.lpn, segments);
         if !context.copied {
-            let known = if self.options.queue { self.queue.min(self.lifespan) } else { self.lifespan };
+            let known = if self.config.queue { self.queue.min(self.lifespan) } else { self.lifespan };
             return StreamId(u16::from(age >= known));
         }
         if segments.stream(segment).0 == 0 {
@@ -119,7 +123,7 @@ impl PlacementPolicy for SepBit {
         }
         self.sum += segments.now() - segments.opened_at(victim);
         self.collected += 1;
-        if self.collected == self.options.collected {
+        if self.collected == self.config.collected {
             self.lifespan = self.sum / u64::from(self.collected);
             (self.collected, self.sum) = (0, 0);
         }

@@ -1,11 +1,12 @@
-//! When garbage is collected, and what steps aside for what. One policy per file; [`Schedule`] is
-//! the registry.
+//! When garbage is collected, and what steps aside for what. One rule per file; [`Schedule`] chooses one by
+//! name.
 //!
-//! A policy sees [`FtlState`] and returns one of four [`State`]s, those of "A Semi-Preemptive Garbage
-//! Collector for Solid State Drives" (ISPASS 2011). The mechanism performs it: without time the
-//! translation layer collects until writes are served; in virtual time the drive starts
-//! operations of collection only in states that collect, and between any two of them the host's
-//! go first in states that serve the host.
+//! A rule sees [`FtlState`] and returns one of four [`ScheduleState`]s, those of "A Semi-Preemptive Garbage
+//! Collector for Solid State Drives" (ISPASS 2011). The mechanism performs it. Without time the translation
+//! layer collects until writes are served. In virtual time the drive starts operations of collection only in
+//! states that collect; between any two of them the host's operations go first in states that serve the host.
+//!
+//! A new rule is one file with its `mod` line below and one line of `rules!`.
 
 mod non_preemptive;
 mod paced;
@@ -14,7 +15,7 @@ mod semi_preemptive;
 
 pub use preemptive::SUSPENSIONS;
 
-use fulgurite_base::SpecError;
+use fulgurite_base::{Entry, Form, Registry, SpecError};
 use std::fmt;
 
 /// What a schedule decides from.
@@ -24,7 +25,7 @@ pub struct FtlState {
     pub free: u32,
     /// The soft threshold: with fewer free segments garbage should be collected.
     pub soft: u32,
-    /// The hard threshold: so many free segments are collection's own.
+    /// The hard threshold: this many free segments are collection's own.
     pub hard: u32,
     /// Whether the next host write must open a free segment.
     pub opens: bool,
@@ -55,7 +56,7 @@ pub struct Progress {
 
 /// What runs and what is served: the rows of the paper's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum State {
+pub enum ScheduleState {
     /// 0: no collection.
     Idle,
     /// 1: collection runs, reads and writes are served.
@@ -66,41 +67,105 @@ pub enum State {
     Exclusive,
 }
 
-impl State {
+impl ScheduleState {
     /// Whether collection runs.
     #[inline]
     pub fn collects(self) -> bool {
-        self != State::Idle
+        self != ScheduleState::Idle
     }
 
     /// Whether host reads are served.
     #[inline]
     pub fn serves_reads(self) -> bool {
-        self != State::Exclusive
+        self != ScheduleState::Exclusive
     }
 
     /// Whether host writes are served.
     #[inline]
     pub fn serves_writes(self) -> bool {
-        self <= State::Collecting
+        self <= ScheduleState::Collecting
     }
 }
 
-/// The rule that a schedule follows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Rule {
-    /// A collection runs to its end and nothing overtakes it.
-    NonPreemptive,
-    /// Collection moves pages in step with host writes.
-    Paced,
-    /// The host goes first between any two flash operations of collection.
-    SemiPreemptive,
-    /// As before, and host reads suspend programs and erases.
-    Preemptive,
+/// A rule as data: a rule from outside is a `static` of this type.
+#[derive(Debug)]
+pub struct ScheduleRule {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// One line about it.
+    pub about: &'static str,
+    /// The state that the drive should be in.
+    pub decide: fn(&FtlState) -> ScheduleState,
+    /// Without time, collection moves pages one by one while the host writes, and not all at once.
+    pub keeps_step: bool,
+    /// It has states of its own for the hard threshold.
+    pub has_hard_threshold: bool,
+    /// The paper's means may interrupt collection: `+merge` and `+pipeline`.
+    pub steps_aside: bool,
+    /// Host reads suspend programs and erases.
+    pub suspends: bool,
+}
+
+impl PartialEq for ScheduleRule {
+    fn eq(&self, other: &ScheduleRule) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for ScheduleRule {}
+
+macro_rules! rules {
+    ($($rule:ident($module:ident))*) => {
+        /// The rule that a schedule follows.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(missing_docs)] // each variant's file documents it
+        pub enum Rule {
+            $($rule,)*
+            /// A rule from outside.
+            Custom(&'static ScheduleRule),
+        }
+
+        impl Rule {
+            /// The rule as data.
+            #[inline]
+            fn data(self) -> &'static ScheduleRule {
+                match self {
+                    $(Rule::$rule => &$module::RULE,)*
+                    Rule::Custom(rule) => rule,
+                }
+            }
+
+            // Asked with every page: a match can be inlined, a function pointer cannot.
+            #[inline]
+            fn decide(self, state: &FtlState) -> ScheduleState {
+                match self {
+                    $(Rule::$rule => $module::decide(state),)*
+                    Rule::Custom(rule) => (rule.decide)(state),
+                }
+            }
+        }
+
+        static REGISTRY: Registry<Schedule> = Registry {
+            kind: "schedule",
+            entries: &[$(Entry {
+                name: $module::RULE.name,
+                about: $module::RULE.about,
+                options: Vec::new,
+                make: Schedule::plain(Rule::$rule),
+            },)*],
+        };
+    };
+}
+
+rules! {
+    NonPreemptive(non_preemptive)
+    SemiPreemptive(semi_preemptive)
+    Preemptive(preemptive)
+    Paced(paced)
 }
 
 /// A rule with what may be added to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schedule {
     /// The rule.
     pub rule: Rule,
@@ -109,21 +174,6 @@ pub struct Schedule {
     /// A host operation overlaps one of collection of the same kind on its die.
     pub pipeline: bool,
 }
-
-const RULES: [(Rule, &str, &str); 4] = [
-    (Rule::NonPreemptive, "non-preemptive", "a victim segment is collected in one go; nothing overtakes it"),
-    (
-        Rule::SemiPreemptive,
-        "semi-preemptive",
-        "the host goes first between any two flash operations of collection; +merge +pipeline",
-    ),
-    (
-        Rule::Preemptive,
-        "preemptive",
-        "semi-preemptive, and host reads suspend programs and erases; +merge +pipeline",
-    ),
-    (Rule::Paced, "paced", "pages are moved in step with host writes; the host goes first"),
-];
 
 impl Schedule {
     /// [`Rule::NonPreemptive`].
@@ -135,23 +185,29 @@ impl Schedule {
     /// [`Rule::Preemptive`] without merge or pipeline.
     pub const PREEMPTIVE: Schedule = Schedule::plain(Rule::Preemptive);
 
-    const fn plain(rule: Rule) -> Schedule {
+    /// How a schedule is written where it is an option.
+    pub const FORM: Form<Schedule> =
+        Form { written: "NAME", parse: Schedule::from_name, show: Schedule::to_string };
+
+    /// A rule with nothing added.
+    pub const fn plain(rule: Rule) -> Schedule {
         Schedule { rule, merge: false, pipeline: false }
     }
 
-    /// Every rule's schedule by name, with one line about it.
-    pub fn all() -> impl Iterator<Item = (Schedule, &'static str)> {
-        RULES.iter().map(|(rule, _, about)| (Schedule::plain(*rule), *about))
+    /// A rule from outside, with nothing added.
+    pub const fn custom(rule: &'static ScheduleRule) -> Schedule {
+        Schedule::plain(Rule::Custom(rule))
+    }
+
+    /// Every rule's schedule by name.
+    pub fn registry() -> &'static Registry<Schedule> {
+        &REGISTRY
     }
 
     /// The schedule called `name`: a rule's name, then `+merge`, `+pipeline`.
     pub fn from_name(name: &str) -> Result<Schedule, SpecError> {
         let mut parts = name.split('+');
-        let rule = parts.next().unwrap_or_default();
-        let names = RULES.map(|(_, name, _)| name);
-        let at = names.iter().position(|known| *known == rule);
-        let at = at.ok_or_else(|| SpecError::unknown("schedule", rule, &names))?;
-        let mut schedule = Schedule::plain(RULES[at].0);
+        let mut schedule = REGISTRY.get(parts.next().unwrap_or_default())?.make;
         for part in parts {
             match part {
                 "merge" => schedule.merge = true,
@@ -159,7 +215,7 @@ impl Schedule {
                 _ => return Err(SpecError::unknown("addition to a schedule", part, &["merge", "pipeline"])),
             }
         }
-        if !schedule.steps_aside() && (schedule.merge || schedule.pipeline) {
+        if !schedule.rule.data().steps_aside && (schedule.merge || schedule.pipeline) {
             return Err(SpecError::new(format!(
                 "schedule {name}: +merge and +pipeline need a collection that the host can interrupt; accepted: semi-preemptive and preemptive with them"
             )));
@@ -169,23 +225,19 @@ impl Schedule {
 
     /// The state that the drive should be in.
     #[inline]
-    pub fn decide(self, state: &FtlState) -> State {
-        match self.rule {
-            Rule::NonPreemptive => non_preemptive::decide(state),
-            Rule::Paced => paced::decide(state),
-            Rule::SemiPreemptive => semi_preemptive::decide(state),
-            Rule::Preemptive => preemptive::decide(state),
-        }
+    pub fn decide(self, state: &FtlState) -> ScheduleState {
+        self.rule.decide(state)
+    }
+
+    /// Whether, without time, collection moves pages in step with the host.
+    pub fn keeps_step(self) -> bool {
+        self.rule.data().keeps_step
     }
 
     /// Whether host reads suspend programs and erases.
+    #[inline]
     pub fn suspends(self) -> bool {
-        self.rule == Rule::Preemptive
-    }
-
-    /// Whether the rule lets collection be interrupted by the paper's means.
-    fn steps_aside(self) -> bool {
-        matches!(self.rule, Rule::SemiPreemptive | Rule::Preemptive)
+        self.rule.data().suspends
     }
 
     /// Whether it differs from others only by what it does on the dies.
@@ -195,23 +247,22 @@ impl Schedule {
 
     /// Whether it has states of its own for the hard threshold.
     pub fn has_hard_threshold(self) -> bool {
-        self.rule != Rule::NonPreemptive
+        self.rule.data().has_hard_threshold
     }
 }
 
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = RULES.iter().find(|(rule, ..)| *rule == self.rule).map_or("", |(_, name, _)| name);
         let merge = if self.merge { "+merge" } else { "" };
         let pipeline = if self.pipeline { "+pipeline" } else { "" };
-        write!(f, "{name}{merge}{pipeline}")
+        write!(f, "{}{merge}{pipeline}", self.rule.data().name)
     }
 }
 
 /// The state once writes have to wait: they wait for reads too, unless one has waited too long.
 #[inline]
-fn pressed(state: &FtlState) -> State {
-    if state.urgent { State::Exclusive } else { State::Pressed }
+fn pressed(state: &FtlState) -> ScheduleState {
+    if state.urgent { ScheduleState::Exclusive } else { ScheduleState::Pressed }
 }
 
 /// Whether the next host write would take a free segment that is collection's own, or a page of one
@@ -237,7 +288,7 @@ mod tests {
         urgent: false,
     };
 
-    fn states(schedule: Schedule) -> [State; 6] {
+    fn states(schedule: Schedule) -> [ScheduleState; 6] {
         [
             STATE,
             FtlState { idle: true, ..STATE },
@@ -251,7 +302,7 @@ mod tests {
 
     #[test]
     fn the_states_follow_the_thresholds() {
-        use State::{Collecting, Exclusive, Idle, Pressed};
+        use ScheduleState::{Collecting, Exclusive, Idle, Pressed};
         let interruptible = [Idle, Collecting, Collecting, Collecting, Pressed, Exclusive];
         assert_eq!(states(Schedule::SEMI_PREEMPTIVE), interruptible);
         assert_eq!(states(Schedule::PREEMPTIVE), interruptible);

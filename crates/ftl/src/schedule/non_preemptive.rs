@@ -1,17 +1,27 @@
 //! Non-preemptive collection: once it starts, a victim segment is collected to its end.
 //!
-//! The baseline of "A Semi-Preemptive Garbage Collector for Solid State Drives" (ISPASS 2011):
+//! The baseline of "A Semi-Preemptive Garbage Collector for Solid ScheduleState Drives" (ISPASS 2011):
 //! whatever arrives meanwhile waits for all of the copies and the erase. It knows the states 0 and 3
 //! alone. It is also the schedule for counting studies, where time plays no part.
 
-use super::{FtlState, State};
+use super::{FtlState, ScheduleRule, ScheduleState};
+
+pub(super) const RULE: ScheduleRule = ScheduleRule {
+    name: "non-preemptive",
+    about: "a victim segment is collected in one go; nothing overtakes it",
+    decide,
+    keeps_step: false,
+    has_hard_threshold: false,
+    steps_aside: false,
+    suspends: false,
+};
 
 /// Everything waits while a segment is collected or the reserve is not full.
 #[inline]
-pub(super) fn decide(state: &FtlState) -> State {
+pub(super) fn decide(state: &FtlState) -> ScheduleState {
     if state.collection.is_some() || state.free < state.soft || state.idle {
-        State::Exclusive
+        ScheduleState::Exclusive
     } else {
-        State::Idle
+        ScheduleState::Idle
     }
 }

@@ -4,18 +4,28 @@
 //! pages of N frees N − v, so v moves are spread over N − v host pages. The reserve then neither
 //! grows nor shrinks. Not from a paper; the schedule of the presets that stand for real drives.
 
-use super::{FtlState, Progress, State, is_exhausted, pressed};
+use super::{FtlState, Progress, ScheduleRule, ScheduleState, is_exhausted, pressed};
+
+pub(super) const RULE: ScheduleRule = ScheduleRule {
+    name: "paced",
+    about: "pages are moved in step with host writes; the host goes first",
+    decide,
+    keeps_step: true,
+    has_hard_threshold: true,
+    steps_aside: false,
+    suspends: false,
+};
 
 /// Collection runs ahead of the host, or behind it, by [`ROWS`] at most.
 #[inline]
-pub(super) fn decide(state: &FtlState) -> State {
+pub(super) fn decide(state: &FtlState) -> ScheduleState {
     let wanted = state.free < state.soft || state.idle;
     match state.collection.map(|progress| lead(state, progress)) {
         _ if is_exhausted(state) => pressed(state),
         Some(Lead::Behind) => pressed(state),
-        Some(Lead::Ahead) if !state.idle => State::Idle,
-        None if !wanted => State::Idle,
-        _ => State::Collecting,
+        Some(Lead::Ahead) if !state.idle => ScheduleState::Idle,
+        None if !wanted => ScheduleState::Idle,
+        _ => ScheduleState::Collecting,
     }
 }
 

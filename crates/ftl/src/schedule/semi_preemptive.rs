@@ -1,4 +1,4 @@
-//! Semi-preemptive collection: "A Semi-Preemptive Garbage Collector for Solid State Drives"
+//! Semi-preemptive collection: "A Semi-Preemptive Garbage Collector for Solid ScheduleState Drives"
 //! (Lee, Kim, Shipman, Oral, Wang, Kim; ISPASS 2011).
 //!
 //! Flash operations cannot be interrupted, but collection can be between them: after a page is read
@@ -10,16 +10,26 @@
 //! The paper enters state 3 for a write of high priority. Commands carry none here, so a write becomes
 //! one by waiting: reads alone can then not starve it.
 
-use super::{FtlState, State, is_exhausted, pressed};
+use super::{FtlState, ScheduleRule, ScheduleState, is_exhausted, pressed};
+
+pub(super) const RULE: ScheduleRule = ScheduleRule {
+    name: "semi-preemptive",
+    about: "the host goes first between any two flash operations of collection; +merge +pipeline",
+    decide,
+    keeps_step: false,
+    has_hard_threshold: true,
+    steps_aside: true,
+    suspends: false,
+};
 
 /// By the soft and the hard threshold.
 #[inline]
-pub(super) fn decide(state: &FtlState) -> State {
+pub(super) fn decide(state: &FtlState) -> ScheduleState {
     if is_exhausted(state) {
         pressed(state)
     } else if state.free < state.soft || state.idle {
-        State::Collecting
+        ScheduleState::Collecting
     } else {
-        State::Idle
+        ScheduleState::Idle
     }
 }

@@ -6,11 +6,11 @@
 //! "The design and implementation of a log-structured file system" (SOSP 1991). The age exponent a is 1 by these
 //! definitions; the programs of MiDAS and SepBIT take the square root. O(log n) by a tree over ages, exact.
 
-use super::Victim;
 use super::by_age::ByAge;
+use super::{ConfiguredVictim, VictimPolicy};
 use crate::{SegmentId, SegmentTable};
-use fulgurite_base::units::Share;
-use fulgurite_base::{Spec, SpecError};
+use fulgurite_base::option::SHARE;
+use fulgurite_base::{Choice, Declared, Form, Opt, Share, opt};
 
 /// What collecting a segment costs, over its utilisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,28 +21,35 @@ pub enum Cost {
     ReadAll,
 }
 
+impl Choice for Cost {
+    const NAMES: &'static [(&'static str, Cost)] = &[("u", Cost::Copies), ("1+u", Cost::ReadAll)];
+}
+
 /// The options of the score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Options {
+pub struct CostBenefitConfig {
     /// The exponent of age.
     pub age: Share,
     /// The cost in the denominator.
     pub cost: Cost,
 }
 
-impl Options {
+impl CostBenefitConfig {
     /// The score as the papers define it.
-    pub const DEFAULT: Options = Options { age: Share::ONE, cost: Cost::Copies };
+    pub const PAPER: CostBenefitConfig = CostBenefitConfig { age: Share::ONE, cost: Cost::Copies };
+}
 
-    pub(super) fn from_spec(spec: &mut Spec) -> Result<Options, SpecError> {
-        let age = spec.take::<Share>("age")?.unwrap_or(Share::ONE);
-        let cost = spec.take_with("cost", |cost| match cost {
-            "u" => Ok(Cost::Copies),
-            "1+u" => Ok(Cost::ReadAll),
-            _ => Err(SpecError::unknown("cost", cost, &["u", "1+u"])),
-        })?;
-        Ok(Options { age, cost: cost.unwrap_or(Cost::Copies) })
+impl Default for CostBenefitConfig {
+    fn default() -> CostBenefitConfig {
+        CostBenefitConfig::PAPER
     }
+}
+
+impl Declared for CostBenefitConfig {
+    const OPTIONS: &'static [Opt<CostBenefitConfig>] = &[
+        opt!("age", age, SHARE, "the exponent of age"),
+        opt!("cost", cost, Form::<Cost>::choice("u|1+u"), "what collecting a segment costs"),
+    ];
 }
 
 /// (1 − u) / c(u) by valid pages.
@@ -58,20 +65,22 @@ pub(super) fn benefits(cost: Cost, segment_pages: u32) -> Vec<f64> {
 /// Sealed segments by age, and the score.
 #[derive(Clone, Debug)]
 pub struct CostBenefit {
-    options: Options,
+    config: CostBenefitConfig,
     index: ByAge,
     /// (1 − u) / c(u) by valid pages.
     benefit: Vec<f64>,
 }
 
-impl CostBenefit {
-    pub(super) fn new(options: Options, segments: u32, segment_pages: u32) -> CostBenefit {
-        let benefit = benefits(options.cost, segment_pages);
-        CostBenefit { options, index: ByAge::new(segments), benefit }
+impl ConfiguredVictim for CostBenefit {
+    type Config = CostBenefitConfig;
+
+    fn start(config: &CostBenefitConfig, segments: u32, segment_pages: u32) -> CostBenefit {
+        let benefit = benefits(config.cost, segment_pages);
+        CostBenefit { config: *config, index: ByAge::new(segments), benefit }
     }
 }
 
-impl Victim for CostBenefit {
+impl VictimPolicy for CostBenefit {
     fn sealed(&mut self, segment: SegmentId, table: &SegmentTable) {
         self.index.push(segment, table.valid(segment), table.sealed_at(segment));
     }
@@ -86,7 +95,7 @@ impl Victim for CostBenefit {
         let benefit = |valid: u32| self.benefit[valid as usize];
         // Age counts from one, so that a segment sealed just now is still told from a full one.
         let age = |sealed_at: u64| (now - sealed_at + 1) as f64;
-        let segment = match self.options.age {
+        let segment = match self.config.age {
             Share::ONE => self.index.best(|sealed_at, valid| age(sealed_at) * benefit(valid)),
             half if half == Share::percent(50) => {
                 self.index.best(|sealed_at, valid| age(sealed_at).sqrt() * benefit(valid))

@@ -3,15 +3,24 @@
 //! The classic log cleaner. O(1). Its write amplification under uniform traffic has a closed form
 //! ([`crate::analytic::waf_fifo`]) and is the worst among the usual policies there.
 
-use super::Victim;
+use super::{ConfiguredVictim, VictimPolicy};
 use crate::{SegmentId, SegmentTable};
+use fulgurite_base::NoOptions;
 use std::collections::VecDeque;
 
 /// Sealed segments in the order of sealing.
 #[derive(Clone, Debug, Default)]
 pub struct Fifo(VecDeque<SegmentId>);
 
-impl Victim for Fifo {
+impl ConfiguredVictim for Fifo {
+    type Config = NoOptions;
+
+    fn start(_: &NoOptions, _: u32, _: u32) -> Fifo {
+        Fifo::default()
+    }
+}
+
+impl VictimPolicy for Fifo {
     fn sealed(&mut self, segment: SegmentId, _: &SegmentTable) {
         self.0.push_back(segment);
     }

@@ -4,10 +4,12 @@
 //! sealing, invalidating and picking are O(1) (picking amortised: the lowest count only rises past
 //! lists that are empty).
 
-use super::Victim;
+use super::{ConfiguredVictim, VictimPolicy};
 use crate::{SegmentId, SegmentTable};
+use fulgurite_base::NoOptions;
 
-const NONE: u32 = u32::MAX;
+/// The end of a list.
+const NO_SEGMENT: u32 = u32::MAX;
 
 /// Sealed segments in lists by their number of valid pages.
 #[derive(Clone, Debug)]
@@ -20,22 +22,25 @@ pub struct Greedy {
     lowest: u32,
 }
 
-impl Greedy {
-    /// An empty index.
-    pub(super) fn new(segments: u32, segment_pages: u32) -> Greedy {
+impl ConfiguredVictim for Greedy {
+    type Config = NoOptions;
+
+    fn start(_: &NoOptions, segments: u32, segment_pages: u32) -> Greedy {
         Greedy {
-            heads: vec![NONE; segment_pages as usize + 1],
-            previous: vec![NONE; segments as usize],
-            next: vec![NONE; segments as usize],
+            heads: vec![NO_SEGMENT; segment_pages as usize + 1],
+            previous: vec![NO_SEGMENT; segments as usize],
+            next: vec![NO_SEGMENT; segments as usize],
             lowest: segment_pages + 1,
         }
     }
+}
 
+impl Greedy {
     fn link(&mut self, segment: u32, valid: u32) {
         let head = std::mem::replace(&mut self.heads[valid as usize], segment);
-        self.previous[segment as usize] = NONE;
+        self.previous[segment as usize] = NO_SEGMENT;
         self.next[segment as usize] = head;
-        if head != NONE {
+        if head != NO_SEGMENT {
             self.previous[head as usize] = segment;
         }
         self.lowest = self.lowest.min(valid);
@@ -44,16 +49,16 @@ impl Greedy {
     fn unlink(&mut self, segment: u32, valid: u32) {
         let (previous, next) = (self.previous[segment as usize], self.next[segment as usize]);
         match previous {
-            NONE => self.heads[valid as usize] = next,
+            NO_SEGMENT => self.heads[valid as usize] = next,
             _ => self.next[previous as usize] = next,
         }
-        if next != NONE {
+        if next != NO_SEGMENT {
             self.previous[next as usize] = previous;
         }
     }
 }
 
-impl Victim for Greedy {
+impl VictimPolicy for Greedy {
     fn sealed(&mut self, segment: SegmentId, table: &SegmentTable) {
         self.link(segment.0, table.valid(segment));
     }
@@ -66,7 +71,7 @@ impl Victim for Greedy {
     }
 
     fn pick(&mut self, _: &SegmentTable) -> Option<SegmentId> {
-        while self.heads.get(self.lowest as usize).is_some_and(|head| *head == NONE) {
+        while self.heads.get(self.lowest as usize).is_some_and(|head| *head == NO_SEGMENT) {
             self.lowest += 1;
         }
         let segment = *self.heads.get(self.lowest as usize)?;

@@ -12,16 +12,18 @@
 //!
 //! Fulgurite's own; the bounds were chosen with seed 42 on `fio-h` and `varmail`. O(log n) for each stream.
 
-use super::Victim;
 use super::by_age::ByAge;
 use super::cost_benefit::{Cost, benefits};
+use super::{ConfiguredVictim, VictimPolicy};
 use crate::{SegmentId, SegmentTable};
+use fulgurite_base::NoOptions;
 
 /// Quarters of octaves of age, the first up to a quarter more than a segment's worth of writes.
 const AGES: usize = 80;
 /// The least and the greatest that h · age may be.
 const BOUNDS: (f64, f64) = (0.5, 4.0);
-/// Valid pages are counted so often in as many writes as the drive has pages, and conclusions drawn.
+/// In as many writes as the drive has pages, valid pages are counted `LOOKS` times and conclusions drawn
+/// `LESSONS` times.
 const LOOKS: u64 = 256;
 const LESSONS: u64 = 16;
 /// What is kept of all counts from lesson to lesson: half after one and a half times the drive's pages.
@@ -76,12 +78,16 @@ pub struct Hazard {
     learns_at: u64,
 }
 
-impl Hazard {
-    pub(super) fn new(segments: u32, segment_pages: u32) -> Hazard {
+impl ConfiguredVictim for Hazard {
+    type Config = NoOptions;
+
+    fn start(_: &NoOptions, segments: u32, segment_pages: u32) -> Hazard {
         let benefit = benefits(Cost::Copies, segment_pages);
         Hazard { segments, benefit, streams: Vec::new(), last: 0, looks_at: 0, looked_at: 0, learns_at: 0 }
     }
+}
 
+impl Hazard {
     /// Counts the valid pages that may die, and draws conclusions.
     #[cold]
     fn look(&mut self, table: &SegmentTable) {
@@ -115,7 +121,7 @@ fn age(age: u64, segment_pages: u32) -> usize {
     }
 }
 
-impl Victim for Hazard {
+impl VictimPolicy for Hazard {
     fn sealed(&mut self, segment: SegmentId, table: &SegmentTable) {
         let stream = usize::from(table.stream(segment).0);
         while self.streams.len() <= stream {
@@ -154,7 +160,7 @@ impl Victim for Hazard {
                 };
                 (now - oldest + 1) as f64 * self.benefit[valid as usize] * patience
             };
-            // Of equals that of the lowest stream.
+            // Break ties by lowest stream.
             let known = best.map(|(score, of, _)| if at < of { score.next_down() } else { score });
             if let Some((score, segment)) = stream.index.best_within(known, score) {
                 best = Some((score, at, segment));

@@ -1,22 +1,25 @@
-//! Which segment garbage collection takes next. One policy per file; [`VictimPolicy`] is the
-//! registry, [`Victims`] the index that a policy keeps.
+//! Which segment garbage collection takes next. One policy per file; [`VictimConfig`] chooses one by name,
+//! [`Victims`] is the index that a policy keeps.
+//!
+//! A new policy is one file with its `mod` line below and one line of `victims!`.
 
 mod by_age;
 pub mod cost_benefit;
+pub mod d_choices;
 mod fifo;
 mod greedy;
 mod hazard;
-mod random;
-mod windowed_greedy;
+pub mod windowed_greedy;
 
+use crate::custom::Custom;
 use crate::{SegmentId, SegmentTable};
-use fulgurite_base::units::Share;
-use fulgurite_base::{Spec, SpecError};
+use fulgurite_base::option::with_name;
+use fulgurite_base::{Declared, Entry, Form, NoOptions, Registry, Spec, SpecError};
 use std::fmt;
 
-/// A policy's index over sealed segments. It is told what happens and picks when asked; the FTL
+/// A policy's index over sealed segments. It is told what happens and picks when asked; the translation layer
 /// does the collecting. Every call is O(1) or O(log n), never a scan of all segments.
-pub trait Victim {
+pub trait VictimPolicy {
     /// `segment` is full and may now be picked.
     fn sealed(&mut self, segment: SegmentId, table: &SegmentTable);
     /// A page of the sealed `segment` became garbage; `table` has the new count.
@@ -27,140 +30,112 @@ pub trait Victim {
     fn remove(&mut self, segment: SegmentId, table: &SegmentTable);
 }
 
-/// The victim policies by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum VictimPolicy {
-    /// The oldest sealed segment.
-    Fifo,
-    /// The sealed segment with the fewest valid pages.
-    Greedy,
-    /// The best by age and garbage.
-    CostBenefit(cost_benefit::Options),
-    /// The best by garbage and the measured rate at which its pages die.
-    Hazard,
-    /// Any sealed segment.
-    Random,
-    /// The emptiest of some drawn at random.
-    DChoices {
-        /// How many are drawn.
-        choices: u32,
-    },
-    /// The emptiest of the oldest.
-    WindowedGreedy {
-        /// How many of the segments are the oldest.
-        window: Share,
-    },
-}
-
-const D_CHOICES: VictimPolicy = VictimPolicy::DChoices { choices: 10 };
-const WINDOWED_GREEDY: VictimPolicy = VictimPolicy::WindowedGreedy { window: Share::percent(10) };
-
-impl VictimPolicy {
-    /// Cost-benefit as the papers define it.
-    pub const COST_BENEFIT: VictimPolicy = VictimPolicy::CostBenefit(cost_benefit::Options::DEFAULT);
-
-    /// Every policy, with one line about it.
-    pub const ALL: [(VictimPolicy, &'static str); 7] = [
-        (VictimPolicy::Fifo, "the segment that was sealed first"),
-        (VictimPolicy::Greedy, "the segment with the fewest valid pages"),
-        (Self::COST_BENEFIT, "the greatest age·(1−u)/u; age=100% is the exponent, cost=u|1+u"),
-        (
-            VictimPolicy::Hazard,
-            "Fulgurite's own: cost-benefit with the death rates that are measured by stream and age",
-        ),
-        (VictimPolicy::Random, "any segment"),
-        (D_CHOICES, "the emptiest of d segments drawn at random; d=10"),
-        (WINDOWED_GREEDY, "the emptiest of the segments sealed first; window=10%"),
-    ];
-
-    /// The policy's name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            VictimPolicy::Fifo => "fifo",
-            VictimPolicy::Greedy => "greedy",
-            VictimPolicy::CostBenefit(_) => "cost-benefit",
-            VictimPolicy::Hazard => "hazard",
-            VictimPolicy::Random => "random",
-            VictimPolicy::DChoices { .. } => "d-choices",
-            VictimPolicy::WindowedGreedy { .. } => "windowed-greedy",
-        }
-    }
-
-    /// The policy that `spec` names.
-    pub fn from_spec(mut spec: Spec) -> Result<VictimPolicy, SpecError> {
-        let names = Self::ALL.map(|(policy, _)| policy.name());
-        let at = names.iter().position(|known| *known == spec.name());
-        let mut policy = Self::ALL[at.ok_or_else(|| SpecError::unknown("victim", spec.name(), &names))?].0;
-        match &mut policy {
-            VictimPolicy::CostBenefit(options) => *options = cost_benefit::Options::from_spec(&mut spec)?,
-            VictimPolicy::DChoices { choices } => {
-                *choices = spec.take::<u32>("d")?.unwrap_or(*choices);
-                if *choices == 0 {
-                    return Err(SpecError::new("d=0 of d-choices; accepted: at least 1"));
-                }
-            }
-            VictimPolicy::WindowedGreedy { window } => {
-                *window = spec.take::<Share>("window")?.unwrap_or(*window);
-                if *window == Share::ZERO || *window > Share::ONE {
-                    let sentence =
-                        format!("window={window} of windowed-greedy; accepted: more than 0% to 100%");
-                    return Err(SpecError::new(sentence));
-                }
-            }
-            VictimPolicy::Fifo | VictimPolicy::Greedy | VictimPolicy::Hazard | VictimPolicy::Random => {}
-        }
-        spec.finish()?;
-        Ok(policy)
-    }
+/// A policy together with its options: what [`VictimConfig`] is made of.
+pub trait ConfiguredVictim: VictimPolicy + Sized {
+    /// Its options; the default is what the name alone stands for.
+    type Config: Declared + Default;
 
     /// An empty index for `segments` segments of `segment_pages` pages.
-    pub fn index(self, segments: u32, segment_pages: u32) -> Victims {
-        match self {
-            VictimPolicy::Fifo => Victims::Fifo(fifo::Fifo::default()),
-            VictimPolicy::Greedy => Victims::Greedy(greedy::Greedy::new(segments, segment_pages)),
-            VictimPolicy::CostBenefit(options) => {
-                Victims::CostBenefit(cost_benefit::CostBenefit::new(options, segments, segment_pages))
-            }
-            VictimPolicy::Hazard => Victims::Hazard(hazard::Hazard::new(segments, segment_pages)),
-            VictimPolicy::Random => Victims::Choices(random::Choices::new(1, segments)),
-            VictimPolicy::DChoices { choices } => Victims::Choices(random::Choices::new(choices, segments)),
-            VictimPolicy::WindowedGreedy { window } => {
-                let window = (f64::from(segments) * window.as_f64()).round().max(1.0) as u32;
-                Victims::WindowedGreedy(windowed_greedy::WindowedGreedy::new(window, segments, segment_pages))
-            }
-        }
+    fn start(config: &Self::Config, segments: u32, segment_pages: u32) -> Self;
+}
+
+/// A policy of which nothing else is known: [`VictimPolicy`] for `dyn`.
+pub trait AnyVictim: VictimPolicy + Send + Sync {
+    /// A copy of its state.
+    fn boxed_clone(&self) -> Box<dyn AnyVictim>;
+}
+
+impl<V: VictimPolicy + Clone + Send + Sync + 'static> AnyVictim for V {
+    fn boxed_clone(&self) -> Box<dyn AnyVictim> {
+        Box::new(self.clone())
     }
 }
 
-impl fmt::Display for VictimPolicy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())?;
-        match self {
-            VictimPolicy::CostBenefit(options) if *options != cost_benefit::Options::DEFAULT => {
-                let cost = if options.cost == cost_benefit::Cost::Copies { "u" } else { "1+u" };
-                write!(f, ":age={},cost={cost}", options.age)
-            }
-            VictimPolicy::DChoices { choices } => write!(f, ":d={choices}"),
-            VictimPolicy::WindowedGreedy { window } => write!(f, ":window={window}"),
-            _ => Ok(()),
-        }
+impl Clone for Box<dyn AnyVictim> {
+    fn clone(&self) -> Box<dyn AnyVictim> {
+        // Of the policy, not of the box, which is an `AnyVictim` too.
+        (**self).boxed_clone()
     }
 }
+
+impl fmt::Debug for dyn AnyVictim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AnyVictim")
+    }
+}
+
+/// How a policy from outside is made, for so many segments of so many pages.
+pub type VictimMaker = Box<dyn Fn(u32, u32) -> Box<dyn AnyVictim> + Send + Sync>;
+
+/// Makes a configuration from the options of a spec.
+pub type MakeVictim = fn(&mut Spec) -> Result<VictimConfig, SpecError>;
 
 macro_rules! victims {
-    ($($variant:ident($index:ty),)*) => {
-        /// The index of whichever policy was chosen.
+    ($($name:literal $variant:ident($policy:ty) $about:literal)*) => {
+        /// A victim policy with its options.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        #[allow(missing_docs)] // each variant's file documents it
+        pub enum VictimConfig {
+            $($variant(<$policy as ConfiguredVictim>::Config),)*
+            /// A policy from outside; made by [`VictimConfig::custom`].
+            Custom(Custom<VictimMaker>),
+        }
+
+        static REGISTRY: Registry<MakeVictim> = Registry {
+            kind: "victim",
+            entries: &[$(Entry {
+                name: $name,
+                about: $about,
+                options: || <$policy as ConfiguredVictim>::Config::default().describe_options(),
+                make: |spec| {
+                    let usual = <$policy as ConfiguredVictim>::Config::default();
+                    Ok(VictimConfig::$variant(usual.with_options(spec)?))
+                },
+            },)*],
+        };
+
+        impl VictimConfig {
+            /// The policy's name on the command line.
+            pub fn name(&self) -> &str {
+                match self {
+                    $(VictimConfig::$variant(_) => $name,)*
+                    VictimConfig::Custom(custom) => custom.name(),
+                }
+            }
+
+            /// An empty index for `segments` segments of `segment_pages` pages.
+            pub fn start(&self, segments: u32, segment_pages: u32) -> Victims {
+                match self {
+                    $(VictimConfig::$variant(config) => Victims::$variant(
+                        <$policy as ConfiguredVictim>::start(config, segments, segment_pages)
+                    ),)*
+                    VictimConfig::Custom(custom) => Victims::Custom(custom.make()(segments, segment_pages)),
+                }
+            }
+
+            /// The options that differ from the default.
+            fn options(&self) -> String {
+                match self {
+                    $(VictimConfig::$variant(config) => config.options_beside(&Default::default()),)*
+                    VictimConfig::Custom(_) => String::new(),
+                }
+            }
+        }
+
+        /// The index of the policy that was chosen.
         #[derive(Clone, Debug)]
         #[allow(missing_docs)] // each variant's file documents it
         pub enum Victims {
-            $($variant($index),)*
+            $($variant($policy),)*
+            Custom(Box<dyn AnyVictim>),
         }
 
-        impl Victim for Victims {
+        impl VictimPolicy for Victims {
             #[inline]
             fn sealed(&mut self, segment: SegmentId, table: &SegmentTable) {
                 match self {
                     $(Victims::$variant(index) => index.sealed(segment, table),)*
+                    Victims::Custom(index) => index.sealed(segment, table),
                 }
             }
 
@@ -168,6 +143,7 @@ macro_rules! victims {
             fn invalidated(&mut self, segment: SegmentId, table: &SegmentTable) {
                 match self {
                     $(Victims::$variant(index) => index.invalidated(segment, table),)*
+                    Victims::Custom(index) => index.invalidated(segment, table),
                 }
             }
 
@@ -175,12 +151,14 @@ macro_rules! victims {
             fn pick(&mut self, table: &SegmentTable) -> Option<SegmentId> {
                 match self {
                     $(Victims::$variant(index) => index.pick(table),)*
+                    Victims::Custom(index) => index.pick(table),
                 }
             }
 
             fn remove(&mut self, segment: SegmentId, table: &SegmentTable) {
                 match self {
                     $(Victims::$variant(index) => index.remove(segment, table),)*
+                    Victims::Custom(index) => index.remove(segment, table),
                 }
             }
         }
@@ -188,10 +166,59 @@ macro_rules! victims {
 }
 
 victims! {
-    Fifo(fifo::Fifo),
-    Greedy(greedy::Greedy),
-    CostBenefit(cost_benefit::CostBenefit),
-    Choices(random::Choices),
-    Hazard(hazard::Hazard),
-    WindowedGreedy(windowed_greedy::WindowedGreedy),
+    "fifo" Fifo(fifo::Fifo) "the segment that was sealed first"
+    "greedy" Greedy(greedy::Greedy) "the segment with the fewest valid pages"
+    "cost-benefit" CostBenefit(cost_benefit::CostBenefit) "the segment with the greatest age·(1−u)/u"
+    "hazard" Hazard(hazard::Hazard) "Fulgurite's own: cost-benefit with the death rates that are measured by stream and age"
+    "random" Random(d_choices::Random) "any segment"
+    "d-choices" DChoices(d_choices::DChoices) "the emptiest of d segments drawn at random"
+    "windowed-greedy" WindowedGreedy(windowed_greedy::WindowedGreedy) "the emptiest of the segments sealed first"
+}
+
+impl VictimConfig {
+    /// The oldest sealed segment.
+    pub const FIFO: VictimConfig = VictimConfig::Fifo(NoOptions);
+    /// The sealed segment with the fewest valid pages.
+    pub const GREEDY: VictimConfig = VictimConfig::Greedy(NoOptions);
+    /// Any sealed segment.
+    pub const RANDOM: VictimConfig = VictimConfig::Random(NoOptions);
+    /// Cost-benefit as the papers define it.
+    pub const COST_BENEFIT: VictimConfig = VictimConfig::CostBenefit(cost_benefit::CostBenefitConfig::PAPER);
+
+    /// How a policy with its options is written where it is an option itself.
+    pub const FORM: Form<VictimConfig> = Form {
+        written: "NAME",
+        parse: |text| VictimConfig::from_spec(Spec::parse(text)?),
+        show: VictimConfig::to_string,
+    };
+
+    /// Every policy that can be chosen by name.
+    pub fn registry() -> &'static Registry<MakeVictim> {
+        &REGISTRY
+    }
+
+    /// The policy that `spec` names.
+    pub fn from_spec(mut spec: Spec) -> Result<VictimConfig, SpecError> {
+        let victim = (REGISTRY.get(spec.name())?.make)(&mut spec)?;
+        spec.finish()?;
+        Ok(victim)
+    }
+
+    /// A policy from outside, called `name` in tables.
+    pub fn custom<V>(name: &str, config: V::Config) -> VictimConfig
+    where
+        V: ConfiguredVictim + AnyVictim + 'static,
+        V::Config: Send + Sync,
+    {
+        let name = with_name(name, &config.options_beside(&V::Config::default()));
+        let start: VictimMaker =
+            Box::new(move |segments, segment_pages| Box::new(V::start(&config, segments, segment_pages)));
+        VictimConfig::Custom(Custom::new(&name, start))
+    }
+}
+
+impl fmt::Display for VictimConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&with_name(self.name(), &self.options()))
+    }
 }

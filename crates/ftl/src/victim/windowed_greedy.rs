@@ -4,10 +4,31 @@
 //! `window` segments that were sealed first, so that a segment which has just been filled is left time to
 //! empty. O(1).
 
-use super::Victim;
 use super::greedy::Greedy;
+use super::{ConfiguredVictim, VictimPolicy};
 use crate::{SegmentId, SegmentTable};
+use fulgurite_base::option::SHARE;
+use fulgurite_base::{Declared, NoOptions, Opt, Share, opt};
 use std::collections::VecDeque;
+
+/// The options of windowed greedy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowedGreedyConfig {
+    /// How many of all segments are in the window.
+    pub window: Share,
+}
+
+impl Default for WindowedGreedyConfig {
+    fn default() -> WindowedGreedyConfig {
+        WindowedGreedyConfig { window: Share::percent(10) }
+    }
+}
+
+impl Declared for WindowedGreedyConfig {
+    const OPTIONS: &'static [Opt<WindowedGreedyConfig>] = &[
+        opt!("window", window, SHARE, Share::from_ppm(1) => Share::ONE, "the share of all segments in the window"),
+    ];
+}
 
 /// The oldest segments by valid pages, the younger ones in order.
 #[derive(Clone, Debug)]
@@ -19,17 +40,21 @@ pub struct WindowedGreedy {
     younger: VecDeque<SegmentId>,
 }
 
-impl WindowedGreedy {
-    pub(super) fn new(window: u32, segments: u32, segment_pages: u32) -> WindowedGreedy {
+impl ConfiguredVictim for WindowedGreedy {
+    type Config = WindowedGreedyConfig;
+
+    fn start(config: &WindowedGreedyConfig, segments: u32, segment_pages: u32) -> WindowedGreedy {
         WindowedGreedy {
-            window,
-            oldest: Greedy::new(segments, segment_pages),
+            window: (f64::from(segments) * config.window.as_f64()).round().max(1.0) as u32,
+            oldest: Greedy::start(&NoOptions, segments, segment_pages),
             in_window: vec![false; segments as usize],
             held: 0,
             younger: VecDeque::new(),
         }
     }
+}
 
+impl WindowedGreedy {
     /// The window has lost `segment`; the next oldest comes in.
     fn left(&mut self, segment: SegmentId, table: &SegmentTable) {
         self.in_window[segment.0 as usize] = false;
@@ -40,7 +65,7 @@ impl WindowedGreedy {
     }
 }
 
-impl Victim for WindowedGreedy {
+impl VictimPolicy for WindowedGreedy {
     fn sealed(&mut self, segment: SegmentId, table: &SegmentTable) {
         if self.held == self.window {
             return self.younger.push_back(segment);

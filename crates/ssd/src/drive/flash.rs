@@ -208,7 +208,7 @@ impl Flash {
             suspend: config.suspend.0,
             planes: config.planes,
             in_place: config.in_place,
-            schedule: config.schedule,
+            schedule: config.collect.schedule,
             dies: vec![die; dies],
             channels: vec![0; config.channels as usize],
             ops: Slab::new(),

@@ -3,13 +3,12 @@
 
 use super::collector::Found;
 use super::{
-    HostSlot, InFlight, Kind, NEVER, NONE, Served, SimDrive, SpanKind, Translation, Waits, queue_event,
+    CommandKind, HostSlot, InFlight, NEVER, NONE, Served, SimDrive, SpanKind, Translation, Waits, queue_event,
 };
 use crate::WriteCache;
-use fulgurite_base::Ppn;
-use fulgurite_base::StreamId;
+use fulgurite_base::{Nanos, Ppn, StreamId};
 use fulgurite_device::{Completion, Device, IoError};
-use fulgurite_ftl::FlashSink;
+use fulgurite_ftl::{FlashSink, Unplaced};
 
 impl SimDrive {
     pub(super) fn complete(&mut self, command: u32) {
@@ -23,9 +22,9 @@ impl SimDrive {
         }
         if let Some(timeline) = &mut self.timeline {
             let kind = match kind {
-                Kind::Read => SpanKind::HostRead,
-                Kind::Write(_) => SpanKind::HostWrite,
-                Kind::Trim | Kind::Share { .. } | Kind::Flush => SpanKind::HostOther,
+                CommandKind::Read => SpanKind::HostRead,
+                CommandKind::Write(_) => SpanKind::HostWrite,
+                CommandKind::Trim | CommandKind::Share { .. } | CommandKind::Flush => SpanKind::HostOther,
             };
             timeline.request(kind, lpn, pages, submitted, now);
         }
@@ -34,13 +33,13 @@ impl SimDrive {
 
     /// Sets the time at which the drive becomes idle, if it collects then.
     pub(super) fn watch_idleness(&mut self) {
-        if self.config.gc_background > 0 && self.commands.is_empty() {
+        if self.config.collect.background > 0 && self.commands.is_empty() {
             self.flash.events.set(self.slot(HostSlot::Idle), self.flash.now + self.config.gc_idle.0);
         }
     }
 
     pub(super) fn end_idleness(&mut self) {
-        if self.config.gc_background > 0 {
+        if self.config.collect.background > 0 {
             self.flash.events.set(self.slot(HostSlot::Idle), NEVER);
             if let Translation::PageMapped(ftl) = &mut self.translation {
                 ftl.set_idle(false);
@@ -55,10 +54,8 @@ impl SimDrive {
         if waiting.status.is_err() {
             return self.complete(command);
         }
-        if self.state.serves_reads() {
+        if self.gate.passes(command) {
             self.read_flash(command);
-        } else {
-            self.barred_reads.push_back(command);
         }
     }
 
@@ -77,7 +74,7 @@ impl SimDrive {
             if !self.flash.is_programmed(place) {
                 continue;
             }
-            if self.config.schedule.merge {
+            if self.config.collect.schedule.merge {
                 match self.collector.find(ppn, command) {
                     Found::InFlash => {}
                     Found::Held => continue,
@@ -108,7 +105,7 @@ impl SimDrive {
         waiting.waits.die += waits.die;
         waiting.waits.channel += waits.channel;
         match waiting.kind {
-            Kind::Read => self.complete(command),
+            CommandKind::Read => self.complete(command),
             _ => self.acknowledge(command),
         }
     }
@@ -122,24 +119,24 @@ impl SimDrive {
     /// Lets stalled commands in, in order, as far as the write buffer has room and the schedule
     /// serves writes.
     pub(super) fn admit(&mut self) {
-        while let Some(command) = self.stalled.front().copied() {
+        while let Some(command) = self.gate.first() {
             let InFlight { kind, lpn, pages, .. } = self.commands[command as usize];
             match kind {
-                Kind::Write(_) if self.is_worn_out() => self.refuse(command, IoError::WornOut),
-                Kind::Write(hint) if !self.write(command, hint) => return,
-                Kind::Write(_) | Kind::Flush => {}
-                Kind::Trim => (lpn..lpn + pages).for_each(|lpn| self.translation.trim(lpn)),
+                CommandKind::Write(_) if self.is_worn_out() => self.refuse(command, IoError::WornOut),
+                CommandKind::Write(hint) if !self.write(command, hint) => return,
+                CommandKind::Write(_) | CommandKind::Flush => {}
+                CommandKind::Trim => self.translation.trim(lpn, pages),
                 // Shares nothing that a power cut could take back.
-                Kind::Share { .. } if self.flash.undo.is_some() => {}
-                Kind::Share { source } => self.share(lpn, source, pages),
-                Kind::Read => unreachable!("reads take the other path"),
+                CommandKind::Share { .. } if self.flash.undo.is_some() => {}
+                CommandKind::Share { source } => self.share(lpn, source, pages),
+                CommandKind::Read => unreachable!("reads take the other path"),
             }
-            self.stalled.pop_front();
+            self.gate.pass_first();
             match kind {
-                Kind::Flush => self.flush(command),
-                Kind::Share { .. } if self.flash.undo.is_some() => self.flush(command),
-                Kind::Trim | Kind::Share { .. } => self.acknowledge(command),
-                Kind::Write(_) | Kind::Read => {}
+                CommandKind::Flush => self.flush(command),
+                CommandKind::Share { .. } if self.flash.undo.is_some() => self.flush(command),
+                CommandKind::Trim | CommandKind::Share { .. } => self.acknowledge(command),
+                CommandKind::Write(_) | CommandKind::Read => {}
             }
         }
     }
@@ -157,13 +154,9 @@ impl SimDrive {
         self.complete(command);
     }
 
-    /// Shares page by page in the direction in which overlapping ranges stay right.
     fn share(&mut self, destination: u32, source: u32, pages: u32) {
-        let Translation::PageMapped(ftl) = &mut self.translation else { return };
-        let forwards = destination < source;
-        for step in 0..pages {
-            let page = if forwards { step } else { pages - 1 - step };
-            ftl.share(destination + page, source + page);
+        if let Translation::PageMapped(ftl) = &mut self.translation {
+            ftl.share_run(destination, source, pages);
         }
     }
 
@@ -218,23 +211,17 @@ impl SimDrive {
 
     /// Places pages of a write from the `placed`th on and returns how many are placed then.
     fn place(&mut self, lpn: u32, pages: u32, placed: u32, hint: StreamId) -> u32 {
-        for page in placed..pages {
-            let Translation::PageMapped(ftl) = &mut self.translation else { return page };
-            let stream = ftl.stream(lpn + page, hint);
-            if !ftl.admit(stream) {
-                self.look_at_schedule();
-                let urgent = self.slot(HostSlot::Urgent);
-                if self.flash.events.time(urgent) == NEVER {
-                    self.flash.events.set(urgent, self.flash.now + self.config.urgent.0);
-                }
-                return page;
-            }
-            let old = if self.flash.undo.is_some() { ftl.lookup(lpn + page) } else { None };
-            let ppn = ftl.append(lpn + page, hint, stream, &mut self.flash);
-            self.flash.note_old_place(ppn, old);
+        let Translation::PageMapped(ftl) = &mut self.translation else { return placed };
+        let unplaced = Unplaced { first: lpn + placed, pages: pages - placed, hint };
+        let now = Nanos(self.flash.now);
+        let count = self.gate.place(ftl, unplaced, now, &mut self.flash, |flash, _, ppn, old| {
+            flash.note_old_place(ppn, old);
+        });
+        if placed + count < pages {
+            self.watch_urgency();
         }
         self.look_at_schedule();
-        pages
+        placed + count
     }
 
     pub(super) fn programmed(&mut self, pages: u32, epoch: u32) {
@@ -274,7 +261,7 @@ impl SimDrive {
         {
             self.flushes.pop_front();
             let InFlight { kind, lpn, pages, .. } = self.commands[command as usize];
-            if let Kind::Share { source } = kind {
+            if let CommandKind::Share { source } = kind {
                 self.share(lpn, source, pages);
             }
             self.complete(command);

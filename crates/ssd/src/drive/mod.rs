@@ -33,8 +33,8 @@ use fulgurite_device::{
 };
 use fulgurite_ftl::check::{self, CheckError};
 use fulgurite_ftl::precondition::{Precondition, precondition};
-use fulgurite_ftl::schedule::State;
-use fulgurite_ftl::{CountingSink, Ftl, FtlConfig};
+use fulgurite_ftl::schedule::ScheduleState;
+use fulgurite_ftl::{AfterPick, CountingSink, Ftl, FtlConfig, Gate};
 use in_place::InPlace;
 use slab::Slab;
 use std::collections::VecDeque;
@@ -98,7 +98,7 @@ enum Translation {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum CommandKind {
     Read,
     Write(StreamId),
     Trim,
@@ -108,7 +108,7 @@ enum Kind {
 
 struct InFlight {
     tag: Tag,
-    kind: Kind,
+    kind: CommandKind,
     lpn: u32,
     pages: u32,
     submitted: Nanos,
@@ -153,16 +153,11 @@ pub struct SimDrive {
     translation: Translation,
     flash: Flash,
     collector: Collector,
-    state: State,
+    gate: Gate,
     commands: Slab<InFlight>,
     reads: Path,
     writes: Path,
     acknowledgements: VecDeque<(u64, u32)>,
-    /// Reads that the schedule does not serve now.
-    barred_reads: VecDeque<u32>,
-    /// Writes, trims, shares and flushes that wait for room in the write buffer or for the schedule,
-    /// in order.
-    stalled: VecDeque<u32>,
     buffer_free: u32,
     /// Host pages not yet programmed, for each flush epoch from `first_epoch` on.
     unprogrammed: VecDeque<u32>,
@@ -227,7 +222,7 @@ impl SimDrive {
             queue_depth: config.queue_depth,
             pages_per_command: buffer_pages.min(1024),
             share: !config.in_place,
-            streams: config.streams as u16,
+            streams: config.collect.placement.hints(),
             contents,
             erase_counts: !config.in_place,
         };
@@ -238,19 +233,18 @@ impl SimDrive {
             Some(ftl) => Translation::PageMapped(Box::new(ftl)),
             None => Translation::InPlace(InPlace::new(logical, config.precondition != Precondition::None)),
         };
+        let gate = Gate::new(AfterPick::LookNextTime, config.collect.urgent);
         let mut drive = SimDrive {
             config,
             caps,
             translation,
             flash,
             collector,
-            state: State::Idle,
+            gate,
             commands: Slab::new(),
             reads: Path::default(),
             writes: Path::default(),
             acknowledgements: VecDeque::new(),
-            barred_reads: VecDeque::new(),
-            stalled: VecDeque::new(),
             buffer_free: buffer_pages,
             unprogrammed: VecDeque::from([0]),
             first_epoch: 0,
@@ -338,8 +332,8 @@ impl SimDrive {
     }
 
     /// The schedule's state.
-    pub fn state(&self) -> State {
-        self.state
+    pub fn state(&self) -> ScheduleState {
+        self.gate.state()
     }
 
     /// Starts to keep what every request waited for, until it is taken by [`SimDrive::take_served`].
@@ -422,7 +416,7 @@ impl SimDrive {
         } else if slot == self.slot(HostSlot::Writes) {
             let command = take_first(&mut self.writes.arrivals, &mut self.flash, slot);
             self.commands[command as usize].since = self.flash.now;
-            self.stalled.push_back(command);
+            self.gate.stall(command);
             self.admit();
         } else if slot == self.slot(HostSlot::Acknowledgements) {
             let command = take_first(&mut self.acknowledgements, &mut self.flash, slot);
@@ -431,7 +425,7 @@ impl SimDrive {
             self.flash.events.set(slot, NEVER);
             let is_urgent = slot == self.slot(HostSlot::Urgent);
             if let Translation::PageMapped(ftl) = &mut self.translation {
-                if is_urgent { ftl.set_urgent() } else { ftl.set_idle(true) }
+                if is_urgent { self.gate.become_urgent(ftl) } else { ftl.set_idle(true) }
             }
             self.look_at_schedule();
         }
@@ -483,46 +477,44 @@ impl SimDrive {
         if let Translation::PageMapped(ftl) = &mut self.translation {
             ftl.release(&mut self.flash);
         }
-        self.flash.events.set(self.flash.dies() + HostSlot::Urgent as usize, NEVER);
+        self.gate.end_urgency();
+        self.watch_urgency();
         self.look_at_schedule();
         self.admit();
     }
 
     /// Sees what the schedule wants now, and begins a collection or lets the host in accordingly.
     fn look_at_schedule(&mut self) {
-        let stream = match self.stalled.front().map(|command| &self.commands[*command as usize]) {
-            Some(InFlight { kind: Kind::Write(hint), lpn, .. }) => Some((*lpn, *hint)),
+        let waiting = match self.gate.first().map(|command| &self.commands[command as usize]) {
+            Some(InFlight { kind: CommandKind::Write(hint), lpn, .. }) => Some((*lpn, *hint)),
             _ => None,
         };
         let Translation::PageMapped(ftl) = &mut self.translation else { return };
-        let stream = stream.map_or(StreamId(0), |(lpn, hint)| ftl.stream(lpn, hint));
-        let state = ftl.state(stream);
-        if state.collects() && !self.collector.is_active() {
-            if let Some(victim) = ftl.pick() {
-                self.collector.begin(victim);
-                self.flash.touch_all();
-            }
-        } else if state.collects() && !self.state.collects() {
+        let before = self.gate.state();
+        let picked = self.gate.look(ftl, waiting);
+        let state = self.gate.state();
+        if let Some(victim) = picked {
+            self.collector.begin(victim);
+            self.flash.touch_all();
+        } else if state.collects() && !before.collects() && self.collector.is_active() {
             self.flash.touch_all();
         }
-        // A collection that has just been picked may change the state: look again next time.
-        let before = std::mem::replace(&mut self.state, state);
         if before != state
             && let Some(timeline) = &mut self.timeline
         {
             timeline.enter(state, Nanos(self.flash.now));
         }
-        if state.serves_reads() && !self.barred_reads.is_empty() {
-            self.let_reads_in();
-        }
-    }
-
-    fn let_reads_in(&mut self) {
-        for command in std::mem::take(&mut self.barred_reads) {
+        while let Some(command) = self.gate.next_read() {
             let waiting = &mut self.commands[command as usize];
             waiting.waits.gc += self.flash.now - waiting.since;
             self.read_flash(command);
         }
+    }
+
+    /// Sets the event at which a write has waited too long, if one waits.
+    fn watch_urgency(&mut self) {
+        let at = self.gate.urgent_at().map_or(NEVER, |at| at.0);
+        self.flash.events.set(self.slot(HostSlot::Urgent), at);
     }
 
     /// Gives every die that was touched something to do.
@@ -531,7 +523,7 @@ impl SimDrive {
         while let Some(die) = self.flash.touched.pop() {
             match self.flash.next_host(die) {
                 Next::Started(op) => self.merge(op),
-                Next::Nothing if self.state.collects() && self.collector.is_active() => {
+                Next::Nothing if self.gate.state().collects() && self.collector.is_active() => {
                     if let Translation::PageMapped(ftl) = &mut self.translation {
                         self.collector.step(die, ftl, &mut self.flash);
                     }
@@ -549,7 +541,7 @@ impl SimDrive {
 
     /// Lets collection take along the pages of a host read that begins.
     fn merge(&mut self, op: u32) {
-        if !self.config.schedule.merge {
+        if !self.config.collect.schedule.merge {
             return;
         }
         let op = &mut self.flash.ops[op as usize];
@@ -568,10 +560,10 @@ impl Translation {
         }
     }
 
-    fn trim(&mut self, lpn: u32) {
+    fn trim(&mut self, lpn: u32, pages: u32) {
         match self {
-            Translation::PageMapped(ftl) => ftl.trim(lpn),
-            Translation::InPlace(medium) => medium.trim(lpn),
+            Translation::PageMapped(ftl) => ftl.trim_run(lpn, pages),
+            Translation::InPlace(medium) => (lpn..lpn + pages).for_each(|lpn| medium.trim(lpn)),
         }
     }
 }
@@ -613,30 +605,30 @@ impl Device for SimDrive {
         let fault = command.operation.fault(&self.caps);
         let none = Lpn(0);
         let (mut kind, lpn, pages, buffer) = match command.operation {
-            Operation::Read { lpn, pages, into } => (Kind::Read, lpn, pages, into),
-            Operation::Write { lpn, pages, from, stream } => (Kind::Write(stream), lpn, pages, from),
-            Operation::Trim { lpn, pages } => (Kind::Trim, lpn, pages, None),
+            Operation::Read { lpn, pages, into } => (CommandKind::Read, lpn, pages, into),
+            Operation::Write { lpn, pages, from, stream } => (CommandKind::Write(stream), lpn, pages, from),
+            Operation::Trim { lpn, pages } => (CommandKind::Trim, lpn, pages, None),
             Operation::Share { destination, source, pages } => {
-                (Kind::Share { source: source.0 as u32 }, destination, pages, None)
+                (CommandKind::Share { source: source.0 as u32 }, destination, pages, None)
             }
-            Operation::Flush => (Kind::Flush, none, 0, None),
+            Operation::Flush => (CommandKind::Flush, none, 0, None),
         };
         if fault.is_some() {
             // A malformed command is answered from the read path, which touches no state.
-            kind = Kind::Read;
+            kind = CommandKind::Read;
         }
         let now = self.flash.now;
         let serial = if fault.is_some() { 0 } else { u64::from(pages) };
-        let slot = self.slot(if kind == Kind::Read { HostSlot::Reads } else { HostSlot::Writes });
+        let slot = self.slot(if kind == CommandKind::Read { HostSlot::Reads } else { HostSlot::Writes });
         let (path, stage, delay) = match kind {
-            Kind::Read => {
+            CommandKind::Read => {
                 let stage = self.config.read_command.0 + self.config.read_page.0 * serial;
                 (&mut self.reads, stage, self.config.read_latency.0)
             }
-            Kind::Write(_) => {
+            CommandKind::Write(_) => {
                 (&mut self.writes, self.config.write_command.0 + self.config.write_page.0 * serial, 0)
             }
-            Kind::Trim | Kind::Share { .. } | Kind::Flush => {
+            CommandKind::Trim | CommandKind::Share { .. } | CommandKind::Flush => {
                 (&mut self.writes, self.config.write_command.0, 0)
             }
         };

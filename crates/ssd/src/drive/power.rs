@@ -47,8 +47,7 @@ impl SimDrive {
         self.commands.clear();
         (self.reads, self.writes) = (Path::default(), Path::default());
         self.acknowledgements.clear();
-        self.barred_reads.clear();
-        self.stalled.clear();
+        self.gate.clear();
         self.flushes.clear();
         self.done.clear();
         self.meter = Meter::default();

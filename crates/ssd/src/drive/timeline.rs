@@ -3,7 +3,7 @@
 
 use super::flash::{FlashOp, Kind};
 use fulgurite_base::Nanos;
-use fulgurite_ftl::schedule::State;
+use fulgurite_ftl::schedule::ScheduleState;
 
 /// Where something happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,7 +37,7 @@ pub enum SpanKind {
     Erase,
     Transfer,
     /// The time in a state of the schedule.
-    State(State),
+    State(ScheduleState),
 }
 
 /// Something that happened, from its start to its end.
@@ -63,7 +63,7 @@ pub struct Timeline {
     spans: Vec<Span>,
     spans_at_most: usize,
     left_out: u64,
-    state: State,
+    state: ScheduleState,
     since: Nanos,
     transfer: u64,
     channels: u32,
@@ -75,7 +75,7 @@ impl Timeline {
             spans: Vec::new(),
             spans_at_most,
             left_out: 0,
-            state: State::Idle,
+            state: ScheduleState::Idle,
             since: now,
             transfer: transfer.0,
             channels,
@@ -128,7 +128,7 @@ impl Timeline {
     }
 
     /// The schedule enters `state`.
-    pub(super) fn enter(&mut self, state: State, now: Nanos) {
+    pub(super) fn enter(&mut self, state: ScheduleState, now: Nanos) {
         let kind = SpanKind::State(std::mem::replace(&mut self.state, state));
         let start = std::mem::replace(&mut self.since, now);
         self.push(Span { track: Track::Schedule, kind, start, end: now, place: 0, pages: 0 });

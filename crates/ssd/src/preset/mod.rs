@@ -14,7 +14,8 @@ mod virtual_ssd;
 pub use reference_e::reference_e;
 
 use crate::SsdConfig;
-use fulgurite_base::{Spec, SpecError};
+use fulgurite_base::option::with_name;
+use fulgurite_base::{Declared, Entry, Registry, Spec, SpecError};
 
 /// What a published characterisation says of a concurrency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,29 +55,50 @@ pub struct Preset {
     pub misses: &'static str,
 }
 
+impl Preset {
+    /// A drive made from this preset as text: the preset's name, and what differs from it.
+    pub fn canonical(&self, config: &SsdConfig) -> String {
+        with_name(self.name, &config.options_beside(&(self.config)()))
+    }
+}
+
+macro_rules! presets {
+    ($($preset:path)*) => {
+        static REGISTRY: Registry<Preset> = Registry {
+            kind: "device",
+            entries: &[$(Entry {
+                name: $preset.name,
+                about: $preset.about,
+                options: || ($preset.config)().describe_options(),
+                make: $preset,
+            },)*],
+        };
+    };
+}
+
+presets! {
+    p4510::WITH_FILE_SYSTEM
+    p4510::RAW
+    sata::PRESET
+    optane::PRESET
+    virtual_ssd::PRESET
+    reference_e::PRESET
+    preemptive_gc::PRESET
+}
+
 /// Every preset.
-pub const PRESETS: &[Preset] = &[
-    p4510::WITH_FILE_SYSTEM,
-    p4510::RAW,
-    sata::PRESET,
-    optane::PRESET,
-    virtual_ssd::PRESET,
-    reference_e::PRESET,
-    preemptive_gc::PRESET,
-];
+pub fn registry() -> &'static Registry<Preset> {
+    &REGISTRY
+}
 
 /// The preset called `name`.
 pub fn by_name(name: &str) -> Result<&'static Preset, SpecError> {
-    let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
-    PRESETS
-        .iter()
-        .find(|preset| preset.name == name)
-        .ok_or_else(|| SpecError::unknown("device", name, &names))
+    Ok(&REGISTRY.get(name)?.make)
 }
 
 /// The configuration of `preset:key=value,…`.
 pub fn configure(spec: Spec) -> Result<SsdConfig, SpecError> {
-    (by_name(spec.name())?.config)().with_options(spec)
+    (by_name(spec.name())?.config)().changed_by(spec)
 }
 
 #[cfg(test)]
@@ -85,7 +107,7 @@ mod tests {
 
     #[test]
     fn every_preset_is_valid_and_small_enough_to_precondition_quickly() {
-        for preset in PRESETS {
+        for preset in registry().entries.iter().map(|entry| &entry.make) {
             let config = (preset.config)();
             assert_eq!(config.validate(), Ok(()), "{}", preset.name);
             assert!(config.logical_pages() <= 1 << 21, "{}", preset.name);
@@ -103,5 +125,30 @@ mod tests {
                 .to_string()
                 .contains("did you mean `p4510`?")
         );
+    }
+
+    /// One text for one drive: a preset's value written out, and `streams=N`, change nothing.
+    #[test]
+    fn a_drive_has_one_canonical_text() {
+        let canonical = |text: &str| {
+            let spec = Spec::parse(text).unwrap();
+            by_name(spec.name()).unwrap().canonical(&configure(spec).unwrap())
+        };
+        for preset in registry().entries.iter().map(|entry| &entry.make) {
+            assert_eq!(canonical(preset.name), preset.name);
+            for option in (preset.config)().describe_options() {
+                let text = format!("{}:{}={}", preset.name, option.key, option.default);
+                let written_out = Spec::parse(&text).and_then(configure);
+                // Some are refused, since they change nothing whatever their value.
+                if let Ok(config) = written_out {
+                    assert_eq!(preset.canonical(&config), preset.name, "{text}");
+                }
+            }
+        }
+        assert_eq!(canonical("reference-e:op=7%,read_us=40"), "reference-e:op=7%");
+        let by_hints = "reference-e:gc_reserve=9,placement=hints:streams=4";
+        assert_eq!(canonical(by_hints), by_hints);
+        assert_eq!(canonical("reference-e:streams=4,gc_reserve=9"), by_hints);
+        assert_eq!(canonical("reference-e:streams=1"), "reference-e");
     }
 }

@@ -13,6 +13,7 @@
 use super::{Preset, reference_e};
 use crate::{SsdConfig, WriteCache};
 use fulgurite_base::{Nanos, Share};
+use fulgurite_ftl::Collect;
 use fulgurite_ftl::precondition::Precondition;
 use fulgurite_ftl::schedule::Schedule;
 
@@ -40,9 +41,7 @@ fn config() -> SsdConfig {
         erase: Nanos::from_micros(1_500),
         transfer: Nanos(102_400),
         write_cache: WriteCache::Off,
-        gc_reserve: 51,
-        gc_hard: 10,
-        schedule: Schedule::NON_PREEMPTIVE,
+        collect: Collect { schedule: Schedule::NON_PREEMPTIVE, reserve: 51, hard: 10, ..Collect::PLAIN },
         endurance: 100_000,
         precondition: Precondition::Fill,
         ..reference_e()

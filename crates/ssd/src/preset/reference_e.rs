@@ -4,11 +4,9 @@
 use super::Preset;
 use crate::{SsdConfig, WriteCache};
 use fulgurite_base::{Nanos, Share};
-use fulgurite_ftl::WearLeveling;
-use fulgurite_ftl::placement::Placement;
 use fulgurite_ftl::precondition::Precondition;
 use fulgurite_ftl::schedule::Schedule;
-use fulgurite_ftl::victim::VictimPolicy;
+use fulgurite_ftl::{Collect, WearLeveling};
 
 pub(super) const PRESET: Preset = Preset {
     name: "reference-e",
@@ -19,7 +17,7 @@ pub(super) const PRESET: Preset = Preset {
     misses: "",
 };
 
-/// The configuration of `reference-e`, and of the other presets in all that their device does not settle.
+/// The configuration of `reference-e`, and of the other presets in all that their device says nothing about.
 pub fn reference_e() -> SsdConfig {
     SsdConfig {
         channels: 8,
@@ -43,20 +41,13 @@ pub fn reference_e() -> SsdConfig {
         write_buffer: 4 << 20,
         queue_depth: 1024,
         write_cache: WriteCache::Protected,
-        gc_reserve: 3,
-        gc_hard: 1,
-        gc_background: 0,
+        collect: Collect { schedule: Schedule::PACED, reserve: 3, ..Collect::PLAIN },
         gc_idle: Nanos::from_micros(1_000),
-        urgent: Nanos::from_micros(10_000),
         suspend: Nanos::from_micros(20),
-        victim: VictimPolicy::Greedy,
-        schedule: Schedule::PACED,
-        streams: 1,
-        placement: Placement::NONE,
         wear_leveling: WearLeveling::Dynamic,
         wear_gap: 10,
         endurance: 3_000,
-        bad_blocks: Share::percent(0),
+        bad_blocks: Share::ZERO,
         read_mw: 83,
         program_mw: 83,
         erase_mw: 83,

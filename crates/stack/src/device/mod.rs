@@ -167,7 +167,7 @@ pub const FILE: &str = "file";
 
 /// Every device name that stands alone; a real drive is `file:PATH`.
 pub fn names() -> Vec<&'static str> {
-    preset::PRESETS.iter().map(|preset| preset.name).chain([MEM, NO_DEVICE]).collect()
+    preset::registry().names().chain([MEM, NO_DEVICE]).collect()
 }
 
 impl DeviceConfig {
@@ -220,7 +220,8 @@ impl DeviceConfig {
                 let options = file.options.options_beside(&FileOptions::default());
                 format!("file:{},{options}", file.path.display())
             }
-            DriveConfig::Simulated { config, .. } => format!("sim:{}", config.canonical()),
+            DriveConfig::Simulated { preset, config } => preset::by_name(preset)
+                .map_or_else(|_| format!("{config:?}"), |preset| preset.canonical(config)),
         }
     }
 

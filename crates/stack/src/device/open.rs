@@ -92,7 +92,8 @@ impl Stack {
                     .map_err(|error| StackError::request(error.to_string()))?;
             }
             DriveConfig::None => return Err(StackError::request(NO_DRIVE)),
-            DriveConfig::Translation(_) | DriveConfig::Mem(_) | DriveConfig::Simulated { .. } => {}
+            DriveConfig::Simulated { config, .. } => config.validate()?,
+            DriveConfig::Translation(_) | DriveConfig::Mem(_) => {}
         }
         self.layer.as_ref().map_or(Ok(()), |layer| self.check_layer(layer))
     }
@@ -104,7 +105,7 @@ impl Stack {
         layer.log.ftl(self.device.pages(), self.device.page_bytes()).map_err(refused)?;
         let given = Spec::parse(&layer.label)?;
         let idle = ["gc_hard", "urgent_us"].into_iter().find(|key| given.has(key));
-        if let (Some(key), false) = (idle, layer.log.schedule.has_hard_threshold()) {
+        if let (Some(key), false) = (idle, layer.log.collect.schedule.has_hard_threshold()) {
             return Err(refused(SpecError::new(format!(
                 "{key} changes nothing with schedule non-preemptive, which knows no hard threshold; leave it out"
             ))));
@@ -137,9 +138,9 @@ impl Stack {
             Ok(below.clone())
         })?;
         if let Some(ftl) = ftl {
-            return Ok(user.with(LogDevice::with_ftl(below, *log, ftl)));
+            return Ok(user.with(LogDevice::with_ftl(below, log.clone(), ftl)));
         }
-        let mut device = LogDevice::new(below, *log)?;
+        let mut device = LogDevice::new(below, log.clone())?;
         if log.fill {
             device.fill().map_err(StackError::run)?;
         }
@@ -211,9 +212,9 @@ fn write_layer(
     seed: u64,
 ) -> Result<(Option<Ftl>, Ftl), SpecError> {
     let shape = layer.ftl(config.logical_pages(), config.page_bytes)?;
-    let streams = config.ftl().placement.hints();
+    let streams = config.collect.placement.hints();
     let write = |below: &mut dyn FnMut(Below)| {
-        layer.preconditioned(shape, config.precondition, request_pages, seed, streams, below)
+        layer.preconditioned(shape.clone(), config.precondition, request_pages, seed, streams, below)
     };
     let mut written = None;
     let below = SimDrive::written_before(config, |ftl| {

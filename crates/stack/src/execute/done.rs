@@ -64,9 +64,9 @@ impl Done {
 /// Sets the columns that say who collects garbage, and by which policies.
 pub fn set_collecting(row: &mut Row, stack: &Stack) {
     row.set_some(Column::Layer, stack.layer.as_ref().map(|layer| layer.label.as_str()));
-    if let Some((placement, victim)) = stack.placement_and_victim() {
-        row.set(Column::Placement, placement);
-        row.set(Column::Victim, victim);
+    if let Some(collect) = stack.collect() {
+        row.set(Column::Placement, collect.placement.to_string());
+        row.set(Column::Victim, collect.victim.to_string());
     }
 }
 

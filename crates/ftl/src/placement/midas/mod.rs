@@ -21,24 +21,23 @@
 //! ends changes of large groups half way. A group is compared with its prediction over stretches in which it and
 //! those before it had their sizes. 4 bytes for each sampled page and 2 bits for every page.
 
+mod config;
 mod configure;
 mod hot;
 mod lifetimes;
 pub mod model;
 
+pub use config::{Definition, GroupSizes, MidasConfig};
 pub use configure::{Configuration, Space};
 
 use super::runaway::Runaway;
-use super::{PlacementPolicy, Shape, WriteContext};
-use crate::victim::VictimPolicy;
+use super::{ConfiguredPlacement, DriveShape, PlacementPolicy, WriteContext};
+use crate::victim::VictimConfig;
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::StreamId;
-use fulgurite_base::units::{self, Share};
-use fulgurite_base::{Spec, SpecError};
 use hot::HotFilter;
 use lifetimes::Sampler;
 use model::{LastGroup, Lifetimes};
-use std::fmt;
 
 /// HOT's stream; G1 and the others follow.
 const HOT: u16 = 0;
@@ -50,109 +49,6 @@ const UNSIZED: u16 = 8;
 const RUNAWAY: u32 = 64;
 /// Segments of a group that must have been collected for its share of valid pages to count as measured.
 const MEASURED: u32 = 16;
-
-/// The options of MiDAS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Whether hot pages are kept apart.
-    pub hot: bool,
-    /// Whether the number and the sizes of groups are chosen.
-    pub adapt: bool,
-    /// Whether groups that the model does not describe give up their sizes.
-    pub irregular: bool,
-    /// An epoch, in logical capacities of host writes.
-    pub epoch: Share,
-    /// One page in so many is watched.
-    pub sample: u32,
-    /// Page writes in a bucket of the distribution of lifetimes; 0 stands for a quarter of a segment.
-    pub bucket: u32,
-    /// Lifetimes that differ by less are not new.
-    pub update: Share,
-    /// A share of valid pages off its prediction by more is irregular.
-    pub error: Share,
-    /// A split that gains less is no gain.
-    pub gain: Share,
-    /// So many such splits in a row are the end.
-    pub stop: u32,
-    /// As the authors' program does, where that differs from the paper.
-    pub program: bool,
-}
-
-impl Options {
-    /// The paper's.
-    pub const PAPER: Options = Options {
-        hot: true,
-        adapt: true,
-        irregular: true,
-        epoch: Share::percent(400),
-        sample: 100,
-        bucket: 0,
-        update: Share::percent(5),
-        error: Share::percent(10),
-        gain: Share::from_ppm(5_000),
-        stop: 5,
-        program: false,
-    };
-
-    pub(super) fn from_spec(spec: &mut Spec) -> Result<Options, SpecError> {
-        let paper = Options::PAPER;
-        let program = spec.take_with("as", |name| match name {
-            "paper" => Ok(false),
-            "program" => Ok(true),
-            _ => Err(SpecError::unknown("as", name, &["paper", "program"])),
-        })?;
-        let adapt = spec.take_with("groups", |name| match name {
-            "adapt" => Ok(true),
-            "fixed" => Ok(false),
-            _ => Err(SpecError::unknown("groups", name, &["adapt", "fixed"])),
-        })?;
-        let options = Options {
-            hot: spec.take_with("hot", units::parse_yes_no)?.unwrap_or(paper.hot),
-            adapt: adapt.unwrap_or(paper.adapt),
-            irregular: spec.take_with("irregular", units::parse_yes_no)?.unwrap_or(paper.irregular),
-            epoch: spec.take::<Share>("epoch")?.unwrap_or(paper.epoch),
-            sample: spec.take::<u32>("sample")?.unwrap_or(paper.sample),
-            bucket: spec.take::<u32>("bucket")?.unwrap_or(paper.bucket),
-            update: spec.take::<Share>("update")?.unwrap_or(paper.update),
-            error: spec.take::<Share>("error")?.unwrap_or(paper.error),
-            gain: spec.take::<Share>("gain")?.unwrap_or(paper.gain),
-            stop: spec.take::<u32>("stop")?.unwrap_or(paper.stop),
-            program: program.unwrap_or(false),
-        };
-        if options.sample == 0 || options.epoch < Share::percent(10) || options.stop == 0 {
-            return Err(SpecError::new(format!(
-                "sample={} epoch={} stop={} of midas; accepted: sample and stop from 1, epoch from 10%",
-                options.sample, options.epoch, options.stop
-            )));
-        }
-        Ok(options)
-    }
-
-    pub(super) fn streams(&self) -> u16 {
-        GROUPS + 1
-    }
-}
-
-impl fmt::Display for Options {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let yes = |yes: bool| if yes { "yes" } else { "no" };
-        write!(
-            f,
-            "hot={},groups={},irregular={},epoch={},sample={},bucket={},update={},error={},gain={},stop={},as={}",
-            yes(self.hot),
-            if self.adapt { "adapt" } else { "fixed" },
-            yes(self.irregular),
-            self.epoch,
-            self.sample,
-            self.bucket,
-            self.update,
-            self.error,
-            self.gain,
-            self.stop,
-            if self.program { "program" } else { "paper" }
-        )
-    }
-}
 
 /// What a group has given up since it was last looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -200,9 +96,8 @@ pub struct Event {
 /// MiDAS at work.
 #[derive(Clone, Debug)]
 pub struct Midas {
-    options: Options,
-    shape: Shape,
-    victim: VictimPolicy,
+    config: MidasConfig,
+    drive: DriveShape,
     filter: HotFilter,
     sampler: Sampler,
     lifetimes: Option<Lifetimes>,
@@ -227,17 +122,22 @@ pub struct Midas {
     events: Vec<Event>,
 }
 
-impl Midas {
-    pub(super) fn new(options: Options, shape: &Shape) -> Midas {
-        let bucket = if options.bucket == 0 { (shape.segment_pages / 4).max(1) } else { options.bucket };
+impl ConfiguredPlacement for Midas {
+    type Config = MidasConfig;
+
+    fn streams(_: &MidasConfig) -> u16 {
+        GROUPS + 1
+    }
+
+    fn start(config: &MidasConfig, drive: &DriveShape) -> Midas {
+        let bucket = if config.bucket == 0 { (drive.segment_pages / 4).max(1) } else { config.bucket };
         // Lifetimes up to an epoch are told from never.
-        let buckets = options.epoch.of(u64::from(shape.logical_pages)).div_ceil(u64::from(bucket));
+        let buckets = config.epoch.of(u64::from(drive.logical_pages)).div_ceil(u64::from(bucket));
         Midas {
-            options,
-            shape: *shape,
-            victim: VictimPolicy::Greedy,
-            filter: HotFilter::new(shape.logical_pages),
-            sampler: Sampler::new(shape.logical_pages, options.sample, bucket, buckets as usize),
+            config: *config,
+            drive: drive.clone(),
+            filter: HotFilter::new(drive.logical_pages),
+            sampler: Sampler::new(drive.logical_pages, config.sample, bucket, buckets as usize),
             lifetimes: None,
             configuration: None,
             sizes: Vec::new(),
@@ -256,7 +156,9 @@ impl Midas {
             events: Vec::new(),
         }
     }
+}
 
+impl Midas {
     /// What happened to the groups so far.
     pub fn events(&self) -> &[Event] {
         &self.events
@@ -268,7 +170,7 @@ impl Midas {
     }
 
     fn epoch(&self) -> u64 {
-        self.options.epoch.of(u64::from(self.shape.logical_pages)).max(1)
+        self.config.epoch.of(u64::from(self.drive.logical_pages)).max(1)
     }
 
     /// Every three tenths of an epoch, and at its end.
@@ -278,7 +180,7 @@ impl Midas {
         if now >= self.epoch_ends {
             self.epoch_ends = now + self.epoch();
             self.end_epoch(segments);
-        } else if self.options.irregular {
+        } else if self.config.irregular {
             self.look_for_irregularity(segments);
         }
         self.check_at = (now + 3 * self.epoch() / 10).min(self.epoch_ends);
@@ -288,15 +190,15 @@ impl Midas {
         let Some(new) = self.sampler.take() else { return };
         let difference = self.lifetimes.as_ref().map_or(1.0, |old| old.difference(&new));
         let is_sized = self.configuration.is_some() && self.sizes.len() == usize::from(self.last);
-        if difference <= self.options.update.as_f64() && is_sized {
+        if difference <= self.config.update.as_f64() && is_sized {
             self.note(segments, Why::Unchanged(difference));
             return;
         }
         let chosen = self.space(segments).select(&new);
         self.lifetimes = Some(new);
-        let Some(chosen) = chosen.filter(|_| self.options.adapt) else { return };
+        let Some(chosen) = chosen.filter(|_| self.config.groups == GroupSizes::Adapt) else { return };
         let measured = self.waf(segments);
-        if self.options.program && chosen.prediction.waf > measured {
+        if self.config.follows == Definition::Program && chosen.prediction.waf > measured {
             return self.note(segments, Why::NoGain(chosen.prediction.waf, measured));
         }
         self.adopt(chosen);
@@ -305,7 +207,7 @@ impl Midas {
 
     /// What a configuration is chosen for, now.
     fn space(&self, segments: &SegmentTable) -> Space {
-        let Options { gain, stop, program, hot, .. } = self.options;
+        let MidasConfig { gain, stop, hot, .. } = self.config;
         let hot_now = self.sizes.first().filter(|size| **size > 0);
         let of_hot = self.collected[usize::from(HOT)];
         let measured_hot = hot_now.filter(|_| of_hot.segments >= MEASURED).map(|size| {
@@ -313,14 +215,14 @@ impl Midas {
             (*size, traffic, self.valid_share(of_hot))
         });
         Space {
-            segments: self.shape.segments - self.shape.reserve,
-            segment_pages: self.shape.segment_pages,
+            segments: self.drive.segments - self.drive.reserve,
+            segment_pages: self.drive.segment_pages,
             valid: segments.valid_pages() as f64,
-            last: match self.victim {
-                VictimPolicy::Fifo => LastGroup::Fifo,
-                _ => LastGroup::Greedy { segment_pages: self.shape.segment_pages },
+            last: match self.drive.victim {
+                VictimConfig::Fifo(_) => LastGroup::Fifo,
+                _ => LastGroup::Greedy { segment_pages: self.drive.segment_pages },
             },
-            hot_class: if program { 0.7 } else { 1.0 },
+            hot_class: if self.config.follows == Definition::Program { 0.7 } else { 1.0 },
             hot,
             measured_hot,
             groups: usize::from(GROUPS),
@@ -356,12 +258,16 @@ impl Midas {
         let window = self.window.clone();
         self.window.fill(Collected::default());
         let Some(configuration) = &self.configuration else { return };
-        let error = self.options.error.as_f64();
+        let error = self.config.error.as_f64();
         let off = (1..self.filled.min(filled_before)).find_map(|group| {
             let collected = window[usize::from(group)];
             let predicted = configuration.prediction.valid[usize::from(group) - 1];
             let measured = self.valid_share(collected);
-            let off = if self.options.program { measured - predicted } else { (measured - predicted).abs() };
+            let off = if self.config.follows == Definition::Program {
+                measured - predicted
+            } else {
+                (measured - predicted).abs()
+            };
             (collected.segments >= MEASURED && off > error).then_some((group, predicted, measured))
         });
         if let Some((group, predicted, measured)) = off {
@@ -379,7 +285,7 @@ impl Midas {
     }
 
     fn valid_share(&self, collected: Collected) -> f64 {
-        let pages = u64::from(collected.segments) * u64::from(self.shape.segment_pages);
+        let pages = u64::from(collected.segments) * u64::from(self.drive.segment_pages);
         collected.valid as f64 / pages as f64
     }
 
@@ -411,7 +317,7 @@ impl PlacementPolicy for Midas {
             // Out of HOT to G1, and on.
             return self.copies_to(segment, segments).unwrap_or(StreamId(self.last));
         }
-        let is_hot = self.options.hot && self.filter.is_hot(context.lpn, segment, segments);
+        let is_hot = self.config.hot && self.filter.is_hot(context.lpn, segment, segments);
         StreamId(if is_hot && self.sizes.first() != Some(&0) { HOT } else { 1 })
     }
 
@@ -480,10 +386,6 @@ impl PlacementPolicy for Midas {
 
     fn take_regrouping(&mut self) -> Option<Vec<StreamId>> {
         self.regroup.take()
-    }
-
-    fn use_victims(&mut self, victim: VictimPolicy) {
-        self.victim = victim;
     }
 
     #[inline]

@@ -10,6 +10,7 @@ use super::{Counts, Observer};
 use crate::{Column, Row};
 use fulgurite_base::Ppn;
 use fulgurite_base::StreamId;
+use fulgurite_ftl::placement::midas::Midas;
 use fulgurite_ftl::placement::oracle;
 use fulgurite_ftl::{CountingSink, FlashSink, Ftl, FtlConfig, GroupCounters, SegmentId};
 use fulgurite_workload::{Op, Request};
@@ -88,7 +89,7 @@ impl Census {
             segment_pages: config.segment_pages,
             look_every: (u64::from(pages) / LOOKS).max(1),
             looks: 0,
-            groups: vec![Group::default(); usize::from(config.placement.streams())],
+            groups: vec![Group::default(); usize::from(config.collect.placement.streams())],
             begins_at,
             before: None,
             programmed: Vec::new(),
@@ -143,7 +144,7 @@ impl Census {
                 continue;
             }
             let mut row = identity.clone();
-            let name = match (ftl.placer().midas().is_some(), stream) {
+            let name = match (ftl.placer().policy::<Midas>().is_some(), stream) {
                 (true, 0) => "HOT".to_owned(),
                 (true, stream) => format!("G{stream}"),
                 (false, stream) => (stream + 1).to_string(),

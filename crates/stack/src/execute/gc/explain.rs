@@ -1,11 +1,11 @@
 //! What a placement policy did to its groups, and how well it foresaw what came of it.
 
 use fulgurite_ftl::Ftl;
-use fulgurite_ftl::placement::midas::{Configuration, Event, Why};
+use fulgurite_ftl::placement::midas::{Configuration, Event, Midas, Why};
 use std::fmt::Write as _;
 
 fn events(ftl: &Ftl) -> &[Event] {
-    ftl.placer().midas().map_or(&[], |midas| midas.events())
+    ftl.placer().policy::<Midas>().map_or(&[], |midas| midas.events())
 }
 
 /// How far the valid shares that MiDAS predicted for its groups are from the measured ones: the mean difference over

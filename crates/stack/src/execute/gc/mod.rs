@@ -18,9 +18,9 @@ use crate::{Column, Progress, Row, Run, StackError};
 use census::Census;
 use explain::{explanation, valid_share_error};
 use fulgurite_base::StreamId;
-use fulgurite_ftl::placement::{Placement, PlacementPolicy};
-use fulgurite_ftl::victim::VictimPolicy;
-use fulgurite_ftl::{CountingSink, FlashSink, Ftl, FtlConfig, analytic, check};
+use fulgurite_ftl::placement::{PlacementConfig, PlacementPolicy};
+use fulgurite_ftl::victim::VictimConfig;
+use fulgurite_ftl::{Collect, CountingSink, FlashSink, Ftl, FtlConfig, analytic, check};
 use fulgurite_workload::{Op, Request};
 use series::Series;
 use std::time::Instant;
@@ -160,14 +160,14 @@ impl GcRun<'_> {
         let bound = self.run.bind()?;
         let config = &self.translation.ftl;
         let writes = bound.writes_within(self.requested.ops, self.run.seed)?;
-        let (mut ftl, mut census) = (Ftl::new(*config)?, None);
+        let (mut ftl, mut census) = (Ftl::new(config.clone())?, None);
         let half = (u64::from(config.logical_pages) + writes) / 2;
-        if config.placement.needs_future() || self.run.measure.rows == Rows::Groups {
+        if config.collect.placement.needs_future() || self.run.measure.rows == Rows::Groups {
             let future = self.future(bound.changes(self.run.seed)?);
             if self.run.measure.rows == Rows::Groups {
                 census = Some(Census::new(config, future.clone(), half));
             }
-            if config.placement.needs_future() {
+            if config.collect.placement.needs_future() {
                 ftl.foresee(future);
             }
         }
@@ -258,9 +258,8 @@ impl GcRun<'_> {
 
     /// The columns that say what was run.
     fn identity(&self) -> Result<Row, StackError> {
-        let FtlConfig {
-            logical_pages, segments, segment_pages, reserve, placement, victim, schedule, ..
-        } = self.translation.ftl;
+        let FtlConfig { logical_pages, segments, segment_pages, .. } = self.translation.ftl;
+        let Collect { placement, victim, schedule, reserve, .. } = &self.translation.ftl.collect;
         let mut row = self.run.identity()?;
         row.set(Column::Placement, placement.to_string());
         row.set(Column::Victim, victim.to_string());
@@ -269,7 +268,7 @@ impl GcRun<'_> {
         row.set(Column::PageBytes, self.translation.page_bytes);
         row.set(Column::Segments, segments);
         row.set(Column::SegmentPages, segment_pages);
-        row.set(Column::GcReserve, reserve);
+        row.set(Column::GcReserve, *reserve);
         row.set(Column::Seed, self.run.seed);
         row.set(Column::Ops, self.requested.ops);
         Ok(row)
@@ -277,7 +276,8 @@ impl GcRun<'_> {
 
     fn row(&self, ftl: &Ftl, counts: Counts, at_half: Counts) -> Result<Row, StackError> {
         let mut row = self.identity()?;
-        let FtlConfig { segment_pages, victim, placement, .. } = self.translation.ftl;
+        let segment_pages = self.translation.ftl.segment_pages;
+        let Collect { placement, victim, .. } = &self.translation.ftl.collect;
         row.set(Column::HostPagesWritten, counts.host);
         row.set(Column::FlashPagesRead, counts.flash.reads);
         row.set(Column::FlashPagesProgrammed, counts.flash.programs);
@@ -293,11 +293,11 @@ impl GcRun<'_> {
         row.set_some(Column::ValidShareError, valid_share_error(ftl));
         let rho = self.translation.ftl.spare_effective();
         row.set(Column::SpareEffective, rho);
-        if self.requested.workload.is_uniform_random() && placement == Placement::NONE {
+        if self.requested.workload.is_uniform_random() && *placement == PlacementConfig::NONE {
             let closed_form = match victim {
-                VictimPolicy::Fifo => Some(analytic::waf_fifo(rho)),
-                VictimPolicy::Greedy => analytic::waf_greedy(rho, segment_pages),
-                VictimPolicy::Random => Some(analytic::waf_random(rho)),
+                VictimConfig::Fifo(_) => Some(analytic::waf_fifo(rho)),
+                VictimConfig::Greedy(_) => analytic::waf_greedy(rho, segment_pages),
+                VictimConfig::Random(_) => Some(analytic::waf_random(rho)),
                 _ => None,
             };
             row.set_some(Column::WafClosedForm, closed_form);

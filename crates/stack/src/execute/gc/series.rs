@@ -4,6 +4,7 @@ use super::{Counts, Observer};
 use crate::{Column, Row};
 use fulgurite_base::StreamId;
 use fulgurite_ftl::Ftl;
+use fulgurite_ftl::placement::midas::Midas;
 
 /// The stretches that are over.
 pub struct Series {
@@ -42,10 +43,10 @@ impl Series {
         row.set(Column::GcPagesCopied, stretch.flash.programs - stretch.host);
         row.set(Column::Erases, stretch.flash.erases);
         row.set(Column::Waf, stretch.waf());
-        let streams = ftl.config().placement.streams();
+        let streams = ftl.config().collect.placement.streams();
         let sizes: Vec<u32> = (0..streams).map(|stream| ftl.segments().in_stream(StreamId(stream))).collect();
         row.set(Column::Groups, sizes.iter().filter(|segments| **segments > 0).count() as u64);
-        if let Some(midas) = ftl.placer().midas() {
+        if let Some(midas) = ftl.placer().policy::<Midas>() {
             row.set(Column::GroupsSized, midas.sizes().len() as u64);
             row.set(Column::HotSegments, sizes[0]);
         }

@@ -41,7 +41,7 @@ impl Execution<'_> {
         let stack = &self.run.stack;
         let mut row = self.run.identity()?;
         set_collecting(&mut row, stack);
-        row.set_some(Column::Schedule, stack.schedule());
+        row.set_some(Column::Schedule, stack.collect().map(|collect| collect.schedule.to_string()));
         match self.requested.arrivals {
             Arrivals::Times { speed } => row.set(Column::Speed, speed),
             Arrivals::Rate { requests_s } => row.set(Column::RateRequestsS, requests_s),

@@ -1,0 +1,116 @@
+//! The shape of a translation layer and its policies, and what does not go together.
+
+use crate::collect::Collect;
+use crate::placement::DriveShape;
+use crate::wear::WearLeveling;
+use fulgurite_base::SpecError;
+
+/// The shape and the policies of an FTL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FtlConfig {
+    /// Pages that the host sees.
+    pub logical_pages: u32,
+    /// Segments of the drive.
+    pub segments: u32,
+    /// Pages in a segment.
+    pub segment_pages: u32,
+    /// Consecutive pages that the flash reads and programs together: collection step by step does
+    /// not stop inside such a row.
+    pub row_pages: u32,
+    /// Pages in a row over all dies.
+    pub stripe_pages: u32,
+    /// How garbage is collected.
+    pub collect: Collect,
+    /// How erases are spread.
+    pub wear_leveling: WearLeveling,
+    /// How far a segment may fall behind in erases where leveling is static.
+    pub wear_gap: u32,
+    /// Erases that a segment bears, within a tenth; zero: any number.
+    pub endurance: u32,
+}
+
+impl FtlConfig {
+    /// A translation layer of this shape with the plainest policies: one stream, greedy victims,
+    /// non-preemptive collection below two free segments, no wear.
+    pub const fn plain(logical_pages: u32, segments: u32, segment_pages: u32) -> FtlConfig {
+        FtlConfig {
+            logical_pages,
+            segments,
+            segment_pages,
+            row_pages: 1,
+            stripe_pages: 1,
+            collect: Collect::PLAIN,
+            wear_leveling: WearLeveling::None,
+            wear_gap: 0,
+            endurance: 0,
+        }
+    }
+
+    /// Pages that can hold data or garbage when non-preemptive collection picks a victim: T in the
+    /// closed forms.
+    pub fn effective_pages(&self) -> u64 {
+        u64::from(self.segments.saturating_sub(self.collect.reserve)) * u64::from(self.segment_pages)
+    }
+
+    /// ρ, the effective spare: (T − U) / U.
+    pub fn spare_effective(&self) -> f64 {
+        spare(self.effective_pages() as f64, self.logical_pages)
+    }
+
+    /// Refuses a shape in which collection could not go on for ever.
+    pub fn validate(&self) -> Result<(), SpecError> {
+        let FtlConfig { logical_pages, segments, segment_pages, .. } = *self;
+        if logical_pages == 0 || segment_pages == 0 {
+            return Err(SpecError::new(
+                "the logical space and the segments must hold at least one page each",
+            ));
+        }
+        let physical = u64::from(segments) * u64::from(segment_pages);
+        if physical >= u64::from(u32::MAX) {
+            return Err(SpecError::new(format!(
+                "{physical} physical pages are too many; accepted: fewer than 2^32"
+            )));
+        }
+        if u64::from(logical_pages) > physical {
+            return Err(SpecError::new(format!(
+                "{logical_pages} logical pages exceed the {physical} physical ones; accepted: fewer logical than physical"
+            )));
+        }
+        self.collect.check_thresholds()?;
+        let reserve = self.collect.reserve;
+        // One more segment than the data needs must be garbage or open, or a victim may free nothing.
+        let need = self.least_segments();
+        if u64::from(segments) < need {
+            return Err(SpecError::new(format!(
+                "{segments} segments of {segment_pages} pages are too few for {logical_pages} logical pages with {reserve} in reserve; accepted: at least {need} segments (smaller segments, more over-provisioning or less logical space)"
+            )));
+        }
+        let most = u64::from(segments) - need + u64::from(reserve);
+        if u64::from(self.collect.background) > most {
+            return Err(SpecError::new(format!(
+                "gc_background={} can never be reached; accepted: 0 to {most} here",
+                self.collect.background
+            )));
+        }
+        Ok(())
+    }
+
+    /// The segments without which collection could not go on.
+    pub(crate) fn least_segments(&self) -> u64 {
+        u64::from(self.logical_pages).div_ceil(u64::from(self.segment_pages))
+            + u64::from(self.collect.reserve)
+            + u64::from(self.collect.placement.streams())
+    }
+
+    /// What placement knows of the drive.
+    pub(crate) fn drive_shape(&self) -> DriveShape {
+        let FtlConfig { logical_pages, segments, segment_pages, .. } = *self;
+        let Collect { reserve, ref victim, .. } = self.collect;
+        DriveShape { logical_pages, segments, segment_pages, reserve, victim: victim.clone() }
+    }
+}
+
+/// ρ of so many pages that can hold data or garbage.
+pub(super) fn spare(effective_pages: f64, logical_pages: u32) -> f64 {
+    (effective_pages - f64::from(logical_pages)) / f64::from(logical_pages)
+}

@@ -1,0 +1,174 @@
+//! What the host does: writes, trims, shares.
+
+use super::{FlashSink, Ftl};
+use crate::placement::{PlacementPolicy, WriteContext};
+use fulgurite_base::{Ppn, StreamId};
+
+impl Ftl {
+    /// Writes `pages` pages from `lpn` for the host, in one run of physical pages where the open
+    /// segment has room for it, collecting first as the schedule says: the way without time.
+    #[inline]
+    pub fn write(&mut self, lpn: u32, pages: u32, hint: StreamId, sink: &mut impl FlashSink) {
+        for lpn in lpn..lpn + pages {
+            let (old, context) = self.context(lpn, hint);
+            let stream = self.placer.stream(&context, &self.segments);
+            if self.collection.is_some() || self.is_full(stream) {
+                self.make_room(stream, sink);
+                self.append(lpn, hint, stream, sink);
+            } else {
+                self.put(&context, old, stream, sink);
+            }
+        }
+    }
+
+    /// Collects until the schedule lets a page be written to `stream` and, where collection need not
+    /// keep step with the host, until it wants no more: without time it is never late.
+    #[cold]
+    fn make_room(&mut self, stream: StreamId, sink: &mut impl FlashSink) {
+        let keeps_step = self.config.collect.schedule.keeps_step();
+        loop {
+            let is_admitted = self.admit(stream);
+            if !self.state(stream).collects() {
+                return;
+            }
+            if self.collection.is_none() && self.pick().is_some() {
+                continue;
+            }
+            if self.collection.is_none() || keeps_step && is_admitted {
+                return;
+            }
+            if keeps_step || self.map.has_sharers() {
+                self.collect(if keeps_step { 1 } else { u32::MAX }, sink);
+            } else {
+                self.collect_all(sink);
+            }
+        }
+    }
+
+    /// The stream that a page of the host goes to.
+    #[inline]
+    pub fn stream(&self, lpn: u32, hint: StreamId) -> StreamId {
+        self.placer.stream(&self.context(lpn, hint).1, &self.segments)
+    }
+
+    /// Where a page lies that the host is about to write, and what placement knows of it.
+    #[inline]
+    fn context(&self, lpn: u32, hint: StreamId) -> (Option<Ppn>, WriteContext) {
+        let old = self.lookup(lpn);
+        let segment = old.map(|ppn| self.segment(ppn));
+        (old, WriteContext { lpn, copied: false, hint, segment })
+    }
+
+    /// Begins to fetch what a write of `lpn` by the host will touch.
+    #[inline]
+    pub fn prefetch(&self, lpn: u32) {
+        self.map.prefetch(lpn);
+        self.placer.prefetch(lpn);
+    }
+
+    /// Whether a page may now be written to `stream`; opens a segment for it where that takes one.
+    #[inline]
+    pub fn admit(&mut self, stream: StreamId) -> bool {
+        loop {
+            if !self.state(stream).serves_writes() {
+                return false;
+            }
+            if !self.is_full(stream) {
+                return true;
+            }
+            self.renew(stream);
+        }
+    }
+
+    /// Writes `lpn` for the host to the next page of `stream`, which must have been admitted.
+    #[inline]
+    pub fn append(&mut self, lpn: u32, hint: StreamId, stream: StreamId, sink: &mut impl FlashSink) -> Ppn {
+        debug_assert!(self.state(stream).serves_writes(), "a host write in {:?}", self.state(stream));
+        let (old, context) = self.context(lpn, hint);
+        self.put(&context, old, stream, sink)
+    }
+
+    /// Writes a page of the host that lies at `old` to the next page of `stream`.
+    #[inline]
+    fn put(
+        &mut self,
+        context: &WriteContext,
+        old: Option<Ppn>,
+        stream: StreamId,
+        sink: &mut impl FlashSink,
+    ) -> Ppn {
+        self.counters.host_pages += 1;
+        self.placer.written(context, stream, &self.segments);
+        self.segments.tick();
+        if let Some(old) = old {
+            if self.map.has_sharers() {
+                self.discard(context.lpn);
+            } else {
+                self.map.forget(old);
+                self.invalidated(old);
+            }
+        }
+        let ppn = self.next_page(stream);
+        self.map.map(context.lpn, ppn);
+        if let Some(collection) = &mut self.collection {
+            collection.progress.host_pages += 1;
+        }
+        sink.program(ppn, None);
+        ppn
+    }
+
+    /// Writes pages from `first` on for the host, each as long as the schedule serves writes to its stream, and
+    /// returns how many were written. `written` is told of each: which one, its place and its place before.
+    #[inline]
+    pub fn append_run<S: FlashSink>(
+        &mut self,
+        first: u32,
+        pages: u32,
+        hint: StreamId,
+        sink: &mut S,
+        mut written: impl FnMut(&mut S, u32, Ppn, Option<Ppn>),
+    ) -> u32 {
+        for page in 0..pages {
+            let (old, context) = self.context(first + page, hint);
+            let stream = self.placer.stream(&context, &self.segments);
+            if !self.admit(stream) {
+                return page;
+            }
+            let ppn = self.put(&context, old, stream, sink);
+            written(sink, page, ppn, old);
+        }
+        pages
+    }
+
+    /// Forgets pages.
+    pub fn trim_run(&mut self, first: u32, pages: u32) {
+        (first..first + pages).for_each(|lpn| self.trim(lpn));
+    }
+
+    /// Makes pages share the places of others, in the direction in which overlapping ranges stay right.
+    pub fn share_run(&mut self, destination: u32, source: u32, pages: u32) {
+        for step in 0..pages {
+            let page = if destination < source { step } else { pages - 1 - step };
+            self.share(destination + page, source + page);
+        }
+    }
+
+    /// Forgets a page.
+    pub fn trim(&mut self, lpn: u32) {
+        self.placer.trimmed(lpn);
+        self.discard(lpn);
+    }
+
+    /// Makes `destination` share the place of `source`, or forgets it where `source` has none.
+    pub fn share(&mut self, destination: u32, source: u32) {
+        let place = self.map.lookup(source);
+        if self.map.lookup(destination) == place {
+            return;
+        }
+        self.discard(destination);
+        if let Some(ppn) = place {
+            self.map.share(destination, ppn);
+            self.counters.shared_pages += 1;
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Where flash operations go.
+
+use crate::segments::SegmentId;
+use fulgurite_base::Ppn;
+
+/// Where an FTL's flash operations go.
+pub trait FlashSink {
+    /// A valid page is read, to be moved.
+    fn read(&mut self, ppn: Ppn);
+    /// A page is programmed: a host write, or the copy of a page just read from `source`.
+    fn program(&mut self, ppn: Ppn, source: Option<Ppn>);
+    /// A segment is erased. All operations on it came before.
+    fn erase(&mut self, segment: SegmentId);
+}
+
+/// A sink that only counts: for studies where time plays no part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CountingSink {
+    /// Pages read to be moved.
+    pub reads: u64,
+    /// Pages programmed, for the host and for moves.
+    pub programs: u64,
+    /// Segments erased.
+    pub erases: u64,
+}
+
+impl FlashSink for CountingSink {
+    #[inline]
+    fn read(&mut self, _: Ppn) {
+        self.reads += 1;
+    }
+
+    #[inline]
+    fn program(&mut self, _: Ppn, _: Option<Ppn>) {
+        self.programs += 1;
+    }
+
+    fn erase(&mut self, _: SegmentId) {
+        self.erases += 1;
+    }
+}

@@ -1,0 +1,98 @@
+//! Random and d-choices: the emptiest of d sealed segments drawn at random; with d = 1, any of them.
+//!
+//! "Stochastic modeling of large-scale solid-state storage systems" (Li, Lee, Lui, SIGMETRICS 2013): ten choices
+//! come close to greedy. Draws are with replacement. O(d), so `d` has a bound.
+
+use super::{ConfiguredVictim, VictimPolicy};
+use crate::{SegmentId, SegmentTable};
+use fulgurite_base::option::COUNT;
+use fulgurite_base::{Declared, NoOptions, Opt, Prng, opt};
+
+/// More draws than this find nothing emptier on any drive, and a pick would take long.
+const CHOICES_AT_MOST: u32 = 1 << 16;
+
+/// The options of d-choices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DChoicesConfig {
+    /// Segments that are drawn.
+    pub choices: u32,
+}
+
+impl Default for DChoicesConfig {
+    fn default() -> DChoicesConfig {
+        DChoicesConfig { choices: 10 }
+    }
+}
+
+impl Declared for DChoicesConfig {
+    const OPTIONS: &'static [Opt<DChoicesConfig>] =
+        &[opt!("d", choices, COUNT, 1 => CHOICES_AT_MOST, "segments that are drawn")];
+}
+
+/// Sealed segments in no order; `ONE` where a single one is drawn, which then has no options.
+#[derive(Clone, Debug)]
+pub struct Choices<const ONE: bool> {
+    choices: u32,
+    sealed: Vec<SegmentId>,
+    place_of: Vec<u32>,
+    prng: Prng,
+}
+
+/// Any segment.
+pub type Random = Choices<true>;
+/// The emptiest of some drawn at random.
+pub type DChoices = Choices<false>;
+
+impl ConfiguredVictim for Random {
+    type Config = NoOptions;
+
+    fn start(_: &NoOptions, segments: u32, _: u32) -> Random {
+        Choices::new(1, segments)
+    }
+}
+
+impl ConfiguredVictim for DChoices {
+    type Config = DChoicesConfig;
+
+    fn start(config: &DChoicesConfig, segments: u32, _: u32) -> DChoices {
+        Choices::new(config.choices, segments)
+    }
+}
+
+impl<const ONE: bool> Choices<ONE> {
+    fn new(choices: u32, segments: u32) -> Choices<ONE> {
+        let prng = Prng::new(u64::from(choices), "victim segments");
+        Choices { choices, sealed: Vec::new(), place_of: vec![0; segments as usize], prng }
+    }
+
+    fn take(&mut self, place: usize) -> SegmentId {
+        let segment = self.sealed.swap_remove(place);
+        if let Some(moved) = self.sealed.get(place) {
+            self.place_of[moved.0 as usize] = place as u32;
+        }
+        segment
+    }
+}
+
+impl<const ONE: bool> VictimPolicy for Choices<ONE> {
+    fn sealed(&mut self, segment: SegmentId, _: &SegmentTable) {
+        self.place_of[segment.0 as usize] = self.sealed.len() as u32;
+        self.sealed.push(segment);
+    }
+
+    #[inline]
+    fn invalidated(&mut self, _: SegmentId, _: &SegmentTable) {}
+
+    fn pick(&mut self, table: &SegmentTable) -> Option<SegmentId> {
+        if self.sealed.is_empty() {
+            return None;
+        }
+        let drawn = (0..self.choices).map(|_| self.prng.below(self.sealed.len() as u64) as usize);
+        let place = drawn.min_by_key(|place| table.valid(self.sealed[*place]))?;
+        Some(self.take(place))
+    }
+
+    fn remove(&mut self, segment: SegmentId, _: &SegmentTable) {
+        self.take(self.place_of[segment.0 as usize] as usize);
+    }
+}
