@@ -1,5 +1,6 @@
 //! Two ways to fail: the request was wrong, or the run was.
 
+use crate::output::OutputError;
 use fulgurite_base::SpecError;
 use thiserror::Error;
 
@@ -37,5 +38,12 @@ impl StudyError {
 impl From<SpecError> for StudyError {
     fn from(error: SpecError) -> StudyError {
         StudyError::Request(error.to_string())
+    }
+}
+
+impl From<OutputError> for StudyError {
+    fn from(error: OutputError) -> StudyError {
+        let sentence = error.to_string();
+        if error.is_request() { StudyError::Request(sentence) } else { StudyError::Run(sentence) }
     }
 }

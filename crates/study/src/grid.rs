@@ -6,6 +6,7 @@
 
 use crate::device::DeviceDescription;
 use crate::error::StudyError;
+use crate::output::{self, Named};
 use crate::profile;
 use crate::run::Run;
 use crate::run::gc::{GcRun, Rows};
@@ -251,6 +252,12 @@ pub fn expand(command: Command, settings: &Settings) -> Result<Vec<Run>, StudyEr
     }
     let mut workloads = Workloads::default();
     cells.iter().map(|cell| cell.run(command, &mut workloads)).collect()
+}
+
+/// The file that the text of a workload or a device names: a trace, or a drive (`file:PATH,size=1GiB`). The text of a
+/// generator or a preset names no file that exists.
+pub fn named_file(text: &str) -> &Path {
+    Path::new(text.strip_prefix("file:").map_or(text, |drive| drive.split(',').next().unwrap_or(drive)))
 }
 
 /// A setting's name as a flag.
@@ -526,13 +533,20 @@ impl<'a> Cell<'a> {
             None => asked.unwrap_or(DEFAULT_REPLAY_OPS),
         };
         let interval = self.parse("interval", parse_interval)?;
-        let (trace_out, requests_out) = (self.file("trace_out")?, self.file("requests_out")?);
+        let (trace_out, requests_out) = (self.file("trace_out"), self.file("requests_out"));
         if trace_out.is_some() && device.simulated().is_none() {
             return Err(StudyError::request(format!(
                 "--trace-out needs a simulated drive, which {} is not; accepted: a preset",
                 device.name
             )));
         }
+        let inputs = ["workload", "device"].map(|name| Some(Named::new(name, named_file(self.0.get(name)?))));
+        let outputs = [("--trace-out", &trace_out), ("--requests-out", &requests_out)]
+            .map(|(argument, path)| Some(Named::new(argument, path.as_deref()?)));
+        output::check(
+            &inputs.into_iter().flatten().collect::<Vec<_>>(),
+            &outputs.into_iter().flatten().collect::<Vec<_>>(),
+        )?;
         Ok(ReplayRun {
             workload_name: description.name.clone(),
             arrivals: self.arrivals(&workload, &description.name)?,
@@ -547,17 +561,8 @@ impl<'a> Cell<'a> {
         })
     }
 
-    /// A file to be written, in a folder that exists.
-    fn file(&self, name: &str) -> Result<Option<PathBuf>, StudyError> {
-        let Some(path) = self.0.get(name).map(PathBuf::from) else { return Ok(None) };
-        if path.parent().is_none_or(|parent| parent == Path::new("") || parent.is_dir()) {
-            return Ok(Some(path));
-        }
-        Err(StudyError::request(format!(
-            "{} {}: there is no such folder; accepted: a file in a folder that exists",
-            flag(name),
-            path.display()
-        )))
+    fn file(&self, name: &str) -> Option<PathBuf> {
+        self.0.get(name).map(PathBuf::from)
     }
 
     /// An open loop by times or by a rate, or a closed one.

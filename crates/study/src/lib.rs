@@ -5,6 +5,7 @@ pub mod error;
 pub mod grid;
 pub mod list;
 mod memo;
+pub mod output;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 pub mod profile;

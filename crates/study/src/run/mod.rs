@@ -4,6 +4,7 @@ mod done;
 pub mod gc;
 pub mod pool;
 pub mod replay;
+mod request_log;
 
 use crate::device::DeviceDescription;
 use crate::error::StudyError;

@@ -5,6 +5,7 @@
 //! it. Addresses of a trace that reach beyond the drive are scaled down to it, or wrapped round.
 
 use super::done::{Done, set_collecting};
+use super::request_log::RequestLog;
 use super::{Progress, run_id, set_cost};
 use crate::device::{DeviceDescription, DeviceUser, Observed};
 use crate::error::StudyError;
@@ -18,9 +19,7 @@ use fulgurite_ssd::{Served, Waits};
 use fulgurite_workload::{Op, Request};
 use slab::Slab;
 use std::collections::VecDeque;
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 /// Who decides when a request is made.
@@ -439,63 +438,6 @@ const WRITE_COLUMNS: [&str; 10] = [
     "write_wait_die_mean_ns",
     "write_wait_channel_mean_ns",
 ];
-
-/// Every request as a line of CSV: when it came, what it was, how long it took and what it waited for, where the
-/// device tells that.
-struct RequestLog {
-    path: PathBuf,
-    unfinished: PathBuf,
-    file: BufWriter<File>,
-}
-
-impl RequestLog {
-    fn create(path: &Path) -> Result<RequestLog, StudyError> {
-        let unfinished = path.with_extension("unfinished");
-        let file = File::create(&unfinished).map_err(|error| RequestLog::failed(path, &error))?;
-        let mut log = RequestLog { path: path.to_path_buf(), unfinished, file: BufWriter::new(file) };
-        let header = "arrived_ns,op,page,pages,latency_ns,wait_queue_ns,wait_gc_ns,wait_die_ns,wait_channel_ns,wait_buffer_ns";
-        writeln!(log.file, "{header}").map_err(|error| RequestLog::failed(path, &error))?;
-        Ok(log)
-    }
-
-    fn failed(path: &Path, error: &io::Error) -> StudyError {
-        StudyError::request(format!("--requests-out {}: {error}", path.display()))
-    }
-
-    fn write(
-        &mut self,
-        arrived: Nanos,
-        op: Op,
-        page: u64,
-        pages: u32,
-        latency: Nanos,
-        waits: Option<(Nanos, &Waits)>,
-    ) -> Result<(), StudyError> {
-        let op = match op {
-            Op::Read => "read",
-            Op::Write => "write",
-            Op::Trim => "trim",
-        };
-        let (arrived, latency) = (arrived.0, latency.0);
-        let mut line = || {
-            write!(self.file, "{arrived},{op},{page},{pages},{latency},")?;
-            match waits {
-                Some((queue, Waits { gc, die, channel, buffer })) => {
-                    writeln!(self.file, "{},{gc},{die},{channel},{buffer}", queue.0)
-                }
-                None => writeln!(self.file, ",,,,"),
-            }
-        };
-        line().map_err(|error| RequestLog::failed(&self.path, &error))
-    }
-
-    fn finish(self) -> Result<(), StudyError> {
-        let file = self.file.into_inner().map_err(io::IntoInnerError::into_error);
-        let renamed =
-            file.and_then(|file| file.sync_all()).and_then(|()| fs::rename(&self.unfinished, &self.path));
-        renamed.map_err(|error| RequestLog::failed(&self.path, &error))
-    }
-}
 
 /// What happened in each interval of a run, by the ends of requests.
 struct Intervals {

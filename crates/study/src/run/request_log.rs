@@ -1,0 +1,75 @@
+//! Every request of a replay as a line of CSV: when it came, what it was, how long it took and, where the device
+//! tells, what it waited for.
+
+use crate::error::StudyError;
+use crate::output::{Named, OutputFile};
+use fulgurite_base::Nanos;
+use fulgurite_ssd::Waits;
+use fulgurite_workload::Op;
+use serde::Serialize;
+use std::path::Path;
+
+/// The file under way.
+pub(super) struct RequestLog(csv::Writer<OutputFile>);
+
+/// The columns, in order.
+#[derive(Serialize)]
+struct Line {
+    arrived_ns: u64,
+    op: &'static str,
+    page: u64,
+    pages: u32,
+    latency_ns: u64,
+    wait_queue_ns: Option<u64>,
+    wait_gc_ns: Option<u64>,
+    wait_die_ns: Option<u64>,
+    wait_channel_ns: Option<u64>,
+    wait_buffer_ns: Option<u64>,
+}
+
+impl RequestLog {
+    /// Begins the file at `path`.
+    pub fn create(path: &Path) -> Result<RequestLog, StudyError> {
+        let file = OutputFile::create(Named::new("--requests-out", path))?;
+        Ok(RequestLog(csv::Writer::from_writer(file)))
+    }
+
+    /// Writes the line of a request that is over.
+    pub fn write(
+        &mut self,
+        arrived: Nanos,
+        op: Op,
+        page: u64,
+        pages: u32,
+        latency: Nanos,
+        waits: Option<(Nanos, &Waits)>,
+    ) -> Result<(), StudyError> {
+        let op = match op {
+            Op::Read => "read",
+            Op::Write => "write",
+            Op::Trim => "trim",
+        };
+        let wait = |of: fn(&Waits) -> u64| waits.map(|(_, waits)| of(waits));
+        let written = self.0.serialize(Line {
+            arrived_ns: arrived.0,
+            op,
+            page,
+            pages,
+            latency_ns: latency.0,
+            wait_queue_ns: waits.map(|(queue, _)| queue.0),
+            wait_gc_ns: wait(|waits| waits.gc),
+            wait_die_ns: wait(|waits| waits.die),
+            wait_channel_ns: wait(|waits| waits.channel),
+            wait_buffer_ns: wait(|waits| waits.buffer),
+        });
+        Ok(written.map_err(|error| self.0.get_ref().named().failed(error.into()))?)
+    }
+
+    /// Puts the file into its place.
+    pub fn finish(mut self) -> Result<(), StudyError> {
+        self.0.flush().map_err(|error| self.0.get_ref().named().failed(error))?;
+        // Nothing is left in the writer, so taking it apart cannot fail; nobody would hear if it did.
+        let file = self.0.into_inner().map_err(|_| StudyError::run("the request log was not flushed"))?;
+        Ok(file.finish()?)
+    }
+}
