@@ -11,7 +11,7 @@ use fulgurite_study::table::Table;
 use fulgurite_study::trace_convert::Generated;
 use fulgurite_study::{Column, Progress, StackError, list, runner, trace_convert, trace_info};
 use indicatif::{ProgressBar, ProgressStyle};
-use std::io::{IsTerminal, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::ExitCode;
@@ -22,20 +22,35 @@ fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) if error.use_stderr() => return fail(&StackError::request(one_sentence(&error))),
-        Err(help) => {
-            let _ = help.print();
-            return ExitCode::SUCCESS;
-        }
+        Err(help) => return end(written(help.print())),
     };
-    match run(arguments) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fail(&error),
-    }
+    end(run(arguments))
+}
+
+fn end(result: Result<(), StackError>) -> ExitCode {
+    result.map_or_else(|error| fail(&error), |()| ExitCode::SUCCESS)
 }
 
 fn fail(error: &StackError) -> ExitCode {
-    eprintln!("fulgurite: {error}");
+    say(&format!("fulgurite: {error}"));
     ExitCode::from(error.exit_code())
+}
+
+/// Writes a line to standard error. Nothing can be told where that cannot be written, so the exit code alone tells.
+fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// What writing to standard output came to. A closed pipe (`fulgurite list | head -1`) is no failure: its reader has
+/// seen enough. A full disk is one.
+fn written(result: io::Result<()>) -> Result<(), StackError> {
+    // What the buffer still holds would be lost in silence at exit.
+    match result.and_then(|()| io::stdout().flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(StackError::run(format!("standard output cannot be written: {error}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What the parser found wrong, without its usage text.
@@ -55,18 +70,15 @@ fn run(arguments: Arguments) -> Result<(), StackError> {
             let table = list::list(kind.as_deref())?;
             let columns =
                 if kind.is_some() { table.columns() } else { table.columns_first(Column::is_shown_by_lists) };
-            print(&table, &common, |table| table.to_text(&columns));
-            Ok(())
+            print(&table, &common, |table| table.to_text(&columns))
         }
         Some(Command::Trace { command: Trace::Info { file, format, page } }) => {
             let table = trace_info::describe(&file, format.as_deref(), page.as_deref())?;
-            print(&table, &common, |table| table.to_upright_text(&table.columns()));
-            Ok(())
+            print(&table, &common, |table| table.to_upright_text(&table.columns()))
         }
         Some(Command::Trace { command: Trace::Convert { file, out, to, format, page } }) => {
             let table = trace_convert::convert(&file, &out, &to, format.as_deref(), page.as_deref())?;
-            print(&table, &common, |table| table.to_upright_text(&table.columns()));
-            Ok(())
+            print(&table, &common, |table| table.to_upright_text(&table.columns()))
         }
         Some(Command::Trace { command: Trace::Generate { workload, out, to, logical, page, ops } }) => {
             let generated = Generated {
@@ -79,8 +91,7 @@ fn run(arguments: Arguments) -> Result<(), StackError> {
                 seed: common.seed.as_deref(),
             };
             let table = watched(|progress| trace_convert::generate(generated, progress))?;
-            print(&table, &common, |table| table.to_upright_text(&table.columns()));
-            Ok(())
+            print(&table, &common, |table| table.to_upright_text(&table.columns()))
         }
         Some(Command::Profile(typed)) => grid(typed, &common),
         Some(Command::Pool(typed)) => grid(typed, &common),
@@ -101,9 +112,9 @@ fn study(name: &str, out: Option<&Path>, quick: bool, common: &Common) -> Result
             found += &format!("{}: {says} ({figure})\n", if *holds { "holds" } else { "does not hold here" });
         }
         format!("{}\n\n{}\n{found}\nreport: {report}\n", study.title(), table.to_text(&outcome.columns))
-    });
+    })?;
     if common.json || common.csv {
-        eprintln!("report: {report}");
+        say(&format!("report: {report}"));
     }
     Ok(())
 }
@@ -127,8 +138,7 @@ fn grid<const COMMAND: usize>(typed: Typed<COMMAND>, common: &Common) -> Result<
             text += &format!("\n{workload}, {placement}, {victim}\n{explanation}");
         }
         text
-    });
-    Ok(())
+    })
 }
 
 fn threads(common: &Common) -> NonZeroUsize {
@@ -138,7 +148,7 @@ fn threads(common: &Common) -> NonZeroUsize {
 /// Does `work` under a bar on standard error where that is a terminal, and quietly elsewhere.
 fn watched<T>(work: impl FnOnce(&Progress) -> T) -> T {
     let progress = Progress::default();
-    if !std::io::stderr().is_terminal() {
+    if !io::stderr().is_terminal() {
         return work(&progress);
     }
     let is_done = AtomicBool::new(false);
@@ -162,13 +172,12 @@ fn watch(progress: &Progress, is_done: &AtomicBool) {
     bar.finish_and_clear();
 }
 
-/// Prints the table as asked; `text` is the form for people. A closed pipe (`fulgurite … | head`)
-/// is no failure.
-fn print(table: &Table, common: &Common, text: impl Fn(&Table) -> String) {
+/// Prints the table as asked; `text` is the form for people.
+fn print(table: &Table, common: &Common, text: impl Fn(&Table) -> String) -> Result<(), StackError> {
     let text = match (common.json, common.csv) {
         (true, _) => table.to_json(),
         (_, true) => table.to_csv(),
         _ => text(table),
     };
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    written(io::stdout().write_all(text.as_bytes()))
 }

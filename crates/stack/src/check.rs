@@ -2,11 +2,13 @@
 //! program.
 
 use crate::device::DriveConfig;
-use crate::run::{Arrivals, Load, PoolStage, Requested, Rows, Run};
+use crate::output::{self, Named};
+use crate::run::{Arrivals, Load, Measure, PoolStage, Requested, Rows, Run};
 use crate::{Command, StackError};
 use fulgurite_base::units;
 use fulgurite_ftl::FtlConfig;
 use fulgurite_pool::ReplacementPolicy;
+use std::path::Path;
 
 impl Run {
     /// Refuses what cannot work together, in one sentence that names the argument and what would be accepted.
@@ -31,7 +33,8 @@ impl Run {
             (Load::Requests(_), None, None) => {
                 self.stack.check_storage()?;
                 self.bind()?.requests(self.seed)?;
-                self.check_timeline()
+                self.check_timeline()?;
+                self.check_outputs()
             }
         }?;
         self.check_arrivals()
@@ -58,6 +61,19 @@ impl Run {
             )));
         }
         Ok(())
+    }
+
+    /// What the run writes is neither what it reads nor one file twice.
+    fn check_outputs(&self) -> Result<(), StackError> {
+        let trace = self.requested().and_then(|requested| requested.workload.trace()?.path());
+        let drive = match &self.stack.device.drive {
+            DriveConfig::File(file) => Some(file.path.as_path()),
+            _ => None,
+        };
+        let Measure { timeline, requests, .. } = &self.measure;
+        let inputs = [("workload", trace), ("device", drive)];
+        let outputs = [("--trace-out", timeline.as_deref()), ("--requests-out", requests.as_deref())];
+        Ok(output::check(&files(inputs), &files(outputs))?)
     }
 
     fn check_pool(&self, requested: &Requested, pool: &PoolStage) -> Result<(), StackError> {
@@ -157,4 +173,9 @@ fn check_translation(ftl: &FtlConfig) -> Result<(), StackError> {
     ftl.validate().map_err(|error| {
         StackError::request(format!("--logical, --physical and --segment do not suit each other: {error}"))
     })
+}
+
+/// Those of the files that there are.
+fn files<'a>(named: [(&'a str, Option<&'a Path>); 2]) -> Vec<Named<'a>> {
+    named.into_iter().filter_map(|(argument, path)| Some(Named::new(argument, path?))).collect()
 }

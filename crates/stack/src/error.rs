@@ -1,5 +1,6 @@
 //! Two ways to fail: the request was wrong, or the run was.
 
+use crate::output::OutputError;
 use fulgurite_base::SpecError;
 use thiserror::Error;
 
@@ -37,5 +38,12 @@ impl StackError {
 impl From<SpecError> for StackError {
     fn from(error: SpecError) -> StackError {
         StackError::Request(error.to_string())
+    }
+}
+
+impl From<OutputError> for StackError {
+    fn from(error: OutputError) -> StackError {
+        let sentence = error.to_string();
+        if error.is_request() { StackError::Request(sentence) } else { StackError::Run(sentence) }
     }
 }

@@ -14,6 +14,7 @@ pub mod device;
 mod error;
 mod execute;
 mod memo;
+pub mod output;
 mod progress;
 mod row;
 mod run;

@@ -1,63 +1,135 @@
 //! A drive's timeline in the Chrome trace event format, which Perfetto (ui.perfetto.dev) and
-//! chrome://tracing open: one process each for the host, the schedule, the channels and the dies.
+//! chrome://tracing open. The host, the schedule, the channels and the dies are a process each.
 //!
-//! "Trace Event Format" (Google, 2016): complete events (`X`) with times in microseconds; the host's
+//! "Trace Event Format" (Google, 2016): complete events (`X`) with times in microseconds. The host's
 //! requests overlap, so they are asynchronous events (`b`, `e`).
 
 use crate::StackError;
+use crate::output::{Named, OutputFile, write_whole};
 use fulgurite_base::Nanos;
 use fulgurite_ftl::schedule::ScheduleState;
 use fulgurite_ssd::{Span, SpanKind, Timeline, Track};
+use serde::{Serialize, Serializer};
+use serde_json::ser::Formatter;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
 /// Writes `timeline` to `path`, whole or not at all.
 pub fn write(path: &Path, timeline: &Timeline) -> Result<(), StackError> {
-    let failed =
-        |error: std::io::Error| StackError::request(format!("--trace-out {}: {error}", path.display()));
-    let unfinished = path.with_extension("unfinished");
-    let write = || {
-        let mut file = BufWriter::new(File::create(&unfinished)?);
-        write_events(&mut file, timeline)?;
-        file.into_inner()?.sync_all()?;
-        std::fs::rename(&unfinished, path)
-    };
-    write().map_err(failed)?;
+    let named = Named::new("--trace-out", path);
+    write_whole(named, |file: &mut OutputFile| -> Result<(), StackError> {
+        let mut serializer = serde_json::Serializer::with_formatter(file, EventALine);
+        let document = Document { unit: "ns", events: Events(timeline) };
+        Ok(document.serialize(&mut serializer).map_err(|error| named.failed(error.into()))?)
+    })?;
     if timeline.left_out() > 0 {
-        eprintln!("timeline: full; {} later spans were left out", timeline.left_out());
+        // Standard error may be closed; the file is written all the same.
+        let _ = writeln!(io::stderr(), "timeline: full; {} later spans were left out", timeline.left_out());
     }
     Ok(())
 }
 
-fn write_events(file: &mut impl Write, timeline: &Timeline) -> std::io::Result<()> {
-    writeln!(file, "{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
-    for (process, name) in PROCESSES {
-        writeln!(
-            file,
-            "{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{process},\"tid\":0,\"args\":{{\"name\":\"{name}\"}}}},"
-        )?;
+/// JSON with an event a line, so that line tools can read it too. No event holds a list of its own.
+struct EventALine;
+
+impl Formatter for EventALine {
+    fn begin_array_value<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        writer.write_all(if first { b"\n" } else { b",\n" })
     }
-    let tracks: BTreeSet<Track> = timeline.spans().iter().map(|span| span.track).collect();
-    for track in tracks {
-        let (process, thread) = ids(track);
-        let name = match track {
-            Track::Host => "requests".to_owned(),
-            Track::Schedule => "state".to_owned(),
-            Track::Channel(channel) => format!("channel {channel}"),
-            Track::Die(die) => format!("die {die}"),
-        };
-        writeln!(
-            file,
-            "{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{process},\"tid\":{thread},\"args\":{{\"name\":\"{name}\"}}}},"
-        )?;
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    #[serde(rename = "displayTimeUnit")]
+    unit: &'static str,
+    #[serde(rename = "traceEvents")]
+    events: Events<'a>,
+}
+
+/// Every event, made when it is written: a timeline has millions of them.
+struct Events<'a>(&'a Timeline);
+
+impl Serialize for Events<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let spans = self.0.spans();
+        let tracks: BTreeSet<Track> = spans.iter().map(|span| span.track).collect();
+        let processes =
+            PROCESSES.into_iter().map(|(pid, name)| Event::naming("process_name", (pid, 0), name));
+        let threads =
+            tracks.into_iter().map(|track| Event::naming("thread_name", ids(track), thread_name(track)));
+        let spans = spans.iter().enumerate().flat_map(|(number, span)| events(number, span));
+        serializer.collect_seq(processes.chain(threads).chain(spans))
     }
-    for (number, span) in timeline.spans().iter().enumerate() {
-        write_span(file, number, span)?;
+}
+
+#[derive(Serialize)]
+struct Event {
+    ph: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cat: Option<&'static str>,
+    name: &'static str,
+    /// Joins the two ends of an asynchronous event.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<usize>,
+    pid: u32,
+    tid: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ts: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dur: Option<f64>,
+    args: EventArguments,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum EventArguments {
+    Name { name: Cow<'static, str> },
+    Request { page: u32, pages: u32 },
+    Flash { block: u32, pages: u32 },
+}
+
+impl Event {
+    /// Names a process or a thread.
+    fn naming(what: &'static str, (pid, tid): (u32, u32), name: impl Into<Cow<'static, str>>) -> Event {
+        let args = EventArguments::Name { name: name.into() };
+        Event { ph: "M", cat: None, name: what, id: None, pid, tid, ts: None, dur: None, args }
     }
-    // The format allows a list without its end; a last element without a comma makes it valid JSON too.
-    writeln!(file, "{{\"ph\":\"M\",\"name\":\"end\",\"pid\":0,\"tid\":0,\"args\":{{}}}}]}}")
+}
+
+/// The events of a span: a request has one for each end.
+fn events(number: usize, span: &Span) -> impl Iterator<Item = Event> + use<> {
+    let (pid, tid) = ids(span.track);
+    let (name, category) = words(span.kind);
+    let Span { track, start, end, place, pages, .. } = *span;
+    let event = move |ph, id, at, dur, args| Event {
+        ph,
+        cat: Some(category),
+        name,
+        id,
+        pid,
+        tid,
+        ts: Some(micros(at)),
+        dur,
+        args,
+    };
+    let request = || EventArguments::Request { page: place, pages };
+    let (first, second) = if track == Track::Host {
+        (
+            event("b", Some(number), start, None, request()),
+            Some(event("e", Some(number), end, None, request())),
+        )
+    } else {
+        let flash = EventArguments::Flash { block: place, pages };
+        (event("X", None, start, Some(micros(end - start)), flash), None)
+    };
+    std::iter::once(first).chain(second)
+}
+
+/// The format's unit. Whole nanoseconds of 104 days still come out exactly.
+fn micros(time: Nanos) -> f64 {
+    time.0 as f64 / 1e3
 }
 
 const PROCESSES: [(u32, &str); 4] = [(1, "host"), (2, "schedule"), (3, "channels"), (4, "dies")];
@@ -71,27 +143,13 @@ fn ids(track: Track) -> (u32, u32) {
     }
 }
 
-fn write_span(file: &mut impl Write, number: usize, span: &Span) -> std::io::Result<()> {
-    let (process, thread) = ids(span.track);
-    let (name, category) = words(span.kind);
-    let micros = |time: Nanos| format!("{}.{:03}", time.0 / 1_000, time.0 % 1_000);
-    let Span { place, pages, .. } = span;
-    if span.track == Track::Host {
-        for (phase, at) in [("b", span.start), ("e", span.end)] {
-            writeln!(
-                file,
-                "{{\"ph\":\"{phase}\",\"cat\":\"{category}\",\"name\":\"{name}\",\"id\":{number},\"pid\":{process},\"tid\":{thread},\"ts\":{},\"args\":{{\"page\":{place},\"pages\":{pages}}}}},",
-                micros(at)
-            )?;
-        }
-        return Ok(());
+fn thread_name(track: Track) -> Cow<'static, str> {
+    match track {
+        Track::Host => "requests".into(),
+        Track::Schedule => "state".into(),
+        Track::Channel(channel) => format!("channel {channel}").into(),
+        Track::Die(die) => format!("die {die}").into(),
     }
-    writeln!(
-        file,
-        "{{\"ph\":\"X\",\"cat\":\"{category}\",\"name\":\"{name}\",\"pid\":{process},\"tid\":{thread},\"ts\":{},\"dur\":{},\"args\":{{\"block\":{place},\"pages\":{pages}}}}},",
-        micros(span.start),
-        micros(span.end - span.start)
-    )
 }
 
 fn words(kind: SpanKind) -> (&'static str, &'static str) {

@@ -14,21 +14,21 @@ use std::sync::Arc;
 
 /// What a column holds.
 #[derive(Clone, Copy)]
-enum Kind {
+enum ColumnKind {
     Text,
     Integer,
     Real,
 }
 
-impl Kind {
-    fn of(table: &Table, column: &str) -> Kind {
+impl ColumnKind {
+    fn of(table: &Table, column: &str) -> ColumnKind {
         let values = || table.rows.iter().filter_map(|row| row.get(column));
         if values().any(|value| matches!(value, Value::Text(_))) {
-            Kind::Text
+            ColumnKind::Text
         } else if values().any(|value| matches!(value, Value::Real(_))) {
-            Kind::Real
+            ColumnKind::Real
         } else {
-            Kind::Integer
+            ColumnKind::Integer
         }
     }
 }
@@ -39,8 +39,8 @@ pub fn bytes(table: &Table) -> Result<Vec<u8>, StackError> {
 }
 
 fn write(table: &Table) -> Result<Vec<u8>, ParquetError> {
-    let columns: Vec<(&str, Kind)> =
-        table.columns().into_iter().map(|column| (column, Kind::of(table, column))).collect();
+    let columns: Vec<(&str, ColumnKind)> =
+        table.columns().into_iter().map(|column| (column, ColumnKind::of(table, column))).collect();
     let fields = columns.iter().map(|(column, kind)| field(column, *kind)).collect::<Result<_, _>>()?;
     let schema = Arc::new(Type::group_type_builder("row").with_fields(fields).build()?);
     let mut bytes = Vec::new();
@@ -51,14 +51,14 @@ fn write(table: &Table) -> Result<Vec<u8>, ParquetError> {
         let mut writer =
             group.next_column()?.ok_or_else(|| ParquetError::General("too few columns".into()))?;
         match kind {
-            Kind::Text => {
+            ColumnKind::Text => {
                 put::<ByteArrayType>(&mut writer, cells(), |value| ByteArray::from(value.exact().as_str()))?
             }
-            Kind::Integer => put::<Int64Type>(&mut writer, cells(), |value| match value {
+            ColumnKind::Integer => put::<Int64Type>(&mut writer, cells(), |value| match value {
                 Value::Integer(integer) => *integer as i64,
                 _ => unreachable!("a column of integers holds integers"),
             })?,
-            Kind::Real => {
+            ColumnKind::Real => {
                 put::<DoubleType>(&mut writer, cells(), |value| value.as_f64().unwrap_or(f64::NAN))?
             }
         }
@@ -69,13 +69,13 @@ fn write(table: &Table) -> Result<Vec<u8>, ParquetError> {
     Ok(bytes)
 }
 
-fn field(column: &str, kind: Kind) -> Result<TypePtr, ParquetError> {
+fn field(column: &str, kind: ColumnKind) -> Result<TypePtr, ParquetError> {
     let (physical, logical) = match kind {
-        Kind::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
-        Kind::Integer => {
+        ColumnKind::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
+        ColumnKind::Integer => {
             (PhysicalType::INT64, Some(LogicalType::Integer { bit_width: 64, is_signed: false }))
         }
-        Kind::Real => (PhysicalType::DOUBLE, None),
+        ColumnKind::Real => (PhysicalType::DOUBLE, None),
     };
     let builder = Type::primitive_type_builder(column, physical).with_repetition(Repetition::OPTIONAL);
     Ok(Arc::new(builder.with_logical_type(logical).build()?))

@@ -3,7 +3,6 @@
 
 use fulgurite_stack::{Column, Command, Row, Value};
 use serde_json::{Map, Number};
-use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// Rows under common columns.
@@ -61,16 +60,18 @@ impl Table {
     /// CSV with a header, RFC 4180.
     pub fn to_csv(&self) -> String {
         let columns = self.columns();
-        let names: Vec<&str> = columns.iter().map(|column| column.name()).collect();
-        let mut csv = names.join(",") + "\n";
-        for row in &self.rows {
-            let cells: Vec<String> = columns
-                .iter()
-                .map(|column| quoted(&row.get(*column).map(Value::exact).unwrap_or_default()).into_owned())
-                .collect();
-            csv += &(cells.join(",") + "\n");
+        if columns.is_empty() {
+            // The library would write a line of one empty cell.
+            return "\n".to_owned();
         }
-        csv
+        let mut csv = csv::Writer::from_writer(Vec::new());
+        let whole = "rows of one length are written into memory";
+        csv.write_record(columns.iter().map(|column| column.name())).expect(whole);
+        for row in &self.rows {
+            let cells = columns.iter().map(|column| row.get(*column).map(Value::exact).unwrap_or_default());
+            csv.write_record(cells).expect(whole);
+        }
+        String::from_utf8(csv.into_inner().expect(whole)).expect("cells are text")
     }
 
     /// An aligned table of `columns` for people; text to the left, numbers to the right, notes
@@ -135,14 +136,6 @@ fn aligned(cells: &[Vec<String>], is_text: &[bool]) -> String {
         text.push('\n');
     }
     text
-}
-
-fn quoted(cell: &str) -> Cow<'_, str> {
-    if cell.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", cell.replace('"', "\"\"")).into()
-    } else {
-        cell.into()
-    }
 }
 
 #[cfg(test)]

@@ -1,18 +1,17 @@
-//! Trace files: written in another format, or generated.
+//! Writes trace files: a trace in another format, or the requests of a generator.
 
 use crate::table::Table;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use fulgurite_base::{Spec, units};
-use fulgurite_stack::Progress;
+use fulgurite_stack::output::{self, Named, OutputFile, write_whole};
 use fulgurite_stack::workload::{View, Workload};
-use fulgurite_stack::{Column, Row, StackError};
+use fulgurite_stack::{Column, Progress, Row, StackError};
 use fulgurite_workload::Request;
 use fulgurite_workload::trace::{
     Format, Record, TraceError, TraceOptions, TraceWriter, Unit, open, write_oracle_general,
 };
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
 /// Converts the trace at `path` to the format `to`, into `out`, which appears whole or not at all.
@@ -32,13 +31,8 @@ pub fn convert(
     };
     let to = Format::from_name(to)?;
     let page_bytes = page.map(units::parse_size).transpose()?.unwrap_or(4096);
-    let refused = |error| refused(out, &error);
-    if fs::canonicalize(path).is_ok_and(|from| fs::canonicalize(out).is_ok_and(|out| out == from)) {
-        return Err(StackError::request(format!(
-            "{} is the trace that is read; give another file",
-            out.display()
-        )));
-    }
+    let out = Named::new("OUT", out);
+    output::check(&[Named::new("FILE", Path::new(path))], &[out])?;
     let wrong = |error: TraceError| StackError::request(error.to_string());
     let mut reader = open(path, format, options).map_err(wrong)?;
     let unit = reader.unit();
@@ -55,18 +49,19 @@ pub fn convert(
             reader.format().name()
         )));
     }
-    let (requests, left_out, loses) = whole(out, |mut packed| {
+    let (requests, left_out, loses) = write_packed(out, |mut packed| {
         if to == Format::ORACLE_GENERAL {
+            // A record names the next request of its object, so all of them must be known first.
             let records: Vec<Record> = reader.by_ref().collect::<Result<_, _>>().map_err(wrong)?;
-            write_oracle_general(&records, &mut packed).map_err(refused)?;
-            packed.finish().map_err(refused)?;
+            let written = write_oracle_general(&records, &mut packed).and_then(|()| packed.finish());
+            written.map_err(|error| out.failed(error))?;
             return Ok((records.len() as u64, 0, "operations and times below 1 s"));
         }
         let writer = TraceWriter::new(packed, to, unit, page_bytes)?;
         write_all(out, writer, reader.by_ref().map(|record| record.map_err(wrong)))
     })?;
     let mut row = Row::default();
-    row.set(Column::File, out.display().to_string());
+    row.set(Column::File, out.path.display().to_string());
     row.set(Column::Format, to.name());
     row.set(Column::Requests, requests - left_out);
     row.set(Column::RequestsLeftOut, left_out);
@@ -99,6 +94,7 @@ pub struct Generated<'a> {
 /// perform of it.
 pub fn generate(generated: Generated<'_>, progress: &Progress) -> Result<Table, StackError> {
     let Generated { workload, out, .. } = generated;
+    let out = Named::new("OUT", out);
     let described = Workload::parse(workload, None)?;
     if described.trace().is_some() {
         return Err(StackError::request(format!(
@@ -117,6 +113,7 @@ pub fn generate(generated: Generated<'_>, progress: &Progress) -> Result<Table, 
     let ops = generated.ops.map_or(Ok(20 * pages), units::parse_count)?;
     let seed = generated.seed.map_or(Ok(42), units::parse_count)?;
     let mut requests = described.bind(View::Pool { page_bytes: page, pages })?.requests(seed)?;
+    output::check(&[], &[out])?;
     progress.expect(ops);
     let requests = std::iter::from_fn(move || requests.next_request());
     let records = (0..ops).rev().zip(requests).map(|(left, request)| {
@@ -124,10 +121,11 @@ pub fn generate(generated: Generated<'_>, progress: &Progress) -> Result<Table, 
         let Request { at, op, page, pages, .. } = request;
         Ok(Record { at, op, start: page, length: u64::from(pages) })
     });
-    let (requests, left_out, loses) =
-        whole(out, |packed| write_all(out, TraceWriter::new(packed, to, Unit::Pages, page_bytes)?, records))?;
+    let (requests, left_out, loses) = write_packed(out, |packed| {
+        write_all(out, TraceWriter::new(packed, to, Unit::Pages, page_bytes)?, records)
+    })?;
     let mut row = Row::default();
-    row.set(Column::File, out.display().to_string());
+    row.set(Column::File, out.path.display().to_string());
     row.set(Column::Format, to.name());
     row.set(Column::Workload, workload);
     row.set(Column::Pages, pages);
@@ -141,66 +139,60 @@ pub fn generate(generated: Generated<'_>, progress: &Progress) -> Result<Table, 
 
 /// Writes the records, and says how many there were, how many the format left out, and what it loses of the others.
 fn write_all(
-    out: &Path,
-    mut writer: TraceWriter<Packed>,
+    out: Named<'_>,
+    mut writer: TraceWriter<Packed<'_>>,
     records: impl Iterator<Item = Result<Record, StackError>>,
 ) -> Result<(u64, u64, &'static str), StackError> {
-    let refused = |error| refused(out, &error);
+    let failed = |error| out.failed(error);
     let mut requests = 0;
     for record in records {
-        writer.write(&record?).map_err(refused)?;
+        writer.write(&record?).map_err(failed)?;
         requests += 1;
     }
     let loses = writer.loses();
-    let (packed, left_out) = writer.finish().map_err(refused)?;
-    packed.finish().map_err(refused)?;
+    let (packed, left_out) = writer.finish().map_err(failed)?;
+    packed.finish().map_err(failed)?;
     Ok((requests, left_out, loses))
 }
 
-fn refused(out: &Path, error: &io::Error) -> StackError {
-    StackError::request(format!("{}: {error}", out.display()))
+/// Lets `write` fill the file `out`, packed as its name says.
+fn write_packed<T>(
+    out: Named<'_>,
+    write: impl FnOnce(Packed<'_>) -> Result<T, StackError>,
+) -> Result<T, StackError> {
+    write_whole(out, |file| {
+        let packed = match out.path.extension().and_then(|extension| extension.to_str()) {
+            Some("gz") => Packed::Gzip(GzEncoder::new(file, Compression::default())),
+            Some("zst") => {
+                Packed::Zstd(zstd::Encoder::new(file, ZSTD_LEVEL).map_err(|error| out.failed(error))?)
+            }
+            _ => Packed::Plain(file),
+        };
+        write(packed)
+    })
 }
 
-/// Lets `write` fill the file `out`, which appears once it is whole.
-fn whole<T>(out: &Path, write: impl FnOnce(Packed) -> Result<T, StackError>) -> Result<T, StackError> {
-    let unfinished = out.with_extension("unfinished");
-    let written = Packed::create(&unfinished, out).map_err(|error| refused(out, &error)).and_then(|packed| {
-        let value = write(packed)?;
-        fs::rename(&unfinished, out).map_err(|error| refused(out, &error))?;
-        Ok(value)
-    });
-    written.inspect_err(|_| drop(fs::remove_file(&unfinished)))
+/// Traces are written once and read often: small files at a speed that still keeps up with generators.
+const ZSTD_LEVEL: i32 = 10;
+
+/// A file and how it is packed.
+enum Packed<'a> {
+    Plain(&'a mut OutputFile),
+    Gzip(GzEncoder<&'a mut OutputFile>),
+    Zstd(zstd::Encoder<'static, &'a mut OutputFile>),
 }
 
-/// A file, packed as its name says.
-enum Packed {
-    Plain(BufWriter<File>),
-    Gzip(GzEncoder<BufWriter<File>>),
-    Zstd(zstd::Encoder<'static, BufWriter<File>>),
-}
-
-impl Packed {
-    fn create(path: &Path, name: &Path) -> io::Result<Packed> {
-        let file = BufWriter::new(File::create(path)?);
-        match name.extension().and_then(|extension| extension.to_str()) {
-            Some("gz") => Ok(Packed::Gzip(GzEncoder::new(file, Compression::default()))),
-            Some("zst") => Ok(Packed::Zstd(zstd::Encoder::new(file, 10)?)),
-            _ => Ok(Packed::Plain(file)),
+impl Packed<'_> {
+    fn finish(self) -> io::Result<()> {
+        match self {
+            Packed::Plain(_) => Ok(()),
+            Packed::Gzip(encoder) => encoder.finish().map(drop),
+            Packed::Zstd(encoder) => encoder.finish().map(drop),
         }
     }
-
-    fn finish(self) -> io::Result<()> {
-        let mut file = match self {
-            Packed::Plain(file) => file,
-            Packed::Gzip(encoder) => encoder.finish()?,
-            Packed::Zstd(encoder) => encoder.finish()?,
-        };
-        file.flush()?;
-        file.get_ref().sync_all()
-    }
 }
 
-impl Write for Packed {
+impl Write for Packed<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Packed::Plain(file) => file.write(bytes),

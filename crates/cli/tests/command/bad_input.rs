@@ -71,7 +71,7 @@ fn replays_and_conversions_that_cannot_be() {
             ("replay synthetic --trace-out no/such/folder.json", &["--trace-out", "no/such"]),
             ("replay synthetic --addresses scal", &["did you mean `scale`"]),
             ("replay t.pages --rate 9 --format disksim:time_unit=h", &["known: ps ns us ms s"]),
-            ("trace convert t.pages t.pages --to spc", &["is the trace that is read"]),
+            ("trace convert t.pages t.pages --to spc", &["OUT", "FILE", "same file"]),
             ("trace convert t.pages x --to oracle-general", &["convert to another format first"]),
             ("trace convert t.pages x --to scp", &["did you mean `spc`"]),
             ("trace convert t.pages no/such/x --to spc", &["no/such/x"]),

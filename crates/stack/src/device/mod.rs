@@ -14,7 +14,7 @@ use fulgurite_ftl::FtlConfig;
 use fulgurite_log::LogConfig;
 use fulgurite_ssd::SsdConfig;
 use fulgurite_ssd::preset::{self, Preset, Target};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A device as data.
 #[derive(Clone, Debug)]
@@ -289,6 +289,12 @@ impl DeviceConfig {
         let targets = self.unchanged_preset()?.targets;
         targets.iter().copied().find(|target| target.page_bytes == page_bytes)
     }
+}
+
+/// The file that the text of a workload or a device names: a trace, or a drive (`file:PATH,size=1GiB`). The text of a
+/// generator or a preset names no file that exists.
+pub fn named_file(text: &str) -> &Path {
+    Path::new(text.strip_prefix("file:").map_or(text, |drive| drive.split(',').next().unwrap_or(drive)))
 }
 
 /// Commands in flight on the ideal drive: more than any run makes.

@@ -1,17 +1,17 @@
 //! The report: one HTML file that carries everything it needs and asks the network for nothing.
 //!
-//! What was asked, what was found, the plots, each with its numbers under it, the table, and how to
-//! repeat it. Text and tables are plain HTML, so they are there without scripts too; ECharts draws the
-//! plots from one JSON object, and `data-ready` on the body says how many it has drawn.
+//! It says what was asked and what was found, shows the plots, each with its numbers under it, and the table, and says
+//! how to repeat the study. Text and tables are plain HTML (`templates/report.html`), so they are there without scripts
+//! too. ECharts draws the plots from one JSON object; `data-ready` on the body says how many it has drawn.
 
-use crate::table::Table;
-use fulgurite_stack::{Column, Unit, Value};
-use serde_json::json;
-use std::fmt::Write as _;
+use crate::table::{Table, json};
+use askama::Template;
+use fulgurite_stack::{Column, Row, Unit, Value};
 
 const ECHARTS: &str = include_str!(env!("FULGURITE_ECHARTS"));
-const SCRIPT: &str = include_str!("report.js");
-const STYLE: &str = include_str!("report.css");
+const SCRIPT: &str = include_str!("../../templates/report.js");
+const STYLE: &str = include_str!("../../templates/report.css");
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What a report says.
 pub struct Report<'a> {
@@ -120,162 +120,66 @@ pub struct Series {
     pub expected: Option<Vec<Option<f64>>>,
 }
 
+impl Plot {
+    /// The table under the picture: a place on the x axis, and what every series has there.
+    fn numbers(&self) -> impl Iterator<Item = (String, Vec<String>)> {
+        self.x.iter().enumerate().map(|(row, x)| {
+            let columns =
+                self.series.iter().flat_map(|series| [Some(&series.values), series.expected.as_ref()]);
+            let text = |value: Option<f64>| value.map(|value| self.unit.humane(value)).unwrap_or_default();
+            (x.readable(), columns.flatten().map(|values| text(values[row])).collect())
+        })
+    }
+}
+
+#[derive(Template)]
+#[template(path = "report.html")]
+struct Page<'a> {
+    report: &'a Report<'a>,
+    /// The columns of the full table in the order in which they are shown, and their classes.
+    columns: Vec<(Column, String)>,
+    /// The plots as JSON.
+    data: String,
+}
+
 /// The whole page.
 pub fn html(report: &Report<'_>) -> String {
-    let mut page = String::with_capacity(ECHARTS.len() + (64 << 10));
-    let title = escape(report.title);
-    let _ = write!(
-        page,
-        r#"<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:">
-<meta name="generator" content="fulgurite {version}">
-<title>{title}</title>
-<style>
-{STYLE}</style>
-</head>
-<body data-plots="{plots}">
-<header>
-<p class="brand">Fulgurite study <button type="button" id="theme" hidden>Dark</button></p>
-<h1>{title}</h1>
-</header>
-<main>
-"#,
-        version = env!("CARGO_PKG_VERSION"),
-        plots = report.plots.len(),
-    );
-    for paragraph in report.question.split("\n\n") {
-        let _ = writeln!(page, "<p class=\"question\">{}</p>", prose(paragraph.trim()));
-    }
-    if !report.finding.is_empty() {
-        let _ = writeln!(page, "<p class=\"finding\"><strong>Found.</strong> {}</p>", escape(report.finding));
-    }
-    verdicts(&mut page, report.verdicts);
-    page += "<noscript><p>The plots need JavaScript; their numbers stand in the tables under them.</p></noscript>\n";
-    for (at, plot) in report.plots.iter().enumerate() {
-        figure(&mut page, at, plot);
-    }
-    full_table(&mut page, report);
-    page += "<section>\n<h2>What to know</h2>\n<ul>\n";
-    for note in report.notes {
-        let _ = writeln!(page, "<li>{}</li>", escape(note));
-    }
-    page += "</ul>\n</section>\n<section>\n<h2>How to repeat it</h2>\n<pre><code>";
-    for command in report.repeat {
-        let _ = writeln!(page, "{}", escape(command));
-    }
-    let _ = write!(
-        page,
-        "</code></pre>\n<p>Beside this page lie <code>study.toml</code>, what was run, and <code>table.csv</code> and \
-         <code>table.jsonl</code>, every row with every column. Made by fulgurite {}.</p>\n</section>\n</main>\n",
-        env!("CARGO_PKG_VERSION")
-    );
     let plots: Vec<_> = report.plots.iter().map(plot_json).collect();
     // Inside a script element only `<` could end the data early.
-    let data = json!(plots).to_string().replace('<', "\\u003c");
-    let _ = write!(
-        page,
-        "<script type=\"application/json\" id=\"plots\">{data}</script>\n<script>\n{ECHARTS}\n</script>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n"
-    );
+    let data = serde_json::json!(plots).to_string().replace('<', "\\u003c");
+    let mut page = String::with_capacity(ECHARTS.len() + (64 << 10));
+    let rendered = Page { report, columns: columns(report), data }.render_into(&mut page);
+    rendered.expect("a page in memory takes whatever is written");
     page
 }
 
-fn verdicts(page: &mut String, verdicts: &[Verdict]) {
-    if verdicts.is_empty() {
-        return;
-    }
-    page.push_str("<section>\n<h2>Conclusions, checked</h2>\n<ul class=\"verdicts\">\n");
-    for verdict in verdicts {
-        let (class, sign) =
-            if verdict.holds { ("holds", "✓ holds") } else { ("fails", "✗ does not hold here") };
-        let _ = writeln!(
-            page,
-            "<li class=\"{class}\"><span class=\"sign\">{sign}</span> {} <span class=\"figure\">{}.</span></li>",
-            escape(&verdict.says),
-            escape(&verdict.figure)
-        );
-    }
-    page.push_str("</ul>\n</section>\n");
-}
-
-fn figure(page: &mut String, at: usize, plot: &Plot) {
-    let _ = write!(
-        page,
-        "<figure>\n<h2>{}</h2>\n<div class=\"plot\" id=\"plot-{at}\" role=\"img\" aria-label=\"{}\"></div>\n\
-         <figcaption>{}</figcaption>\n<details><summary>The numbers</summary>\n<div class=\"scroll\"><table>\n<thead><tr><th>{}</th>",
-        escape(&plot.title),
-        escape(&format!("{}: {} over {}", plot.title, plot.y_label, plot.x_label)),
-        prose(&plot.caption),
-        escape(&plot.x_label)
-    );
-    for series in &plot.series {
-        let _ = write!(page, "<th class=\"number\">{}</th>", escape(&series.name));
-        if series.expected.is_some() {
-            let _ = write!(page, "<th class=\"number\">{}, {}</th>", escape(&series.name), plot.expected_is);
-        }
-    }
-    page.push_str("</tr></thead>\n<tbody>\n");
-    for (row, x) in plot.x.iter().enumerate() {
-        let _ = write!(page, "<tr><th>{}</th>", escape(&x.readable()));
-        for values in
-            plot.series.iter().flat_map(|series| [Some(&series.values), series.expected.as_ref()]).flatten()
-        {
-            let text = values[row].map(|value| plot.unit.humane(value)).unwrap_or_default();
-            let _ = write!(page, "<td class=\"number\">{}</td>", escape(&text));
-        }
-        page.push_str("</tr>\n");
-    }
-    page.push_str("</tbody>\n</table></div></details>\n</figure>\n");
-}
-
-fn full_table(page: &mut String, report: &Report<'_>) {
-    let others = report.table.columns().into_iter().filter(|column| !report.columns.contains(column));
-    let columns: Vec<(Column, &str)> = report
-        .columns
-        .iter()
-        .map(|column| (*column, ""))
+/// The chosen columns, then the others.
+fn columns(report: &Report<'_>) -> Vec<(Column, String)> {
+    let is_chosen = |column: &Column| report.columns.contains(column);
+    let others = report.table.columns().into_iter().filter(|column| !is_chosen(column));
+    let chosen = report.columns.iter().map(|column| (*column, ""));
+    let alignment = |column| if report.table.is_text(column) { "text" } else { "number" };
+    chosen
         .chain(others.map(|column| (column, " more")))
-        .collect();
-    page.push_str(
-        "<section>\n<h2>The table</h2>\n<p class=\"tools\">A click on a heading sorts. \
-         <button type=\"button\" id=\"columns\" hidden>Show every column</button></p>\n\
-         <div class=\"scroll\"><table id=\"table\">\n<thead><tr>",
-    );
-    for (column, class) in &columns {
-        let _ = write!(page, "<th class=\"{}{class}\">{}</th>", alignment(report.table, *column), column);
-    }
-    page.push_str("</tr></thead>\n<tbody>\n");
-    for row in &report.table.rows {
-        page.push_str("<tr>");
-        for (column, class) in &columns {
-            let exact = row.get(*column).map(Value::exact).unwrap_or_default();
-            let align = alignment(report.table, *column);
-            let _ = write!(
-                page,
-                "<td class=\"{align}{class}\" data-value=\"{}\">{}</td>",
-                escape(&exact),
-                escape(&row.text(*column))
-            );
-        }
-        page.push_str("</tr>\n");
-    }
-    page.push_str("</tbody>\n</table></div>\n</section>\n");
+        .map(|(column, more)| (column, format!("{}{more}", alignment(column))))
+        .collect()
 }
 
-fn alignment(table: &Table, column: Column) -> &'static str {
-    if table.is_text(column) { "text" } else { "number" }
+fn text(row: &Row, column: &Column) -> String {
+    row.text(*column)
+}
+
+fn exact(row: &Row, column: &Column) -> String {
+    row.get(*column).map(Value::exact).unwrap_or_default()
 }
 
 fn plot_json(plot: &Plot) -> serde_json::Value {
     let series: Vec<_> = plot
         .series
         .iter()
-        .map(|series| json!({ "name": series.name, "values": series.values, "expected": series.expected }))
+        .map(|series| serde_json::json!({ "name": series.name, "values": series.values, "expected": series.expected }))
         .collect();
-    json!({
+    serde_json::json!({
         "kind": plot.kind.name(),
         "expectedIs": plot.expected_is,
         "xUnit": script_name(plot.x_unit),
@@ -285,47 +189,30 @@ fn plot_json(plot: &Plot) -> serde_json::Value {
         "logY": plot.log_y,
         "unit": script_name(plot.unit),
         "reference": plot.reference,
-        "x": plot.x.iter().map(crate::table::json).collect::<Vec<_>>(),
+        "x": plot.x.iter().map(json).collect::<Vec<_>>(),
         "series": series,
     })
 }
 
-/// Text of a study's author: what stands between a pair of backquotes is set as code.
-fn prose(text: &str) -> String {
-    let pieces: Vec<&str> = text.split('`').collect();
-    // Without its pair the last backquote is one.
-    let pairs = (pieces.len() - 1) / 2 * 2;
-    let mut set = escape(pieces[0]);
-    for (at, piece) in pieces.iter().enumerate().skip(1) {
-        set += match at {
-            _ if at > pairs => "`",
-            _ if at % 2 == 1 => "<code>",
-            _ => "</code>",
-        };
-        set += &escape(piece);
+/// Text of a study's author in pieces, and whether each is code: what stands between a pair of backquotes is.
+fn pieces(text: &str) -> Vec<(bool, &str)> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while let Some((before, code, after)) = rest
+        .split_once('`')
+        .and_then(|(before, opened)| opened.split_once('`').map(|(code, after)| (before, code, after)))
+    {
+        pieces.extend([(false, before), (true, code)]);
+        rest = after;
     }
-    set
-}
-
-fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            other => escaped.push(other),
-        }
-    }
-    escaped
+    // A backquote without its pair stays what it is.
+    pieces.push((false, rest));
+    pieces
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fulgurite_stack::Row;
 
     const HOSTILE: &str = "</script><script>alert('x')</script>\"&";
 
@@ -355,7 +242,7 @@ mod tests {
         };
         html(&Report {
             title: HOSTILE,
-            question: HOSTILE,
+            question: &format!("{HOSTILE}\n\nsay `a<b`"),
             finding: HOSTILE,
             verdicts: &[Verdict { says: HOSTILE.to_owned(), holds: true, figure: HOSTILE.to_owned() }],
             notes: &[HOSTILE.to_owned()],
@@ -377,9 +264,12 @@ mod tests {
 
     #[test]
     fn names_in_backquotes_are_set_as_code() {
-        assert_eq!(prose("`a<b` and `c`"), "<code>a&lt;b</code> and <code>c</code>");
-        assert_eq!(prose("an odd `x` ` here"), "an odd <code>x</code> ` here");
-        assert_eq!(prose(""), "");
+        assert_eq!(
+            pieces("`a` and `c`"),
+            [(false, ""), (true, "a"), (false, " and "), (true, "c"), (false, "")]
+        );
+        assert_eq!(pieces("an odd `x` ` here"), [(false, "an odd "), (true, "x"), (false, " ` here")]);
+        assert!(page().contains("<p class=\"question\">say <code>a&#60;b</code></p>"));
     }
 
     #[test]

@@ -1,55 +1,77 @@
-//! Where a study writes: nothing stands there in part, and a study that fails leaves nothing.
+//! Where a study writes. Its files take their places together, after the last of them is written, and a study that
+//! fails leaves nothing.
 
 use fulgurite_stack::StackError;
+use fulgurite_stack::output::{self, Named, OutputFile};
 use std::fs;
-use std::io;
+use std::io::Write;
 use std::path::{Path, PathBuf};
+
+/// The files of a study.
+const NAMES: &[&str] = &[
+    "table.csv",
+    "table.jsonl",
+    #[cfg(feature = "parquet")]
+    "table.parquet",
+    "study.toml",
+    "report.html",
+];
 
 /// An output folder that can be written to.
 pub(super) struct Folder {
     path: PathBuf,
     /// The folders that had to be made, outermost first.
     made: Vec<PathBuf>,
+    /// Files that are written and not in their places yet.
+    written: Vec<OutputFile>,
     is_used: bool,
 }
 
 impl Folder {
-    /// Makes the folder and tries it, before hours of runs go to waste.
-    pub fn prepare(path: &Path) -> Result<Folder, StackError> {
+    /// Makes the folder and tries its files, before hours of runs go to waste. None of them may be one of `inputs`.
+    pub fn prepare(path: &Path, inputs: &[Named<'_>]) -> Result<Folder, StackError> {
         let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
         let mut made: Vec<PathBuf> = path.ancestors().take_while(is_missing).map(Path::to_path_buf).collect();
         made.reverse();
-        let folder = Folder { path: path.to_owned(), made, is_used: false };
-        folder.make_and_try().map_err(|error| {
+        // From here on a refusal removes what was made: see `drop`.
+        let folder = Folder { path: path.to_owned(), made, written: Vec::new(), is_used: false };
+        fs::create_dir_all(path).map_err(|error| {
             StackError::request(format!(
                 "--out {} cannot be written: {error}; accepted: a folder that exists or can be made",
                 path.display()
             ))
         })?;
+        let paths: Vec<PathBuf> = NAMES.iter().map(|name| path.join(name)).collect();
+        let outputs: Vec<Named<'_>> = paths.iter().map(|path| Named::new("--out", path)).collect();
+        output::check(inputs, &outputs)?;
         Ok(folder)
     }
 
-    fn make_and_try(&self) -> io::Result<()> {
-        fs::create_dir_all(&self.path)?;
-        let probe = self.path.join(".fulgurite-probe");
-        fs::write(&probe, "").and_then(|()| fs::remove_file(&probe))
+    /// Writes a file, which appears with the others.
+    pub fn write(&mut self, name: &str, content: impl AsRef<[u8]>) -> Result<(), StackError> {
+        debug_assert!(NAMES.contains(&name), "{name} was not tried");
+        let path = self.path.join(name);
+        let named = Named::new("--out", &path);
+        let mut file = OutputFile::create(named)?;
+        file.write_all(content.as_ref()).map_err(|error| named.failed(error))?;
+        self.written.push(file);
+        Ok(())
     }
 
-    /// Writes a file under another name first, so that it never stands there in part.
-    pub fn write(&mut self, name: &str, content: impl AsRef<[u8]>) -> Result<PathBuf, StackError> {
-        self.is_used = true;
-        let (partial, path) = (self.path.join(format!(".{name}.partial")), self.path.join(name));
-        let written = fs::write(&partial, content).and_then(|()| fs::rename(&partial, &path));
-        written.map_err(|error| {
-            let _ = fs::remove_file(&partial);
-            StackError::run(format!("{} cannot be written: {error}", path.display()))
-        })?;
-        Ok(path)
+    /// Puts every file into its place.
+    pub fn finish(mut self) -> Result<(), StackError> {
+        for file in self.written.drain(..) {
+            file.finish()?;
+            self.is_used = true;
+        }
+        Ok(())
     }
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
+        // Files that were not finished must be gone before their folder.
+        self.written.clear();
         if !self.is_used {
             // Only empty folders can be removed, so nobody's files are at risk.
             self.made.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));

@@ -13,6 +13,8 @@ use crate::table::Table;
 use file::{File, Part};
 use folder::Folder;
 use fulgurite_base::SpecError;
+use fulgurite_stack::device::named_file;
+use fulgurite_stack::output::Named;
 use fulgurite_stack::{Column, Progress, Row, Run, StackError, runner};
 use std::collections::BTreeMap;
 use std::fs;
@@ -140,7 +142,10 @@ impl Study {
     ) -> Result<Outcome, StackError> {
         let runs = self.runs(quick, seed)?;
         let out = out.map_or_else(|| Path::new("results").join(&self.name), Path::to_path_buf);
-        let mut folder = Folder::prepare(&out)?;
+        let inputs = self.inputs()?;
+        let inputs: Vec<Named<'_>> =
+            inputs.iter().map(|(argument, text)| Named::new(argument, named_file(text))).collect();
+        let mut folder = Folder::prepare(&out, &inputs)?;
         let (parts, runs): (Vec<_>, Vec<Run>) = runs.into_iter().unzip();
         let mut table = Table::default();
         for (part, rows) in parts.iter().zip(runner::execute_each(&runs, threads, progress)?) {
@@ -173,8 +178,22 @@ impl Study {
         #[cfg(feature = "parquet")]
         folder.write("table.parquet", crate::parquet::bytes(&table)?)?;
         folder.write("study.toml", &self.source)?;
-        let report = folder.write("report.html", &html)?;
-        Ok(Outcome { table, columns, finding, verdicts, report })
+        folder.write("report.html", &html)?;
+        folder.finish()?;
+        Ok(Outcome { table, columns, finding, verdicts, report: out.join("report.html") })
+    }
+
+    /// What may name a file that the study reads: itself, its traces and its drives.
+    fn inputs(&self) -> Result<Vec<(&'static str, String)>, StackError> {
+        let of_parts = self.file.parts.iter().flat_map(|part| [&part.grid, &part.quick]);
+        let grids: Vec<_> = [&self.file.grid, &self.file.quick].into_iter().chain(of_parts).collect();
+        let mut inputs = vec![("study", self.typed.clone())];
+        for name in ["workload", "device"] {
+            for values in grids.iter().filter_map(|grid| grid.get(name)) {
+                inputs.extend(values.texts()?.into_iter().map(|text| (name, text)));
+            }
+        }
+        Ok(inputs)
     }
 
     fn finding(&self, table: &Table) -> Result<String, StackError> {

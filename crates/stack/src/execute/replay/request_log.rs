@@ -1,35 +1,40 @@
-//! A line of CSV for every request of a replay.
+//! Every request of a replay as a line of CSV: when it came, what it was, how long it took and, where the device
+//! tells, what it waited for.
 
 use crate::StackError;
+use crate::output::{Named, OutputFile};
 use fulgurite_base::Nanos;
 use fulgurite_ssd::Waits;
 use fulgurite_workload::Op;
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use serde::Serialize;
+use std::path::Path;
 
-/// Every request as a line of CSV: when it came, what it was, how long it took and what it waited for, where the
-/// device tells that.
-pub(super) struct RequestLog {
-    path: PathBuf,
-    unfinished: PathBuf,
-    file: BufWriter<File>,
+/// The file under way.
+pub(super) struct RequestLog(csv::Writer<OutputFile>);
+
+/// The columns, in order.
+#[derive(Serialize)]
+struct Line {
+    arrived_ns: u64,
+    op: &'static str,
+    page: u64,
+    pages: u32,
+    latency_ns: u64,
+    wait_queue_ns: Option<u64>,
+    wait_gc_ns: Option<u64>,
+    wait_die_ns: Option<u64>,
+    wait_channel_ns: Option<u64>,
+    wait_buffer_ns: Option<u64>,
 }
 
 impl RequestLog {
+    /// Begins the file at `path`.
     pub fn create(path: &Path) -> Result<RequestLog, StackError> {
-        let unfinished = path.with_extension("unfinished");
-        let file = File::create(&unfinished).map_err(|error| RequestLog::failed(path, &error))?;
-        let mut log = RequestLog { path: path.to_path_buf(), unfinished, file: BufWriter::new(file) };
-        let header = "arrived_ns,op,page,pages,latency_ns,wait_queue_ns,wait_gc_ns,wait_die_ns,wait_channel_ns,wait_buffer_ns";
-        writeln!(log.file, "{header}").map_err(|error| RequestLog::failed(path, &error))?;
-        Ok(log)
+        let file = OutputFile::create(Named::new("--requests-out", path))?;
+        Ok(RequestLog(csv::Writer::from_writer(file)))
     }
 
-    fn failed(path: &Path, error: &io::Error) -> StackError {
-        StackError::request(format!("--requests-out {}: {error}", path.display()))
-    }
-
+    /// Writes the line of a request that is over.
     pub fn write(
         &mut self,
         arrived: Nanos,
@@ -44,23 +49,27 @@ impl RequestLog {
             Op::Write => "write",
             Op::Trim => "trim",
         };
-        let (arrived, latency) = (arrived.0, latency.0);
-        let mut line = || {
-            write!(self.file, "{arrived},{op},{page},{pages},{latency},")?;
-            match waits {
-                Some((queue, Waits { gc, die, channel, buffer })) => {
-                    writeln!(self.file, "{},{gc},{die},{channel},{buffer}", queue.0)
-                }
-                None => writeln!(self.file, ",,,,"),
-            }
-        };
-        line().map_err(|error| RequestLog::failed(&self.path, &error))
+        let wait = |of: fn(&Waits) -> u64| waits.map(|(_, waits)| of(waits));
+        let written = self.0.serialize(Line {
+            arrived_ns: arrived.0,
+            op,
+            page,
+            pages,
+            latency_ns: latency.0,
+            wait_queue_ns: waits.map(|(queue, _)| queue.0),
+            wait_gc_ns: wait(|waits| waits.gc),
+            wait_die_ns: wait(|waits| waits.die),
+            wait_channel_ns: wait(|waits| waits.channel),
+            wait_buffer_ns: wait(|waits| waits.buffer),
+        });
+        Ok(written.map_err(|error| self.0.get_ref().named().failed(error.into()))?)
     }
 
-    pub fn finish(self) -> Result<(), StackError> {
-        let file = self.file.into_inner().map_err(io::IntoInnerError::into_error);
-        let renamed =
-            file.and_then(|file| file.sync_all()).and_then(|()| fs::rename(&self.unfinished, &self.path));
-        renamed.map_err(|error| RequestLog::failed(&self.path, &error))
+    /// Puts the file into its place.
+    pub fn finish(mut self) -> Result<(), StackError> {
+        self.0.flush().map_err(|error| self.0.get_ref().named().failed(error))?;
+        // Nothing is left in the writer, so taking it apart cannot fail; nobody would hear if it did.
+        let file = self.0.into_inner().map_err(|_| StackError::run("the request log was not flushed"))?;
+        Ok(file.finish()?)
     }
 }

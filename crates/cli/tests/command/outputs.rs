@@ -1,0 +1,172 @@
+//! What the command writes never costs a file, and what could not be written is never reported as done.
+
+use crate::folder::Folder;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
+use std::process::{Command, Output, Stdio};
+
+const TRACE: &str = "0,0,8192,W,0.5\n0,64,4096,R,0.75\n0,8,512,w,1.0\n";
+
+/// A script in which `fulgurite` is the command.
+fn shell(folder: &Folder, script: &str) -> Output {
+    let script = script.replace("fulgurite", env!("CARGO_BIN_EXE_fulgurite"));
+    Command::new("bash").args(["-c", &script]).current_dir(&folder.0).output().unwrap()
+}
+
+/// Exit code 2, one sentence with every one of the words, and every file as it was.
+fn refused(folder: &Folder, arguments: &str, words: &[&str]) {
+    let before = folder.names();
+    let outcome = folder.run(arguments);
+    assert_eq!(outcome.code, 2, "{arguments}: {}{}", outcome.stdout, outcome.stderr);
+    assert_eq!(outcome.stderr.trim_end().lines().count(), 1, "{arguments}: {}", outcome.stderr);
+    for word in words.iter().chain(&["accepted"]) {
+        assert!(outcome.stderr.contains(word), "{arguments}: no `{word}` in: {}", outcome.stderr);
+    }
+    assert_eq!(folder.names(), before, "{arguments} left something behind");
+}
+
+#[test]
+fn an_output_is_never_an_input() {
+    let folder = Folder::new().with("t.spc", TRACE);
+    symlink("t.spc", folder.0.join("link.spc")).unwrap();
+    fs::hard_link(folder.0.join("t.spc"), folder.0.join("hard.spc")).unwrap();
+    let there = folder.0.display().to_string();
+    for same in ["t.spc", "./t.spc", "link.spc", "hard.spc", &format!("{there}/t.spc")] {
+        for argument in ["--requests-out", "--trace-out"] {
+            refused(&folder, &format!("replay t.spc {argument} {same}"), &[argument, same, "workload"]);
+        }
+        refused(&folder, &format!("trace convert t.spc {same} --to msr"), &["OUT", same, "FILE"]);
+    }
+    fs::write(folder.0.join("disk"), vec![7; 4096]).unwrap();
+    refused(
+        &folder,
+        "replay synthetic --device file:disk --requests-out disk",
+        &["--requests-out", "device"],
+    );
+    assert_eq!(folder.read("t.spc"), TRACE.as_bytes());
+    assert_eq!(folder.read("disk"), [7; 4096]);
+}
+
+#[test]
+fn two_outputs_are_two_files() {
+    let folder = Folder::new();
+    symlink("a", folder.0.join("link")).unwrap();
+    for other in ["a", "./a", "link"] {
+        let arguments = format!("replay synthetic --ops 10 --trace-out a --requests-out {other}");
+        refused(&folder, &arguments, &["--trace-out", "--requests-out", "same file"]);
+    }
+}
+
+#[test]
+fn a_study_keeps_the_files_that_it_reads() {
+    let study = |workload: &str| {
+        format!("title = 'T'\nquestion = 'Q'\ncommand = 'pool'\n[grid]\nworkload = '{workload}'\nops = 2\n")
+    };
+    let folder = Folder::new().with("study.toml", study("zipf")).with("other.toml", study("table.csv"));
+    fs::write(folder.0.join("table.csv"), "R 1\nW 2\n").unwrap();
+    refused(&folder, "study study.toml --out .", &["--out", "study.toml"]);
+    refused(&folder, "study other.toml --out .", &["--out", "table.csv", "workload"]);
+    assert_eq!(folder.read("study.toml"), study("zipf").as_bytes());
+    assert_eq!(folder.read("table.csv"), b"R 1\nW 2\n");
+}
+
+#[test]
+fn what_is_no_regular_file_is_written_to() {
+    let folder = Folder::new();
+    let output = shell(
+        &folder,
+        "mkfifo pipe; cat pipe > read & fulgurite replay synthetic --ops 10 --requests-out pipe; wait",
+    );
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(fs::metadata(folder.0.join("pipe")).unwrap().file_type().is_fifo(), "the FIFO was replaced");
+    let lines = |name: &str| String::from_utf8(folder.read(name)).unwrap().lines().count();
+    assert_eq!(lines("read"), 11);
+    // Standard output is a file here: the lines and the table stand behind each other in it.
+    let output =
+        shell(&folder, "fulgurite replay synthetic --ops 10 --csv --requests-out /dev/stdout > both");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(lines("both"), 11 + 2);
+    let output = shell(&folder, "fulgurite replay synthetic --ops 10 --requests-out /dev/fd/3 3> third");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(lines("third"), 11);
+    assert_eq!(folder.names(), ["both", "pipe", "read", "third"]);
+    refused(&folder, "replay synthetic --requests-out .", &["--requests-out", "folder"]);
+}
+
+#[test]
+fn a_full_disk_is_a_failure() {
+    let folder = Folder::new();
+    for command in [
+        "list",
+        "list --json",
+        "--help",
+        "pool --help",
+        "--version",
+        "gc fio-h --logical 64MiB --physical 80MiB --segment 256KiB --ops 1K",
+    ] {
+        let output = shell(&folder, &format!("fulgurite {command} > /dev/full"));
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{command}: {said}");
+        assert!(said.contains("standard output cannot be written"), "{command}: {said}");
+        assert_eq!(said.lines().count(), 1, "{command}: {said}");
+    }
+    let output = shell(&folder, "fulgurite replay synthetic --ops 1000 --requests-out /dev/full");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("--requests-out /dev/full cannot be written"), "{said}");
+    assert_eq!(output.stdout, b"", "a run whose output is lost prints no row");
+}
+
+#[test]
+fn a_file_that_fails_on_the_way_leaves_the_old_one() {
+    let folder = Folder::new().with("old.csv", "old");
+    // A limit on the size of files stands for a full disk: it strikes while the log is written.
+    let script = "trap '' XFSZ; ulimit -f 8; fulgurite replay synthetic --ops 5000 --requests-out old.csv";
+    let output = shell(&folder, script);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("--requests-out old.csv cannot be written"), "{said}");
+    assert_eq!(folder.read("old.csv"), b"old");
+    assert_eq!(folder.names(), ["old.csv"], "something unfinished was left behind");
+}
+
+#[test]
+fn a_replaced_file_keeps_its_permissions() {
+    let folder = Folder::new().with("old.csv", "old").with("target", "old");
+    fs::set_permissions(folder.0.join("old.csv"), fs::Permissions::from_mode(0o640)).unwrap();
+    symlink("target", folder.0.join("link")).unwrap();
+    let mode = |name: &str| fs::symlink_metadata(folder.0.join(name)).unwrap().permissions().mode() & 0o777;
+    for name in ["old.csv", "new.csv", "link"] {
+        let output =
+            shell(&folder, &format!("umask 022; fulgurite replay synthetic --ops 10 --requests-out {name}"));
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    assert_eq!((mode("old.csv"), mode("new.csv")), (0o640, 0o644));
+    assert!(fs::symlink_metadata(folder.0.join("link")).unwrap().is_symlink(), "the link was replaced");
+    assert!(folder.read("target").starts_with(b"arrived_ns,"));
+}
+
+#[test]
+fn a_closed_pipe_ends_quietly() {
+    let folder = Folder::new();
+    for command in ["list", "list --csv", "--help"] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_fulgurite"))
+            .args(command.split_whitespace())
+            .current_dir(&folder.0)
+            .stdout(closed_pipe())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert_eq!((child.wait().unwrap().code(), said.as_str()), (Some(0), ""), "{command}");
+    }
+}
+
+/// The writing end of a pipe that nobody reads.
+fn closed_pipe() -> Stdio {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop::<std::io::PipeReader>(reader);
+    Stdio::from(File::from(std::os::fd::OwnedFd::from(writer)))
+}
