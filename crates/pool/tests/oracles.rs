@@ -1,6 +1,8 @@
 //! Policies without a trusted simulator against models as slow and obvious as can be: a list of pages, the
 //! one used last at its end.
 
+mod models;
+
 use fulgurite_base::PageId;
 use fulgurite_pool::{MissCounter, ReplacementConfig, WriteBack};
 use proptest::prelude::*;
@@ -81,6 +83,20 @@ fn counted(trace: &[(u64, bool)], spec: &str, frames: u32) -> [u64; 2] {
 }
 
 proptest! {
+    /// Short traces over few pages and frames, where every branch is met.
+    #[test]
+    fn any_trace_gives_the_counts_of_the_papers(
+        pages in prop::collection::vec(0u64..40, 1..600),
+        frames in 10u32..24,
+    ) {
+        let trace: Vec<(u64, bool)> = pages.iter().map(|page| (*page, false)).collect();
+        for (name, model) in models::MODELS {
+            let mut request = model(frames as usize);
+            let expected = pages.iter().filter(|page| request(**page)).count() as u64;
+            prop_assert_eq!(counted(&trace, name, frames)[0], expected, "{} in {} frames", name, frames);
+        }
+    }
+
     #[test]
     fn any_trace_gives_the_models_counts(
         trace in prop::collection::vec((0u64..24, any::<bool>()), 1..400),

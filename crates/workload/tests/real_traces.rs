@@ -1,8 +1,12 @@
-//! Real traces: the one that the project ships, and a shared one where it is present.
+//! Real traces: the one that the project ships, in every format, and others that are not ours to distribute.
 
-use fulgurite_base::Nanos;
+use fulgurite_base::{Nanos, Spec};
 use fulgurite_workload::Op;
-use fulgurite_workload::trace::{Format, TimeUnit, Trace, TraceOptions, Unit};
+use fulgurite_workload::trace::{
+    Format, Record, TimeUnit, Trace, TraceOptions, TraceReader, TraceWriter, Unit,
+};
+use std::collections::BTreeSet;
+use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
 fn at_root(path: &str) -> PathBuf {
@@ -21,13 +25,52 @@ fn postgres_pgbench() {
     assert!(pages.iter().all(|request| request.page < pages.distinct_pages()));
 }
 
+/// Our trace, with a time for each request, written in every format and read back: what it holds is the same.
 #[test]
+fn our_trace_is_the_same_in_every_format() {
+    let own =
+        Trace::load(at_root("traces/postgres-pgbench.pages.zst"), None, TraceOptions::default()).unwrap();
+    let timed = |(at, record): (usize, &Record)| Record { at: Nanos(at as u64 * 40_000_000), ..*record };
+    let records: Vec<Record> = own.records().iter().take(50_000).enumerate().map(timed).collect();
+    let of_op = |op| records.iter().filter(|record| record.op == op).count() as u64;
+    let footprint = records.iter().map(|record| record.start).collect::<BTreeSet<u64>>().len() as u64;
+    for format in Format::all().iter().copied().filter(|format| *format != Format::ORACLE_GENERAL) {
+        let mut writer = TraceWriter::new(Vec::new(), format, Unit::Pages, 8192).unwrap();
+        records.iter().for_each(|record| writer.write(record).unwrap());
+        let (bytes, left_out) = writer.finish().unwrap();
+        let reader =
+            TraceReader::new("trace", Cursor::new(bytes), Some(format), TraceOptions::default()).unwrap();
+        let trace = Trace::read(reader).unwrap();
+        let summary = trace.summary(8192).unwrap();
+        let counted = (summary.requests, summary.reads.requests, summary.writes.requests, left_out);
+        assert_eq!(counted, (50_000, of_op(Op::Read), of_op(Op::Write), 0), "{format:?}");
+        assert_eq!((summary.footprint_pages, summary.clamped), (footprint, 0), "{format:?}");
+        // To the second, which is the least that any format with times keeps.
+        let seconds = if format == Format::PAGE_OPS { 0 } else { 49_999 * 40_000_000 / 1_000_000_000 };
+        assert_eq!(summary.duration.0 / 1_000_000_000, seconds, "{format:?}");
+    }
+}
+
+/// SSDsim writes the columns of DiskSim with times in nanoseconds, which the first time above zero tells.
+#[test]
+fn the_first_time_tells_the_unit_of_disksim() {
+    let read = |spec: &str, text: &str| {
+        let (format, options) = Format::from_spec(Spec::parse(spec).unwrap()).unwrap();
+        let source = Cursor::new(text.as_bytes().to_vec());
+        let trace = Trace::read(TraceReader::new("file", source, Some(format), options).unwrap()).unwrap();
+        trace.records().last().unwrap().at
+    };
+    let (nanos, millis) = ("0 0 8 1 1\n97900000 0 9 1 0\n", "0 0 8 1 1\n97.9 0 9 1 0\n");
+    for (text, told) in [(nanos, "disksim:time_unit=ns"), (millis, "disksim:time_unit=ms")] {
+        assert_eq!(read("disksim", text), Nanos(97_900_000));
+        assert_eq!(read(told, text), Nanos(97_900_000));
+    }
+}
+
+#[test]
+#[ignore = "needs the CloudPhysics trace of libCacheSim in ../shared/traces; run it with --ignored"]
 fn cloudphysics() {
     let path = at_root("../shared/traces/cloudphysics.csv.gz");
-    if !path.exists() {
-        println!("skipped: shared traces absent");
-        return;
-    }
     let trace = Trace::load(path, None, TraceOptions::default()).unwrap();
     let summary = trace.summary(4096).unwrap();
     assert_eq!(trace.format(), Format::CLOUD_PHYSICS);
@@ -44,13 +87,10 @@ fn cloudphysics() {
 }
 
 #[test]
+#[ignore = "needs traces of SSDsim and MQSim in ../shared/traces; run it with --ignored"]
 fn disksim_and_mqsim() {
     let (disksim, mqsim) =
         (at_root("../shared/traces/dtrs.disksim.gz"), at_root("../shared/traces/tpcc-small.mqsim.gz"));
-    if !disksim.exists() || !mqsim.exists() {
-        println!("skipped: shared traces absent");
-        return;
-    }
     // SSDsim's: the columns of DiskSim with times in nanoseconds, which its first time above zero tells.
     let told = TraceOptions { time_unit: Some(TimeUnit::Nanoseconds), ..TraceOptions::default() };
     let told = Trace::load(&disksim, None, told).unwrap().summary(4096).unwrap();
