@@ -147,7 +147,7 @@ impl Observed for SimDrive {
     }
 
     fn settle(&mut self) {
-        SimDrive::settle(self);
+        SimDrive::drain_events(self);
     }
 
     fn keep_served(&mut self) {
@@ -280,7 +280,7 @@ impl Observed for LogDevice<AnyDrive> {
     }
 
     fn settle(&mut self) {
-        LogDevice::settle(self);
+        LogDevice::drain_events(self);
         self.below_mut().settle();
     }
 

@@ -4,10 +4,11 @@ use crate::device;
 use crate::error::StudyError;
 use crate::table::{Row, Table};
 use crate::{study, workload};
-use fulgurite_base::{Declared, Opt, SpecError, units};
+use fulgurite_base::{Declared, Entry, Opt, Registry, SpecError, units};
 use fulgurite_ftl::placement::PlacementConfig;
 use fulgurite_ftl::schedule::Schedule;
 use fulgurite_ftl::victim::VictimConfig;
+use fulgurite_log::LogConfig;
 use fulgurite_pool::{Prefetch, Replacement, WriteBack};
 use fulgurite_ssd::SsdConfig;
 use fulgurite_ssd::preset::{self, Concurrency, Preset, Target};
@@ -25,13 +26,9 @@ const KINDS: [(&str, Rows); 12] = [
     ("layers", layers),
     ("devices", devices),
     (PARAMETERS, parameters),
-    ("placement", || {
-        PlacementConfig::registry().entries.iter().map(|entry| row(entry.name, entry.about)).collect()
-    }),
-    ("victim", || {
-        VictimConfig::registry().entries.iter().map(|entry| row(entry.name, entry.about)).collect()
-    }),
-    ("schedule", || Schedule::registry().entries.iter().map(|entry| row(entry.name, entry.about)).collect()),
+    ("placement", || entries(PlacementConfig::registry())),
+    ("victim", || entries(VictimConfig::registry())),
+    ("schedule", || entries(Schedule::registry())),
     ("studies", || study::names().map(|(name, title)| row(name, &title)).collect()),
 ];
 
@@ -65,6 +62,18 @@ fn row(name: &str, about: &str) -> Row {
     row
 }
 
+/// What can be chosen by name, each with its options and their defaults.
+fn entries<M>(registry: &Registry<M>) -> Vec<Row> {
+    let entry = |entry: &Entry<M>| {
+        let options =
+            (entry.options)().into_iter().map(|option| format!("{}={}", option.key, option.default));
+        let options = options.collect::<Vec<_>>().join(", ");
+        let separator = if options.is_empty() { "" } else { "; " };
+        row(entry.name, &format!("{}{separator}{options}", entry.about))
+    };
+    registry.entries.iter().map(entry).collect()
+}
+
 fn devices() -> Vec<Row> {
     let preset = |preset: &Preset| {
         let mut row = row(preset.name, preset.about);
@@ -84,10 +93,10 @@ fn devices() -> Vec<Row> {
 
 fn layers() -> Vec<Row> {
     let none = row(device::NONE, "the workload meets the drive itself");
-    let log = row(
-        device::LOG,
-        "log-structured, with --placement, --victim and --schedule of its own: op=7% segment=4MiB gc_reserve=4 gc_hard=2 depth=32 trim=yes fill=yes urgent_us=10000",
-    );
+    let options = LogConfig::default().describe_options();
+    let options: Vec<String> =
+        options.iter().map(|option| format!("{}={}", option.key, option.default)).collect();
+    let log = row(device::LOG, &format!("log-structured, on the host: {}", options.join(" ")));
     vec![none, log]
 }
 
