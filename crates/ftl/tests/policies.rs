@@ -132,7 +132,8 @@ fn by_definition(victim: &VictimConfig, table: &SegmentTable, sealed: &[SegmentI
             let best = sealed.iter().map(|id| score(table, *id)).fold(0.0, f64::max);
             (best / 8.0, best)
         }
-        VictimConfig::Random(_) | VictimConfig::DChoices(_) | VictimConfig::Custom(_) => (0.0, f64::INFINITY),
+        // Any segment will do.
+        _ => (0.0, f64::INFINITY),
     }
 }
 

@@ -4,7 +4,8 @@
 //! A page that cannot be moved ends collection for good. Every page can still be read then, and writes are
 //! refused with the reason.
 
-use crate::device::{Arriving, LogDevice, Part};
+use crate::LogDevice;
+use crate::command::{Arriving, Part};
 use crate::run::Run;
 use fulgurite_base::{Lpn, Ppn};
 use fulgurite_device::{Arena, Buffer, Device, IoError, Operation};

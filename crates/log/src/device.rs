@@ -9,105 +9,17 @@
 
 use crate::LogConfig;
 use crate::collect::Collection;
+use crate::command::{Arriving, InFlight, Part};
 use crate::tails::Tails;
-use fulgurite_base::StreamId;
-use fulgurite_base::{Lpn, Nanos, Ppn, SpecError};
+use fulgurite_base::{Lpn, Nanos, Ppn, SpecError, StreamId};
 use fulgurite_device::{
-    Arena, Buffer, Caps, Command, Completion, Device, IoError, Meter, MeterError, Operation, QueueFull, Tag,
+    Arena, Buffer, Caps, Command, Completion, Device, IoError, Meter, Operation, QueueFull, Tag,
 };
-use fulgurite_ftl::FtlCounters;
-use fulgurite_ftl::check::{self, CheckError};
 use fulgurite_ftl::{AfterPick, CountingSink, Ftl, Gate};
 use rustc_hash::FxHashMap;
 use slab::Slab;
 use std::collections::VecDeque;
 use std::rc::Rc;
-use thiserror::Error;
-
-/// Something that the layer found wrong with itself.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum LogError {
-    /// A law of queues.
-    #[error("log layer: {0}")]
-    Meter(#[from] MeterError),
-    /// An invariant of its translation layer.
-    #[error("log layer, FTL invariant broken: {0}")]
-    Ftl(#[from] CheckError),
-    /// The medium failed under collection.
-    #[error("log layer: a page could not be moved, so that nothing more can be written: {0}")]
-    Medium(IoError),
-    /// The drive below has completed a command that it was not given.
-    #[error("log layer: the drive below completed {0:?}, which is not in flight")]
-    Stray(Tag),
-    /// What it emitted and what it has written differ.
-    #[error("log layer: {emitted} page writes were emitted, {written} went to the drive below")]
-    Writes {
-        /// By the translation layer.
-        emitted: u64,
-        /// To the drive below.
-        written: u64,
-    },
-}
-
-/// What a layer has done since it was ready for its first request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LogCounters {
-    /// Pages written by the host.
-    pub host_pages: u64,
-    /// Pages moved by collection.
-    pub copied_pages: u64,
-    /// Pages that hold nothing, written to keep segments in step with those of the drive below.
-    pub padded_pages: u64,
-    /// Segments given back.
-    pub segments_freed: u64,
-}
-
-impl LogCounters {
-    /// Pages written to the drive below.
-    pub fn pages_written(&self) -> u64 {
-        self.host_pages + self.copied_pages + self.padded_pages
-    }
-}
-
-/// A command of the host's.
-pub(crate) struct InFlight {
-    tag: Tag,
-    pub operation: Operation,
-    submitted: Nanos,
-    /// What it waits for: commands below, pages that are on their way, and its own placing.
-    pub parts: u32,
-    /// Pages of a write that have their places.
-    pub placed: u32,
-    pub status: Result<(), IoError>,
-}
-
-/// A command below, by what it is for.
-pub(crate) enum Part {
-    /// Pages of a host read.
-    Read { command: u32, first: Ppn },
-    /// Pages of a host write, all in one segment.
-    Write { command: u32, first: Ppn, pages: u32 },
-    /// A flush of the host's.
-    Flush { command: u32 },
-    /// Pages of the victim, to be moved; whether they are tried again if that fails.
-    Fetch { first: Ppn, pages: u32, buffer: Option<Buffer>, again: bool },
-    /// Pages that were moved, all in one segment.
-    Store { first: Ppn, pages: u32 },
-    /// The victim is garbage.
-    Discard,
-    /// Pages that hold nothing.
-    Pad { first: Ppn },
-}
-
-/// A page that is not yet where the map says.
-pub(crate) enum Arriving {
-    /// The host writes it; these parts of reads wait: the command, and which of its pages.
-    Written { readers: Vec<(u32, u32)> },
-    /// Collection moves it from here.
-    Moved { from: Ppn },
-    /// It never arrived.
-    Lost(IoError),
-}
 
 /// A log-structured layer above a drive.
 pub struct LogDevice<D> {
@@ -134,13 +46,13 @@ pub struct LogDevice<D> {
     below_done: Vec<Completion>,
     pub(crate) emitted: CountingSink,
     /// A completion that nobody waited for.
-    stray: Option<Tag>,
+    pub(crate) stray: Option<Tag>,
     /// Commands sent down.
     sent: u64,
-    pages_written: u64,
-    padded: u64,
+    pub(crate) pages_written: u64,
+    pub(crate) padded: u64,
     tails: Tails,
-    meter: Meter,
+    pub(crate) meter: Meter,
 }
 
 impl<D: Device> LogDevice<D> {
@@ -215,7 +127,7 @@ impl<D: Device> LogDevice<D> {
             }
             completions.drain(..).try_for_each(|completion| completion.status)?;
         }
-        self.settle();
+        self.drain_events();
         self.ftl.start_anew(0);
         (self.emitted, self.pages_written, self.padded) = (CountingSink::default(), 0, 0);
         Ok(())
@@ -246,14 +158,8 @@ impl<D: Device> LogDevice<D> {
         self.pages_written
     }
 
-    /// What the layer has done.
-    pub fn counters(&self) -> LogCounters {
-        let FtlCounters { host_pages, copied_pages, erased_segments, .. } = self.ftl.counters();
-        LogCounters { host_pages, copied_pages, padded_pages: self.padded, segments_freed: erased_segments }
-    }
-
     /// Lets whatever is under way come to its end, collection included.
-    pub fn settle(&mut self) {
+    pub fn drain_events(&mut self) {
         while !self.parts.is_empty() {
             self.hand_down();
             self.below.wait(None, &mut self.below_done);
@@ -262,27 +168,6 @@ impl<D: Device> LogDevice<D> {
             }
             self.take_completions();
         }
-    }
-
-    /// Checks conservation and Little's law; that the drive below has completed what it was asked and nothing else;
-    /// that no page was stuck; that what was emitted was written, once nothing is under way; with `deep`, the
-    /// translation layer's invariants too, in O(pages).
-    pub fn verify(&self, deep: bool) -> Result<(), LogError> {
-        self.meter.check()?;
-        if let Some(tag) = self.stray {
-            return Err(LogError::Stray(tag));
-        }
-        if let Some(error) = self.collection.failure {
-            return Err(LogError::Medium(error));
-        }
-        let (emitted, written) = (self.emitted.programs + self.padded, self.pages_written);
-        if self.is_idle() && emitted != written {
-            return Err(LogError::Writes { emitted, written });
-        }
-        if deep {
-            check::check(&self.ftl)?;
-        }
-        Ok(())
     }
 
     /// Sends a command down.

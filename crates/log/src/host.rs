@@ -1,6 +1,7 @@
 //! The host's commands: reads to where their pages lie, writes to their places.
 
-use crate::device::{Arriving, LogDevice, Part};
+use crate::LogDevice;
+use crate::command::{Arriving, Part};
 use crate::run::Run;
 use fulgurite_base::{Lpn, Ppn, StreamId};
 use fulgurite_device::{Buffer, Device, IoError, Operation};

@@ -6,7 +6,9 @@
 //! simulated drive, and the same code.
 
 mod collect;
+mod command;
 mod config;
+mod counters;
 mod device;
 mod host;
 mod precondition;
@@ -14,5 +16,6 @@ mod run;
 mod tails;
 
 pub use config::LogConfig;
-pub use device::{LogCounters, LogDevice, LogError};
+pub use counters::{LogCounters, LogError};
+pub use device::LogDevice;
 pub use precondition::Below;

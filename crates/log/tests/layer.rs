@@ -199,7 +199,7 @@ fn shuffle(config: LogConfig, seed: u64) -> LogDevice<Shuffled> {
             }
         }
     }
-    device.settle();
+    device.drain_events();
     device.verify(true).unwrap();
     // The last version sent to a page is what it holds.
     for page in 0..pages {
@@ -260,7 +260,7 @@ fn it_copies_as_much_as_the_same_translation_layer_without_time() {
             run(&mut device, Operation::write(Lpn(lpn), 1)).unwrap();
             counted.write(lpn as u32, 1, StreamId::default(), &mut CountingSink::default());
         }
-        device.settle();
+        device.drain_events();
         device.verify(true).unwrap();
         assert_eq!(device.counters().copied_pages, counted.counters().copied_pages, "{victim}");
         assert!(device.counters().copied_pages > 10_000);
@@ -298,7 +298,7 @@ fn a_lost_page_does_not_end_collection() {
     assert_eq!((read(&mut device, 7), read(&mut device, 4)), (Ok(107), Ok(19_004)));
     write(&mut device, 3, 5).unwrap();
     assert_eq!(read(&mut device, 3), Ok(5));
-    device.settle();
+    device.drain_events();
     device.verify(true).unwrap();
 }
 
@@ -449,9 +449,9 @@ fn copied_below(placement: &str, streams: u16) -> (u64, LogCounters) {
         run(&mut device, Operation::write(Lpn(prng.below(range)), 1)).unwrap();
     }
     run(&mut device, Operation::Flush).unwrap();
-    device.settle();
+    device.drain_events();
     device.verify(true).unwrap();
-    device.below_mut().settle();
+    device.below_mut().drain_events();
     device.below().verify(true).unwrap();
     assert_eq!(device.below().counters().host_pages_written, device.counters().pages_written());
     (device.below().counters().gc_pages_copied, device.counters())

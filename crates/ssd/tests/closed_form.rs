@@ -125,7 +125,7 @@ fn no_schedule_changes_write_amplification_in_time() {
                 );
                 completed += completions.drain(..).count() as u64;
             }
-            drive.settle();
+            drive.drain_events();
             drive.verify(true).unwrap();
             let counters = drive.counters();
             let waf = (counters.host_pages_written + counters.gc_pages_copied) as f64

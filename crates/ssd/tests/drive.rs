@@ -308,7 +308,7 @@ fn observe(config: SsdConfig) -> (u64, u64, u128, fulgurite_ssd::DriveCounters) 
     }
     run(&mut drive, Operation::Flush).status.unwrap();
     let now = drive.now().0;
-    drive.settle();
+    drive.drain_events();
     drive.verify(true).unwrap();
     (pages, now, ends, drive.counters())
 }

@@ -77,7 +77,7 @@ impl Stamped {
     }
 
     fn verify(&mut self) {
-        self.drive.settle();
+        self.drive.drain_events();
         self.drive.verify(true).unwrap();
     }
 }
@@ -208,7 +208,7 @@ fn skewed_writes(config: SsdConfig, count: u64, hot_share: u64) -> (DriveCounter
             break;
         }
     }
-    drive.settle();
+    drive.drain_events();
     drive.verify(true).unwrap();
     (drive.counters(), drive)
 }

@@ -78,7 +78,7 @@ fn read_response(schedule: &str, at: u64) -> u64 {
     let start = drive.now();
     let requests = [(0, Operation::write(Lpn(66), 1)), (at, Operation::read(Lpn(100), 1))];
     let response = replay(&mut drive, start, &requests)[1];
-    drive.settle();
+    drive.drain_events();
     drive.verify(true).unwrap();
     response
 }
@@ -118,7 +118,7 @@ fn suspension_costs_its_overhead_and_nothing_else() {
             start,
             &[(0, Operation::write(Lpn(66), 1))].into_iter().chain(read).collect::<Vec<_>>(),
         );
-        drive.settle();
+        drive.drain_events();
         ((drive.now() - start).0 / 1_000, drive.counters().suspensions)
     };
     assert_eq!(collected(None), (PROGRAM + 1_950, 0));
@@ -134,7 +134,7 @@ fn merging_saves_exactly_the_reads_of_collection() {
         let reads = reads.iter().map(|(at, lpn)| (*at, Operation::read(Lpn(*lpn), 1)));
         let requests: Vec<_> = [(0, Operation::write(Lpn(66), 1))].into_iter().chain(reads).collect();
         let responses = replay(&mut drive, start, &requests);
-        drive.settle();
+        drive.drain_events();
         drive.verify(true).unwrap();
         let after = drive.counters();
         let elapsed = (drive.now() - start).0 / 1_000;
@@ -160,7 +160,7 @@ fn a_host_write_makes_a_move_unnecessary() {
         // It arrives while page 0 is read; page 0 is then held, page 1 not yet moved.
         let requests = [(0, Operation::write(Lpn(66), 1)), (210, Operation::write(Lpn(lpn), 1))];
         assert_eq!(replay(&mut drive, start, &requests), [PROGRAM, 15 + PROGRAM]);
-        drive.settle();
+        drive.drain_events();
         drive.verify(true).unwrap();
         assert_eq!(drive.counters().gc_pages_copied - before.gc_pages_copied, copies, "page {lpn}");
     }
@@ -173,7 +173,7 @@ fn pipelining_saves_exactly_the_overlap() {
         let mut drive = about_to_collect(schedule, TRANSFER);
         let start = drive.now();
         let response = replay(&mut drive, start, &[(0, Operation::write(Lpn(66), 1)), (at, operation)])[1];
-        drive.settle();
+        drive.drain_events();
         drive.verify(true).unwrap();
         response
     };
@@ -208,7 +208,7 @@ fn an_idle_drive_collects_in_the_background_and_steps_aside() {
     let requests = [(1_100, Operation::read(Lpn(20), 1)), (1_500, Operation::read(Lpn(20), 1))];
     assert_eq!(replay(&mut drive, start, &requests), [125 + READ, READ]);
     assert_eq!(drive.state(), ScheduleState::Idle);
-    drive.settle();
+    drive.drain_events();
     drive.verify(true).unwrap();
     assert_eq!((drive.ftl().unwrap().free_segments(), drive.counters().erases), (4, 1));
 }
@@ -398,7 +398,7 @@ proptest! {
             (*at, if *is_read { Operation::read(Lpn(*lpn), 1) } else { Operation::write(Lpn(*lpn), 1) })
         }).collect();
         let responses = replay(&mut drive, Nanos::ZERO, &operations);
-        drive.settle();
+        drive.drain_events();
         drive.verify(true).unwrap();
 
         let mut model = Model {

@@ -9,7 +9,7 @@
 //! A page is given its new place when its program begins, not before. So a host write or trim meanwhile
 //! just makes the move unnecessary, and a host read finds the page where it still is.
 
-use super::flash::{Flash, FlashOp, blocks_of};
+use super::flash::{Flash, FlashOp, FlashOpKind, OpId, blocks_of};
 use fulgurite_base::Ppn;
 use fulgurite_ftl::Ftl;
 use fulgurite_ftl::SegmentId;
@@ -49,7 +49,7 @@ pub(super) enum Found {
 /// A read of collection under way.
 #[derive(Debug)]
 struct MoveRead {
-    op: u32,
+    op: OpId,
     /// The page of plane 0 of its row.
     first: Ppn,
     planes: u8,
@@ -76,7 +76,7 @@ pub(super) struct Collector {
     was_full: bool,
     reads: Vec<MoveRead>,
     /// Host commands that wait for a read of collection: its operation and the command.
-    riders: Vec<(u32, u32)>,
+    riders: Vec<(OpId, u32)>,
     barrier: Barrier,
     /// Erase nothing that a power cut could call back.
     is_careful: bool,
@@ -265,7 +265,7 @@ impl Collector {
         while let (true, Some(ppn)) = (ready < wanted, self.held.get(ready).copied()) {
             if !ftl.mapping().is_valid(ppn) {
                 self.held.remove(ready);
-                self.settle(flash.layout.place(ppn).die, flash);
+                self.page_is_gone(flash.layout.place(ppn).die, flash);
             } else if ready > 0 && ftl.copy_stream(ppn) != ftl.copy_stream(self.held[0]) {
                 break;
             } else {
@@ -276,7 +276,7 @@ impl Collector {
     }
 
     /// A page of the victim on `die` needs it no more.
-    fn settle(&mut self, die: u32, flash: &mut Flash) {
+    fn page_is_gone(&mut self, die: u32, flash: &mut Flash) {
         let lane = &mut self.lanes[die as usize];
         lane.outstanding -= 1;
         if lane.outstanding == 0 {
@@ -314,16 +314,18 @@ impl Collector {
         let planes = op.planes & ftl.mapping().valid_bits(first, self.planes) & !self.taken_bits(first);
         self.take(op.die, first, planes);
         self.merged_pages += u64::from(planes.count_ones());
-        op.merged = planes;
+        if let FlashOpKind::HostRead { merged, .. } = &mut op.kind {
+            *merged = planes;
+        }
     }
 
     /// A host read with merged pages has ended.
-    pub(super) fn merged_read_done(&mut self, op: &FlashOp, ftl: &Ftl) {
-        self.hold(self.page(op.block % self.stripe_pages, op.page), op.merged, ftl);
+    pub(super) fn merged_read_done(&mut self, op: &FlashOp, merged: u8, ftl: &Ftl) {
+        self.hold(self.page(op.block % self.stripe_pages, op.page), merged, ftl);
     }
 
     /// A read of collection has ended; returns the commands that waited for it too.
-    pub(super) fn read_done(&mut self, op: u32, ftl: &Ftl) -> Vec<u32> {
+    pub(super) fn read_done(&mut self, op: OpId, ftl: &Ftl) -> Vec<u32> {
         let at = self.reads.iter().position(|read| read.op == op).expect("it was under way");
         let read = self.reads.swap_remove(at);
         self.hold(read.first, read.planes, ftl);
@@ -335,10 +337,10 @@ impl Collector {
         riders
     }
 
-    /// A program with copies has ended.
-    pub(super) fn program_done(&mut self, op: &FlashOp, flash: &mut Flash) {
-        for die in &op.sources[..usize::from(op.copies)] {
-            self.settle(*die, flash);
+    /// A program has ended with copies of pages from these dies.
+    pub(super) fn program_done(&mut self, sources: &[u32], flash: &mut Flash) {
+        for die in sources {
+            self.page_is_gone(*die, flash);
         }
     }
 

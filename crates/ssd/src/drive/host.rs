@@ -2,9 +2,9 @@
 //! completions.
 
 use super::collector::Found;
-use super::{
-    CommandKind, HostSlot, InFlight, NEVER, NONE, Served, SimDrive, SpanKind, Translation, Waits, queue_event,
-};
+use super::command::{CommandKind, InFlight, queue_event};
+use super::flash::HostPages;
+use super::{HostSlot, NEVER, Served, SimDrive, SpanKind, Translation, Waits};
 use crate::WriteCache;
 use fulgurite_base::{Nanos, Ppn, StreamId};
 use fulgurite_device::{Completion, Device, IoError};
@@ -176,21 +176,8 @@ impl SimDrive {
             // One part stands for the placing itself.
             waiting.parts = 1;
         }
-        if waits_for_programs {
-            self.flash.waiting_write = (command, 0);
-        }
-        let placed = match &mut self.translation {
-            Translation::InPlace(medium) => {
-                for lpn in lpn..lpn + pages {
-                    medium.write(lpn);
-                    self.flash.program(Ppn(lpn), None);
-                }
-                pages
-            }
-            Translation::PageMapped(_) => self.place(lpn, pages, before, hint),
-        };
+        let (placed, programs) = self.place(lpn, pages, before, hint, waits_for_programs.then_some(command));
         *self.unprogrammed.back_mut().expect("the current epoch is open") += placed - before;
-        let (_, programs) = std::mem::replace(&mut self.flash.waiting_write, (NONE, 0));
         if programs > 0 {
             // They must not wait for pages that may never come.
             self.flash.close_partial();
@@ -209,19 +196,38 @@ impl SimDrive {
         true
     }
 
-    /// Places pages of a write from the `placed`th on and returns how many are placed then.
-    fn place(&mut self, lpn: u32, pages: u32, placed: u32, hint: StreamId) -> u32 {
-        let Translation::PageMapped(ftl) = &mut self.translation else { return placed };
-        let unplaced = Unplaced { first: lpn + placed, pages: pages - placed, hint };
+    /// Places pages of a write from the `placed`th on. Returns how many are placed then, and how many programs
+    /// `command` waits for by it.
+    fn place(
+        &mut self,
+        lpn: u32,
+        pages: u32,
+        placed: u32,
+        hint: StreamId,
+        command: Option<u32>,
+    ) -> (u32, u32) {
         let now = Nanos(self.flash.now);
-        let count = self.gate.place(ftl, unplaced, now, &mut self.flash, |flash, _, ppn, old| {
-            flash.note_old_place(ppn, old);
+        let mut sink = HostPages { flash: &mut self.flash, command, programs: 0 };
+        let ftl = match &mut self.translation {
+            Translation::PageMapped(ftl) => ftl,
+            Translation::InPlace(medium) => {
+                for lpn in lpn..lpn + pages {
+                    medium.write(lpn);
+                    sink.program(Ppn(lpn), None);
+                }
+                return (pages, sink.programs);
+            }
+        };
+        let unplaced = Unplaced { first: lpn + placed, pages: pages - placed, hint };
+        let count = self.gate.place(ftl, unplaced, now, &mut sink, |sink, _, ppn, old| {
+            sink.flash.note_old_place(ppn, old);
         });
+        let programs = sink.programs;
         if placed + count < pages {
             self.watch_urgency();
         }
         self.look_at_schedule();
-        placed + count
+        (placed + count, programs)
     }
 
     pub(super) fn programmed(&mut self, pages: u32, epoch: u32) {

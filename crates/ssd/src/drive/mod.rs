@@ -10,7 +10,9 @@
 //! the dies' queues; once there, the host goes before collection.
 
 mod collector;
+mod command;
 mod contents;
+mod counters;
 mod flash;
 mod host;
 mod in_place;
@@ -19,117 +21,27 @@ mod timeline;
 mod tournament;
 mod waits;
 
+pub use counters::{DriveCounters, DriveError};
 pub use timeline::{Span, SpanKind, Timeline, Track};
 pub use waits::{Served, Waits};
 
-use crate::nand::NandError;
 use crate::{SsdConfig, WriteCache};
 use collector::Collector;
-use flash::{Flash, FlashOp, Kind as FlashKind, NONE, Next};
-use fulgurite_base::StreamId;
-use fulgurite_base::{Lpn, Nanos, Ppn, SpecError};
-use fulgurite_device::{
-    Buffer, Caps, Command, Completion, Device, IoError, Meter, MeterError, Operation, QueueFull, Tag,
-};
-use fulgurite_ftl::check::{self, CheckError};
+use command::{CommandKind, InFlight, Path, take_first};
+use flash::{Flash, FlashOp, FlashOpKind, Next, OpId};
+use fulgurite_base::{Nanos, Ppn, SpecError, StreamId};
+use fulgurite_device::{Caps, Completion, Device, Meter};
 use fulgurite_ftl::precondition::{Precondition, precondition};
 use fulgurite_ftl::schedule::ScheduleState;
 use fulgurite_ftl::{AfterPick, CountingSink, Ftl, FtlConfig, Gate};
 use in_place::InPlace;
 use slab::Slab;
 use std::collections::VecDeque;
-use thiserror::Error;
 use tournament::NEVER;
-
-/// Something that the drive found wrong with itself.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum DriveError {
-    /// A law of queues.
-    #[error(transparent)]
-    Meter(#[from] MeterError),
-    /// A rule of NAND.
-    #[error("NAND rule broken: {0}")]
-    Nand(#[from] NandError),
-    /// An invariant of the flash translation layer.
-    #[error("FTL invariant broken: {0}")]
-    Ftl(#[from] CheckError),
-    /// The flash did not perform what the FTL emitted.
-    #[error("the FTL emitted {emitted} page programs, the dies performed {performed}")]
-    Programs {
-        /// By the FTL.
-        emitted: u64,
-        /// By the dies.
-        performed: u64,
-    },
-}
-
-/// What a drive has done since it was preconditioned.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct DriveCounters {
-    /// Pages that the host wrote.
-    pub host_pages_written: u64,
-    /// Pages read from the flash, for the host and for moves.
-    pub flash_pages_read: u64,
-    /// Pages programmed by the dies.
-    pub flash_pages_programmed: u64,
-    /// Pages moved by garbage collection.
-    pub gc_pages_copied: u64,
-    /// Segments erased.
-    pub erases: u64,
-    /// Operations of dies, multi-plane ones counted once.
-    pub flash_operations: u64,
-    /// Flash reads of pages that merging has saved.
-    pub merged_pages: u64,
-    /// Host operations that overlapped one of collection.
-    pub overlaps: u64,
-    /// Suspensions of programs and erases.
-    pub suspensions: u64,
-    /// Pages that were shared instead of written.
-    pub shared_pages: u64,
-    /// Segments that were collected to level wear.
-    pub leveled_segments: u64,
-    /// Energy of all flash operations and transfers, in joules.
-    pub energy_j: f64,
-}
 
 enum Translation {
     PageMapped(Box<Ftl>),
     InPlace(InPlace),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CommandKind {
-    Read,
-    Write(StreamId),
-    Trim,
-    Share { source: u32 },
-    Flush,
-}
-
-struct InFlight {
-    tag: Tag,
-    kind: CommandKind,
-    lpn: u32,
-    pages: u32,
-    submitted: Nanos,
-    /// Flash operations that it waits for.
-    parts: u32,
-    /// A write has its room in the write buffer.
-    is_buffered: bool,
-    /// Pages of a write that have their places.
-    placed: u32,
-    /// Since when it has waited where it is.
-    since: u64,
-    waits: Waits,
-    buffer: Option<Buffer>,
-    status: Result<(), IoError>,
-}
-
-/// A serial stage and what is on its way behind it, in order of arrival.
-#[derive(Default)]
-struct Path {
-    free: u64,
-    arrivals: VecDeque<(u64, u32)>,
 }
 
 /// The event slots behind those of the dies.
@@ -204,7 +116,7 @@ impl SimDrive {
         write(&mut ftl);
         // The drive has had a rest since: no collection is late.
         let mut drive = SimDrive::with_ftl(config.clone(), Some(ftl), false);
-        drive.settle();
+        drive.drain_events();
         let Translation::PageMapped(mut ftl) = drive.translation else { return Ok(None) };
         // Wear is counted from the first request on: preconditioning stands for years of use.
         ftl.start_anew(config.endurance);
@@ -275,54 +187,6 @@ impl SimDrive {
         &self.config
     }
 
-    /// What the drive has done.
-    pub fn counters(&self) -> DriveCounters {
-        let performed = self.flash.performed;
-        let counters = match &self.translation {
-            Translation::PageMapped(ftl) => {
-                let counters = ftl.counters();
-                DriveCounters {
-                    host_pages_written: counters.host_pages,
-                    gc_pages_copied: counters.copied_pages,
-                    erases: counters.erased_segments,
-                    shared_pages: counters.shared_pages,
-                    leveled_segments: counters.leveled_segments,
-                    ..DriveCounters::default()
-                }
-            }
-            Translation::InPlace(medium) => {
-                DriveCounters { host_pages_written: medium.host_pages, ..DriveCounters::default() }
-            }
-        };
-        DriveCounters {
-            flash_pages_read: performed.pages_read,
-            flash_pages_programmed: performed.pages_programmed,
-            flash_operations: performed.operations,
-            merged_pages: self.collector.merged_pages,
-            overlaps: performed.overlaps,
-            suspensions: performed.suspensions,
-            energy_j: self.energy_j(),
-            ..counters
-        }
-    }
-
-    /// Power × time of every operation and transfer so far.
-    fn energy_j(&self) -> f64 {
-        let performed = self.flash.performed;
-        let SsdConfig { read, program, erase, transfer, .. } = self.config;
-        let milliwatt_ns = |count: u64, time: Nanos, milliwatts: u32| {
-            count as f64 * time.0 as f64 * f64::from(milliwatts) * 1e-12
-        };
-        milliwatt_ns(performed.pages_read, read, self.config.read_mw)
-            + milliwatt_ns(performed.pages_programmed, program, self.config.program_mw)
-            + milliwatt_ns(performed.blocks_erased, erase, self.config.erase_mw)
-            + milliwatt_ns(
-                performed.pages_read + performed.pages_programmed,
-                transfer,
-                self.config.transfer_mw,
-            )
-    }
-
     /// The translation layer; `None` for a medium that is overwritten in place.
     pub fn ftl(&self) -> Option<&Ftl> {
         match &self.translation {
@@ -367,7 +231,7 @@ impl SimDrive {
     }
 
     /// Lets whatever is under way come to its end, collection included.
-    pub fn settle(&mut self) {
+    pub fn drain_events(&mut self) {
         loop {
             let (slot, at) = self.flash.events.first();
             if at == NEVER {
@@ -376,28 +240,6 @@ impl SimDrive {
             self.flash.now = at;
             self.event(slot);
         }
-    }
-
-    /// Checks everything that can be checked once the drive is flushed: conservation, Little's
-    /// law, the NAND rules, and that the dies did what the FTL emitted; with `deep`, the FTL's
-    /// invariants too, in O(physical pages).
-    pub fn verify(&self, deep: bool) -> Result<(), DriveError> {
-        self.meter.check()?;
-        if let Some(fault) = &self.flash.fault {
-            return Err(fault.clone().into());
-        }
-        let counters = self.counters();
-        let (emitted, performed) = (
-            counters.host_pages_written + counters.gc_pages_copied,
-            counters.flash_pages_programmed + self.flash.performed.pages_lost,
-        );
-        if self.flash.is_idle() && emitted != performed {
-            return Err(DriveError::Programs { emitted, performed });
-        }
-        if let (true, Translation::PageMapped(ftl)) = (deep, &self.translation) {
-            check::check(ftl)?;
-        }
-        Ok(())
     }
 
     fn slot(&self, slot: HostSlot) -> usize {
@@ -433,36 +275,36 @@ impl SimDrive {
     }
 
     /// A flash operation has ended.
-    fn ended(&mut self, id: u32, op: &FlashOp) {
+    fn ended(&mut self, id: OpId, op: &FlashOp) {
         if let Some(timeline) = &mut self.timeline {
             timeline.flash_operation(op, self.flash.now);
         }
-        match op.kind {
-            FlashKind::HostRead { command } => {
-                if let (1.., Translation::PageMapped(ftl)) = (op.merged, &self.translation) {
-                    self.collector.merged_read_done(op, ftl);
+        match &op.kind {
+            FlashOpKind::HostRead { command, merged } => {
+                if let (1.., Translation::PageMapped(ftl)) = (*merged, &self.translation) {
+                    self.collector.merged_read_done(op, *merged, ftl);
                 }
-                self.part_done(command, op.waits);
+                self.part_done(*command, op.waits);
             }
-            FlashKind::MoveRead => {
+            FlashOpKind::MoveRead => {
                 let Translation::PageMapped(ftl) = &self.translation else { return };
                 for command in self.collector.read_done(id, ftl) {
                     let gc = self.flash.now - self.commands[command as usize].since;
                     self.part_done(command, Waits { gc, ..Waits::default() });
                 }
             }
-            FlashKind::Program => {
-                if op.copies > 0 {
-                    self.collector.program_done(op, &mut self.flash);
+            FlashOpKind::Program(programmed) => {
+                if !programmed.sources().is_empty() {
+                    self.collector.program_done(programmed.sources(), &mut self.flash);
                     self.look_at_schedule();
                     self.admit();
                 }
-                if op.command != NONE {
-                    self.part_done(op.command, op.waits);
+                if let Some(command) = programmed.command {
+                    self.part_done(command, op.waits);
                 }
-                self.programmed(u32::from(op.host_pages), op.epoch);
+                self.programmed(u32::from(programmed.host_pages), programmed.epoch);
             }
-            FlashKind::Erase => {
+            FlashOpKind::Erase => {
                 self.collector.erase_done();
                 if self.collector.is_done() {
                     self.release();
@@ -540,12 +382,12 @@ impl SimDrive {
     }
 
     /// Lets collection take along the pages of a host read that begins.
-    fn merge(&mut self, op: u32) {
+    fn merge(&mut self, op: OpId) {
         if !self.config.collect.schedule.merge {
             return;
         }
-        let op = &mut self.flash.ops[op as usize];
-        if let (FlashKind::HostRead { .. }, Translation::PageMapped(ftl)) = (op.kind, &self.translation) {
+        let op = &mut self.flash.ops[op.key()];
+        if let (FlashOpKind::HostRead { .. }, Translation::PageMapped(ftl)) = (&op.kind, &self.translation) {
             self.collector.merge(op, ftl);
         }
     }
@@ -565,115 +407,5 @@ impl Translation {
             Translation::PageMapped(ftl) => ftl.trim_run(lpn, pages),
             Translation::InPlace(medium) => (lpn..lpn + pages).for_each(|lpn| medium.trim(lpn)),
         }
-    }
-}
-
-/// Queues a command for `at`, which is no earlier than any before it, in an event slot's queue.
-fn queue_event(queue: &mut VecDeque<(u64, u32)>, flash: &mut Flash, slot: usize, at: u64, command: u32) {
-    if queue.is_empty() {
-        flash.events.set(slot, at);
-    }
-    queue.push_back((at, command));
-}
-
-/// Takes the first of an event slot's queue, whose time has come.
-fn take_first(queue: &mut VecDeque<(u64, u32)>, flash: &mut Flash, slot: usize) -> u32 {
-    let (_, command) = queue.pop_front().expect("a slot with an event has a queue");
-    flash.events.set(slot, queue.front().map_or(NEVER, |(at, _)| *at));
-    command
-}
-
-impl Device for SimDrive {
-    fn caps(&self) -> &Caps {
-        &self.caps
-    }
-
-    fn erases(&self, lpn: Lpn) -> Option<u64> {
-        let Translation::PageMapped(ftl) = &self.translation else { return None };
-        let lpn = u32::try_from(lpn.0).ok().filter(|lpn| u64::from(*lpn) < self.caps.pages)?;
-        ftl.erases(lpn).map(u64::from)
-    }
-
-    fn now(&self) -> Nanos {
-        Nanos(self.flash.now)
-    }
-
-    fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
-        if self.commands.len() >= self.config.queue_depth as usize {
-            return Err(QueueFull(command));
-        }
-        let fault = command.operation.fault(&self.caps);
-        let none = Lpn(0);
-        let (mut kind, lpn, pages, buffer) = match command.operation {
-            Operation::Read { lpn, pages, into } => (CommandKind::Read, lpn, pages, into),
-            Operation::Write { lpn, pages, from, stream } => (CommandKind::Write(stream), lpn, pages, from),
-            Operation::Trim { lpn, pages } => (CommandKind::Trim, lpn, pages, None),
-            Operation::Share { destination, source, pages } => {
-                (CommandKind::Share { source: source.0 as u32 }, destination, pages, None)
-            }
-            Operation::Flush => (CommandKind::Flush, none, 0, None),
-        };
-        if fault.is_some() {
-            // A malformed command is answered from the read path, which touches no state.
-            kind = CommandKind::Read;
-        }
-        let now = self.flash.now;
-        let serial = if fault.is_some() { 0 } else { u64::from(pages) };
-        let slot = self.slot(if kind == CommandKind::Read { HostSlot::Reads } else { HostSlot::Writes });
-        let (path, stage, delay) = match kind {
-            CommandKind::Read => {
-                let stage = self.config.read_command.0 + self.config.read_page.0 * serial;
-                (&mut self.reads, stage, self.config.read_latency.0)
-            }
-            CommandKind::Write(_) => {
-                (&mut self.writes, self.config.write_command.0 + self.config.write_page.0 * serial, 0)
-            }
-            CommandKind::Trim | CommandKind::Share { .. } | CommandKind::Flush => {
-                (&mut self.writes, self.config.write_command.0, 0)
-            }
-        };
-        if let (Translation::PageMapped(ftl), None) = (&self.translation, fault) {
-            ftl.mapping().prefetch(lpn.0 as u32);
-        }
-        path.free = path.free.max(now) + stage;
-        let id = self.commands.insert(InFlight {
-            tag: command.tag,
-            kind,
-            lpn: lpn.0 as u32,
-            pages,
-            submitted: Nanos(now),
-            parts: 0,
-            is_buffered: false,
-            placed: 0,
-            since: now,
-            waits: Waits::default(),
-            buffer,
-            status: fault.map_or(Ok(()), Err),
-        });
-        let at = path.free + delay;
-        queue_event(&mut path.arrivals, &mut self.flash, slot, at, id as u32);
-        self.meter.submit(Nanos(now));
-        if self.commands.len() == 1 {
-            self.end_idleness();
-        }
-        Ok(())
-    }
-
-    fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
-        let deadline = deadline.map(|deadline| deadline.0.max(self.flash.now));
-        loop {
-            let (slot, at) = self.flash.events.first();
-            // All completions of one instant are delivered together.
-            let until = if self.done.is_empty() { deadline.unwrap_or(NEVER - 1) } else { self.flash.now };
-            if at > until {
-                break;
-            }
-            self.flash.now = at;
-            self.event(slot);
-        }
-        if let (true, Some(deadline)) = (self.done.is_empty(), deadline) {
-            self.flash.now = deadline;
-        }
-        completions.append(&mut self.done);
     }
 }

@@ -6,8 +6,8 @@
 //! pages could be called back to, and this file keeps a list of what was written but not programmed.
 //! Trims and shares are not taken back.
 
-use super::flash::NONE;
-use super::{HOST_SLOTS, NEVER, Path, SimDrive, Translation};
+use super::command::Path;
+use super::{HOST_SLOTS, NEVER, SimDrive, Translation};
 use fulgurite_base::Ppn;
 use fulgurite_device::Meter;
 use std::collections::VecDeque;
@@ -51,7 +51,6 @@ impl SimDrive {
         self.flushes.clear();
         self.done.clear();
         self.meter = Meter::default();
-        self.flash.waiting_write = (NONE, 0);
         for slot in self.flash.dies()..self.flash.dies() + HOST_SLOTS {
             self.flash.events.set(slot, NEVER);
         }

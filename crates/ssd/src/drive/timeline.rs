@@ -1,7 +1,7 @@
 //! A record of what a drive did when, for people to look at: operations of dies, transfers on channels,
 //! requests of the host, collections of segments, states of the schedule.
 
-use super::flash::{FlashOp, Kind};
+use super::flash::{FlashOp, FlashOpKind};
 use fulgurite_base::Nanos;
 use fulgurite_ftl::schedule::ScheduleState;
 
@@ -103,20 +103,20 @@ impl Timeline {
     /// A flash operation ends `now`, and with it its transfer if it was a read.
     pub(super) fn flash_operation(&mut self, op: &FlashOp, now: u64) {
         let kind = match op.kind {
-            Kind::HostRead { .. } => SpanKind::Read,
-            Kind::MoveRead => SpanKind::MoveRead,
-            Kind::Program if op.collects() => SpanKind::MoveProgram,
-            Kind::Program => SpanKind::Program,
-            Kind::Erase => SpanKind::Erase,
+            FlashOpKind::HostRead { .. } => SpanKind::Read,
+            FlashOpKind::MoveRead => SpanKind::MoveRead,
+            FlashOpKind::Program(_) if op.collects() => SpanKind::MoveProgram,
+            FlashOpKind::Program(_) => SpanKind::Program,
+            FlashOpKind::Erase => SpanKind::Erase,
         };
         let (place, pages) = (op.block, op.pages());
         let (start, end) = (Nanos(op.started), Nanos(now));
         self.push(Span { track: Track::Die(op.die), kind, start, end, place, pages });
         let time = self.transfer * u64::from(pages);
         let start = match op.kind {
-            Kind::HostRead { .. } | Kind::MoveRead => now - time,
-            Kind::Program => op.started + op.waits.channel,
-            Kind::Erase => return,
+            FlashOpKind::HostRead { .. } | FlashOpKind::MoveRead => now - time,
+            FlashOpKind::Program(_) => op.started + op.waits.channel,
+            FlashOpKind::Erase => return,
         };
         let track = Track::Channel(op.die % self.channels);
         let (start, end) = (Nanos(start), Nanos(start + time));

@@ -1,0 +1,81 @@
+//! What a layer has done, and whether it was right.
+
+use crate::LogDevice;
+use fulgurite_device::{Device, IoError, MeterError, Tag};
+use fulgurite_ftl::FtlCounters;
+use fulgurite_ftl::check::{self, CheckError};
+use thiserror::Error;
+
+/// Something that the layer found wrong with itself.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum LogError {
+    /// A law of queues.
+    #[error("log layer: {0}")]
+    Meter(#[from] MeterError),
+    /// An invariant of its translation layer.
+    #[error("log layer, FTL invariant broken: {0}")]
+    Ftl(#[from] CheckError),
+    /// The medium failed under collection.
+    #[error("log layer: a page could not be moved, so that nothing more can be written: {0}")]
+    Medium(IoError),
+    /// The drive below has completed a command that it was not given.
+    #[error("log layer: the drive below completed {0:?}, which is not in flight")]
+    Stray(Tag),
+    /// What it emitted and what it has written differ.
+    #[error("log layer: {emitted} page writes were emitted, {written} went to the drive below")]
+    Writes {
+        /// By the translation layer.
+        emitted: u64,
+        /// To the drive below.
+        written: u64,
+    },
+}
+
+/// What a layer has done since it was ready for its first request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogCounters {
+    /// Pages written by the host.
+    pub host_pages: u64,
+    /// Pages moved by collection.
+    pub copied_pages: u64,
+    /// Pages that hold nothing, written to keep segments in step with those of the drive below.
+    pub padded_pages: u64,
+    /// Segments given back.
+    pub segments_freed: u64,
+}
+
+impl LogCounters {
+    /// Pages written to the drive below.
+    pub fn pages_written(&self) -> u64 {
+        self.host_pages + self.copied_pages + self.padded_pages
+    }
+}
+
+impl<D: Device> LogDevice<D> {
+    /// What the layer has done.
+    pub fn counters(&self) -> LogCounters {
+        let FtlCounters { host_pages, copied_pages, erased_segments, .. } = self.ftl.counters();
+        LogCounters { host_pages, copied_pages, padded_pages: self.padded, segments_freed: erased_segments }
+    }
+
+    /// Checks conservation and Little's law; that the drive below has completed what it was asked and nothing else;
+    /// that no page was stuck; that what was emitted was written, once nothing is under way; with `deep`, the
+    /// translation layer's invariants too, in O(pages).
+    pub fn verify(&self, deep: bool) -> Result<(), LogError> {
+        self.meter.check()?;
+        if let Some(tag) = self.stray {
+            return Err(LogError::Stray(tag));
+        }
+        if let Some(error) = self.collection.failure {
+            return Err(LogError::Medium(error));
+        }
+        let (emitted, written) = (self.emitted.programs + self.padded, self.pages_written);
+        if self.is_idle() && emitted != written {
+            return Err(LogError::Writes { emitted, written });
+        }
+        if deep {
+            check::check(&self.ftl)?;
+        }
+        Ok(())
+    }
+}

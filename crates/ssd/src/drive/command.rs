@@ -1,0 +1,161 @@
+//! The host's commands, and the drive as a `Device`: what is submitted passes a serial stage and arrives later.
+
+use super::flash::Flash;
+use super::tournament::NEVER;
+use super::waits::Waits;
+use super::{HostSlot, SimDrive, Translation};
+use fulgurite_base::{Lpn, Nanos, StreamId};
+use fulgurite_device::{Buffer, Caps, Command, Completion, Device, IoError, Operation, QueueFull, Tag};
+use std::collections::VecDeque;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CommandKind {
+    Read,
+    Write(StreamId),
+    Trim,
+    Share { source: u32 },
+    Flush,
+}
+
+pub(super) struct InFlight {
+    pub tag: Tag,
+    pub kind: CommandKind,
+    pub lpn: u32,
+    pub pages: u32,
+    pub submitted: Nanos,
+    /// Flash operations that it waits for.
+    pub parts: u32,
+    /// A write has its room in the write buffer.
+    pub is_buffered: bool,
+    /// Pages of a write that have their places.
+    pub placed: u32,
+    /// Since when it has waited where it is.
+    pub since: u64,
+    pub waits: Waits,
+    pub buffer: Option<Buffer>,
+    pub status: Result<(), IoError>,
+}
+
+/// A serial stage and what is on its way behind it, in order of arrival.
+#[derive(Default)]
+pub(super) struct Path {
+    pub free: u64,
+    pub arrivals: VecDeque<(u64, u32)>,
+}
+
+/// Queues a command for `at`, which is no earlier than any before it, in an event slot's queue.
+pub(super) fn queue_event(
+    queue: &mut VecDeque<(u64, u32)>,
+    flash: &mut Flash,
+    slot: usize,
+    at: u64,
+    command: u32,
+) {
+    if queue.is_empty() {
+        flash.events.set(slot, at);
+    }
+    queue.push_back((at, command));
+}
+
+/// Takes the first of an event slot's queue, whose time has come.
+pub(super) fn take_first(queue: &mut VecDeque<(u64, u32)>, flash: &mut Flash, slot: usize) -> u32 {
+    let (_, command) = queue.pop_front().expect("a slot with an event has a queue");
+    flash.events.set(slot, queue.front().map_or(NEVER, |(at, _)| *at));
+    command
+}
+
+impl Device for SimDrive {
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    fn erases(&self, lpn: Lpn) -> Option<u64> {
+        let Translation::PageMapped(ftl) = &self.translation else { return None };
+        let lpn = u32::try_from(lpn.0).ok().filter(|lpn| u64::from(*lpn) < self.caps.pages)?;
+        ftl.erases(lpn).map(u64::from)
+    }
+
+    fn now(&self) -> Nanos {
+        Nanos(self.flash.now)
+    }
+
+    fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
+        if self.commands.len() >= self.config.queue_depth as usize {
+            return Err(QueueFull(command));
+        }
+        let fault = command.operation.fault(&self.caps);
+        let none = Lpn(0);
+        let (mut kind, lpn, pages, buffer) = match command.operation {
+            Operation::Read { lpn, pages, into } => (CommandKind::Read, lpn, pages, into),
+            Operation::Write { lpn, pages, from, stream } => (CommandKind::Write(stream), lpn, pages, from),
+            Operation::Trim { lpn, pages } => (CommandKind::Trim, lpn, pages, None),
+            Operation::Share { destination, source, pages } => {
+                (CommandKind::Share { source: source.0 as u32 }, destination, pages, None)
+            }
+            Operation::Flush => (CommandKind::Flush, none, 0, None),
+        };
+        if fault.is_some() {
+            // A malformed command is answered from the read path, which touches no state.
+            kind = CommandKind::Read;
+        }
+        let now = self.flash.now;
+        // What is wrong takes no time: it is answered, not performed.
+        let serial = if fault.is_some() { 0 } else { u64::from(pages) };
+        let slot = self.slot(if kind == CommandKind::Read { HostSlot::Reads } else { HostSlot::Writes });
+        let (path, stage, delay) = match kind {
+            CommandKind::Read => {
+                let stage = self.config.read_command.0 + self.config.read_page.0 * serial;
+                (&mut self.reads, stage, self.config.read_latency.0)
+            }
+            CommandKind::Write(_) => {
+                (&mut self.writes, self.config.write_command.0 + self.config.write_page.0 * serial, 0)
+            }
+            CommandKind::Trim | CommandKind::Share { .. } | CommandKind::Flush => {
+                (&mut self.writes, self.config.write_command.0, 0)
+            }
+        };
+        if let (Translation::PageMapped(ftl), None) = (&self.translation, fault) {
+            ftl.mapping().prefetch(lpn.0 as u32);
+        }
+        path.free = path.free.max(now) + stage;
+        let id = self.commands.insert(InFlight {
+            tag: command.tag,
+            kind,
+            lpn: lpn.0 as u32,
+            pages,
+            submitted: Nanos(now),
+            parts: 0,
+            is_buffered: false,
+            placed: 0,
+            since: now,
+            waits: Waits::default(),
+            buffer,
+            status: fault.map_or(Ok(()), Err),
+        });
+        let at = path.free + delay;
+        queue_event(&mut path.arrivals, &mut self.flash, slot, at, id as u32);
+        self.meter.submit(Nanos(now));
+        if self.commands.len() == 1 {
+            self.end_idleness();
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
+        let deadline = deadline.map(|deadline| deadline.0.max(self.flash.now));
+        loop {
+            let (slot, at) = self.flash.events.first();
+            // All completions of one instant are delivered together.
+            let until = if self.done.is_empty() { deadline.unwrap_or(NEVER - 1) } else { self.flash.now };
+            if at > until {
+                break;
+            }
+            self.flash.now = at;
+            self.event(slot);
+        }
+        if let (true, Some(deadline)) = (self.done.is_empty(), deadline) {
+            self.flash.now = deadline;
+        }
+        completions.append(&mut self.done);
+    }
+}

@@ -1,0 +1,132 @@
+//! What a drive has done, and whether it was right.
+
+use super::{SimDrive, Translation};
+use crate::SsdConfig;
+use crate::nand::NandError;
+use fulgurite_base::Nanos;
+use fulgurite_device::MeterError;
+use fulgurite_ftl::check::{self, CheckError};
+use thiserror::Error;
+
+/// Something that the drive found wrong with itself.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum DriveError {
+    /// A law of queues.
+    #[error(transparent)]
+    Meter(#[from] MeterError),
+    /// A rule of NAND.
+    #[error("NAND rule broken: {0}")]
+    Nand(#[from] NandError),
+    /// An invariant of the flash translation layer.
+    #[error("FTL invariant broken: {0}")]
+    Ftl(#[from] CheckError),
+    /// The flash did not perform what the FTL emitted.
+    #[error("the FTL emitted {emitted} page programs, the dies performed {performed}")]
+    Programs {
+        /// By the FTL.
+        emitted: u64,
+        /// By the dies.
+        performed: u64,
+    },
+}
+
+/// What a drive has done since it was preconditioned.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DriveCounters {
+    /// Pages that the host wrote.
+    pub host_pages_written: u64,
+    /// Pages read from the flash, for the host and for moves.
+    pub flash_pages_read: u64,
+    /// Pages programmed by the dies.
+    pub flash_pages_programmed: u64,
+    /// Pages moved by garbage collection.
+    pub gc_pages_copied: u64,
+    /// Segments erased.
+    pub erases: u64,
+    /// Operations of dies, multi-plane ones counted once.
+    pub flash_operations: u64,
+    /// Flash reads of pages that merging has saved.
+    pub merged_pages: u64,
+    /// Host operations that overlapped one of collection.
+    pub overlaps: u64,
+    /// Suspensions of programs and erases.
+    pub suspensions: u64,
+    /// Pages that were shared instead of written.
+    pub shared_pages: u64,
+    /// Segments that were collected to level wear.
+    pub leveled_segments: u64,
+    /// Energy of all flash operations and transfers, in joules.
+    pub energy_j: f64,
+}
+
+impl SimDrive {
+    /// What the drive has done.
+    pub fn counters(&self) -> DriveCounters {
+        let performed = self.flash.performed;
+        let counters = match &self.translation {
+            Translation::PageMapped(ftl) => {
+                let counters = ftl.counters();
+                DriveCounters {
+                    host_pages_written: counters.host_pages,
+                    gc_pages_copied: counters.copied_pages,
+                    erases: counters.erased_segments,
+                    shared_pages: counters.shared_pages,
+                    leveled_segments: counters.leveled_segments,
+                    ..DriveCounters::default()
+                }
+            }
+            Translation::InPlace(medium) => {
+                DriveCounters { host_pages_written: medium.host_pages, ..DriveCounters::default() }
+            }
+        };
+        DriveCounters {
+            flash_pages_read: performed.pages_read,
+            flash_pages_programmed: performed.pages_programmed,
+            flash_operations: performed.operations,
+            merged_pages: self.collector.merged_pages,
+            overlaps: performed.overlaps,
+            suspensions: performed.suspensions,
+            energy_j: self.energy_j(),
+            ..counters
+        }
+    }
+
+    /// Power × time of every operation and transfer so far.
+    fn energy_j(&self) -> f64 {
+        let performed = self.flash.performed;
+        let SsdConfig { read, program, erase, transfer, .. } = self.config;
+        let milliwatt_ns = |count: u64, time: Nanos, milliwatts: u32| {
+            count as f64 * time.0 as f64 * f64::from(milliwatts) * 1e-12
+        };
+        milliwatt_ns(performed.pages_read, read, self.config.read_mw)
+            + milliwatt_ns(performed.pages_programmed, program, self.config.program_mw)
+            + milliwatt_ns(performed.blocks_erased, erase, self.config.erase_mw)
+            + milliwatt_ns(
+                performed.pages_read + performed.pages_programmed,
+                transfer,
+                self.config.transfer_mw,
+            )
+    }
+
+    /// Checks everything that can be checked once the drive is flushed: conservation, Little's
+    /// law, the NAND rules, and that the dies did what the FTL emitted; with `deep`, the FTL's
+    /// invariants too, in O(physical pages).
+    pub fn verify(&self, deep: bool) -> Result<(), DriveError> {
+        self.meter.check()?;
+        if let Some(fault) = &self.flash.fault {
+            return Err(fault.clone().into());
+        }
+        let counters = self.counters();
+        let (emitted, performed) = (
+            counters.host_pages_written + counters.gc_pages_copied,
+            counters.flash_pages_programmed + self.flash.performed.pages_lost,
+        );
+        if self.flash.is_idle() && emitted != performed {
+            return Err(DriveError::Programs { emitted, performed });
+        }
+        if let (true, Translation::PageMapped(ftl)) = (deep, &self.translation) {
+            check::check(ftl)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,116 @@
+//! Programs: pages of one row are gathered until the row is full, whoever they come from.
+
+use super::Flash;
+use super::op::{FlashOpKind, OpId, Programmed};
+use crate::layout::Place;
+use fulgurite_base::Ppn;
+use fulgurite_ftl::{FlashSink, SegmentId};
+
+/// Where the pages of one write of the host go.
+pub(in crate::drive) struct HostPages<'f> {
+    pub flash: &'f mut Flash,
+    /// The write, if it waits for its programs, and how many these are.
+    pub command: Option<u32>,
+    pub programs: u32,
+}
+
+impl FlashSink for HostPages<'_> {
+    fn read(&mut self, _: Ppn) {
+        unreachable!("the host's pages are not read to be written");
+    }
+
+    #[inline]
+    fn program(&mut self, ppn: Ppn, _: Option<Ppn>) {
+        let place = self.flash.layout.place(ppn);
+        let mut is_new = false;
+        let command = self.command;
+        self.flash.program_at(place, |programmed| {
+            programmed.host_pages += 1;
+            is_new = command.is_some() && programmed.command != command;
+            programmed.command = command;
+        });
+        self.programs += u32::from(is_new);
+    }
+
+    fn erase(&mut self, _: SegmentId) {
+        unreachable!("a write of the host erases nothing: collection does");
+    }
+}
+
+/// Where the copies of collection go.
+impl FlashSink for Flash {
+    /// The drive has read the page before it asked for the copy.
+    fn read(&mut self, _: Ppn) {}
+
+    fn program(&mut self, ppn: Ppn, source: Option<Ppn>) {
+        let source = source.expect("only collection writes here, and only copies");
+        let (place, die) = (self.layout.place(ppn), self.layout.place(source).die);
+        self.program_at(place, |programmed| programmed.add_copy(die));
+        self.note_old_place(ppn, Some(source));
+        if let Some(contents) = &mut self.contents {
+            contents.copy(source, ppn);
+        }
+    }
+
+    /// The dies have erased it before the drive asked to release it.
+    fn erase(&mut self, segment: SegmentId) {
+        if let Some(contents) = &mut self.contents {
+            self.layout.pages_of_segment(segment.0).for_each(|ppn| contents.remove(Ppn(ppn)));
+        }
+    }
+}
+
+impl Flash {
+    /// The program operation that takes the page at `place`, opened if need be; `add` tells it what the page is.
+    fn program_at(&mut self, place: Place, add: impl FnOnce(&mut Programmed)) {
+        let at = self.partial.iter().position(|op| self.ops[op.key()].row == place.row);
+        let at = at.unwrap_or_else(|| {
+            let op = self.insert(FlashOpKind::Program(Programmed::in_epoch(self.epoch)), place);
+            self.partial.push(op);
+            self.partial.len() - 1
+        });
+        let id = self.partial[at];
+        let op = &mut self.ops[id.key()];
+        op.add(place);
+        if let FlashOpKind::Program(programmed) = &mut op.kind {
+            add(programmed);
+        }
+        // An open segment is written in order, so the last plane closes the row. In place, pages
+        // come in no order and there is nothing to wait for.
+        if op.planes >> (self.planes - 1) == 1 || self.in_place {
+            self.partial.swap_remove(at);
+            self.queue_work(id);
+        }
+    }
+
+    /// Sends programs on their way although planes are left over, so that they can end.
+    pub(in crate::drive) fn close_partial(&mut self) {
+        for op in std::mem::take(&mut self.partial) {
+            self.queue_work(op);
+        }
+    }
+
+    /// The same for programs that hold copies.
+    pub(in crate::drive) fn close_copies(&mut self) {
+        while let Some(at) = self.partial.iter().position(|op| self.ops[op.key()].copies() > 0) {
+            let op = self.partial.swap_remove(at);
+            self.queue_work(op);
+        }
+    }
+
+    fn queue_work(&mut self, op: OpId) {
+        let die = self.ops[op.key()].die;
+        self.dies[die as usize].work.push_back(op);
+        self.touch(die);
+    }
+
+    /// Notes for a volatile buffer that a page's place was `old` before it became `ppn`.
+    pub(in crate::drive) fn note_old_place(&mut self, ppn: Ppn, old: Option<Ppn>) {
+        let Some(mut undo) = self.undo.take() else { return };
+        while undo.front().is_some_and(|(ppn, _)| self.is_programmed(self.layout.place(*ppn))) {
+            undo.pop_front();
+        }
+        undo.push_back((ppn, old));
+        self.undo = Some(undo);
+    }
+}
