@@ -24,7 +24,7 @@ fn package_folder(name: &str) -> PathBuf {
 
 fn metadata(name: &str, options: &[&str]) -> Result<PathBuf, String> {
     let output = Command::new(env::var_os("CARGO").ok_or("CARGO is not set")?)
-        .args(["metadata", "--format-version", "1", "--filter-platform"])
+        .args(["metadata", "--format-version", "1", "--features", "chart-library", "--filter-platform"])
         .arg(env::var_os("HOST").ok_or("HOST is not set")?)
         .args(options)
         .arg("--manifest-path")

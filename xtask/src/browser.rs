@@ -4,11 +4,12 @@
 //! console, and it did so in light and dark and on a narrow screen. Screenshots are left in
 //! `target/reports` for people to look at.
 
-use crate::{root, run};
-use anyhow::{Context, Result, bail, ensure};
+use crate::{build, root, run};
+use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::thread;
 
 const STUDIES: &[&str] = &[
     "quickstart",
@@ -21,6 +22,7 @@ const STUDIES: &[&str] = &[
     "ace-emulated",
     "raw",
 ];
+/// Names that a browser may have.
 const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
 /// Ways to look at a page: a name, the window, and what else the browser is told.
@@ -30,24 +32,34 @@ const VIEWS: &[(&str, &str, &[&str])] = &[
     ("narrow", "420,2800", &[]),
 ];
 
+/// Runs every built-in study and looks at its report.
 pub fn check() -> Result<()> {
-    let browser = browser()?;
+    let browser = find()?;
+    let command = build::command()?;
     let reports = root().join("target").join("reports");
     fs::create_dir_all(&reports)?;
     let reports = reports.canonicalize()?;
     for study in STUDIES {
         let out = reports.join(study);
-        run(Command::new("cargo")
-            .args(["run", "--quiet", "--release", "--", "study", study, "--quick", "--json", "--out"])
+        run(Command::new(&command)
+            .args(["study", study, "--quick", "--json", "--out"])
             .arg(&out)
-            .stdout(std::process::Stdio::null()))?;
-        let page = out.join("report.html");
-        for view in VIEWS {
-            look(&browser, &page, view).with_context(|| format!("report of {study}, {}", view.0))?;
-        }
+            .stdout(Stdio::null()))?;
+        look_at_all_views(&browser, &out.join("report.html"))
+            .with_context(|| format!("report of {study}"))?;
         println!("{study}: drawn in every view; {}", out.display());
     }
     broken_pages_are_noticed(&browser, &reports.join(STUDIES[0]).join("report.html"))
+}
+
+fn look_at_all_views(browser: &Path, page: &Path) -> Result<()> {
+    thread::scope(|scope| {
+        let looks: Vec<_> = VIEWS
+            .iter()
+            .map(|view| scope.spawn(|| look(browser, page, view).with_context(|| view.0)))
+            .collect();
+        looks.into_iter().try_for_each(|look| look.join().expect("looking does not panic"))
+    })
 }
 
 /// Ways to break a page: what stands in it, what is put in its place, what the check must say.
@@ -82,22 +94,16 @@ fn broken_pages_are_noticed(browser: &Path, page: &Path) -> Result<()> {
 /// Draws `page` and fails unless all is well with it.
 fn look(browser: &Path, page: &Path, (view, window, options): &(&str, &str, &[&str])) -> Result<()> {
     let screenshot = page.with_file_name(format!("{view}.png"));
-    let start = |action: &str| {
-        Command::new(browser)
-            .args([
-                "--headless",
-                "--no-sandbox",
-                "--disable-gpu",
-                "--hide-scrollbars",
-                "--enable-logging=stderr",
-            ])
-            .args(["--virtual-time-budget=10000", &format!("--window-size={window}"), action])
-            .args(*options)
-            .arg(format!("file://{}", page.display()))
-            .output()
-            .context("the browser cannot be started")
-    };
-    let dumped = start("--dump-dom")?;
+    // One of an earlier run would pass for this one's.
+    let _ = fs::remove_file(&screenshot);
+    let dumped = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--enable-logging=stderr"])
+        .args(["--virtual-time-budget=10000", &format!("--window-size={window}"), "--dump-dom"])
+        .arg(format!("--screenshot={}", screenshot.display()))
+        .args(*options)
+        .arg(format!("file://{}", page.display()))
+        .output()
+        .context("the browser cannot be started")?;
     let log = String::from_utf8_lossy(&dumped.stderr);
     let said: Vec<&str> = log.lines().filter(|line| line.contains("CONSOLE")).collect();
     ensure!(said.is_empty(), "the console is not empty:\n{}", said.join("\n"));
@@ -110,7 +116,6 @@ fn look(browser: &Path, page: &Path, (view, window, options): &(&str, &str, &[&s
     ensure!(drawn.iter().all(|marks| *marks > 3), "a plot is empty: {drawn:?} marks in each");
     let theme = attribute(&dom, "data-theme").unwrap_or_default();
     ensure!((theme == "dark") == (*view == "dark"), "the page is {theme}");
-    start(&format!("--screenshot={}", screenshot.display()))?;
     ensure!(fs::metadata(&screenshot).is_ok_and(|file| file.len() > 10_000), "no screenshot was made");
     Ok(())
 }
@@ -130,37 +135,34 @@ fn attribute<'a>(dom: &'a str, name: &str) -> Option<&'a str> {
     rest.split('"').next()
 }
 
-/// The browser, installed first if there is none.
-fn browser() -> Result<PathBuf> {
-    if let Some(found) = find_browser() {
-        return Ok(found);
-    }
-    println!("no browser found: installing Debian's chromium");
-    let is_root = Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout == b"0\n");
-    let apt = |arguments: &[&str]| {
-        let (program, first): (&str, &[&str]) =
-            if is_root { ("apt-get", &[]) } else { ("sudo", &["-n", "apt-get"]) };
-        run(Command::new(program).args(first).args(arguments).env("DEBIAN_FRONTEND", "noninteractive"))
-    };
-    let installed = apt(&["update", "-qq"])
-        .and_then(|()| apt(&["install", "-y", "-qq", "--no-install-recommends", "chromium"]));
-    match (installed, find_browser()) {
-        (Ok(()), Some(found)) => Ok(found),
-        (installed, _) => {
-            bail!(
-                "one of {} is needed and could not be installed: {:?}",
-                BROWSERS.join(", "),
-                installed.err()
-            )
-        }
-    }
-}
-
-fn find_browser() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
+/// The browser, or how to get one.
+pub fn find() -> Result<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
     BROWSERS
         .iter()
         .flat_map(|name| folders.iter().map(move |folder| folder.join(name)))
         .find(|file| file.is_file())
+        .with_context(|| {
+            format!(
+                "there is no browser ({}); `cargo xtask ci --install` installs Debian's chromium and then checks",
+                BROWSERS.join(", ")
+            )
+        })
+}
+
+/// Installs a browser if there is none. Only ever called because somebody asked for it with `--install`.
+pub fn install() -> Result<()> {
+    if find().is_ok() {
+        return Ok(());
+    }
+    let is_root = Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout == b"0\n");
+    let (program, first): (&str, &[&str]) =
+        if is_root { ("apt-get", &[]) } else { ("sudo", &["-n", "apt-get"]) };
+    let apt = |arguments: &[&str]| {
+        run(Command::new(program).args(first).args(arguments).env("DEBIAN_FRONTEND", "noninteractive"))
+    };
+    apt(&["update", "-qq"])?;
+    apt(&["install", "-y", "-qq", "--no-install-recommends", "chromium"])?;
+    find().map(|_| ())
 }

@@ -1,16 +1,18 @@
 //! Who may import whom, and what the simulated core may not touch.
 //!
-//! A run is a pure function of its description only if nothing below `study` reads a clock, a random
-//! source or the environment, or opens a file of its own. So their sources must not name them.
+//! A run is a pure function of its description only if nothing below `stack` reads a clock, a random source or the
+//! environment, or opens a file of its own. `clippy.toml` names these things, and each pure crate forbids them; here
+//! stands which crates are pure, and the proof that clippy notices.
 
 use crate::root;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use cargo_metadata::{DependencyKind, MetadataCommand};
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::process::Command;
 
-/// What each crate may import, of this workspace. A crate that is not here fails the check.
+/// What each crate may import, of this workspace. A crate that is not here fails the check; one that is here and does
+/// not exist yet does no harm.
 const LAYERS: &[(&str, &[&str])] = &[
     ("fulgurite-base", &[]),
     ("fulgurite-device", &["fulgurite-base"]),
@@ -20,50 +22,62 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("fulgurite-uring", &["fulgurite-base", "fulgurite-device"]),
     ("fulgurite-log", &["fulgurite-base", "fulgurite-device", "fulgurite-ftl"]),
     ("fulgurite-pool", &["fulgurite-base", "fulgurite-device"]),
-    (
-        "fulgurite-stack",
-        &[
-            "fulgurite-base",
-            "fulgurite-device",
-            "fulgurite-ftl",
-            "fulgurite-log",
-            "fulgurite-pool",
-            "fulgurite-ssd",
-            "fulgurite-uring",
-            "fulgurite-workload",
-        ],
-    ),
+    ("fulgurite-engine", &["fulgurite-base", "fulgurite-device", "fulgurite-pool"]),
+    ("fulgurite-stack", BELOW_STACK),
     ("fulgurite-study", &["fulgurite-base", "fulgurite-stack", "fulgurite-workload"]),
     ("fulgurite", &["fulgurite-study"]),
     ("xtask", &[]),
 ];
 
-/// Below `study`; the workload crate opens the trace files that it is given.
-const PURE: &[&str] = &["base", "device", "ftl", "ssd", "log", "pool"];
-const IMPURE: &[&str] = &[
-    "std::time",
-    "SystemTime",
-    "Instant::now",
-    "std::env",
-    "std::fs",
-    "File::open",
-    "getrandom",
-    "thread_rng",
-    "RandomState",
-    "HashMap::new()",
-    "HashSet::new()",
+const BELOW_STACK: &[&str] = &[
+    "fulgurite-base",
+    "fulgurite-device",
+    "fulgurite-workload",
+    "fulgurite-ftl",
+    "fulgurite-ssd",
+    "fulgurite-uring",
+    "fulgurite-log",
+    "fulgurite-pool",
 ];
 
+/// The folders of the crates that are pure. The workload crate opens the traces that it is given, `uring` its drive.
+const PURE: &[&str] = &["base", "device", "ftl", "ssd", "log", "pool", "engine"];
+
+/// The line that makes a crate pure. What is forbidden cannot be allowed again further in.
+const FORBIDS: &str = "#![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]";
+
+/// Lines that clippy must refuse in a pure crate, each a function's body. The names are imported in groups, which a
+/// search of the text would miss.
+const IMPURITIES: &[&str] = &[
+    "Instant::now();",
+    "clock::SystemTime::now();",
+    "env::var(\"HOME\").ok();",
+    "env::args().count();",
+    "fs::read(\"trace\").ok();",
+    "fs::File::open(\"trace\").ok();",
+    "Path::new(\"trace\").exists();",
+    "HashMap::<u8, u8>::new().len();",
+    "let _: std::collections::HashSet<u8> = Default::default();",
+    "std::hash::RandomState::new();",
+    "std::thread::sleep(std::time::Duration::ZERO);",
+];
+
+/// Checks the imports of every crate, that the pure crates forbid impurity, and that clippy then sees it.
 pub fn check() -> Result<()> {
     let mut wrong = imports()?;
     for name in PURE {
-        let folder = root().join("crates").join(name).join("src");
-        impure(&folder, &mut wrong)?;
+        let library = root().join("crates").join(name).join("src/lib.rs");
+        // A crate to come has its place in the table already.
+        if library.parent().is_some_and(|folder| folder.exists())
+            && !fs::read_to_string(&library)?.lines().any(|line| line == FORBIDS)
+        {
+            wrong.push(format!("{} lacks the line {FORBIDS}", library.display()));
+        }
     }
     if !wrong.is_empty() {
         bail!("{}", wrong.join("\n"));
     }
-    Ok(())
+    impurities_are_noticed()
 }
 
 fn imports() -> Result<Vec<String>> {
@@ -84,37 +98,33 @@ fn imports() -> Result<Vec<String>> {
     Ok(wrong)
 }
 
-fn impure(folder: &Path, wrong: &mut Vec<String>) -> Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            impure(&path, wrong)?;
-            continue;
-        }
-        let text = fs::read_to_string(&path)?;
-        wrong.extend(
-            names_impure(&text).map(|(line, word)| format!("{}:{line} names {word}", path.display())),
+/// Plants every impurity in a crate of its own, and expects a complaint about the line of each.
+fn impurities_are_noticed() -> Result<()> {
+    let mut source = format!(
+        "{FORBIDS}\nuse std::{{collections::HashMap, env, fs, path::Path, time as clock, time::Instant}};\n"
+    );
+    let first = source.lines().count() + 1;
+    for (number, line) in IMPURITIES.iter().enumerate() {
+        source += &format!("pub fn impurity_{number}() {{ {line} }}\n");
+    }
+    let folder = root().join("target/planted");
+    fs::create_dir_all(&folder)?;
+    let planted = folder.join("planted.rs");
+    fs::write(&planted, source)?;
+    let output = Command::new("clippy-driver")
+        .args(["--crate-type=lib", "--edition=2024", "--emit=metadata", "--error-format=short", "--out-dir"])
+        .args([&folder, &planted])
+        .env("CLIPPY_CONF_DIR", root())
+        .output()
+        .context("clippy-driver cannot be started")?;
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    for (number, line) in IMPURITIES.iter().enumerate() {
+        let place = format!("planted.rs:{}:", first + number);
+        ensure!(
+            complaints.lines().any(|said| said.contains(&place) && said.contains("disallowed")),
+            "clippy lets `{line}` pass in a pure crate; it said:\n{complaints}"
         );
     }
+    println!("{} planted impurities were noticed", IMPURITIES.len());
     Ok(())
-}
-
-/// The lines of `source` that name something that would make a run depend on more than its
-/// description.
-fn names_impure(source: &str) -> impl Iterator<Item = (usize, &'static str)> {
-    (1..).zip(source.lines()).filter_map(|(number, line)| {
-        let code = line.split("//").next().unwrap_or_default();
-        IMPURE.iter().find(|word| code.contains(**word)).map(|word| (number, *word))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_clock_below_study_is_found() {
-        let source = "use std::fmt;\n// std::time in a comment\nlet now = Instant::now();\n";
-        assert_eq!(names_impure(source).collect::<Vec<_>>(), [(3, "Instant::now")]);
-    }
 }

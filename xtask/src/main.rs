@@ -1,63 +1,107 @@
-//! Project chores: `cargo xtask ci` runs every check that a change must pass, and installs what the
-//! checks need.
+//! Project chores: `cargo xtask ci` runs every check that a change must pass. It installs nothing, unless it is told
+//! to with `--install`.
 
 mod browser;
+mod build;
 mod layers;
 mod licences;
+mod suite;
 
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::{Command, ExitCode};
+use std::thread;
 use std::time::Instant;
 
-type Task = fn() -> Result<()>;
+/// One check.
+struct Step {
+    name: &'static str,
+    task: fn() -> Result<()>,
+    /// Runs beside the steps after it, not before them.
+    is_beside: bool,
+}
 
-/// What a change must pass, in order; cheap checks first.
-const STEPS: &[(&str, Task)] = &[
-    ("format", || cargo(&["fmt", "--all", "--check"])),
-    ("clippy", || cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
-    ("layers", layers::check),
-    ("licences", licences::check),
-    ("tests", || cargo(&["test", "--workspace", "--no-fail-fast"])),
-    ("parquet", || {
-        cargo(&["test", "--package", "fulgurite-study", "--features", "parquet", "--test", "parquet"])
-    }),
-    ("benches", || cargo(&["bench", "--workspace", "--benches", "--", "--test"])),
-    ("examples", examples),
-    ("rustdoc", || cargo(&["doc", "--workspace", "--no-deps"])),
-    ("report in a browser", browser::check),
+const fn step(name: &'static str, task: fn() -> Result<()>) -> Step {
+    Step { name, task, is_beside: false }
+}
+
+/// What a change must pass, in order; cheap checks first. Clippy and rustdoc have the build's profile and features,
+/// because they share build scripts and macros with it.
+const STEPS: &[Step] = &[
+    step("format", || cargo(&["fmt", "--all", "--check"])),
+    step("layers", layers::check),
+    step("licences", licences::check),
+    step("clippy", || compiling("clippy", &["--all-targets"], &["--", "-D", "warnings"])),
+    step("rustdoc", || compiling("doc", &["--no-deps"], &[])),
+    step("build", || build::tests().and_then(|_| build::command()).map(|_| ())),
+    // The studies and the tests each have stretches that one core does alone; together they fill two.
+    Step { name: "report in a browser", task: browser::check, is_beside: true },
+    step("tests", suite::check),
+    step("examples", suite::examples),
 ];
 
 fn main() -> ExitCode {
-    let asked = std::env::args().nth(1).unwrap_or_default();
-    let steps: Vec<_> = STEPS.iter().filter(|(name, _)| asked == "ci" || asked == *name).collect();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let steps: Vec<&Step> = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["ci"] | ["ci", "--install"] => STEPS.iter().collect(),
+        [asked] => STEPS.iter().filter(|step| step.name == asked).collect(),
+        _ => Vec::new(),
+    };
     if steps.is_empty() {
-        let names: Vec<&str> = STEPS.iter().map(|(name, _)| *name).collect();
-        eprintln!("xtask: unknown task `{asked}`; accepted: ci, or one of its steps: {}", names.join(", "));
+        let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
+        let asked = arguments.join(" ");
+        eprintln!(
+            "xtask: unknown task `{asked}`; accepted: ci, ci --install, or one of the steps: {}",
+            names.join(", ")
+        );
         return ExitCode::from(2);
     }
-    for (name, task) in steps {
-        println!("== {name}");
-        let start = Instant::now();
-        if let Err(error) = task() {
-            eprintln!("xtask: {name} failed: {error:#}");
-            return ExitCode::FAILURE;
-        }
-        println!("== {name}: passed in {:.1} s", start.elapsed().as_secs_f64());
-    }
-    ExitCode::SUCCESS
+    let start = Instant::now();
+    // A browser that is missing is better known now than after the build.
+    let is_ready = match arguments.get(1) {
+        Some(_) => report("install", browser::install(), start),
+        None => arguments[0] != "ci" || report("tools", browser::find().map(|_| ()), start),
+    };
+    let passed = is_ready && pass(&steps);
+    suite::print_slowest();
+    println!("== {}: {:.1} s", if passed { "passed" } else { "FAILED" }, start.elapsed().as_secs_f64());
+    if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Runs every example of every crate: they are the first thing that a newcomer tries.
-fn examples() -> Result<()> {
-    let metadata = cargo_metadata::MetadataCommand::new().no_deps().exec()?;
-    for package in metadata.workspace_packages() {
-        for target in package.targets.iter().filter(|target| target.is_example()) {
-            println!("-- {} of {}", target.name, package.name);
-            cargo(&["run", "--quiet", "--package", &package.name, "--example", &target.name])?;
-        }
+/// Runs `steps` up to the first that fails; whether all passed.
+fn pass(steps: &[&Step]) -> bool {
+    thread::scope(|scope| {
+        let mut beside = Vec::new();
+        let in_order = steps.iter().all(|step| {
+            if step.is_beside {
+                beside.push(scope.spawn(|| perform(step)));
+                return true;
+            }
+            perform(step)
+        });
+        // Wait for all of them, whatever the first one says.
+        let outcomes: Vec<bool> = beside.into_iter().map(|step| step.join().unwrap_or(false)).collect();
+        in_order && !outcomes.contains(&false)
+    })
+}
+
+fn perform(step: &Step) -> bool {
+    println!("== {}", step.name);
+    let start = Instant::now();
+    report(step.name, (step.task)(), start)
+}
+
+fn report(name: &str, outcome: Result<()>, start: Instant) -> bool {
+    match &outcome {
+        Ok(()) => println!("== {name}: passed in {:.1} s", start.elapsed().as_secs_f64()),
+        Err(error) => eprintln!("xtask: {name} failed: {error:#}"),
     }
-    Ok(())
+    outcome.is_ok()
+}
+
+/// A call of cargo that compiles or checks, as the build does.
+fn compiling(command: &str, before: &[&str], after: &[&str]) -> Result<()> {
+    cargo(&[&[command], build::COMMON, before, after].concat())
 }
 
 fn cargo(arguments: &[&str]) -> Result<()> {

@@ -3,6 +3,8 @@
 //! Invariant: no clock, no environment, no file is read here. Time arrives as
 //! [`Nanos`] from a device, randomness from a [`Prng`] that is handed in.
 
+#![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]
+
 mod config_enum;
 mod histogram;
 mod ids;

@@ -4,6 +4,8 @@
 //! to the device: a simulated drive's [`Device::wait`] jumps its virtual clock to the next event, a
 //! real drive's enters the kernel. So one [`Executor`] serves both, and nothing above reads a clock.
 
+#![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]
+
 mod buffer;
 mod command;
 #[cfg(feature = "conformance")]

@@ -5,6 +5,8 @@
 //! virtual time; a layer on the host turns them into commands for the drive below. The policies (which segment to
 //! collect, which stream to write to, when to collect) are one file each.
 
+#![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]
+
 pub mod analytic;
 mod candidates;
 pub mod check;

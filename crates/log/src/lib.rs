@@ -5,6 +5,8 @@
 //! the layer's own collection moves what is still valid. Placement, victims and schedules are those of the
 //! simulated drive, and the same code.
 
+#![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]
+
 mod collect;
 mod command;
 mod config;

@@ -19,6 +19,8 @@
 //! A page is clean only when a write of it has succeeded; [`BufferPool::flush`] ends when every page that
 //! was dirty is durable. [`PoolConfig::before_write`] lets a log go first.
 
+#![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]
+
 mod counting;
 mod frames;
 mod ghosts;

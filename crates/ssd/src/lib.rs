@@ -3,6 +3,8 @@
 //! [`SimDrive`] is a `Device`. [`SsdConfig`] is a drive as data, with every parameter declared once; the presets are
 //! drives from the literature.
 
+#![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]
+
 mod config;
 mod drive;
 mod layout;

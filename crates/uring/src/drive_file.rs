@@ -1,9 +1,10 @@
 //! The file or block device that is the drive: making it, recognising it, refusing what is not ours.
 
 use fulgurite_device::Caps;
-use rustix::fs::{FileType, OFlags};
+use rustix::fs::{FileType, OFlags, Stat};
 use std::fs::{File, OpenOptions};
-use std::io::{self, ErrorKind};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -49,9 +50,12 @@ pub enum OpenError {
     /// A new drive needs a folder that exists.
     #[error("{} cannot be made: there is no such folder", .0.display())]
     NoFolder(PathBuf),
-    /// Neither a file nor a block device.
+    /// A folder, a pipe, a terminal: what cannot hold pages.
     #[error("{} is neither a file nor a block device", .0.display())]
-    Kind(PathBuf),
+    NotADrive(PathBuf),
+    /// A file that holds this command's own input or output, such as `/dev/stdout`.
+    #[error("{} is this command's own input or output", .0.display())]
+    OwnStream(PathBuf),
     /// A block device cannot grow.
     #[error("{} has room for {has} pages, {asked} were asked for", path.display())]
     TooSmall {
@@ -87,10 +91,14 @@ pub(crate) struct DriveFile {
 /// What is at a path.
 enum Found {
     Nothing,
-    /// A file or device of so many bytes in front of the mark's place, and whether the mark is there.
+    /// A file or device.
     Drive {
+        /// Bytes in front of the mark's place.
         bytes: u64,
+        /// A file of no length: it has no contents to lose. A block device always has some.
+        is_empty: bool,
         is_block_device: bool,
+        /// Whether the mark is there.
         ours: bool,
     },
 }
@@ -100,23 +108,36 @@ fn at(path: &Path) -> impl Fn(io::Error) -> OpenError + '_ {
 }
 
 fn look(path: &Path) -> Result<Found, OpenError> {
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Found::Nothing),
-        Err(error) => return Err(at(path)(error)),
+    // Look before opening: to open a pipe is to wait for whoever writes to it.
+    let stat = match rustix::fs::stat(path) {
+        Ok(stat) => stat,
+        Err(rustix::io::Errno::NOENT) => return Ok(Found::Nothing),
+        Err(error) => return Err(at(path)(error.into())),
     };
-    let stat = rustix::fs::fstat(&file).map_err(|error| at(path)(error.into()))?;
     let is_block_device = match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => false,
         FileType::BlockDevice => true,
-        _ => return Err(OpenError::Kind(path.to_owned())),
+        _ => return Err(OpenError::NotADrive(path.to_owned())),
     };
+    if is_own_stream(&stat) {
+        return Err(OpenError::OwnStream(path.to_owned()));
+    }
+    let file = File::open(path).map_err(at(path))?;
     let all =
         rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0)).map_err(|error| at(path)(error.into()))?;
     let bytes = (all / MARK_BYTES * MARK_BYTES).saturating_sub(MARK_BYTES);
     let mut mark = [0; MARK.len()];
     let ours = all >= MARK_BYTES && file.read_exact_at(&mut mark, bytes).is_ok() && mark == *MARK;
-    Ok(Found::Drive { bytes, is_block_device, ours })
+    Ok(Found::Drive { bytes, is_empty: all == 0 && !is_block_device, is_block_device, ours })
+}
+
+/// Whether standard input, output or error goes to the file of `stat`. Such a file may be empty still: its
+/// contents are on their way.
+fn is_own_stream(stat: &Stat) -> bool {
+    let same = |stream: BorrowedFd| {
+        rustix::fs::fstat(stream).is_ok_and(|own| (own.st_dev, own.st_ino) == (stat.st_dev, stat.st_ino))
+    };
+    same(io::stdin().as_fd()) || same(io::stdout().as_fd()) || same(io::stderr().as_fd())
 }
 
 fn in_a_folder(path: &Path) -> bool {
@@ -132,13 +153,10 @@ pub fn check(path: &Path, options: &Options) -> Result<u64, OpenError> {
     match look(path)? {
         Found::Nothing if !in_a_folder(path) => Err(OpenError::NoFolder(path.to_owned())),
         Found::Nothing => options.pages.ok_or_else(|| OpenError::NoSize(path.to_owned())),
-        // An empty file has no contents to destroy.
-        Found::Drive { ours: false, bytes, is_block_device, .. }
-            if !options.destroy_contents && (bytes > 0 || is_block_device) =>
-        {
+        Found::Drive { ours: false, is_empty: false, .. } if !options.destroy_contents => {
             Err(OpenError::NotOurs(path.to_owned()))
         }
-        Found::Drive { ours: false, bytes: 0, is_block_device: false } => {
+        Found::Drive { ours: false, bytes: 0, is_block_device: false, .. } => {
             options.pages.ok_or_else(|| OpenError::NoSize(path.to_owned()))
         }
         Found::Drive { bytes, is_block_device, .. } => {
@@ -159,7 +177,7 @@ impl DriveFile {
         let bytes = (pages * u64::from(options.page_bytes)).next_multiple_of(MARK_BYTES);
         let (has, is_block_device, ours) = match look(path)? {
             Found::Nothing => (0, false, false),
-            Found::Drive { bytes, is_block_device, ours } => (bytes, is_block_device, ours),
+            Found::Drive { bytes, is_block_device, ours, .. } => (bytes, is_block_device, ours),
         };
         // What is not ours goes wholly.
         let kept = if ours { has } else { 0 };

@@ -3,7 +3,7 @@
 use fulgurite_device::{Device, conformance};
 use fulgurite_uring::{OpenError, Options, PsyncDevice};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 #[cfg(target_os = "linux")]
@@ -78,6 +78,68 @@ fn what_is_not_ours_is_left_alone() {
     drop(PsyncDevice::open(&path, &told).unwrap());
     let reopened = PsyncDevice::open(&path, &Options { pages: None, ..options() }).unwrap();
     assert_eq!(reopened.caps().pages, 128);
+}
+
+/// A file of any length belongs to its owner, also one that is too short for a mark to stand in it.
+#[test]
+fn short_files_of_others_are_left_alone() {
+    let folder = Folder::new("short");
+    for len in [1, 4_095, 4_096, 8_191, 8_192, 12_287] {
+        let path = folder.next();
+        let contents = vec![7u8; len];
+        fs::write(&path, &contents).unwrap();
+        let refused = PsyncDevice::open(&path, &options()).err().map(|error| error.to_string());
+        assert!(refused.is_some_and(|error| error.contains("--destroy-contents")), "{len} bytes");
+        assert_eq!(fs::read(&path).unwrap(), contents, "{len} bytes");
+    }
+    // An empty file has nothing to lose.
+    let path = folder.next();
+    fs::write(&path, []).unwrap();
+    assert_eq!(PsyncDevice::open(&path, &options()).unwrap().caps().pages, 128);
+}
+
+/// A drive of ours stays one when it is opened with more pages or fewer, and keeps its pages.
+#[test]
+fn ours_is_recognised_whatever_its_size() {
+    let folder = Folder::new("sizes");
+    let path = folder.next();
+    let open =
+        |pages| PsyncDevice::open(&path, &Options { pages, ..options() }).map(|drive| drive.caps().pages);
+    assert_eq!(open(Some(3)).unwrap(), 3);
+    let page = vec![9u8; 4096];
+    std::os::unix::fs::FileExt::write_all_at(&fs::File::options().write(true).open(&path).unwrap(), &page, 0)
+        .unwrap();
+    for (asked, pages, bytes) in
+        [(Some(1), 1, 4 * 4096), (Some(5), 5, 6 * 4096), (Some(2), 2, 6 * 4096), (None, 5, 6 * 4096)]
+    {
+        assert_eq!(open(asked).unwrap(), pages);
+        assert_eq!(fs::metadata(&path).unwrap().len(), bytes, "{asked:?}");
+        assert_eq!(fs::read(&path).unwrap()[..4096], page, "{asked:?}");
+    }
+    // Somebody appended to it or cut it: the mark is not where it was, and what is there is not ours any more.
+    for len in [7 * 4096, 3 * 4096, 4096] {
+        fs::File::options().write(true).open(&path).unwrap().set_len(len).unwrap();
+        assert!(open(Some(5)).unwrap_err().to_string().contains("--destroy-contents"), "{len} bytes");
+    }
+}
+
+/// What cannot hold pages is refused with a sentence; to open a pipe would wait for a writer for ever.
+#[test]
+fn pipes_terminals_and_folders_are_refused() {
+    let folder = Folder::new("pipes");
+    let pipe = folder.next();
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for path in [pipe.as_path(), &folder.0, Path::new("/dev/null"), Path::new("/dev/zero")] {
+        for told in [false, true] {
+            let refused = PsyncDevice::open(path, &Options { destroy_contents: told, ..options() });
+            let refused = refused.err().map(|error| error.to_string());
+            assert!(
+                refused.as_ref().is_some_and(|error| error.contains("neither a file nor a block device")),
+                "{}: {refused:?}",
+                path.display()
+            );
+        }
+    }
 }
 
 #[test]

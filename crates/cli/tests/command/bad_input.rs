@@ -4,7 +4,9 @@
 use crate::folder::Folder;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use std::fs;
 use std::io::Write;
+use std::process::Command;
 
 /// Runs each command; its sentence must contain every one of the words.
 fn refused(folder: &Folder, cases: &[(&str, &[&str])]) {
@@ -124,7 +126,7 @@ fn zero_and_absurd_sizes() {
 #[test]
 fn what_cannot_work_together_in_a_pool() {
     refused(
-        &Folder::new().with("precious", [1; 10_000]),
+        &Folder::new().with("precious", [1; 10_000]).with("short", [1; 4_095]),
         &[
             (
                 "pool mixed-skewed --device none --write-back raw:buffers=2",
@@ -167,6 +169,7 @@ fn what_cannot_work_together_in_a_pool() {
                 &["precious was not made by Fulgurite", "--destroy-contents"],
             ),
             ("profile file:precious", &["--destroy-contents"]),
+            ("profile file:short,size=64MiB", &["--destroy-contents"]),
             ("replay synthetic --device file:precious", &["--destroy-contents"]),
             ("profile file:.", &["neither a file nor a block device"]),
             ("profile file:no/such/folder/d", &["no/such/folder"]),
@@ -257,4 +260,20 @@ fn studies() {
         ],
     );
     assert_eq!(folder.run("study good.toml").code, 0, "the study that the others are made from is sound");
+}
+
+/// The file behind standard output is empty while a run has printed nothing; even so it is not made a drive.
+#[test]
+fn its_own_output_is_not_a_drive() {
+    let folder = Folder::new();
+    for device in ["file:/dev/stdout,size=1MiB", "file:out,size=1MiB"] {
+        let out = fs::File::create(folder.0.join("out")).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fulgurite"));
+        let run = command.args(["profile", device, "--destroy-contents"]).current_dir(&folder.0).stdout(out);
+        let output = run.output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{device}: {said}");
+        assert!(said.contains("own input or output"), "{device}: {said}");
+        assert_eq!(folder.read("out"), b"", "{device}");
+    }
 }

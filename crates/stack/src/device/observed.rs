@@ -44,7 +44,7 @@ pub trait Observed: Device {
     /// Checks the drive's own laws, once it is idle; `deep` costs time in proportion to the drive.
     fn verify(&self, deep: bool) -> Result<(), String>;
     /// Lets whatever is under way in the drive come to its end.
-    fn settle(&mut self) {}
+    fn drain_events(&mut self) {}
     /// Starts to keep what requests waited for, where the drive can tell.
     fn keep_served(&mut self) {}
     /// Moves what was kept of the requests that have completed since to `served`.
@@ -74,8 +74,8 @@ impl Observed for SimDrive {
         SimDrive::verify(self, deep).map_err(|error| error.to_string())
     }
 
-    fn settle(&mut self) {
-        SimDrive::settle(self);
+    fn drain_events(&mut self) {
+        SimDrive::drain_events(self);
     }
 
     fn keep_served(&mut self) {
@@ -218,9 +218,9 @@ impl Observed for LogDevice<AnyDrive> {
         }
     }
 
-    fn settle(&mut self) {
-        LogDevice::settle(self);
-        self.below_mut().settle();
+    fn drain_events(&mut self) {
+        LogDevice::drain_events(self);
+        self.below_mut().drain_events();
     }
 
     fn record_timeline(&mut self, spans: usize) {

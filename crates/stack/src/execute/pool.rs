@@ -162,7 +162,7 @@ impl PoolRun<'_> {
         let done = executor
             .with_device(|device| {
                 let done = Done::by(device);
-                device.settle();
+                device.drain_events();
                 device.verify(true).map(|()| done)
             })
             .map_err(StackError::run)?;

@@ -176,7 +176,7 @@ impl DeviceUser for ClosedLoop {
         }
         meter.check().map_err(StackError::run)?;
         let now = device.now();
-        device.settle();
+        device.drain_events();
         device.verify(false).map_err(StackError::run)?;
         let (end, completed) = ended.unwrap_or((now, requests));
         Ok((completed - warm_up) as f64 / (end - window).as_secs_f64())

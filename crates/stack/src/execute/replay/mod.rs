@@ -91,7 +91,7 @@ impl DeviceUser for Execution<'_> {
         replay.flush()?;
         // What was done is looked at before collection comes to its end.
         let done = Done::by(&replay.device);
-        replay.device.settle();
+        replay.device.drain_events();
         replay.meter.check().map_err(StackError::run)?;
         replay.device.verify(true).map_err(StackError::run)?;
         if let Some(log) = replay.log.take() {

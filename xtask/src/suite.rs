@@ -1,0 +1,95 @@
+//! Runs every test and every benchmark, and remembers how long each test took.
+//!
+//! The programs are started as `cargo test` would start them, one after another, so their closing lines (`test
+//! result: ok. …`) stand in the output. The test harness tells times only when it believes to be a nightly one, which
+//! an environment variable makes it believe; the compiler does not see it.
+
+use crate::build::{self, Program};
+use crate::compiling;
+use anyhow::{Context, Result, bail};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+
+/// Seconds and name of every test that has run.
+static TIMES: Mutex<Vec<(f64, String)>> = Mutex::new(Vec::new());
+
+/// Runs everything, also after a failure.
+pub fn check() -> Result<()> {
+    let mut failed = Vec::new();
+    for program in build::tests()? {
+        println!("     Running {}", program.title);
+        if !run(&program)? {
+            failed.push(program.title);
+        }
+    }
+    compiling("test", &["--doc"], &[])?;
+    if !failed.is_empty() {
+        bail!("failed: {}", failed.join(", "));
+    }
+    Ok(())
+}
+
+/// Runs one program; whether it passed.
+fn run(program: &Program) -> Result<bool> {
+    let mut command = Command::new(&program.file);
+    command.current_dir(&program.folder).env("CARGO_MANIFEST_DIR", &program.folder);
+    if program.is_bench {
+        command.arg("--test");
+    } else {
+        command.args(["-Zunstable-options", "--report-time"]).env("RUSTC_BOOTSTRAP", "1");
+    }
+    let mut child = command.stdout(Stdio::piped()).spawn().context("a test cannot be started")?;
+    let said = BufReader::new(child.stdout.take().context("a test says nothing")?);
+    for line in said.lines() {
+        let line = line?;
+        println!("{line}");
+        if let Some((name, seconds)) = time(&line) {
+            let place = program.title.trim_end_matches(".rs");
+            TIMES.lock().expect("no test panics here").push((seconds, format!("{place} {name}")));
+        }
+    }
+    Ok(child.wait()?.success())
+}
+
+/// Name and seconds in a line of the harness: `test a::b ... ok <1.234s>`.
+fn time(line: &str) -> Option<(&str, f64)> {
+    let (name, verdict) = line.strip_prefix("test ")?.split_once(" ... ")?;
+    let seconds = verdict.rsplit_once('<')?.1.strip_suffix("s>")?;
+    Some((name, seconds.parse().ok()?))
+}
+
+/// Prints the ten tests that took longest; nothing if none has run.
+pub fn print_slowest() {
+    let mut times = TIMES.lock().expect("no test panics here");
+    times.sort_by(|a, b| b.0.total_cmp(&a.0));
+    if !times.is_empty() {
+        println!("== the slowest of {} tests, in seconds", times.len());
+    }
+    for (seconds, name) in times.iter().take(10) {
+        println!("{seconds:8.3}  {name}");
+    }
+}
+
+/// Runs every example of every crate: they are the first thing that a newcomer tries.
+pub fn examples() -> Result<()> {
+    for program in build::examples()? {
+        println!("-- {}", program.title);
+        crate::run(&mut Command::new(&program.file))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::time;
+
+    /// The gate's list is empty if the harness changes how it writes a time.
+    #[test]
+    fn times_are_read_from_the_harness() {
+        assert_eq!(time("test contract::replay ... ok <1.250s>"), Some(("contract::replay", 1.25)));
+        assert_eq!(time("test slow ... FAILED <60.001s>"), Some(("slow", 60.001)));
+        assert_eq!(time("test ignored ... ignored"), None);
+        assert_eq!(time("test result: ok. 7 passed; 0 failed; finished in 0.55s"), None);
+    }
+}
