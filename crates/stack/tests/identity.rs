@@ -1,0 +1,227 @@
+//! The identity of a run: what changes a result changes it, and a default that is written out does not. Over every
+//! declared setting, and over every declared option of devices, layers and policies.
+
+use fulgurite_base::OptionHelp;
+use fulgurite_ftl::placement::PlacementConfig;
+use fulgurite_ftl::victim::VictimConfig;
+use fulgurite_log::LogConfig;
+use fulgurite_pool::{PrefetchConfig, ReplacementConfig, WriteBackConfig};
+use fulgurite_ssd::preset;
+use fulgurite_stack::settings::{self, Absent, Workloads};
+use fulgurite_stack::{Command, Progress, Row, Run, StackError};
+use fulgurite_workload::GeneratorConfig;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+const COMMANDS: [Command; 4] = [Command::Pool, Command::Gc, Command::Replay, Command::Profile];
+
+type Values<'a> = BTreeMap<&'a str, &'a str>;
+
+/// A small run of each command.
+fn base(command: Command) -> Values<'static> {
+    match command {
+        Command::Pool => [("workload", "mixed-skewed"), ("device", "virtual")].into(),
+        Command::Gc => [
+            ("workload", "mixed-uniform:write=100%"),
+            ("logical", "32MB"),
+            ("physical", "34MB"),
+            ("segment", "128KiB"),
+        ]
+        .into(),
+        Command::Replay => [("workload", "financial-like"), ("device", "virtual")].into(),
+        Command::Profile => [("device", "virtual")].into(),
+    }
+}
+
+fn run(command: Command, values: &Values) -> Result<Run, StackError> {
+    settings::run(command, values, &mut Workloads::default())
+}
+
+fn id(command: Command, values: &Values) -> String {
+    run(command, values).and_then(|run| run.id()).unwrap_or_else(|error| panic!("{values:?}: {error}"))
+}
+
+/// For each setting: the default in other words, and another value with what else it needs. A setting that is not
+/// here fails the test.
+fn other(command: Command, setting: &str) -> (Option<&'static str>, Values<'static>) {
+    let one = |name: &'static str, value: &'static str| Values::from([(name, value)]);
+    match (command, setting) {
+        (_, "workload") => (None, one("workload", "mixed-uniform:write=90%")),
+        (_, "device") => (None, one("device", "virtual:program_us=500")),
+        (_, "layer") => (Some("none"), one("layer", "log:segment=1MiB,op=30%")),
+        (_, "placement") => (Some("none"), one("placement", "sep-gc")),
+        (_, "victim") => (Some("greedy"), one("victim", "fifo")),
+        (_, "schedule") => (Some("paced"), one("schedule", "semi-preemptive")),
+        (_, "replacement") => (Some("lru"), one("replacement", "clock")),
+        (_, "write_back") => (Some("single"), one("write_back", "ace:n_w=4")),
+        (_, "prefetch") => (Some("none"), one("prefetch", "sequential")),
+        // 6 % of the default number of pages.
+        (_, "frames") => (Some("6144"), one("frames", "500")),
+        (_, "pages") => (Some("102400"), one("pages", "4K")),
+        (_, "logical") => (None, one("logical", "31MB")),
+        (_, "physical") => (None, one("physical", "40MB")),
+        (_, "segment") => (None, one("segment", "64KiB")),
+        (_, "page") => (Some("4KiB"), one("page", "8KiB")),
+        (_, "gc_reserve") => (Some("2"), one("gc_reserve", "3")),
+        (Command::Pool, "users") => (Some("1"), one("users", "4")),
+        (_, "users") => (None, one("users", "4")),
+        (_, "speed") => (Some("1x"), one("speed", "2x")),
+        (_, "rate") => (None, one("rate", "1000")),
+        (_, "addresses") => (Some("scale"), one("addresses", "compact")),
+        (_, "wrap") => (Some("no"), one("wrap", "yes")),
+        (_, "cpu_per_request") => (Some("0"), one("cpu_per_request", "5")),
+        (Command::Pool, "ops") => (Some("1M"), one("ops", "5K")),
+        (Command::Replay, "ops") => (Some("100K"), one("ops", "5K")),
+        (Command::Gc, "ops") => (Some("156240"), one("ops", "5K")),
+        (_, "explain") => (Some("no"), one("explain", "yes")),
+        (_, "groups") => (Some("no"), one("groups", "yes")),
+        (Command::Gc, "interval") => (None, one("interval", "25%")),
+        (_, "interval") => (None, one("interval", "10ms")),
+        (_, "seed") => (Some("42"), one("seed", "43")),
+        (command, setting) => {
+            panic!("{command:?} {setting}: say here what its default and another value are")
+        }
+    }
+}
+
+/// Settings that change where things go or what is allowed, and no result.
+const WITHOUT_EFFECT: [&str; 4] = ["destroy_contents", "trace_out", "requests_out", "format"];
+
+#[test]
+fn a_default_written_out_keeps_the_identity_and_another_value_changes_it() {
+    for command in COMMANDS {
+        let usual = id(command, &base(command));
+        for setting in command.settings().filter(|setting| !WITHOUT_EFFECT.contains(&setting.name)) {
+            let (default, others) = other(command, setting.name);
+            if let Some(Absent::Value(declared)) = setting.absent(command)
+                && !base(command).contains_key(setting.name)
+            {
+                let written: Values = base(command).into_iter().chain([(setting.name, declared)]).collect();
+                assert_eq!(id(command, &written), usual, "{command:?} {}={declared}", setting.name);
+            }
+            if let Some(default) = default {
+                let written: Values = base(command).into_iter().chain([(setting.name, default)]).collect();
+                assert_eq!(id(command, &written), usual, "{command:?} {}={default}", setting.name);
+            }
+            let changed: Values = base(command).into_iter().chain(others.clone()).collect();
+            assert_ne!(id(command, &changed), usual, "{command:?} {others:?}");
+        }
+    }
+}
+
+fn rows(command: Command, values: &Values) -> Vec<Row> {
+    let mut rows = run(command, values).unwrap().execute(&Progress::default()).unwrap();
+    rows.iter_mut().for_each(Row::drop_cost);
+    rows
+}
+
+#[test]
+fn what_has_no_effect_changes_neither_the_identity_nor_the_rows() {
+    let (command, folder) = (Command::Replay, Path::new(env!("CARGO_TARGET_TMPDIR")));
+    let (timeline, requests) = (folder.join("identity.json"), folder.join("identity.csv"));
+    let small: Values = base(command).into_iter().chain([("ops", "2K")]).collect();
+    let usual = rows(command, &small);
+    for (setting, value) in [
+        ("destroy_contents", "yes"),
+        ("trace_out", timeline.to_str().unwrap()),
+        ("requests_out", requests.to_str().unwrap()),
+        ("format", "page-ops"),
+    ] {
+        assert!(WITHOUT_EFFECT.contains(&setting));
+        let with: Values = small.clone().into_iter().chain([(setting, value)]).collect();
+        assert_eq!(rows(command, &with), usual, "{setting}");
+    }
+}
+
+/// A default that is written out keeps the identity, and some other value changes it, for every option of a name.
+fn options_count(command: Command, setting: &str, name: &str, beside: &Values, options: &[OptionHelp]) {
+    const VALUES: [&str; 13] =
+        ["1", "2", "3", "4", "7", "16", "1%", "30%", "99%", "4KiB", "64KiB", "0.5", "9999"];
+    let with = |text: &str| {
+        let values: Values = beside.clone().into_iter().chain([(setting, text)]).collect();
+        run(command, &values).and_then(|run| run.id())
+    };
+    let usual = with(name).unwrap_or_else(|error| panic!("{setting} {name}: {error}"));
+    for option in options {
+        let text = |value: &str| format!("{name}:{}={value}", option.key);
+        // Some options are refused where they change nothing; then there is nothing to compare.
+        if let Ok(written) = with(&text(&option.default)) {
+            assert_eq!(written, usual, "{}", text(&option.default));
+        }
+        let values =
+            VALUES.into_iter().chain(option.written.split('|')).filter(|value| *value != option.default);
+        let accepted: Vec<(&str, String)> =
+            values.filter_map(|value| Some((value, with(&text(value)).ok()?))).collect();
+        assert!(
+            accepted.is_empty() || accepted.iter().any(|(_, id)| *id != usual),
+            "{setting} {name}: {} changes no identity, whatever its value",
+            option.key
+        );
+    }
+}
+
+#[test]
+fn every_option_of_a_policy_is_part_of_the_identity() {
+    let pool: Values = [("workload", "mixed-skewed"), ("ops", "1K"), ("device", "p4510")].into();
+    let each = |setting: &str, entries: Vec<(&'static str, Vec<OptionHelp>)>, command, beside: &Values| {
+        for (name, options) in entries {
+            options_count(command, setting, name, beside, &options);
+        }
+    };
+    macro_rules! entries {
+        ($config:ty) => {
+            <$config>::registry().entries.iter().map(|entry| (entry.name, (entry.options)())).collect()
+        };
+    }
+    each("replacement", entries!(ReplacementConfig), Command::Pool, &pool);
+    each("prefetch", entries!(PrefetchConfig), Command::Pool, &pool);
+    // `auto` measures the drive, which takes a while, and has no options.
+    let write_backs: Vec<_> = entries!(WriteBackConfig);
+    let write_backs = write_backs.into_iter().filter(|(name, _)| *name != "auto").collect();
+    each("write_back", write_backs, Command::Pool, &pool);
+    let gc: Values = base(Command::Gc).into_iter().chain([("ops", "1K")]).collect();
+    each("placement", entries!(PlacementConfig), Command::Gc, &gc);
+    each("victim", entries!(VictimConfig), Command::Gc, &gc);
+    // `switch` nests two workloads and has no options of its own.
+    let generators: Vec<_> = entries!(GeneratorConfig);
+    let generators = generators.into_iter().filter(|(name, _)| *name != "switch").collect();
+    each("workload", generators, Command::Pool, &[("ops", "1K"), ("device", "none")].into());
+}
+
+#[test]
+fn every_option_of_a_device_and_a_layer_is_part_of_the_identity() {
+    let replay: Values = [("workload", "mixed-uniform"), ("users", "1"), ("ops", "1K")].into();
+    for name in ["p4510", "preemptive-gc"] {
+        let options = (preset::by_name(name).unwrap().config)();
+        let options = fulgurite_base::Declared::describe_options(&options);
+        options_count(Command::Replay, "device", name, &replay, &options);
+    }
+    let below: Values = replay.into_iter().chain([("device", "p4510")]).collect();
+    let options = fulgurite_base::Declared::describe_options(&LogConfig::default());
+    options_count(Command::Replay, "layer", "log", &below, &options);
+}
+
+#[test]
+fn equal_runs_have_one_identity_however_they_are_written() {
+    let pool = |more: &[(&'static str, &'static str)]| {
+        id(Command::Pool, &base(Command::Pool).into_iter().chain(more.iter().copied()).collect())
+    };
+    for (one, another) in [
+        (("replacement", "clock"), ("replacement", "clock:max=5")),
+        (("workload", "zipf:write=50%,theta=0.99"), ("workload", "zipf")),
+        (("device", "virtual:channels=4,program_us=500"), ("device", "virtual:program_us=500,channels=4")),
+        (("device", "reference-e:streams=4"), ("device", "reference-e:placement=hints:streams=4")),
+        (("device", "reference-e:streams=1"), ("device", "reference-e")),
+        (
+            ("device", "file:/tmp/no-such-drive,size=1GiB"),
+            ("device", "file:/tmp/no-such-drive,page=4KiB,size=1GiB"),
+        ),
+    ] {
+        assert_eq!(pool(&[one]), pool(&[another]), "{one:?} {another:?}");
+    }
+    // What follows from the drive is the same whether it is asked or told.
+    let k_w = run(Command::Pool, &[("workload", "mixed-skewed"), ("write_back", "ace")].into()).unwrap();
+    let n_w = format!("ace:n_w={}", k_w.stack.pool.as_ref().unwrap().batches.n_w);
+    let told = run(Command::Pool, &[("workload", "mixed-skewed"), ("write_back", &n_w)].into()).unwrap();
+    assert_eq!(k_w.id().unwrap(), told.id().unwrap());
+}
