@@ -24,8 +24,8 @@ fn base(command: Command) -> Values<'static> {
         Command::Gc => [
             ("workload", "mixed-uniform:write=100%"),
             ("logical", "32MB"),
-            ("physical", "34MB"),
-            ("segment", "128KiB"),
+            ("physical", "64MB"),
+            ("segment", "64KiB"),
         ]
         .into(),
         Command::Replay => [("workload", "financial-like"), ("device", "virtual")].into(),
@@ -46,6 +46,7 @@ fn id(command: Command, values: &Values) -> String {
 fn other(command: Command, setting: &str) -> (Option<&'static str>, Values<'static>) {
     let one = |name: &'static str, value: &'static str| Values::from([(name, value)]);
     match (command, setting) {
+        (Command::Replay, "workload") => (None, one("workload", "cello-like")),
         (_, "workload") => (None, one("workload", "mixed-uniform:write=90%")),
         (_, "device") => (None, one("device", "virtual:program_us=500")),
         (_, "layer") => (Some("none"), one("layer", "log:segment=1MiB,op=30%")),
@@ -60,7 +61,7 @@ fn other(command: Command, setting: &str) -> (Option<&'static str>, Values<'stat
         (_, "pages") => (Some("102400"), one("pages", "4K")),
         (_, "logical") => (None, one("logical", "31MB")),
         (_, "physical") => (None, one("physical", "40MB")),
-        (_, "segment") => (None, one("segment", "64KiB")),
+        (_, "segment") => (None, one("segment", "32KiB")),
         (_, "page") => (Some("4KiB"), one("page", "8KiB")),
         (_, "gc_reserve") => (Some("2"), one("gc_reserve", "3")),
         (Command::Pool, "users") => (Some("1"), one("users", "4")),
@@ -209,7 +210,7 @@ fn equal_runs_have_one_identity_however_they_are_written() {
     for (one, another) in [
         (("replacement", "clock"), ("replacement", "clock:max=5")),
         (("workload", "zipf:write=50%,theta=0.99"), ("workload", "zipf")),
-        (("device", "virtual:channels=4,program_us=500"), ("device", "virtual:program_us=500,channels=4")),
+        (("device", "virtual:channels=16,program_us=500"), ("device", "virtual:program_us=500,channels=16")),
         (("device", "reference-e:streams=4"), ("device", "reference-e:placement=hints:streams=4")),
         (("device", "reference-e:streams=1"), ("device", "reference-e")),
         (

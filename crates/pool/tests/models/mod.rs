@@ -198,8 +198,11 @@ pub fn s3_fifo(frames: usize) -> Model {
     })
 }
 
-/// Every model, by the policy's name.
-pub const MODELS: [(&str, fn(usize) -> Model); 8] = [
+/// A policy's name and what makes its model for a number of frames.
+pub type Named = (&'static str, fn(usize) -> Model);
+
+/// Every model.
+pub const MODELS: [Named; 8] = [
     ("fifo", fifo),
     ("lru", lru),
     ("second-chance", second_chance),
