@@ -34,7 +34,7 @@ pub struct DeviceDescription {
 struct Layer {
     /// As it was typed.
     name: String,
-    config: LogConfig,
+    config: Box<LogConfig>,
 }
 
 #[derive(Clone, Debug)]
@@ -345,7 +345,7 @@ impl DeviceDescription {
         let spec = Spec::parse(name)?;
         self.layer = match spec.name() {
             NONE => spec.finish().map(|()| None)?,
-            LOG => Some(Layer { name: name.to_owned(), config: LogConfig::from_spec(spec)? }),
+            LOG => Some(Layer { name: name.to_owned(), config: Box::new(LogConfig::from_spec(spec)?) }),
             unknown => return Err(SpecError::unknown("layer", unknown, &[NONE, LOG]).into()),
         };
         Ok(self)
@@ -608,9 +608,9 @@ impl DeviceDescription {
             Ok(below.clone())
         })?;
         if let Some(ftl) = ftl {
-            return Ok(user.with(LogDevice::with_ftl(ready, layer.config.clone(), ftl)));
+            return Ok(user.with(LogDevice::with_ftl(ready, (*layer.config).clone(), ftl)));
         }
-        let mut device = LogDevice::new(ready, layer.config.clone())?;
+        let mut device = LogDevice::new(ready, (*layer.config).clone())?;
         if layer.config.fill {
             device.fill().map_err(StudyError::run)?;
         }
