@@ -60,6 +60,7 @@ impl Candidates {
     /// The oldest segment of a group that is too large, else the victim policy's choice.
     pub fn pick(&mut self, placer: &Placer, table: &SegmentTable) -> Option<SegmentId> {
         let overfull = placer.overfull(table);
+        // An overfull group may have nothing but its open segment.
         let queued = overfull.and_then(|queue| self.queues[usize::from(queue)].pop_front());
         queued.or_else(|| self.victims.pick(table)).or_else(|| {
             // Nothing is sealed but in queues: the longest gives.

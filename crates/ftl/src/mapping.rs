@@ -102,6 +102,7 @@ impl Mapping {
     pub(crate) fn unmap(&mut self, lpn: u32) -> Option<Ppn> {
         let ppn = self.lookup(lpn)?;
         self.l2p[lpn as usize] = UNMAPPED;
+        // Most drives share nothing: one look at the table saves a hash for each page.
         if !self.sharers.is_empty() && self.leave(lpn, ppn) {
             return None;
         }

@@ -85,6 +85,7 @@ impl Wear {
         self.most = self.most.max(erases);
         if erases >= limit(segment, config.endurance) {
             self.is_worn_out = u64::from(config.segments - self.retired) <= config.least_segments();
+            // A segment short, collection could not end: it keeps this one until it begins earlier.
             self.is_short = !self.is_worn_out && self.free() < config.collect.hard;
             if !self.is_worn_out && !self.is_short {
                 segments.set_usable(segment, false);

@@ -103,6 +103,7 @@ impl<D: Device> LogDevice<D> {
         let segment_pages = self.ftl.config().segment_pages;
         let before = self.commands[command as usize].placed;
         let unplaced = Unplaced { first: lpn + before, pages: pages - before, hint };
+        // Places first, commands below afterwards: pages that lie side by side become one command.
         let (now, mut places) = (self.below.now(), std::mem::take(&mut self.places));
         self.gate.place(&mut self.ftl, unplaced, now, &mut self.emitted, |_, _, ppn, _| places.push(ppn));
         let mut run: Option<Run> = None;

@@ -33,6 +33,7 @@ impl Ftl {
     pub(super) fn collect_all(&mut self, sink: &mut impl FlashSink) {
         let Some(Collection { victim, next, .. }) = self.collection else { return };
         let end = (victim.0 + 1) * self.config.segment_pages;
+        // Taken out for as long as it is read beside everything else that changes.
         let mut moving = std::mem::take(&mut self.moving);
         self.map.valid_in(next, end, &mut moving);
         match self.placer.copies_to(victim, &self.segments) {
@@ -42,6 +43,7 @@ impl Ftl {
             }
             None => self.move_each(&moving, victim, sink),
         }
+        // All at once rather than page by page, since nothing has looked at these bits meanwhile.
         self.map.fill_valid(next, end, false);
         self.segments.invalidate_all(victim);
         self.counters.copied_pages += moving.lpns.len() as u64;
@@ -78,6 +80,7 @@ impl Ftl {
             }
             let context = WriteContext::copy(*lpn, victim);
             let stream = self.placer.stream(&context, &self.segments);
+            // The page may end up elsewhere, but placement goes on by what it chose.
             let to = self.open_for_copies(stream);
             self.placer.written(&context, stream, &self.segments);
             let ppn = self.next_page(to);
@@ -98,6 +101,7 @@ impl Ftl {
         if let Some(groups) = self.placer.take_regrouping() {
             self.regroup(&groups);
         }
+        // Wear leveling comes first: it asks rarely, and policies would never pick what it wants.
         let victim = self.left_behind().or_else(|| self.candidates.pick(&self.placer, &self.segments))?;
         self.placer.picked(victim, &self.segments);
         self.segments.begin_collection(victim);

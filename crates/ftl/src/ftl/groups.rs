@@ -16,6 +16,7 @@ impl Ftl {
                 self.segments.seal(open);
             }
         }
+        // The mapping stays as it is: segments change their group, not their pages.
         self.segments.regroup(groups);
         self.candidates.sort(&self.placer, &self.segments);
         // What is now too large passes its oldest segments on as they are: nothing need be copied for that.
@@ -40,6 +41,7 @@ impl Ftl {
     pub fn give_up_collection(&mut self) {
         (self.idle, self.urgent) = (false, false);
         let Some(Collection { victim, .. }) = self.collection.take() else { return };
+        // Its valid pages are all still there: those that had moved are garbage in it.
         self.seal(victim);
     }
 
@@ -59,6 +61,7 @@ impl Ftl {
         self.invalidated(ppn);
         let segment = self.segment(old);
         let is_sealed = self.segments.state(segment) == SegmentState::Sealed;
+        // An index knows of falling counts only, so the segment leaves it and comes back.
         if is_sealed {
             self.candidates.remove(segment, &self.segments);
         }

@@ -12,6 +12,7 @@ impl Ftl {
         for lpn in lpn..lpn + pages {
             let (old, context) = self.context(lpn, hint);
             let stream = self.placer.stream(&context, &self.segments);
+            // With room in the open segment and no collection to go on with, no schedule has anything to say.
             if self.collection.is_some() || self.is_full(stream) {
                 self.make_room(stream, sink);
                 self.append(lpn, hint, stream, sink);
@@ -98,9 +99,11 @@ impl Ftl {
         sink: &mut impl FlashSink,
     ) -> Ppn {
         self.counters.host_pages += 1;
+        // Before the clock ticks: placement sees the time that it was asked at.
         self.placer.written(context, stream, &self.segments);
         self.segments.tick();
         if let Some(old) = old {
+            // Without sharers the old page is garbage for certain, and the map is about to be overwritten anyway.
             if self.map.has_sharers() {
                 self.discard(context.lpn);
             } else {
@@ -162,6 +165,7 @@ impl Ftl {
     /// Makes `destination` share the place of `source`, or forgets it where `source` has none.
     pub fn share(&mut self, destination: u32, source: u32) {
         let place = self.map.lookup(source);
+        // Shared with itself, it would lose the place that it has.
         if self.map.lookup(destination) == place {
             return;
         }

@@ -174,11 +174,14 @@ impl fmt::Debug for dyn AnyPlacement {
     }
 }
 
+/// Makes a policy for a drive.
+type StartPlacement = dyn Fn(&DriveShape) -> Box<dyn AnyPlacement> + Send + Sync;
+
 /// How a policy from outside is made.
 pub struct PlacementMaker {
     streams: u16,
     needs_future: bool,
-    start: Box<dyn Fn(&DriveShape) -> Box<dyn AnyPlacement> + Send + Sync>,
+    start: Box<StartPlacement>,
 }
 
 /// Makes a configuration from the options of a spec.

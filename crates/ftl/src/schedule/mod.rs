@@ -137,7 +137,7 @@ macro_rules! rules {
 
             // Asked with every page: a match can be inlined, a function pointer cannot.
             #[inline]
-            fn decide(self, state: &FtlState) -> ScheduleState {
+            fn decide(&self, state: &FtlState) -> ScheduleState {
                 match self {
                     $(Rule::$rule => $module::decide(state),)*
                     Rule::Custom(rule) => (rule.decide)(state),
@@ -225,7 +225,7 @@ impl Schedule {
 
     /// The state that the drive should be in.
     #[inline]
-    pub fn decide(self, state: &FtlState) -> ScheduleState {
+    pub fn decide(&self, state: &FtlState) -> ScheduleState {
         self.rule.decide(state)
     }
 

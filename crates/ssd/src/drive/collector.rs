@@ -135,6 +135,7 @@ impl Collector {
     }
 
     /// Starts an operation on `die`, for which nothing of the host's waits, or on other such dies.
+    #[inline]
     pub(super) fn step(&mut self, die: u32, ftl: &mut Ftl, flash: &mut Flash) {
         self.place(ftl, flash);
         if !flash.is_free(die) || self.victim.is_none() {
@@ -166,6 +167,7 @@ impl Collector {
     }
 
     /// Starts a read of the next valid pages of the victim on `die`; false if there are none left.
+    #[inline]
     fn read(&mut self, die: u32, ftl: &Ftl, flash: &mut Flash) -> bool {
         while self.lanes[die as usize].row < self.rows {
             let first = self.page(die * self.planes, self.lanes[die as usize].row);
@@ -204,6 +206,7 @@ impl Collector {
         (0..self.planes).fold(0, |bits, plane| bits | u8::from(self.is_taken(Ppn(first.0 + plane))) << plane)
     }
 
+    #[inline]
     fn take(&mut self, die: u32, first: Ppn, planes: u8) {
         for plane in blocks_of(0, planes) {
             let index = self.index(first) + plane as usize;
@@ -214,6 +217,7 @@ impl Collector {
     }
 
     /// The pages arrive in the buffer.
+    #[inline]
     fn hold(&mut self, first: Ppn, planes: u8, ftl: &Ftl) {
         self.reading -= planes.count_ones();
         for ppn in blocks_of(first.0, planes).map(Ppn) {
@@ -224,6 +228,7 @@ impl Collector {
 
     /// Gives held pages their new places, as far as the dies there have nothing better to do, and
     /// their programs to those dies. Whole rows only, unless no more pages come.
+    #[inline]
     fn place(&mut self, ftl: &mut Ftl, flash: &mut Flash) {
         while let Some(stream) = self.first_stream(ftl, flash) {
             let point = ftl.append_point(stream).map(|ppn| flash.layout.place(ppn));
@@ -253,6 +258,7 @@ impl Collector {
     }
 
     /// The stream of the first held page that is still valid.
+    #[inline]
     fn first_stream(&mut self, ftl: &Ftl, flash: &mut Flash) -> Option<fulgurite_base::StreamId> {
         self.ready(1, ftl, flash);
         self.held.front().map(|ppn| ftl.copy_stream(*ppn))
@@ -260,6 +266,7 @@ impl Collector {
 
     /// How many of the first held pages can go to one row, at most `wanted`; drops among them those
     /// that the host has overwritten since they were read.
+    #[inline]
     fn ready(&mut self, wanted: usize, ftl: &Ftl, flash: &mut Flash) -> usize {
         let mut ready = 0;
         while let (true, Some(ppn)) = (ready < wanted, self.held.get(ready).copied()) {
@@ -276,6 +283,7 @@ impl Collector {
     }
 
     /// A page of the victim on `die` needs it no more.
+    #[inline]
     fn page_is_gone(&mut self, die: u32, flash: &mut Flash) {
         let lane = &mut self.lanes[die as usize];
         lane.outstanding -= 1;

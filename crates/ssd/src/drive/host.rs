@@ -218,6 +218,7 @@ impl SimDrive {
                 return (pages, sink.programs);
             }
         };
+        // The gate counts from the first page without a place.
         let unplaced = Unplaced { first: lpn + placed, pages: pages - placed, hint };
         let count = self.gate.place(ftl, unplaced, now, &mut sink, |sink, _, ppn, old| {
             sink.flash.note_old_place(ppn, old);
@@ -226,6 +227,7 @@ impl SimDrive {
         if placed + count < pages {
             self.watch_urgency();
         }
+        // Pages may have used up free segments, or been refused: either way collection may now be wanted.
         self.look_at_schedule();
         (placed + count, programs)
     }

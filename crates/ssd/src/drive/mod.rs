@@ -339,6 +339,7 @@ impl SimDrive {
             self.collector.begin(victim);
             self.flash.touch_all();
         } else if state.collects() && !before.collects() && self.collector.is_active() {
+            // Dies that were left alone by collection have work again.
             self.flash.touch_all();
         }
         if before != state
@@ -355,8 +356,11 @@ impl SimDrive {
 
     /// Sets the event at which a write has waited too long, if one waits.
     fn watch_urgency(&mut self) {
-        let at = self.gate.urgent_at().map_or(NEVER, |at| at.0);
-        self.flash.events.set(self.slot(HostSlot::Urgent), at);
+        let (slot, at) = (self.slot(HostSlot::Urgent), self.gate.urgent_at().map_or(NEVER, |at| at.0));
+        // Nearly always unchanged, and cheaper to read than to set.
+        if self.flash.events.time(slot) != at {
+            self.flash.events.set(slot, at);
+        }
     }
 
     /// Gives every die that was touched something to do.

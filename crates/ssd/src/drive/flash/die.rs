@@ -69,6 +69,7 @@ impl Flash {
             self.start(die, id);
             return Next::Started(id);
         }
+        // What was suspended goes on before anything new is programmed.
         state.reads_in_a_row = 0;
         if state.suspended.is_some() {
             self.resume(die);
@@ -84,6 +85,7 @@ impl Flash {
     }
 
     /// Starts a host operation although the die is at work: by overlapping, or by suspension.
+    #[inline]
     fn beside_current(&mut self, die: u32) -> Next {
         let state = &self.dies[die as usize];
         let read_waits = !state.reads.is_empty();
@@ -154,6 +156,7 @@ impl Flash {
     }
 
     /// Notes that an operation leaves its queue, and what it waited for there.
+    #[inline]
     fn set_out(&mut self, die: u32, id: OpId) {
         let host_busy = self.host_busy(die);
         let op = &mut self.ops[id.key()];
@@ -163,6 +166,7 @@ impl Flash {
     }
 
     /// Starts an operation on a die that does nothing.
+    #[inline]
     pub(in crate::drive) fn start(&mut self, die: u32, id: OpId) {
         self.set_out(die, id);
         self.dies[die as usize].current = Some(id);
@@ -180,6 +184,7 @@ impl Flash {
     }
 
     /// Starts a read of garbage collection: the pages of `place`'s row in `planes`.
+    #[inline]
     pub(in crate::drive) fn start_move_read(&mut self, place: Place, planes: u8) -> OpId {
         let op = self.insert(FlashOpKind::MoveRead, place);
         self.ops[op.key()].planes = planes;
@@ -196,6 +201,7 @@ impl Flash {
     }
 
     /// Time that `die` has worked for the host up to now.
+    #[inline]
     pub(super) fn host_busy(&self, die: u32) -> u64 {
         let &Die { host_busy, current, .. } = &self.dies[die as usize];
         let under_way = current.map(|op| &self.ops[op.key()]).filter(|op| !op.collects());
@@ -203,6 +209,7 @@ impl Flash {
     }
 
     /// Gives the die to the operation that overlapped with the one before, if there was one.
+    #[inline]
     pub(super) fn go_on_with_follower(&mut self, die: usize) {
         // Without one the die is touched: it gets something to do, or `quiet_if_idle` is called.
         let Some(id) = self.dies[die].current else { return };

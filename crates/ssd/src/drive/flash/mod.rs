@@ -148,6 +148,7 @@ impl Flash {
 
     /// Performs the event of `die` at the current time: an operation that has ended, if one has, with
     /// its number.
+    #[inline]
     pub(super) fn event(&mut self, die: usize) -> Option<(OpId, FlashOp)> {
         let id = self.dies[die].current?;
         let op = &mut self.ops[id.key()];
@@ -183,6 +184,7 @@ impl Flash {
     }
 
     /// Counts an operation that has ended, and enforces the rules of NAND on it.
+    #[inline]
     fn perform(&mut self, op: &FlashOp) {
         let pages = u64::from(op.pages());
         self.performed.operations += 1;
@@ -208,6 +210,7 @@ impl Flash {
     }
 
     /// Takes the channel for the pages of an operation and returns when their transfers end.
+    #[inline]
     fn reserve_channel(&mut self, die: u32, id: OpId) -> u64 {
         let op = &mut self.ops[id.key()];
         let free = &mut self.channels[self.layout.channel(die)];
@@ -216,6 +219,7 @@ impl Flash {
         *free
     }
 
+    #[inline]
     fn insert(&mut self, kind: FlashOpKind, place: Place) -> OpId {
         let op = FlashOp {
             kind,

@@ -11,6 +11,7 @@ pub(in crate::drive) struct OpId(NonZeroU32);
 
 impl OpId {
     /// The operation with this key in the table of operations.
+    #[inline]
     pub fn of_key(key: usize) -> OpId {
         // One more than the key, so that an `Option` of it is as small as the number itself.
         OpId(NonZeroU32::new(key as u32 + 1).expect("fewer than 2^32 operations are under way"))
@@ -57,12 +58,14 @@ impl Programmed {
     }
 
     /// Adds a copy of a page of `die`.
+    #[inline]
     pub fn add_copy(&mut self, die: u32) {
         self.sources[usize::from(self.copies)] = die;
         self.copies += 1;
     }
 
     /// The dies from which its copies came.
+    #[inline]
     pub fn sources(&self) -> &[u32] {
         &self.sources[..usize::from(self.copies)]
     }
@@ -92,11 +95,13 @@ pub(in crate::drive) struct FlashOp {
 }
 
 impl FlashOp {
+    #[inline]
     pub fn pages(&self) -> u32 {
         self.planes.count_ones()
     }
 
     /// Adds the page at `place`, which lies in the op's row.
+    #[inline]
     pub fn add(&mut self, place: Place) {
         self.planes |= 1 << (place.block - self.block);
     }
@@ -106,6 +111,7 @@ impl FlashOp {
     }
 
     /// Whether this operation is garbage collection's alone.
+    #[inline]
     pub fn collects(&self) -> bool {
         match &self.kind {
             FlashOpKind::HostRead { .. } => false,
@@ -114,14 +120,17 @@ impl FlashOp {
         }
     }
 
+    #[inline]
     pub fn is_read(&self) -> bool {
         matches!(self.kind, FlashOpKind::HostRead { .. } | FlashOpKind::MoveRead)
     }
 
+    #[inline]
     pub fn is_program(&self) -> bool {
         matches!(self.kind, FlashOpKind::Program(_))
     }
 
+    #[inline]
     pub fn is_erase(&self) -> bool {
         matches!(self.kind, FlashOpKind::Erase)
     }

@@ -42,6 +42,7 @@ impl FlashSink for Flash {
     /// The drive has read the page before it asked for the copy.
     fn read(&mut self, _: Ppn) {}
 
+    #[inline]
     fn program(&mut self, ppn: Ppn, source: Option<Ppn>) {
         let source = source.expect("only collection writes here, and only copies");
         let (place, die) = (self.layout.place(ppn), self.layout.place(source).die);
@@ -62,6 +63,7 @@ impl FlashSink for Flash {
 
 impl Flash {
     /// The program operation that takes the page at `place`, opened if need be; `add` tells it what the page is.
+    #[inline]
     fn program_at(&mut self, place: Place, add: impl FnOnce(&mut Programmed)) {
         let at = self.partial.iter().position(|op| self.ops[op.key()].row == place.row);
         let at = at.unwrap_or_else(|| {
@@ -98,6 +100,7 @@ impl Flash {
         }
     }
 
+    #[inline]
     fn queue_work(&mut self, op: OpId) {
         let die = self.ops[op.key()].die;
         self.dies[die as usize].work.push_back(op);
@@ -105,6 +108,7 @@ impl Flash {
     }
 
     /// Notes for a volatile buffer that a page's place was `old` before it became `ppn`.
+    #[inline]
     pub(in crate::drive) fn note_old_place(&mut self, ppn: Ppn, old: Option<Ppn>) {
         let Some(mut undo) = self.undo.take() else { return };
         while undo.front().is_some_and(|(ppn, _)| self.is_programmed(self.layout.place(*ppn))) {
