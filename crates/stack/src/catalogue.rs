@@ -14,8 +14,11 @@ use fulgurite_ssd::preset::{self, Concurrency, Preset, Target};
 use fulgurite_workload::GeneratorConfig;
 use fulgurite_workload::trace::Format;
 
-/// Every kind of name, in the order of a stack from the workload down, with its rows.
-pub const KINDS: [(&str, fn() -> Vec<Row>); 11] = [
+/// A kind of names, and its rows.
+pub type KindOfNames = (&'static str, fn() -> Vec<Row>);
+
+/// Every kind of names, in the order of a stack from the workload down.
+pub const KINDS: [KindOfNames; 11] = [
     ("workloads", || {
         let own = row(OWN_TRACE, OWN_TRACE_ABOUT);
         rows(GeneratorConfig::registry()).into_iter().chain([own]).collect()

@@ -23,8 +23,10 @@ pub struct TraceFile {
     /// By page size and numbering.
     pages: Mutex<BTreeMap<(u32, Numbering), Arc<ListedPages>>>,
     /// By page size and number of pages; nothing where the changes do not fit into so many.
-    changes: Mutex<BTreeMap<(u32, u32), Kept<Option<Arc<PageChanges>>>>>,
+    changes: Mutex<BTreeMap<(u32, u32), KeptChanges>>,
 }
+
+type KeptChanges = Kept<Option<Arc<PageChanges>>>;
 
 /// What was read, or why it could not be, and how long that took.
 #[derive(Clone, Debug)]
