@@ -41,7 +41,8 @@ pub fn bytes(table: &Table) -> Result<Vec<u8>, StackError> {
 fn write(table: &Table) -> Result<Vec<u8>, ParquetError> {
     let columns: Vec<(Column, ColumnKind)> =
         table.columns().into_iter().map(|column| (column, ColumnKind::of(table, column))).collect();
-    let fields = columns.iter().map(|(column, kind)| field(column.name(), *kind)).collect::<Result<_, _>>()?;
+    let fields =
+        columns.iter().map(|(column, kind)| field(column.name(), *kind)).collect::<Result<_, _>>()?;
     let schema = Arc::new(Type::group_type_builder("row").with_fields(fields).build()?);
     let mut bytes = Vec::new();
     let mut file = SerializedFileWriter::new(&mut bytes, schema, Arc::new(WriterProperties::default()))?;
