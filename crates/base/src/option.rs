@@ -146,7 +146,7 @@ pub trait Declared: Sized + 'static {
         for option in Self::OPTIONS {
             if let Some(text) = spec.take_text(option.key) {
                 (option.set)(&mut self, &text)
-                    .map_err(|error| SpecError::new(format!("{} of {}: {error}", option.key, spec.name())))?;
+                    .map_err(|error| refusal(option.key, spec.name(), &text, &error))?;
             }
         }
         Ok(self)
@@ -184,6 +184,15 @@ pub trait Declared: Sized + 'static {
         };
         Self::OPTIONS.iter().map(help).collect()
     }
+}
+
+/// The sentence for the value `text` of option `key` of `name`. An error that begins with the value goes on from it.
+fn refusal(key: &str, name: &str, text: &str, error: &SpecError) -> SpecError {
+    let error = error.to_string();
+    SpecError::new(match error.strip_prefix(text).and_then(|rest| rest.strip_prefix(" is ")) {
+        Some(rest) => format!("{key}={text} of {name} is {rest}"),
+        None => format!("{key} of {name}: {error}"),
+    })
 }
 
 /// A thing without options.
@@ -296,7 +305,7 @@ mod tests {
     #[test]
     fn refusals_name_the_option_and_what_would_do() {
         let sentence = |text: &str| read(text).unwrap_err().to_string();
-        assert_eq!(sentence("draw:d=0"), "d of draw: 0 is out of range; accepted: 1 to 1000");
+        assert_eq!(sentence("draw:d=0"), "d=0 of draw is out of range; accepted: 1 to 1000");
         let unread = Draw { choices: 0, cost: Cost::Both }.check_bounds().unwrap_err();
         assert_eq!(unread.to_string(), "d: 0 is out of range; accepted: 1 to 1000");
         assert_eq!(

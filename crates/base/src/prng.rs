@@ -1,6 +1,6 @@
 //! Deterministic randomness: xoshiro256++ in named substreams.
 //!
-//! A run owns one seed. Whoever needs randomness takes a substream by name, so adding a consumer
+//! A run owns one seed. Each consumer of randomness takes a substream by name, so adding a consumer
 //! never shifts the numbers that another one sees. Draws are integers: the same on every machine.
 
 use crate::units::Share;

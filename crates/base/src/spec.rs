@@ -85,7 +85,7 @@ impl Spec {
     }
 
     /// Splits a comma-separated list into the texts of its specs: an item with `=` and no `:`
-    /// belongs to the name before it, and whatever comes before the `@` of a `switch:` belongs to that.
+    /// belongs to the name before it, and everything before the `@` of a `switch:` belongs to the `switch:`.
     pub fn split_list(text: &str) -> Result<Vec<String>, SpecError> {
         let mut items: Vec<String> = Vec::new();
         for item in text.split(',') {

@@ -28,7 +28,7 @@ pub struct Collect {
 impl Collect {
     /// The plainest policies: one stream, greedy victims, non-preemptive collection below two free segments.
     pub const PLAIN: Collect = Collect {
-        placement: PlacementConfig::NONE,
+        placement: PlacementConfig::ONE_STREAM,
         victim: VictimConfig::GREEDY,
         schedule: Schedule::NON_PREEMPTIVE,
         reserve: 2,
@@ -58,7 +58,7 @@ impl Collect {
 /// Most segments that a threshold may ask for.
 pub const SEGMENTS_AT_MOST: u32 = 1 << 20;
 
-/// Declares one option of [`Collect`] for whatever holds one: `collect_opt!(reserve, collect)` where the field is
+/// Declares one option of [`Collect`] for a type that holds one: `collect_opt!(reserve, collect)` where the field is
 /// called `collect`.
 #[macro_export]
 macro_rules! collect_opt {

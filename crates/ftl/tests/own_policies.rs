@@ -123,7 +123,7 @@ fn policies_from_outside_are_equal_to_their_clones() {
     let [one, other] = [(); 2].map(|()| PlacementConfig::custom::<Parity>("parity", NoOptions));
     assert_eq!(one, one.clone());
     assert_ne!(one, other);
-    assert_ne!(one, PlacementConfig::NONE);
+    assert_ne!(one, PlacementConfig::ONE_STREAM);
 }
 
 /// What is written with its defaults is the same policy, with the same text, as the name alone.

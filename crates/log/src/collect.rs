@@ -121,7 +121,7 @@ impl<D: Device> LogDevice<D> {
         (pages > 0).then_some((Ppn(first), pages))
     }
 
-    /// Gives a page that never arrived a new place, where it is as lost: whoever reads it is told.
+    /// Gives a page that never arrived a new place, where it is as lost: a read of it fails with the same error.
     fn move_lost(&mut self, from: Ppn, error: IoError) {
         let to = self.ftl.copy(from, &mut self.emitted);
         self.arriving.insert(to.0, Arriving::Lost(error));

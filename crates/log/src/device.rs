@@ -158,7 +158,7 @@ impl<D: Device> LogDevice<D> {
         self.pages_written
     }
 
-    /// Lets whatever is under way come to its end, collection included.
+    /// Lets everything that is under way come to its end, collection included.
     pub fn drain_events(&mut self) {
         while !self.parts.is_empty() {
             self.hand_down();

@@ -1,6 +1,6 @@
 //! A log-structured layer above a drive: the flash translation layer of `fulgurite-ftl`, on the host.
 //!
-//! [`LogDevice`] is a `Device` over any other, simulated or real. Whatever is written goes to the next page
+//! [`LogDevice`] is a `Device` over any other, simulated or real. Every written page goes to the next page
 //! of an open segment of the drive below, so that the drive sees segments written in order and trimmed whole;
 //! the layer's own collection moves what is still valid. Placement, victims and schedules are those of the
 //! simulated drive, and the same code.

@@ -5,7 +5,7 @@
 use fulgurite_base::PageId;
 use fulgurite_device::Executor;
 use fulgurite_pool::{BufferPool, PoolConfig, ReplacementConfig, WriteBack};
-use fulgurite_uring::{Options, PsyncDevice as Drive};
+use fulgurite_uring::{DriveOptions, PsyncDevice as Drive};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// Sixteen pages of 4 KiB in memory; on Linux, `fulgurite_uring::UringDevice` is as easily had.
 fn open(path: &Path) -> Outcome<(Executor<Drive>, BufferPool<Drive>)> {
-    let drive = Drive::open(path, &Options { pages: Some(1_000), ..Options::default() })?;
+    let drive = Drive::open(path, &DriveOptions { pages: Some(1_000), ..DriveOptions::default() })?;
     let executor = Executor::new(drive);
     let replacement = "lru".parse::<ReplacementConfig>()?.start(16)?;
     let pool = BufferPool::new(executor.handle(), PoolConfig::new(16, 4096, replacement, WriteBack::ace(8)))?;

@@ -41,7 +41,7 @@ impl<D: Device + 'static> Inner<D> {
         }
         loading.read().await?;
         let arrival = Arrival { write, prefetched: false, recall };
-        loading.settle(arrival);
+        loading.deliver(arrival);
         Ok(Fixed { inner: Rc::clone(self), frame })
     }
 
@@ -264,14 +264,14 @@ impl<D: Device + 'static> Loading<D> {
     }
 
     /// The page is in its frame: the task that asked has the latch, and those that joined come next.
-    fn settle(mut self, arrival: Arrival) {
+    fn deliver(mut self, arrival: Arrival) {
         let mut state = self.inner.state.borrow_mut();
         let frame = self.frame();
         state.frames.load(frame, self.page);
         assert!(state.frames.try_latch(frame, arrival.write), "a fresh frame's latch is free");
         state.frames.set_dirty(frame, arrival.write);
         let joined = state.loading.remove(&self.page).unwrap_or_default();
-        state.settle(frame, self.page, arrival, joined);
+        state.deliver(frame, self.page, arrival, joined);
         drop(state);
         self.settled = true;
     }
@@ -284,7 +284,7 @@ impl<D: Device + 'static> Loading<D> {
         state.frames.set(frame, FrameTable::PREFETCHED);
         let joined = state.loading.remove(&self.page).unwrap_or_default();
         let arrival = Arrival { prefetched: joined.is_empty(), ..Arrival::default() };
-        state.settle(frame, self.page, arrival, joined);
+        state.deliver(frame, self.page, arrival, joined);
         drop(state);
         self.settled = true;
         // It can be evicted.

@@ -248,7 +248,7 @@ impl PoolState {
     }
 
     /// `page` is now in `frame`; the task that waited for it comes next.
-    pub fn settle(&mut self, frame: FrameId, page: PageId, arrival: Arrival, joined: Vec<Rc<Waiter>>) {
+    pub fn deliver(&mut self, frame: FrameId, page: PageId, arrival: Arrival, joined: Vec<Rc<Waiter>>) {
         self.table.insert(page, frame.0);
         self.replacement.insert(frame, page, arrival);
         if !joined.is_empty() {

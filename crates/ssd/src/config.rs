@@ -167,7 +167,7 @@ const STREAMS: Opt<SsdConfig> = Opt {
     set: |config, text| {
         let streams = COUNT_16.parse_within(text, &1, &STREAMS_AT_MOST)?;
         let placement = &mut config.collect.placement;
-        if streams > 1 && *placement != PlacementConfig::NONE {
+        if streams > 1 && *placement != PlacementConfig::ONE_STREAM {
             return Err(SpecError::new(format!(
                 "{streams} streams do not go with placement={placement}, which chooses streams itself; accepted: one of them"
             )));

@@ -177,7 +177,7 @@ fn contents_survive_garbage_collection() {
     let mut configs: Vec<SsdConfig> = VictimConfig::registry()
         .names()
         .flat_map(|name| under_schedules(VictimConfig::from_spec(Spec::parse(name).unwrap()).unwrap()))
-        .map(|(victim, schedule)| collected(PlacementConfig::NONE, 16, victim, schedule))
+        .map(|(victim, schedule)| collected(PlacementConfig::ONE_STREAM, 16, victim, schedule))
         .collect();
     for name in PlacementConfig::registry().names().filter(|name| *name != "oracle") {
         let placement = PlacementConfig::from_spec(Spec::parse(name).unwrap()).unwrap();
@@ -387,9 +387,9 @@ fn every_parameter_changes_something() {
 #[test]
 fn absurd_parameters_are_refused_with_their_name() {
     for (options, named) in [
-        ("channels=0", "channels of p4510: 0 is out of range"),
-        ("planes=9", "planes of p4510: 9 is out of range; accepted: 1 to 8"),
-        ("blocks=4G", "blocks of p4510: 4G is out of range"),
+        ("channels=0", "channels=0 of p4510 is out of range"),
+        ("planes=9", "planes=9 of p4510 is out of range; accepted: 1 to 8"),
+        ("blocks=4G", "blocks=4G of p4510 is out of range"),
         ("blocks=16M", "2^32"),
         ("op=0%", "op=0% cannot collect"),
         ("blocks=3", "blocks=3 pages=128"),
@@ -406,7 +406,7 @@ fn absurd_parameters_are_refused_with_their_name() {
         ("wear_gap=5", "wear_gap changes nothing unless wear_leveling=static"),
         ("schedule=non-preemptive,urgent_us=5", "urgent_us changes nothing"),
         ("in_place=yes,planes=1,victim=fifo", "victim changes nothing with in_place=yes"),
-        ("bad_blocks=60%", "bad_blocks of p4510: 60% is out of range"),
+        ("bad_blocks=60%", "bad_blocks=60% of p4510 is out of range"),
         ("bad_blocks=45%", "cannot collect their own garbage"),
         ("placement=sepbit,streams=4", "4 streams do not go with placement=sepbit"),
         ("streams=300", "accepted: 1 to 256"),

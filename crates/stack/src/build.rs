@@ -264,9 +264,10 @@ fn translation_shape(asked: &Asked) -> Result<FtlConfig, StackError> {
 fn gc_rows(asked: &Asked, logical: u64) -> Result<Rows, StackError> {
     let interval = asked.page_interval.map(|interval| interval.of(logical));
     match (interval, asked.groups, asked.explain) {
-        (Some(0), ..) => Err(StackError::request(
-            "--interval: not one page write; accepted: a count, or a share of the logical pages",
-        )),
+        (Some(0), ..) => Err(StackError::request(format!(
+            "--interval {} is no page write of {logical}; accepted: a count, or a share of the logical pages",
+            asked.page_interval.unwrap_or(Portion::ZERO)
+        ))),
         (None, false, false) => Ok(Rows::Run),
         (None, false, true) => Ok(Rows::Explained),
         (Some(length), false, false) => Ok(Rows::PageIntervals(length)),
@@ -299,7 +300,6 @@ fn replay(mut asked: Asked, workloads: &mut Workloads) -> Result<Run, StackError
     };
     let asked_ops = asked.ops;
     let stack = stack(asked)?;
-    stack.check_storage()?;
     let pages = stack.pages();
     let view = View::Drive { page_bytes: stack.device.page_bytes(), pages, map: addresses };
     let ops = match workload.bind(view)?.request_count() {

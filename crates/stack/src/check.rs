@@ -31,10 +31,11 @@ impl Run {
                 self.bind()?.requests(self.seed).map(drop)
             }
             (Load::Requests(_), None, None) => {
+                // First: what is wrong with a file that is read matters less than that it would be overwritten.
+                self.check_outputs()?;
                 self.stack.check_storage()?;
                 self.bind()?.requests(self.seed)?;
-                self.check_timeline()?;
-                self.check_outputs()
+                self.check_timeline()
             }
         }?;
         self.check_arrivals()

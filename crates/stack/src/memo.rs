@@ -1,4 +1,4 @@
-//! What takes long to make and is asked for again: made once for each description, in parallel with others.
+//! Values that take long to make: each is made once for each description, in parallel with others.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -12,7 +12,7 @@ impl<V: Clone> Memo<V> {
         Memo(Mutex::new(BTreeMap::new()))
     }
 
-    /// The value that `key` describes, made now if it has not been; whoever else asks for it waits.
+    /// The value that `key` describes, made now if it has not been. Another thread that asks for it meanwhile waits.
     pub fn get(&self, key: String, make: impl FnOnce() -> V) -> V {
         let cell = {
             let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -273,7 +273,7 @@ impl Destination {
     fn open(self) -> io::Result<Sink> {
         match self {
             Destination::Standard(file) => Ok(Sink::Stream(file)),
-            // What is there already stays: it was put there by whoever opened the file for us.
+            // What is there already stays: the process that opened the file for us put it there.
             Destination::Special(path) => Ok(Sink::Stream(OpenOptions::new().append(true).open(path)?)),
             Destination::Regular(path, existing) => {
                 let mut builder = tempfile::Builder::new();

@@ -1,8 +1,8 @@
 //! From lists of settings to runs: a setting with several values is an axis of the grid.
 //!
 //! The command line and study files use the same words (`--write-back single,ace`, `write_back = ["single", "ace"]`),
-//! so both end here. The grid's last axis varies fastest; axes come in the order of [`Command::settings`], whatever
-//! the order in which they were given.
+//! so both end here. The grid's last axis varies fastest; axes come in the order of [`Command::settings`], and not
+//! in the order in which they were given.
 
 use fulgurite_base::Spec;
 use fulgurite_stack::settings::{self, Setting, Workloads};

@@ -25,7 +25,7 @@ impl Table {
             .filter(|column| self.rows.iter().any(|row| row.get(*column) != self.rows[0].get(*column)))
     }
 
-    /// What to show people first of the rows of `command`: its main columns, and whatever else tells one run from
+    /// What to show people first of the rows of `command`: its main columns, and the columns that tell one run from
     /// another.
     pub fn columns_for_people(&self, command: Command) -> Vec<Column> {
         self.columns_first(|column| column.is_shown_by(command))

@@ -11,7 +11,7 @@ use thiserror::Error;
 
 /// What a drive shall be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct DriveOptions {
     /// Bytes in a page: a power of two, at least 512.
     pub page_bytes: u32,
     /// Pages on the drive; those that an existing drive has, where nothing is said.
@@ -24,9 +24,9 @@ pub struct Options {
     pub destroy_contents: bool,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options { page_bytes: 4096, pages: None, queue_depth: 256, poll: false, destroy_contents: false }
+impl Default for DriveOptions {
+    fn default() -> DriveOptions {
+        DriveOptions { page_bytes: 4096, pages: None, queue_depth: 256, poll: false, destroy_contents: false }
     }
 }
 
@@ -108,7 +108,7 @@ fn at(path: &Path) -> impl Fn(io::Error) -> OpenError + '_ {
 }
 
 fn look(path: &Path) -> Result<Found, OpenError> {
-    // Look before opening: to open a pipe is to wait for whoever writes to it.
+    // Look before opening: opening a pipe waits for its writer.
     let stat = match rustix::fs::stat(path) {
         Ok(stat) => stat,
         Err(rustix::io::Errno::NOENT) => return Ok(Found::Nothing),
@@ -146,7 +146,7 @@ fn in_a_folder(path: &Path) -> bool {
 
 /// Whether the drive at `path` may be used as `options` say, and how many pages it has or would have.
 /// Nothing is changed.
-pub fn check(path: &Path, options: &Options) -> Result<u64, OpenError> {
+pub fn check(path: &Path, options: &DriveOptions) -> Result<u64, OpenError> {
     if !options.page_bytes.is_power_of_two() || !(512..=1 << 20).contains(&options.page_bytes) {
         return Err(OpenError::PageSize(options.page_bytes));
     }
@@ -172,7 +172,7 @@ pub fn check(path: &Path, options: &Options) -> Result<u64, OpenError> {
 
 impl DriveFile {
     /// Opens the drive at `path`, making or growing it where need be.
-    pub fn open(path: &Path, options: &Options) -> Result<DriveFile, OpenError> {
+    pub fn open(path: &Path, options: &DriveOptions) -> Result<DriveFile, OpenError> {
         let pages = check(path, options)?;
         let bytes = (pages * u64::from(options.page_bytes)).next_multiple_of(MARK_BYTES);
         let (has, is_block_device, ours) = match look(path)? {

@@ -6,14 +6,14 @@
 //! on: this is the one crate below `study` that reads a clock, for it stands in for the drive's own.
 //!
 //! A drive that Fulgurite made carries a mark behind its last page. Anything else is refused, unless the
-//! caller says that its contents may go: see [`Options::destroy_contents`].
+//! caller says that its contents may go: see [`DriveOptions::destroy_contents`].
 
 mod drive_file;
 mod psync;
 #[cfg(target_os = "linux")]
 mod uring;
 
-pub use drive_file::{OpenError, Options, check};
+pub use drive_file::{DriveOptions, OpenError, check};
 pub use psync::PsyncDevice;
 #[cfg(target_os = "linux")]
 pub use uring::UringDevice;

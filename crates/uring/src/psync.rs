@@ -1,6 +1,6 @@
 //! One command after the other, with plain system calls: slow, simple, and on every Unix.
 
-use crate::drive_file::{DriveFile, OpenError, Options};
+use crate::drive_file::{DriveFile, DriveOptions, OpenError};
 use fulgurite_base::Nanos;
 use fulgurite_device::{Arena, Buffer, Caps, Command, Completion, Device, IoError, Operation, QueueFull};
 use std::collections::VecDeque;
@@ -21,7 +21,7 @@ pub struct PsyncDevice {
 
 impl PsyncDevice {
     /// Opens the drive at `path`.
-    pub fn open(path: &Path, options: &Options) -> Result<PsyncDevice, OpenError> {
+    pub fn open(path: &Path, options: &DriveOptions) -> Result<PsyncDevice, OpenError> {
         let drive = DriveFile::open(path, options)?;
         let longest = drive.caps.page_bytes as usize * drive.caps.pages_per_command as usize;
         Ok(PsyncDevice {

@@ -5,7 +5,7 @@
 //! memory that [`Device::register`] announces: the kernel then neither looks up the one nor maps the other
 //! for every command. A command that ends short, or is interrupted, goes on where it stopped.
 
-use crate::drive_file::{DriveFile, OpenError, Options};
+use crate::drive_file::{DriveFile, DriveOptions, OpenError};
 use fulgurite_base::Nanos;
 use fulgurite_device::{
     Arena, Buffer, Caps, Command, Completion, Device, IoError, Operation, QueueFull, Tag,
@@ -24,7 +24,7 @@ const FILE: types::Fixed = types::Fixed(0);
 const ARENAS: u32 = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum CommandKind {
     Read,
     Write,
     Trim,
@@ -34,7 +34,7 @@ enum Kind {
 /// A command in flight. The buffer keeps its memory alive.
 struct Flight {
     tag: Tag,
-    kind: Kind,
+    kind: CommandKind,
     buffer: Option<Buffer>,
     /// Bytes done, where to go on, and how many in all.
     done: u32,
@@ -62,7 +62,7 @@ pub struct UringDevice {
 
 impl UringDevice {
     /// Opens the drive at `path`.
-    pub fn open(path: &Path, options: &Options) -> Result<UringDevice, OpenError> {
+    pub fn open(path: &Path, options: &DriveOptions) -> Result<UringDevice, OpenError> {
         let drive = DriveFile::open(path, options)?;
         let ring = Self::ring(drive.caps.queue_depth, options.poll).map_err(OpenError::NoUring)?;
         ring.submitter().register_files(&[drive.file.as_raw_fd()]).map_err(OpenError::NoUring)?;
@@ -112,18 +112,20 @@ impl UringDevice {
             .as_ref()
             .map_or(std::ptr::null_mut(), |buffer| buffer.as_ptr().wrapping_add(flight.done as usize));
         let entry = match (flight.kind, flight.arena) {
-            (Kind::Read, Some(arena)) => opcode::ReadFixed::new(FILE, start, left, arena).offset(at).build(),
-            (Kind::Read, None) => opcode::Read::new(FILE, start, left).offset(at).build(),
-            (Kind::Write, Some(arena)) => {
+            (CommandKind::Read, Some(arena)) => {
+                opcode::ReadFixed::new(FILE, start, left, arena).offset(at).build()
+            }
+            (CommandKind::Read, None) => opcode::Read::new(FILE, start, left).offset(at).build(),
+            (CommandKind::Write, Some(arena)) => {
                 opcode::WriteFixed::new(FILE, start, left, arena).offset(at).build()
             }
-            (Kind::Write, None) => opcode::Write::new(FILE, start, left).offset(at).build(),
-            (Kind::Trim, _) => {
+            (CommandKind::Write, None) => opcode::Write::new(FILE, start, left).offset(at).build(),
+            (CommandKind::Trim, _) => {
                 use rustix::fs::FallocateFlags;
                 let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
                 opcode::Fallocate::new(FILE, u64::from(left)).offset(at).mode(flags.bits() as i32).build()
             }
-            (Kind::Flush, _) => opcode::Fsync::new(FILE).flags(types::FsyncFlags::DATASYNC).build(),
+            (CommandKind::Flush, _) => opcode::Fsync::new(FILE).flags(types::FsyncFlags::DATASYNC).build(),
         };
         entry.user_data(key as u64)
     }
@@ -145,7 +147,7 @@ impl UringDevice {
             let key = entry.user_data() as usize;
             let flight = &mut self.flights[key];
             let result = entry.result();
-            let transfers = matches!(flight.kind, Kind::Read | Kind::Write);
+            let transfers = matches!(flight.kind, CommandKind::Read | CommandKind::Write);
             let interrupted = [rustix::io::Errno::AGAIN, rustix::io::Errno::INTR]
                 .iter()
                 .any(|errno| result == -errno.raw_os_error());
@@ -224,19 +226,19 @@ impl Device for UringDevice {
         let scratch = |pages: u32| self.scratch.buffer(0, pages as usize * page as usize);
         let (kind, lpn, pages, buffer) = match operation {
             Operation::Read { lpn, pages, into } => {
-                (Kind::Read, lpn.0, pages, into.or_else(|| Some(scratch(pages))))
+                (CommandKind::Read, lpn.0, pages, into.or_else(|| Some(scratch(pages))))
             }
             Operation::Write { lpn, pages, from, .. } => {
-                (Kind::Write, lpn.0, pages, from.or_else(|| Some(scratch(pages))))
+                (CommandKind::Write, lpn.0, pages, from.or_else(|| Some(scratch(pages))))
             }
-            Operation::Trim { lpn, pages } => (Kind::Trim, lpn.0, pages, None),
-            Operation::Flush => (Kind::Flush, 0, 0, None),
+            Operation::Trim { lpn, pages } => (CommandKind::Trim, lpn.0, pages, None),
+            Operation::Flush => (CommandKind::Flush, 0, 0, None),
             Operation::Share { .. } => {
                 self.answered.push((tag, Err(IoError::Unsupported)));
                 return Ok(());
             }
         };
-        if kind == Kind::Trim && pages == 0 {
+        if kind == CommandKind::Trim && pages == 0 {
             self.answered.push((tag, Ok(())));
             return Ok(());
         }
@@ -258,7 +260,7 @@ impl Device for UringDevice {
         self.reap(completions);
         let mut is_late = deadline.is_some_and(|deadline| deadline <= at);
         if completions.len() > before || is_late {
-            // Whatever was submitted shall be under way while the completions are looked at.
+            // Submitted commands should be under way while the completions are looked at.
             let _ = self.ring.submit();
             self.reap(completions);
             return;

@@ -1,7 +1,7 @@
 //! Real drives pass the common body, keep what was written, and leave alone what is not theirs.
 
 use fulgurite_device::{Device, conformance};
-use fulgurite_uring::{OpenError, Options, PsyncDevice};
+use fulgurite_uring::{DriveOptions, OpenError, PsyncDevice};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -31,8 +31,8 @@ impl Drop for Folder {
     }
 }
 
-fn options() -> Options {
-    Options { pages: Some(128), queue_depth: 32, ..Options::default() }
+fn options() -> DriveOptions {
+    DriveOptions { pages: Some(128), queue_depth: 32, ..DriveOptions::default() }
 }
 
 /// io_uring may be forbidden, as in some containers; then there is nothing to test.
@@ -59,7 +59,7 @@ fn uring_conforms() {
     let folder = Folder::new("uring");
     if has_uring(&folder) {
         conformance::check(|| UringDevice::open(&folder.next(), &options()).unwrap());
-        let polling = Options { poll: true, ..options() };
+        let polling = DriveOptions { poll: true, ..options() };
         conformance::check(|| UringDevice::open(&folder.next(), &polling).unwrap());
     }
 }
@@ -74,9 +74,9 @@ fn what_is_not_ours_is_left_alone() {
     assert!(refused.to_string().contains("--destroy-contents"), "{refused}");
     assert_eq!(fs::read(&path).unwrap(), contents);
     // Told so, it becomes a drive, and is one from then on.
-    let told = Options { destroy_contents: true, ..options() };
+    let told = DriveOptions { destroy_contents: true, ..options() };
     drop(PsyncDevice::open(&path, &told).unwrap());
-    let reopened = PsyncDevice::open(&path, &Options { pages: None, ..options() }).unwrap();
+    let reopened = PsyncDevice::open(&path, &DriveOptions { pages: None, ..options() }).unwrap();
     assert_eq!(reopened.caps().pages, 128);
 }
 
@@ -103,8 +103,9 @@ fn short_files_of_others_are_left_alone() {
 fn ours_is_recognised_whatever_its_size() {
     let folder = Folder::new("sizes");
     let path = folder.next();
-    let open =
-        |pages| PsyncDevice::open(&path, &Options { pages, ..options() }).map(|drive| drive.caps().pages);
+    let open = |pages| {
+        PsyncDevice::open(&path, &DriveOptions { pages, ..options() }).map(|drive| drive.caps().pages)
+    };
     assert_eq!(open(Some(3)).unwrap(), 3);
     let page = vec![9u8; 4096];
     std::os::unix::fs::FileExt::write_all_at(&fs::File::options().write(true).open(&path).unwrap(), &page, 0)
@@ -131,7 +132,7 @@ fn pipes_terminals_and_folders_are_refused() {
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     for path in [pipe.as_path(), &folder.0, Path::new("/dev/null"), Path::new("/dev/zero")] {
         for told in [false, true] {
-            let refused = PsyncDevice::open(path, &Options { destroy_contents: told, ..options() });
+            let refused = PsyncDevice::open(path, &DriveOptions { destroy_contents: told, ..options() });
             let refused = refused.err().map(|error| error.to_string());
             assert!(
                 refused.as_ref().is_some_and(|error| error.contains("neither a file nor a block device")),
@@ -146,15 +147,16 @@ fn pipes_terminals_and_folders_are_refused() {
 fn drives_are_made_grown_and_refused_with_a_reason() {
     let folder = Folder::new("made");
     let path = folder.next();
-    let error = |options: Options| PsyncDevice::open(&path, &options).err().map(|error| error.to_string());
-    assert!(error(Options { pages: None, ..options() }).unwrap().contains("size="));
+    let error =
+        |options: DriveOptions| PsyncDevice::open(&path, &options).err().map(|error| error.to_string());
+    assert!(error(DriveOptions { pages: None, ..options() }).unwrap().contains("size="));
     assert!(!path.exists());
-    assert!(error(Options { page_bytes: 700, ..options() }).unwrap().contains("power of two"));
+    assert!(error(DriveOptions { page_bytes: 700, ..options() }).unwrap().contains("power of two"));
     assert_eq!(error(options()), None);
     // Larger: the pages there were stay.
-    assert_eq!(error(Options { pages: Some(1_000), ..options() }), None);
+    assert_eq!(error(DriveOptions { pages: Some(1_000), ..options() }), None);
     assert_eq!(fs::metadata(&path).unwrap().len(), 1_001 * 4096);
-    assert!(error(Options { pages: None, ..options() }).is_none());
+    assert!(error(DriveOptions { pages: None, ..options() }).is_none());
     let folder_error = PsyncDevice::open(&folder.0, &options()).err().unwrap().to_string();
     assert!(folder_error.contains("neither a file nor a block device"), "{folder_error}");
 }

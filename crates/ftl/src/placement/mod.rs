@@ -300,7 +300,7 @@ placements! {
 
 impl PlacementConfig {
     /// One stream for everything.
-    pub const NONE: PlacementConfig = PlacementConfig::None(fulgurite_base::NoOptions);
+    pub const ONE_STREAM: PlacementConfig = PlacementConfig::None(fulgurite_base::NoOptions);
 
     /// How a policy with its options is written where it is an option itself.
     pub const FORM: Form<PlacementConfig> = Form {
@@ -338,7 +338,7 @@ impl PlacementConfig {
     /// Placement that keeps `streams` apart by the host's hints; with one stream there is nothing to keep apart.
     pub fn by_hints(streams: u16) -> PlacementConfig {
         if streams == 1 {
-            return PlacementConfig::NONE;
+            return PlacementConfig::ONE_STREAM;
         }
         PlacementConfig::Hints(hints::HintsConfig { streams })
     }

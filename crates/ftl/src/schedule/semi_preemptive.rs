@@ -2,7 +2,7 @@
 //! (Lee, Kim, Shipman, Oral, Wang, Kim; ISPASS 2011).
 //!
 //! Flash operations cannot be interrupted, but collection can be between them: after a page is read
-//! and before it is written (it stays in a buffer), between pages, and before the erase. Whatever
+//! and before it is written (it stays in a buffer), between pages, and before the erase. Every command that
 //! arrives waits for the operation under way, never for the whole collection. Putting collection
 //! off may exhaust the free segments, so writes wait below a hard threshold (state 2), and when a
 //! write has waited for `urgent_us` nothing goes before collection until it ends (state 3).

@@ -3,7 +3,7 @@
 //!
 //! A segment takes the next slot when it is sealed. Over the slots lies a tree of fan-out 16 whose nodes
 //! hold the least valid count below them. A node's score can be no better than that of its oldest slot with
-//! its least valid count, so a search leaves out whatever cannot beat the best it has found. Invalidation
+//! its least valid count, so a search skips what cannot beat the best that it has found. Invalidation
 //! changes a node only where it lowers its minimum: most often none.
 
 use crate::SegmentId;
@@ -126,7 +126,7 @@ impl ByAge {
         }
     }
 
-    /// The segment with the highest `score(sealed at, valid pages)`, of equals the oldest. The score must
+    /// The segment with the highest `score(sealed at, valid pages)`; ties go to the oldest. The score must
     /// not fall as a segment gets older or emptier.
     pub fn best(&self, score: impl Fn(u64, u32) -> f64) -> Option<SegmentId> {
         self.best_within(None, |oldest, _, valid| score(oldest, valid)).map(|(_, segment)| segment)
@@ -203,7 +203,7 @@ impl ByAge {
                 continue;
             }
             let bounded = bound(level, at, least);
-            // Of equals the oldest; of two streams the one that was looked at first.
+            // Break ties by age, and between streams by the order in which they are looked at.
             let is_older = || found.1.is_some_and(|slot| at * FAN.pow(level as u32) <= slot);
             if bounded < found.0 || bounded == found.0 && !is_older() {
                 continue;

@@ -122,10 +122,10 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused_with_what_can() {
         let sentence = |text: &str| text.parse::<PrefetchConfig>().unwrap_err().to_string();
-        assert_eq!(sentence("both:n=1025"), "n of both: 1025 is out of range; accepted: 1 to 1024");
+        assert_eq!(sentence("both:n=1025"), "n=1025 of both is out of range; accepted: 1 to 1024");
         assert_eq!(
             sentence("history:table=1000"),
-            "table of history: 1000 is not a power of two; accepted: one from 1 to 33554432"
+            "table=1000 of history is not a power of two; accepted: one from 1 to 33554432"
         );
         assert!(sentence("history:table=64M").contains("accepted: one from"));
     }

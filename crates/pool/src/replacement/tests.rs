@@ -117,8 +117,8 @@ fn what_cannot_be_is_refused_with_what_can() {
         let started = text.parse::<ReplacementConfig>().and_then(|config| config.start(100).map(drop));
         started.unwrap_err().to_string()
     };
-    assert_eq!(sentence("2q:in=200%"), "in of 2q: 200% is out of range; accepted: 0% to 100%");
-    assert_eq!(sentence("s3-fifo:promote=0"), "promote of s3-fifo: 0 is out of range; accepted: 1 to 255");
+    assert_eq!(sentence("2q:in=200%"), "in=200% of 2q is out of range; accepted: 0% to 100%");
+    assert_eq!(sentence("s3-fifo:promote=0"), "promote=0 of s3-fifo is out of range; accepted: 1 to 255");
     assert!(sentence("clock:max=3,initial=4").contains("accepted: max from 1 to 254, initial up to max"));
     assert!(sentence("nru:clear=0").contains("accepted: at least 1 request"));
     assert!(

@@ -230,7 +230,7 @@ impl SimDrive {
         ftl + self.flash.nand.bytes()
     }
 
-    /// Lets whatever is under way come to its end, collection included.
+    /// Lets everything that is under way come to its end, collection included.
     pub fn drain_events(&mut self) {
         loop {
             let (slot, at) = self.flash.events.first();
@@ -246,7 +246,7 @@ impl SimDrive {
         self.flash.dies() + slot as usize
     }
 
-    /// Performs the event of `slot` at the current time, and whatever becomes possible by it.
+    /// Performs the event of `slot` at the current time, and everything that becomes possible by it.
     fn event(&mut self, slot: usize) {
         if slot < self.flash.dies() {
             if let Some((id, op)) = self.flash.event(slot) {

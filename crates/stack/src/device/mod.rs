@@ -117,7 +117,7 @@ pub struct FileOptions {
 
 impl Default for FileOptions {
     fn default() -> FileOptions {
-        let usual = fulgurite_uring::Options::default();
+        let usual = fulgurite_uring::DriveOptions::default();
         FileOptions {
             size: None,
             page_bytes: u64::from(usual.page_bytes),
@@ -265,7 +265,7 @@ impl DeviceConfig {
         }
     }
 
-    /// Pages of the device itself, whatever stands above it.
+    /// Pages of the device itself, without the layer above it.
     pub fn pages(&self) -> u64 {
         match &self.drive {
             DriveConfig::None => u64::MAX,
@@ -325,9 +325,9 @@ impl FileConfig {
     }
 
     /// The options as the crate of real drives has them, with a number of pages where none was asked for.
-    pub(crate) fn uring_options(&self, pages: Option<u64>) -> fulgurite_uring::Options {
+    pub(crate) fn uring_options(&self, pages: Option<u64>) -> fulgurite_uring::DriveOptions {
         let FileOptions { size, page_bytes, queue_depth, poll, .. } = self.options;
-        fulgurite_uring::Options {
+        fulgurite_uring::DriveOptions {
             page_bytes: u32::try_from(page_bytes).unwrap_or(u32::MAX),
             pages: size.map(|size| size / page_bytes).or(pages),
             queue_depth,

@@ -43,7 +43,7 @@ pub trait Observed: Device {
     }
     /// Checks the drive's own laws, once it is idle; `deep` costs time in proportion to the drive.
     fn verify(&self, deep: bool) -> Result<(), String>;
-    /// Lets whatever is under way in the drive come to its end.
+    /// Lets everything that is under way in the drive come to its end.
     fn drain_events(&mut self) {}
     /// Starts to keep what requests waited for, where the drive can tell.
     fn keep_served(&mut self) {}
@@ -167,7 +167,7 @@ impl<D: Observed> Observed for FaultDevice<D> {
     }
 }
 
-/// The drive below a layer, whatever it is: one type, so that whatever uses layers is compiled once.
+/// Any drive below a layer: one type, so that the code above a layer is compiled once.
 pub type AnyDrive = Box<dyn Observed>;
 
 impl Device for AnyDrive {

@@ -23,7 +23,7 @@ pub trait DeviceUser {
     fn with<D: Observed + 'static>(self, device: D) -> Self::Output;
 }
 
-/// Puts a device of whatever type into a box.
+/// Puts a device of any type into a box.
 struct Boxed;
 
 impl DeviceUser for Boxed {
@@ -131,7 +131,7 @@ impl Stack {
             });
         };
         let mut ftl = None;
-        // One type for every drive below, so that whatever uses layers is compiled once.
+        // One type for every drive below, so that the code above a layer is compiled once.
         let below = self.with_drive(Boxed, |config| {
             let (below, above) = &*preconditioned_layer(log, config, request_pages, seed)?;
             ftl = Some(above.clone());

@@ -1,6 +1,6 @@
 //! A workload against a buffer pool on a device, in a closed loop.
 //!
-//! The users share one stream of requests: whoever is free takes the next. So the requests, and
+//! The users share one stream of requests: a user that is free takes the next. So the requests, and
 //! their order, are the same for every policy that is compared. Each user does one request after
 //! another without pause; CPU cost, if any, is charged to the one core that all share.
 

@@ -1,4 +1,4 @@
-//! The requests of a run, one after the other, whatever they come from.
+//! The requests of a run, one after the other, from a generator or a trace.
 //!
 //! A source hands over many at once, so that what it is made of is looked at once for many requests.
 

@@ -10,7 +10,7 @@ use fulgurite_stack::{Column, Row, Value};
 use std::collections::BTreeMap;
 
 /// The value of an axis that a row does not have.
-const NONE: &str = "none";
+const ABSENT: &str = "none";
 
 impl Compare {
     /// Whether the grid has what is to be compared.
@@ -44,7 +44,7 @@ impl Compare {
         candidate: &str,
     ) -> Result<Vec<(&'a Row, &'a Row)>, StackError> {
         let with = |value: &str| {
-            let is = |row: &&&Row| row.get(axis).map_or(value == NONE, |cell| cell.exact() == value);
+            let is = |row: &&&Row| row.get(axis).map_or(value == ABSENT, |cell| cell.exact() == value);
             rows.iter().filter(is).copied().collect::<Vec<&Row>>()
         };
         let (old, mut new) = (with(baseline), with(candidate));

@@ -170,7 +170,7 @@ impl GeneratorConfig {
         let name = self.name();
         if !(1..=MAX_PAGES).contains(&pages) {
             return Err(SpecError::new(format!(
-                "pages of {name}: {pages} is out of range; it must be from 1 to {MAX_PAGES}"
+                "pages={pages} of {name} is out of range; it must be from 1 to {MAX_PAGES}"
             )));
         }
         let generator = self.recipe().start(Space { name, pages, page_bytes, seed })?;
@@ -501,13 +501,13 @@ mod tests {
         assert!(sentence("zpif", 10).starts_with("unknown workload `zpif`; did you mean `zipf`?"));
         assert_eq!(
             sentence("mixed-uniform", 0),
-            "pages of mixed-uniform: 0 is out of range; it must be from 1 to 281474976710656"
+            "pages=0 of mixed-uniform is out of range; it must be from 1 to 281474976710656"
         );
         assert!(sentence("zipf", u64::MAX).contains("is out of range"));
         assert!(sentence("mixed-uniform:hot_pages=10%", 10).contains("unknown option of mixed-uniform"));
         assert_eq!(
             sentence("zipf:write=101%", 10),
-            "write of zipf: 101% is out of range; accepted: 0% to 100%"
+            "write=101% of zipf is out of range; accepted: 0% to 100%"
         );
     }
 }

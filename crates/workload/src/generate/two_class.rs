@@ -201,7 +201,7 @@ mod tests {
         assert!(make("mixed-skewed", 10).is_ok());
         assert_eq!(
             sentence("read-intensive:hot_pages=100%", 1000),
-            "hot_pages of read-intensive: 100% is out of range; accepted: 0.0001% to 99.9999%"
+            "hot_pages=100% of read-intensive is out of range; accepted: 0.0001% to 99.9999%"
         );
         assert!(sentence("mixed-skewed:hot_pages=0%", 1000).contains("accepted: 0.0001% to"));
         assert!(make("mixed-skewed:hot_pages=99.9999%", 2).is_ok());

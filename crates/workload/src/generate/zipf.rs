@@ -5,7 +5,7 @@
 //! table picks a bucket by its exact mass; in the bucket a uniform rank is accepted with probability
 //! `(r / low)^-theta` (rejection sampling; at least 0.73). Two polynomials squeeze that power, so that
 //! `pow` runs about once in a thousand draws at theta 1. The popular pages are scattered, see
-//! [`Scatter`]. The usual approximation (Gray et al., SIGMOD 1994, as in YCSB) needs theta < 1 and,
+//! `Scatter`. The usual approximation (Gray et al., SIGMOD 1994, as in YCSB) needs theta < 1 and,
 //! at theta 0.99 over a million pages, draws rank 3 by 19 % and rank 10 by 4 % too often.
 
 use super::alias::Alias;

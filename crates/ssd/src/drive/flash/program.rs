@@ -1,4 +1,4 @@
-//! Programs: pages of one row are gathered until the row is full, whoever they come from.
+//! Programs: pages of one row are gathered until the row is full, both pages of the host and copies.
 
 use super::Flash;
 use super::op::{FlashOpKind, OpId, Programmed};

@@ -293,7 +293,7 @@ impl GcRun<'_> {
         row.set_some(Column::ValidShareError, valid_share_error(ftl));
         let rho = self.translation.ftl.spare_effective();
         row.set(Column::SpareEffective, rho);
-        if self.requested.workload.is_uniform_random() && *placement == PlacementConfig::NONE {
+        if self.requested.workload.is_uniform_random() && *placement == PlacementConfig::ONE_STREAM {
             let closed_form = match victim {
                 VictimConfig::Fifo(_) => Some(analytic::waf_fifo(rho)),
                 VictimConfig::Greedy(_) => analytic::waf_greedy(rho, segment_pages),

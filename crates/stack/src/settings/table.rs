@@ -1,96 +1,24 @@
-//! Every setting of a run, declared once: its name, how a value is written, what stands in where none is given, what
-//! it means, how it is read, and what the identity of a run says of it.
-//!
-//! The command line, study files, help and run ids all come from this table. Reading has two steps: text becomes
-//! typed values here ([`Asked`]), and `build.rs` makes a [`Run`] of them.
+//! The declarations of all settings.
 
-use crate::build;
+use super::Absent::{Nothing, Required, Value, Words};
+use super::Setting;
+use super::asked::{count, read_page_bytes, read_speed, read_time_interval};
+use crate::Command::{Gc, Pool, Profile, Replay};
 use crate::device::{DeviceConfig, LayerConfig};
-use crate::workload::{AddressMap, Workload};
-use crate::{Command, PoolStage, Rows, Run, StackError};
+use crate::{PoolStage, Rows, Run, StackError};
 use fulgurite_base::option::{self, parse_choice};
-use fulgurite_base::units::Portion;
-use fulgurite_base::{Nanos, Spec, SpecError, units};
+use fulgurite_base::{Spec, SpecError, units};
 use fulgurite_ftl::placement::PlacementConfig;
 use fulgurite_ftl::schedule::Schedule;
 use fulgurite_ftl::victim::VictimConfig;
-use fulgurite_pool::{PrefetchConfig, ReplacementConfig, WriteBack, WriteBackConfig};
-use fulgurite_workload::trace::{Format, TraceOptions};
-use std::collections::BTreeMap;
-
-/// One setting.
-pub struct Setting {
-    /// Its name in study files; on the command line with dashes.
-    pub name: &'static str,
-    /// How a value is written, for help; empty for a setting that is given or not.
-    pub written: &'static str,
-    /// What it means, in a sentence without its end.
-    pub about: &'static str,
-    /// The commands that know it.
-    pub commands: &'static [(Command, Absent)],
-    read: fn(&mut Asked, &str) -> Result<(), SpecError>,
-    /// What the identity of a run says of it; nothing where it changes no result or another setting tells it.
-    show: fn(&Run) -> Result<Option<String>, StackError>,
-}
-
-/// What stands in where a setting is not given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Absent {
-    /// Nothing: it must be given, and on the command line it stands without a flag.
-    Required,
-    /// This value.
-    Value(&'static str),
-    /// Something that depends on other settings, in words.
-    Words(&'static str),
-    /// Nothing, and nothing is needed.
-    Nothing,
-}
-
-/// What was asked for, setting by setting.
-#[derive(Default)]
-pub(crate) struct Asked {
-    pub workload: String,
-    pub format: Option<(Format, TraceOptions)>,
-    pub device: Option<DeviceConfig>,
-    pub destroy_contents: bool,
-    pub layer: Option<LayerConfig>,
-    pub placement: Option<PlacementConfig>,
-    pub victim: Option<VictimConfig>,
-    pub schedule: Option<Schedule>,
-    pub replacement: Option<ReplacementConfig>,
-    pub write_back: Option<WriteBackConfig>,
-    pub prefetch: Option<PrefetchConfig>,
-    pub frames: Option<Portion>,
-    pub pages: Option<u64>,
-    pub page_bytes: u32,
-    pub logical_bytes: u64,
-    pub physical_bytes: u64,
-    pub segment_bytes: u64,
-    pub gc_reserve: Option<u32>,
-    pub users: Option<u32>,
-    pub speed: Option<f64>,
-    pub rate: Option<u64>,
-    pub addresses: Option<AddressMap>,
-    pub wrap: bool,
-    pub cpu_per_request: Nanos,
-    pub ops: Option<u64>,
-    pub explain: bool,
-    pub groups: bool,
-    pub page_interval: Option<Portion>,
-    pub time_interval: Option<Nanos>,
-    pub trace_out: Option<String>,
-    pub requests_out: Option<String>,
-    pub seed: u64,
-}
-
-use Absent::{Nothing, Required, Value, Words};
-use Command::{Gc, Pool, Profile, Replay};
+use fulgurite_pool::{WriteBack, WriteBackConfig};
+use fulgurite_workload::trace::Format;
 
 const TRACE_FORMAT: &str =
     "Format of the trace, with options (disksim:time_unit=ns), where the file's name and content do not tell";
 
 /// Every setting, in the order in which lists of values make axes: the last varies fastest.
-const SETTINGS: &[Setting] = &[
+pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "workload",
         written: "WORKLOAD",
@@ -389,100 +317,6 @@ fn put<T>(place: &mut T, value: Result<T, SpecError>) -> Result<(), SpecError> {
     Ok(())
 }
 
-impl Command {
-    /// The settings that the command knows, in order.
-    pub fn settings(self) -> impl Iterator<Item = &'static Setting> + Clone {
-        SETTINGS.iter().filter(move |setting| setting.absent(self).is_some())
-    }
-
-    /// The setting of this command called `name`.
-    pub fn setting(self, name: &str) -> Result<&'static Setting, SpecError> {
-        self.settings().find(|setting| setting.name == name).ok_or_else(|| {
-            let names: Vec<&str> = self.settings().map(|setting| setting.name).collect();
-            SpecError::unknown("setting", name, &names)
-        })
-    }
-}
-
-impl Setting {
-    /// What stands in where it is not given; `None` where `command` does not know it.
-    pub fn absent(&self, command: Command) -> Option<Absent> {
-        self.commands.iter().find(|(known, _)| *known == command).map(|(_, absent)| *absent)
-    }
-
-    /// Its name as it is typed: a flag, or the bare name of what stands without one.
-    pub fn flag(&self) -> String {
-        match self.name {
-            "workload" | "device" => self.name.to_owned(),
-            name => format!("--{}", name.replace('_', "-")),
-        }
-    }
-
-    /// Whether the setting records a single run, so that no other setting may have several values beside it.
-    pub fn is_recording(&self) -> bool {
-        matches!(self.name, "trace_out" | "requests_out")
-    }
-
-    /// What the identity of `run` says of it; `None` where it changes no result or another setting tells it.
-    pub fn canonical(&self, run: &Run) -> Result<Option<String>, StackError> {
-        (self.show)(run)
-    }
-}
-
-/// Trace files that were read, so that each is read once for a grid.
-#[derive(Default)]
-pub struct Workloads(BTreeMap<String, Workload>);
-
-impl Workloads {
-    /// The workload that `text` names.
-    pub(crate) fn get(
-        &mut self,
-        text: &str,
-        format: Option<(Format, TraceOptions)>,
-    ) -> Result<Workload, StackError> {
-        if let Some(known) = self.0.get(text) {
-            return Ok(known.clone());
-        }
-        let workload = Workload::parse(text, format)?;
-        self.0.insert(text.to_owned(), workload.clone());
-        Ok(workload)
-    }
-}
-
-/// The run that these values of settings describe, checked. Settings that are not among them have their defaults.
-pub fn run(
-    command: Command,
-    values: &BTreeMap<&str, &str>,
-    workloads: &mut Workloads,
-) -> Result<Run, StackError> {
-    for name in values.keys() {
-        command.setting(name)?;
-    }
-    let mut asked = Asked::default();
-    for setting in command.settings() {
-        let text = match (values.get(setting.name), setting.absent(command)) {
-            (Some(text), _) => *text,
-            (None, Some(Value(usual))) => usual,
-            (None, Some(Required)) => {
-                return Err(StackError::request(format!("{} is missing", setting.flag())));
-            }
-            (None, _) => continue,
-        };
-        (setting.read)(&mut asked, text).map_err(|error| match setting.name {
-            "workload" | "device" => StackError::request(error.to_string()),
-            _ => StackError::request(format!("{}: {error}", setting.flag())),
-        })?;
-    }
-    let run = build::build(command, asked, workloads)?;
-    run.check()?;
-    Ok(run)
-}
-
-/// A count within `least..=most`.
-fn count(text: &str, least: u64, most: u64) -> Result<u64, SpecError> {
-    option::COUNT_64.parse_within(text, &least, &most)
-}
-
 /// The write-back policy with the numbers that it has on this device: the same whether they were given or measured.
 fn canonical_write_back(pool: &PoolStage) -> String {
     let WriteBack { n_w, n_e, buffers, ahead, cleaner_n_w, .. } = pool.batches;
@@ -491,30 +325,4 @@ fn canonical_write_back(pool: &PoolStage) -> String {
         config => config.name().to_owned(),
     };
     format!("{name}:n_w={n_w},n_e={n_e},buffers={buffers},ahead={ahead},cleaner_n_w={cleaner_n_w}")
-}
-
-fn read_page_bytes(text: &str) -> Result<u32, SpecError> {
-    let bytes = units::parse_size(text)?;
-    let fits =
-        u32::try_from(bytes).ok().filter(|bytes| bytes.is_power_of_two() && (512..=1 << 20).contains(bytes));
-    fits.ok_or_else(|| {
-        SpecError::new(format!("{text} is not a page size; accepted: a power of two from 512B to 1MiB"))
-    })
-}
-
-fn read_speed(text: &str) -> Result<f64, SpecError> {
-    let number = text.strip_suffix('x').and_then(|number| number.parse::<f64>().ok());
-    let in_range = number.filter(|speed| (1e-6..=1e6).contains(speed));
-    in_range.ok_or_else(|| SpecError::new(format!("{text} is not a speed; write 2x or 0.5x")))
-}
-
-/// An interval of time: `100ms`, `1s`, `250us`.
-fn read_time_interval(text: &str) -> Result<Nanos, SpecError> {
-    let scales = [("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
-    let scaled = scales.iter().find_map(|(unit, scale)| {
-        text.strip_suffix(unit)?.parse::<u64>().ok()?.checked_mul(*scale).filter(|length| *length > 0)
-    });
-    scaled
-        .map(Nanos)
-        .ok_or_else(|| SpecError::new(format!("{text} is not a length of time; write 250us, 100ms or 1s")))
 }

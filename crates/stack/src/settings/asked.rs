@@ -1,0 +1,79 @@
+//! What was asked for: the values of settings, typed, before it is known whether they go together.
+
+use crate::device::{DeviceConfig, LayerConfig};
+use crate::workload::AddressMap;
+use fulgurite_base::units::{self, Portion};
+use fulgurite_base::{Nanos, SpecError, option};
+use fulgurite_ftl::placement::PlacementConfig;
+use fulgurite_ftl::schedule::Schedule;
+use fulgurite_ftl::victim::VictimConfig;
+use fulgurite_pool::{PrefetchConfig, ReplacementConfig, WriteBackConfig};
+use fulgurite_workload::trace::{Format, TraceOptions};
+
+/// What was asked for, setting by setting.
+#[derive(Default)]
+pub(crate) struct Asked {
+    pub workload: String,
+    pub format: Option<(Format, TraceOptions)>,
+    pub device: Option<DeviceConfig>,
+    pub destroy_contents: bool,
+    pub layer: Option<LayerConfig>,
+    pub placement: Option<PlacementConfig>,
+    pub victim: Option<VictimConfig>,
+    pub schedule: Option<Schedule>,
+    pub replacement: Option<ReplacementConfig>,
+    pub write_back: Option<WriteBackConfig>,
+    pub prefetch: Option<PrefetchConfig>,
+    pub frames: Option<Portion>,
+    pub pages: Option<u64>,
+    pub page_bytes: u32,
+    pub logical_bytes: u64,
+    pub physical_bytes: u64,
+    pub segment_bytes: u64,
+    pub gc_reserve: Option<u32>,
+    pub users: Option<u32>,
+    pub speed: Option<f64>,
+    pub rate: Option<u64>,
+    pub addresses: Option<AddressMap>,
+    pub wrap: bool,
+    pub cpu_per_request: Nanos,
+    pub ops: Option<u64>,
+    pub explain: bool,
+    pub groups: bool,
+    pub page_interval: Option<Portion>,
+    pub time_interval: Option<Nanos>,
+    pub trace_out: Option<String>,
+    pub requests_out: Option<String>,
+    pub seed: u64,
+}
+
+/// A count within `least..=most`.
+pub(super) fn count(text: &str, least: u64, most: u64) -> Result<u64, SpecError> {
+    option::COUNT_64.parse_within(text, &least, &most)
+}
+
+pub(super) fn read_page_bytes(text: &str) -> Result<u32, SpecError> {
+    let bytes = units::parse_size(text)?;
+    let fits =
+        u32::try_from(bytes).ok().filter(|bytes| bytes.is_power_of_two() && (512..=1 << 20).contains(bytes));
+    fits.ok_or_else(|| {
+        SpecError::new(format!("{text} is not a page size; accepted: a power of two from 512B to 1MiB"))
+    })
+}
+
+pub(super) fn read_speed(text: &str) -> Result<f64, SpecError> {
+    let number = text.strip_suffix('x').and_then(|number| number.parse::<f64>().ok());
+    let in_range = number.filter(|speed| (1e-6..=1e6).contains(speed));
+    in_range.ok_or_else(|| SpecError::new(format!("{text} is not a speed; write 2x or 0.5x")))
+}
+
+/// An interval of time: `100ms`, `1s`, `250us`.
+pub(super) fn read_time_interval(text: &str) -> Result<Nanos, SpecError> {
+    let scales = [("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+    let scaled = scales.iter().find_map(|(unit, scale)| {
+        text.strip_suffix(unit)?.parse::<u64>().ok()?.checked_mul(*scale).filter(|length| *length > 0)
+    });
+    scaled
+        .map(Nanos)
+        .ok_or_else(|| SpecError::new(format!("{text} is not a length of time; write 250us, 100ms or 1s")))
+}
