@@ -41,7 +41,7 @@ pub struct Common {
 
 #[derive(Subcommand)]
 pub enum Command {
-    /// Name what there is: devices, policies, workloads, formats, studies
+    /// Name what there is: devices, policies, workloads, formats, studies; with a kind, their options too
     List {
         /// devices, device-parameters, layers, replacement, write-back, prefetch, placement, victim,
         /// schedule, workloads, formats or studies [default: everything]

@@ -240,7 +240,7 @@ TimesClamped "times_clamped" Number [];
 Kind "kind" Name [list];
 Name "name" Name [list];
 About "about" Name [list];
-Options "options" Name [list];
+Options "options" Name [];
 Default "default" Name [list];
 Targets "targets" Name [list];
 Source "source" Name [];
