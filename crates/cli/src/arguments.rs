@@ -24,6 +24,7 @@ pub struct Arguments {
 }
 
 #[derive(Args)]
+#[command(next_help_heading = "Options of every command")]
 pub struct Common {
     /// Seed of all randomness [default: 42]
     #[arg(long, global = true, value_name = "N")]

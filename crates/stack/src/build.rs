@@ -215,7 +215,10 @@ fn gc(mut asked: Asked, workloads: &mut Workloads) -> Result<Run, StackError> {
         None => asked.ops.unwrap_or(20 * logical),
         Some(has) => within_trace(asked.ops, has, "page writes and trims")?,
     };
-    let stack = Stack { pool: None, layer: None, device: DeviceConfig::translation(ftl, page_bytes) };
+    let mut stack = Stack { pool: None, layer: None, device: DeviceConfig::translation(ftl, page_bytes) };
+    if let DriveConfig::Translation(translation) = &mut stack.device.drive {
+        translation.labels = [asked.placement_label, asked.victim_label];
+    }
     let arrivals = Arrivals::Closed { users: 1 };
     let load = Requested { workload, pages: logical, addresses: AddressMap::Scale, arrivals, ops };
     let measure = Measure { rows, ..Measure::default() };

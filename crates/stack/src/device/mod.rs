@@ -52,6 +52,9 @@ pub struct TranslationConfig {
     pub ftl: FtlConfig,
     /// Bytes in a page.
     pub page_bytes: u32,
+    /// What tables call placement and victims: as they were typed, so that the values of an axis read as they were
+    /// asked for.
+    pub labels: [String; 2],
 }
 
 /// A drive on which every request takes no time.
@@ -205,7 +208,8 @@ impl DeviceConfig {
 
     /// The translation layer alone, of this shape.
     pub fn translation(ftl: FtlConfig, page_bytes: u32) -> DeviceConfig {
-        let drive = DriveConfig::Translation(TranslationConfig { ftl, page_bytes });
+        let labels = [ftl.collect.placement.to_string(), ftl.collect.victim.to_string()];
+        let drive = DriveConfig::Translation(TranslationConfig { ftl, page_bytes, labels });
         DeviceConfig { label: NO_DEVICE.to_owned(), drive }
     }
 

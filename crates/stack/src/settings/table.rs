@@ -2,7 +2,7 @@
 
 use super::Absent::{Nothing, Required, Value, Words};
 use super::Setting;
-use super::asked::{count, read_page_bytes, read_speed, read_time_interval};
+use super::asked::{Asked, count, read_page_bytes, read_speed, read_time_interval};
 use crate::Command::{Gc, Pool, Profile, Replay};
 use crate::device::{DeviceConfig, LayerConfig};
 use crate::{PoolStage, Rows, Run, StackError};
@@ -63,6 +63,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         about: "Placement policy of the layer, or without a layer of the simulated drive",
         commands: &[(Pool, Words("the drive's")), (Gc, Value("none")), (Replay, Words("the drive's"))],
         read: |asked, text| {
+            text.clone_into(&mut asked.placement_label);
             put(&mut asked.placement, PlacementConfig::from_spec(Spec::parse(text)?).map(Some))
         },
         show: |run| Ok(run.translation().map(|translation| translation.ftl.collect.placement.to_string())),
@@ -72,7 +73,10 @@ pub(super) const SETTINGS: &[Setting] = &[
         written: "VICTIM",
         about: "Victim policy of the layer, or without a layer of the simulated drive",
         commands: &[(Pool, Words("the drive's")), (Gc, Value("greedy")), (Replay, Words("the drive's"))],
-        read: |asked, text| put(&mut asked.victim, VictimConfig::from_spec(Spec::parse(text)?).map(Some)),
+        read: |asked, text| {
+            text.clone_into(&mut asked.victim_label);
+            put(&mut asked.victim, VictimConfig::from_spec(Spec::parse(text)?).map(Some))
+        },
         show: |run| Ok(run.translation().map(|translation| translation.ftl.collect.victim.to_string())),
     },
     Setting {
@@ -221,14 +225,18 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "ops",
         written: "N",
-        about: "Requests; with gc, page writes and trims after the fill",
-        commands: &[
-            (Pool, Words("1M, or the whole trace")),
-            (Gc, Words("20 times the logical pages, or the whole trace")),
-            (Replay, Words("100K, or the whole trace")),
-        ],
-        read: |asked, text| put(&mut asked.ops, count(text, 1, 1 << 40).map(Some)),
-        show: |run| Ok(run.requested().map(|requested| requested.ops.to_string())),
+        about: "Requests",
+        commands: &[(Pool, Words("1M, or the whole trace")), (Replay, Words("100K, or the whole trace"))],
+        read: read_ops,
+        show: show_ops,
+    },
+    Setting {
+        name: "ops",
+        written: "N",
+        about: "Page writes and trims after the fill",
+        commands: &[(Gc, Words("20 times the logical pages, or the whole trace"))],
+        read: read_ops,
+        show: show_ops,
     },
     Setting {
         name: "explain",
@@ -302,6 +310,14 @@ pub(super) const SETTINGS: &[Setting] = &[
         show: |run| Ok(Some(run.seed.to_string())),
     },
 ];
+
+fn read_ops(asked: &mut Asked, text: &str) -> Result<(), SpecError> {
+    put(&mut asked.ops, count(text, 1, 1 << 40).map(Some))
+}
+
+fn show_ops(run: &Run) -> Result<Option<String>, StackError> {
+    Ok(run.requested().map(|requested| requested.ops.to_string()))
+}
 
 fn no_effect(_: &Run) -> Result<Option<String>, StackError> {
     Ok(None)

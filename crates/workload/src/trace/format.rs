@@ -1,11 +1,8 @@
 //! The trace formats by name. [`Format`] is one of them, or a user's own, by what the reader must know of it: a
 //! [`FormatRow`]. To add one: a file beside this one with its `FORMAT`, and a line of `formats!`.
 
+use super::Record;
 use super::state::{ReaderState, TraceOptions};
-use super::{
-    Record, alibaba, blkparse, cloudphysics, disksim, fio2, fio3, midas, mqsim, msr, oracle_general,
-    page_ops, spc, systor, tencent, vscsi,
-};
 use fulgurite_base::option::with_name;
 use fulgurite_base::{Declared, Nanos, Opt, OptionHelp, Spec, SpecError};
 use std::fmt;
@@ -33,7 +30,7 @@ macro_rules! formats {
     ($($constant:ident = $module:ident)*) => {
         #[allow(missing_docs)] // `Format::about` says what each is
         impl Format {
-            $(pub const $constant: Format = Format(&$module::FORMAT);)*
+            $(pub const $constant: Format = Format(&super::$module::FORMAT);)*
         }
 
         const ALL: &[Format] = &[$(Format::$constant),*];

@@ -259,10 +259,11 @@ impl GcRun<'_> {
     /// The columns that say what was run.
     fn identity(&self) -> Result<Row, StackError> {
         let FtlConfig { logical_pages, segments, segment_pages, .. } = self.translation.ftl;
-        let Collect { placement, victim, schedule, reserve, .. } = &self.translation.ftl.collect;
+        let Collect { schedule, reserve, .. } = &self.translation.ftl.collect;
+        let [placement, victim] = &self.translation.labels;
         let mut row = self.run.identity()?;
-        row.set(Column::Placement, placement.to_string());
-        row.set(Column::Victim, victim.to_string());
+        row.set(Column::Placement, placement.as_str());
+        row.set(Column::Victim, victim.as_str());
         row.set(Column::Schedule, schedule.to_string());
         row.set(Column::Pages, logical_pages);
         row.set(Column::PageBytes, self.translation.page_bytes);
