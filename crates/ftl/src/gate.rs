@@ -135,6 +135,7 @@ impl Gate {
         placed: impl FnMut(&mut S, u32, Ppn, Option<Ppn>),
     ) -> u32 {
         let count = ftl.append_run(first, pages, hint, sink, placed);
+        // The first refusal sets the time: a later attempt must not put it off.
         if count < pages && self.urgent_at.is_none() {
             self.urgent_at = Some(Nanos(now.0.saturating_add(self.patience.0)));
         }
