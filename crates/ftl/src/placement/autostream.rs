@@ -73,7 +73,9 @@ impl AutoStream {
     #[inline]
     fn count(&self, lpn: u32, segments: &SegmentTable) -> u32 {
         let chunk = self.chunks[(lpn / self.config.chunk) as usize];
+        // Times are kept modulo 2^32, and a wrapping difference of two is right across the wrap.
         let periods = (segments.now() as u32).wrapping_sub(chunk.written_at) / self.config.decay;
+        // A shift by the whole width would overflow.
         (chunk.count >> periods.min(31)) + 1
     }
 }
@@ -94,6 +96,7 @@ impl PlacementPolicy for AutoStream {
 
     #[inline]
     fn written(&mut self, context: &WriteContext, to: StreamId, segments: &SegmentTable) {
+        // Copies are no writes of the host, so no chunk counts them.
         if context.copied {
             return;
         }

@@ -78,7 +78,7 @@ pub(super) struct Collector {
     /// Host commands that wait for a read of collection: its operation and the command.
     riders: Vec<(OpId, u32)>,
     barrier: Barrier,
-    /// Erase nothing that a power cut could call back.
+    /// Whether pages that a power cut could call back must not be erased.
     is_careful: bool,
     /// Flash reads of pages that merging has saved.
     pub merged_pages: u64,
@@ -137,6 +137,7 @@ impl Collector {
     /// Starts an operation on `die`, for which nothing of the host's waits, or on other such dies.
     #[inline]
     pub(super) fn step(&mut self, die: u32, ftl: &mut Ftl, flash: &mut Flash) {
+        // Held pages go first, since placing them makes room for further reads.
         self.place(ftl, flash);
         if !flash.is_free(die) || self.victim.is_none() {
             return;
@@ -232,6 +233,7 @@ impl Collector {
     fn place(&mut self, ftl: &mut Ftl, flash: &mut Flash) {
         while let Some(stream) = self.first_stream(ftl, flash) {
             let point = ftl.append_point(stream).map(|ppn| flash.layout.place(ppn));
+            // Without an append point the copy opens a segment, whose first page lies on die 0.
             let (die, filled) = point.map_or((0, 0), |place| (place.die, place.block % self.planes));
             if !flash.is_free(die) || flash.read_waits(die) {
                 return;
@@ -245,10 +247,11 @@ impl Collector {
                 ftl.copy(ppn, flash);
             }
             if std::mem::take(&mut self.was_full) {
-                // Dies that were turned away may read on.
+                // Placing has made room, so dies that were refused a read may go on.
                 flash.touch_all();
             }
             if ready < wanted {
+                // No more pages come, so the row is programmed as it is.
                 flash.close_copies();
             }
         }
@@ -338,6 +341,7 @@ impl Collector {
         let read = self.reads.swap_remove(at);
         self.hold(read.first, read.planes, ftl);
         if self.riders.is_empty() {
+            // Only merging makes riders, and an empty vector allocates nothing.
             return Vec::new();
         }
         let riders = self.riders.iter().filter(|rider| rider.0 == op).map(|rider| rider.1).collect();

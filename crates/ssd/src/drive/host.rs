@@ -69,8 +69,10 @@ impl SimDrive {
         let mut parts = 0;
         let mut last = None;
         for lpn in lpn..lpn + pages {
+            // A page that was never written is answered without the flash.
             let Some(ppn) = self.translation.lookup(lpn) else { continue };
             let place = self.flash.layout.place(ppn);
+            // A page that is not programmed yet is still in a buffer.
             if !self.flash.is_programmed(place) {
                 continue;
             }
@@ -149,6 +151,7 @@ impl SimDrive {
         let refused = &mut self.commands[command as usize];
         refused.status = Err(why);
         if refused.is_buffered {
+            // Placed pages free their room when they are programmed.
             self.buffer_free += refused.pages - refused.placed;
         }
         self.complete(command);
@@ -250,6 +253,7 @@ impl SimDrive {
     /// Sends all host pages on their way and opens the next flush epoch.
     pub(super) fn end_epoch(&mut self) {
         self.flash.close_partial();
+        // Pages placed from now on must not delay a flush that came before them.
         self.flash.epoch += 1;
         self.unprogrammed.push_back(0);
         self.end_flushes();

@@ -259,8 +259,10 @@ impl Midas {
         self.window.fill(Collected::default());
         let Some(configuration) = &self.configuration else { return };
         let error = self.config.error.as_f64();
+        // A group is judged where it and those before it were full throughout the window.
         let off = (1..self.filled.min(filled_before)).find_map(|group| {
             let collected = window[usize::from(group)];
+            // HOT has no prediction, so the first one is that of G1.
             let predicted = configuration.prediction.valid[usize::from(group) - 1];
             let measured = self.valid_share(collected);
             let off = if self.config.follows == Definition::Program {
@@ -318,6 +320,7 @@ impl PlacementPolicy for Midas {
             return self.copies_to(segment, segments).unwrap_or(StreamId(self.last));
         }
         let is_hot = self.config.hot && self.filter.is_hot(context.lpn, segment, segments);
+        // A size of zero switches HOT off; without any sizes it is a group like the others.
         StreamId(if is_hot && self.sizes.first() != Some(&0) { HOT } else { 1 })
     }
 
@@ -348,6 +351,7 @@ impl PlacementPolicy for Midas {
         self.collected[usize::from(to.0)].written += lpns.len() as u64;
         self.copied += lpns.len() as u64;
         let group = segments.stream(victim).0;
+        // The filter counts copies out of HOT and G1 alone.
         if group <= 1 {
             lpns.iter().for_each(|lpn| self.filter.copied(*lpn, group));
         }

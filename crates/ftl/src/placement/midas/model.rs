@@ -228,13 +228,14 @@ impl Chain {
     }
 }
 
-/// How long pages stay in a HOT of so many pages: τ·(1 − S(τ)) = pages.
+/// How long a page stays in a HOT of `pages` pages: τ·(1 − S(τ)) = pages.
 fn residence_of_hot(lifetimes: &Lifetimes, pages: f64) -> Option<f64> {
     let holds = |time: f64| time * (1.0 - lifetimes.survival(time));
     let (mut low, mut high) = (0.0, lifetimes.range());
     if holds(high) < pages {
         return None;
     }
+    // Forty halvings of any range of lifetimes leave less than a page.
     for _ in 0..40 {
         let middle = 0.5 * (low + high);
         if holds(middle) < pages {

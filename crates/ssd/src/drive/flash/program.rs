@@ -110,8 +110,10 @@ impl Flash {
     /// Notes for a volatile buffer that a page's place was `old` before it became `ppn`.
     #[inline]
     pub(in crate::drive) fn note_old_place(&mut self, ppn: Ppn, old: Option<Ppn>) {
+        // The list is taken out because `is_programmed` borrows all of `self`.
         let Some(mut undo) = self.undo.take() else { return };
         while undo.front().is_some_and(|(ppn, _)| self.is_programmed(self.layout.place(*ppn))) {
+            // What is programmed survives a power cut and needs no entry.
             undo.pop_front();
         }
         undo.push_back((ppn, old));
