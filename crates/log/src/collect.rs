@@ -83,6 +83,7 @@ impl<D: Device> LogDevice<D> {
             self.fetch(first, pages, true);
         }
         let Collection { next, end, moving, is_discarding, failure } = self.collection;
+        // A victim with pages still moving or in use is kept: reads may go to its pages until they end.
         let Some(victim) = self.ftl.victim() else { return false };
         let is_done = next == end && moving == 0 && self.in_use[victim.0 as usize] == 0;
         if !is_done || is_discarding || failure.is_some() {
@@ -111,6 +112,7 @@ impl<D: Device> LogDevice<D> {
                 Some(Arriving::Lost(error)) => self.move_lost(Ppn(next), *error),
                 _ => break next,
             }
+            // Garbage and lost pages are passed over: nothing of them is read below.
             self.collection.next += 1;
         };
         let most = (self.config.depth.saturating_sub(moving)).min(self.caps.pages_per_command);
@@ -127,6 +129,7 @@ impl<D: Device> LogDevice<D> {
         self.arriving.insert(to.0, Arriving::Lost(error));
         self.lost += 1;
         let stream = self.stream_below(to, 1);
+        // The page is written all the same, so that no gap is left in the order of the segment below.
         self.write_nothing(to, 1, stream);
     }
 
@@ -145,6 +148,7 @@ impl<D: Device> LogDevice<D> {
                 // Nobody needs it any more.
                 self.collection.moving -= 1;
             } else if again {
+                // One bad page fails the whole command, so each page is tried by itself.
                 self.fetch(ppn, 1, false);
             } else {
                 self.fail(error, 1);
@@ -162,6 +166,7 @@ impl<D: Device> LogDevice<D> {
                 self.collection.moving -= 1;
                 continue;
             }
+            // The map names the new place at once; reads go to the old one until the copy has arrived.
             let to = self.ftl.copy(from, &mut self.emitted);
             self.arriving.insert(to.0, Arriving::Moved { from });
             if let Some(full) = Run::extend(&mut run, Run::page(to, at), segment_pages) {
