@@ -52,7 +52,7 @@ impl<D: Device> LogDevice<D> {
         }
     }
 
-    /// True when a segment has become free by it.
+    /// True when this has freed a segment.
     fn look_once(&mut self) -> bool {
         let first = self.gate.first().map(|command| &self.commands[command as usize]);
         let waiting = first.and_then(|command| match command.operation {
@@ -74,8 +74,8 @@ impl<D: Device> LogDevice<D> {
         self.look_at_schedule();
     }
 
-    /// Fetches pages of the victim as far as so many may move at once; when none is left, ends with the segment.
-    /// True if that is free at once.
+    /// Fetches pages of the victim, `depth` of them at once at most; when none is left, gives up the segment.
+    /// True if the segment is free at once.
     fn collect(&mut self) -> bool {
         while let Some((first, pages)) = self.next_run() {
             self.collection.next = first.0 + pages;
@@ -83,8 +83,8 @@ impl<D: Device> LogDevice<D> {
             self.fetch(first, pages, true);
         }
         let Collection { next, end, moving, is_discarding, failure } = self.collection;
-        // A victim with pages still moving or in use is kept: reads may go to its pages until they end.
         let Some(victim) = self.ftl.victim() else { return false };
+        // Reads under way in the victim still need its pages, so it is kept until they end.
         let is_done = next == end && moving == 0 && self.in_use[victim.0 as usize] == 0;
         if !is_done || is_discarding || failure.is_some() {
             return false;
@@ -196,7 +196,7 @@ impl<D: Device> LogDevice<D> {
         self.collection.moving -= pages;
     }
 
-    /// The victim is free. Whether the drive below could do anything with the trim makes no difference here.
+    /// The victim is free. It makes no difference here whether the trim succeeded below.
     pub(crate) fn discarded(&mut self) {
         if self.lost > 0 {
             let end = self.collection.end;

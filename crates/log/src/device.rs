@@ -1,11 +1,11 @@
-//! The layer as a `Device`: commands on their way, what they have under way below, and the order of things.
+//! The layer as a `Device`: the host's commands, the commands below that serve them, and their order.
 //!
 //! A write is given its place by the translation layer and written there below; a read goes where its pages
 //! lie. Three rules keep contents right while commands overlap. A page that is still on its way down is read
 //! where it comes from, or when it has arrived. A segment with any command of the layer's under way in it is
 //! not given up. A victim is given up when its last copy has arrived.
 //!
-//! The map is in memory: it lives as long as the device. Nothing is kept below that it could be found by.
+//! The map is in memory: it lives as long as the device. Nothing is kept below from which it could be rebuilt.
 
 use crate::LogConfig;
 use crate::collect::Collection;
@@ -182,7 +182,7 @@ impl<D: Device> LogDevice<D> {
         self.queued.push_back(Command { tag, operation });
     }
 
-    /// So many pages of a buffer, from the one with number `at` on.
+    /// `pages` pages of a buffer, from the one with number `at` on.
     pub(crate) fn slice(&self, buffer: &Option<Buffer>, at: u32, pages: u32) -> Option<Buffer> {
         let page_bytes = self.caps.page_bytes as usize;
         buffer.as_ref().map(|buffer| buffer.part(at as usize * page_bytes, pages as usize * page_bytes))

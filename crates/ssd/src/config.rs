@@ -260,6 +260,7 @@ impl SsdConfig {
     /// Refuses what cannot work, naming the parameter and what would do.
     pub fn validate(&self) -> Result<(), SpecError> {
         self.check_bounds()?;
+        // These counts are multiplied in 32 bits elsewhere, so their product is bounded first.
         if u64::from(self.channels) * u64::from(self.chips) * u64::from(self.dies) > 1 << 16 {
             return Err(SpecError::new("channels × chips × dies is over 65536; use fewer dies"));
         }

@@ -1,4 +1,4 @@
-//! The shape of a translation layer and its policies, and what does not go together.
+//! The shape of a translation layer and its policies, and the checks on combinations of them.
 
 use crate::collect::Collect;
 use crate::placement::DriveShape;

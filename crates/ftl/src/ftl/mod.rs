@@ -134,7 +134,7 @@ impl Ftl {
         self.counters = FtlCounters::default();
     }
 
-    /// Starts counting anew, and wearing out: from now on segments bear `endurance` erases.
+    /// Counts and wear start anew: from now on segments bear `endurance` erases.
     pub fn start_anew(&mut self, endurance: u32) {
         self.reset_counters();
         self.idle = false;
@@ -144,8 +144,8 @@ impl Ftl {
         self.wear.start_anew();
     }
 
-    /// ρ as it was: from the pages that could hold data or garbage when victims were picked, on
-    /// average; `None` when nothing was collected.
+    /// The measured ρ: from the mean number of pages that could hold data or garbage when victims were
+    /// picked; `None` when nothing was collected.
     pub fn spare_effective(&self) -> Option<f64> {
         let FtlCounters { picks, unwritten_at_picks, .. } = self.counters;
         let physical = f64::from(self.config.segments) * f64::from(self.config.segment_pages);
@@ -159,7 +159,7 @@ impl Ftl {
         self.wear.free()
     }
 
-    /// Whether so many segments are worn out that writing must end.
+    /// Whether too many segments are worn out for writing to go on.
     pub fn is_worn_out(&self) -> bool {
         self.wear.is_worn_out
     }

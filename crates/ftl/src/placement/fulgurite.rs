@@ -1,7 +1,7 @@
 //! Fulgurite's own: a page goes by the time that similar pages had left to live.
 //!
-//! Where a page is written at a steady rate, only the rate matters. One interval says little of it: intervals of one
-//! rate differ by a factor of four. So each page keeps a mean of its intervals, in two bytes: the mean's logarithm in
+//! Where a page is written at a steady rate, only the rate matters. One interval says little of it: intervals of
+//! one rate differ by a factor of four. So each page keeps a mean of its intervals, in two bytes: the mean's logarithm in
 //! eighths (7 bits), how many intervals it stands for (0 to 7), whether the last one was sixteen times shorter than
 //! the mean before it (1 bit) and when it was last written, in quarters of a logical capacity (5 bits; the segment's
 //! age tells which round of that clock it was). An unknown page has a mean of one capacity, which is the mean over

@@ -20,8 +20,8 @@ pub(super) struct ByAge {
     sealed_at: Vec<u64>,
     /// Valid pages by slot, then the least of 16, of 256 and so on.
     levels: Vec<Vec<u32>>,
-    /// By level, when the first slot of each node was sealed: beside each other, for the upper levels are read
-    /// whole in every search.
+    /// By level, when the first slot of each node was sealed. The times lie beside each other because every search
+    /// reads the upper levels whole.
     oldest: Vec<Vec<u64>>,
     slot_of: Vec<u32>,
     live: u32,

@@ -22,11 +22,11 @@ use fulgurite_base::NoOptions;
 const AGES: usize = 80;
 /// The least and the greatest that h · age may be.
 const BOUNDS: (f64, f64) = (0.5, 4.0);
-/// In as many writes as the drive has pages, valid pages are counted `LOOKS` times and conclusions drawn
-/// `LESSONS` times.
+/// Times that valid pages are counted (`LOOKS`) and that rates are computed anew (`LESSONS`) in as many writes as the
+/// drive has pages.
 const LOOKS: u64 = 256;
 const LESSONS: u64 = 16;
-/// What is kept of all counts from lesson to lesson: half after one and a half times the drive's pages.
+/// The share of all counts that is kept from lesson to lesson: half after one and a half times the drive's pages.
 const KEPT: f64 = 0.97;
 /// Deaths that are believed to have been counted at a rate of 1 / age, in segments' worth of pages.
 const BELIEF: f64 = 1.0 / 16.0;
@@ -89,7 +89,7 @@ impl ConfiguredVictim for Hazard {
 }
 
 impl Hazard {
-    /// Counts the valid pages that may die, and draws conclusions.
+    /// Counts the valid pages that may die, and from time to time computes the rates anew.
     #[cold]
     fn look(&mut self, table: &SegmentTable) {
         let now = table.now();
@@ -147,7 +147,7 @@ impl VictimPolicy for Hazard {
         }
         let segment_pages = table.segment_pages();
         let mut best: Option<(f64, usize, SegmentId)> = None;
-        // That of the last pick first: what is good narrows the search in the others.
+        // The stream of the last pick goes first: a good score narrows the search in the others.
         let streams = self.streams.len();
         for at in (0..streams).map(|step| (self.last + step) % streams) {
             let stream = &self.streams[at];

@@ -4,7 +4,7 @@
 //! the append point once the die there has nothing better to do, and erases the die's blocks of the
 //! victim when all of its pages have been programmed elsewhere. Every step is one flash operation,
 //! begun only on a die for which no host operation waits: between any two, the host goes first. (A
-//! schedule that does not want that keeps the host out of the dies' queues altogether.)
+//! schedule where collection goes first keeps the host's operations out of the dies' queues.)
 //!
 //! A page is given its new place when its program begins, not before. So a host write or trim meanwhile
 //! just makes the move unnecessary, and a host read finds the page where it still is.
@@ -36,7 +36,7 @@ enum Barrier {
     Open,
 }
 
-/// Where a page is that a host read asks for, as collection knows it.
+/// Where the page of a host read is, as collection knows it.
 pub(super) enum Found {
     /// In the flash alone.
     InFlash,
@@ -72,7 +72,7 @@ pub(super) struct Collector {
     held: VecDeque<Ppn>,
     /// Pages being read.
     reading: u32,
-    /// A die was not let read because so many pages were held.
+    /// A die was refused a read because the buffer was full.
     was_full: bool,
     reads: Vec<MoveRead>,
     /// Host commands that wait for a read of collection: its operation and the command.
@@ -172,6 +172,7 @@ impl Collector {
     fn read(&mut self, die: u32, ftl: &Ftl, flash: &mut Flash) -> bool {
         while self.lanes[die as usize].row < self.rows {
             let first = self.page(die * self.planes, self.lanes[die as usize].row);
+            // A host read may have taken pages of the row along already.
             let planes = ftl.mapping().valid_bits(first, self.planes) & !self.taken_bits(first);
             self.lanes[die as usize].row += 1;
             self.unread -= u32::from(self.lanes[die as usize].row == self.rows);
@@ -274,6 +275,7 @@ impl Collector {
         let mut ready = 0;
         while let (true, Some(ppn)) = (ready < wanted, self.held.get(ready).copied()) {
             if !ftl.mapping().is_valid(ppn) {
+                // The host has overwritten it, so its die no longer waits for a copy of it.
                 self.held.remove(ready);
                 self.page_is_gone(flash.layout.place(ppn).die, flash);
             } else if ready > 0 && ftl.copy_stream(ppn) != ftl.copy_stream(self.held[0]) {
@@ -295,7 +297,7 @@ impl Collector {
         }
     }
 
-    /// Where a host read of `command` finds the page; `merge` says whether the buffer is looked at.
+    /// Where a host read of `command` finds the page. Asked only where the schedule merges.
     pub(super) fn find(&mut self, ppn: Ppn, command: u32) -> Found {
         let Some(victim) = self.victim else { return Found::InFlash };
         let pages = self.rows * self.stripe_pages;

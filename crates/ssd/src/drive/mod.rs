@@ -1,4 +1,4 @@
-//! The simulated drive as a `Device`: the host side in front of the flash.
+//! The simulated drive as a `Device`: the host's commands on their way to the flash and back.
 //!
 //! A read passes a serial stage (controller, link), a fixed delay, then its pages are read from
 //! the flash. A write passes a serial stage of its own, waits for room in the write buffer and until

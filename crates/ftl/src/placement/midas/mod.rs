@@ -17,7 +17,7 @@
 //!
 //! *Ambiguities.* Neither says what becomes of segments when groups change: segments of GN stay GN's, those of
 //! groups that are no more become GN's. A drive that collects 64 segments in a row without a host write, and not
-//! even half a segment of garbage by it, gives up all sizes; the program does after 25, whatever they bring, which
+//! even half a segment of garbage by it, gives up all sizes; the program does after 25 with any garbage, which
 //! ends changes of large groups half way. A group is compared with its prediction over stretches in which it and
 //! those before it had their sizes. 4 bytes for each sampled page and 2 bits for every page.
 

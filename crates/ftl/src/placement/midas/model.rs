@@ -97,7 +97,7 @@ impl Lifetimes {
 pub enum LastGroup {
     /// The oldest segment.
     Fifo,
-    /// The emptiest, of so many pages.
+    /// The segment with the fewest valid pages.
     Greedy {
         /// Pages in a segment.
         segment_pages: u32,

@@ -7,9 +7,9 @@
 //! operation may overlap one of collection of the same kind (its array time with the other's
 //! transfer), and a host read may suspend a program or an erase.
 //!
-//! This file knows what a die can do, not what it should do next: host operations wait here in
-//! queues, and [`Flash::next_host`] takes from them; operations of collection are started by the
-//! collector when the host leaves the die to it.
+//! This file knows what a die can do. What it should do next is decided elsewhere: host operations
+//! wait here in queues, and [`Flash::next_host`] takes from them; the collector starts operations of
+//! collection when no host operation waits for the die.
 
 mod die;
 mod op;
