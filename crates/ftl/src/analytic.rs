@@ -11,9 +11,9 @@ pub fn waf_fifo(rho: f64) -> f64 {
     x / (x + lambert_w0(-x * (-x).exp()))
 }
 
-/// FIFO victims under two classes of pages: the share `r` of the writes goes to the share `f` of the pages, evenly
-/// within each (Desnoyers, 2014). `space` is 1 + ρ. A = 1 + Σ r / (e^{r·space / (f·A)} − 1); `None` unless there is
-/// more space than data.
+/// FIFO victims under two classes of pages: the share `r` of the writes goes to the share `f` of the pages,
+/// evenly within each (Desnoyers, 2014). `space` is 1 + ρ. A = 1 + Σ r / (e^{r·space / (f·A)} − 1); `None` unless
+/// there is more space than data.
 pub fn waf_fifo_two_classes(space: f64, r: f64, f: f64) -> Option<f64> {
     if space <= 1.0 {
         return None;

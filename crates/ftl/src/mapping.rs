@@ -189,7 +189,8 @@ impl Mapping {
         }
     }
 
-    /// Makes the pages from `first` on the places of `lpns`, one after the other. Their old places keep their bits.
+    /// Makes the pages from `first` on the places of `lpns`, one after the other. Their old places keep their
+    /// bits.
     #[inline]
     pub(crate) fn map_run(&mut self, lpns: &[u32], first: u32) {
         // A cache miss takes longer than one entry, so entries are fetched several pages ahead.

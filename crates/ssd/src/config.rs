@@ -1,5 +1,5 @@
-//! Every parameter of the simulated drive, as one table: its name on the command line, what it does, its bounds, how
-//! it is read and printed. A preset fills it; `preset:key=value` changes it in place.
+//! Every parameter of the simulated drive, as one table: its name on the command line, what it does, its bounds,
+//! how it is read and printed. A preset fills it; `preset:key=value` changes it in place.
 
 use fulgurite_base::option::{COUNT, COUNT_16, MICROS, SHARE, SIZE, YES_NO};
 use fulgurite_base::{Choice, Declared, Form, Nanos, Opt, Prng, Share, Spec, SpecError, opt, units};
@@ -157,8 +157,8 @@ impl Declared for SsdConfig {
     ];
 }
 
-/// `streams=N`, another way to write `placement=hints:streams=N`. It has no value of its own: what it sets is shown
-/// as the placement, so that a drive has one canonical text.
+/// `streams=N`, another way to write `placement=hints:streams=N`. It has no value of its own: what it sets is
+/// shown as the placement, so that a drive has one canonical text.
 const STREAMS: Opt<SsdConfig> = Opt {
     key: "streams",
     about: "streams of writes kept apart by the host's hints: short for placement=hints:streams=N",

@@ -1,24 +1,24 @@
 //! Fulgurite's own: a page goes by the time that similar pages had left to live.
 //!
 //! Where a page is written at a steady rate, only the rate matters. One interval says little of it: intervals of
-//! one rate differ by a factor of four. So each page keeps a mean of its intervals, in two bytes: the mean's logarithm in
-//! eighths (7 bits), how many intervals it stands for (0 to 7), whether the last one was sixteen times shorter than
-//! the mean before it (1 bit) and when it was last written, in quarters of a logical capacity (5 bits; the segment's
-//! age tells which round of that clock it was). An unknown page has a mean of one capacity, which is the mean over
-//! all pages. A new interval moves the mean by a share of 1 / (n + 2), an eighth at least, so that it follows a
-//! change within a few writes. That clock is too coarse for short intervals: they are read off the age of the
-//! segment in which the page lies.
+//! one rate differ by a factor of four. So each page keeps a mean of its intervals, in two bytes: the mean's
+//! logarithm in eighths (7 bits), how many intervals it stands for (0 to 7), whether the last one was sixteen
+//! times shorter than the mean before it (1 bit) and when it was last written, in quarters of a logical capacity
+//! (5 bits; the segment's age tells which round of that clock it was). An unknown page has a mean of one
+//! capacity, which is the mean over all pages. A new interval moves the mean by a share of 1 / (n + 2), an eighth
+//! at least, so that it follows a change within a few writes. That clock is too coarse for short intervals: they
+//! are read off the age of the segment in which the page lies.
 //!
 //! The value of the mean depends on the workload: where blocks are given to other files it says nothing. So
-//! `Experience` counts how long pages with a similar mean, over as many intervals, have lived. A page of the host or
-//! a copy goes to the stream of the time that similar pages of its age have left, in steps of an octave and a half.
-//! The times that are left are averaged by the power mean with exponent −0.8, near to the harmonic one. So pages
-//! that die soon decide: the groups of pages that do not die soon are much the same with any contents. More streams
-//! would tell lifetimes apart better and cost more in half-filled segments.
+//! `Experience` counts how long pages with a similar mean, over as many intervals, have lived. A page of the host
+//! or a copy goes to the stream of the time that similar pages of its age have left, in steps of an octave and a
+//! half. The times that are left are averaged by the power mean with exponent −0.8, near to the harmonic one. So
+//! pages that die soon decide: the groups of pages that do not die soon are much the same with any contents. More
+//! streams would tell lifetimes apart better and cost more in half-filled segments.
 //!
-//! Made for `hazard` victims. O(1), 2 bytes a page, nothing learnt beforehand. Chosen with seed 42 at 2,048 segments
-//! of 1 MiB on `fio-h`, `varmail`, `alibaba-like`, `exchange-like` and `ycsb-a`; other seeds, sizes and workloads
-//! were looked at afterwards.
+//! Made for `hazard` victims. O(1), 2 bytes a page, nothing learnt beforehand. Chosen with seed 42 at 2,048
+//! segments of 1 MiB on `fio-h`, `varmail`, `alibaba-like`, `exchange-like` and `ycsb-a`; other seeds, sizes and
+//! workloads were looked at afterwards.
 
 use super::{ConfiguredPlacement, DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};
 use crate::{SegmentId, SegmentState, SegmentTable};
@@ -88,10 +88,10 @@ impl Known {
 
 /// What pages that looked alike have lived for, and the streams that follow from it.
 ///
-/// Pages look alike whose mean is in the same half of an octave and stands for as many intervals (few, some, many), and
-/// whose last interval was short or not. For each kind, writes and deaths by the octave of the lifetime are counted
-/// and forgotten at the same rate. Deaths that are missing are of pages that outlive what is counted. From the mean
-/// time that is left at an age follows the stream.
+/// Pages look alike whose mean is in the same half of an octave and stands for as many intervals (few, some,
+/// many), and whose last interval was short or not. For each kind, writes and deaths by the octave of the
+/// lifetime are counted and forgotten at the same rate. Deaths that are missing are of pages that outlive what is
+/// counted. From the mean time that is left at an age follows the stream.
 #[derive(Clone, Debug)]
 struct Experience {
     written: Vec<f64>,
@@ -173,7 +173,8 @@ impl Experience {
     }
 }
 
-/// By octave of death, what time a page of this age has left, to the power of [`POWER`]; age 0 is a page just written.
+/// By octave of death, what time a page of this age has left, to the power of [`POWER`]; age 0 is a page just
+/// written.
 fn left(age: usize) -> [f64; AGES] {
     let middle = |octave| f64::midpoint(bounds(octave).0, bounds(octave).1);
     let now = if age == 0 { 0.0 } else { middle(age - 1) };

@@ -114,8 +114,8 @@ pub trait PlacementPolicy {
         None
     }
 
-    /// Gives, for each write of the host, when its page will be written again or trimmed, in page writes of the host
-    /// from the first; `u32::MAX` for never. Called once, before the first write, where
+    /// Gives, for each write of the host, when its page will be written again or trimmed, in page writes of the
+    /// host from the first; `u32::MAX` for never. Called once, before the first write, where
     /// [`ConfiguredPlacement::NEEDS_FUTURE`] asks for it.
     fn foresee(&mut self, _next: Vec<u32>) {}
 

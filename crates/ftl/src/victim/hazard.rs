@@ -6,9 +6,9 @@
 //! all pages die at about one age (a log, or blocks that are given out in turn), a segment is better left
 //! alone shortly before that age. A segment in which nothing will die any more is not worth waiting for.
 //!
-//! The policy counts deaths of pages in sealed segments by stream and by age since sealing, in quarters of octaves.
-//! From time to time it counts the valid pages too. The classic score is divided by h · age, within bounds: pages
-//! that lie together differ, and a stream's rate is that of its mean page.
+//! The policy counts deaths of pages in sealed segments by stream and by age since sealing, in quarters of
+//! octaves. From time to time it counts the valid pages too. The classic score is divided by h · age, within
+//! bounds: pages that lie together differ, and a stream's rate is that of its mean page.
 //!
 //! Fulgurite's own; the bounds were chosen with seed 42 on `fio-h` and `varmail`. O(log n) for each stream.
 
@@ -22,8 +22,8 @@ use fulgurite_base::NoOptions;
 const AGES: usize = 80;
 /// The least and the greatest that h · age may be.
 const BOUNDS: (f64, f64) = (0.5, 4.0);
-/// Times that valid pages are counted (`LOOKS`) and that rates are computed anew (`LESSONS`) in as many writes as the
-/// drive has pages.
+/// Times that valid pages are counted (`LOOKS`) and that rates are computed anew (`LESSONS`) in as many writes as
+/// the drive has pages.
 const LOOKS: u64 = 256;
 const LESSONS: u64 = 16;
 /// The share of all counts that is kept from lesson to lesson: half after one and a half times the drive's pages.

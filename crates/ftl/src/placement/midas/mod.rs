@@ -1,9 +1,9 @@
 //! MiDAS: groups in a chain whose number and sizes follow from how long pages live.
 //!
-//! "MIDAS: Minimizing Write Amplification in Log-Structured Systems through Adaptive Group Number and Size Configuration"
-//! (Oh et al., FAST 2024). The host's writes enter HOT where `hot` says so, else G1; what is still valid when
-//! its segment leaves Gi moves to G(i+1), out of HOT to G1, and in GN it stays. All groups but GN have a size in
-//! segments and give their oldest segment when they exceed it; GN is collected by the victim policy.
+//! "MIDAS: Minimizing Write Amplification in Log-Structured Systems through Adaptive Group Number and Size
+//! Configuration" (Oh et al., FAST 2024). The host's writes enter HOT where `hot` says so, else G1; what is still
+//! valid when its segment leaves Gi moves to G(i+1), out of HOT to G1, and in GN it stays. All groups but GN have
+//! a size in segments and give their oldest segment when they exceed it; GN is collected by the victim policy.
 //!
 //! Lifetimes are measured (`lifetimes`) over an epoch of 4 logical capacities of host writes. At its end, where
 //! they differ from those in force by more than 5 %, sizes are chosen anew (`configure`) by the least write

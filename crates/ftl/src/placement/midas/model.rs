@@ -1,10 +1,10 @@
 //! MiDAS's model in closed form (section 3.3 and 3.4 of the paper): from how long pages live and how large the
 //! groups are, the share of valid pages that each group passes on, and the write amplification.
 //!
-//! All times are page writes of the host, all sizes are pages. With S(t) the share of written pages that are still valid
-//! after t more writes, a chain HOT → G1 → … → GN behaves as follows. HOT takes the writes whose page lives for
-//! less than τ, its residence: h of all. G1 receives the others, and what is still valid when it leaves HOT. A
-//! group of `p` pages with an inflow of w pages a write keeps a page for p / w writes; of the pages that
+//! All times are page writes of the host, all sizes are pages. With S(t) the share of written pages that are
+//! still valid after t more writes, a chain HOT → G1 → … → GN behaves as follows. HOT takes the writes whose page
+//! lives for less than τ, its residence: h of all. G1 receives the others, and what is still valid when it leaves
+//! HOT. A group of `p` pages with an inflow of w pages a write keeps a page for p / w writes; of the pages that
 //! enter Gi at age W the share S(W + p/w) / S(W) is valid when they leave. GN mixes ages; its valid share comes
 //! from Desnoyers' form for two classes of pages.
 
