@@ -84,6 +84,7 @@ impl Gate {
             return None;
         }
         let picked = ftl.pick()?;
+        // The state was taken without a victim under way, and a pick may change it.
         if self.after_pick == AfterPick::LookAgain {
             self.state = ftl.state(stream);
         }

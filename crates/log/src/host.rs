@@ -139,6 +139,7 @@ impl<D: Device> LogDevice<D> {
                 unreachable!("a page arrives once")
             };
             if let Err(error) = status {
+                // The map names the page already, so reads of it must fail until it is written again.
                 self.arriving.insert(ppn, Arriving::Lost(error));
                 self.lost += 1;
             }

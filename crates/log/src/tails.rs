@@ -20,6 +20,7 @@ impl Tails {
         let mut tails = Tails(vec![None; usize::from(streams.max(1))]);
         let table = ftl.segments();
         for segment in (0..table.len()).map(SegmentId) {
+            // Only open segments can still be cut short.
             if table.state(segment) == SegmentState::Open && table.written(segment) > 0 {
                 let first = Ppn(segment.0 * table.segment_pages());
                 tails.wrote(ftl, first, table.written(segment));

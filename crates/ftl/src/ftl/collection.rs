@@ -176,6 +176,7 @@ impl Ftl {
         let context = self.copy_context(from);
         let stream = self.placer.stream(&context, &self.segments);
         let to = self.open_for_copies(stream);
+        // Placement is told its own choice, as in `move_each`, even where the page lands in another stream.
         self.placer.written(&context, stream, &self.segments);
         let to = self.next_page(to);
         self.map.relocate(from, to);

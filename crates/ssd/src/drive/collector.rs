@@ -148,6 +148,7 @@ impl Collector {
             return;
         }
         let Lane { row, outstanding, is_erased } = self.lanes[die as usize];
+        // Copies in a program are not in the flash yet, so `outstanding` must be zero before the source goes.
         if row == self.rows && outstanding == 0 && !is_erased && self.barrier == Barrier::Open {
             self.lanes[die as usize].is_erased = true;
             flash.start_erase(self.victim.expect("active"), die);

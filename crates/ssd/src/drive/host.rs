@@ -34,6 +34,7 @@ impl SimDrive {
     /// Sets the time at which the drive becomes idle, if it collects then.
     pub(super) fn watch_idleness(&mut self) {
         if self.config.collect.background > 0 && self.commands.is_empty() {
+            // With a command in flight the drive is busy, so the time starts with the last completion.
             self.flash.events.set(self.slot(HostSlot::Idle), self.flash.now + self.config.gc_idle.0);
         }
     }
@@ -265,6 +266,7 @@ impl SimDrive {
             self.unprogrammed.pop_front();
             self.first_epoch += 1;
         }
+        // The pages that superseded the victim's are programmed now, so its blocks may be erased.
         if self.collector.lower_barrier(self.first_epoch) {
             self.flash.touch_all();
         }

@@ -255,6 +255,7 @@ impl Midas {
         let filled_before = self.filled;
         let is_full = |group: &u16| segments.in_stream(StreamId(*group)) >= self.sizes[usize::from(*group)];
         self.filled = (0..self.first_unsized).take_while(is_full).count() as u16;
+        // The window starts again at every look, even where no group is judged.
         let window = self.window.clone();
         self.window.fill(Collected::default());
         let Some(configuration) = &self.configuration else { return };

@@ -65,6 +65,7 @@ impl Flash {
     /// The program operation that takes the page at `place`, opened if need be; `add` tells it what the page is.
     #[inline]
     fn program_at(&mut self, place: Place, add: impl FnOnce(&mut Programmed)) {
+        // The list has one entry for each open stream at most, so a scan is cheap.
         let at = self.partial.iter().position(|op| self.ops[op.key()].row == place.row);
         let at = at.unwrap_or_else(|| {
             let op = self.insert(FlashOpKind::Program(Programmed::in_epoch(self.epoch)), place);
