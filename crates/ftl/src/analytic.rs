@@ -11,9 +11,9 @@ pub fn waf_fifo(rho: f64) -> f64 {
     x / (x + lambert_w0(-x * (-x).exp()))
 }
 
-/// FIFO victims under two classes of pages: the share `r` of the writes goes to the share `f` of the pages, evenly
-/// within each (Desnoyers, 2014). `space` is 1 + ρ. A = 1 + Σ r / (e^{r·space / (f·A)} − 1); `None` unless there is
-/// more space than data.
+/// FIFO victims under two classes of pages: the share `r` of the writes goes to the share `f` of the pages,
+/// evenly within each (Desnoyers, 2014). `space` is 1 + ρ. A = 1 + Σ r / (e^{r·space / (f·A)} − 1); `None` unless
+/// there is more space than data.
 pub fn waf_fifo_two_classes(space: f64, r: f64, f: f64) -> Option<f64> {
     if space <= 1.0 {
         return None;
@@ -35,6 +35,7 @@ pub fn waf_fifo_two_classes(space: f64, r: f64, f: f64) -> Option<f64> {
         return None;
     }
     while high / low > 1.0 + 1e-10 {
+        // A wide bracket is halved on a logarithmic scale, since it spans seven orders of magnitude.
         let middle = if high > 2.0 * low { libm::sqrt(low * high) } else { 0.5 * (low + high) };
         if excess(middle) > 0.0 {
             low = middle;
@@ -46,7 +47,7 @@ pub fn waf_fifo_two_classes(space: f64, r: f64, f: f64) -> Option<f64> {
 }
 
 /// Random victims: a segment drawn from all holds the mean share of valid pages, U / T, so WAF = T / (T − U) =
-/// (1 + ρ) / ρ, whatever the traffic, as long as there is one stream. `rho` must be positive.
+/// (1 + ρ) / ρ. This holds for any traffic with one stream. `rho` must be positive.
 pub fn waf_random(rho: f64) -> f64 {
     (1.0 + rho) / rho
 }

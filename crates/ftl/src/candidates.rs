@@ -70,10 +70,12 @@ impl Candidates {
 
     /// Sorts every sealed segment anew: groups have changed.
     pub fn sort(&mut self, placer: &Placer, table: &SegmentTable) {
+        // A policy's index cannot be told that a segment has changed its group, so it is built anew.
         self.victims = self.policy.start(table.len(), table.segment_pages());
         self.queues.iter_mut().for_each(VecDeque::clear);
         let mut sealed: Vec<SegmentId> =
             (0..table.len()).map(SegmentId).filter(|id| table.state(*id) == SegmentState::Sealed).collect();
+        // Indexes expect segments in the order in which they were sealed.
         sealed.sort_by_key(|id| table.sealed_at(*id));
         for segment in sealed {
             self.sealed(segment, placer, table);

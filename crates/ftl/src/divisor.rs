@@ -23,6 +23,7 @@ impl Divisor {
     /// The quotient and the remainder of `n`.
     #[inline]
     pub fn divide(self, n: u32) -> (u32, u32) {
+        // The reciprocal of 1 would be 2^64, which wraps to zero.
         if self.divisor == 1 {
             return (n, 0);
         }

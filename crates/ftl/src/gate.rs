@@ -2,12 +2,13 @@
 //! host have in common, without any I/O and without a clock.
 //!
 //! A device numbers its commands. The schedule's state decides who passes: reads pass or are barred, all other
-//! commands wait in one queue, in order, and the first of them passes when all of it has its place. The gate holds
-//! both queues, the state, and the time at which a write has waited too long. The device asks it to
-//! [`look`](Gate::look) whenever the state may have changed, and performs what follows: the collection of a victim,
-//! if one was picked, and the reads that [`next_read`](Gate::next_read) lets in. It [`place`](Gate::place)s the pages
-//! of the first write in the queue, and calls [`become_urgent`](Gate::become_urgent) when
-//! [`urgent_at`](Gate::urgent_at) has come. How pages are moved and when commands complete is the device's own.
+//! commands wait in one queue, in order, and the first of them passes when all of it has its place. The gate
+//! holds both queues, the state, and the time at which a write has waited too long. The device asks it to
+//! [`look`](Gate::look) whenever the state may have changed, and performs what follows: the collection of a
+//! victim, if one was picked, and the reads that [`next_read`](Gate::next_read) lets in. It
+//! [`place`](Gate::place)s the pages of the first write in the queue, and calls
+//! [`become_urgent`](Gate::become_urgent) when [`urgent_at`](Gate::urgent_at) has come. How pages are moved and
+//! when commands complete is the device's own.
 
 use crate::ftl::{FlashSink, Ftl};
 use crate::schedule::ScheduleState;
@@ -83,6 +84,7 @@ impl Gate {
             return None;
         }
         let picked = ftl.pick()?;
+        // The state was taken without a victim under way, and a pick may change it.
         if self.after_pick == AfterPick::LookAgain {
             self.state = ftl.state(stream);
         }
@@ -122,9 +124,9 @@ impl Gate {
         self.stalled.pop_front();
     }
 
-    /// Gives pages of the first write in the queue their places, as many as the schedule lets pass now, and returns
-    /// how many. `placed` is told of each: which one, its place and its place before. Where some are left, they
-    /// become urgent once they have waited too long.
+    /// Gives pages of the first write in the queue their places, as many as the schedule lets pass now, and
+    /// returns how many. `placed` is told of each: which one, its place and its place before. Where some are
+    /// left, they become urgent once they have waited too long.
     #[inline]
     pub fn place<S: FlashSink>(
         &mut self,
@@ -135,6 +137,7 @@ impl Gate {
         placed: impl FnMut(&mut S, u32, Ppn, Option<Ppn>),
     ) -> u32 {
         let count = ftl.append_run(first, pages, hint, sink, placed);
+        // The first refusal sets the time: a later attempt must not put it off.
         if count < pages && self.urgent_at.is_none() {
             self.urgent_at = Some(Nanos(now.0.saturating_add(self.patience.0)));
         }

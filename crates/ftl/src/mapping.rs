@@ -30,6 +30,7 @@ pub(crate) struct Moving {
 impl Clone for Mapping {
     fn clone(&self) -> Mapping {
         Mapping {
+            // A derived clone would allocate without the advice for huge pages.
             l2p: copied(&self.l2p),
             p2l: copied(&self.p2l),
             valid: copied(&self.valid),
@@ -85,6 +86,7 @@ impl Mapping {
     pub fn valid_bits(&self, ppn: Ppn, count: u32) -> u8 {
         let (word, bit) = ((ppn.0 / 64) as usize, ppn.0 % 64);
         let low = self.valid[word] >> bit;
+        // A shift by 64 would overflow, and the last word has no successor.
         let high = if bit + count > 64 { self.valid[word + 1] << (64 - bit) } else { 0 };
         ((low | high) & ((1 << count) - 1)) as u8
     }
@@ -121,6 +123,7 @@ impl Mapping {
         let Some(sharers) = self.sharers.get_mut(&ppn.0) else { return false };
         let owner = &mut self.p2l[ppn.0 as usize];
         if *owner == lpn {
+            // The page must keep an owner, so one of the sharers takes over.
             *owner = sharers.pop().expect("no list of sharers is empty");
         } else {
             sharers.retain(|sharer| *sharer != lpn);
@@ -158,6 +161,7 @@ impl Mapping {
             let word = self.valid[(at / 64) as usize] >> (at % 64);
             if word != 0 {
                 let found = at + word.trailing_zeros();
+                // The word may go on with pages behind `end`.
                 return (found < end).then_some(Ppn(found));
             }
             at = (at / 64 + 1) * 64;
@@ -171,6 +175,7 @@ impl Mapping {
         while at < end {
             let mut word = self.valid[(at / 64) as usize] >> (at % 64);
             let next = ((at / 64 + 1) * 64).min(end);
+            // A whole word needs no mask, and making one would shift by 64.
             if next - at < 64 {
                 word &= (1 << (next - at)) - 1;
             }
@@ -184,9 +189,11 @@ impl Mapping {
         }
     }
 
-    /// Makes the pages from `first` on the places of `lpns`, one after the other. Their old places keep their bits.
+    /// Makes the pages from `first` on the places of `lpns`, one after the other. Their old places keep their
+    /// bits.
     #[inline]
     pub(crate) fn map_run(&mut self, lpns: &[u32], first: u32) {
+        // A cache miss takes longer than one entry, so entries are fetched several pages ahead.
         const AHEAD: usize = 16;
         let places = &mut self.p2l[first as usize..first as usize + lpns.len()];
         for (at, (lpn, owner)) in lpns.iter().zip(places).enumerate() {

@@ -25,8 +25,8 @@ impl Choice for Precondition {
 
 const WINDOWS_AT_MOST: u32 = 20;
 
-/// Preconditions `ftl` with `write`, which writes so many pages from a logical page, overwriting `request_pages` at
-/// a time. Costs no virtual time.
+/// Preconditions `ftl`. `write` is given the first logical page and the number of pages; overwrites take
+/// `request_pages` at a time. Costs no virtual time.
 pub fn precondition(
     ftl: &mut Ftl,
     goal: Precondition,
@@ -56,6 +56,7 @@ pub fn precondition(
         }
         let host = f64::from(requests.div_ceil(2) * request_pages);
         let waf = 1.0 + (ftl.counters().copied_pages - copied) as f64 / host;
+        // The first window is compared with infinity, so it never counts as settled.
         settled = if (waf - before).abs() <= 0.01 * waf { settled + 1 } else { 0 };
         if settled == 2 {
             return;

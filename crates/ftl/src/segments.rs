@@ -145,6 +145,7 @@ impl SegmentTable {
     /// Every segment moves to the group that `groups` has for its group.
     pub(crate) fn regroup(&mut self, groups: &[StreamId]) {
         for (stream, group) in groups.iter().enumerate() {
+            // Counts come out right where every group that takes in others keeps its own number.
             let moved = std::mem::take(&mut self.in_stream[stream]);
             self.in_stream[usize::from(group.0)] += moved;
         }

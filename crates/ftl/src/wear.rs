@@ -54,7 +54,7 @@ impl Wear {
         }
     }
 
-    /// Forgets all wear; the free segments keep their order.
+    /// Forgets all wear; the free segments are used in the order in which they were erased.
     pub(crate) fn start_anew(&mut self) {
         self.free = std::mem::take(&mut self.free)
             .into_iter()
@@ -102,6 +102,7 @@ impl Wear {
     /// The full segment with the fewest erases, if it is behind by more than `gap`. A scan, so asked
     /// for once in a while only.
     pub(crate) fn left_behind(&self, segments: &SegmentTable, gap: u32) -> Option<SegmentId> {
+        // No segment can have fallen behind by more than the gap yet, so the scan is spared.
         if self.leveling != WearLeveling::Static || self.most <= gap {
             return None;
         }
@@ -119,6 +120,7 @@ fn limit(segment: SegmentId, endurance: u32) -> u32 {
     }
     // Fibonacci hashing spreads consecutive numbers evenly over −10 % … +10 %.
     let spread = u64::from(segment.0).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 43;
+    // The shift leaves 21 bits, so the product below stays far from 2^64.
     let tenth = u64::from(endurance) / 10;
     (u64::from(endurance) - tenth + ((2 * tenth * spread) >> 21)).max(1) as u32
 }

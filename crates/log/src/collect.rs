@@ -52,7 +52,7 @@ impl<D: Device> LogDevice<D> {
         }
     }
 
-    /// True when a segment has become free by it.
+    /// True when this has freed a segment.
     fn look_once(&mut self) -> bool {
         let first = self.gate.first().map(|command| &self.commands[command as usize]);
         let waiting = first.and_then(|command| match command.operation {
@@ -74,8 +74,8 @@ impl<D: Device> LogDevice<D> {
         self.look_at_schedule();
     }
 
-    /// Fetches pages of the victim as far as so many may move at once; when none is left, ends with the segment.
-    /// True if that is free at once.
+    /// Fetches pages of the victim, `depth` of them at once at most; when none is left, gives up the segment.
+    /// True if the segment is free at once.
     fn collect(&mut self) -> bool {
         while let Some((first, pages)) = self.next_run() {
             self.collection.next = first.0 + pages;
@@ -84,6 +84,7 @@ impl<D: Device> LogDevice<D> {
         }
         let Collection { next, end, moving, is_discarding, failure } = self.collection;
         let Some(victim) = self.ftl.victim() else { return false };
+        // Reads under way in the victim still need its pages, so it is kept until they end.
         let is_done = next == end && moving == 0 && self.in_use[victim.0 as usize] == 0;
         if !is_done || is_discarding || failure.is_some() {
             return false;
@@ -111,6 +112,7 @@ impl<D: Device> LogDevice<D> {
                 Some(Arriving::Lost(error)) => self.move_lost(Ppn(next), *error),
                 _ => break next,
             }
+            // Garbage and lost pages are passed over: nothing of them is read below.
             self.collection.next += 1;
         };
         let most = (self.config.depth.saturating_sub(moving)).min(self.caps.pages_per_command);
@@ -127,6 +129,7 @@ impl<D: Device> LogDevice<D> {
         self.arriving.insert(to.0, Arriving::Lost(error));
         self.lost += 1;
         let stream = self.stream_below(to, 1);
+        // The page is written all the same, so that no gap is left in the order of the segment below.
         self.write_nothing(to, 1, stream);
     }
 
@@ -145,6 +148,7 @@ impl<D: Device> LogDevice<D> {
                 // Nobody needs it any more.
                 self.collection.moving -= 1;
             } else if again {
+                // One bad page fails the whole command, so each page is tried by itself.
                 self.fetch(ppn, 1, false);
             } else {
                 self.fail(error, 1);
@@ -162,6 +166,7 @@ impl<D: Device> LogDevice<D> {
                 self.collection.moving -= 1;
                 continue;
             }
+            // The map names the new place at once; reads go to the old one until the copy has arrived.
             let to = self.ftl.copy(from, &mut self.emitted);
             self.arriving.insert(to.0, Arriving::Moved { from });
             if let Some(full) = Run::extend(&mut run, Run::page(to, at), segment_pages) {
@@ -191,7 +196,7 @@ impl<D: Device> LogDevice<D> {
         self.collection.moving -= pages;
     }
 
-    /// The victim is free. Whether the drive below could do anything with the trim makes no difference here.
+    /// The victim is free. It makes no difference here whether the trim succeeded below.
     pub(crate) fn discarded(&mut self) {
         if self.lost > 0 {
             let end = self.collection.end;

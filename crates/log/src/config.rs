@@ -1,4 +1,4 @@
-//! What the layer is made of, as options of `log:key=value`.
+//! The parameters of the layer, as options of `log:key=value`.
 
 use fulgurite_base::option::{COUNT, SHARE, SIZE, YES_NO, with_name};
 use fulgurite_base::{Declared, Opt, Share, Spec, SpecError, opt, units};
@@ -126,7 +126,7 @@ impl LogConfig {
         narrow(physical, "pages")?;
         let config = FtlConfig {
             collect: self.collect.clone(),
-            // A pace that all pages under way fit into.
+            // The slack of a paced schedule grows with this, and all pages under way must fit into it.
             stripe_pages: self.depth.div_ceil(8),
             ..FtlConfig::plain(logical as u32, segments as u32, narrow(segment_pages, "pages in a segment")?)
         };

@@ -1,11 +1,11 @@
-//! The layer as a `Device`: commands on their way, what they have under way below, and the order of things.
+//! The layer as a `Device`: the host's commands, the commands below that serve them, and their order.
 //!
 //! A write is given its place by the translation layer and written there below; a read goes where its pages
 //! lie. Three rules keep contents right while commands overlap. A page that is still on its way down is read
 //! where it comes from, or when it has arrived. A segment with any command of the layer's under way in it is
 //! not given up. A victim is given up when its last copy has arrived.
 //!
-//! The map is in memory: it lives as long as the device. Nothing is kept below that it could be found by.
+//! The map is in memory: it lives as long as the device. Nothing is kept below from which it could be rebuilt.
 
 use crate::LogConfig;
 use crate::collect::Collection;
@@ -108,6 +108,7 @@ impl<D: Device> LogDevice<D> {
         let Caps { pages, page_bytes, pages_per_command, contents, .. } = self.caps;
         let most = pages_per_command.min(256);
         let bytes = most as usize * page_bytes as usize;
+        // All writes share one buffer, since every page of the fill holds the same zeros.
         let zeros = contents.then(|| Arena::new(bytes).buffer(0, bytes));
         let mut completions = Vec::new();
         let mut first = 0;
@@ -163,6 +164,7 @@ impl<D: Device> LogDevice<D> {
         while !self.parts.is_empty() {
             self.hand_down();
             self.below.wait(None, &mut self.below_done);
+            // The drive below owes completions that it does not give, and waiting on would never end.
             if self.below_done.is_empty() {
                 return;
             }
@@ -180,7 +182,7 @@ impl<D: Device> LogDevice<D> {
         self.queued.push_back(Command { tag, operation });
     }
 
-    /// So many pages of a buffer, from the one with number `at` on.
+    /// `pages` pages of a buffer, from the one with number `at` on.
     pub(crate) fn slice(&self, buffer: &Option<Buffer>, at: u32, pages: u32) -> Option<Buffer> {
         let page_bytes = self.caps.page_bytes as usize;
         buffer.as_ref().map(|buffer| buffer.part(at as usize * page_bytes, pages as usize * page_bytes))
@@ -206,6 +208,7 @@ impl<D: Device> LogDevice<D> {
             let (lpn, pages) = (Lpn(u64::from(first.0 + done)), most.min(pages - done));
             let bytes = pages as usize * self.caps.page_bytes as usize;
             let from = self.caps.contents.then(|| Arena::new(bytes).buffer(0, bytes));
+            // Padding is under way in its segment too, so the segment must not be given up before it ends.
             self.in_use[self.ftl.segment(first).0 as usize] += 1;
             self.send(Part::Pad { first }, Operation::Write { lpn, pages, from, stream });
         }
@@ -215,6 +218,7 @@ impl<D: Device> LogDevice<D> {
     fn hand_down(&mut self) {
         while let Some(command) = self.queued.pop_front() {
             if let Err(QueueFull(command)) = self.below.submit(command) {
+                // It goes back to the front, since writes must reach the drive below in order.
                 return self.queued.push_front(command);
             }
         }
@@ -224,6 +228,7 @@ impl<D: Device> LogDevice<D> {
         let mut completions = std::mem::take(&mut self.below_done);
         for Completion { tag, at, status } in completions.drain(..) {
             self.now = at.max(self.now);
+            // Tags are keys of `parts`, so a tag that is not there was never sent or has come twice.
             let Some(part) = self.parts.try_remove(tag.0 as usize) else {
                 self.stray = Some(tag);
                 continue;
@@ -275,6 +280,7 @@ impl<D: Device> Device for LogDevice<D> {
     }
 
     fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
+        // Completions that the submitter has not taken still occupy the queue.
         if self.commands.len() + self.done.len() >= self.caps.queue_depth as usize {
             return Err(QueueFull(command));
         }
@@ -323,6 +329,7 @@ impl<D: Device> Device for LogDevice<D> {
             if let Some(at) = self.gate.urgent_at()
                 && self.below.now() >= at
             {
+                // The write turns urgent at this time, so what follows must not carry an earlier one.
                 self.now = self.below.now().max(self.now);
                 self.become_urgent();
             } else if nothing_came && self.done.is_empty() {

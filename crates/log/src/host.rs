@@ -13,6 +13,7 @@ impl<D: Device> LogDevice<D> {
         let Operation::Read { lpn, pages, ref into } = self.commands[command as usize].operation else {
             unreachable!("writes take the other path")
         };
+        // A clone ends the borrow of the command, whose parts are counted below.
         let into = into.clone();
         let segment_pages = self.ftl.config().segment_pages;
         let mut run: Option<Run> = None;
@@ -31,6 +32,7 @@ impl<D: Device> LogDevice<D> {
                     readers.push((command, at));
                     self.commands[command as usize].parts += 1;
                     let segment = self.ftl.segment(ppn);
+                    // The segment must stay as it is until the page has arrived and has been read.
                     self.in_use[segment.0 as usize] += 1;
                     continue;
                 }
@@ -46,6 +48,7 @@ impl<D: Device> LogDevice<D> {
         if let Some(run) = run {
             self.read_run(command, run, &into);
         }
+        // The first part stands for this pass over the pages, so the command cannot complete during it.
         self.part_done(command, Ok(()));
     }
 
@@ -136,6 +139,7 @@ impl<D: Device> LogDevice<D> {
                 unreachable!("a page arrives once")
             };
             if let Err(error) = status {
+                // The map names the page already, so reads of it must fail until it is written again.
                 self.arriving.insert(ppn, Arriving::Lost(error));
                 self.lost += 1;
             }
@@ -145,6 +149,7 @@ impl<D: Device> LogDevice<D> {
                     let Operation::Read { into, .. } = &self.commands[reader as usize].operation else {
                         unreachable!("only reads wait for pages")
                     };
+                    // The read is counted before the wait ends, so the command cannot complete in between.
                     self.read_run(reader, Run::page(Ppn(ppn), at), &into.clone());
                 }
                 self.part_done(reader, status);

@@ -78,6 +78,7 @@ impl LogConfig {
                     Operation::Erase(_) => {}
                 }
             }
+            // The drive below sees padding here as it would from a layer in time.
             while let Some((stream, first, pages)) = tails.next_cut_short(layer) {
                 below(Below::Write { first: first.0, pages, stream });
             }

@@ -31,6 +31,7 @@ impl Run {
     fn goes_on(&self, page: &Run, segment_pages: u32) -> bool {
         page.first.0 == self.first.0 + self.pages
             && page.at == self.at + self.pages
+            // A command below stays within one segment, since `in_use` counts by segment.
             && !page.first.0.is_multiple_of(segment_pages)
     }
 }

@@ -15,11 +15,12 @@ use fulgurite_ftl::{SegmentId, SegmentState};
 pub(crate) struct Tails(Vec<Option<(SegmentId, u32)>>);
 
 impl Tails {
-    /// The tails of a translation layer above a drive of so many streams.
+    /// The tails of a translation layer above a drive of `streams` streams.
     pub fn new(ftl: &Ftl, streams: u16) -> Tails {
         let mut tails = Tails(vec![None; usize::from(streams.max(1))]);
         let table = ftl.segments();
         for segment in (0..table.len()).map(SegmentId) {
+            // Only open segments can still be cut short.
             if table.state(segment) == SegmentState::Open && table.written(segment) > 0 {
                 let first = Ppn(segment.0 * table.segment_pages());
                 tails.wrote(ftl, first, table.written(segment));
@@ -28,7 +29,7 @@ impl Tails {
         tails
     }
 
-    /// The stream below of pages at `ppn`: one of the layer's is one there, as far as there are so many.
+    /// The stream below of pages at `ppn`: the same as the layer's, or the last one where the drive has fewer.
     fn stream(&self, ftl: &Ftl, ppn: Ppn) -> StreamId {
         let stream = ftl.segments().stream(ftl.segment(ppn));
         StreamId(stream.0.min(self.0.len() as u16 - 1))
@@ -46,6 +47,7 @@ impl Tails {
     /// What is left of a segment that will not be written to the end, if there is one: the stream, the first
     /// page and how many. With one stream below there is no step to keep.
     pub fn next_cut_short(&mut self, ftl: &Ftl) -> Option<(StreamId, Ppn, u32)> {
+        // Segments of all streams are mixed below then, and padding would only add writes.
         if self.0.len() == 1 {
             return None;
         }

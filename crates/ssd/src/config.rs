@@ -1,5 +1,5 @@
-//! Every parameter of the simulated drive, as one table: its name on the command line, what it does, its bounds, how
-//! it is read and printed. A preset fills it; `preset:key=value` changes it in place.
+//! Every parameter of the simulated drive, as one table: its name on the command line, what it does, its bounds,
+//! how it is read and printed. A preset fills it; `preset:key=value` changes it in place.
 
 use fulgurite_base::option::{COUNT, COUNT_16, MICROS, SHARE, SIZE, YES_NO};
 use fulgurite_base::{Choice, Declared, Form, Nanos, Opt, Prng, Share, Spec, SpecError, opt, units};
@@ -157,8 +157,8 @@ impl Declared for SsdConfig {
     ];
 }
 
-/// `streams=N`, another way to write `placement=hints:streams=N`. It has no value of its own: what it sets is shown
-/// as the placement, so that a drive has one canonical text.
+/// `streams=N`, another way to write `placement=hints:streams=N`. It has no value of its own: what it sets is
+/// shown as the placement, so that a drive has one canonical text.
 const STREAMS: Opt<SsdConfig> = Opt {
     key: "streams",
     about: "streams of writes kept apart by the host's hints: short for placement=hints:streams=N",
@@ -260,6 +260,7 @@ impl SsdConfig {
     /// Refuses what cannot work, naming the parameter and what would do.
     pub fn validate(&self) -> Result<(), SpecError> {
         self.check_bounds()?;
+        // These counts are multiplied in 32 bits elsewhere, so their product is bounded first.
         if u64::from(self.channels) * u64::from(self.chips) * u64::from(self.dies) > 1 << 16 {
             return Err(SpecError::new("channels × chips × dies is over 65536; use fewer dies"));
         }

@@ -51,6 +51,7 @@ impl Layout {
             die,
             block: segment * self.planes.divisor() + lane,
             page,
+            // A row has a number of its own on every die, so equal rows mean equal dies too.
             row: (segment * self.pages_per_block + page) * self.dies + die,
         }
     }

@@ -58,7 +58,7 @@ impl Nand {
         Ok(())
     }
 
-    /// After a power cut: whatever `page` was to hold, it holds nothing of use and is passed over.
+    /// After a power cut: `page` holds nothing of use and is passed over.
     pub(crate) fn pad(&mut self, block: u32, page: u32) {
         let programmed = &mut self.programmed[block as usize];
         *programmed = (*programmed).max(page as u16 + 1);

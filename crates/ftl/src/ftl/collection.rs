@@ -16,6 +16,7 @@ impl Ftl {
         let mut next = self.collection.map_or(0, |collection| collection.next);
         let mut left = moves;
         while let Some(from) = self.map.next_valid(next, end) {
+            // `next` lies one past the page moved last, so `next - 1` tells the row that is begun.
             let in_the_same_row =
                 from.0 / self.config.row_pages == next.saturating_sub(1) / self.config.row_pages;
             if left == 0 && !in_the_same_row {
@@ -36,6 +37,7 @@ impl Ftl {
         // Taken out for as long as it is read beside everything else that changes.
         let mut moving = std::mem::take(&mut self.moving);
         self.map.valid_in(next, end, &mut moving);
+        // Where all copies share one stream, placement need not be asked for each page.
         match self.placer.copies_to(victim, &self.segments) {
             Some(stream) => {
                 self.placer.copied(&moving.lpns, victim, stream, &self.segments);
@@ -57,6 +59,7 @@ impl Ftl {
     fn move_run(&mut self, moving: &Moving, stream: StreamId, sink: &mut impl FlashSink) {
         let mut done = 0;
         while done < moving.lpns.len() {
+            // A run ends where its segment does, so each round may open the next one.
             let to = self.open_for_copies(stream);
             let segment = self.open[usize::from(to.0)].expect("a segment was opened");
             let room = self.config.segment_pages - self.segments.written(segment);
@@ -73,6 +76,7 @@ impl Ftl {
 
     /// Moves pages each to a stream of its own.
     fn move_each(&mut self, moving: &Moving, victim: SegmentId, sink: &mut impl FlashSink) {
+        // A cache miss takes longer than one copy, so entries are fetched several copies ahead.
         const AHEAD: usize = 16;
         for (at, (from, lpn)) in moving.from.iter().zip(&moving.lpns).enumerate() {
             if let Some(ahead) = moving.lpns.get(at + AHEAD) {
@@ -124,6 +128,7 @@ impl Ftl {
             return None;
         }
         let segment = self.wear.left_behind(&self.segments, self.config.wear_gap)?;
+        // The index would otherwise offer the same segment again.
         self.candidates.remove(segment, &self.segments);
         self.counters.leveled_segments += 1;
         Some(segment)
@@ -171,6 +176,7 @@ impl Ftl {
         let context = self.copy_context(from);
         let stream = self.placer.stream(&context, &self.segments);
         let to = self.open_for_copies(stream);
+        // Placement is told its own choice, as in `move_each`, even where the page lands in another stream.
         self.placer.written(&context, stream, &self.segments);
         let to = self.next_page(to);
         self.map.relocate(from, to);

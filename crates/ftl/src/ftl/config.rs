@@ -1,4 +1,4 @@
-//! The shape of a translation layer and its policies, and what does not go together.
+//! The shape of a translation layer and its policies, and the checks on combinations of them.
 
 use crate::collect::Collect;
 use crate::placement::DriveShape;
@@ -66,6 +66,7 @@ impl FtlConfig {
             ));
         }
         let physical = u64::from(segments) * u64::from(segment_pages);
+        // The map writes `u32::MAX` where a page has no place, so that cannot be a page number.
         if physical >= u64::from(u32::MAX) {
             return Err(SpecError::new(format!(
                 "{physical} physical pages are too many; accepted: fewer than 2^32"
@@ -85,6 +86,7 @@ impl FtlConfig {
                 "{segments} segments of {segment_pages} pages are too few for {logical_pages} logical pages with {reserve} in reserve; accepted: at least {need} segments (smaller segments, more over-provisioning or less logical space)"
             )));
         }
+        // Segments that data and append points need never become free.
         let most = u64::from(segments) - need + u64::from(reserve);
         if u64::from(self.collect.background) > most {
             return Err(SpecError::new(format!(
@@ -110,7 +112,7 @@ impl FtlConfig {
     }
 }
 
-/// ρ of so many pages that can hold data or garbage.
+/// ρ, where `effective_pages` can hold data or garbage.
 pub(super) fn spare(effective_pages: f64, logical_pages: u32) -> f64 {
     (effective_pages - f64::from(logical_pages)) / f64::from(logical_pages)
 }

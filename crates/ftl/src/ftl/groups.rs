@@ -24,6 +24,7 @@ impl Ftl {
         while let Some(queue) = self.placer.overfull(&self.segments)
             && let Some(segment) = self.candidates.oldest(queue)
             && let Some(group) = self.placer.copies_to(segment, &self.segments)
+            // The last group hands its segments to itself, and the loop would never end.
             && group != self.segments.stream(segment)
         {
             self.candidates.remove(segment, &self.segments);
@@ -32,7 +33,7 @@ impl Ftl {
             passed_on = true;
         }
         if passed_on {
-            // By age again.
+            // Each of them entered its queue as the youngest, so the queues are put in order of age again.
             self.candidates.sort(&self.placer, &self.segments);
         }
     }
@@ -67,6 +68,7 @@ impl Ftl {
         }
         self.segments.revive(segment);
         if is_sealed {
+            // The segment counts as sealed just now: an index by age takes no segment with an earlier time.
             self.seal(segment);
         }
     }

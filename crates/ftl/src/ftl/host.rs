@@ -15,6 +15,7 @@ impl Ftl {
             // With room in the open segment and no collection to go on with, no schedule has anything to say.
             if self.collection.is_some() || self.is_full(stream) {
                 self.make_room(stream, sink);
+                // Collection may have moved the page, so its old place is looked up again.
                 self.append(lpn, hint, stream, sink);
             } else {
                 self.put(&context, old, stream, sink);
@@ -28,6 +29,7 @@ impl Ftl {
     fn make_room(&mut self, stream: StreamId, sink: &mut impl FlashSink) {
         let keeps_step = self.config.collect.schedule.keeps_step();
         loop {
+            // Admission may open a segment, and that lowers the free count which the state depends on.
             let is_admitted = self.admit(stream);
             if !self.state(stream).collects() {
                 return;
@@ -35,9 +37,11 @@ impl Ftl {
             if self.collection.is_none() && self.pick().is_some() {
                 continue;
             }
+            // Either no segment is sealed, or a schedule in step with the host has moved enough for this page.
             if self.collection.is_none() || keeps_step && is_admitted {
                 return;
             }
+            // `collect_all` maps owners only, so shared pages move one by one.
             if keeps_step || self.map.has_sharers() {
                 self.collect(if keeps_step { 1 } else { u32::MAX }, sink);
             } else {
@@ -77,6 +81,7 @@ impl Ftl {
             if !self.is_full(stream) {
                 return true;
             }
+            // Opening a segment uses up a free one, so the loop asks the schedule again.
             self.renew(stream);
         }
     }

@@ -134,20 +134,22 @@ impl Ftl {
         self.counters = FtlCounters::default();
     }
 
-    /// Starts counting anew, and wearing out: from now on segments bear `endurance` erases.
+    /// Counts and wear start anew: from now on segments bear `endurance` erases.
     pub fn start_anew(&mut self, endurance: u32) {
         self.reset_counters();
         self.idle = false;
         self.config.endurance = endurance;
         self.segments.forget_wear();
+        // The free list is ordered by erases, so it forgets them together with the table.
         self.wear.start_anew();
     }
 
-    /// ρ as it was: from the pages that could hold data or garbage when victims were picked, on
-    /// average; `None` when nothing was collected.
+    /// The measured ρ: from the mean number of pages that could hold data or garbage when victims were
+    /// picked; `None` when nothing was collected.
     pub fn spare_effective(&self) -> Option<f64> {
         let FtlCounters { picks, unwritten_at_picks, .. } = self.counters;
         let physical = f64::from(self.config.segments) * f64::from(self.config.segment_pages);
+        // Without picks this is NaN; the last line then gives `None`.
         let unwritten = unwritten_at_picks as f64 / picks as f64;
         (picks > 0).then(|| spare(physical - unwritten, self.config.logical_pages))
     }
@@ -157,7 +159,7 @@ impl Ftl {
         self.wear.free()
     }
 
-    /// Whether so many segments are worn out that writing must end.
+    /// Whether too many segments are worn out for writing to go on.
     pub fn is_worn_out(&self) -> bool {
         self.wear.is_worn_out
     }
@@ -208,6 +210,7 @@ impl Ftl {
     fn next_page(&mut self, stream: StreamId) -> Ppn {
         let segment = self.open[usize::from(stream.0)].expect("a segment was opened");
         debug_assert!(self.segments.written(segment) < self.config.segment_pages);
+        // `FtlConfig::validate` keeps the number of physical pages below 2^32, so the product fits.
         Ppn(segment.0 * self.config.segment_pages + self.segments.append(segment, 1))
     }
 
@@ -217,6 +220,7 @@ impl Ftl {
         let free = self.wear.free();
         self.config.collect.schedule.decide(&FtlState {
             free,
+            // A worn-out segment could not be spared, so collection begins one segment earlier.
             soft: self.config.collect.reserve + u32::from(self.wear.is_short),
             hard: self.config.collect.hard,
             opens: self.is_full(stream),
@@ -265,6 +269,7 @@ impl Ftl {
     fn invalidated(&mut self, ppn: Ppn) {
         let segment = self.segment(ppn);
         self.segments.invalidate(segment);
+        // Open segments and the victim are in no index.
         if self.segments.state(segment) == SegmentState::Sealed {
             self.candidates.invalidated(segment, &self.segments);
         }

@@ -1,11 +1,11 @@
 //! AutoStream: by the frequency and recency of the chunk that a page lies in.
 //!
 //! "AutoStream: automatic stream management for multi-streamed SSDs" (Yang et al., SYSTOR 2017), the SFR variant:
-//! a chunk counts its writes; its count is halved for every decay period since it was last written; the
-//! stream is the integer part of the count's binary logarithm; a write that continues the one before it goes to the
-//! same stream. *Ambiguities.* The number of streams, the chunk and the period are not fixed by the paper: here
-//! 5 (as in MiDAS's table 2), 512 pages (2 MiB) and 16,384 page writes, as in MiDAS's program. Copies go
-//! to the last class, as there. Placement by chunk sees nothing of pages that are popular one by one. O(1).
+//! a chunk counts its writes; its count is halved for every decay period since it was last written; the stream is
+//! the integer part of the count's binary logarithm; a write that continues the one before it goes to the same
+//! stream. *Ambiguities.* The number of streams, the chunk and the period are not fixed by the paper: here 5 (as
+//! in MiDAS's table 2), 512 pages (2 MiB) and 16,384 page writes, as in MiDAS's program. Copies go to the last
+//! class, as there. Placement by chunk sees nothing of pages that are popular one by one. O(1).
 
 use super::{ConfiguredPlacement, DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};
 use crate::{SegmentId, SegmentTable};
@@ -73,7 +73,9 @@ impl AutoStream {
     #[inline]
     fn count(&self, lpn: u32, segments: &SegmentTable) -> u32 {
         let chunk = self.chunks[(lpn / self.config.chunk) as usize];
+        // Times are kept modulo 2^32, and a wrapping difference of two is right across the wrap.
         let periods = (segments.now() as u32).wrapping_sub(chunk.written_at) / self.config.decay;
+        // A shift by the whole width would overflow.
         (chunk.count >> periods.min(31)) + 1
     }
 }
@@ -94,6 +96,7 @@ impl PlacementPolicy for AutoStream {
 
     #[inline]
     fn written(&mut self, context: &WriteContext, to: StreamId, segments: &SegmentTable) {
+        // Copies are no writes of the host, so no chunk counts them.
         if context.copied {
             return;
         }

@@ -1,24 +1,24 @@
-//! Fulgurite's own: by the time that pages which looked alike had left to live.
+//! Fulgurite's own: a page goes by the time that similar pages had left to live.
 //!
-//! For a page that is written at a steady rate nothing of the past matters but the rate, and one interval says
-//! little of it: intervals of one rate differ by a factor of four. So each page keeps a mean of its intervals, in two
-//! bytes: the mean's logarithm in eighths (7 bits), how many intervals it stands for (0 to 7), whether the last one
-//! was sixteen times shorter than the mean before it (1 bit) and when it was last written, in quarters of a logical
-//! capacity (5 bits; the segment's age tells which round of that clock it was). A page that nothing is known of has
-//! a mean of one capacity, which is the mean over all pages. A new interval moves the mean by a share of 1 / (n + 2),
-//! an eighth at least, so that it follows a change within a few writes. Short intervals are finer than that clock: they
+//! Where a page is written at a steady rate, only the rate matters. One interval says little of it: intervals of
+//! one rate differ by a factor of four. So each page keeps a mean of its intervals, in two bytes: the mean's
+//! logarithm in eighths (7 bits), how many intervals it stands for (0 to 7), whether the last one was sixteen
+//! times shorter than the mean before it (1 bit) and when it was last written, in quarters of a logical capacity
+//! (5 bits; the segment's age tells which round of that clock it was). An unknown page has a mean of one
+//! capacity, which is the mean over all pages. A new interval moves the mean by a share of 1 / (n + 2), an eighth
+//! at least, so that it follows a change within a few writes. That clock is too coarse for short intervals: they
 //! are read off the age of the segment in which the page lies.
 //!
-//! What the mean is worth depends on the workload: where blocks are given to other files it says nothing. So
-//! `Experience` counts what pages with such a mean, of so many intervals, have lived for, and a page goes to the
-//! stream of the time that is left to its like at its age, in steps of an octave and a half, be it the host's or a
-//! copy. Of the times that are left the power mean with exponent −0.8 counts, near to the harmonic one: what
-//! dies soon decides, since the groups of what does not die soon are much the same whatever lies in them. More
+//! The value of the mean depends on the workload: where blocks are given to other files it says nothing. So
+//! `Experience` counts how long pages with a similar mean, over as many intervals, have lived. A page of the host
+//! or a copy goes to the stream of the time that similar pages of its age have left, in steps of an octave and a
+//! half. The times that are left are averaged by the power mean with exponent −0.8, near to the harmonic one. So
+//! pages that die soon decide: the groups of pages that do not die soon are much the same with any contents. More
 //! streams would tell lifetimes apart better and cost more in half-filled segments.
 //!
-//! Made for `hazard` victims. O(1), 2 bytes a page, nothing learnt beforehand. Chosen with seed 42 at 2,048 segments of
-//! 1 MiB on `fio-h`, `varmail`, `alibaba-like`, `exchange-like` and `ycsb-a`; other seeds, sizes and workloads were
-//! looked at afterwards.
+//! Made for `hazard` victims. O(1), 2 bytes a page, nothing learnt beforehand. Chosen with seed 42 at 2,048
+//! segments of 1 MiB on `fio-h`, `varmail`, `alibaba-like`, `exchange-like` and `ycsb-a`; other seeds, sizes and
+//! workloads were looked at afterwards.
 
 use super::{ConfiguredPlacement, DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};
 use crate::{SegmentId, SegmentState, SegmentTable};
@@ -29,7 +29,7 @@ use fulgurite_base::{Declared, Opt, StreamId, opt, prefetch};
 const CODES: u16 = 128;
 /// Most intervals that a mean stands for.
 const INTERVALS: u16 = 7;
-/// An interval is short that is so many times shorter than the mean before it.
+/// An interval is short if it is this many times shorter than the mean before it.
 const SHORT: u64 = 16;
 /// Ticks of the pages' clock until it starts again.
 const TICKS: u64 = 32;
@@ -88,10 +88,10 @@ impl Known {
 
 /// What pages that looked alike have lived for, and the streams that follow from it.
 ///
-/// Pages look alike whose mean is in the same half of an octave and stands for as many intervals (few, some, many), and
-/// whose last interval was short or not. For each kind, writes and deaths by the octave of the lifetime are counted
-/// and forgotten at the same rate. Deaths that are missing are of pages that outlive what is counted. From the mean
-/// time that is left at an age follows the stream.
+/// Pages look alike whose mean is in the same half of an octave and stands for as many intervals (few, some,
+/// many), and whose last interval was short or not. For each kind, writes and deaths by the octave of the
+/// lifetime are counted and forgotten at the same rate. Deaths that are missing are of pages that outlive what is
+/// counted. From the mean time that is left at an age follows the stream.
 #[derive(Clone, Debug)]
 struct Experience {
     written: Vec<f64>,
@@ -110,10 +110,10 @@ const AGES: usize = 18;
 const BELIEF: f64 = 32.0;
 /// What is kept of all counts from tick to tick: half after two capacities.
 const KEPT: f64 = 0.917;
-/// Of the times that are left the power mean with this exponent counts: near to the harmonic mean, so that groups
-/// differ in how much of them dies soon, whatever the rest does.
+/// The exponent of the power mean of the times that are left. It is near to the harmonic mean, so that groups
+/// differ in how much of them dies soon; the rest hardly counts.
 const POWER: f64 = -0.8;
-/// So many octaves that mean of a memoryless interval is below its arithmetic mean: log2 Γ(1 + p) / p.
+/// Octaves by which that mean of a memoryless interval is below its arithmetic mean: log2 Γ(1 + p) / p.
 const MEMORYLESS: f64 = 2.7484;
 
 fn kind(known: Known) -> usize {
@@ -149,6 +149,7 @@ impl Experience {
 
     /// Draws conclusions, and forgets a little. `capacity` is in segments' worth of writes.
     fn learn(&mut self, config: FulguriteConfig, capacity: f64) {
+        // Pages that outlive all that is counted are taken to have 16 capacities left.
         let never = libm::pow(16.0 * capacity, POWER);
         for kind in 0..KINDS {
             let died = &self.died[kind];
@@ -172,7 +173,8 @@ impl Experience {
     }
 }
 
-/// By octave of death, what time a page of this age has left, to the power of [`POWER`]; age 0 is a page just written.
+/// By octave of death, what time a page of this age has left, to the power of [`POWER`]; age 0 is a page just
+/// written.
 fn left(age: usize) -> [f64; AGES] {
     let middle = |octave| f64::midpoint(bounds(octave).0, bounds(octave).1);
     let now = if age == 0 { 0.0 } else { middle(age - 1) };
@@ -213,6 +215,7 @@ impl ConfiguredPlacement for Fulgurite {
     }
 
     fn start(config: &FulguriteConfig, drive: &DriveShape) -> Fulgurite {
+        // An octave is cut into eighths, so the first one is at least 8 page writes long.
         let least = drive.segment_pages.max(8).ilog2();
         let interval = |code: u64| (8 + code % 8) << (u64::from(least) - 3 + code / 8);
         let octave = (drive.logical_pages >> least).max(1).ilog2() as u16;
@@ -293,6 +296,7 @@ impl Fulgurite {
 impl PlacementPolicy for Fulgurite {
     #[inline]
     fn stream(&self, context: &WriteContext, segments: &SegmentTable) -> StreamId {
+        // A page that lies nowhere counts among those that live longest.
         let Some(segment) = context.segment else { return StreamId(self.config.streams - 1) };
         let (known, age) = self.known(context.lpn, segment, segments);
         let (kind, age) = if context.copied {

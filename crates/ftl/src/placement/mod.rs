@@ -2,8 +2,8 @@
 //! name, [`Placer`] is a policy at work. A stream has one open segment of its own. The segments that a stream
 //! wrote are its group.
 //!
-//! One mechanism serves every policy. The translation layer asks for the stream of each page, be it the host's
-//! or a copy, and tells what became of it. A policy with groups of a fixed size says which group is too large.
+//! One mechanism serves every policy. The translation layer asks for the stream of each page of the host and of
+//! each copy, and tells what became of it. A policy with groups of a fixed size says which group is too large.
 //! Victims then come from that group, oldest first. Time is the number of pages that the host has written,
 //! [`SegmentTable::now`].
 //!
@@ -114,8 +114,8 @@ pub trait PlacementPolicy {
         None
     }
 
-    /// When the page of each write of the host will be written again or trimmed, in page writes of the host from
-    /// the first; `u32::MAX` for never. Told once, before the first write, where
+    /// Gives, for each write of the host, when its page will be written again or trimmed, in page writes of the
+    /// host from the first; `u32::MAX` for never. Called once, before the first write, where
     /// [`ConfiguredPlacement::NEEDS_FUTURE`] asks for it.
     fn foresee(&mut self, _next: Vec<u32>) {}
 

@@ -1,19 +1,19 @@
 //! The oracle: by the true time until a page is written again or trimmed.
 //!
-//! ORA of MiDAS (FAST 2024). Its six classes are bounded by 250 K, 5 M, 14 M, 28 M and 62 M page writes on 128 GiB
-//! (table 1): here the same shares of the logical pages (`classes=seed`). `classes=log2` doubles the bound from class
-//! to class, twelve of them, the first a thousandth of the logical pages. A copy is placed by the time
+//! ORA of MiDAS (FAST 2024). Its six classes are bounded by 250 K, 5 M, 14 M, 28 M and 62 M page writes on 128
+//! GiB (table 1): here the same shares of the logical pages (`classes=seed`). `classes=log2` doubles the bound
+//! from class to class, twelve of them, the first a thousandth of the logical pages. A copy is placed by the time
 //! that is left.
 //!
-//! With `sizes=50%` all classes but the last have a fixed number of segments and give the oldest, as in table 2 of
-//! the paper, which does not say how its sizes were found. Here such a group has room for the pages of its class that
-//! are valid at a time, and for garbage: at most as much as there is when all live in it for the longest time of
-//! the class, so that nothing is valid when it is collected, and in all groups together no more than that share
-//! of the spare space. Copies stay in their group, which would else have no fixed number of pages. Where this
-//! leaves collection no room sizes are given up for good.
+//! With `sizes=50%` all classes but the last have a fixed number of segments and give the oldest, as in table 2
+//! of the paper, which does not say how its sizes were found. Here such a group has room for the pages of its
+//! class that are valid at a time, and for garbage: at most as much as there is when all live in it for the
+//! longest time of the class, so that nothing is valid when it is collected, and in all groups together no more
+//! than that share of the spare space. Copies stay in their group: if they moved on, it would have no fixed
+//! number of pages. Where this leaves collection no room, sizes are given up for good.
 //!
-//! It needs a first pass over all writes, so it works where runs can be repeated: in `gc`. O(1), 4 bytes a page and
-//! 4 a write.
+//! It needs a first pass over all writes, so it works where runs can be repeated: in `gc`. O(1), 4 bytes a page
+//! and 4 a write.
 
 use super::runaway::Runaway;
 use super::{ConfiguredPlacement, DriveShape, PlacementPolicy, WriteContext};
@@ -156,6 +156,7 @@ impl Oracle {
         let groups: Vec<(f64, f64)> = self.bounds.iter().zip(&traffic).map(group).collect();
         let garbage: f64 = groups.iter().map(|(_, garbage)| garbage).sum();
         let DriveShape { logical_pages, segments, segment_pages, reserve, .. } = self.drive;
+        // Every class has an open segment, the last one too.
         let room = f64::from(segments) - f64::from(reserve) - groups.len() as f64 - 1.0;
         let spare = (room * f64::from(segment_pages) - f64::from(logical_pages)).max(0.0);
         let fits = if garbage > 0.0 { (share * spare / garbage).min(1.0) } else { 1.0 };

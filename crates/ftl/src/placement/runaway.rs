@@ -1,12 +1,12 @@
-//! Collection that makes no room: groups of fixed sizes can hold all the garbage while none of them exceeds its
-//! size, or give segments that are all but valid for ever.
+//! Detection of collection that makes no room. Groups of fixed sizes can hold all the garbage while none of them
+//! exceeds its size. They can also give segments for ever in which nearly every page is valid.
 
 use crate::{SegmentId, SegmentTable};
 
-/// Of so many pages in victims in a row one at least must be garbage.
+/// In a row of victims at least one page in this many must be garbage.
 const ONE_IN: u64 = 128;
 
-/// Watches for it.
+/// Watches for such collections.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Runaway {
     /// Collections in a row without a host write after which it is judged.
@@ -25,6 +25,7 @@ impl Runaway {
 
     /// Takes note of a victim; whether it and those before it made too little room.
     pub fn picked(&mut self, victim: SegmentId, segments: &SegmentTable) -> bool {
+        // Time is host writes, so an unchanged time means that no write came between two picks.
         if self.picked_at != segments.now() || self.in_a_row == self.judged_after {
             *self = Runaway { picked_at: segments.now(), ..Runaway::new(self.judged_after) };
         }

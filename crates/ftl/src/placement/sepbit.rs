@@ -1,4 +1,4 @@
-//! SepBIT: by the lifespan of the page that a write invalidates, and for copies by age.
+//! SepBIT: a host write goes by the lifespan of the page that it invalidates, a copy by its age.
 //!
 //! "Separating Data via Block Invalidation Time Inference for Write Amplification Reduction in Log-Structured
 //! Storage" (Wang et al., FAST 2022). Six classes. A page that the host writes goes to class 1 if the copy it
@@ -89,6 +89,7 @@ impl PlacementPolicy for SepBit {
         let age = self.age(context.lpn, segments);
         if !context.copied {
             let known = if self.config.queue { self.queue.min(self.lifespan) } else { self.lifespan };
+            // Classes count from 1 in the paper, streams from 0.
             return StreamId(u16::from(age >= known));
         }
         if segments.stream(segment).0 == 0 {
@@ -121,6 +122,7 @@ impl PlacementPolicy for SepBit {
         if segments.stream(victim).0 != 0 {
             return;
         }
+        // A segment's lifespan in the paper runs from its first page to its collection.
         self.sum += segments.now() - segments.opened_at(victim);
         self.collected += 1;
         if self.collected == self.config.collected {

@@ -1,6 +1,6 @@
 //! Non-preemptive collection: once it starts, a victim segment is collected to its end.
 //!
-//! The baseline of "A Semi-Preemptive Garbage Collector for Solid ScheduleState Drives" (ISPASS 2011):
+//! The baseline of "A Semi-Preemptive Garbage Collector for Solid State Drives" (ISPASS 2011):
 //! every command that arrives meanwhile waits for all of the copies and the erase. It knows the states 0 and 3
 //! alone. It is also the schedule for counting studies, where time plays no part.
 

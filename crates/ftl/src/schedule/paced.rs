@@ -1,8 +1,8 @@
 //! Paced collection: pages are moved in step with host writes.
 //!
-//! What enterprise drives do so that a write never meets a whole collection: a victim with v valid
-//! pages of N frees N − v, so v moves are spread over N − v host pages. The reserve then neither
-//! grows nor shrinks. Not from a paper; the schedule of the presets that stand for real drives.
+//! Enterprise drives do this so that a write never meets a whole collection. A victim with v valid
+//! pages of N frees N − v, so v moves are spread over N − v host pages, and the reserve keeps its
+//! size. Not from a paper; the schedule of the presets that stand for real drives.
 
 use super::{FtlState, Progress, ScheduleRule, ScheduleState, is_exhausted, pressed};
 

@@ -1,4 +1,4 @@
-//! Semi-preemptive collection: "A Semi-Preemptive Garbage Collector for Solid ScheduleState Drives"
+//! Semi-preemptive collection: "A Semi-Preemptive Garbage Collector for Solid State Drives"
 //! (Lee, Kim, Shipman, Oral, Wang, Kim; ISPASS 2011).
 //!
 //! Flash operations cannot be interrupted, but collection can be between them: after a page is read

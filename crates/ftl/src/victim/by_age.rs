@@ -20,8 +20,8 @@ pub(super) struct ByAge {
     sealed_at: Vec<u64>,
     /// Valid pages by slot, then the least of 16, of 256 and so on.
     levels: Vec<Vec<u32>>,
-    /// By level, when the first slot of each node was sealed: beside each other, for the upper levels are read
-    /// whole in every search.
+    /// By level, when the first slot of each node was sealed. The times lie beside each other because every search
+    /// reads the upper levels whole.
     oldest: Vec<Vec<u64>>,
     slot_of: Vec<u32>,
     live: u32,
@@ -77,6 +77,7 @@ impl ByAge {
         let mut at = slot;
         for level in &mut self.levels[1..] {
             at /= FAN;
+            // A node above holds no more than this one, so the climb ends here.
             if level[at] <= valid {
                 return;
             }
@@ -92,6 +93,7 @@ impl ByAge {
         for above in 1..self.levels.len() {
             at /= FAN;
             let least = children(&self.levels[above - 1], at).iter().copied().min().unwrap_or(EMPTY);
+            // An unchanged minimum leaves every node above it unchanged.
             if std::mem::replace(&mut self.levels[above][at], least) == least {
                 return;
             }
@@ -105,6 +107,7 @@ impl ByAge {
         let mut kept = 0;
         for (slot, valid) in old[0].iter().enumerate().take(self.segments.len()) {
             if *valid != EMPTY {
+                // Slots keep their order, since a search takes slots for ages.
                 self.segments[kept] = self.segments[slot];
                 self.sealed_at[kept] = self.sealed_at[slot];
                 self.levels[0][kept] = *valid;
@@ -218,7 +221,7 @@ impl ByAge {
     }
 }
 
-/// The levels over so many empty slots.
+/// The levels over `slots` empty slots.
 fn empty(slots: usize) -> Vec<Vec<u32>> {
     let mut levels = vec![vec![EMPTY; slots]];
     while levels[levels.len() - 1].len() > FAN {

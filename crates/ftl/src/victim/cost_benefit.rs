@@ -96,6 +96,7 @@ impl VictimPolicy for CostBenefit {
         // Age counts from one, so that a segment sealed just now is still told from a full one.
         let age = |sealed_at: u64| (now - sealed_at + 1) as f64;
         let segment = match self.config.age {
+            // The usual exponents avoid `pow`, which a search would call for every node that it visits.
             Share::ONE => self.index.best(|sealed_at, valid| age(sealed_at) * benefit(valid)),
             half if half == Share::percent(50) => {
                 self.index.best(|sealed_at, valid| age(sealed_at).sqrt() * benefit(valid))

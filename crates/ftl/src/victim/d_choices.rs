@@ -67,6 +67,7 @@ impl<const ONE: bool> Choices<ONE> {
 
     fn take(&mut self, place: usize) -> SegmentId {
         let segment = self.sealed.swap_remove(place);
+        // The last segment has taken the place that was left.
         if let Some(moved) = self.sealed.get(place) {
             self.place_of[moved.0 as usize] = place as u32;
         }

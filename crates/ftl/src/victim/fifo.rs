@@ -1,4 +1,4 @@
-//! FIFO: the segment that was sealed first, whatever it holds.
+//! FIFO: the segment that was sealed first, however many valid pages it holds.
 //!
 //! The classic log cleaner. O(1). Its write amplification under uniform traffic has a closed form
 //! ([`crate::analytic::waf_fifo`]) and is the worst among the usual policies there.

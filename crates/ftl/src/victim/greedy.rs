@@ -1,4 +1,4 @@
-//! Greedy: the segment with the fewest valid pages; among equals, the one that got there last.
+//! Greedy: the segment with the fewest valid pages. Ties go to the segment that reached its count last.
 //!
 //! Optimal for uniform traffic. Segments hang in one list per number of valid pages, so that
 //! sealing, invalidating and picking are O(1) (picking amortised: the lowest count only rises past
@@ -66,6 +66,7 @@ impl VictimPolicy for Greedy {
     #[inline]
     fn invalidated(&mut self, segment: SegmentId, table: &SegmentTable) {
         let valid = table.valid(segment);
+        // The table has the new count already, so the segment still hangs in the list of one more.
         self.unlink(segment.0, valid + 1);
         self.link(segment.0, valid);
     }

@@ -1,14 +1,14 @@
-//! Cost-benefit with the death rates that are measured, where the papers take them to be 1 / age.
+//! Cost-benefit with measured death rates. The papers assume a rate of 1 / age.
 //!
-//! Pages of a segment die at a rate h each. To wait a moment longer saves the copies of those that die in it,
-//! u·h, and keeps 1 − u of a segment from use: the best victim is the one with the least u·h / (1 − u). Pages of all
-//! rates, of which the frequent die first, have h = 1 / age, and this is the classic score age·(1−u)/u. But
-//! pages of which all die at about one age (a log or blocks that are given out in turn) are better left
-//! alone shortly before it, and those of which nothing will die any more are not worth waiting for.
+//! Each page of a segment dies at a rate h. Waiting a moment longer saves the copies of the pages that die in it,
+//! u·h, and keeps 1 − u of a segment from use. So the best victim has the least u·h / (1 − u). Where pages of all
+//! rates are mixed and the frequent ones die first, h = 1 / age, and this is the classic score age·(1−u)/u. Where
+//! all pages die at about one age (a log, or blocks that are given out in turn), a segment is better left
+//! alone shortly before that age. A segment in which nothing will die any more is not worth waiting for.
 //!
-//! So deaths of pages in sealed segments are counted by stream and by age since sealing, in quarters of octaves, and
-//! from time to time the valid pages beside them, and h · age divides the classic score. Within bounds: pages that lie
-//! together are not all alike, and a stream's rate is that of the mean page.
+//! The policy counts deaths of pages in sealed segments by stream and by age since sealing, in quarters of
+//! octaves. From time to time it counts the valid pages too. The classic score is divided by h · age, within
+//! bounds: pages that lie together differ, and a stream's rate is that of its mean page.
 //!
 //! Fulgurite's own; the bounds were chosen with seed 42 on `fio-h` and `varmail`. O(log n) for each stream.
 
@@ -22,11 +22,11 @@ use fulgurite_base::NoOptions;
 const AGES: usize = 80;
 /// The least and the greatest that h · age may be.
 const BOUNDS: (f64, f64) = (0.5, 4.0);
-/// In as many writes as the drive has pages, valid pages are counted `LOOKS` times and conclusions drawn
-/// `LESSONS` times.
+/// Times that valid pages are counted (`LOOKS`) and that rates are computed anew (`LESSONS`) in as many writes as
+/// the drive has pages.
 const LOOKS: u64 = 256;
 const LESSONS: u64 = 16;
-/// What is kept of all counts from lesson to lesson: half after one and a half times the drive's pages.
+/// The share of all counts that is kept from lesson to lesson: half after one and a half times the drive's pages.
 const KEPT: f64 = 0.97;
 /// Deaths that are believed to have been counted at a rate of 1 / age, in segments' worth of pages.
 const BELIEF: f64 = 1.0 / 16.0;
@@ -56,6 +56,7 @@ impl Stream {
         let belief = BELIEF * f64::from(segment_pages);
         for at in 0..AGES {
             let age = libm::exp2((at as f64 + 0.5) / 4.0 + f64::from(segment_pages.ilog2()));
+            // Believed deaths hold the rate at 1 / age until enough deaths have been counted.
             let rate = (self.deaths[at] + belief) / (self.exposure[at] + belief * age);
             self.patience[at] = 1.0 / (rate * age).clamp(BOUNDS.0, BOUNDS.1);
             self.deaths[at] *= KEPT;
@@ -88,7 +89,7 @@ impl ConfiguredVictim for Hazard {
 }
 
 impl Hazard {
-    /// Counts the valid pages that may die, and draws conclusions.
+    /// Counts the valid pages that may die, and from time to time computes the rates anew.
     #[cold]
     fn look(&mut self, table: &SegmentTable) {
         let now = table.now();
@@ -97,6 +98,7 @@ impl Hazard {
         for stream in &mut self.streams {
             for (segment, sealed_at) in stream.index.iter() {
                 let at = age(now - sealed_at, table.segment_pages());
+                // Valid pages are taken to have been as many since the last look.
                 stream.exposure[at] += writes * f64::from(table.valid(segment));
             }
         }
@@ -132,6 +134,7 @@ impl VictimPolicy for Hazard {
 
     #[inline]
     fn invalidated(&mut self, segment: SegmentId, table: &SegmentTable) {
+        // The stream exists, since sealing its first segment made it.
         let stream = &mut self.streams[usize::from(table.stream(segment).0)];
         stream.index.lowered(segment, table.valid(segment));
         stream.deaths[age(table.now() - table.sealed_at(segment), table.segment_pages())] += 1.0;
@@ -144,7 +147,7 @@ impl VictimPolicy for Hazard {
         }
         let segment_pages = table.segment_pages();
         let mut best: Option<(f64, usize, SegmentId)> = None;
-        // That of the last pick first: what is good narrows the search in the others.
+        // The stream of the last pick goes first: a good score narrows the search in the others.
         let streams = self.streams.len();
         for at in (0..streams).map(|step| (self.last + step) % streams) {
             let stream = &self.streams[at];

@@ -64,7 +64,7 @@ impl fmt::Debug for dyn AnyVictim {
     }
 }
 
-/// How a policy from outside is made, for so many segments of so many pages.
+/// Makes a policy from outside, given the number of segments and the pages in a segment.
 pub type VictimMaker = Box<dyn Fn(u32, u32) -> Box<dyn AnyVictim> + Send + Sync>;
 
 /// Makes a configuration from the options of a spec.

@@ -68,6 +68,7 @@ impl WindowedGreedy {
 impl VictimPolicy for WindowedGreedy {
     fn sealed(&mut self, segment: SegmentId, table: &SegmentTable) {
         if self.held == self.window {
+            // A window that loses a segment is refilled at once, so `younger` is empty unless the window is full.
             return self.younger.push_back(segment);
         }
         self.held += 1;

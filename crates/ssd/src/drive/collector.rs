@@ -4,7 +4,7 @@
 //! the append point once the die there has nothing better to do, and erases the die's blocks of the
 //! victim when all of its pages have been programmed elsewhere. Every step is one flash operation,
 //! begun only on a die for which no host operation waits: between any two, the host goes first. (A
-//! schedule that does not want that keeps the host out of the dies' queues altogether.)
+//! schedule where collection goes first keeps the host's operations out of the dies' queues.)
 //!
 //! A page is given its new place when its program begins, not before. So a host write or trim meanwhile
 //! just makes the move unnecessary, and a host read finds the page where it still is.
@@ -36,7 +36,7 @@ enum Barrier {
     Open,
 }
 
-/// Where a page is that a host read asks for, as collection knows it.
+/// Where the page of a host read is, as collection knows it.
 pub(super) enum Found {
     /// In the flash alone.
     InFlash,
@@ -72,13 +72,13 @@ pub(super) struct Collector {
     held: VecDeque<Ppn>,
     /// Pages being read.
     reading: u32,
-    /// A die was not let read because so many pages were held.
+    /// A die was refused a read because the buffer was full.
     was_full: bool,
     reads: Vec<MoveRead>,
     /// Host commands that wait for a read of collection: its operation and the command.
     riders: Vec<(OpId, u32)>,
     barrier: Barrier,
-    /// Erase nothing that a power cut could call back.
+    /// Whether pages that a power cut could call back must not be erased.
     is_careful: bool,
     /// Flash reads of pages that merging has saved.
     pub merged_pages: u64,
@@ -137,6 +137,7 @@ impl Collector {
     /// Starts an operation on `die`, for which nothing of the host's waits, or on other such dies.
     #[inline]
     pub(super) fn step(&mut self, die: u32, ftl: &mut Ftl, flash: &mut Flash) {
+        // Held pages go first, since placing them makes room for further reads.
         self.place(ftl, flash);
         if !flash.is_free(die) || self.victim.is_none() {
             return;
@@ -147,6 +148,7 @@ impl Collector {
             return;
         }
         let Lane { row, outstanding, is_erased } = self.lanes[die as usize];
+        // Copies in a program are not in the flash yet, so `outstanding` must be zero before the source goes.
         if row == self.rows && outstanding == 0 && !is_erased && self.barrier == Barrier::Open {
             self.lanes[die as usize].is_erased = true;
             flash.start_erase(self.victim.expect("active"), die);
@@ -171,6 +173,7 @@ impl Collector {
     fn read(&mut self, die: u32, ftl: &Ftl, flash: &mut Flash) -> bool {
         while self.lanes[die as usize].row < self.rows {
             let first = self.page(die * self.planes, self.lanes[die as usize].row);
+            // A host read may have taken pages of the row along already.
             let planes = ftl.mapping().valid_bits(first, self.planes) & !self.taken_bits(first);
             self.lanes[die as usize].row += 1;
             self.unread -= u32::from(self.lanes[die as usize].row == self.rows);
@@ -232,6 +235,7 @@ impl Collector {
     fn place(&mut self, ftl: &mut Ftl, flash: &mut Flash) {
         while let Some(stream) = self.first_stream(ftl, flash) {
             let point = ftl.append_point(stream).map(|ppn| flash.layout.place(ppn));
+            // Without an append point the copy opens a segment, whose first page lies on die 0.
             let (die, filled) = point.map_or((0, 0), |place| (place.die, place.block % self.planes));
             if !flash.is_free(die) || flash.read_waits(die) {
                 return;
@@ -245,10 +249,11 @@ impl Collector {
                 ftl.copy(ppn, flash);
             }
             if std::mem::take(&mut self.was_full) {
-                // Dies that were turned away may read on.
+                // Placing has made room, so dies that were refused a read may go on.
                 flash.touch_all();
             }
             if ready < wanted {
+                // No more pages come, so the row is programmed as it is.
                 flash.close_copies();
             }
         }
@@ -271,6 +276,7 @@ impl Collector {
         let mut ready = 0;
         while let (true, Some(ppn)) = (ready < wanted, self.held.get(ready).copied()) {
             if !ftl.mapping().is_valid(ppn) {
+                // The host has overwritten it, so its die no longer waits for a copy of it.
                 self.held.remove(ready);
                 self.page_is_gone(flash.layout.place(ppn).die, flash);
             } else if ready > 0 && ftl.copy_stream(ppn) != ftl.copy_stream(self.held[0]) {
@@ -292,7 +298,7 @@ impl Collector {
         }
     }
 
-    /// Where a host read of `command` finds the page; `merge` says whether the buffer is looked at.
+    /// Where a host read of `command` finds the page. Asked only where the schedule merges.
     pub(super) fn find(&mut self, ppn: Ppn, command: u32) -> Found {
         let Some(victim) = self.victim else { return Found::InFlash };
         let pages = self.rows * self.stripe_pages;
@@ -338,6 +344,7 @@ impl Collector {
         let read = self.reads.swap_remove(at);
         self.hold(read.first, read.planes, ftl);
         if self.riders.is_empty() {
+            // Only merging makes riders, and an empty vector allocates nothing.
             return Vec::new();
         }
         let riders = self.riders.iter().filter(|rider| rider.0 == op).map(|rider| rider.1).collect();

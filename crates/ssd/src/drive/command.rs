@@ -51,6 +51,7 @@ pub(super) fn queue_event(
     at: u64,
     command: u32,
 ) {
+    // A slot holds one time, that of its first command; `take_first` sets the next.
     if queue.is_empty() {
         flash.events.set(slot, at);
     }
@@ -146,6 +147,7 @@ impl Device for SimDrive {
         loop {
             let (slot, at) = self.flash.events.first();
             // All completions of one instant are delivered together.
+            // `NEVER` is no event, so a wait without a deadline ends before it.
             let until = if self.done.is_empty() { deadline.unwrap_or(NEVER - 1) } else { self.flash.now };
             if at > until {
                 break;

@@ -121,6 +121,7 @@ impl SimDrive {
             counters.host_pages_written + counters.gc_pages_copied,
             counters.flash_pages_programmed + self.flash.performed.pages_lost,
         );
+        // Programs under way are emitted and not yet counted, so only an idle flash can be compared.
         if self.flash.is_idle() && emitted != performed {
             return Err(DriveError::Programs { emitted, performed });
         }

@@ -34,6 +34,7 @@ impl SimDrive {
     /// Sets the time at which the drive becomes idle, if it collects then.
     pub(super) fn watch_idleness(&mut self) {
         if self.config.collect.background > 0 && self.commands.is_empty() {
+            // With a command in flight the drive is busy, so the time starts with the last completion.
             self.flash.events.set(self.slot(HostSlot::Idle), self.flash.now + self.config.gc_idle.0);
         }
     }
@@ -69,8 +70,10 @@ impl SimDrive {
         let mut parts = 0;
         let mut last = None;
         for lpn in lpn..lpn + pages {
+            // A page that was never written is answered without the flash.
             let Some(ppn) = self.translation.lookup(lpn) else { continue };
             let place = self.flash.layout.place(ppn);
+            // A page that is not programmed yet is still in a buffer.
             if !self.flash.is_programmed(place) {
                 continue;
             }
@@ -149,6 +152,7 @@ impl SimDrive {
         let refused = &mut self.commands[command as usize];
         refused.status = Err(why);
         if refused.is_buffered {
+            // Placed pages free their room when they are programmed.
             self.buffer_free += refused.pages - refused.placed;
         }
         self.complete(command);
@@ -250,6 +254,7 @@ impl SimDrive {
     /// Sends all host pages on their way and opens the next flush epoch.
     pub(super) fn end_epoch(&mut self) {
         self.flash.close_partial();
+        // Pages placed from now on must not delay a flush that came before them.
         self.flash.epoch += 1;
         self.unprogrammed.push_back(0);
         self.end_flushes();
@@ -261,6 +266,7 @@ impl SimDrive {
             self.unprogrammed.pop_front();
             self.first_epoch += 1;
         }
+        // The pages that superseded the victim's are programmed now, so its blocks may be erased.
         if self.collector.lower_barrier(self.first_epoch) {
             self.flash.touch_all();
         }

@@ -1,4 +1,4 @@
-//! The simulated drive as a `Device`: the host side in front of the flash.
+//! The simulated drive as a `Device`: the host's commands on their way to the flash and back.
 //!
 //! A read passes a serial stage (controller, link), a fixed delay, then its pages are read from
 //! the flash. A write passes a serial stage of its own, waits for room in the write buffer and until
@@ -6,8 +6,8 @@
 //! buffer pages are free again when they are programmed. The two stages are what lets alpha, k_r
 //! and k_w be set apart. `flush` waits until all that was acknowledged is in the flash.
 //!
-//! The schedule's state is looked at whenever it may have changed. It decides who passes the door to
-//! the dies' queues; once there, the host goes before collection.
+//! The drive looks at the schedule's state whenever it may have changed. The state decides which commands enter
+//! the dies' queues; in these queues, the host goes before collection.
 
 mod collector;
 mod command;
@@ -112,6 +112,7 @@ impl SimDrive {
         if config.in_place {
             return Ok(None);
         }
+        // Preconditioning must not retire segments, so they bear any number of erases.
         let mut ftl = Ftl::new(FtlConfig { endurance: 0, ..config.ftl() })?;
         write(&mut ftl);
         // The drive has had a rest since: no collection is late.
@@ -132,6 +133,7 @@ impl SimDrive {
             page_bytes: config.page_bytes,
             pages: u64::from(logical),
             queue_depth: config.queue_depth,
+            // A write enters the buffer as a whole, so a larger one would wait for ever.
             pages_per_command: buffer_pages.min(1024),
             share: !config.in_place,
             streams: config.collect.placement.hints(),
@@ -337,6 +339,7 @@ impl SimDrive {
         let state = self.gate.state();
         if let Some(victim) = picked {
             self.collector.begin(victim);
+            // Every die holds a part of the victim.
             self.flash.touch_all();
         } else if state.collects() && !before.collects() && self.collector.is_active() {
             // Dies that were left alone by collection have work again.
@@ -381,6 +384,7 @@ impl SimDrive {
         if self.collector.wants_barrier() {
             self.collector.raise_barrier(self.flash.epoch);
             self.end_epoch();
+            // Ending the epoch has sent programs to dies, which then have work.
             self.start_work();
         }
     }

@@ -22,9 +22,11 @@ impl SimDrive {
     pub fn power_cut(&mut self) {
         self.forget_commands();
         let undo = self.flash.undo.take();
+        // `power_off` drains every operation, so none may stay listed as partial.
         self.flash.close_partial();
         if let (Some(undo), Translation::PageMapped(ftl)) = (&undo, &mut self.translation) {
             let is_lost = |(ppn, _): &&(Ppn, _)| !self.flash.is_programmed(self.flash.layout.place(*ppn));
+            // The latest write goes first: an older place of the same page may be lost as well.
             for (ppn, old) in undo.iter().rev().filter(is_lost) {
                 ftl.take_back(*ppn, *old);
             }

@@ -114,6 +114,7 @@ impl Timeline {
         self.push(Span { track: Track::Die(op.die), kind, start, end, place, pages });
         let time = self.transfer * u64::from(pages);
         let start = match op.kind {
+            // A read ends with its transfer; a program begins with it once the channel is free.
             FlashOpKind::HostRead { .. } | FlashOpKind::MoveRead => now - time,
             FlashOpKind::Program(_) => op.started + op.waits.channel,
             FlashOpKind::Erase => return,

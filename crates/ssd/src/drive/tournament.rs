@@ -37,7 +37,9 @@ impl Tournament {
         while node > 1 {
             node /= 2;
             let (left, right) = (self.nodes[2 * node], self.nodes[2 * node + 1]);
+            // The comparison is strict, so equal times go to the lower slot.
             let first = if right.0 < left.0 { right } else { left };
+            // An unchanged node leaves all nodes above it unchanged.
             if self.nodes[node] == first {
                 return;
             }

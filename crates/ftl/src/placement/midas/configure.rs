@@ -22,9 +22,9 @@ pub struct Space {
     pub measured_hot: Option<(u32, f64, f64)>,
     /// Most groups, HOT aside.
     pub groups: usize,
-    /// A split that gains less is no gain.
+    /// The least gain of a split that counts.
     pub gain: f64,
-    /// So many such splits in a row are the end.
+    /// Splits in a row without such a gain that end the search.
     pub stop: u32,
 }
 
@@ -35,7 +35,7 @@ pub struct Configuration {
     pub hot: u32,
     /// Segments of G1 … G(N−1).
     pub sized: Vec<u32>,
-    /// The model's word for it.
+    /// What the model predicts for them.
     pub prediction: Prediction,
 }
 
@@ -98,6 +98,7 @@ impl Space {
                 let size = if group == 0 { &mut hot } else { &mut sized[group - 1] };
                 if *size > 1 {
                     *size -= 1;
+                    // `better` returns its last argument where the new sizes are no improvement.
                     best = self.better(lifetimes, hot, sized, Some(best)).expect("there was one before");
                 }
             }

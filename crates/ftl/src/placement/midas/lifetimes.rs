@@ -2,9 +2,9 @@
 //! buckets.
 //!
 //! The paper samples one page in a hundred and counts intervals in units of a segment. Times are kept from epoch
-//! to epoch, so that an interval counts wherever it began, and none is cut short by an epoch's end: the paper's
-//! program forgets them and corrects for it. Of a page that was last written before measuring began it is known
-//! only that its interval is longer than that; such intervals are counted apart and spread over the longer
+//! to epoch, so an interval may begin in any epoch and no epoch's end cuts it short. The paper's
+//! program forgets them and corrects for it. If a page was last written before measuring began, its interval is
+//! only known to be longer than that; such intervals are counted apart and spread over the longer
 //! ones (Kaplan and Meier, 1958). Within each run of `sample` neighbours a hash chooses the page, so that no
 //! stride of the workload falls in with it.
 

@@ -1,9 +1,9 @@
 //! MiDAS: groups in a chain whose number and sizes follow from how long pages live.
 //!
-//! "MIDAS: Minimizing Write Amplification in Log-Structured Systems through Adaptive Group Number and Size Configuration"
-//! (Oh et al., FAST 2024). The host's writes enter HOT where `hot` says so, else G1; what is still valid when
-//! its segment leaves Gi moves to G(i+1), out of HOT to G1, and in GN it stays. All groups but GN have a size in
-//! segments and give their oldest segment when they exceed it; GN is collected by the victim policy.
+//! "MIDAS: Minimizing Write Amplification in Log-Structured Systems through Adaptive Group Number and Size
+//! Configuration" (Oh et al., FAST 2024). The host's writes enter HOT where `hot` says so, else G1; what is still
+//! valid when its segment leaves Gi moves to G(i+1), out of HOT to G1, and in GN it stays. All groups but GN have
+//! a size in segments and give their oldest segment when they exceed it; GN is collected by the victim policy.
 //!
 //! Lifetimes are measured (`lifetimes`) over an epoch of 4 logical capacities of host writes. At its end, where
 //! they differ from those in force by more than 5 %, sizes are chosen anew (`configure`) by the least write
@@ -17,7 +17,7 @@
 //!
 //! *Ambiguities.* Neither says what becomes of segments when groups change: segments of GN stay GN's, those of
 //! groups that are no more become GN's. A drive that collects 64 segments in a row without a host write, and not
-//! even half a segment of garbage by it, gives up all sizes; the program does after 25, whatever they bring, which
+//! even half a segment of garbage by it, gives up all sizes; the program does after 25 with any garbage, which
 //! ends changes of large groups half way. A group is compared with its prediction over stretches in which it and
 //! those before it had their sizes. 4 bytes for each sampled page and 2 bits for every page.
 
@@ -255,12 +255,15 @@ impl Midas {
         let filled_before = self.filled;
         let is_full = |group: &u16| segments.in_stream(StreamId(*group)) >= self.sizes[usize::from(*group)];
         self.filled = (0..self.first_unsized).take_while(is_full).count() as u16;
+        // The window starts again at every look, even where no group is judged.
         let window = self.window.clone();
         self.window.fill(Collected::default());
         let Some(configuration) = &self.configuration else { return };
         let error = self.config.error.as_f64();
+        // A group is judged where it and those before it were full throughout the window.
         let off = (1..self.filled.min(filled_before)).find_map(|group| {
             let collected = window[usize::from(group)];
+            // HOT has no prediction, so the first one is that of G1.
             let predicted = configuration.prediction.valid[usize::from(group) - 1];
             let measured = self.valid_share(collected);
             let off = if self.config.follows == Definition::Program {
@@ -318,6 +321,7 @@ impl PlacementPolicy for Midas {
             return self.copies_to(segment, segments).unwrap_or(StreamId(self.last));
         }
         let is_hot = self.config.hot && self.filter.is_hot(context.lpn, segment, segments);
+        // A size of zero switches HOT off; without any sizes it is a group like the others.
         StreamId(if is_hot && self.sizes.first() != Some(&0) { HOT } else { 1 })
     }
 
@@ -348,6 +352,7 @@ impl PlacementPolicy for Midas {
         self.collected[usize::from(to.0)].written += lpns.len() as u64;
         self.copied += lpns.len() as u64;
         let group = segments.stream(victim).0;
+        // The filter counts copies out of HOT and G1 alone.
         if group <= 1 {
             lpns.iter().for_each(|lpn| self.filter.copied(*lpn, group));
         }

@@ -1,10 +1,10 @@
 //! MiDAS's model in closed form (section 3.3 and 3.4 of the paper): from how long pages live and how large the
 //! groups are, the share of valid pages that each group passes on, and the write amplification.
 //!
-//! All times are page writes of the host, all sizes are pages. With S(t) the share of written pages that are still valid
-//! after t more writes, a chain HOT → G1 → … → GN behaves as follows. HOT takes the writes whose page lives for
-//! less than τ, its residence: h of all. G1 receives the others, and what is still valid when it leaves HOT. A
-//! group of `p` pages with an inflow of w pages a write keeps a page for p / w writes; of the pages that
+//! All times are page writes of the host, all sizes are pages. With S(t) the share of written pages that are
+//! still valid after t more writes, a chain HOT → G1 → … → GN behaves as follows. HOT takes the writes whose page
+//! lives for less than τ, its residence: h of all. G1 receives the others, and what is still valid when it leaves
+//! HOT. A group of `p` pages with an inflow of w pages a write keeps a page for p / w writes; of the pages that
 //! enter Gi at age W the share S(W + p/w) / S(W) is valid when they leave. GN mixes ages; its valid share comes
 //! from Desnoyers' form for two classes of pages.
 
@@ -97,7 +97,7 @@ impl Lifetimes {
 pub enum LastGroup {
     /// The oldest segment.
     Fifo,
-    /// The emptiest, of so many pages.
+    /// The segment with the fewest valid pages.
     Greedy {
         /// Pages in a segment.
         segment_pages: u32,
@@ -228,13 +228,14 @@ impl Chain {
     }
 }
 
-/// How long pages stay in a HOT of so many pages: τ·(1 − S(τ)) = pages.
+/// How long a page stays in a HOT of `pages` pages: τ·(1 − S(τ)) = pages.
 fn residence_of_hot(lifetimes: &Lifetimes, pages: f64) -> Option<f64> {
     let holds = |time: f64| time * (1.0 - lifetimes.survival(time));
     let (mut low, mut high) = (0.0, lifetimes.range());
     if holds(high) < pages {
         return None;
     }
+    // Forty halvings of any range of lifetimes leave less than a page.
     for _ in 0..40 {
         let middle = 0.5 * (low + high);
         if holds(middle) < pages {

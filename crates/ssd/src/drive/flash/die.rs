@@ -94,6 +94,7 @@ impl Flash {
         }
         let Some(current) = state.current.map(|current| &self.ops[current.key()]) else { return Next::Busy };
         if self.schedule.pipeline && current.collects() && current.second_phase && state.follower.is_none() {
+            // The follower takes what is idle: the array during a transfer, the channel during array time.
             match current.kind {
                 FlashOpKind::MoveRead if read_waits => return Next::Started(self.follow(die, true)),
                 FlashOpKind::Program(_) if !read_waits => return Next::Started(self.follow(die, false)),
@@ -102,6 +103,7 @@ impl Flash {
         }
         let is_in_array = current.is_erase() || current.is_program() && current.second_phase;
         let can_stop = is_in_array && state.suspended.is_none() && state.follower.is_none();
+        // An operation that ends before it could stop is left alone; the count keeps it from starving.
         let worth_it = current.until > self.now + self.suspend && current.suspensions < SUSPENSIONS;
         if self.schedule.suspends() && read_waits && can_stop && worth_it {
             return Next::Started(self.suspend(die));
@@ -133,11 +135,13 @@ impl Flash {
         stopped.suspensions += 1;
         state.left = stopped.until - stop;
         if !stopped.collects() {
+            // Going on restarts `started`, so the time up to here is counted now.
             state.host_busy += self.now - stopped.started;
         }
         self.performed.suspensions += 1;
         let id = state.reads.pop_front().expect("it was looked at");
         self.start(die, id);
+        // `start` has set a time that leaves out what stopping takes.
         let until = stop + self.suspend + self.read;
         self.ops[id.key()].until = until;
         self.events.set(die as usize, until);

@@ -7,9 +7,9 @@
 //! operation may overlap one of collection of the same kind (its array time with the other's
 //! transfer), and a host read may suspend a program or an erase.
 //!
-//! This file knows what a die can do, not what it should do next: host operations wait here in
-//! queues, and [`Flash::next_host`] takes from them; operations of collection are started by the
-//! collector when the host leaves the die to it.
+//! This file knows what a die can do. What it should do next is decided elsewhere: host operations
+//! wait here in queues, and [`Flash::next_host`] takes from them; the collector starts operations of
+//! collection when no host operation waits for the die.
 
 mod die;
 mod op;
@@ -158,6 +158,7 @@ impl Flash {
                 if op.is_read() { self.reserve_channel(die as u32, id) } else { self.now + self.program };
             self.ops[id.key()].until = end;
             self.events.set(die, end);
+            // The second phase is where another operation may overlap.
             if self.schedule.pipeline {
                 self.touch(die as u32);
             }
@@ -205,6 +206,7 @@ impl Flash {
             }
         });
         if let Err(fault) = checked {
+            // The first fault is kept, since later ones may follow from it.
             self.fault.get_or_insert(fault);
         }
     }
@@ -265,6 +267,7 @@ fn programmed_pages(config: &SsdConfig, ftl: &Ftl) -> Vec<u16> {
     (0..segments.len())
         .flat_map(|segment| {
             let written = segments.written(SegmentId(segment));
+            // Consecutive pages go round the planes, so plane `lane` has every `planes`th page from `lane` on.
             (0..planes).map(move |lane| (written.saturating_sub(lane)).div_ceil(planes) as u16)
         })
         .collect()

@@ -65,6 +65,7 @@ impl Flash {
     /// The program operation that takes the page at `place`, opened if need be; `add` tells it what the page is.
     #[inline]
     fn program_at(&mut self, place: Place, add: impl FnOnce(&mut Programmed)) {
+        // The list has one entry for each open stream at most, so a scan is cheap.
         let at = self.partial.iter().position(|op| self.ops[op.key()].row == place.row);
         let at = at.unwrap_or_else(|| {
             let op = self.insert(FlashOpKind::Program(Programmed::in_epoch(self.epoch)), place);
@@ -110,8 +111,10 @@ impl Flash {
     /// Notes for a volatile buffer that a page's place was `old` before it became `ppn`.
     #[inline]
     pub(in crate::drive) fn note_old_place(&mut self, ppn: Ppn, old: Option<Ppn>) {
+        // The list is taken out because `is_programmed` borrows all of `self`.
         let Some(mut undo) = self.undo.take() else { return };
         while undo.front().is_some_and(|(ppn, _)| self.is_programmed(self.layout.place(*ppn))) {
+            // What is programmed survives a power cut and needs no entry.
             undo.pop_front();
         }
         undo.push_back((ppn, old));
