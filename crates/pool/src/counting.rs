@@ -104,6 +104,7 @@ impl Rest {
 
     fn evict(&mut self, policy: &mut (impl ReplacementPolicy + ?Sized)) -> FrameId {
         let frames = &mut self.frames;
+        // Without batches the victim frame alone is written, so the order need not be read.
         if self.write_back.plans_batches() {
             self.cursor.reset();
             let order = std::iter::from_fn(|| policy.next(frames, &mut self.cursor));

@@ -96,6 +96,7 @@ impl PrefetchPolicy for History {
         let mut at = page;
         while pages.len() < most {
             let entry = &self.entries[self.place(at)];
+            // A chain of successors may be a cycle, which must not be followed for ever.
             if entry.page != at
                 || !entry.believed
                 || entry.successor == page

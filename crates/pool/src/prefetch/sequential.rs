@@ -72,6 +72,7 @@ impl PrefetchPolicy for Sequential {
     fn suggest(&self, page: PageId, most: usize, pages: &mut Vec<PageId>) {
         let next = PageId(page.0.wrapping_add(1));
         if self.runs.iter().any(|run| run.next == next && run.length >= BELIEVED) {
+            // The pool leaves out pages beyond the end of the drive.
             pages.extend((0..most as u64).map(|offset| PageId(next.0.wrapping_add(offset))));
         }
     }

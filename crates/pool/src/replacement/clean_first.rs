@@ -109,6 +109,7 @@ impl CleanFirst {
             self.kinds.push_oldest(kind, frame);
             match self.inside < self.region {
                 true => self.inside += 1,
+                // The region keeps its size, so its newest frame drops out.
                 false => self.border = self.border.and_then(|border| self.all.older(border)),
             }
             self.border = self.border.or(Some(frame));
@@ -158,6 +159,7 @@ impl CleanFirst {
                 Some(newer) => self.border = Some(newer),
                 None => {
                     self.inside -= 1;
+                    // The border must be a frame of the list, and this one leaves it.
                     if border == frame {
                         self.border = self.all.older(frame);
                     }

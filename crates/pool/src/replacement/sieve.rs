@@ -48,6 +48,7 @@ impl ReplacementPolicy for Sieve {
 
     fn remove(&mut self, frame: FrameId) {
         if self.hand == Some(frame.0) {
+            // The hand must not stay on a frame that is in no list.
             self.hand = self.queue.newer(frame.0);
         }
         self.queue.unlink(frame.0);
@@ -64,6 +65,7 @@ impl ReplacementPolicy for Sieve {
                     cursor.places[0] = Some(hand);
                     Some(hand)
                 }
+                // Without a hand, the first half round has covered the whole queue.
                 None if wrapped => None,
                 _ => self.queue.walk(QUEUE, &mut cursor.places[0]),
             };
