@@ -56,6 +56,7 @@ impl Meter {
 
     #[inline]
     fn advance(&mut self, now: Nanos) {
+        // Completions may exceed submissions after a fault; `check` reports that.
         let in_flight = self.submitted - self.completed.min(self.submitted);
         self.area_ns += u128::from(in_flight) * u128::from(now.saturating_sub(self.last).0);
         // A completion may be told after something later: time does not go back for that.

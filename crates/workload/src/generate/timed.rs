@@ -222,6 +222,7 @@ impl Gaps {
     /// Gaps of `mean` in all, a share of them inside bursts; `None` where those would not be shorter.
     fn bursts(mean: f64, bursty: Share, inside: Nanos) -> Option<Gaps> {
         let (share, mean_inside) = (bursty.as_f64(), inside.0 as f64);
+        // A share of one divides by zero here and is refused below.
         let mean_between = (mean - share * mean_inside) / (1.0 - share);
         (mean_inside < mean && share < 1.0).then_some(Gaps { inside: share, mean_inside, mean_between })
     }

@@ -98,7 +98,9 @@ impl Varmail {
 
     fn operation(&mut self) {
         let file = self.popular.request().page as usize;
+        // The list is taken out because finding free blocks borrows the whole generator.
         let mut blocks = std::mem::take(&mut self.files[file]);
+        // A file of eight blocks is full, so it is replaced.
         let replaced = self.prng.below(2) == 0 || blocks.len() as u64 >= MOST_BLOCKS;
         let more = if replaced { between(&mut self.prng, 1, 7) } else { between(&mut self.prng, 1, 2) };
         if replaced {
