@@ -166,7 +166,7 @@ pub trait Declared: Sized + 'static {
         Self: Clone,
     {
         let bounded = Self::OPTIONS.iter().filter(|option| (option.bounds)().is_some());
-        // What cannot be read back is what nobody could have typed.
+        // A value outside its bounds cannot be read back from its text.
         bounded.map(|option| (option, (option.show)(self))).try_for_each(|(option, text)| {
             let refused = |error| SpecError::new(format!("{}: {error}", option.key));
             (option.set)(&mut self.clone(), &text).map_err(refused)

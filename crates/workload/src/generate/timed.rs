@@ -241,6 +241,7 @@ impl Gaps {
 
     fn draw(&self, prng: &mut Prng) -> f64 {
         let mean = if prng.unit_f64() < self.inside { self.mean_inside } else { self.mean_between };
+        // The draw is below one, so the logarithm is finite.
         -mean * libm::log1p(-prng.unit_f64())
     }
 }
@@ -262,6 +263,7 @@ impl Timed {
 
 impl RequestSource for Timed {
     fn request(&mut self) -> Request {
+        // The clock keeps fractions of a nanosecond, so that rounding does not add up.
         let at = Nanos(self.now_ns as u64);
         self.now_ns += self.gaps.draw(&mut self.prng);
         let op = draw_op(&mut self.prng, self.write);
@@ -284,6 +286,7 @@ impl Sizes {
             Sizes::Geometric { mean } if mean <= 1.0 => 1,
             Sizes::Geometric { mean } => {
                 let more = libm::log1p(-prng.unit_f64()) / libm::log1p(-1.0 / mean);
+                // The tail has no end, and a request has at most 1,024 pages.
                 1 + (more as u32).min(1023)
             }
         }

@@ -1,4 +1,4 @@
-//! Fields of text formats: numbers, and how an error shows what stands in the file instead.
+//! Fields of text formats: numbers, and how an error quotes a field that is not one.
 
 use super::Record;
 use fulgurite_base::Nanos;
