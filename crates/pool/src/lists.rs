@@ -50,8 +50,8 @@ impl Lists {
         self.link(frame, newer, older);
     }
 
-    /// Puts `frame`, which is in no list, where its page shall enter `list`: at the newest end, or, if nobody
-    /// has asked for it yet, where it leaves next.
+    /// Puts `frame`, which is in no list, where its page shall enter `list`. A page that was asked for enters at
+    /// the newest end; a prefetched one enters where it leaves next.
     #[inline]
     pub fn enter(&mut self, list: List, frame: u32, arrival: Arrival) {
         match arrival.prefetched {

@@ -287,7 +287,7 @@ impl<D: Device + 'static> Loading<D> {
         self.settled = true;
     }
 
-    /// The page is in its frame, and nobody asked for it, or somebody has meanwhile.
+    /// The page is in its frame. Tasks that asked for it during the read are served.
     fn settle_prefetched(mut self) {
         let mut state = self.inner.state.borrow_mut();
         let frame = self.frame();

@@ -90,7 +90,7 @@ pub struct PoolConfig {
     pub page_bytes: u32,
     /// Which frame leaves; made for the same number of frames.
     pub replacement: Replacement,
-    /// What is written when it does, and who waits.
+    /// What is written when a frame leaves, and who waits.
     pub write_back: WriteBack,
     /// What is read beside a missed page.
     pub prefetch: Prefetch,
@@ -199,7 +199,7 @@ impl PoolState {
         }
     }
 
-    /// A prefetched page is asked for, as it would have been from the drive.
+    /// A prefetched page is asked for. Without prefetching, this request would have been a miss.
     #[cold]
     fn first_use(&mut self, frame: FrameId) {
         self.frames.clear(frame, FrameTable::PREFETCHED);
@@ -228,7 +228,7 @@ impl PoolState {
         waiter
     }
 
-    /// Hands the latch of `frame` to those who wait for it, as far as it goes.
+    /// Hands the latch of `frame` to the tasks that wait for it, in order, until one cannot have it.
     pub fn hand_over(&mut self, frame: FrameId) {
         // The queue leaves the map because a hit needs the whole state.
         let Some(mut queue) = self.latch_queues.remove(&frame) else { return };
@@ -300,6 +300,7 @@ impl<D: Device + 'static> BufferPool<D> {
         if page_bytes == 0 || page_bytes % caps.page_bytes != 0 {
             return Err(PoolConfigError::PageSize { page_bytes, device_bytes: caps.page_bytes });
         }
+        // The check above makes this division exact.
         let device_pages = page_bytes / caps.page_bytes;
         let mut table = FrameTable::new(frames);
         if replacement.needs_erase_counts() {
@@ -389,8 +390,8 @@ impl<D: Device + 'static> BufferPool<D> {
         self.fix(page, true).await.map(WriteGuard)
     }
 
-    /// Writes every page that is dirty now and waits until the drive has made it durable, with whatever
-    /// was being written already.
+    /// Writes every page that is dirty now and waits until the drive has made it durable, together with the
+    /// writes that were under way.
     pub async fn flush(&self) -> Result<(), PoolError> {
         let inner = &self.0;
         // Of writes begun before, those that fail leave their pages dirty again, and are met below.

@@ -140,7 +140,7 @@ impl<D: Device + 'static> Inner<D> {
         if ahead == 0 || state.cleaning.is_some() {
             return;
         }
-        // An eviction has taken one of the clean frames at the head of the order.
+        // Most calls follow an eviction, which took one clean frame from the head of the order.
         state.clean_ahead = state.clean_ahead.saturating_sub(1);
         if state.clean_ahead >= ahead / 2 && state.clean_ahead > 0 {
             return;

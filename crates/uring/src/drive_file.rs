@@ -88,7 +88,7 @@ pub(crate) struct DriveFile {
     pub caps: Caps,
 }
 
-/// What is at a path.
+/// What was found at a path.
 enum Found {
     Nothing,
     /// A file or device.
@@ -217,7 +217,7 @@ fn make(path: &Path, from: u64, bytes: u64, is_block_device: bool) -> io::Result
     mark[..MARK.len()].copy_from_slice(MARK);
     file.write_all_at(&mark, bytes)?;
     if is_block_device {
-        // The mark is looked for at the end, wherever the pages in use end.
+        // The mark is looked for at the end of the device, and the pages in use may end before it.
         let end = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0))?;
         file.write_all_at(&mark, (end / MARK_BYTES * MARK_BYTES).saturating_sub(MARK_BYTES))?;
     } else {

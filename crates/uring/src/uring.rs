@@ -212,7 +212,7 @@ impl Device for UringDevice {
         let memory = [libc::iovec { iov_base: whole.as_ptr().cast(), iov_len: whole.len() }];
         // SAFETY: the arena is kept until the ring is gone, and its memory never moves.
         let outcome = unsafe { self.ring.submitter().register_buffers_update(place as u32, &memory, None) };
-        // Refused, as by a limit on locked memory, the buffers work all the same.
+        // A refusal, for example by a limit on locked memory, only makes commands slower.
         if outcome.is_ok() {
             self.arenas.push((Rc::clone(arena), whole.as_ptr() as usize, whole.len()));
         }

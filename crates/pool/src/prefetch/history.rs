@@ -88,6 +88,7 @@ impl PrefetchPolicy for History {
         }
         let place = self.place(before);
         let entry = &mut self.entries[place];
+        // The entry may belong to another page with the same place.
         let again = entry.page == before && entry.successor == page;
         *entry = Entry { page: before, successor: page, believed: again };
     }

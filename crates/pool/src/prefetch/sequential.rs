@@ -8,7 +8,7 @@ use super::{Prefetch, PrefetchPolicy};
 use fulgurite_base::option::COUNT;
 use fulgurite_base::{Declared, Opt, PageId, SpecError, opt};
 
-/// Pages for one miss at most, whatever is asked for.
+/// The greatest number of pages for one miss that an option may ask for.
 pub(super) const MOST_PAGES: u32 = 1_024;
 
 /// The options.

@@ -143,6 +143,7 @@ impl CleanFirst {
         }
         self.kinds.unlink(frame);
         let used = self.used[frame as usize];
+        // The list of clean frames is ordered by last use, and this frame keeps the time of its own.
         let newer = self.kinds.iter(CLEAN).find(|clean| self.used[*clean as usize] > used);
         match newer {
             Some(newer) => self.kinds.insert_older(newer, frame),
@@ -175,6 +176,7 @@ impl CleanFirst {
     /// beyond the region, which only happens where all of it is pinned.
     pub fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
         if cursor.step == 0 {
+            // The default cursor knows no border, and a border may be absent, so `step` marks the start.
             cursor.places[2] = self.border;
             cursor.step = 1;
         }
@@ -245,6 +247,7 @@ impl CleanFirst {
         if self.choice == DirtyChoice::LeastRecent {
             return self.following(DIRTY, frames, &mut place, is_gone).filter(|dirty| is_inside(*dirty));
         }
+        // Pinned frames count for the window, which is a range of the order.
         let dirty = self.kinds.iter(DIRTY).filter(|frame| !is_gone(*frame)).take(self.window as usize);
         let unpinned = dirty.filter(|frame| is_inside(*frame) && !frames.is_pinned(FrameId(*frame)));
         unpinned.min_by_key(|frame| rank(*frame))

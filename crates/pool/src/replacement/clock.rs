@@ -3,8 +3,8 @@
 //!
 //! As in PostgreSQL's buffer manager (`src/backend/storage/buffer/freelist.c`): a page comes in with a
 //! usage count of 1, every use adds one up to 5, the hand passes over pinned frames and does not change them. The
-//! order of the frames in the circle never changes, so a hit writes one byte. An eviction costs a full round for each
-//! count that all pages share, amortised O(max). `max=1,initial=0` is the textbooks' clock.
+//! order of the frames in the circle never changes, so a hit writes one byte. An eviction costs a full round
+//! for each count that all pages share, amortised O(max). `max=1,initial=0` is the textbooks' clock.
 
 use super::{Arrival, Cursor, ReplacementPolicy};
 use crate::FrameTable;
@@ -81,7 +81,7 @@ impl ReplacementPolicy for Clock {
         self.counts[frame.index()] = EMPTY;
     }
 
-    /// In the round `step` leave the frames whose count is just that.
+    /// In each round, the frames leave whose count equals `step`.
     fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
         let all = self.counts.len() as u32;
         while cursor.step <= u64::from(self.max) {

@@ -94,7 +94,7 @@ pub struct Recall(pub u8);
 pub struct Arrival {
     /// It was asked for to be changed.
     pub write: bool,
-    /// Nobody has asked for it yet: it enters where it would leave next.
+    /// It was not asked for yet, so it enters where it would leave next.
     pub prefetched: bool,
     /// What [`ReplacementPolicy::miss`] returned.
     pub recall: Recall,
@@ -147,7 +147,7 @@ macro_rules! policies {
         impl ReplacementConfig {
             /// The policy for a pool of `frames`.
             ///
-            /// Fails where the options do not go together or with so many frames.
+            /// Fails where the options do not go together or do not suit this number of frames.
             pub fn start(&self, frames: u32) -> Result<Replacement, SpecError> {
                 let started = match self {
                     $(ReplacementConfig::$variant(config) => {

@@ -56,6 +56,7 @@ impl Nru {
             )));
         }
         let words = vec![0; (frames as usize).div_ceil(64)];
+        // The seed is fixed, so that equal runs choose equal pages.
         let random = Prng::new(0, "nru");
         Ok(Nru { held: words.clone(), referenced: words, frames, start: 0, random, clear, left: clear })
     }

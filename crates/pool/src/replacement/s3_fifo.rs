@@ -171,6 +171,7 @@ impl ReplacementPolicy for S3Fifo {
                     queue.push_back((frame, uses.min(u32::from(MAX_USES)) - 1));
                     continue;
                 }
+                // A promoted frame also counts as gone from the small queue.
                 *(if main { &mut *main_gone } else { &mut *gone }) += 1;
                 if main || uses < u32::from(self.promote) {
                     return Some(FrameId(frame));

@@ -62,6 +62,7 @@ impl ReplacementPolicy for Sieve {
             let from_hand = !wrapped && cursor.places[0].is_none();
             let frame = match self.hand {
                 Some(hand) if from_hand => {
+                    // The frame under the hand is the first that the hand looks at.
                     cursor.places[0] = Some(hand);
                     Some(hand)
                 }

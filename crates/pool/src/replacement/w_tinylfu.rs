@@ -192,6 +192,7 @@ impl ReplacementPolicy for WTinyLfu {
             let mut place = *place;
             super::next_unpinned(&self.lists, list, frames, &mut place).map(|frame| frame.0)
         };
+        // A window below its share gives no page, so the main part gives one.
         let full = self.held[0] - *gone >= self.window_max;
         let candidate = peek(WINDOW, window).filter(|_| full);
         let on_probation = peek(PROBATION, probation);

@@ -26,6 +26,7 @@ fn knee(curve: &[(u32, f64)]) -> u32 {
 /// The write-back policy for a drive with these curves of reads and writes of one page.
 fn choose(reads: &[(u32, f64)], writes: &[(u32, f64)]) -> WriteBack {
     let n_w = knee(writes);
+    // A frame that was not written cannot be evicted, so `n_w` is the bound.
     let n_e = knee(reads).min(n_w);
     WriteBack { n_w, n_e, buffers: 2 * n_w, ..WriteBack::SINGLE }
 }

@@ -12,7 +12,7 @@ use crate::{Op, Request};
 use fulgurite_base::{Share, SpecError};
 use std::collections::VecDeque;
 
-/// The options that a workload has besides its own where an engine can stand below it.
+/// The options of the engine, for workloads that can have one below them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineConfig {
     /// Whether the requests are what an engine writes to its drive, rather than what it is asked for.

@@ -49,7 +49,7 @@ struct Gaps {
     mean_between: f64,
 }
 
-/// The row of a trace, and what is assumed besides.
+/// The row of a trace, and what is assumed in addition.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TraceRow {
     /// Mean request size, in bytes.

@@ -1,11 +1,12 @@
 //! A mail server's blocks, after Filebench's varmail: files are deleted, made, appended to and synced, on a file
 //! system with a journal.
 //!
-//! Assumed: files have 1 to 8 blocks, 4 on average, and fill two thirds of the space; which is asked for falls as
-//! the 0.9th power of its rank (MiDAS, FAST 2024, calls varmail Zipfian); half of the operations delete a file and write
-//! a new one, half append a block or two. New blocks take the next free ones, round and round the space. Each
-//! sync writes two blocks of the journal, which takes a 128th of the space; every sixteenth time the file's inode
-//! block is written back to its place, a 64th of the space. Reads and discards are left out.
+//! Assumed: files have 1 to 8 blocks, 4 on average, and fill two thirds of the space. The popularity of a file
+//! falls as the 0.9th power of its rank (MiDAS, FAST 2024, calls varmail Zipfian). Half of the operations delete
+//! a file and write a new one, half append a block or two. New blocks take the next free ones, round and round
+//! the space. Each sync writes two blocks of the journal, which takes a 128th of the space. Every sixteenth
+//! sync writes the file's inode block back to its place; inodes take a 64th of the space. Reads and discards
+//! are left out.
 
 use super::tables::between;
 use super::zipf::Zipf;

@@ -1,4 +1,5 @@
-//! YCSB's core workloads as pages: "Benchmarking Cloud Serving Systems with YCSB" (Cooper et al., SoCC 2010), table 1.
+//! YCSB's core workloads as pages: "Benchmarking Cloud Serving Systems with YCSB" (Cooper et al., SoCC 2010),
+//! table 1.
 //!
 //! A, B, C and F ask for records by a scattered Zipf of 0.99, D for the latest ones, E for short runs from records
 //! of that Zipf on.

@@ -109,7 +109,7 @@ impl Shape {
 pub struct Writer {
     /// What comes before all records.
     pub header: &'static str,
-    /// Appends a record, which came so much after the one before.
+    /// Appends a record, given the time since the one before.
     pub record: fn(&Record, Nanos, &mut Vec<u8>) -> Result<(), &'static str>,
     /// What comes after them.
     pub footer: &'static str,

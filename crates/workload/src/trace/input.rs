@@ -122,7 +122,7 @@ impl Lines {
     /// As many whole runs of `size` bytes as are at hand, at most `most`; none at the end of the file.
     /// [`Lines::next_record`] gives what comes after them.
     pub fn next_records(&mut self, size: usize, most: usize) -> Result<Option<&[u8]>, TraceError> {
-        // The first, which fills the buffer or says what is wrong.
+        // The first record fills the buffer or gives the error.
         if self.next_record(size)?.is_none() {
             return Ok(None);
         }

@@ -295,7 +295,7 @@ impl TraceReader {
     }
 }
 
-/// Does with a line or record what it says.
+/// Hands on the request of a line or record, or counts why it was left out.
 #[inline]
 fn take(
     understood: Result<Line, String>,

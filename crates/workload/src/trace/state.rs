@@ -16,8 +16,8 @@ pub struct TraceOptions {
     pub write_share: Share,
     /// The unit of times in a format that has none of its own; its default where there is none.
     pub time_unit: Option<TimeUnit>,
-    /// Take every request for one to a single page, named by where it starts, whatever its length: what
-    /// simulators of caches call an object.
+    /// Take every request for one to a single page, named by where it starts. Its length does not count.
+    /// Simulators of caches call this an object.
     pub objects: bool,
     /// Spread requests with times in whole seconds evenly over their second, as far as known.
     pub spread: bool,
