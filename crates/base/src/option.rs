@@ -169,6 +169,7 @@ pub trait Declared: Sized + 'static {
         // A value outside its bounds cannot be read back from its text.
         bounded.map(|option| (option, (option.show)(self))).try_for_each(|(option, text)| {
             let refused = |error| SpecError::new(format!("{}: {error}", option.key));
+            // The clone takes the value, and only a refusal counts.
             (option.set)(&mut self.clone(), &text).map_err(refused)
         })
     }

@@ -35,6 +35,7 @@ impl Share {
     /// What `total` leaves where this share of it comes on top: total / (1 + share), as over-provisioning is
     /// counted.
     pub fn on_top_within(self, total: u64) -> u64 {
+        // The product may exceed 64 bits, so it is formed in 128.
         let one = u64::from(Share::ONE.0);
         (u128::from(total) * u128::from(one) / u128::from(one + u64::from(self.0))) as u64
     }

@@ -159,6 +159,7 @@ impl<D: Device> Core<D> {
             return Ok(());
         }
         let waiter = std::mem::replace(&mut slot.waiter, Waiter::Nobody);
+        // No future is left to free the slot.
         if slot.abandoned {
             self.slots.remove(key);
         }
@@ -279,6 +280,7 @@ impl<D: Device + 'static> Executor<D> {
     fn run_ready(&self) {
         loop {
             let mut core = self.core.borrow_mut();
+            // Wakers must be `Send` and cannot reach the core, so their wakes are collected here.
             for task in self.wakes.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
                 core.ready.push_back(task);
             }

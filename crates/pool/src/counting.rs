@@ -65,6 +65,7 @@ impl Rest {
             if let Some((page, _)) = requests.get(at + SLOTS_AHEAD) {
                 self.table.prefetch(*page);
             }
+            // The slot was fetched sixteen requests ago, so the guess does not wait for memory.
             if let Some(frame) = requests.get(at + FRAMES_AHEAD).and_then(|(page, _)| self.table.guess(*page))
             {
                 self.frames.prefetch(frame);
@@ -125,6 +126,7 @@ impl Rest {
             self.counters.pages_written += 1;
         }
         self.table.remove(frames.page(victim), |frame| frames.page(FrameId(frame)));
+        // The next miss probably evicts this frame, whose memory is fetched until then.
         if let Some(next) = policy.likely_victim() {
             frames.prefetch(next);
             policy.prefetch(next);

@@ -40,6 +40,7 @@ impl Ghosts {
         if self.free.is_empty() {
             self.pop(list);
         }
+        // Nothing is free if the capacity is zero or other lists hold all pages.
         let Some(ghost) = self.free.pop() else { return };
         self.ghosts[ghost as usize] = (page, list);
         self.table.insert(page, ghost);

@@ -26,6 +26,7 @@ pub(crate) struct Lists {
 impl Lists {
     /// `lists` empty lists over `frames` frames.
     pub fn new(frames: u32, lists: u32) -> Lists {
+        // An empty list has a link whose both ends are that link itself.
         Lists { links: (0..frames + lists).map(|own| Link { newer: own, older: own }).collect(), frames }
     }
 
@@ -139,6 +140,7 @@ impl Lists {
 
     #[inline]
     fn inside(&self, link: u32) -> Option<u32> {
+        // A link behind those of the frames is a list's own, which ends the list.
         (link < self.frames).then_some(link)
     }
 }

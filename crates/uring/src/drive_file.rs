@@ -135,6 +135,7 @@ fn look(path: &Path) -> Result<Found, OpenError> {
 /// Whether standard input, output or error goes to the file of `stat`. Such a file may be empty still: its
 /// contents are on their way.
 fn is_own_stream(stat: &Stat) -> bool {
+    // Device and inode identify a file under any name.
     let same = |stream: BorrowedFd| {
         rustix::fs::fstat(stream).is_ok_and(|own| (own.st_dev, own.st_ino) == (stat.st_dev, stat.st_ino))
     };

@@ -116,6 +116,7 @@ pub struct Cursor {
 impl Cursor {
     /// Back to before the first frame.
     pub fn reset(&mut self) {
+        // The queue keeps its memory, because a cursor is reset for every miss.
         let mut queue = std::mem::take(&mut self.queue);
         queue.clear();
         *self = Cursor { queue, ..Cursor::default() };
@@ -302,6 +303,7 @@ fn evict_or_requeue(
 ) -> Option<FrameId> {
     let mut at = lists.oldest(list);
     while let Some(frame) = at {
+        // The neighbour is read before the frame leaves its place.
         at = lists.newer(frame);
         if frames.is_pinned(FrameId(frame)) {
             continue;

@@ -83,6 +83,7 @@ impl ReplacementPolicy for TwoQ {
 
     #[inline]
     fn access(&mut self, frame: FrameId, _: bool) {
+        // A hit in A1in changes nothing, so that uses in quick succession count once.
         if !self.is_in[frame.index()] {
             self.lists.move_newest(MAIN, frame.0);
         }

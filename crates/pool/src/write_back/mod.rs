@@ -272,6 +272,7 @@ impl WriteBack {
         }
         plan.write.push(victim);
         if self.n_w > 1 {
+            // The victim frame is one of the `n_e` and of the `n_w` frames.
             plan.prefetch = self.n_e - 1;
             plan.write.extend(order.filter(|frame| frames.is_dirty(*frame)).take(self.n_w as usize - 1));
         }

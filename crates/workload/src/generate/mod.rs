@@ -174,6 +174,7 @@ impl GeneratorConfig {
             )));
         }
         let generator = self.recipe().start(Space { name, pages, page_bytes, seed })?;
+        // Sources do not know the mean gap; the description does.
         Ok(Generator { mean_gap_ns: self.mean_gap_ns(), ..generator })
     }
 

@@ -31,6 +31,7 @@ impl Trace {
 
     /// Reads all that a reader has to give.
     pub fn read(mut reader: TraceReader) -> Result<Trace, TraceError> {
+        // The reader is needed after the last record, for its counts.
         let records = reader.by_ref().collect::<Result<Vec<Record>, TraceError>>()?;
         Ok(Trace {
             records,

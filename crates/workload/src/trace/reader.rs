@@ -212,6 +212,7 @@ impl TraceReader {
             // The first request sets the origin, so a file without one has no request.
             return if self.admission.origin.is_some() { Ok(false) } else { Err(self.no_request()) };
         };
+        // The records borrow the buffer of `lines`, so the error is made after the loop.
         let mut refused = None;
         for (at, record) in (1..).zip(records.chunks_exact(self.record_bytes)) {
             let understood = self.state.count(|state| parse(record, state));
