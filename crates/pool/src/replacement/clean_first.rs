@@ -1,11 +1,11 @@
 //! The mechanism of the clean-first policies: CFLRU and its kin.
 //!
-//! The least recent *clean* page of a region at the old end of one LRU list leaves; where there is none,
-//! one of the least recent dirty pages does, by the policy's choice. To find it without passing over the
-//! dirty ones, clean and dirty pages have lists of their own beside the common one, with a time of last
-//! use on each, and the region's newest frame is kept. Every operation is O(1), but for a page that was
-//! written back and stays, which walks to its place among the clean ones (a few steps, as the order of
-//! eviction decides who is written), and for choices among a window of dirty pages, which look at it all.
+//! The least recent *clean* page of a region at the old end of one LRU list leaves. If there is none, one of
+//! the least recent dirty pages leaves, by the policy's choice. Clean and dirty pages also have lists of their
+//! own, with a time of last use on each frame, so that no search passes over dirty pages. The region's newest
+//! frame is kept. Every operation is O(1) with two exceptions. A page that was written back and stays walks to
+//! its place among the clean ones: a few steps, because pages are written in eviction order. A choice among a
+//! window of dirty pages looks at the whole window.
 
 use super::{Arrival, Cursor};
 use crate::FrameTable;

@@ -1,5 +1,5 @@
-//! A set of page numbers as disjoint runs: its size grows with the requests that made it, never with
-//! the pages they cover, so a trace of long requests costs no more than one of short ones.
+//! A set of page numbers as disjoint runs. Its size grows with the number of requests and not with the pages
+//! that they cover, so a trace of long requests costs no more than one of short ones.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
