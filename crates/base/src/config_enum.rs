@@ -13,8 +13,8 @@ impl<T> Registry<fn(&mut Spec) -> Result<T, SpecError>> {
 }
 
 impl<T: std::fmt::Display> Registry<fn(&mut Spec) -> Result<T, SpecError>> {
-    /// A check for tests, over every name and each of its options: a default that is written out changes nothing in the
-    /// canonical text, another value does, and what is written is read back.
+    /// A check for tests, over every name and each of its options. A default that is written out must not change
+    /// the canonical text, another value must, and the text must read back as the same.
     pub fn check_texts(&self) -> Result<(), String> {
         const VALUES: [&str; 12] = ["1", "2", "3", "4", "7", "16", "1%", "37%", "99%", "4KiB", "0.5", "9999"];
         let text = |name: &str| -> Result<String, String> {
@@ -57,10 +57,11 @@ impl<T: std::fmt::Display> Registry<fn(&mut Spec) -> Result<T, SpecError>> {
 /// ```
 ///
 /// A row has the name, the variant, its options (a [`Declared`](crate::Declared) type) and one line about it. The
-/// defaults of the options are those of `Default`, or the value after `=`: `Skewed(SkewConfig = SkewConfig::new(90))`.
-/// The enum gets `registry()`, `from_spec()`, `FromStr`, `name()`, a `Display` that writes the canonical text, and a variant
-/// `Custom` for a user's own, which holds an `Arc<dyn CustomReplacement>`. That trait must have `name(&self) -> &str`
-/// and `text(&self) -> String`, the canonical text.
+/// defaults of the options are those of `Default`, or the value after `=`:
+/// `Skewed(SkewConfig = SkewConfig::new(90))`. The enum gets `registry()`, `from_spec()`, `FromStr`, `name()`, a
+/// `Display` that writes the canonical text, and a variant `Custom` for a user's own, which holds an
+/// `Arc<dyn CustomReplacement>`. That trait must have `name(&self) -> &str` and `text(&self) -> String`, the
+/// canonical text.
 #[macro_export]
 macro_rules! config_enum {
     (

@@ -58,6 +58,7 @@ impl Histogram {
     /// The smallest recorded value that at least `percent` of all values do not exceed, to three
     /// significant digits; `None` when empty.
     pub fn percentile_ns(&self, percent: f64) -> Option<u64> {
+        // The upper end of a bucket may lie above the maximum.
         (self.count() > 0).then(|| self.buckets.value_at_quantile(percent / 100.0).min(self.max))
     }
 

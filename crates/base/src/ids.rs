@@ -78,8 +78,8 @@ pub struct Ppn(pub u32);
 pub struct PageId(pub u64);
 
 impl PageId {
-    /// 64 well-mixed bits, the upper ones best. Two rounds of multiplication: one would do for random
-    /// pages, but strides, which databases are full of, fall into clusters under it.
+    /// 64 well-mixed bits, the upper ones best. One multiplication would do for random pages, but the strides
+    /// that are common in databases fall into clusters under it, so there are two.
     #[inline]
     pub fn mixed(self) -> u64 {
         let hash = (self.0 ^ (self.0 >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -24,6 +24,7 @@ pub use units::{Portion, Share};
 
 /// The FNV-1a hash of `bytes`: the same on every machine and for ever, for names and identifiers.
 pub fn fnv1a(bytes: &[u8]) -> u64 {
+    // The numbers are the offset basis and the prime of the 64-bit hash.
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })

@@ -1,8 +1,8 @@
 //! Options declared once: everything that may follow a name, as in `name:key=value,key=value`.
 //!
-//! A thing with options is a struct that implements [`Declared`]. Its table has one row for each option: the key, how
-//! a value is written, the bounds and what the option means. Parsing, error sentences, lists, help and the canonical
-//! text come from that table, so none of them can forget an option.
+//! A thing with options is a struct that implements [`Declared`]. Its table has one row for each option: the key,
+//! how a value is written, the bounds and what the option means. Parsing, error sentences, lists, help and the
+//! canonical text come from that table, so none of them can forget an option.
 
 use crate::units::{self, Portion, Share};
 use crate::{Nanos, Spec, SpecError};
@@ -166,9 +166,10 @@ pub trait Declared: Sized + 'static {
         Self: Clone,
     {
         let bounded = Self::OPTIONS.iter().filter(|option| (option.bounds)().is_some());
-        // What cannot be read back is what nobody could have typed.
+        // A value outside its bounds cannot be read back from its text.
         bounded.map(|option| (option, (option.show)(self))).try_for_each(|(option, text)| {
             let refused = |error| SpecError::new(format!("{}: {error}", option.key));
+            // The clone takes the value, and only a refusal counts.
             (option.set)(&mut self.clone(), &text).map_err(refused)
         })
     }
@@ -186,7 +187,8 @@ pub trait Declared: Sized + 'static {
     }
 }
 
-/// The sentence for the value `text` of option `key` of `name`. An error that begins with the value goes on from it.
+/// The sentence for the value `text` of option `key` of `name`. An error that begins with the value is joined to
+/// the key.
 fn refusal(key: &str, name: &str, text: &str, error: &SpecError) -> SpecError {
     let error = error.to_string();
     SpecError::new(match error.strip_prefix(text).and_then(|rest| rest.strip_prefix(" is ")) {

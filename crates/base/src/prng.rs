@@ -32,6 +32,7 @@ impl Prng {
         debug_assert!(n > 0);
         let mut wide = u128::from(self.next_u64()) * u128::from(n);
         if (wide as u64) < n {
+            // The threshold is 2^64 modulo `n`. Few draws get here, so most pay for no division.
             let threshold = n.wrapping_neg() % n;
             while (wide as u64) < threshold {
                 wide = u128::from(self.next_u64()) * u128::from(n);

@@ -35,6 +35,7 @@ impl Share {
     /// What `total` leaves where this share of it comes on top: total / (1 + share), as over-provisioning is
     /// counted.
     pub fn on_top_within(self, total: u64) -> u64 {
+        // The product may exceed 64 bits, so it is formed in 128.
         let one = u64::from(Share::ONE.0);
         (u128::from(total) * u128::from(one) / u128::from(one + u64::from(self.0))) as u64
     }
@@ -59,7 +60,7 @@ impl std::fmt::Display for Share {
 /// A part of a whole, as a count or as a share: `500`, `6%`, `1/3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Portion {
-    /// So many.
+    /// A number.
     Count(u64),
     /// A share of the whole.
     Share(Share),
@@ -88,8 +89,8 @@ impl Portion {
     }
 }
 
-/// Only like compares with like: how a count compares with a share depends on the whole. So the bounds of an option
-/// that are shares leave counts alone.
+/// A count and a share cannot be compared, because the result depends on the whole. So bounds that are shares do
+/// not refuse counts.
 impl PartialOrd for Portion {
     fn partial_cmp(&self, other: &Portion) -> Option<std::cmp::Ordering> {
         match (self, other) {
@@ -120,6 +121,7 @@ const SIZES: [(&str, u64); 9] = [
     ("MB", 1_000_000),
     ("GB", 1_000_000_000),
     ("TB", 1_000_000_000_000),
+    // The last entry, because all other units end with `B` too.
     ("B", 1),
 ];
 
@@ -187,6 +189,7 @@ pub fn parse_micros(text: &str) -> Result<Nanos, SpecError> {
 
 /// `bytes` with the largest binary unit that divides it.
 pub fn format_size(bytes: u64) -> String {
+    // The first four are the binary units.
     SIZES[..4]
         .iter()
         .rev()
@@ -220,6 +223,7 @@ fn parse_scaled(number: &str, scale: u64) -> Option<u64> {
     };
     let power = 10u64.checked_pow(u32::try_from(decimals.len()).ok()?)?;
     let scaled_decimals = u128::from(digits(decimals)?) * u128::from(scale);
+    // An underscore would count as a decimal place.
     if decimals.contains('_') || !scaled_decimals.is_multiple_of(u128::from(power)) {
         return None;
     }

@@ -1,10 +1,10 @@
 //! Pinned memory for I/O.
 //!
-//! A [`Buffer`] names a run of bytes in an [`Arena`] and keeps the arena alive, so a buffer given
-//! to a device can never be freed under it, whatever happens to the future that asked for the I/O.
-//! Who may touch the bytes is a protocol, not a borrow: from submission to completion of a read
-//! the device alone; of a write anyone may read and nobody may change them. Access is therefore
-//! `unsafe`, and confined to devices and to the buffer pool, whose latches keep the protocol.
+//! A [`Buffer`] names a run of bytes in an [`Arena`] and keeps the arena alive. So a buffer given to a
+//! device is never freed under it, even if the future that asked for the I/O is dropped. A protocol and
+//! not a borrow says who may touch the bytes: from submission to completion of a read, the device alone;
+//! of a write, everybody may read them and nobody may change them. Access is therefore `unsafe`, and
+//! confined to devices and to the buffer pool, whose latches keep the protocol.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fmt;

@@ -41,11 +41,13 @@ impl Operation {
 
     /// What makes this operation wrong for a device with these capabilities, if anything does.
     pub fn fault(&self, caps: &Caps) -> Option<IoError> {
+        // An address near 2^64 must not wrap round to a valid one.
         let inside =
             |lpn: Lpn, pages: u32| lpn.0.checked_add(u64::from(pages)).is_some_and(|end| end <= caps.pages);
         let (lpn, pages, buffer) = match self {
             Operation::Read { lpn, pages, into } => (*lpn, *pages, into.as_ref()),
             Operation::Write { lpn, pages, from, .. } => (*lpn, *pages, from.as_ref()),
+            // A trim moves no bytes, so it has no limit of length.
             Operation::Trim { lpn, pages } => return (!inside(*lpn, *pages)).then_some(IoError::OutOfRange),
             Operation::Share { .. } if !caps.share => return Some(IoError::Unsupported),
             Operation::Share { destination, source, pages } => {

@@ -1,7 +1,7 @@
 //! A single-threaded executor: one core drives one device.
 //!
-//! Its turn: run every ready task, then let the device wait, then wake by tag. Tasks become ready
-//! in a fixed order (first woken, first run), so a run on a simulated drive repeats exactly.
+//! In each turn it runs every ready task, lets the device wait, and wakes tasks by tag. Tasks run in the
+//! order in which they were woken, so a run on a simulated drive repeats exactly.
 //!
 //! A command in flight belongs to the executor, not to the future that asked for it: dropping the
 //! future leaves the command to complete, with its buffer kept alive until then.
@@ -40,8 +40,8 @@ pub enum RunError {
     StrayCompletion(u64),
 }
 
-/// Whom to wake. Tasks of this executor are woken by number, which costs nothing; a future that is
-/// polled under another waker (as `FuturesUnordered` does) keeps a clone of it.
+/// Whom to wake. Tasks of this executor are woken by number, which needs no clone and no lock. A future that
+/// is polled under another waker (as in `FuturesUnordered`) keeps a clone of it.
 enum Waiter {
     Nobody,
     Task(u32),
@@ -87,7 +87,7 @@ struct Core<D> {
     /// `None` while the task runs.
     tasks: Slab<Option<Task>>,
     ready: VecDeque<u32>,
-    /// By time, equal times by the order of setting.
+    /// Timers by time; those of equal times by the order in which they were set.
     timers: BTreeMap<(Nanos, u64), Waiter>,
     timers_set: u64,
     /// The task that runs, and what its own waker points at.
@@ -109,6 +109,7 @@ impl<D: Device> Core<D> {
     }
 
     fn submit(&mut self, operations: impl Iterator<Item = Operation>) -> usize {
+        // The number of commands grows, so a serial comes again only after 2^32 of them.
         let serial = self.submitted as u32;
         let slot = self.slots.insert(Slot {
             serial,
@@ -127,6 +128,7 @@ impl<D: Device> Core<D> {
 
     fn push(&mut self, command: Command) {
         self.submitted += 1;
+        // A command must not overtake those that wait for room in the queue.
         if !self.backlog.is_empty() {
             self.backlog.push_back(command);
         } else if let Err(QueueFull(command)) = self.device.submit(command) {
@@ -157,6 +159,7 @@ impl<D: Device> Core<D> {
             return Ok(());
         }
         let waiter = std::mem::replace(&mut slot.waiter, Waiter::Nobody);
+        // No future is left to free the slot.
         if slot.abandoned {
             self.slots.remove(key);
         }
@@ -235,6 +238,7 @@ impl<D: Device + 'static> Executor<D> {
         loop {
             self.run_ready();
             let mut core = self.core.borrow_mut();
+            // The last completions have made room in the queue.
             core.drain_backlog();
             let in_flight = core.submitted - core.completed;
             if core.tasks.is_empty() && in_flight == 0 {
@@ -243,6 +247,7 @@ impl<D: Device + 'static> Executor<D> {
             let deadline = core.timers.first_key_value().map(|((at, _), _)| *at);
             core.device.wait(deadline, &mut completions);
             let on_time = deadline.is_some_and(|deadline| core.device.now() >= deadline);
+            // A device returns early with nothing only if it has nothing left to complete.
             if completions.is_empty() && !on_time {
                 return Err(RunError::Stalled {
                     tasks: core.tasks.len(),
@@ -275,6 +280,7 @@ impl<D: Device + 'static> Executor<D> {
     fn run_ready(&self) {
         loop {
             let mut core = self.core.borrow_mut();
+            // Wakers must be `Send` and cannot reach the core, so their wakes are collected here.
             for task in self.wakes.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
                 core.ready.push_back(task);
             }
@@ -282,9 +288,11 @@ impl<D: Device + 'static> Executor<D> {
             // A task may be woken after it ended, or twice: both are harmless.
             let Some(mut task) = core.tasks.get_mut(id as usize).and_then(Option::take) else { continue };
             core.current = (id, task.waker.data());
+            // The borrow ends here, because the task reaches for the core itself.
             drop(core);
             let poll = task.future.as_mut().poll(&mut Context::from_waker(&task.waker));
             let mut core = self.core.borrow_mut();
+            // The borrow ends before an ended task is dropped, since locals drop in reverse order.
             match poll {
                 Poll::Pending => core.tasks[id as usize] = Some(task),
                 Poll::Ready(()) => drop(core.tasks.remove(id as usize)),
@@ -366,6 +374,7 @@ impl<D: Device> Handle<D> {
             if core.device.now() >= at {
                 return Poll::Ready(());
             }
+            // A task may be polled for other reasons, and one sleep needs one timer.
             if !set {
                 set = true;
                 let key = (at, core.timers_set);
@@ -383,6 +392,7 @@ impl<D: Device> Handle<D> {
         let done = {
             let mut core = self.core.borrow_mut();
             let start = core.cpu_free.max(core.device.now());
+            // The core is reserved at once, so that the next task queues behind this one.
             core.cpu_free = start + cost;
             core.cpu_free
         };

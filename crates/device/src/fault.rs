@@ -67,7 +67,9 @@ impl<D: Device> Device for FaultDevice<D> {
         let tag = command.tag;
         // A failed command takes its time like any other but touches nothing: a flush stands in.
         let operation = if fails { Operation::Flush } else { command.operation.clone() };
+        // The flush may be what was refused, so the caller gets its own command back.
         self.inner.submit(Command { tag, operation }).map_err(|_| QueueFull(command))?;
+        // A refused command comes again, so it is counted only once it was accepted.
         match fault {
             Fault::FailRead(_) => self.reads += 1,
             _ => self.writes += 1,

@@ -15,7 +15,7 @@ pub struct MemDevice {
     latency: Nanos,
     now: Nanos,
     submitted: u64,
-    /// (end, order of submission, slot in `status`): the heap gives the next to complete.
+    /// (end, order of submission): the heap gives the next to complete.
     pending: BinaryHeap<Reverse<(Nanos, u64)>>,
     in_flight: FxHashMap<u64, (Tag, Result<(), IoError>)>,
     contents: FxHashMap<u64, Box<[u8]>>,
@@ -110,6 +110,7 @@ impl Device for MemDevice {
     }
 
     fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
+        // Time does not go back for a deadline that has passed.
         let deadline = deadline.map(|deadline| deadline.max(self.now));
         let next = self.pending.peek().map(|Reverse((at, _))| *at);
         let Some(until) = next.into_iter().chain(deadline).min() else { return };

@@ -56,9 +56,10 @@ impl Meter {
 
     #[inline]
     fn advance(&mut self, now: Nanos) {
+        // Completions may exceed submissions after a fault; `check` reports that.
         let in_flight = self.submitted - self.completed.min(self.submitted);
         self.area_ns += u128::from(in_flight) * u128::from(now.saturating_sub(self.last).0);
-        // A completion may be told after something later: time does not go back for that.
+        // A completion may be reported after a later event, and time does not go back for that.
         self.last = self.last.max(now);
     }
 

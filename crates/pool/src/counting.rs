@@ -65,6 +65,7 @@ impl Rest {
             if let Some((page, _)) = requests.get(at + SLOTS_AHEAD) {
                 self.table.prefetch(*page);
             }
+            // The slot was fetched sixteen requests ago, so the guess does not wait for memory.
             if let Some(frame) = requests.get(at + FRAMES_AHEAD).and_then(|(page, _)| self.table.guess(*page))
             {
                 self.frames.prefetch(frame);
@@ -104,6 +105,7 @@ impl Rest {
 
     fn evict(&mut self, policy: &mut (impl ReplacementPolicy + ?Sized)) -> FrameId {
         let frames = &mut self.frames;
+        // Without batches the victim frame alone is written, so the order need not be read.
         if self.write_back.plans_batches() {
             self.cursor.reset();
             let order = std::iter::from_fn(|| policy.next(frames, &mut self.cursor));
@@ -124,6 +126,7 @@ impl Rest {
             self.counters.pages_written += 1;
         }
         self.table.remove(frames.page(victim), |frame| frames.page(FrameId(frame)));
+        // The next miss probably evicts this frame, whose memory is fetched until then.
         if let Some(next) = policy.likely_victim() {
             frames.prefetch(next);
             policy.prefetch(next);

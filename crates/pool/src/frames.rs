@@ -8,7 +8,7 @@ struct Frame {
     page: PageId,
     /// Shared latches held, or [`EXCLUSIVE`].
     latches: u32,
-    /// Of [`FrameTable::WRITING`] and its neighbours.
+    /// A set of [`FrameTable::WRITING`] and the other flags.
     flags: u32,
 }
 
@@ -132,6 +132,7 @@ impl FrameTable {
         let frame = &mut self.frames[frame.index()];
         frame.latches = match (frame.latches, exclusive) {
             (0, true) if frame.flags & Self::WRITING == 0 => EXCLUSIVE,
+            // This arm also refuses to change a frame that is being written.
             (EXCLUSIVE, _) | (_, true) => return false,
             (shared, false) => shared + 1,
         };

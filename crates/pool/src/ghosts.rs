@@ -34,12 +34,13 @@ impl Ghosts {
         self.lens[list.0 as usize]
     }
 
-    /// Remembers `page`, which is not remembered yet; where there is no room, the page of the list that
-    /// came first makes it.
+    /// Remembers `page`, which is not remembered yet. Where there is no room, the oldest page of the list is
+    /// forgotten.
     pub fn push(&mut self, list: List, page: PageId) {
         if self.free.is_empty() {
             self.pop(list);
         }
+        // Nothing is free if the capacity is zero or other lists hold all pages.
         let Some(ghost) = self.free.pop() else { return };
         self.ghosts[ghost as usize] = (page, list);
         self.table.insert(page, ghost);

@@ -4,15 +4,15 @@
 //! read ahead without changing it. A *write-back* policy looks at that order and plans what to write, how
 //! many pages at once, and whether the miss waits for it: `single` writes the one victim frame, ACE writes
 //! a batch of the drive's write concurrency, RAW lets the read go first. A *prefetch* policy names pages
-//! that will be wanted soon. Any of one goes with any of the others.
+//! that will be wanted soon. Every policy of one kind goes with every policy of the others.
 //!
 //! # Concurrency
 //!
 //! A pool belongs to one executor: tasks, not threads. A page is used through a guard, shared for reading
 //! and exclusive for writing. A hit never waits unless the latch is taken; latches and frames are handed
 //! over in the order of asking, so nobody starves. Misses on one page are joined. A page that is being
-//! written back can be read but not changed. Dropping a future gives up waiting and nothing else: I/O
-//! that was begun is carried to its end.
+//! written back can be read but not changed. Dropping a future only ends the waiting: I/O that was begun is
+//! carried to its end.
 //!
 //! # Durability
 //!

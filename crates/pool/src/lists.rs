@@ -26,6 +26,7 @@ pub(crate) struct Lists {
 impl Lists {
     /// `lists` empty lists over `frames` frames.
     pub fn new(frames: u32, lists: u32) -> Lists {
+        // An empty list has a link whose both ends are that link itself.
         Lists { links: (0..frames + lists).map(|own| Link { newer: own, older: own }).collect(), frames }
     }
 
@@ -50,8 +51,8 @@ impl Lists {
         self.link(frame, newer, older);
     }
 
-    /// Puts `frame`, which is in no list, where its page shall enter `list`: at the newest end, or, if nobody
-    /// has asked for it yet, where it leaves next.
+    /// Puts `frame`, which is in no list, where its page shall enter `list`. A page that was asked for enters at
+    /// the newest end; a prefetched one enters where it leaves next.
     #[inline]
     pub fn enter(&mut self, list: List, frame: u32, arrival: Arrival) {
         match arrival.prefetched {
@@ -139,6 +140,7 @@ impl Lists {
 
     #[inline]
     fn inside(&self, link: u32) -> Option<u32> {
+        // A link behind those of the frames is a list's own, which ends the list.
         (link < self.frames).then_some(link)
     }
 }

@@ -1,7 +1,7 @@
 //! Misses: making room, reading the page that was asked for, prefetching beside it.
 //!
-//! However a read ends, its page stops loading and a frame without a page is free again, as soon as no I/O
-//! can touch it: a future that is dropped leaves the I/O to a task that sees to that.
+//! When a read ends, its page is no longer loading. If the read failed, its frame becomes free once no I/O can
+//! touch it. A future that is dropped hands its I/O to a task that waits for the end and frees the frame.
 
 use crate::pool::{Fixed, Inner, PoolError, PoolState};
 use crate::waiting::{Batch, Wish};
@@ -28,13 +28,16 @@ impl<D: Device + 'static> Inner<D> {
         let recall = {
             let mut state = self.state.borrow_mut();
             state.counters.misses += 1;
+            // Requests that come during the read join it here instead of reading the page again.
             state.loading.insert(page, Vec::new());
             state.prefetch.observe(page);
             state.replacement.miss(page)
         };
+        // From here on, an error or a dropped future takes the entry in `loading` back.
         let mut loading = Loading::new(self, page, None);
         let (frame, may_prefetch) = self.room().await?;
         loading.frame = Some(frame);
+        // The missed page goes to the drive before the prefetched ones.
         loading.submit();
         if may_prefetch > 0 {
             self.prefetch(page, may_prefetch);
@@ -51,6 +54,7 @@ impl<D: Device + 'static> Inner<D> {
         // What a batch that this miss has waited for entitles to; whether it has waited its turn, and for
         // a write.
         let (mut batched, mut again, mut waited) = (None, false, false);
+        // Misses that wait already go first.
         if !self.turns.is_empty() {
             self.turns.wait(false).await;
             again = true;
@@ -72,12 +76,14 @@ impl<D: Device + 'static> Inner<D> {
                     return Ok((frame, if state.prefetch.is_none() { 0 } else { may_prefetch }));
                 }
                 Room::After(batch) => {
+                    // The plan is shared, and other misses change it during the wait.
                     batched = Some(self.state.borrow().plan.prefetch);
                     self.count_wait(&mut waited);
                     (&*batch).await.map_err(PoolError::WriteBack)?;
                     // Then look again: the victim may have been asked for while it was written.
                 }
                 Room::None => {
+                    // A victim that cannot leave means that writes under way hold all spare frames.
                     if self.state.borrow().plan.evict.is_some() {
                         self.count_wait(&mut waited);
                     }
@@ -119,6 +125,7 @@ impl<D: Device + 'static> Inner<D> {
         replacement.written_ahead(frames, &batch);
         match spare {
             Some(spare) => {
+                // The victim leaves before the write begins: a page that becomes clean may change the order.
                 self.evict(state, victim);
                 self.write_batch(state, batch);
                 Room::Frame(spare)
@@ -161,6 +168,7 @@ impl<D: Device + 'static> Inner<D> {
         while state.resident > state.resident_max {
             let PoolState { frames, replacement, plan, cursor, .. } = state;
             self.write_back.plan(Order::new(replacement, frames, cursor), frames, plan);
+            // The caller is about to latch `keep`, so the pool stays one frame too large instead.
             let Some(victim) = plan.evict.filter(|victim| *victim != keep) else { return };
             let batch = std::mem::take(&mut plan.write);
             replacement.written_ahead(frames, &batch);
@@ -177,6 +185,7 @@ impl<D: Device + 'static> Inner<D> {
     /// Reads pages that the policy expects after `page`, at most `most`, into frames that can be had
     /// without writing.
     fn prefetch(self: &Rc<Self>, page: PageId, most: u32) {
+        // The vector is lent out and put back, so that prefetching allocates nothing.
         let mut suggestions = std::mem::take(&mut self.state.borrow_mut().suggestions);
         suggestions.clear();
         self.state.borrow().prefetch.suggest(page, most, &mut suggestions);
@@ -190,6 +199,7 @@ impl<D: Device + 'static> Inner<D> {
             let Some(frame) = self.room_at_once(&mut state) else { break };
             state.counters.prefetched += 1;
             state.loading.insert(page, Vec::new());
+            // `submit` borrows the state itself.
             drop(state);
             let mut loading = Loading::new(self, page, Some(frame));
             loading.submit();
@@ -216,6 +226,7 @@ impl<D: Device + 'static> Inner<D> {
         }
         let mut frame = victim;
         if frames.has(victim, FrameTable::WRITING) {
+            // Half of the spare frames are kept for misses.
             if free.len() as u32 <= self.write_back.buffers / 2 {
                 return None;
             }
@@ -276,7 +287,7 @@ impl<D: Device + 'static> Loading<D> {
         self.settled = true;
     }
 
-    /// The page is in its frame, and nobody asked for it, or somebody has meanwhile.
+    /// The page is in its frame. Tasks that asked for it during the read are served.
     fn settle_prefetched(mut self) {
         let mut state = self.inner.state.borrow_mut();
         let frame = self.frame();

@@ -1,9 +1,9 @@
 //! Where a page is: an open-addressing hash table from pages to small numbers.
 //!
-//! A slot holds 32 bits of the page's hash and the number; the page itself is in whatever the number
-//! names, so the table is eight bytes a slot and a look-up touches one cache line of it. At most a quarter
-//! of the slots are in use, collisions go to the next slot, and a removal moves later entries back, so
-//! there are no tombstones and the cost stays what it was.
+//! A slot holds 32 bits of the page's hash and the number. The page itself is kept where the number points,
+//! so a slot has eight bytes and a look-up touches one cache line of the table. At most a quarter of the
+//! slots are in use, and collisions go to the next slot. A removal moves later entries back, so there are no
+//! tombstones and look-ups do not become slower.
 
 use fulgurite_base::{PageId, prefetch};
 
@@ -65,10 +65,12 @@ impl PageTable {
         let tag = Self::tag(page);
         let mut at = self.home(tag);
         loop {
+            // At most a quarter of the slots is in use, so the loop always meets an empty one.
             let slot = self.slots[at];
             if slot.value == EMPTY {
                 return None;
             }
+            // The tag comes first, because reading the page costs another cache line.
             if slot.tag == tag && page_of(slot.value) == page {
                 return Some(at);
             }

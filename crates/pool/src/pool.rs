@@ -1,10 +1,10 @@
 //! The pool itself: what it is made of, its guards, hits, and flushing.
 //!
-//! A frame is free, or being read into, or resident: in the table and in the replacement policy's order. A
-//! resident frame whose page is being written may be read and not changed. Where misses do not wait for
-//! writes it may also be evicted meanwhile: it is then *detached*, still in the table, so that its page is
-//! found, and free when the write has ended. Who may do what to a frame's bytes follows from its latch and
-//! its flags alone; `miss.rs` makes room and reads, `write.rs` writes.
+//! A frame is free, or being read into, or resident. A resident frame is in the table and in the replacement
+//! policy's order. While its page is being written it may be read and not changed. Where misses do not wait
+//! for writes, it may also be evicted during the write. It is then *detached*: it stays in the table, so
+//! that its page is found, and becomes free when the write has ended. A frame's latch and flags alone decide
+//! who may use its bytes. `miss.rs` makes room and reads, `write.rs` writes.
 
 use crate::page_table::PageTable;
 use crate::waiting::{Batch, Turns, Waiter, Wish};
@@ -90,7 +90,7 @@ pub struct PoolConfig {
     pub page_bytes: u32,
     /// Which frame leaves; made for the same number of frames.
     pub replacement: Replacement,
-    /// What is written when it does, and who waits.
+    /// What is written when a frame leaves, and who waits.
     pub write_back: WriteBack,
     /// What is read beside a missed page.
     pub prefetch: Prefetch,
@@ -160,7 +160,7 @@ pub(crate) struct PoolState {
     pub latch_queues: FxHashMap<FrameId, VecDeque<Rc<Waiter>>>,
     /// Writes under way, oldest first, ended ones among them.
     pub writing: VecDeque<Rc<Batch>>,
-    /// A failed write that nobody waited for.
+    /// The error of a failed write for which no task waited.
     pub failure: Option<IoError>,
     /// Writes that have failed so far.
     pub failures: u64,
@@ -199,7 +199,7 @@ impl PoolState {
         }
     }
 
-    /// A prefetched page is asked for, as it would have been from the drive.
+    /// A prefetched page is asked for. Without prefetching, this request would have been a miss.
     #[cold]
     fn first_use(&mut self, frame: FrameId) {
         self.frames.clear(frame, FrameTable::PREFETCHED);
@@ -210,6 +210,7 @@ impl PoolState {
     /// Takes the latch of `frame` for a request, unless others came first or it cannot be had.
     #[inline]
     fn try_hit(&mut self, frame: FrameId, write: bool) -> bool {
+        // A detached frame is in no eviction order, so the policy must not hear of it.
         if self.frames.has(frame, FrameTable::CONTENDED | FrameTable::DETACHED)
             || !self.frames.try_latch(frame, write)
         {
@@ -227,10 +228,12 @@ impl PoolState {
         waiter
     }
 
-    /// Hands the latch of `frame` to those who wait for it, as far as it goes.
+    /// Hands the latch of `frame` to the tasks that wait for it, in order, until one cannot have it.
     pub fn hand_over(&mut self, frame: FrameId) {
+        // The queue leaves the map because a hit needs the whole state.
         let Some(mut queue) = self.latch_queues.remove(&frame) else { return };
         while let Some(waiter) = queue.front() {
+            // A waiter whose future was dropped is passed over.
             if waiter.is_waiting() {
                 if !self.frames.try_latch(frame, waiter.write) {
                     break;
@@ -252,6 +255,7 @@ impl PoolState {
         self.table.insert(page, frame.0);
         self.replacement.insert(frame, page, arrival);
         if !joined.is_empty() {
+            // A contended frame is pinned: the page cannot leave before those who joined have used it.
             self.frames.set(frame, FrameTable::CONTENDED);
             self.latch_queues.insert(frame, joined.into());
             self.hand_over(frame);
@@ -296,6 +300,7 @@ impl<D: Device + 'static> BufferPool<D> {
         if page_bytes == 0 || page_bytes % caps.page_bytes != 0 {
             return Err(PoolConfigError::PageSize { page_bytes, device_bytes: caps.page_bytes });
         }
+        // The check above makes this division exact.
         let device_pages = page_bytes / caps.page_bytes;
         let mut table = FrameTable::new(frames);
         if replacement.needs_erase_counts() {
@@ -304,6 +309,7 @@ impl<D: Device + 'static> BufferPool<D> {
             }
             let drive = handle.clone();
             table.set_erase_counts(Box::new(move |page| {
+                // A page that was never written lies in no erase block.
                 drive.erases(address(page, device_pages)).unwrap_or(0)
             }));
         }
@@ -384,14 +390,15 @@ impl<D: Device + 'static> BufferPool<D> {
         self.fix(page, true).await.map(WriteGuard)
     }
 
-    /// Writes every page that is dirty now and waits until the drive has made it durable, with whatever
-    /// was being written already.
+    /// Writes every page that is dirty now and waits until the drive has made it durable, together with the
+    /// writes that were under way.
     pub async fn flush(&self) -> Result<(), PoolError> {
         let inner = &self.0;
         // Of writes begun before, those that fail leave their pages dirty again, and are met below.
         inner.written().await;
         let failures = {
             let mut state = inner.state.borrow_mut();
+            // The flush writes the pages of earlier failures again and answers for them itself.
             state.failure = None;
             state.failures
         };
@@ -429,6 +436,7 @@ impl<D: Device + 'static> BufferPool<D> {
         inner.written().await;
         let failed = {
             let mut state = inner.state.borrow_mut();
+            // A miss may have taken the error already, so only the count tells.
             (state.failures > failures).then(|| state.failure.take().unwrap_or(IoError::Media))
         };
         match failed {
@@ -467,6 +475,7 @@ impl<D: Device + 'static> BufferPool<D> {
                 }
             };
             match waiter {
+                // No await lies between the look-up and the entry in `loading`, so a page is read once.
                 None => return inner.load(page, write).await,
                 Some(waiter) => {
                     if let Some(fixed) = (Granted { inner, waiter }).await {
@@ -486,6 +495,7 @@ impl<D: Device + 'static> Inner<D> {
 
     /// Waits until every write that is under way now has ended, well or not.
     async fn written(&self) {
+        // The list is copied because writes begin and end during the wait.
         let batches: Vec<Rc<Batch>> = self.state.borrow().writing.iter().cloned().collect();
         for batch in batches {
             let _ = (&*batch).await;
@@ -517,7 +527,7 @@ impl<D: Device + 'static> Inner<D> {
     }
 }
 
-/// Where a page of the pool lies on the drive; beyond its end where the page is.
+/// Where a page of the pool lies on the drive. A page beyond the end of the drive lies beyond it here too.
 fn address(page: PageId, device_pages: u32) -> Lpn {
     Lpn(page.0.saturating_mul(u64::from(device_pages)))
 }
@@ -542,6 +552,7 @@ impl<D: Device + 'static> Future for Granted<'_, D> {
 
 impl<D: Device + 'static> Drop for Granted<'_, D> {
     fn drop(&mut self) {
+        // A latch that a dropped future was given goes to the next task.
         if let Wish::Latched(frame) = self.waiter.give_up() {
             self.inner.release(frame);
         }

@@ -1,5 +1,6 @@
-//! Tasks that wait: for a latch, for a page on its way in, for a frame, for a write. First come, first
-//! served, so that nobody starves: what is waited for is handed over, not left to be taken.
+//! Tasks that wait: for a latch, for a page on its way in, for a frame, for a write. They are served in the
+//! order in which they came. A latch is handed to the next waiter, not left free to be taken, so that no task
+//! starves.
 
 use fulgurite_base::FrameId;
 use fulgurite_device::IoError;
@@ -50,6 +51,7 @@ impl Waiter {
     /// The answer; `None` where there is none yet.
     pub fn poll(&self, context: &Context<'_>) -> Option<Wish> {
         if self.is_waiting() {
+            // A later poll may come with another waker, so the last one counts.
             self.waker.set(Some(context.waker().clone()));
             return None;
         }
@@ -74,6 +76,7 @@ impl Turns {
     /// Gives the next task its turn.
     pub fn next(&self) {
         while let Some(waiter) = self.0.borrow_mut().pop_front() {
+            // A future that was dropped leaves its entry in the queue.
             if waiter.is_waiting() {
                 return waiter.answer(Wish::TryAgain);
             }
@@ -111,6 +114,7 @@ impl Future for Turn<'_> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
+        // A turn that came and was not used would be lost, and those behind it would wait for ever.
         if self.waiter.give_up() == Wish::TryAgain {
             self.turns.next();
         }
@@ -146,6 +150,7 @@ impl Future for &Batch {
         if let Some(outcome) = self.outcome() {
             return Poll::Ready(outcome);
         }
+        // A task that polls twice is woken twice, which does no harm.
         self.waiters.borrow_mut().push(context.waker().clone());
         Poll::Pending
     }

@@ -31,11 +31,13 @@ impl<D: Device + 'static> Inner<D> {
         for frame in &batch {
             state.frames.set(*frame, FrameTable::WRITING | held);
             state.frames.set_dirty(*frame, false);
+            // A detached frame has left the eviction order, so the policy no longer knows it.
             if !state.frames.has(*frame, FrameTable::DETACHED) {
                 state.replacement.cleaned(*frame);
             }
         }
         let ticket = Rc::new(Batch::default());
+        // Ended writes are dropped here, so that the list does not grow for ever.
         while state.writing.front().is_some_and(|first| first.outcome().is_some()) {
             state.writing.pop_front();
         }
@@ -67,6 +69,7 @@ impl<D: Device + 'static> Inner<D> {
             });
             return Some(ticket);
         };
+        // The task outlives the borrow of the state, so the operations are made now.
         let writes: Vec<Operation> = batch.iter().map(write).collect();
         self.handle.spawn(async move {
             let outcome = match log.await {
@@ -88,14 +91,17 @@ impl<D: Device + 'static> Inner<D> {
             let awaited = ticket.end(outcome);
             if let Err(error) = outcome {
                 state.failures += 1;
+                // A waiting miss gets the error itself; otherwise the next miss learns of it.
                 if !awaited {
                     state.failure = Some(error);
                 }
             }
+            // After a failure the cleaner would write the same pages again at once, so it pauses.
             if state.cleaning.take_if(|cleaning| Rc::ptr_eq(cleaning, ticket)).is_some() && outcome.is_ok() {
                 self.clean_ahead(state);
             }
         }
+        // Each frame of the batch may serve one waiting miss.
         for _ in batch {
             self.turns.next();
         }
@@ -134,6 +140,7 @@ impl<D: Device + 'static> Inner<D> {
         if ahead == 0 || state.cleaning.is_some() {
             return;
         }
+        // Most calls follow an eviction, which took one clean frame from the head of the order.
         state.clean_ahead = state.clean_ahead.saturating_sub(1);
         if state.clean_ahead >= ahead / 2 && state.clean_ahead > 0 {
             return;

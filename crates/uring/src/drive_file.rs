@@ -1,4 +1,4 @@
-//! The file or block device that is the drive: making it, recognising it, refusing what is not ours.
+//! The file or block device that is the drive: it is made, recognised by its mark, or refused.
 
 use fulgurite_device::Caps;
 use rustix::fs::{FileType, OFlags, Stat};
@@ -88,7 +88,7 @@ pub(crate) struct DriveFile {
     pub caps: Caps,
 }
 
-/// What is at a path.
+/// What was found at a path.
 enum Found {
     Nothing,
     /// A file or device.
@@ -108,7 +108,7 @@ fn at(path: &Path) -> impl Fn(io::Error) -> OpenError + '_ {
 }
 
 fn look(path: &Path) -> Result<Found, OpenError> {
-    // Look before opening: opening a pipe waits for its writer.
+    // The type comes before the opening, because opening a pipe waits for its writer.
     let stat = match rustix::fs::stat(path) {
         Ok(stat) => stat,
         Err(rustix::io::Errno::NOENT) => return Ok(Found::Nothing),
@@ -125,6 +125,7 @@ fn look(path: &Path) -> Result<Found, OpenError> {
     let file = File::open(path).map_err(at(path))?;
     let all =
         rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0)).map_err(|error| at(path)(error.into()))?;
+    // The mark is in the last whole block.
     let bytes = (all / MARK_BYTES * MARK_BYTES).saturating_sub(MARK_BYTES);
     let mut mark = [0; MARK.len()];
     let ours = all >= MARK_BYTES && file.read_exact_at(&mut mark, bytes).is_ok() && mark == *MARK;
@@ -134,6 +135,7 @@ fn look(path: &Path) -> Result<Found, OpenError> {
 /// Whether standard input, output or error goes to the file of `stat`. Such a file may be empty still: its
 /// contents are on their way.
 fn is_own_stream(stat: &Stat) -> bool {
+    // Device and inode identify a file under any name.
     let same = |stream: BorrowedFd| {
         rustix::fs::fstat(stream).is_ok_and(|own| (own.st_dev, own.st_ino) == (stat.st_dev, stat.st_ino))
     };
@@ -156,6 +158,7 @@ pub fn check(path: &Path, options: &DriveOptions) -> Result<u64, OpenError> {
         Found::Drive { ours: false, is_empty: false, .. } if !options.destroy_contents => {
             Err(OpenError::NotOurs(path.to_owned()))
         }
+        // A file with no room beside a mark tells no size.
         Found::Drive { ours: false, bytes: 0, is_block_device: false, .. } => {
             options.pages.ok_or_else(|| OpenError::NoSize(path.to_owned()))
         }
@@ -174,12 +177,13 @@ impl DriveFile {
     /// Opens the drive at `path`, making or growing it where need be.
     pub fn open(path: &Path, options: &DriveOptions) -> Result<DriveFile, OpenError> {
         let pages = check(path, options)?;
+        // The mark behind the pages starts at a whole block, where `look` expects it.
         let bytes = (pages * u64::from(options.page_bytes)).next_multiple_of(MARK_BYTES);
         let (has, is_block_device, ours) = match look(path)? {
             Found::Nothing => (0, false, false),
             Found::Drive { bytes, is_block_device, ours, .. } => (bytes, is_block_device, ours),
         };
-        // What is not ours goes wholly.
+        // Contents that Fulgurite did not write are overwritten from the start.
         let kept = if ours { has } else { 0 };
         if !ours || bytes > kept {
             make(path, kept, bytes, is_block_device).map_err(at(path))?;
@@ -209,11 +213,12 @@ fn make(path: &Path, from: u64, bytes: u64, is_block_device: bool) -> io::Result
         file.write_all_at(&zeros[..len as usize], at)?;
         at += len;
     }
+    // The mark comes last: an interrupted filling leaves no drive that looks complete.
     let mut mark = [0; MARK_BYTES as usize];
     mark[..MARK.len()].copy_from_slice(MARK);
     file.write_all_at(&mark, bytes)?;
     if is_block_device {
-        // The mark is looked for at the end, wherever the pages in use end.
+        // The mark is looked for at the end of the device, and the pages in use may end before it.
         let end = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0))?;
         file.write_all_at(&mark, (end / MARK_BYTES * MARK_BYTES).saturating_sub(MARK_BYTES))?;
     } else {
@@ -229,6 +234,7 @@ fn open_direct(path: &Path) -> io::Result<File> {
     };
     #[cfg(target_os = "linux")]
     match open(OFlags::DIRECT) {
+        // File systems without direct I/O answer EINVAL.
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => {}
         outcome => return outcome,
     }

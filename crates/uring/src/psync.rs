@@ -1,4 +1,4 @@
-//! One command after the other, with plain system calls: slow, simple, and on every Unix.
+//! One command after the other, with plain system calls. It is slow and simple, and works on every Unix.
 
 use crate::drive_file::{DriveFile, DriveOptions, OpenError};
 use fulgurite_base::Nanos;
@@ -93,6 +93,7 @@ impl Device for PsyncDevice {
     }
 
     fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
+        // A command blocks until it ends, so one is enough to have something to report.
         if let Some(Command { tag, operation }) = self.queue.pop_front() {
             let status = self.perform(&operation);
             completions.push(Completion { tag, at: self.now(), status });

@@ -2,7 +2,7 @@
 //!
 //! Commands are put into the ring's memory as they are submitted and handed to the kernel together by the
 //! next [`Device::wait`], so that a batch costs one system call. The file is registered, and so is the
-//! memory that [`Device::register`] announces: the kernel then neither looks up the one nor maps the other
+//! memory that [`Device::register`] announces, so the kernel need not look up the file and map the memory
 //! for every command. A command that ends short, or is interrupted, goes on where it stopped.
 
 use crate::drive_file::{DriveFile, DriveOptions, OpenError};
@@ -92,6 +92,7 @@ impl UringDevice {
             // Completions then appear when the kernel is entered, and only then.
             builder.setup_single_issuer().setup_coop_taskrun().setup_defer_taskrun();
         }
+        // Older kernels refuse these flags, and a plain ring does the same work.
         let ring = builder.build(depth).or_else(|_| IoUring::new(depth))?;
         let mut probe = Probe::new();
         ring.submitter().register_probe(&mut probe)?;
@@ -135,12 +136,14 @@ impl UringDevice {
         // SAFETY: the flight keeps file and buffer alive until its completion is reaped, and `drop` waits
         // for all of them.
         while unsafe { self.ring.submission().push(&entry) }.is_err() {
+            // A full submission queue has room again once the kernel has taken its entries.
             let _ = self.ring.submit();
         }
     }
 
     /// Moves what the kernel has completed to `completions`.
     fn reap(&mut self, completions: &mut Vec<Completion>) {
+        // The completion queue stays borrowed during the loop, so entries to repeat are pushed after it.
         let mut again = Vec::new();
         let at = self.now();
         for entry in self.ring.completion() {
@@ -156,6 +159,7 @@ impl UringDevice {
                 again.push(key);
                 continue;
             }
+            // A transfer of no bytes has met the end of the file and would never finish.
             let ended_short = transfers && result == 0;
             let status = if result < 0 || ended_short { Err(IoError::Media) } else { Ok(()) };
             completions.push(Completion { tag: flight.tag, at, status });
@@ -180,6 +184,7 @@ impl UringDevice {
             return;
         }
         let Some(deadline) = deadline else {
+            // An interrupted wait is harmless: every caller looks at the queue again.
             let _ = self.ring.submit_and_wait(1);
             return;
         };
@@ -207,13 +212,14 @@ impl Device for UringDevice {
         let memory = [libc::iovec { iov_base: whole.as_ptr().cast(), iov_len: whole.len() }];
         // SAFETY: the arena is kept until the ring is gone, and its memory never moves.
         let outcome = unsafe { self.ring.submitter().register_buffers_update(place as u32, &memory, None) };
-        // Refused, as by a limit on locked memory, the buffers work all the same.
+        // A refusal, for example by a limit on locked memory, only makes commands slower.
         if outcome.is_ok() {
             self.arenas.push((Rc::clone(arena), whole.as_ptr() as usize, whole.len()));
         }
     }
 
     fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
+        // A command that was answered here is in flight until `wait` reports it.
         if self.flights.len() + self.answered.len() >= self.drive.caps.queue_depth as usize {
             return Err(QueueFull(command));
         }
@@ -238,11 +244,13 @@ impl Device for UringDevice {
                 return Ok(());
             }
         };
+        // The system call refuses a length of zero.
         if kind == CommandKind::Trim && pages == 0 {
             self.answered.push((tag, Ok(())));
             return Ok(());
         }
         let arena = buffer.as_ref().and_then(|buffer| {
+            // A buffer lies in one arena, so its first byte tells which.
             let start = buffer.as_ptr() as usize;
             let holds = |(_, first, len): &(Rc<Arena>, usize, usize)| (*first..first + len).contains(&start);
             self.arenas.iter().position(holds).map(|place| place as u16)

@@ -2,7 +2,7 @@
 //!
 //! [`generate`] makes them up, one generator per file, each a pure function of its spec, the number
 //! of pages and a seed. [`trace`] reads recorded ones, one format per file. Invariant: nothing here
-//! looks at a clock or at a random source of its own; the only files read are the traces it is given.
+//! looks at a clock or at a random source of its own. The only files read are the given traces.
 
 pub mod generate;
 pub mod trace;

@@ -1,6 +1,7 @@
 //! Both: sequential where a run is seen, else history.
 //!
-//! A run needs two misses to be seen and history a second time, so each sees what the other cannot. O(runs + n).
+//! A run is seen at its second miss; history needs a page to come a second time. So each sees what the other
+//! cannot. O(runs + n).
 
 use super::history::{History, HistoryConfig};
 use super::sequential::Sequential;

@@ -88,6 +88,7 @@ impl PrefetchPolicy for History {
         }
         let place = self.place(before);
         let entry = &mut self.entries[place];
+        // The entry may belong to another page with the same place.
         let again = entry.page == before && entry.successor == page;
         *entry = Entry { page: before, successor: page, believed: again };
     }
@@ -96,6 +97,7 @@ impl PrefetchPolicy for History {
         let mut at = page;
         while pages.len() < most {
             let entry = &self.entries[self.place(at)];
+            // A chain of successors may be a cycle, which must not be followed for ever.
             if entry.page != at
                 || !entry.believed
                 || entry.successor == page

@@ -1,10 +1,10 @@
 //! What to read beside a missed page. One policy per file. [`PrefetchConfig`] describes a policy and
 //! lists all of them; [`Prefetch`] is a policy at work.
 //!
-//! A policy is told of every miss and of the first use of every page that it had prefetched: that is what
-//! the drive would have been asked for without it. Asked, it names pages that will be wanted soon; the pool
-//! reads as many as it may evict frames for, beside the missed page, and puts them where they would leave
-//! next.
+//! A policy is told of every miss and of the first use of every page that it had prefetched: without it, the
+//! drive would have been asked for these pages. At a miss it names pages that will be wanted soon. The pool
+//! reads as many of them as it may evict frames for, beside the missed page, and puts them where they would
+//! leave next.
 
 mod both;
 pub mod history;

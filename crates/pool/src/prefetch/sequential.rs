@@ -8,7 +8,7 @@ use super::{Prefetch, PrefetchPolicy};
 use fulgurite_base::option::COUNT;
 use fulgurite_base::{Declared, Opt, PageId, SpecError, opt};
 
-/// Pages for one miss at most, whatever is asked for.
+/// The greatest number of pages for one miss that an option may ask for.
 pub(super) const MOST_PAGES: u32 = 1_024;
 
 /// The options.
@@ -72,6 +72,7 @@ impl PrefetchPolicy for Sequential {
     fn suggest(&self, page: PageId, most: usize, pages: &mut Vec<PageId>) {
         let next = PageId(page.0.wrapping_add(1));
         if self.runs.iter().any(|run| run.next == next && run.length >= BELIEVED) {
+            // The pool leaves out pages beyond the end of the drive.
             pages.extend((0..most as u64).map(|offset| PageId(next.0.wrapping_add(offset))));
         }
     }

@@ -52,6 +52,7 @@ impl Arc {
     #[inline]
     fn recent_gives(&self, t1: u32) -> bool {
         let t1 = f64::from(t1);
+        // At equality the paper takes the page from T1 only for a miss in B2.
         t1 > 0.0 && (t1 > self.p || (t1 == self.p && self.last == IN_B2))
     }
 
@@ -62,6 +63,7 @@ impl Arc {
         let recent = self.held[0] as usize + ghosts[0];
         if recent >= all {
             self.ghosts.pop(B1);
+            // With B1 empty, T1 alone fills the pool, and the paper forgets its oldest page.
             return ghosts[0] > 0;
         }
         if recent + self.held[1] as usize + ghosts[1] >= 2 * all {
@@ -73,6 +75,7 @@ impl Arc {
 
 impl ReplacementPolicy for Arc {
     fn miss(&mut self, page: PageId) -> Recall {
+        // The sizes are taken before the removal, so the divisor is at least one.
         let sizes = [self.ghosts.len(B1) as f64, self.ghosts.len(B2) as f64];
         self.last = match self.ghosts.remove(page) {
             Some(B1) => {
@@ -116,6 +119,7 @@ impl ReplacementPolicy for Arc {
     /// `step` counts what T1 has given.
     fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
         let [recent, frequent, _] = &mut cursor.places;
+        // T1 gives no more frames than it holds, so the difference is not negative.
         if !self.recent_gives(self.held[0] - cursor.step as u32) {
             let frame = super::next_unpinned(&self.lists, T2, frames, frequent);
             if frame.is_some() {

@@ -1,10 +1,11 @@
 //! CCF-LRU: cold clean pages leave first, then cold dirty ones; hot pages get a second chance.
 //!
-//! "CCF-LRU: A New Buffer Replacement Algorithm for Flash Memory" (Li et al., IEEE TCE 55(3), 2009). Two
-//! LRU lists: cold clean pages, and all others, the mixed list. A page that was missed for reading is cold
-//! and clean; one missed for writing is hot and mixed; a use makes a page hot, at the newest end of the
-//! mixed list. The oldest cold clean page leaves. Without one, the mixed list's oldest: cold, it leaves;
-//! hot and clean, it turns cold and so leaves; hot and dirty, it turns cold and moves to the newest end.
+//! "CCF-LRU: A New Buffer Replacement Algorithm for Flash Memory" (Li et al., IEEE TCE 55(3), 2009). There
+//! are two LRU lists: one of cold clean pages and one of all others, the mixed list. A page that was missed for
+//! reading enters the cold clean list; one missed for writing is hot and enters the mixed list. A use makes a
+//! page hot and moves it to the newest end of the mixed list. The oldest cold clean page leaves. Without one,
+//! the mixed list's oldest page is looked at. If it is cold or clean, it leaves. If it is hot and dirty, it
+//! turns cold and moves to the newest end.
 //! O(1) amortised. *Ambiguity.* A page that was written back and stays keeps its list and its flag.
 
 use super::{Arrival, Cursor, ReplacementPolicy};

@@ -1,8 +1,8 @@
 //! CFLRU: a write costs more than a read, so clean pages leave first.
 //!
 //! "CFLRU: A Replacement Algorithm for Flash Memory" (Park et al., CASES 2006). The last `window` pages of
-//! the LRU list are the clean-first region: its least recent clean page leaves, and where it has none the
-//! least recent page. *Ambiguity.* The paper tunes the window, statically or not; here it is a third of
+//! the LRU list are the clean-first region. Its least recent clean page leaves. If it has none, the least
+//! recent page leaves. *Ambiguity.* The paper tunes the window, statically or not; here it is a third of
 //! the frames, as in the published scripts of ACE.
 
 use super::clean_first::{CleanFirst, CleanFirstConfig, DirtyChoice, clean_first_policy};

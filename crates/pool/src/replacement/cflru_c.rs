@@ -1,7 +1,8 @@
 //! CFLRU/C: CFLRU that, without a clean page, gives up the dirty page used least often.
 //!
-//! "Page Replacement Algorithms for NAND Flash Memory Storages" (Yoo et al., ICCSA 2007). In the clean-first region the least recent clean page
-//! leaves; where there is none, the dirty page of the region with the fewest uses since it came in.
+//! "Page Replacement Algorithms for NAND Flash Memory Storages" (Yoo et al., ICCSA 2007). The least recent clean
+//! page of the clean-first region leaves. If there is none, the dirty page of the region leaves that has the
+//! fewest uses since it came in.
 //! *Ambiguities.* The first use is the arrival; ties are broken by last use. O(window).
 
 use super::clean_first::{CleanFirst, CleanFirstConfig, DirtyChoice, clean_first_policy};

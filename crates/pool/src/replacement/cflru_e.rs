@@ -1,8 +1,8 @@
 //! CFLRU/E: CFLRU that, without a clean page, gives up the dirty page whose erase block is least worn.
 //!
-//! Of the same authors as CFLRU/C. In the clean-first region the least recent clean page leaves; where
-//! there is none, the dirty page of the region whose erase block was erased least often, so that wear is
-//! evened out from above. The drive must tell erase counts. *Ambiguities.* A page that was never written
+//! By the authors of CFLRU/C. The least recent clean page of the clean-first region leaves. If there is
+//! none, the dirty page of the region leaves whose erase block was erased least often, so that the pool helps
+//! to even out wear. The drive must tell erase counts. *Ambiguities.* A page that was never written
 //! has no block and counts as 0; ties are broken by last use. O(window).
 
 use super::clean_first::{CleanFirst, CleanFirstConfig, DirtyChoice, clean_first_policy};

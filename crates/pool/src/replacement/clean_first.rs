@@ -1,11 +1,11 @@
 //! The mechanism of the clean-first policies: CFLRU and its kin.
 //!
-//! The least recent *clean* page of a region at the old end of one LRU list leaves; where there is none,
-//! one of the least recent dirty pages does, by the policy's choice. To find it without passing over the
-//! dirty ones, clean and dirty pages have lists of their own beside the common one, with a time of last
-//! use on each, and the region's newest frame is kept. Every operation is O(1), but for a page that was
-//! written back and stays, which walks to its place among the clean ones (a few steps, as the order of
-//! eviction decides who is written), and for choices among a window of dirty pages, which look at it all.
+//! The least recent *clean* page of a region at the old end of one LRU list leaves. If there is none, one of
+//! the least recent dirty pages leaves, by the policy's choice. Clean and dirty pages also have lists of their
+//! own, with a time of last use on each frame, so that no search passes over dirty pages. The region's newest
+//! frame is kept. Every operation is O(1) with two exceptions. A page that was written back and stays walks to
+//! its place among the clean ones: a few steps, because pages are written in eviction order. A choice among a
+//! window of dirty pages looks at the whole window.
 
 use super::{Arrival, Cursor};
 use crate::FrameTable;
@@ -109,6 +109,7 @@ impl CleanFirst {
             self.kinds.push_oldest(kind, frame);
             match self.inside < self.region {
                 true => self.inside += 1,
+                // The region keeps its size, so its newest frame drops out.
                 false => self.border = self.border.and_then(|border| self.all.older(border)),
             }
             self.border = self.border.or(Some(frame));
@@ -142,6 +143,7 @@ impl CleanFirst {
         }
         self.kinds.unlink(frame);
         let used = self.used[frame as usize];
+        // The list of clean frames is ordered by last use, and this frame keeps the time of its own.
         let newer = self.kinds.iter(CLEAN).find(|clean| self.used[*clean as usize] > used);
         match newer {
             Some(newer) => self.kinds.insert_older(newer, frame),
@@ -158,6 +160,7 @@ impl CleanFirst {
                 Some(newer) => self.border = Some(newer),
                 None => {
                     self.inside -= 1;
+                    // The border must be a frame of the list, and this one leaves it.
                     if border == frame {
                         self.border = self.all.older(frame);
                     }
@@ -173,6 +176,7 @@ impl CleanFirst {
     /// beyond the region, which only happens where all of it is pinned.
     pub fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
         if cursor.step == 0 {
+            // The default cursor knows no border, and a border may be absent, so `step` marks the start.
             cursor.places[2] = self.border;
             cursor.step = 1;
         }
@@ -243,6 +247,7 @@ impl CleanFirst {
         if self.choice == DirtyChoice::LeastRecent {
             return self.following(DIRTY, frames, &mut place, is_gone).filter(|dirty| is_inside(*dirty));
         }
+        // Pinned frames count for the window, which is a range of the order.
         let dirty = self.kinds.iter(DIRTY).filter(|frame| !is_gone(*frame)).take(self.window as usize);
         let unpinned = dirty.filter(|frame| is_inside(*frame) && !frames.is_pinned(FrameId(*frame)));
         unpinned.min_by_key(|frame| rank(*frame))

@@ -2,9 +2,9 @@
 //! none left.
 //!
 //! As in PostgreSQL's buffer manager (`src/backend/storage/buffer/freelist.c`): a page comes in with a
-//! usage count of 1, every use adds one up to 5, the hand passes pinned frames over as they are. The
-//! frames stand in a circle for ever, so a hit is one byte. An eviction costs a full round for each
-//! count that all pages share, amortised O(max). `max=1,initial=0` is the textbooks' clock.
+//! usage count of 1, every use adds one up to 5, the hand passes over pinned frames and does not change them. The
+//! order of the frames in the circle never changes, so a hit writes one byte. An eviction costs a full round
+//! for each count that all pages share, amortised O(max). `max=1,initial=0` is the textbooks' clock.
 
 use super::{Arrival, Cursor, ReplacementPolicy};
 use crate::FrameTable;
@@ -81,13 +81,14 @@ impl ReplacementPolicy for Clock {
         self.counts[frame.index()] = EMPTY;
     }
 
-    /// In the round `step` leave the frames whose count is just that.
+    /// In each round, the frames leave whose count equals `step`.
     fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
         let all = self.counts.len() as u32;
         while cursor.step <= u64::from(self.max) {
             while cursor.counts[0] < all {
                 let frame = (self.hand + cursor.counts[0]) % all;
                 cursor.counts[0] += 1;
+                // The count of an empty frame is above `max`, so no round takes it.
                 if u64::from(self.counts[frame as usize]) == cursor.step && !frames.is_pinned(FrameId(frame))
                 {
                     return Some(FrameId(frame));
@@ -115,6 +116,7 @@ impl ReplacementPolicy for Clock {
                 return Some(FrameId(frame));
             } else {
                 *count -= 1;
+                // A lower count may make this frame a victim in the next round.
                 vain = 0;
             }
         }

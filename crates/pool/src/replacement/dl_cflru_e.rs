@@ -1,8 +1,8 @@
 //! DL-CFLRU/E: clean and dirty pages in two LRU lists; clean ones leave first, however recent.
 //!
-//! Of the same authors as CFLRU/C. Any clean page leaves before any dirty one, the least recent first;
-//! with none left, the dirty page whose erase block was erased least often among the `window` least recent
-//! dirty ones. The drive must tell erase counts. *Ambiguity.* A page that was written back and stays takes
+//! By the authors of CFLRU/C. Any clean page leaves before any dirty one, the least recent first. With no
+//! clean page left, the `window` least recent dirty pages are compared, and the one leaves whose erase block
+//! was erased least often. The drive must tell erase counts. *Ambiguity.* A page that was written back and stays takes
 //! the place among the clean ones that its last use gives it. O(window) without clean pages.
 
 use super::clean_first::{CleanFirst, CleanFirstConfig, DirtyChoice, clean_first_policy};

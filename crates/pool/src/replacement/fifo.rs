@@ -1,6 +1,6 @@
 //! FIFO: the page that came in first leaves first.
 //!
-//! What is done with a page in the pool changes nothing. Every operation is O(1), and a hit is free.
+//! Uses of a page in the pool do not change the order. Every operation is O(1), and a hit costs nothing.
 
 use super::{Arrival, Cursor, ReplacementPolicy};
 use crate::FrameTable;

@@ -2,8 +2,8 @@
 //!
 //! Counts begin when a page comes in and are lost when it leaves. Frames with the same count form a list
 //! by the time of their last use, the lists form a chain by count (Shah, Mitra, Matani, "An O(1)
-//! algorithm for implementing the LFU cache eviction scheme", 2010): every operation is O(1), save that a
-//! prefetched page, which enters with no use at all, goes to the front of the chain.
+//! algorithm for implementing the LFU cache eviction scheme", 2010). Every operation is O(1). A prefetched
+//! page enters without a use, at the front of the chain.
 
 use super::{Arrival, Cursor, ReplacementPolicy};
 use crate::FrameTable;
@@ -72,6 +72,7 @@ impl Lfu {
 impl ReplacementPolicy for Lfu {
     fn insert(&mut self, frame: FrameId, _: PageId, arrival: Arrival) {
         let uses = u64::from(!arrival.prefetched);
+        // A page comes in with at most one use, so the search ends near the front of the chain.
         let (mut class, mut below) = (self.chain.oldest(CHAIN), None);
         while let Some(found) = class.filter(|class| self.classes[*class as usize].uses < uses) {
             (class, below) = (self.chain.newer(found), Some(found));
@@ -94,6 +95,7 @@ impl ReplacementPolicy for Lfu {
     fn access(&mut self, frame: FrameId, _: bool) {
         let class = self.class[frame.index()];
         let Class { uses, members } = self.classes[class as usize];
+        // Only the next class of the chain can have one use more.
         let above = self.chain.newer(class);
         match above.filter(|above| self.classes[*above as usize].uses == uses + 1) {
             // Alone and with nobody to join: the class itself moves up.

@@ -100,6 +100,7 @@ impl ReplacementPolicy for LruWsr {
         let Some(last) = batch.last().filter(|_| self.move_passed) else { return };
         let mut at = self.queue.oldest(QUEUE);
         while let Some(frame) = at.filter(|frame| *frame != last.0) {
+            // The next frame is read first, because this one may move to the newest end.
             at = self.queue.newer(frame);
             let id = FrameId(frame);
             if !self.leaves_at_once(frames, id) && !frames.is_pinned(id) && !batch.contains(&id) {

@@ -1,5 +1,5 @@
-//! Which frame leaves the pool. One policy per file. [`ReplacementConfig`] describes a policy and lists all of them;
-//! [`Replacement`] is a policy at work.
+//! Which frame leaves the pool. One policy per file. [`ReplacementConfig`] describes a policy and lists all
+//! of them; [`Replacement`] is a policy at work.
 
 mod arc;
 mod ccf_lru;
@@ -94,7 +94,7 @@ pub struct Recall(pub u8);
 pub struct Arrival {
     /// It was asked for to be changed.
     pub write: bool,
-    /// Nobody has asked for it yet: it enters where it would leave next.
+    /// It was not asked for yet, so it enters where it would leave next.
     pub prefetched: bool,
     /// What [`ReplacementPolicy::miss`] returned.
     pub recall: Recall,
@@ -116,6 +116,7 @@ pub struct Cursor {
 impl Cursor {
     /// Back to before the first frame.
     pub fn reset(&mut self) {
+        // The queue keeps its memory, because a cursor is reset for every miss.
         let mut queue = std::mem::take(&mut self.queue);
         queue.clear();
         *self = Cursor { queue, ..Cursor::default() };
@@ -147,7 +148,7 @@ macro_rules! policies {
         impl ReplacementConfig {
             /// The policy for a pool of `frames`.
             ///
-            /// Fails where the options do not go together or with so many frames.
+            /// Fails where the options do not go together or do not suit this number of frames.
             pub fn start(&self, frames: u32) -> Result<Replacement, SpecError> {
                 let started = match self {
                     $(ReplacementConfig::$variant(config) => {
@@ -302,6 +303,7 @@ fn evict_or_requeue(
 ) -> Option<FrameId> {
     let mut at = lists.oldest(list);
     while let Some(frame) = at {
+        // The neighbour is read before the frame leaves its place.
         at = lists.newer(frame);
         if frames.is_pinned(FrameId(frame)) {
             continue;

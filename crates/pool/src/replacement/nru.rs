@@ -1,10 +1,10 @@
 //! NRU: a random page of the lowest class that has any, by referenced and dirty.
 //!
 //! Textbooks (Tanenbaum, "Modern Operating Systems") number the classes 2 · referenced + dirty and clear
-//! the referenced bits now and then. *Ambiguities.* How often: every `clear=` requests, a count or a share of
-//! the frames, by default as many as there are frames. Random: the first of the class from a random frame on, drawn anew for every
-//! miss, so that the order can be read ahead without drawing. Bits are looked at 64 at a time: a hit is
-//! O(1), an eviction O(frames / 64).
+//! the referenced bits now and then. *Ambiguities.* They do not say how often: here every `clear=` requests,
+//! a count or a share of the frames, by default as many as there are frames. The random page is the first of
+//! its class from a random frame on. That frame is drawn anew for every miss, so that the order can be read
+//! ahead without drawing. Bits are looked at 64 at a time: a hit is O(1), an eviction O(frames / 64).
 
 use super::{Arrival, Cursor, Recall, ReplacementPolicy};
 use crate::FrameTable;
@@ -56,6 +56,7 @@ impl Nru {
             )));
         }
         let words = vec![0; (frames as usize).div_ceil(64)];
+        // The seed is fixed, so that equal runs choose equal pages.
         let random = Prng::new(0, "nru");
         Ok(Nru { held: words.clone(), referenced: words, frames, start: 0, random, clear, left: clear })
     }
@@ -67,6 +68,7 @@ impl Nru {
             self.left = self.clear;
             self.referenced.fill(0);
         }
+        // The bit is set after the clearing, so that this request counts in the new period.
         self.referenced[frame.index() / 64] |= 1 << (frame.index() % 64);
     }
 
@@ -88,6 +90,7 @@ impl Nru {
                 continue;
             }
             at += word.trailing_zeros();
+            // A word may reach beyond `until`.
             if at < until && !frames.is_pinned(FrameId(at)) {
                 return Some(at);
             }

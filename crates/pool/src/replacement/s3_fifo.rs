@@ -99,6 +99,7 @@ impl S3Fifo {
                 self.ghosts.push(GHOSTS, frames.page(FrameId(frame)));
                 return Some(FrameId(frame));
             }
+            // Uses in the small queue do not count in the main one.
             self.uses[frame as usize] = 0;
             self.is_main[frame as usize] = true;
             self.held[1] += 1;
@@ -155,6 +156,7 @@ impl ReplacementPolicy for S3Fifo {
             places: [place_small, place_main, _], counts: [gone, promoted, main_gone], queue, ..
         } = cursor;
         let main_first = self.main_gives([self.held[0] - *gone, self.held[1] + *promoted - *main_gone]);
+        // The other queue gives where the first has only pinned frames.
         for main in [main_first, !main_first] {
             loop {
                 let frame = match main {
@@ -169,6 +171,7 @@ impl ReplacementPolicy for S3Fifo {
                     queue.push_back((frame, uses.min(u32::from(MAX_USES)) - 1));
                     continue;
                 }
+                // A promoted frame also counts as gone from the small queue.
                 *(if main { &mut *main_gone } else { &mut *gone }) += 1;
                 if main || uses < u32::from(self.promote) {
                     return Some(FrameId(frame));

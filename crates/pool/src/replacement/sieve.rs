@@ -48,6 +48,7 @@ impl ReplacementPolicy for Sieve {
 
     fn remove(&mut self, frame: FrameId) {
         if self.hand == Some(frame.0) {
+            // The hand must not stay on a frame that is in no list.
             self.hand = self.queue.newer(frame.0);
         }
         self.queue.unlink(frame.0);
@@ -61,9 +62,11 @@ impl ReplacementPolicy for Sieve {
             let from_hand = !wrapped && cursor.places[0].is_none();
             let frame = match self.hand {
                 Some(hand) if from_hand => {
+                    // The frame under the hand is the first that the hand looks at.
                     cursor.places[0] = Some(hand);
                     Some(hand)
                 }
+                // Without a hand, the first half round has covered the whole queue.
                 None if wrapped => None,
                 _ => self.queue.walk(QUEUE, &mut cursor.places[0]),
             };

@@ -83,6 +83,7 @@ impl ReplacementPolicy for TwoQ {
 
     #[inline]
     fn access(&mut self, frame: FrameId, _: bool) {
+        // A hit in A1in changes nothing, so that uses in quick succession count once.
         if !self.is_in[frame.index()] {
             self.lists.move_newest(MAIN, frame.0);
         }
@@ -96,6 +97,7 @@ impl ReplacementPolicy for TwoQ {
     /// `step` counts what A1in has given; its surplus first, then Am, then the rest of A1in.
     fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
         let [place_in, place_main, _] = &mut cursor.places;
+        // A1in gives no more frames than it holds, so the difference is not negative.
         let surplus = u64::from(self.held_in) - cursor.step > u64::from(self.in_max);
         let first = if surplus { None } else { super::next_unpinned(&self.lists, MAIN, frames, place_main) };
         if first.is_some() {

@@ -62,6 +62,7 @@ impl Sketch {
         let mask = self.words.len() - 1;
         let hash = page.mixed();
         let within = (hash >> 60) as u32;
+        // An odd step puts the four rows on four different words.
         let step = (hash >> 32) as usize | 1;
         // Rows are apart inside a word, so that no two use the same counter.
         std::array::from_fn(|row| {
@@ -83,6 +84,7 @@ impl Sketch {
         }
         self.added += 1;
         if self.added == self.period {
+            // The mask removes the bit that each counter gets from its upper neighbour.
             self.added /= 2;
             self.words.iter_mut().for_each(|word| *word = *word >> 1 & 0x7777_7777_7777_7777);
         }
@@ -169,6 +171,7 @@ impl ReplacementPolicy for WTinyLfu {
         }
         self.leave(frame.0);
         self.join(frame.0, PROTECTED);
+        // The protected list gives its oldest page back, so that the main part keeps pages to evict.
         if self.held[PROTECTED.0 as usize] > self.protected_max
             && let Some(oldest) = self.lists.oldest(PROTECTED)
         {
@@ -189,6 +192,7 @@ impl ReplacementPolicy for WTinyLfu {
             let mut place = *place;
             super::next_unpinned(&self.lists, list, frames, &mut place).map(|frame| frame.0)
         };
+        // A window below its share gives no page, so the main part gives one.
         let full = self.held[0] - *gone >= self.window_max;
         let candidate = peek(WINDOW, window).filter(|_| full);
         let on_probation = peek(PROBATION, probation);

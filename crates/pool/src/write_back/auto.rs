@@ -1,12 +1,12 @@
 //! Auto: the write-back policy that a drive's own curves ask for.
 //!
-//! One number for a drive's asymmetry or concurrency misleads: both depend on the load. So the choice is
-//! made from the curves of throughput over requests in flight. With `n` writes in flight a page costs the
-//! drive 1 / X(n): the batch is the smallest that comes within a tenth of the least cost, so that it stays
+//! One number for a drive's asymmetry or concurrency misleads, because both depend on the load. So the choice
+//! is made from the curves of throughput over requests in flight. With `n` writes in flight a page costs the
+//! drive 1 / X(n). The batch is the smallest whose throughput is within a tenth of the best, so that it stays
 //! short where more would hardly be cheaper. Where two writes at once are no faster than one after the
 //! other, a batch gains nothing and n_w is 1. No more frames are evicted for prefetching than reads
-//! overlap. Write buffers let reads go first in any case: twice the batch, so that one batch is under way
-//! while the next fills, and at least two.
+//! overlap. There are always write buffers, so that reads go first: twice the batch, so that one batch is
+//! under way while the next fills, and at least two.
 
 use super::{MeasuredDrive, WriteBack};
 use fulgurite_base::{NoOptions, SpecError};
@@ -26,6 +26,7 @@ fn knee(curve: &[(u32, f64)]) -> u32 {
 /// The write-back policy for a drive with these curves of reads and writes of one page.
 fn choose(reads: &[(u32, f64)], writes: &[(u32, f64)]) -> WriteBack {
     let n_w = knee(writes);
+    // A frame that was not written cannot be evicted, so `n_w` is the bound.
     let n_e = knee(reads).min(n_w);
     WriteBack { n_w, n_e, buffers: 2 * n_w, ..WriteBack::SINGLE }
 }

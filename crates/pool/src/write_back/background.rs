@@ -3,7 +3,7 @@
 //! As PostgreSQL's background writer and InnoDB's page cleaner do; the honest baseline. When fewer than
 //! half of the first `ahead` frames of the eviction order are known to be clean, the cleaner goes through
 //! them and writes the dirty ones, `n_w` at a time: one, as PostgreSQL does, or more, as InnoDB with
-//! asynchronous I/O. A frame being written cannot leave. A miss that meets a dirty frame all the same
+//! asynchronous I/O. A frame being written cannot leave. A miss that still meets a dirty frame
 //! writes it alone and waits, as both systems do. *Difference.* Theirs wake by a timer (200 ms, 1 s) and
 //! estimate the demand; this one is woken by the evictions themselves, which is at least as good.
 //! O(1) amortised.

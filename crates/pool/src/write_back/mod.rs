@@ -73,7 +73,7 @@ pub enum Number {
     Is(u32),
 }
 
-/// What follows from something else is neither less nor more than a number that is given.
+/// A number that follows from something else cannot be compared with one that is given.
 impl PartialOrd for Number {
     fn partial_cmp(&self, other: &Number) -> Option<Ordering> {
         match (self, other) {
@@ -143,7 +143,8 @@ impl<F: FnMut() -> Result<u32, SpecError>> MeasuredDrive for F {
     }
 }
 
-/// A user's own write-back policy, as a part of a description: it names the policy and says what it means for a drive.
+/// A user's own write-back policy, as a part of a description: it names the policy and says what it means for
+/// a drive.
 pub trait CustomWriteBack: Debug + Send + Sync {
     /// The name.
     fn name(&self) -> &str;
@@ -157,8 +158,8 @@ pub trait CustomWriteBack: Debug + Send + Sync {
     fn resolve(&self, drive: &mut dyn MeasuredDrive) -> Result<WriteBack, SpecError>;
 }
 
-/// A user's own planner of batches. It looks at the eviction order and the frames and keeps nothing from one plan to
-/// the next.
+/// A user's own planner of batches. It looks at the eviction order and the frames and keeps nothing from one plan
+/// to the next.
 pub trait BatchPlanner: Debug + Send + Sync {
     /// Decides for a miss, given the frame to evict and those that follow in eviction order: puts the dirty frames to
     /// write into `plan.write`, and into `plan.prefetch` how many more may be evicted. If the frame to evict is dirty
@@ -260,7 +261,7 @@ impl WriteBack {
         let Some(victim) = plan.evict else { return };
         if let Some(planner) = &self.planner {
             planner.plan(victim, &mut order, frames, plan);
-            // A dirty frame must not leave unwritten, whatever the planner says.
+            // A dirty frame must not leave unwritten, even if the planner omits it.
             if frames.is_dirty(victim) && !plan.write.contains(&victim) {
                 plan.write.insert(0, victim);
             }
@@ -271,6 +272,7 @@ impl WriteBack {
         }
         plan.write.push(victim);
         if self.n_w > 1 {
+            // The victim frame is one of the `n_e` and of the `n_w` frames.
             plan.prefetch = self.n_e - 1;
             plan.write.extend(order.filter(|frame| frames.is_dirty(*frame)).take(self.n_w as usize - 1));
         }

@@ -21,7 +21,9 @@ impl Alias {
     /// The table for these weights: at least one, fewer than 2^32, none negative, one positive.
     pub fn new(weights: &[f64]) -> Alias {
         let columns = weights.len() as u128;
+        // A part has at most 65 bits and the number of columns 32, so the product fits.
         let mut rest: Vec<u128> = in_parts_of_one(weights).into_iter().map(|part| part * columns).collect();
+        // A column that never takes from another draws its own index either way.
         let mut table: Vec<Column> =
             (0..weights.len() as u32).map(|index| Column { threshold: 0, other: index }).collect();
         let (mut small, mut large): (Vec<usize>, Vec<usize>) =

@@ -1,17 +1,18 @@
 //! What an engine writes to its drive where a workload asks it for pages: `blocks=yes`.
 //!
-//! Shaped after InnoDB. A change makes a page dirty in the buffer pool and adds to the redo log. Pages are written
-//! in the order in which they became dirty, once more than `dirty` of the data pages are: a popular page is
-//! written once in a checkpoint's time, however often it is changed. Pages have 16 KiB and go through a
-//! doublewrite buffer of 2 MiB first. The log takes a 64th of the space, round and round; commits are written in
-//! groups of eight, and the block that the log ends in is written again until it is full. Reads are left out.
+//! Shaped after InnoDB. A change makes a page dirty in the buffer pool and adds to the redo log. Once more
+//! than `dirty` of the data pages are dirty, pages are written in the order in which they became so. Thus a
+//! popular page is written once in a checkpoint's time, however often it is changed. Pages have 16 KiB and go
+//! through a doublewrite buffer of 2 MiB first. The log takes a 64th of the space and is written round and
+//! round. Commits are written in groups of eight, and the block that the log ends in is written again until
+//! it is full. Reads are left out.
 
 use super::{Generator, RequestSource, Space};
 use crate::{Op, Request};
 use fulgurite_base::{Share, SpecError};
 use std::collections::VecDeque;
 
-/// The options that a workload has besides its own where an engine can stand below it.
+/// The options of the engine, for workloads that can have one below them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineConfig {
     /// Whether the requests are what an engine writes to its drive, rather than what it is asked for.
@@ -110,6 +111,7 @@ impl EngineConfig {
                 "blocks=yes of {name}: what changes nothing makes an engine write nothing; accepted: blocks=no"
             )));
         }
+        // A device page of more than 16 KiB stands for one of the engine's.
         let unit = (PAGE_BYTES / u64::from(page_bytes)).max(1);
         let log = (pages / 64).max(1);
         let doublewrite = (DOUBLEWRITE_BYTES / u64::from(page_bytes)).min(pages / 64).max(unit);
@@ -173,6 +175,7 @@ impl Blocks {
             && let Some(oldest) = self.dirty.pop_front()
         {
             self.is_dirty[(oldest / 64) as usize] &= !(1 << (oldest % 64));
+            // The copy comes first, so that a page torn by a crash can be restored from it.
             self.out.extend((0..self.unit).map(|_| self.doublewrite.write()));
             let first = self.first + oldest * self.unit;
             self.out.extend((first..first + self.unit).map(|page| Request::of_page(Op::Write, page)));

@@ -1,11 +1,11 @@
 //! Writes whose pattern changes as they go on, after what MiDAS (FAST 2024) says of two production traces.
 //!
-//! `alibaba-like`: a cloud volume, "short and intensive write patterns": phases of a 50th to a fifth of the pages' number of
-//! writes; in each, a region of 1 to 10 % of the pages, begun anywhere, takes 70 % of the writes, a sequential
-//! run elsewhere a fifth, and a steady Zipf of 0.9 over all the rest. `exchange-like`: a mail server made of small
-//! workloads with irregular patterns: the same with longer phases, regions of 5 to 40 %, of which each
-//! phase draws anew how much is sequential, regional and popular. Lengths and shares are assumed: the traces are
-//! not at hand, and the paper prints no more than the above.
+//! `alibaba-like` is a cloud volume with "short and intensive write patterns". A phase has a 50th to a fifth as
+//! many writes as there are pages. In each phase, a region of 1 to 10 % of the pages, begun anywhere, takes 70 %
+//! of the writes, a sequential run elsewhere takes 20 %, and a steady Zipf of 0.9 over all pages takes the rest.
+//! `exchange-like` is a mail server made of small workloads with irregular patterns. It has longer phases and
+//! regions of 5 to 40 %, and each phase draws anew how much is sequential, regional and popular. Lengths and
+//! shares are assumed, because the traces are not at hand and the paper prints no more than the above.
 
 use super::tables::between;
 use super::zipf::Zipf;
@@ -74,6 +74,7 @@ impl Recipe for PhasesConfig {
 impl Irregular {
     fn begin(&mut self) {
         let Irregular { shape, pages, prng, .. } = self;
+        // With few pages the share rounds to zero, and a phase has at least one write.
         let mut thousandths = |(least, most)| (*pages * between(prng, least, most) / 1000).max(1);
         (self.left, self.region_pages) = (thousandths(shape.length), thousandths(shape.region));
         self.region = prng.below(*pages);
@@ -91,6 +92,7 @@ impl RequestSource for Irregular {
         self.left -= 1;
         let kind = self.prng.below(100);
         let page = if kind < self.regional {
+            // A region that reaches beyond the last page goes on at the first.
             (self.region + self.prng.below(self.region_pages)) % self.pages
         } else if kind < self.regional + self.sequential {
             self.next = (self.next + 1) % self.pages;

@@ -65,6 +65,7 @@ impl RequestSource for LinkBench {
                 517..566 => self.accesses.row(self.count, at, Op::Read),
                 566..695 => self.accesses.row(self.node, at, Op::Read),
                 695..769 => self.accesses.row(self.node, at, Op::Write),
+                // A new node goes to the end of its table.
                 769..795 => self.accesses.row(self.node, 1.0, Op::Write),
                 795..805 => self.accesses.row(self.node, at, Op::Write),
                 // A link is added, changed or deleted, and counted.

@@ -1,7 +1,7 @@
-//! Synthetic workloads by name. [`GeneratorConfig`] describes one and lists all of them; [`Generator`] is one at work:
-//! an endless iterator of requests, most of one page and without times. It is a pure function of the description,
-//! the pages and the seed: integers, IEEE 754 basic arithmetic and `libm` only, so the stream is the same on every
-//! machine.
+//! Synthetic workloads by name. [`GeneratorConfig`] describes one and lists all of them. [`Generator`] is one at
+//! work: an endless iterator of requests, most of one page and without times. It is a pure function of the
+//! description, the pages and the seed. It uses integers, IEEE 754 basic arithmetic and `libm` only, so the
+//! stream is the same on every machine.
 //!
 //! To add one: a file here, with a [`Recipe`] and a [`RequestSource`], and a line of `generators!`.
 
@@ -44,7 +44,7 @@ pub struct Space<'a> {
     pub pages: u64,
     /// Bytes in a page.
     pub page_bytes: u32,
-    /// Of all randomness.
+    /// The seed of all randomness.
     pub seed: u64,
 }
 
@@ -66,7 +66,7 @@ impl Space<'_> {
     }
 }
 
-/// A workload as described: it answers for its requests before there are any, and starts a generator of them.
+/// A workload as described. It tells the properties of its requests and starts a generator of them.
 pub trait Recipe: Debug + Send + Sync {
     /// The generator over a space.
     fn start(&self, space: Space<'_>) -> Result<Generator, SpecError>;
@@ -174,6 +174,7 @@ impl GeneratorConfig {
             )));
         }
         let generator = self.recipe().start(Space { name, pages, page_bytes, seed })?;
+        // Sources do not know the mean gap; the description does.
         Ok(Generator { mean_gap_ns: self.mean_gap_ns(), ..generator })
     }
 

@@ -54,6 +54,7 @@ impl Declared for SwitchConfig {
 
 impl Recipe for SwitchConfig {
     fn start(&self, space: Space<'_>) -> Result<Generator, SpecError> {
+        // The times of the second workload would start from zero again.
         if self.first.is_timed() || self.second.is_timed() {
             return Err(SpecError::new(
                 "switch does not go with workloads that have times; accepted: those without, like zipf and ycsb-a",

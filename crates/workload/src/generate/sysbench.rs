@@ -82,6 +82,7 @@ impl RequestSource for Sysbench {
                 let [moved, changed, replaced] = [self.row(), self.row(), self.row()];
                 let [from, to] = [self.row(), self.row()];
                 self.accesses.row(self.rows, moved, Op::Write);
+                // The update takes the index entry out of one leaf and puts it into another.
                 self.accesses.row(self.index, from, Op::Write);
                 self.accesses.row(self.index, to, Op::Write);
                 self.accesses.row(self.rows, changed, Op::Write);

@@ -68,6 +68,7 @@ impl Accesses {
     pub fn scan(&mut self, table: Table, row: f64, leaves: u64) {
         let leaf = ((table.leaves as f64 * row) as u64).min(table.leaves - 1);
         self.leaf(table, leaf, Op::Read);
+        // Leaves are linked, so the following ones need no index page.
         for next in 1..leaves {
             let page = table.first + table.index + (leaf + next) % table.leaves;
             self.0.push_back(Request::of_page(Op::Read, page));

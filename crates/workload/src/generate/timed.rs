@@ -49,7 +49,7 @@ struct Gaps {
     mean_between: f64,
 }
 
-/// The row of a trace, and what is assumed besides.
+/// The row of a trace, and what is assumed in addition.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TraceRow {
     /// Mean request size, in bytes.
@@ -222,6 +222,7 @@ impl Gaps {
     /// Gaps of `mean` in all, a share of them inside bursts; `None` where those would not be shorter.
     fn bursts(mean: f64, bursty: Share, inside: Nanos) -> Option<Gaps> {
         let (share, mean_inside) = (bursty.as_f64(), inside.0 as f64);
+        // A share of one divides by zero here and is refused below.
         let mean_between = (mean - share * mean_inside) / (1.0 - share);
         (mean_inside < mean && share < 1.0).then_some(Gaps { inside: share, mean_inside, mean_between })
     }
@@ -240,6 +241,7 @@ impl Gaps {
 
     fn draw(&self, prng: &mut Prng) -> f64 {
         let mean = if prng.unit_f64() < self.inside { self.mean_inside } else { self.mean_between };
+        // The draw is below one, so the logarithm is finite.
         -mean * libm::log1p(-prng.unit_f64())
     }
 }
@@ -261,6 +263,7 @@ impl Timed {
 
 impl RequestSource for Timed {
     fn request(&mut self) -> Request {
+        // The clock keeps fractions of a nanosecond, so that rounding does not add up.
         let at = Nanos(self.now_ns as u64);
         self.now_ns += self.gaps.draw(&mut self.prng);
         let op = draw_op(&mut self.prng, self.write);
@@ -283,6 +286,7 @@ impl Sizes {
             Sizes::Geometric { mean } if mean <= 1.0 => 1,
             Sizes::Geometric { mean } => {
                 let more = libm::log1p(-prng.unit_f64()) / libm::log1p(-1.0 / mean);
+                // The tail has no end, and a request has at most 1,024 pages.
                 1 + (more as u32).min(1023)
             }
         }

@@ -3,8 +3,8 @@
 //! ACE study (New-Order 45 %, Payment 43 %, Order-Status, Stock-Level and Delivery 4 % each).
 //!
 //! Assumed, where the specification leaves it to the engine: tables are clustered by their keys, rows are
-//! not split over pages, orders grow at the end of each district and, the run being in a steady state,
-//! overwrite its oldest ones. With pages for less than one warehouse all tables shrink alike.
+//! not split over pages, and orders grow at the end of each district. The run is in a steady state, so new
+//! orders overwrite the oldest ones. With pages for less than one warehouse all tables shrink alike.
 
 use super::blocks::{EngineConfig, with_engine};
 use super::tables::{Accesses, Layout, Table, between, percent};
@@ -120,7 +120,9 @@ impl Tpcc {
             order_line: table(ORDER_LINE),
             new_order: table(NEW_ORDER),
             history: table(HISTORY),
+            // All warehouses share the items, and `table` multiplies by the warehouses.
             item: table(ITEM / warehouses as f64),
+            // The initial population of clause 4.3.3: the last 900 orders of a district are not delivered.
             placed: vec![3_000; 10 * warehouses as usize],
             delivered: vec![2_100; 10 * warehouses as usize],
             transaction,
@@ -158,7 +160,8 @@ impl Tpcc {
         Self::place(self.districts(), 3_000, district, customer)
     }
 
-    /// By number, or in six of ten cases by name: then three have it, and the middle one is meant.
+    /// Finds a customer by number or, in six of ten cases, by name. Three customers share a name, and the middle
+    /// one is meant.
     fn customer_by_name(&mut self, district: u64, op: Op) {
         if percent(&mut self.prng, 60) {
             for _ in 0..2 {
@@ -191,10 +194,12 @@ impl Tpcc {
         self.accesses.row(self.new_order, place, Op::Write);
         for line in 0..between(&mut self.prng, 5, 15) {
             let item = self.item();
+            // One line in a hundred may come from any warehouse (clause 2.4.1.5).
             let supplier =
                 if self.prng.below(100) == 0 { self.prng.below(self.warehouses) } else { warehouse };
             self.accesses.row(self.item, item as f64 / 100_000.0, Op::Read);
             self.accesses.row(self.stock, Self::place(self.warehouses, 100_000, supplier, item), Op::Write);
+            // An order has room for ten lines, their average number.
             let line = Self::place(self.districts(), 30_000, district, order % 3_000 * 10 + line.min(9));
             self.accesses.row(self.order_line, line, Op::Write);
         }
@@ -215,6 +220,7 @@ impl Tpcc {
 
     fn order_status(&mut self, district: u64) {
         self.customer_by_name(district, Op::Read);
+        // At least 3,000 orders were placed, so the difference is not negative.
         let order = self.placed[district as usize] - 1 - self.prng.below(900);
         let place = self.order_place(district, order);
         self.accesses.row(self.order, place, Op::Read);
@@ -232,8 +238,8 @@ impl Tpcc {
         }
     }
 
-    /// Of one district: the oldest order that was not delivered yet. Where deliveries are all that
-    /// happens, orders are placed unseen.
+    /// Delivers the oldest order of a district that was not delivered yet. Without other transactions, orders
+    /// are placed without any access.
     fn delivery(&mut self, district: u64) {
         let order = self.delivered[district as usize];
         self.delivered[district as usize] += 1;

@@ -132,6 +132,7 @@ impl TwoClass {
     #[inline]
     pub(super) fn request(&mut self) -> Request {
         let op = draw_op(&mut self.prng, self.write);
+        // Without cold pages every request is hot, so `below` never gets zero.
         let is_hot = self.prng.chance(self.hot_requests);
         let (first, pages) = if is_hot { (0, self.hot) } else { (self.hot, self.cold) };
         let stream = u16::from(self.hints && is_hot);

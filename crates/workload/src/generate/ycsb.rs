@@ -1,6 +1,8 @@
-//! YCSB's core workloads as pages: "Benchmarking Cloud Serving Systems with YCSB" (Cooper et al., SoCC 2010), table 1.
+//! YCSB's core workloads as pages: "Benchmarking Cloud Serving Systems with YCSB" (Cooper et al., SoCC 2010),
+//! table 1.
 //!
-//! A and F ask for records by a Zipf of 0.99, scattered, B and C too, D for the latest ones, E for short runs from there.
+//! A, B, C and F ask for records by a scattered Zipf of 0.99, D for the latest ones, E for short runs from records
+//! of that Zipf on.
 //! A: half updates; B: a twentieth; C: none; D and E: a twentieth of inserts; F: half are read and then written.
 //! Assumed: records of 1 KB fill pages in the order of their keys, below one level of index pages; inserts go
 //! to the end of the table and, the run being in a steady state, overwrite its oldest pages.
@@ -135,6 +137,7 @@ impl RequestSource for Ycsb {
                 }
                 Letter::D => {
                     let back = self.latest.rank() - 1;
+                    // A rank is at most the number of leaves, so the difference is not negative.
                     let leaf = (self.end() + self.table.leaves - back) % self.table.leaves;
                     self.accesses.leaf(self.table, leaf, Op::Read);
                 }

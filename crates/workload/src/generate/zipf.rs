@@ -164,6 +164,7 @@ fn buckets(pages: u64) -> Box<[Bucket]> {
     let mut low = 1;
     while low <= pages {
         let octave = 1 << low.ilog2();
+        // The first octaves have too few ranks for sixteen buckets, so each rank has its own.
         let ranks = (octave / SUB_BUCKETS).max(1).min(pages - low + 1);
         buckets.push(Bucket { low, ranks, step: 1.0 / low as f64 });
         low += ranks;
@@ -172,6 +173,7 @@ fn buckets(pages: u64) -> Box<[Bucket]> {
 }
 
 fn parse_theta(text: &str) -> Result<f64, SpecError> {
+    // The parser of floats also takes signs, exponents and `inf`.
     let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     text.parse().ok().filter(|theta| is_decimal && *theta <= THETA_MAX).ok_or_else(|| {
         SpecError::new(format!(

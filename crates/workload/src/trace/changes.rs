@@ -21,6 +21,7 @@ impl PageChanges {
         let mut fits = true;
         while fits {
             let more = stream.for_some(1 << 12, |request| fits &= changes.push(&request, pages))?;
+            // A check after each batch spares reading the rest of a long trace in vain.
             fits &= stream.volumes() <= 1;
             if !more {
                 break;
@@ -42,6 +43,7 @@ impl PageChanges {
             let first = self.pages.len() as u64;
             self.trims.extend(first..first + u64::from(request.pages));
         }
+        // The check above keeps both ends within 32 bits.
         self.pages.extend(request.page as u32..end as u32);
         true
     }

@@ -97,6 +97,7 @@ fn not_five(line: &[u8]) -> String {
 fn op_code(field: &[u8]) -> Result<u8, String> {
     std::str::from_utf8(field)
         .ok()
+        // The parser of numbers would accept a sign.
         .filter(|text| text.len() <= 2 && !text.starts_with('+'))
         .and_then(|text| u8::from_str_radix(text, 16).ok())
         .ok_or_else(|| {

@@ -48,6 +48,7 @@ fn unit_of(field: &[u8]) -> Option<TimeUnit> {
     const LEAST_NANOSECONDS: u64 = 1_000_000;
     let whole = std::str::from_utf8(field).ok()?.parse::<u64>();
     match whole {
+        // Zero is the same in every unit, so a later time decides.
         Ok(0) => None,
         Ok(time) if time >= LEAST_NANOSECONDS => Some(TimeUnit::Nanoseconds),
         _ => Some(TimeUnit::Milliseconds),

@@ -1,4 +1,4 @@
-//! Fields of text formats: numbers, and how an error shows what stands in the file instead.
+//! Fields of text formats: numbers, and how an error quotes a field that is not one.
 
 use super::Record;
 use fulgurite_base::Nanos;
@@ -8,6 +8,7 @@ use fulgurite_base::Nanos;
 pub fn number(what: &str, field: &[u8], most: u64) -> Result<u64, String> {
     match digits(field) {
         Some(value) if value <= most => Ok(value),
+        // The slow way finds out what is wrong, so the fast one has a single check.
         _ => long_number(what, field, most),
     }
 }
@@ -42,18 +43,21 @@ fn long_number(what: &str, field: &[u8], most: u64) -> Result<u64, String> {
     value.ok_or_else(|| format!("{what} {} is out of range; at most {most}", quote(field)))
 }
 
-/// Parses a decimal number of units of `unit_ns` nanoseconds, a power of ten; digits beyond a nanosecond are cut.
+/// Parses a decimal number of units of `unit_ns` nanoseconds, a power of ten. Digits beyond a nanosecond are
+/// cut.
 #[inline]
 pub fn time(field: &[u8], unit_ns: u64) -> Result<Nanos, String> {
     debug_assert!(1_000_000_000 % unit_ns == 0);
     let dot = field.iter().position(|byte| *byte == b'.').unwrap_or(field.len());
     let (whole, fraction) = (&field[..dot], field.get(dot + 1..).unwrap_or_default());
+    // With this bound the product with the unit does not overflow.
     let whole = number("time", whole, u64::MAX / unit_ns)
         .map_err(|reason| if dot == field.len() { reason } else { not_a_time(field) })?;
     // No unit has more than nine places.
     let places = &fraction[..fraction.len().min(9)];
     let rest = if fraction.is_empty() { Some(0) } else { digits(places) };
     let rest = rest.filter(|_| fraction[places.len()..].iter().all(u8::is_ascii_digit));
+    // Both factors are at most 10^9, so the product fits.
     let rest = rest.ok_or_else(|| not_a_time(field))? * unit_ns / 10u64.pow(places.len() as u32);
     let nanos = (whole * unit_ns).checked_add(rest);
     nanos.map(Nanos).ok_or_else(|| format!("time {} is out of range", quote(field)))
@@ -64,8 +68,8 @@ fn not_a_time(field: &[u8]) -> String {
     format!("time {} is not a decimal number, like 12.5", quote(field))
 }
 
-/// Fields of digits, read one after the other in a single pass: for the plain lines of long traces. What is not
-/// plain reads as `None`, and is left to the functions that can say what is wrong with it.
+/// Fields of digits, read one after the other in a single pass, for the plain lines of long traces. A line
+/// that is not plain reads as `None` and is left to the functions that can say what is wrong with it.
 pub struct Plain<'a>(pub &'a [u8]);
 
 impl Plain<'_> {
@@ -91,6 +95,7 @@ impl Plain<'_> {
         while let Some(digit) =
             self.0.get(length).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit <= 9)
         {
+            // Numbers that may overflow have 20 digits or more and are dropped below.
             value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
             length += 1;
         }
@@ -115,7 +120,7 @@ impl Plain<'_> {
     /// Seconds with nine places, in nanoseconds.
     #[inline]
     pub fn nanos(&mut self) -> Option<Nanos> {
-        // A length that is guessed need not be waited for.
+        // A guess of one digit lets the CPU go on before it knows the length of the number.
         let seconds = match self.0 {
             [digit @ b'0'..=b'9', b'.', ..] => {
                 self.0 = &self.0[1..];
@@ -130,13 +135,14 @@ impl Plain<'_> {
         let ninth = last.wrapping_sub(b'0');
         self.0 = rest;
         let has_nine_places = length == 8 && ninth <= 9 && !rest.first().is_some_and(u8::is_ascii_digit);
+        // A ninth place that is no digit gives a wrong number, which the filter below drops.
         let fraction = eight * 10 + u64::from(ninth);
         seconds.checked_mul(1_000_000_000)?.checked_add(fraction).map(Nanos).filter(|_| has_nine_places)
     }
 }
 
-/// Reads the lines that `text` begins with as far as `line` understands them, at most `most` and none that is
-/// cut off or has no length; returns their bytes.
+/// Reads lines from the start of `text` as long as `line` understands them, at most `most`. It stops at a
+/// line that is cut off and at a record without a length. Returns the bytes read.
 #[inline]
 pub fn plain_lines(
     text: &[u8],
@@ -164,6 +170,7 @@ fn leading_number(text: u64) -> (u64, usize) {
     // A byte above 9 carries into its high half, or has something there already.
     let others = (digits | ((digits & (ONES * 0x7f)) + ONES * 0x76)) & (ONES * 0x80);
     let length = (others.trailing_zeros() / 8) as usize;
+    // A shift by all 64 bits would overflow.
     if length == 0 {
         return (0, 0);
     }
@@ -183,6 +190,7 @@ pub fn fields<'a, const N: usize>(
 ) -> Result<[&'a [u8]; N], String> {
     let mut fields = [[].as_slice(); N];
     let (mut count, mut start) = (0, 0);
+    // A separator at the very end is followed by one more field, which is empty.
     while start <= line.len() {
         let rest = &line[start..];
         let length = match separator {
@@ -195,6 +203,7 @@ pub fn fields<'a, const N: usize>(
         if field.is_empty() && matches!(separator, Separator::Space) {
             continue;
         }
+        // Fields beyond `N` are only counted, for the error.
         if let Some(place) = fields.get_mut(count) {
             *place = field.trim_ascii();
         }

@@ -14,6 +14,7 @@ pub struct Format(&'static FormatRow);
 
 impl PartialEq for Format {
     fn eq(&self, other: &Format) -> bool {
+        // Each format has one static row, so its address identifies it.
         std::ptr::eq(self.0, other.0)
     }
 }
@@ -109,7 +110,7 @@ impl Shape {
 pub struct Writer {
     /// What comes before all records.
     pub header: &'static str,
-    /// Appends a record, which came so much after the one before.
+    /// Appends a record, given the time since the one before.
     pub record: fn(&Record, Nanos, &mut Vec<u8>) -> Result<(), &'static str>,
     /// What comes after them.
     pub footer: &'static str,
@@ -223,6 +224,7 @@ impl Format {
         let lines = first_bytes.split(|byte| *byte == b'\n');
         lines
             .map(|line| state.count(|state| parse(line.trim_ascii(), state)))
+            // Comments and skipped lines fit many formats, so the first request decides.
             .find(|line| !matches!(line, Ok(Line::Nothing | Line::Skip(_))))
             .is_some_and(|line| line.is_ok())
     }

@@ -1,4 +1,4 @@
-//! A trace file as lines: unpacked on the way, through one buffer that is also the limit of a line.
+//! A trace file as lines. The file is unpacked on the way. There is one buffer, and no line may be longer.
 
 use super::TraceError;
 use super::field::unless_binary;
@@ -32,6 +32,7 @@ impl Lines {
             line: None,
             reason: format!("cannot be read: {error}"),
         })?;
+        // One byte more than the longest line, for its end.
         let buffer = vec![0; LINE_MAX + 1].into();
         Ok(Lines {
             file: file.to_owned(),
@@ -65,6 +66,7 @@ impl Lines {
         let mut length = 0;
         loop {
             let unread = &self.buffer[self.start..self.end];
+            // After a refill only the new bytes are searched.
             if let Some(at) = memchr::memchr(b'\n', &unread[length..]) {
                 length += at;
                 break;
@@ -83,6 +85,7 @@ impl Lines {
         }
         self.number += 1;
         let line = self.start..self.start + length;
+        // The last line of a file may have no line end.
         self.start = (line.end + 1).min(self.end);
         Ok(Some(self.buffer[line].trim_ascii()))
     }
@@ -92,7 +95,7 @@ impl Lines {
         &self.buffer[self.start..self.end]
     }
 
-    /// Hands out so many of them, which are so many lines.
+    /// Hands out `bytes` of them, which are `lines` lines.
     pub fn pass(&mut self, bytes: usize, lines: usize) {
         self.start += bytes;
         self.number += lines as u64;
@@ -119,7 +122,7 @@ impl Lines {
     /// As many whole runs of `size` bytes as are at hand, at most `most`; none at the end of the file.
     /// [`Lines::next_record`] gives what comes after them.
     pub fn next_records(&mut self, size: usize, most: usize) -> Result<Option<&[u8]>, TraceError> {
-        // The first, which fills the buffer or says what is wrong.
+        // The first record fills the buffer or gives the error.
         if self.next_record(size)?.is_none() {
             return Ok(None);
         }
@@ -150,6 +153,7 @@ impl Lines {
         if let Some(error) = self.failed.take() {
             return Err(error);
         }
+        // The unread bytes move to the front, so that a line is always in one piece.
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
@@ -180,9 +184,11 @@ type Unpacked = (Option<&'static str>, Box<dyn Read + Send>);
 
 fn unpack(mut source: impl Read + Send + 'static) -> io::Result<Unpacked> {
     let mut magic = Vec::new();
+    // One read may return fewer bytes than the magic has.
     source.by_ref().take(4).read_to_end(&mut magic)?;
     let whole = io::Cursor::new(magic.clone()).chain(source);
     Ok(match magic[..] {
+        // A file may be several gzip streams in a row; all of them are one trace.
         [0x1f, 0x8b, ..] => (Some("gzip"), Box::new(MultiGzDecoder::new(whole))),
         // A frame, or a frame to be skipped, with which some packers begin.
         [0x28, 0xb5, 0x2f, 0xfd] | [0x50..=0x5f, 0x2a, 0x4d, 0x18] => {

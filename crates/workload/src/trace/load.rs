@@ -1,4 +1,4 @@
-//! A trace in memory, and the same as requests to single pages, densely renumbered.
+//! A trace in memory, and its requests to single pages, which are densely renumbered.
 
 use super::page_set::PageSet;
 use super::{Format, Record, Skipped, TraceError, TraceOptions, TraceReader, Unit, open};
@@ -31,6 +31,7 @@ impl Trace {
 
     /// Reads all that a reader has to give.
     pub fn read(mut reader: TraceReader) -> Result<Trace, TraceError> {
+        // The reader is needed after the last record, for its counts.
         let records = reader.by_ref().collect::<Result<Vec<Record>, TraceError>>()?;
         Ok(Trace {
             records,
@@ -83,6 +84,7 @@ impl Trace {
         for record in &self.records {
             touched.insert(paging.pages(record));
         }
+        // Pages are numbered in their own order, so all must be known before the first gets its number.
         let numbering = touched.numbering();
         let requests = self.records.iter().map(|record| {
             let request = paging.request(record);
@@ -132,6 +134,7 @@ impl Paging {
             Paging::Shift(bits) => unit >> bits,
             Paging::Divide(units) => unit / units,
         };
+        // The reader admits no record of length zero and none whose end overflows.
         page(record.start)..page(record.start + record.length - 1) + 1
     }
 

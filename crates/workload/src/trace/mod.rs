@@ -1,8 +1,8 @@
 //! Recorded workloads: readers that stream [`Record`]s out of trace files, plain or packed with gzip
 //! or zstd, in bounded memory. Invariants: times start at zero and never run backwards; every record
-//! is at least one unit long and ends inside 64 bits; a trace holds at least one request. What had
-//! to be left out or clamped for that is counted, what cannot be understood is an error that names
-//! file and line.
+//! is at least one unit long and ends inside 64 bits; a trace holds at least one request. Lines that are
+//! left out and times that are clamped for this are counted. A line that cannot be understood is an error
+//! that names file and line.
 //!
 //! [`open`] streams; [`Trace::load`] keeps the records, for page requests and for a summary. What can be
 //! read is listed in [`Format`].

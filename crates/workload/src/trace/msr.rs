@@ -40,11 +40,12 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     let at = Nanos(ticks.wrapping_sub(origin).wrapping_mul(TICK_NS).wrapping_add(ORIGIN_NS));
     let start = number("offset", offset, u64::MAX)?;
     let length = number("size", size, u64::MAX)?;
+    // Disks of different hosts have the same numbers.
     let volume = [host, b".", disk].concat();
     state.request(&volume, Record { at, op, start, length })
 }
 
-/// So that times before the first line's are not negative.
+/// An offset that keeps times before the first line's from being negative.
 const ORIGIN_NS: u64 = 1 << 62;
 
 fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {

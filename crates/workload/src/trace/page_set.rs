@@ -1,5 +1,5 @@
-//! A set of page numbers as disjoint runs: its size grows with the requests that made it, never with
-//! the pages they cover, so a trace of long requests costs no more than one of short ones.
+//! A set of page numbers as disjoint runs. Its size grows with the number of requests and not with the pages
+//! that they cover, so a trace of long requests costs no more than one of short ones.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -19,6 +19,7 @@ impl PageSet {
         let mut was_there = false;
         // From the last run that overlaps or touches to the first.
         while let Some((&run_first, &run_end)) = self.runs.range(..=end).next_back() {
+            // A run that only touches is merged too, so `<` and not `<=`.
             if run_end < first {
                 break;
             }
@@ -59,6 +60,7 @@ impl Numbering {
     /// The number of a page of the set. Pages of one run have consecutive numbers.
     pub fn of(&self, page: u64) -> u64 {
         let behind = self.0.partition_point(|(first, _)| *first <= page);
+        // The page is in the set, so a run begins at it or before it.
         let (first, number) = self.0[behind - 1];
         number + (page - first)
     }

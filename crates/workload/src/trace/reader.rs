@@ -40,8 +40,7 @@ pub struct TraceReader {
     is_done: bool,
 }
 
-/// What holds of all records: how long they are at most, and that time starts at zero and never runs
-/// backwards.
+/// The rules for all records: a greatest length, and a time that starts at zero and never runs backwards.
 struct Admission {
     unit: Unit,
     /// Whether records are made to be of one page; see [`TraceOptions::objects`].
@@ -66,6 +65,7 @@ impl Admission {
             return Err(self.refusal(start, length, most));
         }
         let origin = *self.origin.get_or_insert(record.at);
+        // The sum is the time of an earlier record, so it does not overflow.
         if record.at < origin + self.now {
             self.clamped += 1;
         } else {
@@ -129,6 +129,7 @@ impl TraceReader {
         options: TraceOptions,
     ) -> Result<TraceReader, TraceError> {
         let mut lines = Lines::new(file_name, source)?;
+        // The header of a tar archive has its magic at byte 257.
         if lines.peek().get(257..262) == Some(b"ustar") {
             return Err(lines.error("this is a tar archive; unpack it and give the trace inside".to_owned()));
         }
@@ -199,7 +200,7 @@ impl TraceReader {
         Ok(found)
     }
 
-    /// Hands some of the next records to `each`, at most `most`: many at a time, which is several times as fast as
+    /// Hands some of the next records to `each`, at most `most`. Many at a time is several times as fast as
     /// one by one. False at the end.
     fn advance_by(&mut self, most: usize, mut each: impl FnMut(Record)) -> Result<bool, TraceError> {
         let parse = match self.format.row().shape {
@@ -208,8 +209,10 @@ impl TraceReader {
         };
         let before = self.lines.number();
         let Some(records) = self.lines.next_records(self.record_bytes, most)? else {
+            // The first request sets the origin, so a file without one has no request.
             return if self.admission.origin.is_some() { Ok(false) } else { Err(self.no_request()) };
         };
+        // The records borrow the buffer of `lines`, so the error is made after the loop.
         let mut refused = None;
         for (at, record) in (1..).zip(records.chunks_exact(self.record_bytes)) {
             let understood = self.state.count(|state| parse(record, state));
@@ -261,12 +264,13 @@ impl TraceReader {
         most: usize,
         each: &mut impl FnMut(Record),
     ) -> Result<usize, TraceError> {
-        // So many that they stay in the nearest cache.
+        // This number of records stays in the nearest cache.
         const TOGETHER: usize = 256;
         self.plain.clear();
         let bytes = plain(self.lines.at_hand(), most.min(TOGETHER), &mut self.plain);
         let before = self.lines.number();
         self.lines.pass(bytes, self.plain.len());
+        // Parsers count lines, so those that bypass them are counted here.
         self.state.pass(self.plain.len());
         for (at, record) in (1..).zip(&self.plain) {
             let admitted = self.admission.admit(*record);
@@ -292,7 +296,7 @@ impl TraceReader {
     }
 }
 
-/// Does with a line or record what it says.
+/// Hands on the request of a line or record, or counts why it was left out.
 #[inline]
 fn take(
     understood: Result<Line, String>,
@@ -317,6 +321,7 @@ impl Iterator for TraceReader {
             return None;
         }
         let item = self.advance().transpose();
+        // After an error the place in the file is not reliable, so the reader stops.
         self.is_done = !matches!(item, Some(Ok(_)));
         item
     }
@@ -354,6 +359,7 @@ impl Iterator for PageStream {
 fn format_unknown(lines: &mut Lines) -> TraceError {
     let first_bytes = lines.peek();
     if first_bytes.is_empty() {
+        // An error met while looking ahead is reported by the next read.
         return match lines.next() {
             Err(error) => error,
             Ok(_) => lines.error("the file is empty; a trace has at least one request".to_owned()),

@@ -36,6 +36,7 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
         b"W" | b"w" => Op::Write,
         _ => return Err(format!("opcode {} is unknown; R and W are known", quote(op))),
     };
+    // A line of another format is refused here.
     number("ASU", asu, u64::MAX)?;
     let at = time(at, 1_000_000_000)?;
     let (start, length) = (sectors("LBA", lba)?, number("size", size, u64::MAX)?);

@@ -16,8 +16,8 @@ pub struct TraceOptions {
     pub write_share: Share,
     /// The unit of times in a format that has none of its own; its default where there is none.
     pub time_unit: Option<TimeUnit>,
-    /// Take every request for one to a single page, named by where it starts, whatever its length: what
-    /// simulators of caches call an object.
+    /// Take every request for one to a single page, named by where it starts. Its length does not count.
+    /// Simulators of caches call this an object.
     pub objects: bool,
     /// Spread requests with times in whole seconds evenly over their second, as far as known.
     pub spread: bool,
@@ -98,9 +98,9 @@ impl TimeUnit {
 
 /// Volumes are laid out one after another, this many bytes apart: 16 TiB.
 const VOLUME_BYTES: u64 = 1 << 44;
-/// So that memory is bounded.
+/// A bound on the memory that names take.
 const VOLUME_NAME_BYTES_AT_MOST: usize = 255;
-/// So that addresses keep inside 62 bits, and memory bounded.
+/// A bound on memory, and on addresses, which stay within 62 bits.
 const VOLUMES_AT_MOST: usize = 1 << 18;
 
 /// A reader's memory.
@@ -129,6 +129,7 @@ impl ReaderState {
             origin: None,
             choice: None,
             volumes: FxHashMap::default(),
+            // A fixed seed draws the same operations each time the trace is read.
             prng: Prng::new(42, "operations of a trace without any"),
         }
     }
@@ -162,6 +163,7 @@ impl ReaderState {
             if wanted.as_bytes() != volume {
                 return Ok(None);
             }
+            // The chosen volume is the only one, so it lies at the start.
             self.volumes.entry(volume.into()).or_insert(0);
             return Ok(Some(start));
         }

@@ -93,12 +93,14 @@ impl Trace {
             }
             in_second += 1;
             peak = peak.max(in_second);
+            // The reader lets no time run backwards, so the difference is not negative.
             squares += ((record.at.0 - duration.0) as f64).powi(2);
             duration = record.at;
         }
         let requests = self.records().len() as u64;
         let share = |count: u64| count as f64 / requests as f64;
         let has_times = duration > Nanos::ZERO;
+        // A trace has at least one request, and a single one has no gap.
         let gaps = (requests - 1).max(1) as f64;
         let mean_gap = duration.0 as f64 / gaps;
         Ok(Summary {

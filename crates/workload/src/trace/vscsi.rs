@@ -60,6 +60,7 @@ fn parse(bytes: &[u8], _: &mut ReaderState) -> Result<Line, String> {
     } else {
         (short(bytes, 0), word(bytes, 8), long(bytes, 16), long(bytes, 24))
     };
+    // A larger code must not be cut down to a known one.
     let Some(op) = operation(code as u8).filter(|_| code < 256) else {
         return Ok(Line::Skip("a command other than read, write and unmap"));
     };
@@ -80,6 +81,7 @@ fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static st
     out.extend(length.to_le_bytes());
     out.extend(1u32.to_le_bytes());
     out.extend(code.to_le_bytes());
+    // Version 1, in the high byte.
     out.extend(0x100u16.to_le_bytes());
     out.extend((record.start / SECTOR_BYTES).to_le_bytes());
     out.extend((record.at.0 / 1_000).to_le_bytes());
