@@ -75,6 +75,7 @@ fn pool(mut asked: Asked, workloads: &mut Workloads) -> Result<Run, StackError> 
     let (page_bytes, seed) = (asked.page_bytes, asked.seed);
     let workload = workloads.get(&asked.workload, asked.format.take())?;
     let frames = asked.frames.ok_or_else(|| StackError::request("--frames is missing"))?;
+    // `stack` consumes `asked`, so the settings of the pool are taken out before.
     let (replacement, write_back) = (asked.replacement.take(), asked.write_back.take());
     let prefetch = asked.prefetch.take().ok_or_else(|| StackError::request("--prefetch is missing"))?;
     let (ops, pages, users, cpu_per_request) =

@@ -28,6 +28,7 @@ impl Run {
                         requested.workload.label
                     )));
                 }
+                // Only a generator that starts can tell whether it works with so many pages.
                 self.bind()?.requests(self.seed).map(drop)
             }
             (Load::Requests(_), None, None) => {
@@ -136,6 +137,7 @@ impl Run {
     /// A policy that looks ahead numbers all page writes in 32 bits.
     fn check_future(&self, requested: &Requested, ftl: &FtlConfig) -> Result<(), StackError> {
         let fill = u64::from(ftl.logical_pages);
+        // `u32::MAX` stands for a page that never dies, so no write has that number.
         let most = u64::from(u32::MAX) - fill;
         let looks_ahead = ftl.collect.placement.needs_future() || self.measure.rows == Rows::Groups;
         if looks_ahead && requested.ops >= most {

@@ -257,6 +257,7 @@ impl Destination {
         Ok(match self {
             Destination::Regular(path, existing) => {
                 let identity = Identity::new(path.clone(), existing.as_ref());
+                // The temporary file is dropped at once, which removes it.
                 Destination::Regular(path, existing).open().map_err(|error| named.cannot_begin(error))?;
                 Some(identity)
             }

@@ -184,6 +184,7 @@ impl Run {
 
     /// The identity of the run: a hash of [`Run::canonical`] and of Fulgurite's version.
     pub fn id(&self) -> Result<String, StackError> {
+        // Another version may give another result, so it gives another identity.
         let text = format!("{} {}", env!("CARGO_PKG_VERSION"), self.canonical()?);
         Ok(format!("{:016x}", fnv1a(text.as_bytes())))
     }

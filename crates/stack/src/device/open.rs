@@ -186,6 +186,7 @@ type Preconditioned = Result<Arc<Option<Ftl>>, SpecError>;
 
 fn preconditioned(config: &SsdConfig, request_pages: u32, seed: u64) -> Preconditioned {
     static KEPT: Memo<Preconditioned> = Memo::new();
+    // The debug text names every field, so different configurations never share a state.
     let key = format!("{config:?} {request_pages} {seed}");
     KEPT.get(key, || SimDrive::preconditioned(config, request_pages, seed).map(Arc::new))
 }

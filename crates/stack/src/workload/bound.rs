@@ -199,6 +199,7 @@ impl Bound {
         match &self.source {
             // Generators make no trims.
             BoundSource::Generator { .. } => Ok(ops),
+            // The number of all writes was counted when the trace was read.
             BoundSource::Changes(changes) if ops == changes.len() => Ok(changes.writes()),
             _ => {
                 let changes = self.changes(seed)?.take(ops as usize);
@@ -257,6 +258,7 @@ impl Fit {
             Fit::AsTheyAre => return *request,
             Fit::Wrapped { pages } => (request.page % pages, pages),
             Fit::Scaled { pages } if span > pages => {
+                // The product of two 64-bit numbers can overflow 64 bits.
                 ((u128::from(request.page) * u128::from(pages) / u128::from(span)) as u64, pages)
             }
             Fit::Scaled { pages } => (request.page, pages),

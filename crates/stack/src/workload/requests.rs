@@ -87,6 +87,7 @@ impl Requests {
     fn take_more(&mut self) -> bool {
         self.ahead.clear();
         self.at = 0;
+        // A source that has failed is not asked again.
         if self.failure.is_none() {
             self.failure = self.source.append(&mut self.ahead, TOGETHER).err();
         }

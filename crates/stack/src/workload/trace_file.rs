@@ -143,6 +143,8 @@ impl TraceFile {
         page_bytes: u32,
         numbering: Numbering,
     ) -> Result<Arc<ListedPages>, StackError> {
+        // The lock is held while the trace is read, so that two threads never read it at once. Entries are
+        // inserted whole, so a panic elsewhere leaves the map usable.
         let mut known = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pages) = known.get(&(page_bytes, numbering)) {
             return Ok(Arc::clone(pages));

@@ -58,7 +58,9 @@ impl Compare {
         let mut pairs = Vec::new();
         for old in &old {
             // Of several the first: rows keep the order of the grid.
+            // A row without a partner is enough to refuse the comparison.
             let Some(at) = new.iter().position(|new| same(old, new)) else { break };
+            // Each candidate is used once, so that repeated rows pair up in order.
             pairs.push((*old, new.remove(at)));
         }
         if old.is_empty() || pairs.len() < old.len() || !new.is_empty() {

@@ -109,6 +109,7 @@ impl Study {
             // A part says what its own size is; the study's `quick` changes the common grid.
             let common = self.file.grid.iter().chain(of_study).filter(|(name, _)| applies(name));
             for (name, value) in common.chain(&part.grid).chain(of_part) {
+                // Later values replace earlier ones, so a part overrides the common grid.
                 settings.insert(name.clone(), value.texts()?);
             }
             if let Some(seed) = seed {
@@ -150,6 +151,7 @@ impl Study {
         let mut table = Table::default();
         for (part, rows) in parts.iter().zip(runner::execute_each(&runs, threads, progress)?) {
             for mut row in rows {
+                // The cost differs from one execution to the next, and the table must not.
                 row.drop_cost();
                 row.set_some(Column::Part, *part);
                 table.rows.push(row);

@@ -116,6 +116,7 @@ fn divide(series: &mut [Series], base: &str) -> Result<(), StackError> {
         .iter()
         .position(|name| *name == base)
         .ok_or_else(|| SpecError::unknown("series in relative_to", base, &names))?;
+    // The base is divided by itself too, so its values are kept first.
     let by = series[at].values.clone();
     for series in series {
         series.values.iter_mut().zip(&by).for_each(|(value, by)| *value = quotient(*value, *by));

@@ -107,6 +107,7 @@ impl Census {
         if request.op == Op::Trim {
             return ftl.trim(lpn);
         }
+        // Before the write this count is the index of the write in `future`.
         let now = ftl.counters().host_pages;
         self.dies_at[lpn as usize] = self.future[now as usize];
         let mut recorder = Recorder { counting: sink, programmed: &mut self.programmed };
@@ -127,6 +128,7 @@ impl Census {
                 }
             }
         }
+        // Clear it also before counting begins, or it would grow through the first half of the run.
         self.programmed.clear();
     }
 

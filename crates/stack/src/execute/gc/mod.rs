@@ -141,6 +141,7 @@ impl Counted<'_> {
             let counts = self.counts();
             if next == Some(counts.host) {
                 let Counted { ftl, half, census, series, .. } = self;
+                // `observers` would borrow all of `self`, while `ftl` is read here.
                 let looking = [
                     Some(half as &mut dyn Observer),
                     census.as_mut().map(|census| census as &mut dyn Observer),
@@ -161,6 +162,7 @@ impl GcRun<'_> {
         let config = &self.translation.ftl;
         let writes = bound.writes_within(self.requested.ops, self.run.seed)?;
         let (mut ftl, mut census) = (Ftl::new(config.clone())?, None);
+        // The fill counts as user writes, so it counts for the half too.
         let half = (u64::from(config.logical_pages) + writes) / 2;
         if config.collect.placement.needs_future() || self.run.measure.rows == Rows::Groups {
             let future = self.future(bound.changes(self.run.seed)?);
@@ -211,10 +213,12 @@ impl GcRun<'_> {
         let mut done = 0;
         while done < ops {
             slice.clear();
+            // No more are taken than are due, so `done` never passes `ops`.
             requests.append_pages(&mut slice, (ops - done).min(SLICE as u64) as usize);
             if slice.is_empty() {
                 return Err(StackError::run(format!("{done} of {ops} requests were performed")));
             }
+            // Reads change nothing in the layer, so they do not count as operations either.
             slice.retain(|request| request.op != Op::Read);
             done += slice.len() as u64;
             counted.perform(&slice);
@@ -237,6 +241,7 @@ impl GcRun<'_> {
         }
         let mut ends: Vec<u32> = vec![u32::MAX; logical_pages as usize];
         for time in (0..next.len()).rev() {
+            // A trim holds the index of the write after it, so it ends the writes before that index.
             while let Some((at, page)) = trims.pop_if(|(at, _)| *at as usize > time) {
                 ends[page as usize] = at;
             }
