@@ -41,7 +41,7 @@ fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// What writing to standard output came to. A closed pipe (`fulgurite list | head -1`) is no failure: its reader has
+/// The outcome of writing to standard output. A closed pipe (`fulgurite list | head -1`) is no failure: its reader has
 /// seen enough. A full disk is one.
 fn written(result: io::Result<()>) -> Result<(), StackError> {
     // What the buffer still holds would be lost in silence at exit.

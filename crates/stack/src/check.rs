@@ -1,5 +1,5 @@
-//! What cannot work together: every run is looked at before anything is executed, whether it was typed or built by a
-//! program.
+//! Refuses settings that cannot work together. Every run is checked before anything is executed, whether it was
+//! typed or built by a program.
 
 use crate::device::DriveConfig;
 use crate::output::{self, Named};
@@ -28,7 +28,7 @@ impl Run {
                         requested.workload.label
                     )));
                 }
-                // Only a generator that starts can tell whether it works with so many pages.
+                // A generator tells only when it starts whether it works with this number of pages.
                 self.bind()?.requests(self.seed).map(drop)
             }
             (Load::Requests(_), None, None) => {
@@ -65,7 +65,7 @@ impl Run {
         Ok(())
     }
 
-    /// What the run writes is neither what it reads nor one file twice.
+    /// Refuses an output that is an input or another output.
     fn check_outputs(&self) -> Result<(), StackError> {
         let trace = self.requested().and_then(|requested| requested.workload.trace()?.path());
         let drive = match &self.stack.device.drive {

@@ -1,4 +1,4 @@
-//! The result of anything: a table of flat rows. Columns come in one fixed order, and a column is
+//! The result of every command: a table of flat rows. Columns come in one fixed order, and a column is
 //! there if any row has it.
 
 use fulgurite_stack::{Column, Command, Row, Value};

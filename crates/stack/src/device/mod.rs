@@ -342,7 +342,7 @@ impl FileConfig {
         }
     }
 
-    /// Makes room for `pages`, where nobody said how large the file is and it has less.
+    /// Makes room for `pages`, where no size was given and the file has less.
     pub(crate) fn make_room_for(&mut self, pages: u64) {
         let has = fulgurite_uring::check(&self.path, &self.uring_options(None));
         if self.options.size.is_none() && has.map_or(true, |has| has < pages) {

@@ -237,7 +237,7 @@ impl PoolRun<'_> {
             latency: Histogram::default(),
             meter: Meter::default(),
             failure: None,
-            // Only a real drive gives back what was written to it.
+            // The drives that runs simulate are made without contents, so only a real one can be checked.
             stamps: self.run.is_real().then(|| Stamps::new(self.requested.pages)),
             progress: progress.clone(),
         }));

@@ -137,7 +137,7 @@ impl DeviceUser for ClosedLoop {
         };
         // The write buffer hides the flash until it has filled: writes must outlast it.
         let warm_up = if self.writes { 16_000 } else { 1_000 } + 4 * u64::from(self.users);
-        // A simulated drive is watched for so many requests; a real one, which others disturb, for so long.
+        // A simulated drive is watched for a number of requests, a real one, which others disturb, for a time.
         let (mut warm_up, requests) =
             if self.real { (u64::MAX, u64::MAX) } else { (warm_up, warm_up + 16_000) };
         let warm_up_ends = device.now() + WARM_UP;

@@ -22,7 +22,7 @@ pub struct TraceFile {
     records: OnceLock<Kept<Arc<Trace>>>,
     /// By page size and numbering.
     pages: Mutex<BTreeMap<(u32, Numbering), Arc<ListedPages>>>,
-    /// By page size and number of pages; nothing where the changes do not fit into so many.
+    /// By page size and number of pages; nothing where the changes do not fit.
     changes: Mutex<BTreeMap<(u32, u32), KeptChanges>>,
 }
 

@@ -1,5 +1,5 @@
-//! A conclusion, of a paper most often, as a check over the rows of a study. It holds or it does not; either
-//! way the report says so, with the figure and its place.
+//! A conclusion, most often of a paper, as a check over the rows of a study. The report says whether it holds,
+//! with the figure and its place.
 
 use super::file::{Check, Compare, Pair};
 use super::finding::{describe, not_a_number};

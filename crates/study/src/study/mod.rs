@@ -125,6 +125,7 @@ impl Study {
                 failed => failed,
             })?;
             let name =
+                // The name is borrowed from the file, because `whole` ends with this function.
                 self.file.parts.iter().find(|known| known.name == part.name).map(|known| known.name.as_str());
             runs.extend(expanded.into_iter().map(|run| (name, run)));
         }

@@ -18,7 +18,7 @@ use fulgurite_workload::{Op, Request};
 const CLASSES: [Column; 6] =
     [Column::ShareC1, Column::ShareC2, Column::ShareC3, Column::ShareC4, Column::ShareC5, Column::ShareC6];
 
-/// Sizes of groups are looked at so often in a logical capacity of page writes.
+/// How often the sizes of groups are looked at in one logical capacity of page writes.
 const LOOKS: u64 = 64;
 
 /// What went into a group.

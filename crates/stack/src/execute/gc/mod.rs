@@ -103,7 +103,7 @@ impl Observer for Mark {
     }
 }
 
-/// The translation layer, what was counted of it, and who looks at it.
+/// The translation layer, its counts, and the observers of the run.
 struct Counted<'a> {
     ftl: Ftl,
     sink: CountingSink,
@@ -125,12 +125,12 @@ impl Counted<'_> {
         std::iter::once(half).chain(census).chain(series)
     }
 
-    /// Performs writes and trims, and lets observers look where they want to.
+    /// Performs writes and trims. Stops at the page writes that observers ask for.
     fn perform(&mut self, mut requests: &[Request]) {
         while !requests.is_empty() {
             let host = self.ftl.counters().host_pages;
             let next = self.observers().filter_map(|observer| observer.next()).filter(|at| *at > host).min();
-            // Each request writes a page at most, so nobody looks before so many of them.
+            // Each request writes at most one page, so no observer looks before that many requests are done.
             let before_next = next.map_or(u64::MAX, |at| at - host).min(requests.len() as u64);
             let (now, rest) = requests.split_at(before_next as usize);
             match &mut self.census {
@@ -291,6 +291,7 @@ impl GcRun<'_> {
         row.set(Column::Erases, counts.flash.erases);
         row.set(Column::Waf, counts.waf());
         let steady = counts.since(&at_half);
+        // Without user writes after the half there is nothing to divide by.
         if steady.host > 0 {
             row.set(Column::WafSteady, steady.waf());
         }
