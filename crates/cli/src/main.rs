@@ -41,8 +41,8 @@ fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// The outcome of writing to standard output. A closed pipe (`fulgurite list | head -1`) is no failure: its reader has
-/// seen enough. A full disk is one.
+/// The outcome of writing to standard output. A closed pipe (`fulgurite list | head -1`) is no failure: its
+/// reader has seen enough. A full disk is one.
 fn written(result: io::Result<()>) -> Result<(), StackError> {
     // What the buffer still holds would be lost in silence at exit.
     match result.and_then(|()| io::stdout().flush()) {

@@ -204,8 +204,8 @@ fn preconditioned_layer(
     KEPT.get(key, || write_layer(layer, config, request_pages, seed).map(Arc::new))
 }
 
-/// Makes the translation layers of a simulated drive and of a layer above it. Writes to the layer bring both to the
-/// state that the drive's `precondition` names.
+/// Makes the translation layers of a simulated drive and of a layer above it. Writes to the layer bring both to
+/// the state that the drive's `precondition` names.
 fn write_layer(
     layer: &LogConfig,
     config: &SsdConfig,
