@@ -75,6 +75,7 @@ pub fn plateau(stack: &Stack, page_bytes: u32, writes: bool, seed: u64) -> Resul
 fn measure(stack: &Stack, page_bytes: u32, writes: bool, seed: u64) -> Result<Plateau, StackError> {
     let request_pages = stack.device_pages_per(page_bytes)?;
     let real = stack.device.is_real();
+    // Every user has a command in the queue, so there are no more users than it holds.
     let most = stack.device.queue_depth().min(USERS_AT_MOST);
     let mut measured = BTreeMap::new();
     let mut at = |users: u32| -> Result<f64, StackError> {

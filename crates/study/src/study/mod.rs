@@ -144,6 +144,7 @@ impl Study {
     ) -> Result<Outcome, StackError> {
         let runs = self.runs(quick, seed)?;
         let out = out.map_or_else(|| Path::new("results").join(&self.name), Path::to_path_buf);
+        // A trace or drive that lies in the output folder must not be overwritten.
         let inputs = self.inputs()?;
         let inputs: Vec<Named<'_>> =
             inputs.iter().map(|(argument, text)| Named::new(argument, named_file(text))).collect();

@@ -170,6 +170,7 @@ impl GcRun<'_> {
                 census = Some(Census::new(config, future.clone(), half));
             }
             if config.collect.placement.needs_future() {
+                // A policy that looks ahead must know the future before the fill, whose writes are part of it.
                 ftl.foresee(future);
             }
         }
