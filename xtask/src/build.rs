@@ -64,7 +64,7 @@ fn compile(arguments: &[&str], is_wanted: impl Fn(&Artifact) -> bool) -> Result<
         }
     }
     ensure!(child.wait()?.success(), "cargo {} failed", arguments.join(" "));
-    // Cargo reports whatever is ready first.
+    // Cargo reports programs in the order in which they are ready.
     programs.sort_by(|a, b| a.title.cmp(&b.title));
     Ok(programs)
 }

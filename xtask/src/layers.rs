@@ -1,8 +1,8 @@
 //! Who may import whom, and what the simulated core may not touch.
 //!
 //! A run is a pure function of its description only if nothing below `stack` reads a clock, a random source or the
-//! environment, or opens a file of its own. `clippy.toml` names these things, and each pure crate forbids them; here
-//! stands which crates are pure, and the proof that clippy notices.
+//! environment, or opens a file of its own. `clippy.toml` names these things, and each pure crate forbids them.
+//! This file lists the pure crates and proves that clippy notices.
 
 use crate::root;
 use anyhow::{Context, Result, bail, ensure};

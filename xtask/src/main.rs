@@ -57,7 +57,7 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     }
     let start = Instant::now();
-    // A browser that is missing is better known now than after the build.
+    // Report a missing browser now and not after the build.
     let is_ready = match arguments.get(1) {
         Some(_) => report("install", browser::install(), start),
         None => arguments[0] != "ci" || report("tools", browser::find().map(|_| ()), start),
@@ -79,7 +79,7 @@ fn pass(steps: &[&Step]) -> bool {
             }
             perform(step)
         });
-        // Wait for all of them, whatever the first one says.
+        // Wait for all of them, even after the first has failed.
         let outcomes: Vec<bool> = beside.into_iter().map(|step| step.join().unwrap_or(false)).collect();
         in_order && !outcomes.contains(&false)
     })

@@ -45,6 +45,7 @@ fn run(program: &Program) -> Result<bool> {
         let line = line?;
         println!("{line}");
         if let Some((name, seconds)) = time(&line) {
+            // The title tells tests of the same name in different files apart.
             let place = program.title.trim_end_matches(".rs");
             TIMES.lock().expect("no test panics here").push((seconds, format!("{place} {name}")));
         }

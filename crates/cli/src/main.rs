@@ -41,8 +41,8 @@ fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// What writing to standard output came to. A closed pipe (`fulgurite list | head -1`) is no failure: its reader has
-/// seen enough. A full disk is one.
+/// The outcome of writing to standard output. A closed pipe (`fulgurite list | head -1`) is no failure: its
+/// reader has seen enough. A full disk is one.
 fn written(result: io::Result<()>) -> Result<(), StackError> {
     // What the buffer still holds would be lost in silence at exit.
     match result.and_then(|()| io::stdout().flush()) {
@@ -113,6 +113,7 @@ fn study(name: &str, out: Option<&Path>, quick: bool, common: &Common) -> Result
         }
         format!("{}\n\n{}\n{found}\nreport: {report}\n", study.title(), table.to_text(&outcome.columns))
     })?;
+    // Standard output holds the table alone, so the path goes to standard error.
     if common.json || common.csv {
         say(&format!("report: {report}"));
     }
@@ -148,6 +149,7 @@ fn threads(common: &Common) -> NonZeroUsize {
 /// Does `work` under a bar on standard error where that is a terminal, and quietly elsewhere.
 fn watched<T>(work: impl FnOnce(&Progress) -> T) -> T {
     let progress = Progress::default();
+    // A log file would be filled with the frames of the bar.
     if !io::stderr().is_terminal() {
         return work(&progress);
     }

@@ -1,4 +1,4 @@
-//! From what was asked to a run: defaults that depend on other settings are filled in here.
+//! Builds a run from what was asked. Defaults that depend on other settings are filled in here.
 
 use crate::device::{DeviceConfig, DriveConfig};
 use crate::execute::profile;
@@ -75,6 +75,7 @@ fn pool(mut asked: Asked, workloads: &mut Workloads) -> Result<Run, StackError> 
     let (page_bytes, seed) = (asked.page_bytes, asked.seed);
     let workload = workloads.get(&asked.workload, asked.format.take())?;
     let frames = asked.frames.ok_or_else(|| StackError::request("--frames is missing"))?;
+    // `stack` consumes `asked`, so the settings of the pool are taken out before.
     let (replacement, write_back) = (asked.replacement.take(), asked.write_back.take());
     let prefetch = asked.prefetch.take().ok_or_else(|| StackError::request("--prefetch is missing"))?;
     let (ops, pages, users, cpu_per_request) =
@@ -106,7 +107,7 @@ fn pool(mut asked: Asked, workloads: &mut Workloads) -> Result<Run, StackError> 
     Ok(Run { stack, load: Load::Requests(load), measure: Measure::default(), seed })
 }
 
-/// Pages of a pool run: those of the trace, or what was asked for; `u64::MAX` where nobody needs to know.
+/// Pages of a pool run: those of the trace, or what was asked for; `u64::MAX` where the number is not needed.
 fn pool_pages(
     workload: &Workload,
     stack: &Stack,
@@ -331,6 +332,7 @@ fn arrivals(asked: &Asked, workload: &Workload) -> Result<Arrivals, StackError> 
 
 fn within_trace(asked: Option<u64>, has: u64, what: &str) -> Result<u64, StackError> {
     match asked {
+        // No number of `--ops` would suit an empty trace, so it is refused first.
         _ if has == 0 => Err(StackError::request(format!("the trace has no {what}"))),
         Some(asked) if asked > has => Err(StackError::request(format!(
             "--ops {asked} exceeds the trace's {has} {what}; accepted: 1 to {has}"

@@ -1,5 +1,5 @@
-//! What cannot work together: every run is looked at before anything is executed, whether it was typed or built by a
-//! program.
+//! Refuses settings that cannot work together. Every run is checked before anything is executed, whether it was
+//! typed or built by a program.
 
 use crate::device::DriveConfig;
 use crate::output::{self, Named};
@@ -28,6 +28,7 @@ impl Run {
                         requested.workload.label
                     )));
                 }
+                // A generator tells only when it starts whether it works with this number of pages.
                 self.bind()?.requests(self.seed).map(drop)
             }
             (Load::Requests(_), None, None) => {
@@ -64,7 +65,7 @@ impl Run {
         Ok(())
     }
 
-    /// What the run writes is neither what it reads nor one file twice.
+    /// Refuses an output that is an input or another output.
     fn check_outputs(&self) -> Result<(), StackError> {
         let trace = self.requested().and_then(|requested| requested.workload.trace()?.path());
         let drive = match &self.stack.device.drive {
@@ -136,6 +137,7 @@ impl Run {
     /// A policy that looks ahead numbers all page writes in 32 bits.
     fn check_future(&self, requested: &Requested, ftl: &FtlConfig) -> Result<(), StackError> {
         let fill = u64::from(ftl.logical_pages);
+        // `u32::MAX` stands for a page that never dies, so no write has that number.
         let most = u64::from(u32::MAX) - fill;
         let looks_ahead = ftl.collect.placement.needs_future() || self.measure.rows == Rows::Groups;
         if looks_ahead && requested.ops >= most {

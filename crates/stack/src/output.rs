@@ -234,7 +234,7 @@ impl Destination {
         }
         if let Some(found) = &existing {
             if found.file_type().is_block_device() {
-                // A table over the first bytes of somebody's disk helps nobody.
+                // A table would overwrite the first bytes of a disk.
                 return Err(no_file("block device"));
             }
             if let Some(standard) = same_as_standard(found).map_err(error)? {
@@ -257,10 +257,11 @@ impl Destination {
         Ok(match self {
             Destination::Regular(path, existing) => {
                 let identity = Identity::new(path.clone(), existing.as_ref());
+                // The temporary file is dropped at once, which removes it.
                 Destination::Regular(path, existing).open().map_err(|error| named.cannot_begin(error))?;
                 Some(identity)
             }
-            // To open a FIFO here would wait for its reader, and end it.
+            // Opening a FIFO here would wait for its reader, and closing it would end that reader.
             Destination::Standard(_) | Destination::Special(_) => {
                 let found = fs::metadata(named.path).map_err(|error| named.cannot_begin(error))?;
                 // `/dev/null` and a terminal take any number of outputs.
@@ -299,7 +300,7 @@ fn ends_in_slash(path: &Path) -> bool {
 }
 
 /// Standard output or error, if `found` is the file behind it: `/dev/stdout`, or the file that a shell sends it to.
-/// Through its own descriptor what we write stands behind what is there; through another it would lie over it.
+/// Its own descriptor appends to what is there; another descriptor would overwrite it.
 fn same_as_standard(found: &Metadata) -> io::Result<Option<File>> {
     let (stdout, stderr) = (io::stdout(), io::stderr());
     let standard: [BorrowedFd<'_>; 2] = [stdout.as_fd(), stderr.as_fd()];

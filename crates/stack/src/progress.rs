@@ -14,7 +14,7 @@ struct Counts {
 }
 
 impl Progress {
-    /// A run reports once in so many requests: an atomic addition for each would show in its speed.
+    /// A run reports once in this number of requests: an atomic addition for each would show in its speed.
     const STEP: u64 = 1 << 14;
 
     /// Requests performed.

@@ -69,6 +69,7 @@ impl Value {
             Value::Integer(integer) => grouped(&integer.to_string()),
             Value::Real(real) if *real == 0.0 => "0".to_owned(),
             Value::Real(real) => {
+                // Four significant digits are the first one and three more.
                 let digits = (3 - real.abs().log10().floor() as i32).clamp(0, 6) as usize;
                 let text = format!("{real:.digits$}");
                 let (whole, rest) =

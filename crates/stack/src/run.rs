@@ -78,14 +78,14 @@ pub struct Requested {
     pub addresses: AddressMap,
     /// When requests are made.
     pub arrivals: Arrivals,
-    /// How many; `u64::MAX` for all of a trace whose length nobody knows.
+    /// How many; `u64::MAX` for all of a trace of unknown length.
     pub ops: u64,
 }
 
 /// Who decides when a request is made.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arrivals {
-    /// So many users, each with one request outstanding.
+    /// A number of users, each with one request outstanding.
     Closed {
         /// Users.
         users: u32,
@@ -95,7 +95,7 @@ pub enum Arrivals {
         /// Time passes this many times as fast.
         speed: f64,
     },
-    /// So many requests a second: the workload's times stretched, or even gaps where it has none.
+    /// A number of requests a second: the workload's times stretched, or even gaps where it has none.
     Rate {
         /// Requests per second.
         requests_s: f64,
@@ -121,7 +121,7 @@ pub enum Rows {
     Run,
     /// The same, with what placement did to its groups and why.
     Explained,
-    /// One for every stretch of so many page writes.
+    /// One for every stretch of this number of page writes.
     PageIntervals(u64),
     /// One for every stretch of time.
     TimeIntervals(Nanos),
@@ -184,6 +184,7 @@ impl Run {
 
     /// The identity of the run: a hash of [`Run::canonical`] and of Fulgurite's version.
     pub fn id(&self) -> Result<String, StackError> {
+        // Another version may give another result, so it gives another identity.
         let text = format!("{} {}", env!("CARGO_PKG_VERSION"), self.canonical()?);
         Ok(format!("{:016x}", fnv1a(text.as_bytes())))
     }
@@ -196,8 +197,8 @@ impl Stack {
     /// What the addresses of a workload mean in this stack.
     fn view(&self, requested: &Requested) -> View {
         match (&self.pool, &self.device.drive) {
-            // Without a drive nobody needs to know the pages of a trace beforehand, unless frames are a share of them:
-            // then its pages were counted, and are given here.
+            // Without a drive the pages of a trace are needed only where frames are a share of them. Then they
+            // were counted, and are given here.
             (Some(pool), DriveConfig::None) if requested.pages == u64::MAX => {
                 View::Stream { page_bytes: pool.page_bytes }
             }
@@ -214,7 +215,7 @@ impl Stack {
     }
 
     /// How garbage is collected for the host's pages: in the layer where there is one, for it decides where pages go;
-    /// else in the drive. `None` where nobody collects any that Fulgurite knows of.
+    /// else in the drive. `None` where Fulgurite knows of no collector.
     pub fn collect(&self) -> Option<&Collect> {
         match (&self.layer, &self.device.drive) {
             (Some(layer), _) => Some(&layer.log.collect),

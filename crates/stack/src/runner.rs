@@ -37,12 +37,14 @@ pub fn execute_each(
                     let failed = result.is_err();
                     *results[at].lock().expect("no thread panics while it holds this") = Some(result);
                     if failed {
+                        // After a failure no further run begins; those under way come to their end.
                         next.store(runs.len(), Ordering::Relaxed);
                     }
                 }
             });
         }
     });
+    // A run that never began has no outcome. Runs begin in order, so the failure stands before it.
     let outcomes = results.into_iter().filter_map(|cell| cell.into_inner().expect("threads have ended"));
     outcomes.collect()
 }
@@ -54,6 +56,7 @@ fn take<'a>(next: &AtomicUsize, runs: &'a [Run]) -> Option<(usize, &'a Run)> {
 
 /// A broken assertion in the simulated core fails its run, with a reason, not the whole program.
 fn guarded(run: &Run, progress: &Progress) -> Outcome {
+    // Runs share only counters and memos, which stay usable after a panic.
     catch_unwind(AssertUnwindSafe(|| run.execute(progress))).unwrap_or_else(|panic| {
         let reason = panic
             .downcast_ref::<String>()

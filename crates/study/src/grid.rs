@@ -35,6 +35,7 @@ pub fn expand(command: Command, settings: &Settings) -> Result<Vec<Run>, StackEr
             setting.flag()
         )));
     }
+    // One cache for the whole grid, so that a trace is read once and not for every run.
     let mut workloads = Workloads::default();
     (0..size).map(|cell| settings::run(command, &cell_values(&axes, cell), &mut workloads)).collect()
 }

@@ -1,4 +1,4 @@
-//! The result of anything: a table of flat rows. Columns come in one fixed order, and a column is
+//! The result of every command: a table of flat rows. Columns come in one fixed order, and a column is
 //! there if any row has it.
 
 use fulgurite_stack::{Column, Command, Row, Value};
@@ -122,6 +122,7 @@ pub(crate) fn json(value: &Value) -> serde_json::Value {
 
 /// Cells under each other, those of a text column to the left.
 fn aligned(cells: &[Vec<String>], is_text: &[bool]) -> String {
+    // Width counts characters, because `µ` and `–` have several bytes.
     let width = |at: usize| cells.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..is_text.len()).map(width).collect();
     let mut text = String::new();

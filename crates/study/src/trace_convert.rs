@@ -116,6 +116,7 @@ pub fn generate(generated: Generated<'_>, progress: &Progress) -> Result<Table, 
     output::check(&[], &[out])?;
     progress.expect(ops);
     let requests = std::iter::from_fn(move || requests.next_request());
+    // Counting down gives the number that is left, which the progress is told.
     let records = (0..ops).rev().zip(requests).map(|(left, request)| {
         progress.left(left);
         let Request { at, op, page, pages, .. } = request;
@@ -186,6 +187,7 @@ impl Packed<'_> {
     fn finish(self) -> io::Result<()> {
         match self {
             Packed::Plain(_) => Ok(()),
+            // Packers write the end of their format only here.
             Packed::Gzip(encoder) => encoder.finish().map(drop),
             Packed::Zstd(encoder) => encoder.finish().map(drop),
         }

@@ -249,8 +249,10 @@ impl DeviceConfig {
 
     /// Bytes in a page of the device.
     pub fn page_bytes(&self) -> u32 {
+        // Parsing refuses pages above 1 MiB, so nothing that was typed is cut off.
         let narrow = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
         match &self.drive {
+            // The smallest page there is, so that every page size of a pool is a multiple of it.
             DriveConfig::None => 512,
             DriveConfig::Translation(translation) => translation.page_bytes,
             DriveConfig::Mem(mem) => narrow(mem.page_bytes),
@@ -340,7 +342,7 @@ impl FileConfig {
         }
     }
 
-    /// Makes room for `pages`, where nobody said how large the file is and it has less.
+    /// Makes room for `pages`, where no size was given and the file has less.
     pub(crate) fn make_room_for(&mut self, pages: u64) {
         let has = fulgurite_uring::check(&self.path, &self.uring_options(None));
         if self.options.size.is_none() && has.map_or(true, |has| has < pages) {

@@ -110,6 +110,7 @@ impl Observed for SimDrive {
 /// What `drive` bears until its segments are worn out, at the write amplification that it has had.
 fn lifetime(drive: &SimDrive, elapsed: Nanos) -> Option<Lifetime> {
     let (counters, config) = (drive.counters(), drive.config());
+    // An endurance of zero stands for a drive that does not wear out.
     let endurance = f64::from(config.endurance);
     if counters.flash_pages_programmed == 0 || endurance == 0.0 {
         return None;

@@ -62,7 +62,7 @@ impl Stack {
         Ok(page_bytes / unit)
     }
 
-    /// Makes room for `pages`, where the device is a file and nobody said how large it is.
+    /// Makes room for `pages`, where the device is a file whose size was not given.
     pub(crate) fn make_room_for(&mut self, pages: u64) {
         let page_bytes = self.device.page_bytes();
         let below = self.layer.as_ref().map_or(pages, |layer| layer.log.pages_below(pages, page_bytes));
@@ -186,6 +186,7 @@ type Preconditioned = Result<Arc<Option<Ftl>>, SpecError>;
 
 fn preconditioned(config: &SsdConfig, request_pages: u32, seed: u64) -> Preconditioned {
     static KEPT: Memo<Preconditioned> = Memo::new();
+    // The debug text names every field, so different configurations never share a state.
     let key = format!("{config:?} {request_pages} {seed}");
     KEPT.get(key, || SimDrive::preconditioned(config, request_pages, seed).map(Arc::new))
 }
@@ -203,8 +204,8 @@ fn preconditioned_layer(
     KEPT.get(key, || write_layer(layer, config, request_pages, seed).map(Arc::new))
 }
 
-/// The translation layers of a simulated drive and of a layer above it, brought where the drive's `precondition` says
-/// by writes to the layer.
+/// Makes the translation layers of a simulated drive and of a layer above it. Writes to the layer bring both to
+/// the state that the drive's `precondition` names.
 fn write_layer(
     layer: &LogConfig,
     config: &SsdConfig,

@@ -19,6 +19,7 @@ impl PoolRun<'_> {
         let start = Instant::now();
         let replacement = stage.replacement.start(stage.frames)?;
         let mut counter = MissCounter::new(stage.frames, replacement, stage.batches.clone());
+        // Both buffers are reused, so that the loop allocates nothing.
         let mut taken: Vec<Request> = Vec::with_capacity(SLICE);
         let mut slice: Vec<(PageId, bool)> = Vec::with_capacity(SLICE);
         let mut left = requested.ops;
@@ -42,6 +43,7 @@ impl PoolRun<'_> {
         let ops = counters.hits + counters.misses;
         check_counters(&counters, ops)?;
         let mut row = self.row(&Measured::default(), counters)?;
+        // These replace what `row` took from the request, which may be `u64::MAX`.
         row.set(Column::Ops, ops);
         row.set(Column::HitRatio, counters.hits as f64 / ops as f64);
         set_cost(&mut row, start, Duration::ZERO, ops);

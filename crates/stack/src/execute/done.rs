@@ -18,7 +18,7 @@ impl Done {
         Done { drive: device.observe(), layer: device.observe_layer() }
     }
 
-    /// Pages that the host wrote, where anybody counts them.
+    /// Pages that the host wrote; `None` where neither a layer nor the drive counts them.
     pub fn host_pages_written(&self) -> Option<u64> {
         let by_drive = self.drive.as_ref().map(|drive| drive.host_pages_written);
         self.layer.as_ref().map(|layer| layer.host_pages).or(by_drive)
@@ -48,7 +48,7 @@ impl Done {
         }
         let per_page = |pages: u64| pages as f64 / written as f64;
         let layer_waf = self.layer.as_ref().map(|layer| per_page(layer.pages_written()));
-        // Of what the drive was given, not of what is on its way to it; the rest of a collection may be.
+        // Only pages that the drive has received count. Pages of a collection may still be on their way to it.
         let drive_waf = self.drive.as_ref().filter(|drive| drive.host_pages_written > 0).map(|drive| {
             (drive.host_pages_written + drive.gc_pages_copied) as f64 / drive.host_pages_written as f64
         });

@@ -89,6 +89,7 @@ fn set_cost(row: &mut Row, start: Instant, read_for: Duration, ops: u64) {
 /// The process's peak memory, where the system tells.
 fn peak_rss_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    // `VmHWM` is the largest resident set that the process has had.
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }

@@ -53,6 +53,7 @@ impl PoolRun<'_> {
         row.set_some(Column::Ahead, Some(ahead).filter(|ahead| *ahead > 0));
         row.set(Column::Prefetch, stage.prefetch.name());
         row.set(Column::Frames, stage.frames);
+        // `u64::MAX` stands for a trace whose pages were not counted.
         row.set_some(Column::Pages, Some(requested.pages).filter(|pages| *pages < u64::MAX));
         row.set(Column::PageBytes, stage.page_bytes);
         row.set(Column::Users, self.users());
@@ -97,6 +98,7 @@ impl Shared {
     /// A page is changed by a user.
     fn change<D: Observed + 'static>(&mut self, page: u64, guard: &mut WriteGuard<D>) -> Result<(), String> {
         let Some(stamps) = &mut self.stamps else { return Ok(()) };
+        // Check the old stamp first, or the new one would hide a lost update.
         stamps.check(page, guard.bytes())?;
         stamps.change(page, guard.bytes_mut());
         Ok(())
@@ -146,6 +148,7 @@ impl PoolRun<'_> {
         let pool = BufferPool::new(executor.handle(), config)
             .map_err(|error| StackError::request(error.to_string()))?;
         let mut measured = self.run_users(&executor, &pool, progress)?;
+        // Take the counts before the final flush, so that they tell only what requests caused.
         let counters = pool.counters();
         check_counters(&counters, requested.ops)?;
         let flushing = pool.clone();
@@ -153,6 +156,7 @@ impl PoolRun<'_> {
             .block_on(async move { flushing.flush().await })
             .map_err(StackError::run)?
             .map_err(StackError::run)?;
+        // The check of conservation below needs the pages of the flush as well.
         let counters = PoolCounters { pages_flushed: pool.counters().pages_flushed, ..counters };
         if let Some(stamps) = measured.stamps.take() {
             let checked = self.check_drive(&executor, stamps)?;
@@ -161,6 +165,7 @@ impl PoolRun<'_> {
         let mut row = self.row(&measured, counters)?;
         let done = executor
             .with_device(|device| {
+                // Read the counters before draining, so that collection after the last request is not counted.
                 let done = Done::by(device);
                 device.drain_events();
                 device.verify(true).map(|()| done)
@@ -168,6 +173,7 @@ impl PoolRun<'_> {
             .map_err(StackError::run)?;
         let written = counters.pages_written + counters.pages_flushed;
         let expected = written * u64::from(stage.page_bytes / run.stack.device.page_bytes());
+        // A device that counts nothing, such as a file, cannot be checked.
         if let Some(received) = done.host_pages_written().filter(|received| *received != expected) {
             return Err(StackError::run(format!(
                 "conservation is broken: the pool wrote {expected} drive pages, the drive received {received}"
@@ -185,6 +191,7 @@ impl PoolRun<'_> {
         executor: &Executor<D>,
         stamps: Stamps,
     ) -> Result<u64, StackError> {
+        // A single reader would wait for the drive at every page.
         const READERS: u64 = 32;
         let stamps = Rc::new(RefCell::new(stamps));
         let failure = Rc::new(RefCell::new(None));
@@ -194,6 +201,7 @@ impl PoolRun<'_> {
             let (pages, bytes) = (self.requested.pages, self.stage.page_bytes as usize);
             executor.spawn(async move {
                 let buffer = Arena::new(bytes).buffer(0, bytes);
+                // The stride gives every reader its own pages, so that none is read twice.
                 for page in (reader..pages).step_by(READERS as usize) {
                     if !stamps.borrow().is_written(page) || failure.borrow().is_some() {
                         continue;
@@ -229,6 +237,7 @@ impl PoolRun<'_> {
             latency: Histogram::default(),
             meter: Meter::default(),
             failure: None,
+            // The drives that runs simulate are made without contents, so only a real one can be checked.
             stamps: self.run.is_real().then(|| Stamps::new(self.requested.pages)),
             progress: progress.clone(),
         }));
@@ -261,6 +270,7 @@ async fn user<D: Observed + 'static>(
 ) {
     loop {
         let start = handle.now();
+        // The borrow ends with this block, because other users borrow the same state during an await.
         let request = {
             let mut shared = shared.borrow_mut();
             if shared.left == 0 || shared.failure.is_some() {
@@ -278,6 +288,7 @@ async fn user<D: Observed + 'static>(
         }
         let page = PageId(request.page);
         let outcome = if request.op == Op::Write {
+            // A hit, the frequent case, is served without a future.
             let guard = match pool.try_write(page) {
                 Some(guard) => Ok(guard),
                 None => pool.write(page).await,
@@ -306,6 +317,8 @@ async fn user<D: Observed + 'static>(
 
 pub(super) fn check_counters(counters: &PoolCounters, ops: u64) -> Result<(), StackError> {
     let PoolCounters { hits, misses, read_ios, pages_read, write_ios, pages_written, .. } = *counters;
+    // Every read is of one page, for a miss or a prefetch. A write carries at least one page, and a prefetched
+    // page that is still in the pool is neither hit nor wasted.
     let reads = misses + counters.prefetched;
     let used_up = counters.prefetch_hits + counters.prefetch_wasted;
     if hits + misses != ops

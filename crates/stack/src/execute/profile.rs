@@ -67,6 +67,7 @@ pub fn profile(stack: &Stack, page_bytes: u32, seed: u64) -> Result<Profile, Sta
 /// The plateau of reads or of writes, measured once for each description.
 pub fn plateau(stack: &Stack, page_bytes: u32, writes: bool, seed: u64) -> Result<Plateau, StackError> {
     static MEASURED: Memo<Result<Plateau, StackError>> = Memo::new();
+    // The memo lasts as long as the process, so the key holds everything that changes the result.
     let key = format!("{} {page_bytes} {writes} {seed}", stack.canonical_storage());
     MEASURED.get(key, || measure(stack, page_bytes, writes, seed))
 }
@@ -74,9 +75,11 @@ pub fn plateau(stack: &Stack, page_bytes: u32, writes: bool, seed: u64) -> Resul
 fn measure(stack: &Stack, page_bytes: u32, writes: bool, seed: u64) -> Result<Plateau, StackError> {
     let request_pages = stack.device_pages_per(page_bytes)?;
     let real = stack.device.is_real();
+    // Every user has a command in the queue, so there are no more users than it holds.
     let most = stack.device.queue_depth().min(USERS_AT_MOST);
     let mut measured = BTreeMap::new();
     let mut at = |users: u32| -> Result<f64, StackError> {
+        // The searches for k and k_90 often ask for the same number of users.
         if let Some(iops) = measured.get(&users) {
             return Ok(*iops);
         }
@@ -89,6 +92,7 @@ fn measure(stack: &Stack, page_bytes: u32, writes: bool, seed: u64) -> Result<Pl
         Ok(iops)
     };
     let mut iops_max = 0.0f64;
+    // A queue that is shallower than 256 ends the curve at its own depth.
     for users in CURVE.into_iter().filter(|users| *users < most).chain([most]) {
         iops_max = iops_max.max(at(users)?);
     }
@@ -134,7 +138,7 @@ impl DeviceUser for ClosedLoop {
         };
         // The write buffer hides the flash until it has filled: writes must outlast it.
         let warm_up = if self.writes { 16_000 } else { 1_000 } + 4 * u64::from(self.users);
-        // A simulated drive is watched for so many requests; a real one, which others disturb, for so long.
+        // A simulated drive is watched for a number of requests, a real one, which others disturb, for a time.
         let (mut warm_up, requests) =
             if self.real { (u64::MAX, u64::MAX) } else { (warm_up, warm_up + 16_000) };
         let warm_up_ends = device.now() + WARM_UP;
@@ -148,6 +152,7 @@ impl DeviceUser for ClosedLoop {
             meter.submit(window);
         }
         let (mut stopping, mut ended) = (false, None);
+        // When the watch on a real drive ends, the requests in flight are still waited for.
         while meter.completed() < if stopping { meter.submitted() } else { requests } {
             device.wait(None, &mut completions);
             if completions.is_empty() {
@@ -167,6 +172,7 @@ impl DeviceUser for ClosedLoop {
                     meter.submit(submitted);
                 }
                 if !warm && (meter.completed() == warm_up || self.real && device.now() > warm_up_ends) {
+                    // From here on `warm_up` is how many had completed when the window opened.
                     (window, warm, warm_up) = (device.now(), true, meter.completed());
                 }
             }
@@ -177,6 +183,7 @@ impl DeviceUser for ClosedLoop {
         meter.check().map_err(StackError::run)?;
         let now = device.now();
         device.drain_events();
+        // A deep check at every point of the curve would cost time in proportion to the drive.
         device.verify(false).map_err(StackError::run)?;
         let (end, completed) = ended.unwrap_or((now, requests));
         Ok((completed - warm_up) as f64 / (end - window).as_secs_f64())
@@ -195,6 +202,7 @@ pub fn row(run: &Run, profile: &Profile) -> Row {
     row.set(Column::KW90, profile.writes.k_90);
     row.set(Column::ReadIopsMax, profile.reads.iops_max);
     row.set(Column::WriteIopsMax, profile.writes.iops_max);
+    // The published figures are of drives without a layer.
     if let Some(target) = device.target(profile.page_bytes).filter(|_| run.stack.layer.is_none()) {
         row.set(Column::AlphaTarget, target.alpha);
         for (column, k) in [(Column::KRTarget, target.k_r), (Column::KWTarget, target.k_w)] {

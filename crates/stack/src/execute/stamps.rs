@@ -15,6 +15,7 @@ pub(super) struct Stamps {
 impl Stamps {
     pub fn new(pages: u64) -> Stamps {
         Stamps {
+            // A file may hold the stamps of an earlier process, so the process id is part of the stamp.
             run: u64::from(std::process::id()) << 32 ^ STAMPED_RUNS.fetch_add(1, Ordering::Relaxed),
             versions: vec![0; pages as usize],
             checked: 0,
@@ -25,6 +26,7 @@ impl Stamps {
     /// content passes for it.
     fn stamp(&self, page: u64) -> [u8; 20] {
         let mut stamp = [0; 20];
+        // The constant is ASCII for `fulgurit`: a page of zeros must not pass for a stamp.
         stamp[..8].copy_from_slice(&(self.run ^ 0x6675_6c67_7572_6974).to_le_bytes());
         stamp[8..16].copy_from_slice(&page.to_le_bytes());
         stamp[16..].copy_from_slice(&self.versions[page as usize].to_le_bytes());
@@ -35,6 +37,7 @@ impl Stamps {
         self.versions[page as usize] += 1;
         let stamp = self.stamp(page);
         bytes[..stamp.len()].copy_from_slice(&stamp);
+        // A stamp at each end shows a torn write. Pages have at least 512 bytes, so the two never overlap.
         let end = bytes.len() - stamp.len();
         bytes[end..].copy_from_slice(&stamp);
     }
@@ -60,6 +63,7 @@ impl Stamps {
                 "page {page} is not what was written last (version {}): an update was lost or misplaced",
                 self.versions[page as usize]
             )),
+            // Only the first eight bytes, which tell the run, are compared: old contents of a file are allowed.
             (false, _) if first[..8] == stamp[..8] => {
                 Err(format!("page {page} was never written, and has the stamp of another page"))
             }

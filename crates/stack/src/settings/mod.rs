@@ -111,6 +111,7 @@ pub fn run(
     values: &BTreeMap<&str, &str>,
     workloads: &mut Workloads,
 ) -> Result<Run, StackError> {
+    // The loop below would pass over an unknown name without a word.
     for name in values.keys() {
         command.setting(name)?;
     }
@@ -125,6 +126,7 @@ pub fn run(
             (None, _) => continue,
         };
         (setting.read)(&mut asked, text).map_err(|error| match setting.name {
+            // These errors say themselves what they are about.
             "workload" | "device" => StackError::request(error.to_string()),
             _ => StackError::request(format!("{}: {error}", setting.flag())),
         })?;

@@ -20,7 +20,7 @@ pub enum View {
         /// Pages of a generator.
         pages: u64,
     },
-    /// The same for a trace that is read on the way, so that nobody knows its length or its pages.
+    /// The same for a trace that is read during the run. Its length and its pages are unknown.
     Stream {
         /// Bytes in a page.
         page_bytes: u32,
@@ -134,7 +134,7 @@ fn listed(trace: &TraceFile, page_bytes: u32, numbering: Numbering, fit: Fit) ->
 }
 
 impl Bound {
-    /// The requests of a run with this seed. Fails where a generator cannot work with so many pages.
+    /// The requests of a run with this seed. Fails where a generator cannot work with this number of pages.
     pub fn requests(&self, seed: u64) -> Result<Requests, StackError> {
         match &self.source {
             BoundSource::Generator { .. } => Ok(Requests::new(self.generator(seed)?.expect("it is one"))),
@@ -199,6 +199,7 @@ impl Bound {
         match &self.source {
             // Generators make no trims.
             BoundSource::Generator { .. } => Ok(ops),
+            // The number of all writes was counted when the trace was read.
             BoundSource::Changes(changes) if ops == changes.len() => Ok(changes.writes()),
             _ => {
                 let changes = self.changes(seed)?.take(ops as usize);
@@ -257,6 +258,7 @@ impl Fit {
             Fit::AsTheyAre => return *request,
             Fit::Wrapped { pages } => (request.page % pages, pages),
             Fit::Scaled { pages } if span > pages => {
+                // The product of two 64-bit numbers can overflow 64 bits.
                 ((u128::from(request.page) * u128::from(pages) / u128::from(span)) as u64, pages)
             }
             Fit::Scaled { pages } => (request.page, pages),

@@ -47,6 +47,7 @@ pub enum Origin {
 impl Workload {
     /// The workload that `text` names. A trace file is read later, when it is bound, in `format` where that is given.
     pub fn parse(text: &str, format: Option<(Format, TraceOptions)>) -> Result<Workload, StackError> {
+        // The path of a trace need not read as a name with options.
         let named = Spec::parse(text).ok();
         if let Some(spec) = named.filter(|spec| GeneratorConfig::registry().get(spec.name()).is_ok()) {
             let config = GeneratorConfig::from_spec(spec)?;

@@ -1,6 +1,6 @@
 //! The requests of a run, one after the other, from a generator or a trace.
 //!
-//! A source hands over many at once, so that what it is made of is looked at once for many requests.
+//! A source hands over many requests at once, so that they share the cost of one dynamic call.
 
 use fulgurite_workload::trace::{PageChanges, PageStream};
 use fulgurite_workload::{Generator, Request};
@@ -87,6 +87,7 @@ impl Requests {
     fn take_more(&mut self) -> bool {
         self.ahead.clear();
         self.at = 0;
+        // A source that has failed is not asked again.
         if self.failure.is_none() {
             self.failure = self.source.append(&mut self.ahead, TOGETHER).err();
         }

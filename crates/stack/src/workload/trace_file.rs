@@ -22,7 +22,7 @@ pub struct TraceFile {
     records: OnceLock<Kept<Arc<Trace>>>,
     /// By page size and numbering.
     pages: Mutex<BTreeMap<(u32, Numbering), Arc<ListedPages>>>,
-    /// By page size and number of pages; nothing where the changes do not fit into so many.
+    /// By page size and number of pages; nothing where the changes do not fit.
     changes: Mutex<BTreeMap<(u32, u32), KeptChanges>>,
 }
 
@@ -143,6 +143,8 @@ impl TraceFile {
         page_bytes: u32,
         numbering: Numbering,
     ) -> Result<Arc<ListedPages>, StackError> {
+        // The lock is held while the trace is read, so that two threads never read it at once. Entries are
+        // inserted whole, so a panic elsewhere leaves the map usable.
         let mut known = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pages) = known.get(&(page_bytes, numbering)) {
             return Ok(Arc::clone(pages));

@@ -147,6 +147,7 @@ pub fn html(report: &Report<'_>) -> String {
     let plots: Vec<_> = report.plots.iter().map(plot_json).collect();
     // Inside a script element only `<` could end the data early.
     let data = serde_json::json!(plots).to_string().replace('<', "\\u003c");
+    // The chart library is most of the page.
     let mut page = String::with_capacity(ECHARTS.len() + (64 << 10));
     let rendered = Page { report, columns: columns(report), data }.render_into(&mut page);
     rendered.expect("a page in memory takes whatever is written");

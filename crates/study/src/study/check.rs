@@ -1,5 +1,5 @@
-//! A conclusion, of a paper most often, as a check over the rows of a study. It holds or it does not; either
-//! way the report says so, with the figure and its place.
+//! A conclusion, most often of a paper, as a check over the rows of a study. The report says whether it holds,
+//! with the figure and its place.
 
 use super::file::{Check, Compare, Pair};
 use super::finding::{describe, not_a_number};
@@ -40,6 +40,7 @@ impl Check {
         };
         let mut figures: Vec<Figure> = figures.ok_or_else(|| not_a_number(self.column))?;
         figures.sort_by(|a, b| a.0.total_cmp(&b.0));
+        // `rows` has at least one row and `pairs` refuses to return none, so there is a first figure.
         let (least, most) = (&figures[0], &figures[figures.len() - 1]);
         let holds = self.at_least.is_none_or(|bound| least.0 >= bound)
             && self.at_most.is_none_or(|bound| most.0 <= bound);
@@ -92,6 +93,7 @@ impl Check {
             let (name, Some(x), Some(y)) = point else { return Err(not_a_number(axis)) };
             points.push((name, x, y));
         }
+        // The points of one line must be neighbours for `windows` to pair them.
         points.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
         let mut steps: Vec<Figure> = points
             .windows(2)

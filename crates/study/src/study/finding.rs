@@ -48,7 +48,7 @@ impl Compare {
             rows.iter().filter(is).copied().collect::<Vec<&Row>>()
         };
         let (old, mut new) = (with(baseline), with(candidate));
-        // What follows from the compared axis may differ with it: who collects garbage, where a layer does or not.
+        // Columns that only one of the rows has are passed over: a layer, for one, changes who collects garbage.
         let same = |old: &Row, new: &Row| {
             let others = Column::all().filter(|column| column.is_axis() && *column != axis);
             others
@@ -58,7 +58,9 @@ impl Compare {
         let mut pairs = Vec::new();
         for old in &old {
             // Of several the first: rows keep the order of the grid.
+            // A row without a partner is enough to refuse the comparison.
             let Some(at) = new.iter().position(|new| same(old, new)) else { break };
+            // Each candidate is used once, so that repeated rows pair up in order.
             pairs.push((*old, new.remove(at)));
         }
         if old.is_empty() || pairs.len() < old.len() || !new.is_empty() {
@@ -133,8 +135,8 @@ pub(super) fn not_a_number(column: Column) -> StackError {
     StackError::request(format!("column {column} does not hold numbers in every row that is compared"))
 }
 
-/// What sets a row apart: as few of the varying axes as tell the rows apart that all of them tell
-/// apart, `compared` left out.
+/// Names a row by as few of the varying axes as tell it from the same rows as all of them do. `compared` is
+/// left out.
 pub(super) fn describe(table: &Table, row: &Row, compared: Option<Column>) -> String {
     let axes: Vec<Column> = table.varying_axes().filter(|axis| Some(*axis) != compared).collect();
     let alike = |axes: &[Column]| {

@@ -32,6 +32,7 @@ impl Folder {
     pub fn prepare(path: &Path, inputs: &[Named<'_>]) -> Result<Folder, StackError> {
         let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
         let mut made: Vec<PathBuf> = path.ancestors().take_while(is_missing).map(Path::to_path_buf).collect();
+        // `ancestors` lists the innermost folder first.
         made.reverse();
         // From here on a refusal removes what was made: see `drop`.
         let folder = Folder { path: path.to_owned(), made, written: Vec::new(), is_used: false };

@@ -109,6 +109,7 @@ impl Study {
             // A part says what its own size is; the study's `quick` changes the common grid.
             let common = self.file.grid.iter().chain(of_study).filter(|(name, _)| applies(name));
             for (name, value) in common.chain(&part.grid).chain(of_part) {
+                // Later values replace earlier ones, so a part overrides the common grid.
                 settings.insert(name.clone(), value.texts()?);
             }
             if let Some(seed) = seed {
@@ -124,6 +125,7 @@ impl Study {
                 failed => failed,
             })?;
             let name =
+                // The name is borrowed from the file, because `whole` ends with this function.
                 self.file.parts.iter().find(|known| known.name == part.name).map(|known| known.name.as_str());
             runs.extend(expanded.into_iter().map(|run| (name, run)));
         }
@@ -142,6 +144,7 @@ impl Study {
     ) -> Result<Outcome, StackError> {
         let runs = self.runs(quick, seed)?;
         let out = out.map_or_else(|| Path::new("results").join(&self.name), Path::to_path_buf);
+        // A trace or drive that lies in the output folder must not be overwritten.
         let inputs = self.inputs()?;
         let inputs: Vec<Named<'_>> =
             inputs.iter().map(|(argument, text)| Named::new(argument, named_file(text))).collect();
@@ -150,6 +153,7 @@ impl Study {
         let mut table = Table::default();
         for (part, rows) in parts.iter().zip(runner::execute_each(&runs, threads, progress)?) {
             for mut row in rows {
+                // The cost differs from one execution to the next, and the table must not.
                 row.drop_cost();
                 row.set_some(Column::Part, *part);
                 table.rows.push(row);

@@ -43,7 +43,7 @@ impl PlotFile {
                 return Err(SpecError::unknown("place in published", place, &places).into());
             }
         }
-        // What has nothing to show would only stand in the legend.
+        // A series without values would appear only in the legend.
         series.retain(|series| series.values.iter().any(Option::is_some));
         if let Some(base) = &self.relative_to {
             divide(&mut series, base)?;
@@ -103,6 +103,7 @@ fn distinct(table: &Table, column: Column) -> Vec<Value> {
 
 /// Divides every series by the one called `base`, or by its own first point.
 fn divide(series: &mut [Series], base: &str) -> Result<(), StackError> {
+    // A point without a base, or with a base of zero, has no ratio and is not drawn.
     let quotient = |value: Option<f64>, by: Option<f64>| Some(value? / by.filter(|by| *by != 0.0)?);
     if base == "first" {
         for series in series {
@@ -116,6 +117,7 @@ fn divide(series: &mut [Series], base: &str) -> Result<(), StackError> {
         .iter()
         .position(|name| *name == base)
         .ok_or_else(|| SpecError::unknown("series in relative_to", base, &names))?;
+    // The base is divided by itself too, so its values are kept first.
     let by = series[at].values.clone();
     for series in series {
         series.values.iter_mut().zip(&by).for_each(|(value, by)| *value = quotient(*value, *by));

@@ -18,7 +18,7 @@ use fulgurite_workload::{Op, Request};
 const CLASSES: [Column; 6] =
     [Column::ShareC1, Column::ShareC2, Column::ShareC3, Column::ShareC4, Column::ShareC5, Column::ShareC6];
 
-/// Sizes of groups are looked at so often in a logical capacity of page writes.
+/// How often the sizes of groups are looked at in one logical capacity of page writes.
 const LOOKS: u64 = 64;
 
 /// What went into a group.
@@ -107,6 +107,7 @@ impl Census {
         if request.op == Op::Trim {
             return ftl.trim(lpn);
         }
+        // Before the write this count is the index of the write in `future`.
         let now = ftl.counters().host_pages;
         self.dies_at[lpn as usize] = self.future[now as usize];
         let mut recorder = Recorder { counting: sink, programmed: &mut self.programmed };
@@ -127,6 +128,7 @@ impl Census {
                 }
             }
         }
+        // Clear it also before counting begins, or it would grow through the first half of the run.
         self.programmed.clear();
     }
 

@@ -103,7 +103,7 @@ impl Observer for Mark {
     }
 }
 
-/// The translation layer, what was counted of it, and who looks at it.
+/// The translation layer, its counts, and the observers of the run.
 struct Counted<'a> {
     ftl: Ftl,
     sink: CountingSink,
@@ -125,12 +125,12 @@ impl Counted<'_> {
         std::iter::once(half).chain(census).chain(series)
     }
 
-    /// Performs writes and trims, and lets observers look where they want to.
+    /// Performs writes and trims. Stops at the page writes that observers ask for.
     fn perform(&mut self, mut requests: &[Request]) {
         while !requests.is_empty() {
             let host = self.ftl.counters().host_pages;
             let next = self.observers().filter_map(|observer| observer.next()).filter(|at| *at > host).min();
-            // Each request writes a page at most, so nobody looks before so many of them.
+            // Each request writes at most one page, so no observer looks before that many requests are done.
             let before_next = next.map_or(u64::MAX, |at| at - host).min(requests.len() as u64);
             let (now, rest) = requests.split_at(before_next as usize);
             match &mut self.census {
@@ -141,6 +141,7 @@ impl Counted<'_> {
             let counts = self.counts();
             if next == Some(counts.host) {
                 let Counted { ftl, half, census, series, .. } = self;
+                // `observers` would borrow all of `self`, while `ftl` is read here.
                 let looking = [
                     Some(half as &mut dyn Observer),
                     census.as_mut().map(|census| census as &mut dyn Observer),
@@ -161,6 +162,7 @@ impl GcRun<'_> {
         let config = &self.translation.ftl;
         let writes = bound.writes_within(self.requested.ops, self.run.seed)?;
         let (mut ftl, mut census) = (Ftl::new(config.clone())?, None);
+        // The fill counts as user writes, so it counts for the half too.
         let half = (u64::from(config.logical_pages) + writes) / 2;
         if config.collect.placement.needs_future() || self.run.measure.rows == Rows::Groups {
             let future = self.future(bound.changes(self.run.seed)?);
@@ -168,6 +170,7 @@ impl GcRun<'_> {
                 census = Some(Census::new(config, future.clone(), half));
             }
             if config.collect.placement.needs_future() {
+                // A policy that looks ahead must know the future before the fill, whose writes are part of it.
                 ftl.foresee(future);
             }
         }
@@ -211,10 +214,12 @@ impl GcRun<'_> {
         let mut done = 0;
         while done < ops {
             slice.clear();
+            // No more are taken than are due, so `done` never passes `ops`.
             requests.append_pages(&mut slice, (ops - done).min(SLICE as u64) as usize);
             if slice.is_empty() {
                 return Err(StackError::run(format!("{done} of {ops} requests were performed")));
             }
+            // Reads change nothing in the layer, so they do not count as operations either.
             slice.retain(|request| request.op != Op::Read);
             done += slice.len() as u64;
             counted.perform(&slice);
@@ -237,6 +242,7 @@ impl GcRun<'_> {
         }
         let mut ends: Vec<u32> = vec![u32::MAX; logical_pages as usize];
         for time in (0..next.len()).rev() {
+            // A trim holds the index of the write after it, so it ends the writes before that index.
             while let Some((at, page)) = trims.pop_if(|(at, _)| *at as usize > time) {
                 ends[page as usize] = at;
             }
@@ -286,6 +292,7 @@ impl GcRun<'_> {
         row.set(Column::Erases, counts.flash.erases);
         row.set(Column::Waf, counts.waf());
         let steady = counts.since(&at_half);
+        // Without user writes after the half there is nothing to divide by.
         if steady.host > 0 {
             row.set(Column::WafSteady, steady.waf());
         }

@@ -1,4 +1,4 @@
-//! A run as a series: a row for every stretch of so many page writes.
+//! A run as a series: a row for every stretch of a fixed number of page writes.
 
 use super::{Counts, Observer};
 use crate::{Column, Row};
@@ -40,6 +40,7 @@ impl Series {
         let mut row = self.identity.clone();
         row.set(Column::TimePages, self.start.host - self.origin);
         row.set(Column::HostPagesWritten, stretch.host);
+        // Every page program is of a host page or of a copy.
         row.set(Column::GcPagesCopied, stretch.flash.programs - stretch.host);
         row.set(Column::Erases, stretch.flash.erases);
         row.set(Column::Waf, stretch.waf());

@@ -52,6 +52,7 @@ impl Intervals {
 
     pub fn rows(&self, identity: &Row, elapsed: Nanos, tells_waits: bool) -> Vec<Row> {
         let Some(length) = self.length else { return Vec::new() };
+        // The identity of a replay always has a page size.
         let page_bytes = identity.number(Column::PageBytes).unwrap_or(0.0);
         let rows = self.intervals.iter().enumerate().map(|(index, interval)| {
             let start = index as u64 * length.0;

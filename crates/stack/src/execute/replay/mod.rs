@@ -87,6 +87,7 @@ impl DeviceUser for Execution<'_> {
             progress,
         };
         replay.run()?;
+        // The run ends with its last request, so the flush is not part of the elapsed time.
         let elapsed = replay.device.now() - replay.start;
         replay.flush()?;
         // What was done is looked at before collection comes to its end.
@@ -94,6 +95,7 @@ impl DeviceUser for Execution<'_> {
         replay.device.drain_events();
         replay.meter.check().map_err(StackError::run)?;
         replay.device.verify(true).map_err(StackError::run)?;
+        // The log takes its place only after every check has passed.
         if let Some(log) = replay.log.take() {
             log.finish()?;
         }
@@ -156,6 +158,7 @@ impl<D: Observed> Replay<'_, D> {
         let mut completions = Vec::new();
         let mut served = Vec::new();
         while next.is_some() || !self.requests.is_empty() {
+            // All requests that are due are submitted before the wait, which may end later than they are due.
             while let Some((at, request)) = next.take_if(|(at, _)| *at <= self.device.now()) {
                 self.submit(at, request);
                 next = self.next_arrival();
@@ -163,6 +166,7 @@ impl<D: Observed> Replay<'_, D> {
             let deadline = next.as_ref().map(|(at, _)| *at);
             self.device.wait(deadline, &mut completions);
             self.device.take_served(&mut served);
+            // With a deadline an empty wait is normal: the next arrival came first.
             if completions.is_empty() && deadline.is_none() {
                 return Err(StackError::run(format!(
                     "the drive stalled with {} requests",
@@ -170,6 +174,7 @@ impl<D: Observed> Replay<'_, D> {
                 )));
             }
             self.tally.tells_waits |= !served.is_empty();
+            // The drive tells what it served in the order of completion, so the two lists go in step.
             let mut served = served.drain(..);
             for completion in completions.drain(..) {
                 if self.completed(completion, served.next())?
@@ -198,8 +203,10 @@ impl<D: Observed> Replay<'_, D> {
             Arrivals::Times { speed } => request.at.0 as f64 / speed,
             Arrivals::Rate { requests_s } => match self.mean_gap_ns {
                 Some(mean) => request.at.0 as f64 * (1e9 / requests_s) / mean,
+                // `take` has counted this request already, so the first is due at zero.
                 None => (self.made - 1) as f64 * 1e9 / requests_s,
             },
+            // Not reached: a closed loop has returned above.
             Arrivals::Closed { .. } => 0.0,
         };
         Some((self.start + Nanos(at as u64), request))
@@ -241,6 +248,7 @@ impl<D: Observed> Replay<'_, D> {
                 Op::Trim => Operation::Trim { lpn, pages },
             };
             let command = Command { tag, operation };
+            // A command must not overtake those that wait for room.
             if !self.backlog.is_empty() {
                 self.backlog.push_back(command);
             } else if let Err(full) = self.device.submit(command) {
@@ -265,6 +273,7 @@ impl<D: Observed> Replay<'_, D> {
         // What the last of its commands waited for.
         let waits = served.map_or(Waits::default(), |served| served.waits);
         let queue = served.map_or(Nanos::ZERO, |served| served.submitted.saturating_sub(arrived));
+        // The meter checks the time inside the drive, so it counts from submission and not from arrival.
         self.meter.complete(completion.at, completion.at - submitted);
         self.tally.record(op, pages, latency, queue, &waits);
         self.intervals.record(completion.at - self.start, op, pages, latency, &waits);
@@ -277,6 +286,7 @@ impl<D: Observed> Replay<'_, D> {
 
     /// Lets the drive write all that it has buffered.
     fn flush(&mut self) -> Result<(), StackError> {
+        // The keys of the slab never reach this tag, so it cannot be taken for a request.
         let tag = Tag(u64::MAX);
         let refused = || StackError::run("an idle drive refused a flush");
         self.device.submit(Command { tag, operation: Operation::Flush }).map_err(|_| refused())?;

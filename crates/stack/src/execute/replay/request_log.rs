@@ -68,7 +68,7 @@ impl RequestLog {
     /// Puts the file into its place.
     pub fn finish(mut self) -> Result<(), StackError> {
         self.0.flush().map_err(|error| self.0.get_ref().named().failed(error))?;
-        // Nothing is left in the writer, so taking it apart cannot fail; nobody would hear if it did.
+        // After the flush nothing is left in the writer, so taking it apart cannot fail.
         let file = self.0.into_inner().map_err(|_| StackError::run("the request log was not flushed"))?;
         Ok(file.finish()?)
     }

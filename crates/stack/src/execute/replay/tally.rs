@@ -1,4 +1,4 @@
-//! What the requests of a replay came to, for all of them and for reads and writes apart.
+//! The sums over the requests of a replay, for all of them and for reads and writes apart.
 
 use crate::execute::set_latency;
 use crate::{Column, Row};
