@@ -5,7 +5,7 @@ use crate::device::DriveConfig;
 use crate::output::{self, Named};
 use crate::run::{Arrivals, Load, Measure, PoolStage, Requested, Rows, Run};
 use crate::{Command, StackError};
-use fulgurite_base::units;
+use fulgurite_base::{Nanos, units};
 use fulgurite_ftl::FtlConfig;
 use fulgurite_pool::ReplacementPolicy;
 use std::path::Path;
@@ -86,12 +86,16 @@ impl Run {
             let on_device = stack.pages() / u64::from(request_pages);
             if pages > on_device {
                 let above = stack.layer.as_ref();
+                let larger = match &stack.device.drive {
+                    DriveConfig::Mem(_) => "mem:pages=N".to_owned(),
+                    DriveConfig::File(file) => format!("file:{},size=SIZE", file.path.display()),
+                    _ => format!("{}:blocks=N", stack.device.label.split(':').next().unwrap_or_default()),
+                };
                 return Err(StackError::request(format!(
-                    "{pages} pages of {} do not fit on {}{}, which has {on_device}; use fewer --pages or a larger drive, like {}:blocks=N",
+                    "{pages} pages of {} do not fit on {}{}, which has {on_device}; use fewer --pages or a larger drive, like {larger}",
                     units::format_size(u64::from(pool.page_bytes)),
                     above.map_or_else(String::new, |layer| format!("the layer {} above ", layer.label)),
                     stack.device.label,
-                    stack.device.label.split(':').next().unwrap_or_default()
                 )));
             }
         }
@@ -125,6 +129,7 @@ impl Run {
             (pool.batches.buffers > 0 || pool.batches.ahead > 0, "--write-back", write_back.as_str()),
             (!pool.prefetch.is_none(), "--prefetch", prefetch.as_str()),
             (users > 1, "--users", "more than 1"),
+            (pool.cpu_per_request > Nanos::ZERO, "--cpu-per-request", "above 0"),
         ];
         match timed.into_iter().find(|(given, ..)| *given) {
             Some((_, what, value)) => Err(StackError::request(format!(

@@ -231,6 +231,10 @@ impl SimDrive {
         if placed + count < pages {
             self.watch_urgency();
         }
+        // The schedule is asked about the first page that still waits.
+        if let Some(first) = self.gate.first() {
+            self.commands[first as usize].placed = placed + count;
+        }
         // Pages may have used up free segments, or been refused: either way collection may now be wanted.
         self.look_at_schedule();
         (placed + count, programs)

@@ -330,7 +330,10 @@ impl SimDrive {
     /// Sees what the schedule wants now, and begins a collection or lets the host in accordingly.
     fn look_at_schedule(&mut self) {
         let waiting = match self.gate.first().map(|command| &self.commands[command as usize]) {
-            Some(InFlight { kind: CommandKind::Write(hint), lpn, .. }) => Some((*lpn, *hint)),
+            // Its next page: the pages of a write may go to different streams, and the state depends on the stream.
+            Some(InFlight { kind: CommandKind::Write(hint), lpn, pages, placed, .. }) => {
+                Some((*lpn + (*placed).min(*pages - 1), *hint))
+            }
             _ => None,
         };
         let Translation::PageMapped(ftl) = &mut self.translation else { return };

@@ -88,6 +88,8 @@ pub struct FileConfig {
     pub options: FileOptions,
     /// Overwrite a file or block device that Fulgurite did not create.
     pub destroy_contents: bool,
+    /// Pages that the run needs, where no size was given and the file has fewer.
+    pub needed_pages: Option<u64>,
 }
 
 /// How commands reach a file or block device.
@@ -321,7 +323,7 @@ impl FileConfig {
         let mut spec = Spec::parse(&option::with_name(FILE, options))?;
         let options = FileOptions::default().with_options(&mut spec)?;
         spec.finish()?;
-        Ok(FileConfig { path: PathBuf::from(path), options, destroy_contents: false })
+        Ok(FileConfig { path: PathBuf::from(path), options, ..FileConfig::default() })
     }
 
     /// Pages that the drive has, or will have.
@@ -335,7 +337,7 @@ impl FileConfig {
         let FileOptions { size, page_bytes, queue_depth, poll, .. } = self.options;
         fulgurite_uring::DriveOptions {
             page_bytes: u32::try_from(page_bytes).unwrap_or(u32::MAX),
-            pages: size.map(|size| size / page_bytes).or(pages),
+            pages: size.map(|size| size / page_bytes).or(self.needed_pages).or(pages),
             queue_depth,
             poll,
             destroy_contents: self.destroy_contents,
@@ -346,7 +348,7 @@ impl FileConfig {
     pub(crate) fn make_room_for(&mut self, pages: u64) {
         let has = fulgurite_uring::check(&self.path, &self.uring_options(None));
         if self.options.size.is_none() && has.map_or(true, |has| has < pages) {
-            self.options.size = Some(pages * self.options.page_bytes);
+            self.needed_pages = Some(pages);
         }
     }
 }

@@ -80,6 +80,10 @@ impl Stack {
     pub(crate) fn canonical_storage(&self) -> String {
         match &self.layer {
             Some(layer) => format!("{} below {}", self.device.canonical(), layer.log.canonical()),
+            // Without a pool the size of a file says where the addresses of a trace lie.
+            None if self.pool.is_none() && self.device.is_real() => {
+                format!("{} of {} pages", self.device.canonical(), self.device.pages())
+            }
             None => self.device.canonical(),
         }
     }

@@ -2,7 +2,8 @@
 
 use super::pool::{Measured, PoolRun, check_counters};
 use super::set_cost;
-use crate::{Column, Progress, Row, StackError};
+use crate::run::{Load, Requested};
+use crate::{Progress, Row, Run, StackError};
 use fulgurite_base::PageId;
 use fulgurite_pool::MissCounter;
 use fulgurite_workload::{Op, Request};
@@ -42,10 +43,10 @@ impl PoolRun<'_> {
         // A trace that is read on the way tells its length only now.
         let ops = counters.hits + counters.misses;
         check_counters(&counters, ops)?;
-        let mut row = self.row(&Measured::default(), counters)?;
-        // These replace what `row` took from the request, which may be `u64::MAX`.
-        row.set(Column::Ops, ops);
-        row.set(Column::HitRatio, counters.hits as f64 / ops as f64);
+        // The row is that of a run which asked for just so many requests, and so is its identity.
+        let known = Requested { ops, ..(*requested).clone() };
+        let run = Run { load: Load::Requests(known.clone()), ..(*run).clone() };
+        let mut row = PoolRun { run: &run, requested: &known, stage }.row(&Measured::default(), counters)?;
         set_cost(&mut row, start, Duration::ZERO, ops);
         Ok(row)
     }

@@ -96,11 +96,13 @@ impl Workloads {
         text: &str,
         format: Option<(Format, TraceOptions)>,
     ) -> Result<Workload, StackError> {
-        if let Some(known) = self.0.get(text) {
+        // The same file in another format is another workload.
+        let key = format!("{text} {format:?}");
+        if let Some(known) = self.0.get(&key) {
             return Ok(known.clone());
         }
         let workload = Workload::parse(text, format)?;
-        self.0.insert(text.to_owned(), workload.clone());
+        self.0.insert(key, workload.clone());
         Ok(workload)
     }
 }

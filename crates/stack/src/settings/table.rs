@@ -202,7 +202,10 @@ pub(super) const SETTINGS: &[Setting] = &[
         commands: &[(Replay, Words("scale; compact where there are several volumes"))],
         read: |asked, text| put(&mut asked.addresses, parse_choice(text).map(Some)),
         show: |run| {
-            let addresses = run.requested().filter(|_| run.command() == Replay);
+            // A generator requests the pages of the drive that it is given.
+            let addresses = run
+                .requested()
+                .filter(|requested| run.command() == Replay && requested.workload.trace().is_some());
             Ok(addresses.map(|requested| option::name_of(requested.addresses).to_owned()))
         },
     },

@@ -225,16 +225,24 @@ impl Study {
 
 /// What a reader must know about the runs besides their columns.
 fn notes(table: &Table) -> Vec<String> {
-    let mut notes = vec![
-        "Simulated in virtual time: the same command gives the same table, byte for byte, on any machine and with any number of threads.".to_owned(),
-    ];
+    let is_real = |row: &Row| row.text(Column::Device).starts_with("file:");
+    let mut notes = vec![if table.rows.iter().any(is_real) {
+        "Measured on a real drive, in part at least: another time the figures differ.".to_owned()
+    } else {
+        "Simulated in virtual time: the same command gives the same table, byte for byte, on any machine and with any number of threads.".to_owned()
+    }];
     let same = |column: &Column| {
-        let first = table.rows[0].get(*column);
+        let first = table.rows.first().and_then(|row| row.get(*column));
         table.rows.iter().all(|row| row.get(*column).is_some() && row.get(*column) == first)
     };
-    let described = |column: Column| format!("{column} {}", table.rows[0].text(column));
-    let constant: Vec<String> =
-        Column::all().filter(|column| column.is_axis()).filter(same).map(described).collect();
+    let described = |column: Column| {
+        format!("{column} {}", table.rows.first().map(|row| row.text(column)).unwrap_or_default())
+    };
+    let constant: Vec<String> = Column::all()
+        .filter(|column| column.is_axis() && !table.rows.is_empty())
+        .filter(same)
+        .map(described)
+        .collect();
     if !constant.is_empty() {
         notes.push(format!("The same in all runs: {}.", constant.join(", ")));
     }

@@ -21,7 +21,7 @@ pub(super) static FORMAT: FormatRow = FormatRow {
     name: "oracle-general",
     about: "binary records of libCacheSim, 24 bytes: time in s, object (taken as 512 B), size; no operations",
     unit: Unit::Bytes,
-    name_parts: &["oracle-general", "oracleGeneral"],
+    name_parts: &["oracle-general", "oraclegeneral"],
     is_told_by_content: false,
     options: &["write_share"],
     shape: Shape::Records { size: |_| Ok(BYTES), parse },

@@ -186,6 +186,9 @@ impl GcRun<'_> {
         }
         // The fill may be the half already.
         let filled = counted.counts();
+        if let Some(census) = counted.census.as_mut().filter(|_| counted.half.at <= filled.host) {
+            census.look(&counted.ftl, filled);
+        }
         self.perform_all(&mut counted, bound.requests(self.run.seed)?)?;
         self.check(&counted.ftl, &counted.sink)?;
         let counts = counted.counts();

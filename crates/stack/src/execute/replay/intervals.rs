@@ -1,6 +1,6 @@
 //! What happened in each stretch of time of a replay.
 
-use crate::{Column, Row};
+use crate::{Column, Row, StackError};
 use fulgurite_base::Nanos;
 use fulgurite_ssd::Waits;
 use fulgurite_workload::Op;
@@ -21,7 +21,7 @@ struct Interval {
     gc_ns: u128,
 }
 
-/// No more than this many intervals are kept; a run that is longer has its tail left out of the series.
+/// A run of more intervals is refused: its rows would fill the memory.
 const INTERVALS_AT_MOST: usize = 1 << 20;
 
 impl Intervals {
@@ -29,11 +29,20 @@ impl Intervals {
         Intervals { length, intervals: Vec::new() }
     }
 
-    pub fn record(&mut self, at: Nanos, op: Op, pages: u32, latency: Nanos, waits: &Waits) {
-        let Some(length) = self.length else { return };
+    pub fn record(
+        &mut self,
+        at: Nanos,
+        op: Op,
+        pages: u32,
+        latency: Nanos,
+        waits: &Waits,
+    ) -> Result<(), StackError> {
+        let Some(length) = self.length else { return Ok(()) };
         let index = (at.0 / length.0) as usize;
         if index >= INTERVALS_AT_MOST {
-            return;
+            return Err(StackError::request(format!(
+                "--interval is too short: the run has more than {INTERVALS_AT_MOST} intervals; accepted: a longer one"
+            )));
         }
         if index >= self.intervals.len() {
             self.intervals.resize(index + 1, Interval::default());
@@ -48,6 +57,7 @@ impl Intervals {
         interval.latency_ns += u128::from(latency.0);
         interval.latency_max_ns = interval.latency_max_ns.max(latency.0);
         interval.gc_ns += u128::from(waits.gc);
+        Ok(())
     }
 
     pub fn rows(&self, identity: &Row, elapsed: Nanos, tells_waits: bool) -> Vec<Row> {

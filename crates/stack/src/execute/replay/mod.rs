@@ -25,6 +25,9 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 use tally::Tally;
 
+/// The latest arrival of a request, about 30 years after the start.
+const LATEST_ARRIVAL_NS: f64 = 1e18;
+
 /// The longest timeline: what a viewer can still show.
 const SPANS_AT_MOST: usize = 2_000_000;
 
@@ -154,14 +157,14 @@ impl<D: Observed> Replay<'_, D> {
                 self.make(None)?;
             }
         }
-        let mut next = self.next_arrival();
+        let mut next = self.next_arrival()?;
         let mut completions = Vec::new();
         let mut served = Vec::new();
         while next.is_some() || !self.requests.is_empty() {
             // All requests that are due are submitted before the wait, which may end later than they are due.
             while let Some((at, request)) = next.take_if(|(at, _)| *at <= self.device.now()) {
                 self.submit(at, request);
-                next = self.next_arrival();
+                next = self.next_arrival()?;
             }
             let deadline = next.as_ref().map(|(at, _)| *at);
             self.device.wait(deadline, &mut completions);
@@ -194,11 +197,11 @@ impl<D: Observed> Replay<'_, D> {
     }
 
     /// The next request of an open loop and its time.
-    fn next_arrival(&mut self) -> Option<(Nanos, Request)> {
+    fn next_arrival(&mut self) -> Result<Option<(Nanos, Request)>, StackError> {
         if self.left == 0 || matches!(self.arrivals, Arrivals::Closed { .. }) {
-            return None;
+            return Ok(None);
         }
-        let request = self.take()?;
+        let Some(request) = self.take() else { return Ok(None) };
         let at = match self.arrivals {
             Arrivals::Times { speed } => request.at.0 as f64 / speed,
             Arrivals::Rate { requests_s } => match self.mean_gap_ns {
@@ -209,7 +212,13 @@ impl<D: Observed> Replay<'_, D> {
             // Not reached: a closed loop has returned above.
             Arrivals::Closed { .. } => 0.0,
         };
-        Some((self.start + Nanos(at as u64), request))
+        // Times must not reach the end of the clock, where no event would ever come.
+        if at > LATEST_ARRIVAL_NS {
+            return Err(StackError::request(
+                "--speed or --rate puts an arrival more than 30 years after the start; accepted: a faster one",
+            ));
+        }
+        Ok(Some((self.start + Nanos(at as u64), request)))
     }
 
     fn take(&mut self) -> Option<Request> {
@@ -276,7 +285,7 @@ impl<D: Observed> Replay<'_, D> {
         // The meter checks the time inside the drive, so it counts from submission and not from arrival.
         self.meter.complete(completion.at, completion.at - submitted);
         self.tally.record(op, pages, latency, queue, &waits);
-        self.intervals.record(completion.at - self.start, op, pages, latency, &waits);
+        self.intervals.record(completion.at - self.start, op, pages, latency, &waits)?;
         if let Some(log) = &mut self.log {
             let waits = self.tally.tells_waits.then_some((queue, &waits));
             log.write(arrived - self.start, op, page, pages, latency, waits)?;
@@ -292,6 +301,7 @@ impl<D: Observed> Replay<'_, D> {
         self.device.submit(Command { tag, operation: Operation::Flush }).map_err(|_| refused())?;
         let mut completions = Vec::new();
         self.device.wait(None, &mut completions);
-        if completions.is_empty() { Err(refused()) } else { Ok(()) }
+        let flushed = completions.pop().ok_or_else(refused)?;
+        flushed.status.map_err(StackError::run)
     }
 }

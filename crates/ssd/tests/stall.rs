@@ -1,0 +1,68 @@
+//! A write of many pages ends, whatever streams its pages go to and however few segments are free.
+
+use fulgurite_base::{Lpn, Prng, Share, Spec};
+use fulgurite_device::{Command, Device, Operation, Tag};
+use fulgurite_ftl::Collect;
+use fulgurite_ftl::placement::PlacementConfig;
+use fulgurite_ftl::precondition::Precondition;
+use fulgurite_ftl::schedule::Schedule;
+use fulgurite_ssd::{SimDrive, SsdConfig, preset};
+
+/// A small drive, filled, with few segments to spare.
+fn drive(schedule: &str, placement: &str, reserve: u32, hard: u32, seed: u64) -> SimDrive {
+    let collect = Collect {
+        reserve,
+        hard,
+        schedule: Schedule::from_name(schedule).unwrap(),
+        placement: PlacementConfig::from_spec(Spec::parse(placement).unwrap()).unwrap(),
+        ..Collect::PLAIN
+    };
+    let shape = SsdConfig {
+        channels: 2,
+        chips: 1,
+        dies: 1,
+        planes: 1,
+        blocks: 64,
+        pages: 32,
+        ..preset::reference_e()
+    };
+    let config = SsdConfig {
+        op: Share::percent(60),
+        collect,
+        endurance: 0,
+        precondition: Precondition::Fill,
+        ..shape
+    };
+    SimDrive::new(config, seed, false).unwrap()
+}
+
+#[test]
+fn a_write_to_many_streams_never_stalls() {
+    for schedule in ["paced", "semi-preemptive", "non-preemptive"] {
+        for placement in ["dac", "sepbit", "fulgurite", "autostream:chunk=1,decay=500"] {
+            for (seed, (reserve, hard)) in [(2, 1), (3, 1), (4, 2)].into_iter().enumerate() {
+                let mut drive = drive(schedule, placement, reserve, hard, seed as u64);
+                let pages = drive.caps().pages;
+                let mut prng = Prng::new(seed as u64, "stall");
+                let mut completions = Vec::new();
+                for at in 0..3_000 {
+                    let count = 1 + prng.below(64).min(pages - 1);
+                    // Mostly hot pages, so that streams differ within a write.
+                    let range = if prng.below(3) > 0 { pages / 8 } else { pages };
+                    let lpn = Lpn(prng.below(range).min(pages - count));
+                    let operation = Operation::write(lpn, count as u32);
+                    drive.submit(Command { tag: Tag(at), operation }).unwrap();
+                    drive.wait(None, &mut completions);
+                    assert_eq!(
+                        completions.len(),
+                        1,
+                        "{schedule} {placement} {reserve} {hard}: write {at} stalled"
+                    );
+                    completions.clear();
+                }
+                drive.drain_events();
+                drive.verify(true).unwrap();
+            }
+        }
+    }
+}
