@@ -315,10 +315,8 @@ impl PlacementConfig {
     }
 
     /// The policy that `spec` names.
-    pub fn from_spec(mut spec: Spec) -> Result<PlacementConfig, SpecError> {
-        let placement = (REGISTRY.get(spec.name())?.make)(&mut spec)?;
-        spec.finish()?;
-        Ok(placement)
+    pub fn from_spec(spec: Spec) -> Result<PlacementConfig, SpecError> {
+        REGISTRY.read(spec)
     }
 
     /// A policy from outside, called `name` in tables.

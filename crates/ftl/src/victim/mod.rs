@@ -198,10 +198,8 @@ impl VictimConfig {
     }
 
     /// The policy that `spec` names.
-    pub fn from_spec(mut spec: Spec) -> Result<VictimConfig, SpecError> {
-        let victim = (REGISTRY.get(spec.name())?.make)(&mut spec)?;
-        spec.finish()?;
-        Ok(victim)
+    pub fn from_spec(spec: Spec) -> Result<VictimConfig, SpecError> {
+        REGISTRY.read(spec)
     }
 
     /// A policy from outside, called `name` in tables.

@@ -103,13 +103,39 @@ impl Observer for Mark {
     }
 }
 
+/// The observers of a run.
+struct Observers {
+    half: Mark,
+    census: Option<Census>,
+    series: Option<Series>,
+}
+
+impl Observers {
+    fn all(&mut self) -> impl Iterator<Item = &mut dyn Observer> {
+        let half: &mut dyn Observer = &mut self.half;
+        let census = self.census.as_mut().map(|census| census as &mut dyn Observer);
+        let series = self.series.as_mut().map(|series| series as &mut dyn Observer);
+        std::iter::once(half).chain(census).chain(series)
+    }
+
+    /// The page write after which the first of them wants to look.
+    fn next(&mut self) -> Option<u64> {
+        self.all().filter_map(|observer| observer.next()).min()
+    }
+
+    /// Lets each look whose page write has happened.
+    fn look(&mut self, ftl: &Ftl, now: Counts) {
+        for observer in self.all().filter(|observer| observer.next().is_some_and(|at| at <= now.host)) {
+            observer.look(ftl, now);
+        }
+    }
+}
+
 /// The translation layer, its counts, and the observers of the run.
 struct Counted<'a> {
     ftl: Ftl,
     sink: CountingSink,
-    half: Mark,
-    census: Option<Census>,
-    series: Option<Series>,
+    observers: Observers,
     progress: &'a Progress,
 }
 
@@ -118,39 +144,25 @@ impl Counted<'_> {
         Counts { host: self.ftl.counters().host_pages, flash: self.sink }
     }
 
-    fn observers(&mut self) -> impl Iterator<Item = &mut dyn Observer> {
-        let half: &mut dyn Observer = &mut self.half;
-        let census = self.census.as_mut().map(|census| census as &mut dyn Observer);
-        let series = self.series.as_mut().map(|series| series as &mut dyn Observer);
-        std::iter::once(half).chain(census).chain(series)
+    /// Lets each observer look whose page write has happened.
+    fn look(&mut self) {
+        let counts = self.counts();
+        self.observers.look(&self.ftl, counts);
     }
 
     /// Performs writes and trims. Stops at the page writes that observers ask for.
     fn perform(&mut self, mut requests: &[Request]) {
         while !requests.is_empty() {
-            let host = self.ftl.counters().host_pages;
-            let next = self.observers().filter_map(|observer| observer.next()).filter(|at| *at > host).min();
-            // Each request writes at most one page, so no observer looks before that many requests are done.
-            let before_next = next.map_or(u64::MAX, |at| at - host).min(requests.len() as u64);
-            let (now, rest) = requests.split_at(before_next as usize);
-            match &mut self.census {
+            // Each request writes at most one page, so no observer looks before that many requests are done. Those
+            // that were due have looked, so the next page write is always ahead.
+            let before_next = self.observers.next().map_or(u64::MAX, |at| at - self.counts().host);
+            let (now, rest) = requests.split_at(before_next.min(requests.len() as u64) as usize);
+            match &mut self.observers.census {
                 Some(census) => census.perform(&mut self.ftl, now, &mut self.sink),
                 None => perform(&mut self.ftl, now, &mut self.sink),
             }
             requests = rest;
-            let counts = self.counts();
-            if next == Some(counts.host) {
-                let Counted { ftl, half, census, series, .. } = self;
-                // `observers` would borrow all of `self`, while `ftl` is read here.
-                let looking = [
-                    Some(half as &mut dyn Observer),
-                    census.as_mut().map(|census| census as &mut dyn Observer),
-                    series.as_mut().map(|series| series as &mut dyn Observer),
-                ];
-                for observer in looking.into_iter().flatten().filter(|observer| observer.next() == next) {
-                    observer.look(ftl, counts);
-                }
-            }
+            self.look();
         }
     }
 }
@@ -179,27 +191,24 @@ impl GcRun<'_> {
         for lpn in 0..config.logical_pages {
             ftl.write(lpn, 1, StreamId(0), &mut sink);
         }
-        let half = Mark { at: half, counts: None };
-        let mut counted = Counted { ftl, sink, half, census, series: None, progress };
+        let observers = Observers { half: Mark { at: half, counts: None }, census, series: None };
+        let mut counted = Counted { ftl, sink, observers, progress };
         if let Rows::PageIntervals(length) = self.run.measure.rows {
-            counted.series = Some(Series::new(self.identity()?, length, counted.counts()));
+            counted.observers.series = Some(Series::new(self.identity()?, length, counted.counts()));
         }
         // The fill may be the half already.
-        let filled = counted.counts();
-        if let Some(census) = counted.census.as_mut().filter(|_| counted.half.at <= filled.host) {
-            census.look(&counted.ftl, filled);
-        }
+        counted.look();
         self.perform_all(&mut counted, bound.requests(self.run.seed)?)?;
         self.check(&counted.ftl, &counted.sink)?;
         let counts = counted.counts();
-        let Counted { ftl, half, census, series, .. } = counted;
+        let Counted { ftl, observers: Observers { half, census, series }, .. } = counted;
         if let Some(series) = series {
             return Ok(series.rows(&ftl, counts));
         }
         if let Some(census) = census {
             return Ok(census.rows(&self.identity()?, &ftl));
         }
-        let mut row = self.row(&ftl, counts, half.counts.unwrap_or(filled))?;
+        let mut row = self.row(&ftl, counts, half.counts)?;
         if self.run.measure.rows == Rows::Explained {
             row.set(Column::Explanation, explanation(&ftl));
         }
@@ -284,7 +293,7 @@ impl GcRun<'_> {
         Ok(row)
     }
 
-    fn row(&self, ftl: &Ftl, counts: Counts, at_half: Counts) -> Result<Row, StackError> {
+    fn row(&self, ftl: &Ftl, counts: Counts, at_half: Option<Counts>) -> Result<Row, StackError> {
         let mut row = self.identity()?;
         let segment_pages = self.translation.ftl.segment_pages;
         let Collect { placement, victim, .. } = &self.translation.ftl.collect;
@@ -294,11 +303,9 @@ impl GcRun<'_> {
         row.set(Column::GcPagesCopied, ftl.counters().copied_pages);
         row.set(Column::Erases, counts.flash.erases);
         row.set(Column::Waf, counts.waf());
-        let steady = counts.since(&at_half);
         // Without user writes after the half there is nothing to divide by.
-        if steady.host > 0 {
-            row.set(Column::WafSteady, steady.waf());
-        }
+        let steady = at_half.map(|half| counts.since(&half)).filter(|steady| steady.host > 0);
+        row.set_some(Column::WafSteady, steady.map(|steady| steady.waf()));
         row.set(Column::MappingBytes, ftl.mapping().bytes() as u64);
         row.set(Column::PlacementBytes, ftl.placer().bytes() as u64);
         row.set_some(Column::ValidShareError, valid_share_error(ftl));
