@@ -8,6 +8,9 @@
 //! deadlock. Columns that no transaction changes (taxes, discounts, names, prices) are read from a snapshot, without
 //! locks, as the engines do that keep versions; the transactions stay serialisable.
 
+// Money is in cents, and 10_00 are ten dollars.
+#![allow(clippy::inconsistent_digit_grouping)]
+
 mod config;
 mod delivery;
 mod load;

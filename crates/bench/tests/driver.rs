@@ -1,0 +1,176 @@
+//! The closed loop: every program runs, a seed gives one outcome, and a run ends when it should.
+
+mod common;
+
+use common::{config, loaded, on_store, plan};
+use fulgurite_base::{Nanos, Prng};
+use fulgurite_bench::{Benchmark, BenchmarkConfig, Ending, Error, Extent, Plan, Session};
+use fulgurite_device::Device;
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// Small data for every name.
+fn small(name: &str) -> String {
+    let options = match name {
+        "tpcc" => "customers=30,items=200",
+        "linkbench" => "ids=500",
+        "index-scan" => "orders=800,share=2%",
+        name if name.starts_with("ycsb") => "records=500",
+        _ => "tables=2,rows=500",
+    };
+    format!("{name}:{options}")
+}
+
+/// Loads, runs and verifies a benchmark; returns everything that was measured.
+fn outcome(text: &str, seed: u64) -> String {
+    let text = text.to_owned();
+    on_store(async move |store| {
+        let program = loaded(&store, &text).await;
+        let plan = Plan { seed, ..plan(300) };
+        let outcome = program.run(&store, &plan, || ()).await.unwrap();
+        let verified = program.verify(&store).await.unwrap();
+        assert_eq!(outcome.transactions(), 300, "{text}");
+        assert_eq!(outcome.series.transactions.iter().sum::<u64>(), 300, "{text}");
+        assert!(outcome.elapsed > Nanos::ZERO, "{text}");
+        assert!(verified.rows > 0, "{text}");
+        format!("{outcome:?} {verified:?}")
+    })
+}
+
+#[test]
+fn every_program_runs_and_verifies_and_a_seed_gives_one_outcome() {
+    for name in BenchmarkConfig::registry().names() {
+        let text = small(name);
+        let first = outcome(&text, 42);
+        assert!(first == outcome(&text, 42), "{text}");
+        // Where every transaction takes the same time, another seed may show in no figure.
+        if ["ycsb-a", "tpcc", "linkbench"].contains(&name) {
+            assert!(first != outcome(&text, 43), "{text}");
+        }
+    }
+}
+
+#[test]
+fn reads_and_commits_are_told_apart() {
+    on_store(async |store| {
+        let program = loaded(&store, "ycsb-a:records=500").await;
+        let outcome = program.run(&store, &plan(400), || ()).await.unwrap();
+        let [reads, updates] = [0, 1].map(|kind: usize| outcome.kinds[kind].latency.count());
+        // A retried update reads again; a commit that was refused is none.
+        assert_eq!(outcome.read_latency.count(), reads + updates + outcome.retries());
+        assert_eq!(outcome.commit_latency.count(), updates);
+        // A key of 8 bytes and ten fields of 100.
+        assert_eq!(outcome.user_bytes_written, updates * 1_008);
+        assert_eq!(outcome.latency.count(), 400);
+    });
+}
+
+#[test]
+fn a_warm_up_is_not_measured_and_the_moment_between_is_told() {
+    on_store(async |store| {
+        let program = loaded(&store, "ycsb-f:records=500").await;
+        let plan = Plan { warm_up: Extent::Ops(200), ..plan(100) };
+        let noted = Rc::new(Cell::new(None));
+        let (note, handle) = (Rc::clone(&noted), store.handle().clone());
+        let outcome = program.run(&store, &plan, || note.set(Some(handle.now()))).await.unwrap();
+        assert_eq!(outcome.transactions(), 100);
+        assert_eq!(noted.get(), Some(outcome.begin));
+        let updates = program.verify(&store).await.unwrap().changes;
+        // The updates of the warm-up are in the data and not in the figures.
+        let measured = outcome.kinds[1].latency.count();
+        assert!((measured + 60..measured + 140).contains(&updates), "{updates} {measured}");
+    });
+}
+
+#[test]
+fn a_run_by_time_ends_on_time_with_all_that_had_begun() {
+    on_store(async |store| {
+        let program = loaded(&store, "ycsb-a:records=500").await;
+        let time = Nanos::from_micros(5_000);
+        let plan = Plan { stop: Extent::Time(time), interval: Nanos::from_micros(500), ..plan(0) };
+        let outcome = program.run(&store, &plan, || ()).await.unwrap();
+        assert!(outcome.transactions() > 100, "{}", outcome.transactions());
+        // One transaction takes some tens of microseconds.
+        assert!(outcome.elapsed > time - Nanos::from_micros(500), "{}", outcome.elapsed);
+        assert!(outcome.elapsed < time + Nanos::from_micros(1_000), "{}", outcome.elapsed);
+        assert!((10..=12).contains(&outcome.series.transactions.len()), "{:?}", outcome.series);
+    });
+}
+
+#[test]
+fn cpu_is_charged_to_one_core() {
+    on_store(async |store| {
+        let program = loaded(&store, "ycsb-c:records=500").await;
+        let plan = Plan { cpu_per_op: Nanos::from_micros(50), ..plan(400) };
+        let outcome = program.run(&store, &plan, || ()).await.unwrap();
+        // Each transaction is one look-up.
+        assert!(outcome.elapsed >= Nanos::from_micros(400 * 50), "{}", outcome.elapsed);
+        assert!(outcome.elapsed < Nanos::from_micros(400 * 60), "{}", outcome.elapsed);
+    });
+}
+
+/// A benchmark of one's own: transactions that take no time, or that fail.
+struct Own {
+    fails: bool,
+}
+
+impl Benchmark for Own {
+    type Request = ();
+
+    fn kinds(&self) -> &[&'static str] {
+        &["nothing"]
+    }
+
+    fn kind(&self, (): &()) -> usize {
+        0
+    }
+
+    fn draw(&self, prng: &mut Prng) {
+        prng.next_u64();
+    }
+
+    async fn execute<D: Device + 'static>(&self, (): &(), _: &Session<D>) -> Result<Ending, Error> {
+        match self.fails {
+            true => Err(Error::Broken("it fails".to_owned())),
+            false => Ok(Ending::RolledBack),
+        }
+    }
+}
+
+#[test]
+fn a_run_by_time_that_would_not_end_is_refused() {
+    on_store(async |store| {
+        let plan = Plan { stop: Extent::Time(Nanos(u64::MAX / 2)), ..plan(0) };
+        let refused = fulgurite_bench::run(&store, &Rc::new(Own { fails: false }), &plan, || ()).await;
+        assert!(matches!(refused, Err(Error::NoTime { .. })), "{refused:?}");
+    });
+}
+
+#[test]
+fn a_failure_ends_the_run_and_rollbacks_are_counted() {
+    on_store(async |store| {
+        let failed = fulgurite_bench::run(&store, &Rc::new(Own { fails: true }), &plan(100), || ()).await;
+        assert_eq!(failed.unwrap_err().to_string(), "it fails");
+        let outcome = fulgurite_bench::run(&store, &Rc::new(Own { fails: false }), &plan(100), || ()).await;
+        assert_eq!(outcome.unwrap().rollbacks(), 100);
+    });
+}
+
+#[test]
+fn a_store_is_opened_only_for_the_data_that_it_holds() {
+    on_store(async |store| {
+        let sentence = config("tpcc").open(&store).await.err().unwrap().to_string();
+        assert!(sentence.starts_with("the store holds no complete data"), "{sentence}");
+        loaded(&store, "ycsb-a:records=500").await;
+        // The same data serve another workload and another popularity.
+        config("ycsb-e:records=500,theta=0.5").open(&store).await.unwrap();
+        let sentence = config("ycsb-a:records=501").open(&store).await.err().unwrap().to_string();
+        assert_eq!(
+            sentence,
+            "the store holds the data of `ycsb:records=500,fields=10,field_bytes=100`, and \
+             `ycsb:records=501,fields=10,field_bytes=100` was asked for; load it into another store"
+        );
+        let sentence = config("tpcc").load(&store, 7).await.unwrap_err().to_string();
+        assert!(sentence.starts_with("the store already holds"), "{sentence}");
+    });
+}
