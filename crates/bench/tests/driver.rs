@@ -6,7 +6,7 @@ use common::{config, loaded, on_store, plan};
 use fulgurite_base::{Nanos, Prng};
 use fulgurite_bench::{Benchmark, BenchmarkConfig, Ending, Error, Extent, Plan, Session};
 use fulgurite_device::Device;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// Small data for every name.
@@ -106,6 +106,70 @@ fn cpu_is_charged_to_one_core() {
         // Each transaction is one look-up.
         assert!(outcome.elapsed >= Nanos::from_micros(400 * 50), "{}", outcome.elapsed);
         assert!(outcome.elapsed < Nanos::from_micros(400 * 60), "{}", outcome.elapsed);
+    });
+}
+
+#[test]
+fn every_row_of_a_scan_costs_cpu() {
+    on_store(async |store| {
+        let program = loaded(&store, "ycsb-e:records=500").await;
+        let plan = Plan { users: 1, cpu_per_op: Nanos::from_micros(50), ..plan(200) };
+        let outcome = program.run(&store, &plan, || ()).await.unwrap();
+        // Scans have 50 rows on the average, some fewer at the end of the table.
+        assert!(outcome.elapsed >= Nanos::from_micros(200 * 30 * 50), "{}", outcome.elapsed);
+    });
+}
+
+#[test]
+fn a_transaction_that_wrote_nothing_is_no_commit() {
+    on_store(async |store| {
+        let program = loaded(&store, "sysbench-point-select:rows=100").await;
+        let outcome = program.run(&store, &plan(50), || ()).await.unwrap();
+        assert_eq!((outcome.read_latency.count(), outcome.commit_latency.count()), (50, 0));
+    });
+}
+
+/// Refuses every request twice and notes what it is asked for.
+#[derive(Default)]
+struct Refusing {
+    asked: RefCell<Vec<u64>>,
+}
+
+impl Benchmark for Refusing {
+    type Request = u64;
+
+    fn kinds(&self) -> &[&'static str] {
+        &["refused"]
+    }
+
+    fn kind(&self, _: &u64) -> usize {
+        0
+    }
+
+    fn draw(&self, prng: &mut Prng) -> u64 {
+        prng.next_u64()
+    }
+
+    async fn execute<D: Device + 'static>(&self, request: &u64, _: &Session<D>) -> Result<Ending, Error> {
+        self.asked.borrow_mut().push(*request);
+        match self.asked.borrow().iter().filter(|asked| *asked == request).count() {
+            3 => Ok(Ending::Committed),
+            _ => Err(fulgurite_engine::Error::Deadlock.into()),
+        }
+    }
+}
+
+#[test]
+fn what_is_refused_is_tried_again_as_it_was_drawn() {
+    on_store(async |store| {
+        let refusing = Rc::new(Refusing::default());
+        let outcome = fulgurite_bench::run(&store, &refusing, &plan(40), || ()).await.unwrap();
+        assert_eq!((outcome.transactions(), outcome.retries()), (40, 80));
+        // Three tries for each of 40 requests, all different.
+        let mut asked = refusing.asked.take();
+        asked.sort_unstable();
+        asked.dedup();
+        assert_eq!(asked.len(), 40);
     });
 }
 

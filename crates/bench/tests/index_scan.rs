@@ -4,7 +4,9 @@ mod common;
 
 use common::{config, loaded, on_store, refusal, run};
 use fulgurite_base::Prng;
+use fulgurite_bench::index_scan::Request;
 use fulgurite_bench::{Benchmark, Program};
+use std::ops::RangeBounds;
 
 #[test]
 fn ranges_have_their_share_and_lie_inside_the_column() {
@@ -19,6 +21,13 @@ fn ranges_have_their_share_and_lie_inside_the_column() {
             assert!(request.last < 2_406);
         }
     });
+}
+
+#[test]
+fn both_ends_of_a_range_belong_to_it() {
+    let keys = Request { first: 5, last: 300 }.keys();
+    let inside = |value: u32| keys.bounds().contains(&value.to_be_bytes()[..]);
+    assert_eq!([4, 5, 300, 301].map(inside), [false, true, true, false]);
 }
 
 #[test]

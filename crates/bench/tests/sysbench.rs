@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::{config, loaded, on_store, refusal, run};
-use fulgurite_base::Prng;
+use common::{config, loaded, on_store, plan, refusal, run};
+use fulgurite_base::{Nanos, Prng};
 use fulgurite_bench::sysbench::Action;
-use fulgurite_bench::{Benchmark, Program};
+use fulgurite_bench::{Benchmark, Plan, Program};
 
 #[test]
 fn a_transaction_has_the_statements_of_its_program() {
@@ -38,6 +38,19 @@ fn a_transaction_has_the_statements_of_its_program() {
             }
             assert_eq!((counts, sysbench.kinds()), (expected, &[name][..]));
         }
+    });
+}
+
+#[test]
+fn a_range_has_its_rows() {
+    on_store(async |store| {
+        let program = loaded(&store, "sysbench-read-only:rows=10000,range=20").await;
+        let cpu_per_op = Nanos::from_micros(1_000);
+        let plan = Plan { users: 1, cpu_per_op, ..plan(50) };
+        let outcome = program.run(&store, &plan, || ()).await.unwrap();
+        // 10 rows by key, 4 ranges with 20 rows each and a commit make 95 calls; reading takes little beside them.
+        let calls = outcome.elapsed.0 / 50 / cpu_per_op.0;
+        assert!((90..=100).contains(&calls), "{calls}");
     });
 }
 

@@ -137,7 +137,7 @@ impl Sysbench {
                 found.map(|found| Sbtest::decode(&found)).transpose()?;
             }
             Action::Range(range) => {
-                let most = self.range as usize;
+                let most = usize::MAX;
                 let ids = key.until(Key::new().u32(statement.id.saturating_add(self.range)));
                 let records = match reader {
                     Reader::Snapshot(view) => view.scan(table, &ids, Direction::Forward, most).await?,

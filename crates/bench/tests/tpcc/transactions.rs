@@ -3,6 +3,7 @@
 use super::common::{MemStore, loaded, on_store, plan};
 use super::{SMALL, put, row, rows, tpcc};
 use fulgurite_base::Prng;
+use fulgurite_bench::codec::Row;
 use fulgurite_bench::tpcc::rows::*;
 use fulgurite_bench::tpcc::{Customers, Line, Request, Tpcc, Who};
 use fulgurite_bench::{Benchmark, Ending, Error, Extent, Outcome, Plan, Program, Session};
@@ -65,7 +66,7 @@ fn payment(number: u64, who: Who) -> Request {
 #[test]
 fn a_payment_reaches_warehouse_district_customer_and_history() {
     on_store(async |store| {
-        carry_out(&store, vec![payment(600, Who::Number(8))]).await;
+        let outcome = carry_out(&store, vec![payment(600, Who::Number(8))]).await;
         assert_eq!(row::<Warehouse>(&store, warehouse_key(1)).await.ytd, 300_123_45);
         assert_eq!(row::<District>(&store, district_key(1, 5)).await.ytd, 30_123_45);
         let customer: Customer = row(&store, customer_key(2, 3, 8)).await;
@@ -74,6 +75,12 @@ fn a_payment_reaches_warehouse_district_customer_and_history() {
         let (_, last) = rows::<History>(&store).await.pop().unwrap();
         assert_eq!((last.customer, last.customer_warehouse, last.warehouse, last.amount), (8, 2, 1, 123_45));
         assert!(last.data.contains("    "));
+        // The keys have 4, 5, 9 and 8 bytes.
+        let warehouse: Warehouse = row(&store, warehouse_key(1)).await;
+        let district: District = row(&store, district_key(1, 5)).await;
+        let rows = [warehouse.encode(), district.encode(), customer.encode(), last.encode()];
+        let bytes = 4 + 5 + 9 + 8 + rows.iter().map(Vec::len).sum::<usize>();
+        assert_eq!(outcome.user_bytes_written, bytes as u64);
     });
 }
 
