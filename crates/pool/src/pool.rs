@@ -113,14 +113,7 @@ pub struct PoolConfig {
 impl PoolConfig {
     /// A pool without prefetching, whose pages lie at their own numbers.
     pub fn new(frames: u32, page_bytes: u32, replacement: Replacement, write_back: WriteBack) -> PoolConfig {
-        PoolConfig {
-            frames,
-            page_bytes,
-            replacement,
-            write_back,
-            prefetch: Prefetch::default(),
-            store: None,
-        }
+        PoolConfig { frames, page_bytes, replacement, write_back, prefetch: Prefetch::default(), store: None }
     }
 }
 

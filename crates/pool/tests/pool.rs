@@ -8,8 +8,8 @@ use fulgurite_device::{
     Buffer, Device, Executor, Fault, FaultDevice, Handle, IoError, MemDevice, Operation, RunError,
 };
 use fulgurite_pool::{
-    BufferPool, PageBytes, PageIo, PageStore, PoolConfig, PoolConfigError, PoolCounters, PoolError, PrefetchConfig,
-    ReplacementConfig, WriteBack, WriteBackConfig,
+    BufferPool, PageBytes, PageIo, PageStore, PoolConfig, PoolConfigError, PoolCounters, PoolError,
+    PrefetchConfig, ReplacementConfig, WriteBack, WriteBackConfig,
 };
 use std::cell::RefCell;
 use std::future::Future;
