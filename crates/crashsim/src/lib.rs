@@ -1,0 +1,5 @@
+//! Crash simulation.
+
+pub mod history;
+pub mod serial;
+pub mod value;
