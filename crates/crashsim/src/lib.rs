@@ -1,5 +1,6 @@
 //! Crash simulation.
 
+pub mod device;
 pub mod history;
 pub mod serial;
 pub mod value;
