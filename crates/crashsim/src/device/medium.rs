@@ -36,6 +36,8 @@ pub(super) struct Medium {
     durable: Vec<Page>,
     /// What each page held before its last write.
     previous: Vec<Page>,
+    /// How often each page was written.
+    writes: Vec<u64>,
     /// In the cache and not durable, in the order of completion.
     cached: Vec<Unit>,
 }
@@ -48,6 +50,7 @@ impl Medium {
             current: empty(),
             durable: empty(),
             previous: empty(),
+            writes: vec![0; pages as usize],
             cached: Vec::new(),
         }
     }
@@ -58,6 +61,11 @@ impl Medium {
 
     pub fn previous(&self, lpn: u64) -> &Page {
         &self.previous[lpn as usize]
+    }
+
+    /// How often the page was written; `None` where it never was.
+    pub fn writes(&self, lpn: u64) -> Option<u64> {
+        self.writes.get(lpn as usize).copied().filter(|writes| *writes > 0)
     }
 
     /// Turns a bit over, in the cache and on the medium.
@@ -73,6 +81,7 @@ impl Medium {
     fn set(&mut self, lpn: u64, page: Page) {
         let old = std::mem::replace(&mut self.current[lpn as usize], page);
         self.previous[lpn as usize] = old;
+        self.writes[lpn as usize] += 1;
     }
 
     /// Makes a page durable at once; what the cache holds of it is replaced.
@@ -196,7 +205,9 @@ impl Medium {
                 _ => prng.below(2) == 0,
             };
             match new {
-                Some(new) if takes_new => target.copy_from_slice(&new[sector * SECTOR..(sector + 1) * SECTOR]),
+                Some(new) if takes_new => {
+                    target.copy_from_slice(&new[sector * SECTOR..(sector + 1) * SECTOR])
+                }
                 None if takes_new => target.fill(0),
                 _ => {}
             }

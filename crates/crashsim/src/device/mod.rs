@@ -114,10 +114,11 @@ impl CrashDevice {
             pages: config.pages,
             queue_depth: config.queue_depth,
             pages_per_command: config.pages_per_command,
+            atomic_bytes: config.atomic_bytes,
             share: config.share,
             streams: 1,
             contents: true,
-            erase_counts: false,
+            erase_counts: true,
         });
         let core = Core {
             medium: Medium::new(config.pages, config.page_bytes),
@@ -144,9 +145,14 @@ impl CrashDevice {
     /// Turns the power on with what survived. `cut_after` events later it goes again; `faults` strike meanwhile. After
     /// `budget` events and waits the drive stops, and [`CrashDevice::exhausted`] tells.
     pub fn restart(&self, cut_after: Option<u64>, faults: Vec<Fault>, budget: u64) {
+        self.cut();
+        self.core.borrow_mut().powered = true;
+        self.arm(cut_after, faults, budget);
+    }
+
+    /// From now on counts to `cut_after` and to `faults`, with the power on as it is.
+    pub fn arm(&self, cut_after: Option<u64>, faults: Vec<Fault>, budget: u64) {
         let mut core = self.core.borrow_mut();
-        core.cut();
-        core.powered = true;
         core.events = 0;
         core.counts = [0; 3];
         core.cut_after = cut_after;
@@ -376,7 +382,12 @@ impl Core {
         }
     }
 
-    fn write(&mut self, mut unit: Unit, from: Option<Buffer>, fault: Option<FaultKind>) -> Result<(), IoError> {
+    fn write(
+        &mut self,
+        mut unit: Unit,
+        from: Option<Buffer>,
+        fault: Option<FaultKind>,
+    ) -> Result<(), IoError> {
         if let Some(from) = from {
             self.watch(&unit, &from);
         }
@@ -447,6 +458,11 @@ impl Device for CrashDevice {
 
     fn now(&self) -> Nanos {
         self.core.borrow().now
+    }
+
+    /// How often the page was written: the drive writes in place.
+    fn erases(&self, lpn: Lpn) -> Option<u64> {
+        self.core.borrow().medium.writes(lpn.0)
     }
 
     fn submit(&mut self, command: Command) -> Result<(), QueueFull> {

@@ -1,8 +1,8 @@
 //! The drive keeps what its fault model promises, and no more.
 
 use super::*;
-use fulgurite_device::{Arena, conformance};
 use fulgurite_base::StreamId;
+use fulgurite_device::{Arena, conformance};
 
 fn config(protected: bool) -> CrashConfig {
     CrashConfig {
@@ -63,7 +63,13 @@ fn outcomes(config: &CrashConfig, before: impl Fn(&mut CrashDevice)) -> [u32; 3]
         let page = read(&mut device, 5).unwrap();
         let old = page.iter().filter(|byte| **byte == 1).count();
         assert!(page.iter().all(|byte| [1, 2].contains(byte)) && old % medium::SECTOR == 0);
-        counts[if old == 4096 { 0 } else if old == 0 { 1 } else { 2 }] += 1;
+        counts[if old == 4096 {
+            0
+        } else if old == 0 {
+            1
+        } else {
+            2
+        }] += 1;
     }
     counts
 }
@@ -76,7 +82,9 @@ fn write_and_wait(device: &mut CrashDevice) {
 #[test]
 fn it_is_a_device() {
     conformance::check(|| CrashDevice::new(config(true), Prng::new(1, "device")));
-    conformance::check(|| CrashDevice::new(CrashConfig { share: false, ..config(false) }, Prng::new(2, "device")));
+    conformance::check(|| {
+        CrashDevice::new(CrashConfig { share: false, ..config(false) }, Prng::new(2, "device"))
+    });
 }
 
 #[test]

@@ -108,7 +108,8 @@ impl<'a> State<'a> {
                 Seen::Writer(writer) => state.saw(read, Some(writer)),
                 Seen::Absent => {
                     let item = &observed.items[read.item as usize];
-                    let deleters = item.writers.iter().filter(|(node, deletes)| *deletes && *node != read.node);
+                    let deleters =
+                        item.writers.iter().filter(|(node, deletes)| *deletes && *node != read.node);
                     let mut candidates: Vec<Option<Node>> =
                         if item.initially { Vec::new() } else { vec![None] };
                     candidates.extend(deleters.map(|(node, _)| Some(*node)));

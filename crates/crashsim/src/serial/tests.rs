@@ -33,7 +33,8 @@ fn scan(first: u32, last: u32, rows: &[(u32, Version)]) -> Action {
 
 /// A history of transactions 1, 2, …, all of which overlap.
 fn overlapping(initial: &[(u32, Version)], txns: &[&[Action]]) -> History {
-    let mut history = History::new(initial.iter().map(|(number, version)| (key(*number), *version)).collect());
+    let mut history =
+        History::new(initial.iter().map(|(number, version)| (key(*number), *version)).collect());
     for (at, actions) in txns.iter().enumerate() {
         let at = history.begin(TxnId(at as u32 + 1), 0, Kind::Locking);
         history.txns[at].actions = actions.to_vec();
@@ -95,8 +96,18 @@ fn g0_is_a_cycle_of_writes() {
     let history = overlapping(
         &[(0, OLD), (1, OLD)],
         &[
-            &[read(0, Some(OLD)), write(0, version(1, 0)), read(1, Some(version(2, 1))), write(1, version(1, 1))],
-            &[read(0, Some(version(1, 0))), write(0, version(2, 0)), read(1, Some(OLD)), write(1, version(2, 1))],
+            &[
+                read(0, Some(OLD)),
+                write(0, version(1, 0)),
+                read(1, Some(version(2, 1))),
+                write(1, version(1, 1)),
+            ],
+            &[
+                read(0, Some(version(1, 0))),
+                write(0, version(2, 0)),
+                read(1, Some(OLD)),
+                write(1, version(2, 1)),
+            ],
         ],
     );
     finds(&history, AnomalyName::G0, false);
@@ -134,7 +145,10 @@ fn g1c_is_two_that_read_each_other() {
 fn g_single_is_read_skew() {
     let history = overlapping(
         &[(0, OLD), (1, OLD)],
-        &[&[write(0, version(1, 0)), write(1, version(1, 1))], &[read(0, Some(OLD)), read(1, Some(version(1, 1)))]],
+        &[
+            &[write(0, version(1, 0)), write(1, version(1, 1))],
+            &[read(0, Some(OLD)), read(1, Some(version(1, 1)))],
+        ],
     );
     finds(&history, AnomalyName::GSingle, false);
 }
@@ -214,7 +228,11 @@ fn rows_that_nobody_wrote_or_deleted_are_found() {
 
 #[test]
 fn own_writes_must_be_seen() {
-    finds(&overlapping(&[(0, OLD)], &[&[write(0, version(1, 0)), read(0, Some(OLD))]]), AnomalyName::Internal, false);
+    finds(
+        &overlapping(&[(0, OLD)], &[&[write(0, version(1, 0)), read(0, Some(OLD))]]),
+        AnomalyName::Internal,
+        false,
+    );
     let scanned = overlapping(&[(0, OLD)], &[&[delete(0, version(1, 0)), scan(0, 3, &[(0, OLD)])]]);
     finds(&scanned, AnomalyName::Internal, false);
     let missed = overlapping(&[], &[&[write(2, version(1, 0)), scan(0, 3, &[])]]);
@@ -223,8 +241,7 @@ fn own_writes_must_be_seen() {
 
 /// Whether some order of the transactions explains every read and respects real time.
 fn serialisable_by_search(history: &History) -> bool {
-    let mut rest: Vec<&Txn> =
-        history.txns.iter().filter(|txn| txn.outcome == Outcome::Committed).collect();
+    let mut rest: Vec<&Txn> = history.txns.iter().filter(|txn| txn.outcome == Outcome::Committed).collect();
     extends(&history.initial, &mut rest)
 }
 
