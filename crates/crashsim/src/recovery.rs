@@ -17,7 +17,7 @@ use crate::serial::{self, AnomalyName};
 use crate::value::{Key, TableName, TxnId, Version};
 use crate::violation::{Violation, ViolationKind};
 use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Which transactions are there after a restart.
 struct Judge<'a> {
@@ -133,9 +133,15 @@ impl Judge<'_> {
         let lost = self.absent().any(|txn| txn.outcome == Outcome::Committed);
         if lost {
             // What was there before the restart had an order as well.
-            check(self.history, &self.committed_before())?;
+            let mut history = self.history.clone();
+            let uncertain = self.deleted_by_lost(|txn| txn.outcome == Outcome::Unknown);
+            history.txns.iter_mut().for_each(|txn| forget_absences(&mut txn.actions, &uncertain));
+            check(&history, &self.committed_before())?;
         }
         let mut history = self.history.clone();
+        let uncertain = self.deleted_by_lost(|_| true);
+        let readers = history.txns.iter_mut().filter(|txn| txn.kind == Kind::Locking && !txn.writes());
+        readers.for_each(|txn| forget_absences(&mut txn.actions, &uncertain));
         let mut committed: Vec<bool> = (0..history.txns.len()).map(|at| self.counts_after(at)).collect();
         let reader = TxnId(u32::MAX);
         let at = history.begin(reader, u32::MAX, Kind::Locking);
@@ -143,6 +149,13 @@ impl Judge<'_> {
         history.end(at, Outcome::Committed);
         committed.push(true);
         check(&history, &committed)
+    }
+
+    /// Keys that transactions deleted which are gone. A reader that found nothing there may have seen such a deletion:
+    /// unlike a record, nothing does not name who left it.
+    fn deleted_by_lost(&self, which: impl Fn(&Txn) -> bool) -> BTreeSet<Key> {
+        let lost = self.absent().filter(|txn| txn.committing.is_some() && txn.outcome != Outcome::Failed);
+        lost.filter(|txn| which(txn)).flat_map(|txn| &txn.actions).filter_map(deleted).collect()
     }
 
     /// Whether a transaction is part of what the restart left.
@@ -181,6 +194,59 @@ impl Judge<'_> {
         let rows = self.found.range(first..=last).map(|(key, version)| (*key, *version)).collect();
         Action::Scan { first, last, rows }
     }
+}
+
+fn deleted(action: &Action) -> Option<Key> {
+    match action {
+        Action::Write { key, deletes: true, .. } => Some(*key),
+        _ => None,
+    }
+}
+
+/// Takes out of `actions` that nothing was found at the keys of `uncertain`.
+fn forget_absences(actions: &mut Vec<Action>, uncertain: &BTreeSet<Key>) {
+    if uncertain.is_empty() {
+        return;
+    }
+    let mut kept = Vec::new();
+    for action in actions.drain(..) {
+        match action {
+            Action::Read { key, seen: None } if uncertain.contains(&key) => {}
+            Action::Scan { first, last, rows } => {
+                kept.extend(without_absences(first, last, &rows, uncertain))
+            }
+            action => kept.push(action),
+        }
+    }
+    *actions = kept;
+}
+
+/// A scan as scans of the parts between the uncertain keys at which it found nothing.
+fn without_absences(
+    first: Key,
+    last: Key,
+    rows: &[(Key, Version)],
+    uncertain: &BTreeSet<Key>,
+) -> Vec<Action> {
+    let mut scans = Vec::new();
+    let mut add = |from: u64, to: u64| {
+        if from <= to {
+            let [first, last] = [from, to].map(|number| Key::new(first.table, number as u32));
+            let rows = rows.iter().copied().filter(|(key, _)| (first..=last).contains(key)).collect();
+            scans.push(Action::Scan { first, last, rows });
+        }
+    };
+    // In 64 bits there is a number below each key but the first and above every key.
+    let mut from = u64::from(first.number);
+    for hole in uncertain.range(first..=last).filter(|key| !rows.iter().any(|(row, _)| row == *key)) {
+        let hole = u64::from(hole.number);
+        if hole > from {
+            add(from, hole - 1);
+        }
+        from = hole + 1;
+    }
+    add(from, u64::from(last.number));
+    scans
 }
 
 fn check(history: &History, committed: &[bool]) -> Result<(), Violation> {

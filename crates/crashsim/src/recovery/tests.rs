@@ -122,3 +122,38 @@ fn a_snapshot_shows_durable_commits_alone() {
         assert_eq!(kind(&history, &found(&history, &[1]), NOTHING), None);
     }
 }
+
+#[test]
+fn a_reader_may_have_seen_a_deletion_that_was_lost() {
+    // 1 writes, 2 deletes and is lost, 3 finds nothing.
+    for (outcome, kind_of_reader, expected) in [
+        (Outcome::Committed, Kind::Locking, None),
+        (Outcome::Unknown, Kind::Locking, None),
+        (Outcome::Unknown, Kind::Snapshot, Some(ViolationKind::NotSerialisable)),
+    ] {
+        let mut history = history(&[1, 2]);
+        history.txns[1].relaxed = true;
+        history.txns[1].outcome = outcome;
+        history.txns[1].actions[1] =
+            Action::Write { key: key(1), version: Version::new(TxnId(2), 0), deletes: true };
+        history.txns[1].actions.remove(0);
+        let at = history.begin(TxnId(9), 0, kind_of_reader);
+        history.txns[at].actions = vec![Action::Scan { first: key(0), last: key(9), rows: Vec::new() }];
+        history.end(at, Outcome::Committed);
+        assert_eq!(kind(&history, &found(&history, &[1]), NOTHING), expected);
+    }
+}
+
+#[test]
+fn a_scan_is_cut_at_uncertain_keys_without_a_row() {
+    let row = |number: u32| (key(number), Version(1));
+    let uncertain = BTreeSet::from([0, 4, 5, 7, 9].map(key));
+    let mut actions = vec![Action::Scan { first: key(0), last: key(9), rows: vec![row(2), row(7)] }];
+    forget_absences(&mut actions, &uncertain);
+    let scan = |first: u32, last: u32, rows: &[(Key, Version)]| Action::Scan {
+        first: key(first),
+        last: key(last),
+        rows: rows.to_vec(),
+    };
+    assert_eq!(actions, [scan(1, 3, &[row(2)]), scan(6, 8, &[row(7)])]);
+}

@@ -7,7 +7,7 @@ use super::cycle;
 use super::graph::{Graph, Why};
 use super::observe::{Node, Observed, Read, Seen};
 use super::{Anomaly, Verdict};
-use crate::history::{History, Kind};
+use crate::history::{History, Kind, Outcome};
 
 /// How many trials there may be. A history of read-modify-writes needs none.
 const TRIALS: u32 = 300;
@@ -242,7 +242,8 @@ fn add_real_time(history: &History, observed: &Observed, graph: &mut Graph) {
     let txn = |node: Node| &history.txns[observed.nodes[node as usize]];
     let relaxed = history.txns.iter().any(|txn| txn.relaxed);
     let mut by_end: Vec<Node> = (0..observed.nodes.len() as Node).collect();
-    by_end.retain(|node| txn(*node).ended.is_some());
+    // A commit that returned an error of the drive may still take effect, at the next opening.
+    by_end.retain(|node| txn(*node).outcome == Outcome::Committed && txn(*node).ended.is_some());
     by_end.sort_by_key(|node| std::cmp::Reverse(txn(*node).ended));
     let mut by_start: Vec<Node> = (0..observed.nodes.len() as Node).collect();
     by_start.sort_by_key(|node| txn(*node).invoked);

@@ -198,6 +198,14 @@ fn a_stale_read_is_an_anomaly_of_real_time() {
 }
 
 #[test]
+fn a_commit_of_unknown_outcome_may_take_effect_later() {
+    let stale: [&[Action]; 2] = [&[read(0, Some(OLD)), write(0, version(1, 0))], &[read(0, Some(OLD))]];
+    let mut history = in_turn(&[(0, OLD)], &stale);
+    history.txns[0].outcome = Outcome::Unknown;
+    assert_eq!(check(&history, &[true, true]), Ok(Verdict::Serialisable));
+}
+
+#[test]
 fn a_snapshot_may_miss_a_relaxed_commit_and_nothing_else() {
     let mut history =
         in_turn(&[(0, OLD)], &[&[read(0, Some(OLD)), write(0, version(1, 0))], &[read(0, Some(OLD))]]);
