@@ -77,11 +77,11 @@ fn device(prng: &mut Prng, store: StorePlan) -> (CrashConfig, StorePlan) {
     let page_bytes = one_of(prng, &[512, 4096, 4096, store.page_bytes]);
     let per_page = u64::from(store.page_bytes / page_bytes);
     // Now and then there is little room beside the log.
-    let data_pages = if once_in(prng, 8) { 40 + prng.below(60) } else { 300 + prng.below(500) };
+    let data_pages = if once_in(prng, 8) { 30 + prng.below(100) } else { 200 + prng.below(500) };
     let device = CrashConfig {
         page_bytes,
         // The double-write area and what else a store keeps in front of its pages.
-        pages: (u64::from(store.log_pages) + 96 + data_pages) * per_page,
+        pages: (u64::from(store.log_pages) + 200 + data_pages) * per_page,
         queue_depth: one_of(prng, &[1, 4, 32, 256]),
         pages_per_command: (per_page as u32).max(8) * one_of(prng, &[1, 2, 16]),
         share: once_in(prng, 2),
