@@ -42,6 +42,7 @@ mod tests {
     use super::*;
 
     /// All lists with one element less.
+    #[allow(clippy::ptr_arg)] // the signature that `shrink` calls
     fn shorter(list: &Vec<u32>) -> Vec<Vec<u32>> {
         let without = |at: usize| {
             let mut list = list.clone();

@@ -61,7 +61,7 @@ fn store(prng: &mut Prng) -> StorePlan {
         page_bytes: one_of(prng, &[4096, 4096, 8192, 16384]),
         // Write-back with spare frames takes some of them.
         frames: 32 + any_size(prng, 168) as u32,
-        log_pages: 64 + any_size(prng, 128) as u32,
+        log_pages: 80 + any_size(prng, 320) as u32,
         torn_pages: TornPages::Auto,
         replacement: name(prng, &replacement),
         write_back: name(prng, &write_back),

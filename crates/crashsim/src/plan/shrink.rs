@@ -31,6 +31,8 @@ pub fn simpler(plan: &Plan) -> Vec<Plan> {
     plans
 }
 
+type PlanChange = Box<dyn Fn(&mut Plan)>;
+
 type GenerationChange = Box<dyn Fn(&mut Generation)>;
 
 /// Fewer clients, steps, faults and cuts.
@@ -87,7 +89,7 @@ fn step_change(change: fn(&mut Step)) -> GenerationChange {
 }
 
 /// Simpler options. A drive that offers more stays acceptable to the store.
-fn settings() -> Vec<Box<dyn Fn(&mut Plan)>> {
+fn settings() -> Vec<PlanChange> {
     vec![
         Box::new(|plan| plan.cut_in_create = None),
         Box::new(|plan| plan.rows = 0),

@@ -289,7 +289,7 @@ impl Run<'_> {
             let opened = self.drive(&executor, "recovery", async { opening.await.err() })?;
             self.refused(opened.flatten())?;
         }
-        let Some((executor, world)) = self.open(options, &generation.recovery_faults)? else {
+        let Some(Opened { executor, world }) = self.open(options, &generation.recovery_faults)? else {
             return Ok(None);
         };
         let Some(found) = self.look(&executor, &world, "the reading after recovery")? else {
@@ -312,11 +312,7 @@ impl Run<'_> {
     }
 
     /// Opens the store for good. A fault that the drive reports may make it fail; then it is opened again without.
-    fn open(
-        &mut self,
-        options: &Options,
-        faults: &[Fault],
-    ) -> Result<Option<(Executor<CrashDevice>, Rc<World>)>, Violation> {
+    fn open(&mut self, options: &Options, faults: &[Fault]) -> Result<Option<Opened>, Violation> {
         let mut last = None;
         for faults in [faults, &[], &[]] {
             let executor = self.restart(None, faults);
@@ -328,7 +324,7 @@ impl Run<'_> {
                 World::new(store, device, first_txn, initial, sum).await
             };
             match self.drive(&executor, "opening", opening)? {
-                Some(Ok(world)) => return Ok(Some((executor, Rc::new(world)))),
+                Some(Ok(world)) => return Ok(Some(Opened { executor, world: Rc::new(world) })),
                 Some(Err(error)) => {
                     last = Some(error.to_string());
                     self.refused(Some(error))?;
@@ -371,12 +367,13 @@ async fn fill(
     let registers = (0..plan.registers).map(|number| Key::new(TableName::Registers, number));
     let singly = rows.iter().copied().filter(|_| !plan.bulk_load);
     let keys: Vec<Key> = money.chain(registers).chain(singly).collect();
-    for keys in keys.chunks(16) {
-        match (load(&world, keys).await, world.error.borrow().clone()) {
-            (Ok(()), _) => {}
+    for keys in keys.chunks(6) {
+        let rows = keys.iter().all(|key| key.table == TableName::Rows);
+        match load(&world, keys).await {
+            Ok(()) => {}
             // A small drive is full before the last rows.
-            (Err(_), None) => break,
-            (Err(_), Some(error)) => return Err(format!("filling the store: {error}")),
+            Err(Stop::Step) if rows && world.error.borrow().is_none() => break,
+            Err(_) => return Err(format!("filling the store: {}", world.last_error.borrow())),
         }
     }
     Ok(world)

@@ -40,6 +40,8 @@ pub(super) struct World {
     pub violation: RefCell<Option<Violation>>,
     /// The first error that is not part of ordinary work.
     pub error: RefCell<Option<String>>,
+    /// The last error of any kind.
+    pub last_error: RefCell<String>,
     /// Clients that have not ended.
     pub clients: Cell<usize>,
     /// What all accounts have together.
@@ -69,6 +71,7 @@ impl World {
             next_txn: Cell::new(first_txn),
             violation: RefCell::new(None),
             error: RefCell::new(None),
+            last_error: RefCell::new(String::new()),
             clients: Cell::new(0),
             sum,
         })
@@ -101,6 +104,7 @@ impl World {
 
     /// What an error means for its client. Those that need a fault to explain them are noted.
     pub fn stop(&self, error: &Error) -> Stop {
+        self.last_error.replace(error.to_string());
         match error {
             error if error.is_retryable() => Stop::Retry,
             Error::Full { .. } | Error::TransactionTooLarge { .. } => Stop::Step,
