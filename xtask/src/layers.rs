@@ -23,6 +23,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("fulgurite-log", &["fulgurite-base", "fulgurite-device", "fulgurite-ftl"]),
     ("fulgurite-pool", &["fulgurite-base", "fulgurite-device"]),
     ("fulgurite-engine", &["fulgurite-base", "fulgurite-device", "fulgurite-pool"]),
+    ("fulgurite-crashsim", &["fulgurite-base", "fulgurite-device", "fulgurite-engine", "fulgurite-pool"]),
     ("fulgurite-stack", BELOW_STACK),
     ("fulgurite-study", &["fulgurite-base", "fulgurite-stack", "fulgurite-workload"]),
     ("fulgurite", &["fulgurite-study"]),
