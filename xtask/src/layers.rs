@@ -27,6 +27,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "fulgurite-bench",
         &["fulgurite-base", "fulgurite-device", "fulgurite-engine", "fulgurite-pool", "fulgurite-workload"],
     ),
+    ("fulgurite-crashsim", &["fulgurite-base", "fulgurite-device", "fulgurite-engine", "fulgurite-pool"]),
     ("fulgurite-stack", BELOW_STACK),
     ("fulgurite-study", &["fulgurite-base", "fulgurite-stack", "fulgurite-workload"]),
     ("fulgurite", &["fulgurite-study"]),

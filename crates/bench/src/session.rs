@@ -18,7 +18,7 @@ const TURN: Nanos = Nanos::from_micros(20);
 pub type Record = (Vec<u8>, Vec<u8>);
 
 /// The store as one user of a run sees it.
-pub struct Session<D> {
+pub struct Session<D: Device + 'static> {
     store: Store<D>,
     meter: Rc<Meter>,
     /// CPU that each call costs.
@@ -117,7 +117,7 @@ async fn yield_to_others() {
 }
 
 /// A transaction under way. Dropped, it is rolled back.
-pub struct Work<'a, D> {
+pub struct Work<'a, D: Device + 'static> {
     session: &'a Session<D>,
     transaction: Transaction<D>,
     /// Bytes of keys and values; none where nothing was written.
@@ -203,7 +203,7 @@ impl<D: Device + 'static> Work<'_, D> {
 }
 
 /// The committed state at one moment. Reading it waits for no transaction.
-pub struct View<'a, D> {
+pub struct View<'a, D: Device + 'static> {
     session: &'a Session<D>,
     snapshot: Snapshot<D>,
 }

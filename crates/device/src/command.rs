@@ -22,7 +22,8 @@ pub enum Operation {
     Write { lpn: Lpn, pages: u32, from: Option<Buffer>, stream: StreamId },
     /// Forget `pages` pages from `lpn`.
     Trim { lpn: Lpn, pages: u32 },
-    /// Make `pages` pages at `destination` the same as those at `source`, without copying.
+    /// Make `pages` pages at `destination` the same as those at `source`, without copying: all of them or none, and
+    /// durable, with what was written to the source before, once it has completed.
     Share { destination: Lpn, source: Lpn, pages: u32 },
     /// Complete once every write completed before is on the medium.
     Flush,
@@ -107,6 +108,9 @@ pub enum IoError {
     /// The medium failed.
     #[error("the medium reported an error")]
     Media,
+    /// What was read is not what was written there.
+    #[error("what was read is not what was written there")]
+    Corrupt,
 }
 
 /// The queue has no room; the command is handed back untouched.
@@ -124,6 +128,9 @@ pub struct Caps {
     pub queue_depth: u32,
     /// The longest read or write, in pages.
     pub pages_per_command: u32,
+    /// The largest write that a power cut never tears, in bytes, where it is aligned to its own length; 0 where the
+    /// device promises none. A power of two otherwise.
+    pub atomic_bytes: u32,
     /// Whether [`Operation::Share`] works.
     pub share: bool,
     /// Placement streams that the device keeps apart; 1 means that hints change nothing.

@@ -29,6 +29,7 @@ impl MemDevice {
             pages,
             queue_depth,
             pages_per_command: 1024,
+            atomic_bytes: page_bytes,
             share: true,
             streams: 1,
             contents: true,

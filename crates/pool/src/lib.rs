@@ -17,7 +17,7 @@
 //! # Durability
 //!
 //! A page is clean only when a write of it has succeeded; [`BufferPool::flush`] ends when every page that
-//! was dirty is durable. [`PoolConfig::before_write`] lets a log go first.
+//! was dirty is durable. A [`PageStore`] decides where pages are and lets a log go first.
 
 #![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]
 
@@ -37,8 +37,8 @@ pub mod write_back;
 pub use counting::MissCounter;
 pub use frames::FrameTable;
 pub use pool::{
-    BeforeWrite, BufferPool, PageBytes, PoolConfig, PoolConfigError, PoolCounters, PoolError, ReadGuard,
-    WriteGuard,
+    BufferPool, PageBytes, PageIo, PageStore, PoolConfig, PoolConfigError, PoolCounters, PoolError,
+    ReadGuard, WriteGuard,
 };
 pub use prefetch::{Prefetch, PrefetchConfig};
 pub use replacement::{Arrival, Cursor, Recall, Replacement, ReplacementConfig, ReplacementPolicy};

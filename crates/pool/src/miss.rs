@@ -3,14 +3,17 @@
 //! When a read ends, its page is no longer loading. If the read failed, its frame becomes free once no I/O can
 //! touch it. A future that is dropped hands its I/O to a task that waits for the end and frees the frame.
 
-use crate::pool::{Fixed, Inner, PoolError, PoolState};
+use crate::pool::{Fixed, Inner, PageIo, PoolError, PoolState};
 use crate::waiting::{Batch, Wish};
 use crate::write_back::Order;
 use crate::{Arrival, FrameTable, ReplacementPolicy};
 use fulgurite_base::{FrameId, PageId};
 use fulgurite_device::executor::Io;
-use fulgurite_device::{Device, Operation};
+use fulgurite_device::{Device, IoError, Operation};
+use std::future::Future;
+use std::pin::Pin;
 use std::rc::Rc;
+use std::task::{Context, Poll};
 
 /// What stands between a miss and a frame.
 enum Room {
@@ -45,6 +48,20 @@ impl<D: Device + 'static> Inner<D> {
         loading.read().await?;
         let arrival = Arrival { write, prefetched: false, recall };
         loading.deliver(arrival);
+        Ok(Fixed { inner: Rc::clone(self), frame })
+    }
+
+    /// Fixes a frame for `page`, which is neither in the pool nor on its way, and reads nothing.
+    pub async fn load_new(self: &Rc<Self>, page: PageId) -> Result<Fixed<D>, PoolError> {
+        let recall = {
+            let mut state = self.state.borrow_mut();
+            state.loading.insert(page, Vec::new());
+            state.replacement.miss(page)
+        };
+        let mut loading = Loading::new(self, page, None);
+        let (frame, _) = self.room().await?;
+        loading.frame = Some(frame);
+        loading.deliver(Arrival { write: true, prefetched: false, recall });
         Ok(Fixed { inner: Rc::clone(self), frame })
     }
 
@@ -237,12 +254,29 @@ impl<D: Device + 'static> Inner<D> {
     }
 }
 
+/// The read of a page.
+enum Reading<D: Device + 'static> {
+    Direct(Io<D>),
+    Stored(PageIo),
+}
+
+impl<D: Device + 'static> Future for Reading<D> {
+    type Output = Result<(), IoError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.get_mut() {
+            Reading::Direct(io) => Pin::new(io).poll(context),
+            Reading::Stored(io) => io.as_mut().poll(context),
+        }
+    }
+}
+
 /// A page on its way in.
 struct Loading<D: Device + 'static> {
     inner: Rc<Inner<D>>,
     page: PageId,
     frame: Option<FrameId>,
-    io: Option<Io<D>>,
+    io: Option<Reading<D>>,
     settled: bool,
 }
 
@@ -263,8 +297,14 @@ impl<D: Device + 'static> Loading<D> {
             counters.read_ios += 1;
             counters.pages_read += 1;
         }
-        let (lpn, into) = (inner.lpn(self.page), inner.buffer(self.frame()));
-        self.io = Some(inner.handle.submit(Operation::Read { lpn, pages: inner.device_pages, into }));
+        let into = inner.buffer(self.frame());
+        self.io = Some(match &inner.store {
+            Some(store) => Reading::Stored(store.read(self.page, into)),
+            None => {
+                let (lpn, pages) = (inner.lpn(self.page), inner.device_pages);
+                Reading::Direct(inner.handle.submit(Operation::Read { lpn, pages, into }))
+            }
+        });
     }
 
     /// Waits for the drive.

@@ -68,18 +68,30 @@ pub enum PoolConfigError {
     EraseCounts,
 }
 
-/// Called with pages that are about to be written, before they are: the log of their changes must be
-/// durable first. A failure keeps them dirty. Called for every write, awaited off the path of misses
-/// where those do not wait for writes.
-pub type BeforeWrite = Box<dyn Fn(&[PageBytes<'_>]) -> Pin<Box<dyn Future<Output = Result<(), IoError>>>>>;
+/// The end of a page's way to or from the drive.
+pub type PageIo = Pin<Box<dyn Future<Output = Result<(), IoError>>>>;
 
-/// A page that is about to be written.
-#[derive(Clone, Copy, Debug)]
-pub struct PageBytes<'a> {
+/// Where pages are, and how they get there and back. Without one, a page lies at its own number on the drive
+/// and is written as it is.
+///
+/// The pool calls both functions when the I/O begins, and awaits what they return. It polls a future to its end even if
+/// nobody wants the page any more. The functions themselves must not use the pool; their futures may.
+pub trait PageStore {
+    /// Reads `page` into `into`. An error keeps the page out of the pool.
+    fn read(&self, page: PageId, into: Option<Buffer>) -> PageIo;
+
+    /// Writes pages. Nobody changes them before the future has ended; an error keeps them dirty. What must be durable
+    /// first, such as the log of their changes, is this function's to wait for.
+    fn write(&self, pages: Vec<PageBytes>) -> PageIo;
+}
+
+/// A page that is to be written.
+#[derive(Clone, Debug)]
+pub struct PageBytes {
     /// Which.
     pub page: PageId,
     /// Its bytes; none where the device keeps no contents.
-    pub bytes: &'a [u8],
+    pub bytes: Option<Buffer>,
 }
 
 /// The shape and the policies of a pool.
@@ -94,21 +106,14 @@ pub struct PoolConfig {
     pub write_back: WriteBack,
     /// What is read beside a missed page.
     pub prefetch: Prefetch,
-    /// Log before data.
-    pub before_write: Option<BeforeWrite>,
+    /// Where pages are, if not at their own numbers.
+    pub store: Option<Rc<dyn PageStore>>,
 }
 
 impl PoolConfig {
-    /// A pool without prefetching and without a log.
+    /// A pool without prefetching, whose pages lie at their own numbers.
     pub fn new(frames: u32, page_bytes: u32, replacement: Replacement, write_back: WriteBack) -> PoolConfig {
-        PoolConfig {
-            frames,
-            page_bytes,
-            replacement,
-            write_back,
-            prefetch: Prefetch::default(),
-            before_write: None,
-        }
+        PoolConfig { frames, page_bytes, replacement, write_back, prefetch: Prefetch::default(), store: None }
     }
 }
 
@@ -267,7 +272,7 @@ pub(crate) struct Inner<D: Device + 'static> {
     pub handle: Handle<D>,
     pub state: RefCell<PoolState>,
     pub write_back: WriteBack,
-    pub before_write: Option<BeforeWrite>,
+    pub store: Option<Rc<dyn PageStore>>,
     /// Who waits for a frame to become free or evictable.
     pub turns: Turns,
     /// Frame contents, where the device keeps any.
@@ -289,7 +294,7 @@ impl<D: Device + 'static> Clone for BufferPool<D> {
 impl<D: Device + 'static> BufferPool<D> {
     /// An empty pool over the device behind `handle`.
     pub fn new(handle: Handle<D>, config: PoolConfig) -> Result<BufferPool<D>, PoolConfigError> {
-        let PoolConfig { frames, page_bytes, replacement, write_back, prefetch, before_write } = config;
+        let PoolConfig { frames, page_bytes, replacement, write_back, prefetch, store } = config;
         let caps = handle.caps();
         if frames == 0 {
             return Err(PoolConfigError::NoFrames);
@@ -342,7 +347,7 @@ impl<D: Device + 'static> BufferPool<D> {
             handle,
             state: RefCell::new(state),
             write_back,
-            before_write,
+            store,
             turns: Turns::default(),
             arena,
             page_bytes: page_bytes as usize,
@@ -388,6 +393,45 @@ impl<D: Device + 'static> BufferPool<D> {
     /// The page for changing. It counts as changed.
     pub async fn write(&self, page: PageId) -> Result<WriteGuard<D>, PoolError> {
         self.fix(page, true).await.map(WriteGuard)
+    }
+
+    /// A page for changing, without reading it: whoever asks fills all of it. A page that is in the pool is given as it
+    /// is there. It counts as changed.
+    pub async fn create(&self, page: PageId) -> Result<WriteGuard<D>, PoolError> {
+        loop {
+            let is_known = {
+                let state = self.0.state.borrow();
+                state.lookup(page).is_some() || state.loading.contains_key(&page)
+            };
+            if !is_known {
+                return self.0.load_new(page).await.map(WriteGuard);
+            }
+            match self.fix(page, true).await {
+                // It was on its way for somebody else, and could not be read. Here its contents do not matter.
+                Err(PoolError::Read { .. }) => {}
+                outcome => return outcome.map(WriteGuard),
+            }
+        }
+    }
+
+    /// Writes those of `pages` that are in the pool and dirty, all at once, and waits for the end of that. A page that
+    /// somebody is changing is left out. They are not durable before the drive is flushed.
+    pub async fn write_pages(&self, pages: &[PageId]) -> Result<(), PoolError> {
+        let batch = {
+            let mut state = self.0.state.borrow_mut();
+            let state = &mut *state;
+            let frames: Vec<FrameId> = pages
+                .iter()
+                .filter_map(|page| state.lookup(*page))
+                .filter(|frame| state.frames.is_dirty(*frame) && !state.frames.is_latched_exclusively(*frame))
+                .collect();
+            state.counters.pages_flushed += frames.len() as u64;
+            self.0.start_write(state, frames)
+        };
+        match batch {
+            Some(batch) => (&*batch).await.map_err(PoolError::WriteBack),
+            None => Ok(()),
+        }
     }
 
     /// Writes every page that is dirty now and waits until the drive has made it durable, together with the

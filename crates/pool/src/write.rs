@@ -42,25 +42,14 @@ impl<D: Device + 'static> Inner<D> {
             state.writing.pop_front();
         }
         state.writing.push_back(Rc::clone(&ticket));
-        let log = self.before_write.as_ref().map(|before| {
-            let buffers: Vec<_> = batch.iter().map(|frame| self.buffer(*frame)).collect();
-            let pages: Vec<PageBytes> = std::iter::zip(&batch, &buffers)
-                .map(|(frame, buffer)| PageBytes {
-                    page: state.frames.page(*frame),
-                    // SAFETY: while the frame is being written nobody has the exclusive latch.
-                    bytes: buffer.as_ref().map_or(&[], |buffer| unsafe { buffer.bytes() }),
-                })
-                .collect();
-            before(&pages)
-        });
-        let write = |frame: &FrameId| Operation::Write {
-            lpn: self.lpn(state.frames.page(*frame)),
-            pages: self.device_pages,
-            from: self.buffer(*frame),
-            stream: StreamId::default(),
-        };
         let (inner, ended) = (Rc::clone(self), Rc::clone(&ticket));
-        let Some(log) = log else {
+        let Some(store) = &self.store else {
+            let write = |frame: &FrameId| Operation::Write {
+                lpn: self.lpn(state.frames.page(*frame)),
+                pages: self.device_pages,
+                from: self.buffer(*frame),
+                stream: StreamId::default(),
+            };
             // The drive has the writes before anything else can happen.
             let io = self.handle.submit_all(batch.iter().map(write));
             self.handle.spawn(async move {
@@ -69,13 +58,13 @@ impl<D: Device + 'static> Inner<D> {
             });
             return Some(ticket);
         };
-        // The task outlives the borrow of the state, so the operations are made now.
-        let writes: Vec<Operation> = batch.iter().map(write).collect();
+        let pages = batch
+            .iter()
+            .map(|frame| PageBytes { page: state.frames.page(*frame), bytes: self.buffer(*frame) })
+            .collect();
+        let io = store.write(pages);
         self.handle.spawn(async move {
-            let outcome = match log.await {
-                Ok(()) => inner.handle.submit_all(writes.into_iter()).await,
-                Err(error) => Err(error),
-            };
+            let outcome = io.await;
             inner.end_write(&batch, &ended, outcome);
         });
         Some(ticket)

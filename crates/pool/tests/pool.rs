@@ -3,11 +3,13 @@
 mod common;
 
 use common::{PAGE_BYTES, config, mem, pool_over, request};
-use fulgurite_base::{Lpn, Nanos, PageId, Prng, Spec};
-use fulgurite_device::{Device, Executor, Fault, FaultDevice, IoError, MemDevice, RunError};
+use fulgurite_base::{Lpn, Nanos, PageId, Prng, Spec, StreamId};
+use fulgurite_device::{
+    Buffer, Device, Executor, Fault, FaultDevice, Handle, IoError, MemDevice, Operation, RunError,
+};
 use fulgurite_pool::{
-    BeforeWrite, BufferPool, PoolConfig, PoolConfigError, PoolCounters, PoolError, PrefetchConfig,
-    ReplacementConfig, WriteBack, WriteBackConfig,
+    BufferPool, PageBytes, PageIo, PageStore, PoolConfig, PoolConfigError, PoolCounters, PoolError,
+    PrefetchConfig, ReplacementConfig, WriteBack, WriteBackConfig,
 };
 use std::cell::RefCell;
 use std::future::Future;
@@ -196,24 +198,70 @@ fn a_page_on_its_way_out_is_found() {
     assert!(pool.eviction_order().contains(&(PageId(0), true)));
 }
 
+/// A log that takes 30 µs to become durable, and fails once, goes before the pages. Page n lies at place 63 - n.
+struct LogFirst {
+    handle: Handle<MemDevice>,
+    logged: Rc<RefCell<Vec<Vec<(u64, u8)>>>>,
+}
+
+impl LogFirst {
+    fn place(page: PageId) -> Lpn {
+        Lpn(63 - page.0)
+    }
+}
+
+impl PageStore for LogFirst {
+    fn read(&self, page: PageId, into: Option<Buffer>) -> PageIo {
+        Box::pin(self.handle.submit(Operation::Read { lpn: Self::place(page), pages: 1, into }))
+    }
+
+    fn write(&self, pages: Vec<PageBytes>) -> PageIo {
+        let (handle, logged) = (self.handle.clone(), Rc::clone(&self.logged));
+        Box::pin(async move {
+            handle.sleep_until(handle.now() + Nanos::from_micros(30)).await;
+            // SAFETY: the pool lets nobody change the pages before this future has ended.
+            let first = |page: &PageBytes| unsafe { page.bytes.as_ref().unwrap().bytes()[0] };
+            logged.borrow_mut().push(pages.iter().map(|page| (page.page.0, first(page))).collect());
+            if logged.borrow().len() == 2 {
+                return Err(IoError::Media);
+            }
+            let write = |page: PageBytes| Operation::Write {
+                lpn: Self::place(page.page),
+                pages: 1,
+                from: page.bytes,
+                stream: StreamId::default(),
+            };
+            handle.submit_all(pages.into_iter().map(write)).await
+        })
+    }
+}
+
+#[test]
+fn a_new_page_is_not_read_and_chosen_pages_are_written() {
+    let (executor, pool) = pool_over(mem(64), 4, WriteBack::SINGLE);
+    let user = pool.clone();
+    executor
+        .block_on(async move {
+            for page in 0..6u64 {
+                user.create(PageId(page)).await.unwrap().bytes_mut().fill(page as u8);
+            }
+            assert_eq!((user.counters().pages_read, user.counters().pages_written), (0, 2));
+            user.write_pages(&[PageId(3), PageId(5), PageId(0)]).await.unwrap();
+            let dirty: Vec<_> = user.eviction_order().into_iter().filter(|(_, dirty)| *dirty).collect();
+            assert_eq!(dirty, [(PageId(2), true), (PageId(4), true)]);
+            // One that is in the pool already is given as it is.
+            assert_eq!(user.create(PageId(3)).await.unwrap().bytes()[0], 3);
+        })
+        .unwrap();
+}
+
 #[test]
 fn the_log_goes_before_the_data() {
     for write_back in write_backs() {
         let executor = Executor::new(mem(64));
-        // The log takes 30 µs to become durable, and fails once.
-        let (handle, logged) = (executor.handle(), Rc::new(RefCell::new(Vec::new())));
-        let log = Rc::clone(&logged);
-        let before_write: BeforeWrite = Box::new(move |pages| {
-            let (handle, log) = (handle.clone(), Rc::clone(&log));
-            let pages: Vec<(u64, u8)> = pages.iter().map(|page| (page.page.0, page.bytes[0])).collect();
-            Box::pin(async move {
-                let end = handle.now() + Nanos::from_micros(30);
-                handle.sleep_until(end).await;
-                log.borrow_mut().push(pages);
-                if log.borrow().len() == 2 { Err(IoError::Media) } else { Ok(()) }
-            })
-        });
-        let config = PoolConfig { before_write: Some(before_write), ..config(8, write_back.clone()) };
+        let logged = Rc::new(RefCell::new(Vec::new()));
+        let store = LogFirst { handle: executor.handle(), logged: Rc::clone(&logged) };
+        let config = PoolConfig { store: Some(Rc::new(store)), ..config(8, write_back.clone()) };
         let pool = BufferPool::new(executor.handle(), config).unwrap();
         let user = pool.clone();
         executor
@@ -230,7 +278,9 @@ fn the_log_goes_before_the_data() {
             .unwrap();
         // Every page that reached the drive was in the log first, with what was written.
         let logged: Vec<(u64, u8)> = logged.borrow().concat();
-        let fresh = BufferPool::new(executor.handle(), common::config(4, WriteBack::SINGLE)).unwrap();
+        let store = LogFirst { handle: executor.handle(), logged: Rc::default() };
+        let config = PoolConfig { store: Some(Rc::new(store)), ..common::config(4, WriteBack::SINGLE) };
+        let fresh = BufferPool::new(executor.handle(), config).unwrap();
         executor
             .block_on(async move {
                 for page in 0..30u64 {

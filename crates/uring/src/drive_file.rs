@@ -194,6 +194,7 @@ impl DriveFile {
             pages,
             queue_depth: options.queue_depth.clamp(1, 4096),
             pages_per_command: (1 << 20) / options.page_bytes,
+            atomic_bytes: atomic_bytes(&file),
             share: false,
             streams: 1,
             contents: true,
@@ -226,6 +227,34 @@ fn make(path: &Path, from: u64, bytes: u64, is_block_device: bool) -> io::Result
     }
     file.sync_all()
 }
+
+/// The longest write that the file system and the drive below it never tear (Linux 6.11 and later), in bytes; 0 where
+/// they promise none.
+#[cfg(target_os = "linux")]
+fn atomic_bytes(file: &File) -> u32 {
+    use rustix::fs::{AtFlags, StatxFlags};
+    /// `STATX_WRITE_ATOMIC`.
+    const WRITE_ATOMIC: StatxFlags = StatxFlags::from_bits_retain(0x1_0000);
+    match rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, WRITE_ATOMIC) {
+        Ok(stat) if stat.stx_mask & WRITE_ATOMIC.bits() != 0 => stat.stx_atomic_write_unit_max,
+        _ => 0,
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn atomic_bytes(_file: &File) -> u32 {
+    0
+}
+
+/// Whether a write of `bytes` at `at` can be asked to be untorn of a drive with these capabilities.
+#[cfg(target_os = "linux")]
+pub(crate) fn is_atomic(caps: &Caps, at: u64, bytes: u32) -> bool {
+    bytes.is_power_of_two() && bytes <= caps.atomic_bytes && at % u64::from(bytes) == 0
+}
+
+/// `RWF_ATOMIC`: the system call fails if the write cannot be kept untorn.
+#[cfg(target_os = "linux")]
+pub(crate) const UNTORN: u32 = 0x40;
 
 /// Opens without the page cache, or with it where the file system knows no other way.
 fn open_direct(path: &Path) -> io::Result<File> {

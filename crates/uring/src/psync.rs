@@ -48,7 +48,7 @@ impl PsyncDevice {
             Operation::Write { lpn, pages, from, .. } => {
                 let buffer: Buffer = from.clone().unwrap_or_else(|| scratch(*pages));
                 // SAFETY: from submission to completion nobody changes the buffer.
-                file.write_all_at(unsafe { buffer.bytes() }, lpn.0 * page)
+                write(file, &self.drive.caps, unsafe { buffer.bytes() }, lpn.0 * page)
             }
             Operation::Trim { pages: 0, .. } => Ok(()),
             Operation::Trim { lpn, pages } => {
@@ -60,6 +60,20 @@ impl PsyncDevice {
         };
         outcome.map_err(|_| IoError::Media)
     }
+}
+
+/// Writes all bytes, untorn where the drive can.
+fn write(file: &std::fs::File, caps: &Caps, bytes: &[u8], at: u64) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    if crate::drive_file::is_atomic(caps, at, bytes.len() as u32) {
+        use rustix::io::{ReadWriteFlags, pwritev2};
+        let flags = ReadWriteFlags::from_bits_retain(crate::drive_file::UNTORN);
+        let written = pwritev2(file, &[io::IoSlice::new(bytes)], at, flags)?;
+        return if written == bytes.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) };
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = caps;
+    file.write_all_at(bytes, at)
 }
 
 /// Frees the range, or writes zeros where the file system cannot.

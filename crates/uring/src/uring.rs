@@ -5,7 +5,7 @@
 //! memory that [`Device::register`] announces, so the kernel need not look up the file and map the memory
 //! for every command. A command that ends short, or is interrupted, goes on where it stopped.
 
-use crate::drive_file::{DriveFile, DriveOptions, OpenError};
+use crate::drive_file::{DriveFile, DriveOptions, OpenError, UNTORN, is_atomic};
 use fulgurite_base::Nanos;
 use fulgurite_device::{
     Arena, Buffer, Caps, Command, Completion, Device, IoError, Operation, QueueFull, Tag,
@@ -112,15 +112,19 @@ impl UringDevice {
             .buffer
             .as_ref()
             .map_or(std::ptr::null_mut(), |buffer| buffer.as_ptr().wrapping_add(flight.done as usize));
+        // What is left of an interrupted write is another write, and asked for as such.
+        let untorn = if is_atomic(&self.drive.caps, at, left) { UNTORN as i32 } else { 0 };
         let entry = match (flight.kind, flight.arena) {
             (CommandKind::Read, Some(arena)) => {
                 opcode::ReadFixed::new(FILE, start, left, arena).offset(at).build()
             }
             (CommandKind::Read, None) => opcode::Read::new(FILE, start, left).offset(at).build(),
             (CommandKind::Write, Some(arena)) => {
-                opcode::WriteFixed::new(FILE, start, left, arena).offset(at).build()
+                opcode::WriteFixed::new(FILE, start, left, arena).offset(at).rw_flags(untorn).build()
             }
-            (CommandKind::Write, None) => opcode::Write::new(FILE, start, left).offset(at).build(),
+            (CommandKind::Write, None) => {
+                opcode::Write::new(FILE, start, left).offset(at).rw_flags(untorn).build()
+            }
             (CommandKind::Trim, _) => {
                 use rustix::fs::FallocateFlags;
                 let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;

@@ -127,7 +127,8 @@ impl IndexScan {
                 keys.push(Key::new().u32(row.column(column)).into_bytes());
             }
         });
-        let index = store.create_index(table, column.name(), extract).await?;
+        let index =
+            store.create_index(table, &format!("{}.{}", Orders::TABLE, column.name()), extract).await?;
         Ok(IndexScan { config: *config, table, index })
     }
 

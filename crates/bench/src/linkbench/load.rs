@@ -144,7 +144,7 @@ pub(super) async fn open_index<D: Device + 'static>(store: &Store<D>, table: Tab
             keys.push(count_key(id, kind).u64(link.time).into_bytes());
         }
     });
-    Ok(store.create_index(table, "time", extract).await?)
+    Ok(store.create_index(table, &format!("{}.time", Link::TABLE), extract).await?)
 }
 
 /// The first node, the type and the second node of a link's key.

@@ -58,7 +58,7 @@ impl LinkBench {
 }
 
 /// The counts that were not compared yet.
-struct Counts<'a, D> {
+struct Counts<'a, D: Device + 'static> {
     scan: Scan<'a, D>,
     rows: u64,
 }

@@ -68,7 +68,7 @@ pub(super) async fn open<D: Device + 'static>(store: &Store<D>, number: u32) -> 
             keys.push(Key::new().u32(k).into_bytes());
         }
     });
-    let index = store.create_index(table, "k", extract).await?;
+    let index = store.create_index(table, &format!("{}.k", name(number)), extract).await?;
     let snapshot = store.snapshot();
     let mut last = snapshot.scan(table, (Bound::Unbounded, Bound::Unbounded), Direction::Backward);
     let last = last.next().await?.map_or(Some(0), |(key, _)| Reader::new(&key).key_u32());

@@ -77,7 +77,7 @@ pub struct Statement {
 }
 
 /// How a transaction reads.
-enum Reader<'a, D> {
+enum Reader<'a, D: Device + 'static> {
     Snapshot(View<'a, D>),
     Locked,
 }

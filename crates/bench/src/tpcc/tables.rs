@@ -41,8 +41,8 @@ impl Tables {
             order_line: store.table(OrderLine::TABLE).await?,
             item: store.table(Item::TABLE).await?,
             stock: store.table(Stock::TABLE).await?,
-            names: store.create_index(customer, "name", Self::name_of_customer()).await?,
-            orders_of: store.create_index(order, "customer", Self::customer_of_order()).await?,
+            names: store.create_index(customer, "customer.name", Self::name_of_customer()).await?,
+            orders_of: store.create_index(order, "order.customer", Self::customer_of_order()).await?,
         })
     }
 

@@ -7,7 +7,7 @@ use fulgurite_device::Device;
 use fulgurite_engine::{Direction, Snapshot, Store, Table};
 
 /// The tables that the conditions are about.
-struct Checked<D> {
+struct Checked<D: Device + 'static> {
     snapshot: Snapshot<D>,
     warehouse: Table,
     district: Table,

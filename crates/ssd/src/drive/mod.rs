@@ -135,6 +135,8 @@ impl SimDrive {
             queue_depth: config.queue_depth,
             // A write enters the buffer as a whole, so a larger one would wait for ever.
             pages_per_command: buffer_pages.min(1024),
+            // A page is programmed, or taken back by a power cut, as a whole.
+            atomic_bytes: config.page_bytes,
             share: !config.in_place,
             streams: config.collect.placement.hints(),
             contents,

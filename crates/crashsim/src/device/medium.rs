@@ -1,0 +1,217 @@
+//! What the drive holds: contents as they are read now, contents that survive, and what lies between the two.
+
+use fulgurite_base::Prng;
+use std::rc::Rc;
+
+/// The unit in which a write is torn, in bytes.
+pub const SECTOR: usize = 512;
+
+/// A page; `None` is a page of zeros.
+pub(super) type Page = Option<Rc<[u8]>>;
+
+/// A write of some pages.
+pub(super) struct Unit {
+    pub lpn: u64,
+    /// `None` where something that is durable already has replaced the page.
+    pub pages: Vec<Option<Page>>,
+    /// Whether it survives whole or not at all.
+    pub atomic: bool,
+    /// When it completed, as a count of completions.
+    pub completed: u64,
+    /// A failed flush has lost it.
+    pub doomed: bool,
+}
+
+/// How likely it is that a write survives a power cut: one draw for each cut, since some cuts take all and some take
+/// nothing.
+pub(super) fn survival(prng: &mut Prng) -> u64 {
+    [0, 10, 50, 90, 100][prng.below(5) as usize]
+}
+
+pub(super) struct Medium {
+    page_bytes: usize,
+    /// As it is read now.
+    current: Vec<Page>,
+    /// As it would be after a power cut that loses everything else.
+    durable: Vec<Page>,
+    /// What each page held before its last write.
+    previous: Vec<Page>,
+    /// How often each page was written.
+    writes: Vec<u64>,
+    /// In the cache and not durable, in the order of completion.
+    cached: Vec<Unit>,
+}
+
+impl Medium {
+    pub fn new(pages: u64, page_bytes: u32) -> Medium {
+        let empty = || vec![None; pages as usize];
+        Medium {
+            page_bytes: page_bytes as usize,
+            current: empty(),
+            durable: empty(),
+            previous: empty(),
+            writes: vec![0; pages as usize],
+            cached: Vec::new(),
+        }
+    }
+
+    pub fn page(&self, lpn: u64) -> &Page {
+        &self.current[lpn as usize]
+    }
+
+    pub fn previous(&self, lpn: u64) -> &Page {
+        &self.previous[lpn as usize]
+    }
+
+    /// How often the page was written; `None` where it never was.
+    pub fn writes(&self, lpn: u64) -> Option<u64> {
+        self.writes.get(lpn as usize).copied().filter(|writes| *writes > 0)
+    }
+
+    /// Turns a bit over, in the cache and on the medium.
+    pub fn rot(&mut self, lpn: u64, prng: &mut Prng) {
+        let at = prng.below(self.page_bytes as u64) as usize;
+        let bit = 1 << prng.below(8);
+        let zeros: Rc<[u8]> = vec![0; self.page_bytes].into();
+        let mut bytes: Vec<u8> = self.current[lpn as usize].as_ref().unwrap_or(&zeros).to_vec();
+        bytes[at] ^= bit;
+        self.set_durable(lpn, Some(bytes.into()));
+    }
+
+    fn set(&mut self, lpn: u64, page: Page) {
+        let old = std::mem::replace(&mut self.current[lpn as usize], page);
+        self.previous[lpn as usize] = old;
+        self.writes[lpn as usize] += 1;
+    }
+
+    /// Makes a page durable at once; what the cache holds of it is replaced.
+    fn set_durable(&mut self, lpn: u64, page: Page) {
+        for unit in &mut self.cached {
+            if let Some(at) = lpn.checked_sub(unit.lpn).filter(|at| (*at as usize) < unit.pages.len()) {
+                unit.pages[at as usize] = None;
+            }
+        }
+        self.set(lpn, page.clone());
+        self.durable[lpn as usize] = page;
+    }
+
+    /// A write has completed. It is durable where the cache is protected.
+    pub fn write(&mut self, unit: Unit, protected: bool) {
+        for (lpn, page) in (unit.lpn..).zip(&unit.pages) {
+            let Some(page) = page else { continue };
+            self.set(lpn, page.clone());
+            if protected {
+                self.durable[lpn as usize] = page.clone();
+            }
+        }
+        if !protected {
+            self.cached.push(unit);
+        }
+    }
+
+    /// A write has failed: it is done in part.
+    pub fn write_in_part(&mut self, unit: &Unit, protected: bool, prng: &mut Prng) {
+        let pages: Vec<Option<Page>> = (unit.lpn..)
+            .zip(self.surviving(unit, &self.current, 50, prng))
+            .map(|(lpn, page)| Some(page.unwrap_or_else(|| self.current[lpn as usize].clone())))
+            .collect();
+        let Unit { lpn, atomic, completed, doomed, .. } = *unit;
+        self.write(Unit { lpn, pages, atomic, completed, doomed }, protected);
+    }
+
+    pub fn trim(&mut self, lpn: u64, pages: u64) {
+        for lpn in lpn..lpn + pages {
+            self.set_durable(lpn, None);
+        }
+    }
+
+    /// Makes the destination the same as the source, durably and as a whole; what was written before is durable first.
+    pub fn share(&mut self, destination: u64, source: u64, pages: u64) {
+        self.flush(u64::MAX);
+        let shared: Vec<Page> =
+            (source..source + pages).map(|lpn| self.current[lpn as usize].clone()).collect();
+        for (lpn, page) in (destination..).zip(shared) {
+            self.set_durable(lpn, page);
+        }
+    }
+
+    /// What had completed when `completed` commands had is durable, except for what a failed flush lost.
+    pub fn flush(&mut self, completed: u64) {
+        for unit in std::mem::take(&mut self.cached) {
+            if unit.completed > completed {
+                self.cached.push(unit);
+            } else if !unit.doomed {
+                for (lpn, page) in (unit.lpn..).zip(unit.pages) {
+                    if let Some(page) = page {
+                        self.durable[lpn as usize] = page;
+                    }
+                }
+            }
+        }
+    }
+
+    /// A flush has failed: part of what is not durable never will be.
+    pub fn fail_flush(&mut self, prng: &mut Prng) {
+        for unit in &mut self.cached {
+            unit.doomed |= prng.below(2) == 0;
+        }
+    }
+
+    /// The power goes. Of what is cached, and of `in_flight`, any part survives.
+    pub fn cut(&mut self, in_flight: Vec<Unit>, prng: &mut Prng) {
+        let share = survival(prng);
+        let cached = std::mem::take(&mut self.cached);
+        for unit in cached.into_iter().filter(|unit| !unit.doomed).chain(in_flight) {
+            let surviving = self.surviving(&unit, &self.durable, share, prng);
+            for (lpn, page) in (unit.lpn..).zip(surviving) {
+                if let Some(page) = page {
+                    self.durable[lpn as usize] = page;
+                }
+            }
+        }
+        self.current.clone_from(&self.durable);
+    }
+
+    /// What survives of each page of `unit`, where `below` is what was there before; `None` where nothing does.
+    fn surviving(&self, unit: &Unit, below: &[Page], share: u64, prng: &mut Prng) -> Vec<Option<Page>> {
+        let kept = |prng: &mut Prng| prng.below(100) < share;
+        // A write is often small against what the cache moves at once.
+        let whole = unit.atomic || prng.below(3) == 0;
+        if whole {
+            return if kept(prng) { unit.pages.clone() } else { vec![None; unit.pages.len()] };
+        }
+        let pages = (unit.lpn..).zip(&unit.pages);
+        pages
+            .map(|(lpn, page)| match (page, prng.below(4)) {
+                (Some(page), 0) => Some(self.torn(&below[lpn as usize], page, prng)),
+                (page, _) => page.clone().filter(|_| kept(prng)),
+            })
+            .collect()
+    }
+
+    /// A mixture of two versions of a page, by sectors.
+    pub fn torn(&self, old: &Page, new: &Page, prng: &mut Prng) -> Page {
+        let sectors = self.page_bytes / SECTOR;
+        let at = prng.below(sectors as u64 + 1) as usize;
+        let style = prng.below(3);
+        let mut bytes = match old {
+            Some(old) => old.to_vec(),
+            None => vec![0; self.page_bytes],
+        };
+        for (sector, target) in bytes.chunks_exact_mut(SECTOR).enumerate() {
+            let takes_new = match style {
+                0 => sector < at,
+                1 => sector >= at,
+                _ => prng.below(2) == 0,
+            };
+            match new {
+                Some(new) if takes_new => {
+                    target.copy_from_slice(&new[sector * SECTOR..(sector + 1) * SECTOR])
+                }
+                None if takes_new => target.fill(0),
+                _ => {}
+            }
+        }
+        Some(bytes.into())
+    }
+}

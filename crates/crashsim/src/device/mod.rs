@@ -1,0 +1,507 @@
+//! A drive that fails as drives do, by a seed.
+//!
+//! # The fault model
+//!
+//! *Time.* Every command takes a random time, so commands complete in any order. A write takes effect when it
+//! completes. A read sees what is there when it completes; of a page that is being written meanwhile it may see the
+//! old version, the new one, or a mixture.
+//!
+//! *Cache.* With a protected cache, what was acknowledged stays. With a volatile one, a flush makes durable what had
+//! completed when it was submitted, and nothing else does. At a power cut every other write, of the cache and under way,
+//! is kept, lost or torn, each device page for itself, in any order. The unit of tearing is a sector of 512 bytes.
+//! A write of at most `atomic_bytes`, at a multiple of its length, is kept or lost as a whole.
+//!
+//! *Trim and share.* Both are durable when they complete. A share is atomic, and first makes durable what was written
+//! before it. At a power cut those under way are done or not.
+//!
+//! *Power cut.* It comes after the n-th event, which is a submission or a completion. From then on nothing completes.
+//! [`CrashDevice::restart`] gives the drive with what survived.
+//!
+//! *Faults.* [`FaultKind`] lists them and says what a store may answer. Each strikes once, at a command that the plan
+//! names.
+//!
+//! *Not in the model*: wrong completion of a command that was never submitted, a device that changes its size, and
+//! writes that reach pages beside the one that is written.
+//!
+//! The drive also watches its user: a buffer that changes under a write in flight is a violation.
+
+mod fault;
+mod medium;
+#[cfg(test)]
+mod tests;
+
+pub use fault::{Allowed, Counted, Fault, FaultKind};
+use fulgurite_base::{Lpn, Nanos, Prng};
+use fulgurite_device::{Buffer, Caps, Command, Completion, Device, IoError, Operation, QueueFull, Tag};
+use medium::{Medium, Page, Unit};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// What the drive is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CrashConfig {
+    /// Bytes in a device page; a multiple of 512.
+    pub page_bytes: u32,
+    /// Device pages.
+    pub pages: u64,
+    /// Commands in flight at once.
+    pub queue_depth: u32,
+    /// The longest read or write, in pages.
+    pub pages_per_command: u32,
+    /// Whether it shares pages.
+    pub share: bool,
+    /// The longest write that is never torn, in bytes; 0 where every write may be.
+    pub atomic_bytes: u32,
+    /// Whether the cache outlives a power cut.
+    pub protected: bool,
+}
+
+/// A command under way.
+struct Flight {
+    tag: Tag,
+    work: Work,
+    /// What strikes it.
+    fault: Option<FaultKind>,
+    error: Option<IoError>,
+}
+
+enum Work {
+    Nothing,
+    Read { lpn: u64, pages: u32, into: Option<Buffer> },
+    Write { unit: Unit, from: Option<Buffer> },
+    Trim { lpn: u64, pages: u64 },
+    Share { destination: u64, source: u64, pages: u64 },
+    Flush { completed: u64 },
+}
+
+struct Core {
+    config: CrashConfig,
+    caps: Rc<Caps>,
+    medium: Medium,
+    prng: Prng,
+    now: Nanos,
+    submitted: u64,
+    completed: u64,
+    /// By end and order of submission.
+    flights: BTreeMap<(Nanos, u64), Flight>,
+    powered: bool,
+    /// Events since the power came on.
+    events: u64,
+    cut_after: Option<u64>,
+    /// How many more events and waits there may be.
+    budget: u64,
+    faults: Vec<Fault>,
+    struck: Vec<FaultKind>,
+    counts: [u64; 3],
+    /// What the user of the drive did wrong.
+    misuse: Option<String>,
+    fingerprint: u64,
+}
+
+/// The drive. Clones are the same drive, so that a test keeps one while an executor has another.
+#[derive(Clone)]
+pub struct CrashDevice {
+    core: Rc<RefCell<Core>>,
+    caps: Rc<Caps>,
+}
+
+impl CrashDevice {
+    /// An empty drive with its power on, that does nothing wrong until it is told to.
+    pub fn new(config: CrashConfig, prng: Prng) -> CrashDevice {
+        let caps = Rc::new(Caps {
+            page_bytes: config.page_bytes,
+            pages: config.pages,
+            queue_depth: config.queue_depth,
+            pages_per_command: config.pages_per_command,
+            atomic_bytes: config.atomic_bytes,
+            share: config.share,
+            streams: 1,
+            contents: true,
+            erase_counts: true,
+        });
+        let core = Core {
+            medium: Medium::new(config.pages, config.page_bytes),
+            caps: Rc::clone(&caps),
+            config,
+            prng,
+            now: Nanos::ZERO,
+            submitted: 0,
+            completed: 0,
+            flights: BTreeMap::new(),
+            powered: true,
+            events: 0,
+            cut_after: None,
+            budget: u64::MAX,
+            faults: Vec::new(),
+            struck: Vec::new(),
+            counts: [0; 3],
+            misuse: None,
+            fingerprint: 0,
+        };
+        CrashDevice { core: Rc::new(RefCell::new(core)), caps }
+    }
+
+    /// Turns the power on with what survived. `cut_after` events later it goes again; `faults` strike meanwhile. After
+    /// `budget` events and waits the drive stops, and [`CrashDevice::exhausted`] tells.
+    pub fn restart(&self, cut_after: Option<u64>, faults: Vec<Fault>, budget: u64) {
+        self.cut();
+        self.core.borrow_mut().powered = true;
+        self.arm(cut_after, faults, budget);
+    }
+
+    /// From now on counts to `cut_after` and to `faults`, with the power on as it is.
+    pub fn arm(&self, cut_after: Option<u64>, faults: Vec<Fault>, budget: u64) {
+        let mut core = self.core.borrow_mut();
+        core.events = 0;
+        core.counts = [0; 3];
+        core.cut_after = cut_after;
+        core.faults = faults;
+        core.budget = budget;
+    }
+
+    /// Takes the power away now.
+    pub fn cut(&self) {
+        self.core.borrow_mut().cut();
+    }
+
+    /// Whether the power is on.
+    pub fn powered(&self) -> bool {
+        self.core.borrow().powered
+    }
+
+    /// Whether the drive stopped because it was used for too long.
+    pub fn exhausted(&self) -> bool {
+        self.core.borrow().budget == 0
+    }
+
+    /// Events since the last restart.
+    pub fn events(&self) -> u64 {
+        self.core.borrow().events
+    }
+
+    /// The faults that have struck since the drive was made.
+    pub fn struck(&self) -> Vec<FaultKind> {
+        self.core.borrow().struck.clone()
+    }
+
+    /// What the user of the drive did wrong, if anything.
+    pub fn misuse(&self) -> Option<String> {
+        self.core.borrow().misuse.clone()
+    }
+
+    /// A hash of every event so far, with its time and its bytes.
+    pub fn fingerprint(&self) -> u64 {
+        self.core.borrow().fingerprint
+    }
+}
+
+impl Core {
+    fn cut(&mut self) {
+        let flights = std::mem::take(&mut self.flights);
+        let mut writes = Vec::new();
+        for flight in flights.into_values() {
+            match flight.work {
+                Work::Write { unit, .. } if flight.error.is_none() => writes.push(unit),
+                Work::Trim { lpn, pages } if self.prng.below(2) == 0 => self.medium.trim(lpn, pages),
+                Work::Share { destination, source, pages } if self.prng.below(2) == 0 => {
+                    self.medium.share(destination, source, pages);
+                }
+                _ => {}
+            }
+        }
+        // Nothing orders what was under way.
+        for at in (1..writes.len()).rev() {
+            writes.swap(at, self.prng.below(at as u64 + 1) as usize);
+        }
+        if self.powered || !writes.is_empty() {
+            self.medium.cut(writes, &mut self.prng);
+        }
+        self.powered = false;
+    }
+
+    /// Counts an event. The power goes with the one that the plan names.
+    fn event(&mut self, words: [u64; 3]) {
+        for word in words {
+            self.fingerprint = mix(self.fingerprint, word);
+        }
+        self.events += 1;
+        self.spend();
+        if self.cut_after.is_some_and(|after| self.events >= after) {
+            self.cut();
+        }
+    }
+
+    fn spend(&mut self) {
+        self.budget = self.budget.saturating_sub(1);
+        if self.budget == 0 {
+            self.cut();
+        }
+    }
+
+    /// The fault that strikes the next command of a kind, if one does.
+    fn strike(&mut self, counted: Counted) -> Option<FaultKind> {
+        let count = &mut self.counts[counted as usize];
+        let nth = *count;
+        *count += 1;
+        let fault = self.faults.iter().find(|fault| fault.kind.counted() == counted && fault.nth == nth)?;
+        self.struck.push(fault.kind);
+        Some(fault.kind)
+    }
+
+    fn work(&mut self, operation: Operation) -> (Work, Option<FaultKind>) {
+        match operation {
+            Operation::Read { lpn, pages, into } => {
+                (Work::Read { lpn: lpn.0, pages, into }, self.strike(Counted::Reads))
+            }
+            Operation::Write { lpn, pages, from, .. } => {
+                let fault = self.strike(Counted::Writes);
+                let unit = self.unit(lpn, pages, from.as_ref());
+                (Work::Write { unit, from }, fault)
+            }
+            Operation::Trim { lpn, pages } => (Work::Trim { lpn: lpn.0, pages: pages.into() }, None),
+            Operation::Share { destination, source, pages } => {
+                let [destination, source] = [destination.0, source.0];
+                (Work::Share { destination, source, pages: pages.into() }, None)
+            }
+            Operation::Flush => (Work::Flush { completed: self.completed }, self.strike(Counted::Flushes)),
+        }
+    }
+
+    /// A copy of what is to be written. Without a buffer no bytes move.
+    fn unit(&mut self, lpn: Lpn, pages: u32, from: Option<&Buffer>) -> Unit {
+        let page_bytes = self.config.page_bytes as usize;
+        let pages = match from {
+            Some(buffer) => {
+                // SAFETY: the submitter keeps the bytes unchanged until completion.
+                let bytes = unsafe { buffer.bytes() };
+                bytes.chunks_exact(page_bytes).map(|page| Some(Some(Rc::from(page)))).collect()
+            }
+            None => vec![None; pages as usize],
+        };
+        let count = pages.len() as u64;
+        let bytes = count * page_bytes as u64;
+        let atomic = bytes <= u64::from(self.config.atomic_bytes) && lpn.0.is_multiple_of(count);
+        Unit { lpn: lpn.0, pages, atomic, completed: 0, doomed: false }
+    }
+
+    fn latency(&mut self, work: &Work) -> Nanos {
+        let (least, spread) = match work {
+            Work::Read { .. } => (50_000, 60_000),
+            Work::Write { .. } => (15_000, 120_000),
+            Work::Flush { .. } => (80_000, 400_000),
+            Work::Nothing | Work::Trim { .. } | Work::Share { .. } => (10_000, 30_000),
+        };
+        let slow = if self.prng.below(64) == 0 { 10 } else { 1 };
+        Nanos((least + self.prng.below(spread)) * slow)
+    }
+
+    /// Carries out a command that has ended.
+    fn perform(&mut self, flight: Flight) -> Completion {
+        self.completed += 1;
+        let mut status = flight.error.map_or(Ok(()), Err);
+        if status.is_ok() {
+            status = self.carry_out(flight.work, flight.fault);
+        }
+        Completion { tag: flight.tag, at: self.now, status }
+    }
+
+    fn carry_out(&mut self, work: Work, fault: Option<FaultKind>) -> Result<(), IoError> {
+        match work {
+            Work::Nothing => Ok(()),
+            Work::Read { lpn, pages, into } => self.read(lpn, pages, into, fault),
+            Work::Write { unit, from } => self.write(unit, from, fault),
+            Work::Trim { lpn, pages } => {
+                self.medium.trim(lpn, pages);
+                Ok(())
+            }
+            Work::Share { destination, source, pages } => {
+                self.medium.share(destination, source, pages);
+                Ok(())
+            }
+            Work::Flush { .. } if fault.is_some() => {
+                self.medium.fail_flush(&mut self.prng);
+                Err(IoError::Media)
+            }
+            Work::Flush { completed } => {
+                self.medium.flush(completed);
+                Ok(())
+            }
+        }
+    }
+
+    fn read(
+        &mut self,
+        lpn: u64,
+        pages: u32,
+        into: Option<Buffer>,
+        fault: Option<FaultKind>,
+    ) -> Result<(), IoError> {
+        let from = match fault {
+            Some(FaultKind::MisdirectedRead) => self.elsewhere(u64::from(pages)),
+            _ => lpn,
+        };
+        if fault == Some(FaultKind::Rot) {
+            self.medium.rot(lpn + self.prng.below(pages.into()), &mut self.prng);
+        }
+        let Some(into) = into else { return Ok(()) };
+        // SAFETY: the submitter gave the buffer away until completion.
+        let bytes = unsafe { into.bytes_mut() };
+        if fault == Some(FaultKind::ReadError) {
+            bytes.fill(0xee);
+            return Err(IoError::Media);
+        }
+        for (lpn, bytes) in (from..).zip(bytes.chunks_exact_mut(self.config.page_bytes as usize)) {
+            let page = match fault {
+                Some(FaultKind::StaleRead) => self.medium.previous(lpn).clone(),
+                _ => self.page_in_race(lpn),
+            };
+            match page {
+                Some(page) => bytes.copy_from_slice(&page),
+                None => bytes.fill(0),
+            }
+        }
+        Ok(())
+    }
+
+    /// The page as a read sees it while writes of it may be under way.
+    fn page_in_race(&mut self, lpn: u64) -> Page {
+        let stored = self.medium.page(lpn).clone();
+        let racing = self.flights.values().find_map(|flight| match &flight.work {
+            Work::Write { unit, .. } if flight.error.is_none() => {
+                let at = lpn.checked_sub(unit.lpn)?;
+                Some((unit.pages.get(at as usize)?.clone()?, unit.atomic))
+            }
+            _ => None,
+        });
+        let Some((new, atomic)) = racing else { return stored };
+        match self.prng.below(3) {
+            0 => new,
+            1 if !atomic => self.medium.torn(&stored, &new, &mut self.prng),
+            _ => stored,
+        }
+    }
+
+    fn write(
+        &mut self,
+        mut unit: Unit,
+        from: Option<Buffer>,
+        fault: Option<FaultKind>,
+    ) -> Result<(), IoError> {
+        if let Some(from) = from {
+            self.watch(&unit, &from);
+        }
+        unit.completed = self.completed;
+        let protected = self.config.protected;
+        match fault {
+            Some(FaultKind::LostWrite) => return Ok(()),
+            Some(FaultKind::WriteError) => {
+                self.medium.write_in_part(&unit, protected, &mut self.prng);
+                return Err(IoError::Media);
+            }
+            Some(FaultKind::MisdirectedWrite) => unit.lpn = self.elsewhere(unit.pages.len() as u64),
+            _ => {}
+        }
+        self.medium.write(unit, protected);
+        Ok(())
+    }
+
+    /// Another place for a command of `pages`, most often near the beginning, where the store keeps what it needs.
+    fn elsewhere(&mut self, pages: u64) -> u64 {
+        let places = self.config.pages / pages;
+        let places = if self.prng.below(2) == 0 { places.div_ceil(8) } else { places };
+        self.prng.below(places) * pages
+    }
+
+    fn watch(&mut self, unit: &Unit, from: &Buffer) {
+        // SAFETY: the write has just completed; its submitter runs only after this.
+        let bytes = unsafe { from.bytes() };
+        let pages = unit.pages.iter().zip(bytes.chunks_exact(self.config.page_bytes as usize));
+        for (page, now) in pages {
+            if page.as_ref().is_some_and(|page| page.as_deref() != Some(now)) {
+                self.misuse = Some(format!("the bytes of page {} changed while they were written", unit.lpn));
+            }
+        }
+    }
+}
+
+fn mix(hash: u64, word: u64) -> u64 {
+    (hash.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95)
+}
+
+/// What is to be hashed of an operation: kind and place, and the bytes of a write.
+fn words(operation: &Operation) -> [u64; 2] {
+    match operation {
+        Operation::Read { lpn, pages, .. } => [lpn.0 << 3, u64::from(*pages)],
+        Operation::Write { lpn, pages, from, .. } => {
+            let hash = from.as_ref().map_or(0, |buffer| {
+                // SAFETY: the submitter keeps the bytes unchanged until completion.
+                let bytes = unsafe { buffer.bytes() };
+                bytes.chunks_exact(8).fold(u64::from(*pages), |hash, word| {
+                    mix(hash, u64::from_le_bytes(word.try_into().unwrap_or_default()))
+                })
+            });
+            [lpn.0 << 3 | 1, hash]
+        }
+        Operation::Trim { lpn, pages } => [lpn.0 << 3 | 2, u64::from(*pages)],
+        Operation::Share { destination, source, pages } => {
+            [destination.0 << 3 | 3, source.0 << 20 ^ u64::from(*pages)]
+        }
+        Operation::Flush => [4, 0],
+    }
+}
+
+impl Device for CrashDevice {
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    fn now(&self) -> Nanos {
+        self.core.borrow().now
+    }
+
+    /// How often the page was written: the drive writes in place.
+    fn erases(&self, lpn: Lpn) -> Option<u64> {
+        self.core.borrow().medium.writes(lpn.0)
+    }
+
+    fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
+        let core = &mut *self.core.borrow_mut();
+        // Without power nobody listens.
+        if !core.powered {
+            return Ok(());
+        }
+        if core.flights.len() >= core.config.queue_depth as usize {
+            return Err(QueueFull(command));
+        }
+        let Command { tag, operation } = command;
+        let [place, bytes] = words(&operation);
+        let error = operation.fault(&core.caps);
+        let (work, fault) = if error.is_some() { (Work::Nothing, None) } else { core.work(operation) };
+        let end = core.now + core.latency(&work);
+        core.flights.insert((end, core.submitted), Flight { tag, work, fault, error });
+        core.submitted += 1;
+        core.event([place, bytes, core.now.0]);
+        Ok(())
+    }
+
+    fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
+        let core = &mut *self.core.borrow_mut();
+        core.spend();
+        if !core.powered {
+            return;
+        }
+        // Time does not go back for a deadline that has passed.
+        let deadline = deadline.map(|deadline| deadline.max(core.now));
+        let next = core.flights.first_key_value().map(|((at, _), _)| *at);
+        let Some(until) = next.into_iter().chain(deadline).min() else { return };
+        core.now = until;
+        while let Some(entry) = core.flights.first_entry().filter(|entry| entry.key().0 <= until) {
+            let flight = entry.remove();
+            let tag = flight.tag;
+            let completion = core.perform(flight);
+            core.event([u64::MAX, tag.0, u64::from(completion.status.is_ok())]);
+            completions.push(completion);
+        }
+    }
+}

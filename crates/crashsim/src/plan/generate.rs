@@ -1,0 +1,226 @@
+//! From a seed to a plan. Every part of the plan draws from a substream of its own.
+
+use super::{Ending, Generation, Plan, Step, StorePlan, Work};
+use crate::device::{CrashConfig, Fault, FaultKind};
+use crate::value::{Key, TableName};
+use fulgurite_base::{Choice, Nanos, Prng};
+use fulgurite_engine::{Durability, TornPages};
+use fulgurite_pool::{PrefetchConfig, ReplacementConfig, WriteBackConfig};
+
+/// One of `choices`.
+fn one_of<T: Copy>(prng: &mut Prng, choices: &[T]) -> T {
+    choices[prng.below(choices.len() as u64) as usize]
+}
+
+/// True one time in `n`.
+fn once_in(prng: &mut Prng, n: u64) -> bool {
+    prng.below(n) == 0
+}
+
+/// A number up to `most`, small ones as likely as large ones.
+fn any_size(prng: &mut Prng, most: u64) -> u64 {
+    let bits = 64 - most.leading_zeros();
+    let bound = 1 << (1 + prng.below(u64::from(bits)));
+    1 + prng.below(most.min(bound))
+}
+
+impl Plan {
+    /// The plan of a seed.
+    pub fn from_seed(seed: u64) -> Plan {
+        let mut prng = Prng::new(seed, "crash plan");
+        let store = store(&mut prng);
+        let (device, store) = device(&mut prng, store);
+        let mut plan = Plan {
+            seed,
+            device,
+            store,
+            accounts: 2 + prng.below(12) as u32,
+            registers: 1 + prng.below(12) as u32,
+            rows: one_of(&mut prng, &[0, 10, 40, 150]),
+            bulk_load: once_in(&mut prng, 3),
+            cut_in_create: once_in(&mut prng, 8).then(|| any_size(&mut prng, 60)),
+            generations: Vec::new(),
+        };
+        let mut prng = Prng::new(seed, "crash generations");
+        let kinds = fault_kinds(&mut prng);
+        let relaxed = one_of(&mut prng, &[0, 0, 20, 60]);
+        for _ in 0..1 + prng.below(4) {
+            let generation = generation(&mut prng, &plan, &kinds, relaxed);
+            plan.generations.push(generation);
+        }
+        plan
+    }
+}
+
+fn store(prng: &mut Prng) -> StorePlan {
+    let name = |prng: &mut Prng, names: &[&str]| names[prng.below(names.len() as u64) as usize].to_owned();
+    let replacement: Vec<&str> = ReplacementConfig::registry().names().collect();
+    let write_back: Vec<&str> = WriteBackConfig::registry().names().collect();
+    let prefetch: Vec<&str> = PrefetchConfig::registry().names().collect();
+    StorePlan {
+        page_bytes: one_of(prng, &[4096, 4096, 8192, 16384]),
+        // Write-back with spare frames takes some of them.
+        frames: 32 + any_size(prng, 168) as u32,
+        log_pages: 80 + any_size(prng, 320) as u32,
+        torn_pages: TornPages::Auto,
+        replacement: name(prng, &replacement),
+        write_back: name(prng, &write_back),
+        prefetch: name(prng, &prefetch),
+        group_window: Nanos::from_micros(one_of(prng, &[0, 20, 100, 1_000])),
+        relaxed_window: Nanos::from_micros(one_of(prng, &[100, 1_000, 10_000])),
+        planted: None,
+    }
+}
+
+/// The drive, and the store with a protection that this drive offers. `none` is chosen where the drive tears nothing.
+fn device(prng: &mut Prng, store: StorePlan) -> (CrashConfig, StorePlan) {
+    let page_bytes = one_of(prng, &[512, 4096, 4096, store.page_bytes]);
+    let per_page = u64::from(store.page_bytes / page_bytes);
+    // Now and then there is little room beside the log.
+    let data_pages = if once_in(prng, 8) { 30 + prng.below(100) } else { 200 + prng.below(500) };
+    let device = CrashConfig {
+        page_bytes,
+        // The double-write area and what else a store keeps in front of its pages.
+        pages: (u64::from(store.log_pages) + 200 + data_pages) * per_page,
+        queue_depth: one_of(prng, &[1, 4, 32, 256]),
+        pages_per_command: (per_page as u32).max(8) * one_of(prng, &[1, 2, 16]),
+        share: once_in(prng, 2),
+        atomic_bytes: one_of(prng, &[0, 0, 4096, 16384]),
+        protected: once_in(prng, 2),
+    };
+    let mut offered = vec![TornPages::Auto, TornPages::DoubleWrite];
+    if device.share {
+        offered.push(TornPages::Share);
+    }
+    if device.atomic_bytes >= store.page_bytes {
+        offered.extend([TornPages::Atomic, TornPages::None]);
+    }
+    let torn_pages = one_of(prng, &offered);
+    (device, StorePlan { torn_pages, ..store })
+}
+
+/// Half of the seeds have power cuts alone, a quarter faults that the drive reports, the rest any.
+fn fault_kinds(prng: &mut Prng) -> Vec<FaultKind> {
+    let all = FaultKind::NAMES.iter().map(|(_, kind)| *kind);
+    let reported = |kind: &FaultKind| !kind.allows().damage;
+    match prng.below(4) {
+        0 | 1 => Vec::new(),
+        2 => all.filter(reported).collect(),
+        _ => all.collect(),
+    }
+}
+
+fn faults(prng: &mut Prng, kinds: &[FaultKind], most: u64) -> Vec<Fault> {
+    if kinds.is_empty() {
+        return Vec::new();
+    }
+    let count = prng.below(3);
+    (0..count).map(|_| Fault { kind: one_of(prng, kinds), nth: any_size(prng, most) - 1 }).collect()
+}
+
+fn generation(prng: &mut Prng, plan: &Plan, kinds: &[FaultKind], relaxed: u64) -> Generation {
+    let clients = one_of(prng, &[1, 2, 4, 8, 16]);
+    let steps = 6 + prng.below(90);
+    // Some clients never rest, some leave time for windows to pass.
+    let rest = one_of(prng, &[0, 200, 3_000]);
+    let mut generation = Generation {
+        clients: vec![Vec::new(); clients],
+        faults: faults(prng, kinds, 300),
+        ending: if once_in(prng, 10) { Ending::Close } else { Ending::Cut(any_size(prng, 2_000)) },
+        recovery_cuts: (0..prng.below(3)).map(|_| any_size(prng, 300)).collect(),
+        recovery_faults: if once_in(prng, 3) { faults(prng, kinds, 100) } else { Vec::new() },
+    };
+    for _ in 0..steps {
+        let client = prng.below(clients as u64) as usize;
+        let durability = match prng.below(100) {
+            roll if roll < relaxed => Durability::Relaxed,
+            roll if roll < 70 => Durability::Group,
+            _ => Durability::Flush,
+        };
+        let wait = Nanos::from_micros(if rest == 0 { 0 } else { prng.below(rest) });
+        let work = work(prng, plan);
+        generation.clients[client].push(Step { wait, work, durability, rolls_back: once_in(prng, 25) });
+    }
+    generation
+}
+
+/// The space in which rows come and go.
+const ROWS: u64 = 300;
+
+fn work(prng: &mut Prng, plan: &Plan) -> Work {
+    let snapshot = once_in(prng, 2);
+    match prng.below(100) {
+        0..22 => transfer(prng, plan),
+        22..40 => {
+            let keys = keys(prng, plan);
+            Work::Update { keys, len: len(prng, plan), for_update: once_in(prng, 2) }
+        }
+        40..50 => Work::Put { keys: keys(prng, plan), len: len(prng, plan) },
+        50..58 => {
+            let first = prng.below(ROWS);
+            Work::Delete { first: first as u32, last: (first + any_size(prng, 40)) as u32 }
+        }
+        58..66 => {
+            let first = prng.below(ROWS) as u32;
+            let span = any_size(prng, 12) as u32;
+            let put = first + prng.below(u64::from(span) + 1) as u32;
+            Work::ScanAndPut { first, last: first + span, put, len: len(prng, plan) }
+        }
+        66..76 => scan(prng, snapshot),
+        76..86 => Work::Sum { snapshot: !once_in(prng, 3) },
+        86..92 => {
+            let table = one_of(prng, &[TableName::Registers, TableName::Rows]);
+            let keys = (0..1 + prng.below(6)).map(|_| Key::new(table, prng.below(40) as u32)).collect();
+            Work::GetMany { keys, snapshot }
+        }
+        92..97 => Work::IndexScan { group: prng.below(u64::from(crate::run::GROUPS)) as u8, snapshot },
+        _ => Work::Checkpoint,
+    }
+}
+
+fn transfer(prng: &mut Prng, plan: &Plan) -> Work {
+    let accounts = u64::from(plan.accounts);
+    let from = prng.below(accounts);
+    let to = (from + 1 + prng.below(accounts - 1)) % accounts;
+    let amount = prng.below(100) as i64;
+    Work::Transfer { from: from as u32, to: to as u32, amount, for_update: once_in(prng, 2) }
+}
+
+fn scan(prng: &mut Prng, snapshot: bool) -> Work {
+    let table = one_of(prng, &[TableName::Rows, TableName::Rows, TableName::Registers, TableName::Markers]);
+    let (from, span) = match table {
+        TableName::Markers => (prng.next_u64() as u32, u32::MAX / 4),
+        _ => (prng.below(ROWS) as u32, any_size(prng, ROWS) as u32),
+    };
+    let [first, last] = [from, from.saturating_add(span)].map(|number| Key::new(table, number));
+    let limit = if once_in(prng, 2) { usize::MAX } else { any_size(prng, 20) as usize };
+    Work::Scan { first, last, backward: once_in(prng, 2), limit, snapshot }
+}
+
+/// One to four different keys, registers and rows together.
+fn keys(prng: &mut Prng, plan: &Plan) -> Vec<Key> {
+    let mut keys = Vec::new();
+    for _ in 0..any_size(prng, 4) {
+        let key = if once_in(prng, 3) {
+            Key::new(TableName::Registers, prng.below(u64::from(plan.registers)) as u32)
+        } else {
+            Key::new(TableName::Rows, prng.below(ROWS) as u32)
+        };
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    keys
+}
+
+/// The length of a value: mostly small, some that fill much of a page, a few beyond it.
+fn len(prng: &mut Prng, plan: &Plan) -> usize {
+    let page = u64::from(plan.store.page_bytes);
+    let len = match prng.below(20) {
+        0 => page + prng.below(2 * page),
+        1..4 => page / 8 + prng.below(page / 2),
+        4..8 => 200 + prng.below(600),
+        _ => 28 + prng.below(80),
+    };
+    len as usize
+}

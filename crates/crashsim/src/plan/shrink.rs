@@ -1,0 +1,112 @@
+//! Plans that are a little simpler than a plan.
+
+use super::{Ending, Generation, Plan, Step};
+use crate::device::CrashConfig;
+use fulgurite_base::Nanos;
+use fulgurite_engine::{Durability, TornPages};
+
+/// Simpler plans, those that leave out most first. Each differs in one respect.
+pub fn simpler(plan: &Plan) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    let mut add = |change: &dyn Fn(&mut Plan)| {
+        let mut changed = plan.clone();
+        change(&mut changed);
+        if changed != *plan {
+            plans.push(changed);
+        }
+    };
+    for at in 0..plan.generations.len() {
+        if plan.generations.len() > 1 {
+            add(&|plan| drop(plan.generations.remove(at)));
+        }
+    }
+    for at in 0..plan.generations.len() {
+        for change in generation_changes(&plan.generations[at]) {
+            add(&|plan| change(&mut plan.generations[at]));
+        }
+    }
+    for change in settings() {
+        add(&*change);
+    }
+    plans
+}
+
+type PlanChange = Box<dyn Fn(&mut Plan)>;
+
+type GenerationChange = Box<dyn Fn(&mut Generation)>;
+
+/// Fewer clients, steps, faults and cuts.
+fn generation_changes(generation: &Generation) -> Vec<GenerationChange> {
+    let mut changes: Vec<GenerationChange> = Vec::new();
+    for client in 0..generation.clients.len() {
+        changes.push(Box::new(move |generation| drop(generation.clients.remove(client))));
+    }
+    changes.push(Box::new(|generation| generation.faults.clear()));
+    changes.push(Box::new(|generation| generation.recovery_faults.clear()));
+    changes.push(Box::new(|generation| generation.recovery_cuts.clear()));
+    for (client, steps) in generation.clients.iter().enumerate() {
+        // Halves, quarters and so on, and at last single steps.
+        let mut length = steps.len().div_ceil(2);
+        while length > 0 {
+            for start in (0..steps.len()).step_by(length) {
+                changes.push(Box::new(move |generation| {
+                    let steps = &mut generation.clients[client];
+                    let end = (start + length).min(steps.len());
+                    steps.drain(start..end);
+                }));
+            }
+            length = if length == 1 { 0 } else { length.div_ceil(2) };
+        }
+    }
+    for at in 0..generation.faults.len() {
+        changes.push(Box::new(move |generation| {
+            generation.faults.remove(at);
+        }));
+    }
+    for at in 0..generation.recovery_faults.len() {
+        changes.push(Box::new(move |generation| {
+            generation.recovery_faults.remove(at);
+        }));
+    }
+    for at in 0..generation.recovery_cuts.len() {
+        changes.push(Box::new(move |generation| {
+            generation.recovery_cuts.remove(at);
+        }));
+    }
+    if let Ending::Cut(events) = generation.ending {
+        changes.push(Box::new(move |generation| generation.ending = Ending::Cut(events.div_ceil(2))));
+        changes.push(Box::new(|generation| generation.ending = Ending::Close));
+    }
+    changes.push(step_change(|step| step.wait = Nanos::ZERO));
+    changes.push(step_change(|step| step.rolls_back = false));
+    changes.push(step_change(|step| step.durability = Durability::Flush));
+    changes
+}
+
+/// The same change to every step.
+fn step_change(change: fn(&mut Step)) -> GenerationChange {
+    Box::new(move |generation| generation.clients.iter_mut().flatten().for_each(change))
+}
+
+/// Simpler options. A drive that offers more stays acceptable to the store.
+fn settings() -> Vec<PlanChange> {
+    vec![
+        Box::new(|plan| plan.cut_in_create = None),
+        Box::new(|plan| plan.rows = 0),
+        Box::new(|plan| plan.registers = 1),
+        Box::new(|plan| plan.accounts = 2),
+        Box::new(|plan| plan.bulk_load = false),
+        Box::new(|plan| plan.store.replacement = "lru".to_owned()),
+        Box::new(|plan| plan.store.write_back = "single".to_owned()),
+        Box::new(|plan| plan.store.prefetch = "none".to_owned()),
+        Box::new(|plan| plan.store.frames = 200),
+        Box::new(|plan| plan.store.group_window = Nanos::ZERO),
+        Box::new(|plan| {
+            plan.store.torn_pages = TornPages::DoubleWrite;
+            plan.device = CrashConfig { share: false, atomic_bytes: 0, ..plan.device.clone() };
+        }),
+        Box::new(|plan| plan.device.protected = true),
+        Box::new(|plan| plan.device.queue_depth = 1),
+        Box::new(|plan| plan.device.pages_per_command = plan.device.pages_per_command.max(128)),
+    ]
+}

@@ -1,0 +1,42 @@
+//! Plans repeat, differ, cover what they should, and become smaller.
+
+use super::*;
+use fulgurite_base::Choice;
+use fulgurite_pool::{PrefetchConfig, ReplacementConfig, WriteBackConfig};
+use std::collections::BTreeSet;
+
+#[test]
+fn a_seed_is_one_plan() {
+    assert_eq!(Plan::from_seed(5), Plan::from_seed(5));
+    assert_ne!(Plan::from_seed(5).generations, Plan::from_seed(6).generations);
+}
+
+#[test]
+fn a_thousand_seeds_take_every_choice() {
+    let plans: Vec<Plan> = (0..1_000).map(Plan::from_seed).collect();
+    let names = |of: fn(&Plan) -> &str| plans.iter().map(of).collect::<BTreeSet<&str>>();
+    assert_eq!(names(|plan| &plan.store.replacement), ReplacementConfig::registry().names().collect());
+    assert_eq!(names(|plan| &plan.store.write_back), WriteBackConfig::registry().names().collect());
+    assert_eq!(names(|plan| &plan.store.prefetch), PrefetchConfig::registry().names().collect());
+    for (name, kind) in FaultKind::NAMES {
+        assert!(plans.iter().flat_map(Plan::faults).any(|fault| fault.kind == *kind), "{name}");
+    }
+    for (name, torn_pages) in TornPages::NAMES {
+        assert!(plans.iter().any(|plan| plan.store.torn_pages == *torn_pages), "{name}");
+    }
+    let quiet = plans.iter().filter(|plan| plan.faults().next().is_none()).count();
+    assert!(quiet > 400, "only {quiet} seeds have power cuts alone");
+}
+
+#[test]
+fn no_plan_asks_for_less_protection_than_its_drive_needs() {
+    for plan in (0..150).map(Plan::from_seed) {
+        let torn = plan.device.atomic_bytes < plan.store.page_bytes;
+        assert!(!torn || ![TornPages::None, TornPages::Atomic].contains(&plan.store.torn_pages));
+        assert!(plan.device.share || plan.store.torn_pages != TornPages::Share);
+        for plan in simpler(&plan) {
+            let torn = plan.device.atomic_bytes < plan.store.page_bytes;
+            assert!(!torn || ![TornPages::None, TornPages::Atomic].contains(&plan.store.torn_pages));
+        }
+    }
+}

@@ -1,0 +1,391 @@
+//! A plan, carried out: generation after generation, with power cuts between them, and every promise checked.
+//!
+//! The store is made without faults. Then in each generation the clients work until the power goes; the store is
+//! opened, perhaps with more cuts meanwhile; everything is read and judged; and the next generation goes on from there.
+//! What a fault allows is in [`FaultKind::allows`](crate::device::FaultKind::allows). Where the medium is damaged and
+//! the store says so, the run ends.
+
+mod client;
+mod session;
+mod verify;
+mod world;
+
+pub use world::GROUPS;
+
+use crate::device::{Allowed, CrashDevice, Fault};
+use crate::history::History;
+use crate::plan::{Ending, Generation, Plan};
+use crate::recovery;
+use crate::value::{Key, TableName, Value, Version};
+use crate::violation::{Violation, ViolationKind};
+use fulgurite_base::Prng;
+use fulgurite_device::Executor;
+use fulgurite_engine::{Durability, Error, Options, Store};
+use session::Session;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::rc::Rc;
+use world::{Stop, World};
+
+/// Events and waits of the drive in one phase, of which any run that ends needs a small part.
+const BUDGET: u64 = 400_000;
+
+/// What each account has at first.
+const AMOUNT: i64 = 1_000;
+
+/// What a run did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// What was wrong, if anything.
+    pub violation: Option<Violation>,
+    /// A hash of everything that happened.
+    pub fingerprint: u64,
+    /// Acknowledged transactions and snapshots.
+    pub committed: u64,
+    /// Power cuts, those during recovery included.
+    pub cuts: u64,
+    /// Faults that struck.
+    pub faults: u64,
+    /// Whether the store ended with an error because of damage that no store can undo.
+    pub damaged: bool,
+}
+
+/// Carries out `plan`.
+pub fn run(plan: &Plan) -> Report {
+    let device = CrashDevice::new(plan.device.clone(), Prng::new(plan.seed, "crash drive"));
+    let sum = i64::from(plan.accounts) * AMOUNT;
+    let report = Report::default();
+    let mut run = Run { plan, device, found: BTreeMap::new(), next_txn: 1, sum, report };
+    run.report.violation = run.carry_out().err();
+    run.report.faults = run.device.struck().len() as u64;
+    run.mix(run.device.fingerprint());
+    run.report
+}
+
+/// The state between generations.
+struct Run<'p> {
+    plan: &'p Plan,
+    device: CrashDevice,
+    /// The records.
+    found: BTreeMap<Key, Value>,
+    next_txn: u32,
+    sum: i64,
+    report: Report,
+}
+
+/// A store that is open, with what drives it.
+struct Opened {
+    executor: Executor<CrashDevice>,
+    world: Rc<World>,
+}
+
+impl Run<'_> {
+    fn mix(&mut self, word: u64) {
+        self.report.fingerprint =
+            (self.report.fingerprint.rotate_left(7) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn carry_out(&mut self) -> Result<(), Violation> {
+        let plan = self.plan;
+        let options =
+            world::options(&plan.store).map_err(|text| Violation::new(ViolationKind::Error, text))?;
+        let mut opened = self.make(&options)?;
+        for generation in &plan.generations {
+            self.work(&opened, generation)?;
+            let history = self.leave(opened);
+            let Some(next) = self.recover(&options, generation, &history)? else {
+                self.report.damaged = true;
+                return Ok(());
+            };
+            opened = next;
+        }
+        Ok(())
+    }
+
+    fn allowed(&self) -> Allowed {
+        self.device.struck().iter().fold(Allowed::default(), |allowed, kind| allowed.or(kind.allows()))
+    }
+
+    /// Runs `future` with everything that it needs. `None` where the power went first.
+    fn drive<T: 'static>(
+        &self,
+        executor: &Executor<CrashDevice>,
+        what: &str,
+        future: impl Future<Output = T> + 'static,
+    ) -> Result<Option<T>, Violation> {
+        let output = Rc::new(RefCell::new(None));
+        let slot = Rc::clone(&output);
+        executor.spawn(async move {
+            let value = future.await;
+            slot.replace(Some(value));
+        });
+        let ran = executor.run();
+        self.watch(what)?;
+        let value = output.borrow_mut().take();
+        match value {
+            None if self.device.powered() => {
+                let why = ran.err().map_or(String::new(), |error| format!(": {error}"));
+                Err(Violation::new(ViolationKind::Stuck, format!("{what} does not end{why}")))
+            }
+            value => Ok(value),
+        }
+    }
+
+    /// What the drive noticed.
+    fn watch(&self, what: &str) -> Result<(), Violation> {
+        if let Some(misuse) = self.device.misuse() {
+            return Err(Violation::new(ViolationKind::Misuse, misuse));
+        }
+        if self.device.exhausted() {
+            let text = format!("{what} does not end within {BUDGET} events");
+            return Err(Violation::new(ViolationKind::Stuck, text));
+        }
+        Ok(())
+    }
+
+    fn restart(&mut self, cut_after: Option<u64>, faults: &[Fault]) -> Executor<CrashDevice> {
+        self.report.cuts += 1;
+        self.device.restart(cut_after, faults.to_vec(), BUDGET);
+        Executor::new(self.device.clone())
+    }
+
+    /// Makes the store and fills it.
+    fn make(&mut self, options: &Options) -> Result<Opened, Violation> {
+        if let Some(events) = self.plan.cut_in_create {
+            let executor = self.restart(Some(events), &[]);
+            let created = Store::create(executor.handle(), options.clone());
+            self.drive(&executor, "making the store", async { created.await.is_ok() })?;
+            drop(executor);
+            // Whatever is there: it is opened or refused, and that ends.
+            let executor = self.restart(None, &[]);
+            let opened = Store::open(executor.handle(), options.clone());
+            self.drive(&executor, "opening half a store", async { opened.await.is_ok() })?;
+        }
+        let executor = self.restart(None, &[]);
+        let create =
+            fill(executor.handle(), options.clone(), self.device.clone(), self.plan.clone(), self.sum);
+        let world = match self.drive(&executor, "making the store", create)? {
+            Some(Ok(world)) => world,
+            Some(Err(text)) => return Err(Violation::new(ViolationKind::Error, text)),
+            None => return Err(Violation::new(ViolationKind::Stuck, "the power went without a plan")),
+        };
+        self.next_txn = world.txns();
+        let world = Rc::new(world);
+        // Its own reading says what the store begins with.
+        self.found = self.look(&executor, &world, "the first reading")?.unwrap_or_default();
+        world.history.replace(History::new(self.versions()));
+        Ok(Opened { executor, world })
+    }
+
+    fn versions(&self) -> BTreeMap<Key, Version> {
+        self.found.iter().map(|(key, value)| (*key, value.version)).collect()
+    }
+
+    /// Reads everything. `None` where the store reports damage that a fault explains.
+    fn look(
+        &mut self,
+        executor: &Executor<CrashDevice>,
+        world: &Rc<World>,
+        what: &str,
+    ) -> Result<Option<BTreeMap<Key, Value>>, Violation> {
+        let reader = Rc::clone(world);
+        // A reported error passes, so the reading is repeated as a client would repeat it.
+        let read = async move {
+            let mut end = Err(Stop::Step);
+            for _ in 0..4 {
+                end = verify::read_all(&reader).await;
+                if end.is_ok() || reader.violation.borrow().is_some() {
+                    break;
+                }
+            }
+            if end.is_ok() && reader.violation.borrow().is_none() {
+                let checked = verify::check(&reader).await;
+                end = checked.and(end);
+            }
+            end
+        };
+        let read = self.drive(executor, what, read)?;
+        self.next_txn = world.txns();
+        let allowed = self.allowed();
+        if let Some(violation) = world.violation.borrow_mut().take() {
+            // Wrong data is never allowed; what the check says of a damaged store is.
+            if violation.kind != ViolationKind::Structure || !allowed.damage {
+                return Err(violation);
+            }
+            return Ok(None);
+        }
+        self.excuse(world, what)?;
+        Ok(read.and_then(Result::ok))
+    }
+
+    /// An error must have a fault that explains it.
+    fn excuse(&self, world: &World, what: &str) -> Result<(), Violation> {
+        match world.error.borrow_mut().take() {
+            Some(error) if !self.allowed().errors => {
+                Err(Violation::new(ViolationKind::Error, format!("{what}: {error}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The clients' part of a generation.
+    fn work(&mut self, opened: &Opened, generation: &Generation) -> Result<(), Violation> {
+        let Opened { executor, world } = opened;
+        let cut_after = match generation.ending {
+            Ending::Cut(events) => Some(events),
+            Ending::Close => None,
+        };
+        self.device.arm(cut_after, generation.faults.clone(), BUDGET);
+        world.clients.set(generation.clients.len());
+        for (number, steps) in generation.clients.iter().enumerate() {
+            executor.spawn(client::client(Rc::clone(world), number as u32, steps.clone()));
+        }
+        let ran = executor.run();
+        self.watch("the work")?;
+        if world.clients.get() > 0 && self.device.powered() {
+            let why = ran.err().map_or(String::new(), |error| format!(": {error}"));
+            let text = format!("{} clients wait for ever{why}", world.clients.get());
+            return Err(Violation::new(ViolationKind::Stuck, text));
+        }
+        if let Some(violation) = world.violation.borrow_mut().take() {
+            return Err(violation);
+        }
+        self.excuse(world, "the work")?;
+        if generation.ending == Ending::Close && self.device.powered() {
+            let store = world.store.clone();
+            let closed = self.drive(executor, "closing", async move { store.close().await })?;
+            if let Some(Err(error)) = closed {
+                world.stop(&error);
+            }
+            self.excuse(world, "closing")?;
+        }
+        Ok(())
+    }
+
+    /// Drops the open store and returns what happened to it.
+    fn leave(&mut self, opened: Opened) -> History {
+        let Opened { executor, world } = opened;
+        self.next_txn = world.txns();
+        let history = world.history.take();
+        drop(world);
+        drop(executor);
+        self.mix(history.fingerprint());
+        let ended = history.txns.iter().filter(|txn| txn.outcome == crate::history::Outcome::Committed);
+        self.report.committed += ended.count() as u64;
+        history
+    }
+
+    /// Opens the store and judges what it has. `None` where it is damaged.
+    fn recover(
+        &mut self,
+        options: &Options,
+        generation: &Generation,
+        history: &History,
+    ) -> Result<Option<Opened>, Violation> {
+        for events in &generation.recovery_cuts {
+            let executor = self.restart(Some(*events), &[]);
+            let opening = Store::open(executor.handle(), options.clone());
+            let opened = self.drive(&executor, "recovery", async { opening.await.err() })?;
+            self.refused(opened.flatten())?;
+        }
+        let Some(Opened { executor, world }) = self.open(options, &generation.recovery_faults)? else {
+            return Ok(None);
+        };
+        let Some(found) = self.look(&executor, &world, "the reading after recovery")? else {
+            return Ok(None);
+        };
+        self.found = found;
+        recovery::judge(history, &self.versions(), self.allowed())?;
+        world.history.replace(History::new(self.versions()));
+        Ok(Some(Opened { executor, world }))
+    }
+
+    /// A store that cannot be opened needs a fault that explains it.
+    fn refused(&self, error: Option<Error>) -> Result<(), Violation> {
+        match error {
+            Some(error) if !self.allowed().errors => {
+                Err(Violation::new(ViolationKind::Error, format!("opening: {error}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Opens the store for good. A fault that the drive reports may make it fail; then it is opened again without.
+    fn open(&mut self, options: &Options, faults: &[Fault]) -> Result<Option<Opened>, Violation> {
+        let mut last = None;
+        for faults in [faults, &[], &[]] {
+            let executor = self.restart(None, faults);
+            let (device, first_txn, initial, sum) =
+                (self.device.clone(), self.next_txn, self.versions(), self.sum);
+            let (handle, options) = (executor.handle(), options.clone());
+            let opening = async move {
+                let store = Store::open(handle, options).await?;
+                World::new(store, device, first_txn, initial, sum).await
+            };
+            match self.drive(&executor, "opening", opening)? {
+                Some(Ok(world)) => return Ok(Some(Opened { executor, world: Rc::new(world) })),
+                Some(Err(error)) => {
+                    last = Some(error.to_string());
+                    self.refused(Some(error))?;
+                }
+                None => {}
+            }
+        }
+        if self.allowed().damage {
+            return Ok(None);
+        }
+        let text = format!("the store cannot be opened: {}", last.unwrap_or_default());
+        Err(Violation::new(ViolationKind::Lost, text))
+    }
+}
+
+/// Makes the store, its tables, and what they hold at first.
+async fn fill(
+    handle: fulgurite_device::Handle<CrashDevice>,
+    options: Options,
+    device: CrashDevice,
+    plan: Plan,
+    sum: i64,
+) -> Result<World, String> {
+    let text = |error: Error| format!("making the store: {error}");
+    let store = Store::create(handle, options).await.map_err(text)?;
+    let mut next = 1;
+    let rows: Vec<Key> = (0..plan.rows).map(|number| Key::new(TableName::Rows, number * 2)).collect();
+    if plan.bulk_load && !rows.is_empty() {
+        let table = store.create_table(TableName::Rows.text()).await.map_err(text)?;
+        let records = rows.iter().enumerate().map(|(at, key)| {
+            let version = Version::new(crate::value::TxnId(1), at as u32);
+            (key.bytes(), Value { version, amount: at as i64 }.encode(60))
+        });
+        store.bulk_load(table, records).await.map_err(text)?;
+        store.checkpoint().await.map_err(text)?;
+        next = 2;
+    }
+    let world = World::new(store, device, next, BTreeMap::new(), sum).await.map_err(text)?;
+    let money = (0..plan.accounts).map(|number| Key::new(TableName::Accounts, number));
+    let registers = (0..plan.registers).map(|number| Key::new(TableName::Registers, number));
+    let singly = rows.iter().copied().filter(|_| !plan.bulk_load);
+    let keys: Vec<Key> = money.chain(registers).chain(singly).collect();
+    for keys in keys.chunks(6) {
+        let rows = keys.iter().all(|key| key.table == TableName::Rows);
+        match load(&world, keys).await {
+            Ok(()) => {}
+            // A small drive is full before the last rows.
+            Err(Stop::Step) if rows && world.error.borrow().is_none() => break,
+            Err(_) => return Err(format!("filling the store: {}", world.last_error.borrow())),
+        }
+    }
+    Ok(world)
+}
+
+async fn load(world: &World, keys: &[Key]) -> Result<(), Stop> {
+    let mut session = Session::begin(world, 0, false);
+    for key in keys {
+        match key.table {
+            TableName::Accounts => session.put(*key, AMOUNT, 40).await?,
+            _ => session.put_row(*key, 60).await?,
+        }
+    }
+    session.commit(Durability::Flush).await
+}

@@ -1,0 +1,248 @@
+//! A transaction or snapshot whose every step goes into the history.
+
+use super::world::{Stop, World};
+use crate::device::CrashDevice;
+use crate::history::{Action, Kind, Outcome};
+use crate::value::{Key, TableName, TxnId, Value, Version};
+use crate::violation::{Violation, ViolationKind};
+use fulgurite_engine::{Direction, Durability, Error, IndexRow, Snapshot, Transaction};
+use std::ops::Bound;
+
+/// What reads.
+enum Reader {
+    Transaction(Transaction<CrashDevice>),
+    Snapshot(Snapshot<CrashDevice>),
+}
+
+/// One entry of the history in the making.
+pub(super) struct Session<'w> {
+    world: &'w World,
+    reader: Reader,
+    at: usize,
+    id: TxnId,
+    writes: u32,
+}
+
+impl<'w> Session<'w> {
+    pub fn begin(world: &'w World, client: u32, snapshot: bool) -> Session<'w> {
+        let id = world.next_txn();
+        let kind = if snapshot { Kind::Snapshot } else { Kind::Locking };
+        let at = world.history.borrow_mut().begin(id, client, kind);
+        // The tick comes before the call, so that the interval contains the moment.
+        let reader = if snapshot {
+            Reader::Snapshot(world.store.snapshot())
+        } else {
+            Reader::Transaction(world.store.begin())
+        };
+        Session { world, reader, at, id, writes: 0 }
+    }
+
+    fn note(&self, action: Action) {
+        self.world.history.borrow_mut().txns[self.at].actions.push(action);
+    }
+
+    fn decode(&self, key: Key, bytes: &[u8]) -> Result<Value, Stop> {
+        Value::decode(bytes)
+            .ok_or_else(|| self.world.wrong(format!("{} read bytes at {key} that nobody wrote", self.id)))
+    }
+
+    pub async fn get(&self, key: Key, for_update: bool) -> Result<Option<Value>, Stop> {
+        let (table, bytes) = (self.world.table(key.table), key.bytes());
+        let record = match &self.reader {
+            Reader::Transaction(txn) if for_update => txn.get_for_update(table, &bytes).await,
+            Reader::Transaction(txn) => txn.get(table, &bytes).await,
+            Reader::Snapshot(snapshot) => snapshot.get(table, &bytes).await,
+        };
+        let value = self.known(record)?.map(|bytes| self.decode(key, &bytes)).transpose()?;
+        self.note(Action::Read { key, seen: value.map(|value| value.version) });
+        Ok(value)
+    }
+
+    /// Reads keys of one table.
+    pub async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, Stop> {
+        let Some(first) = keys.first() else { return Ok(Vec::new()) };
+        let table = self.world.table(first.table);
+        let bytes: Vec<Vec<u8>> = keys.iter().map(|key| key.bytes()).collect();
+        let slices: Vec<&[u8]> = bytes.iter().map(Vec::as_slice).collect();
+        let records = match &self.reader {
+            Reader::Transaction(txn) => txn.get_many(table, &slices).await,
+            Reader::Snapshot(snapshot) => snapshot.get_many(table, &slices).await,
+        };
+        let records = self.known(records)?;
+        if records.len() != keys.len() {
+            return Err(self.world.wrong(format!("{} keys gave {} answers", keys.len(), records.len())));
+        }
+        let mut values = Vec::new();
+        for (key, record) in keys.iter().zip(records) {
+            let value = record.map(|bytes| self.decode(*key, &bytes)).transpose()?;
+            self.note(Action::Read { key: *key, seen: value.map(|value| value.version) });
+            values.push(value);
+        }
+        Ok(values)
+    }
+
+    /// Reads from `first` to `last`, both included, or the other way round, until there are `limit` rows.
+    pub async fn scan(
+        &self,
+        first: Key,
+        last: Key,
+        backward: bool,
+        limit: usize,
+    ) -> Result<Vec<(Key, Value)>, Stop> {
+        let (low, high) = (first.bytes(), last.bytes());
+        let range = (Bound::Included(low.as_slice()), Bound::Included(high.as_slice()));
+        let direction = if backward { Direction::Backward } else { Direction::Forward };
+        let table = self.world.table(first.table);
+        let mut scan = match &self.reader {
+            Reader::Transaction(txn) => txn.scan(table, range, direction),
+            Reader::Snapshot(snapshot) => snapshot.scan(table, range, direction),
+        };
+        let mut rows: Vec<(Key, Value)> = Vec::new();
+        while rows.len() < limit
+            && let Some((key, bytes)) = self.known(scan.next().await)?
+        {
+            let Some(key) = Key::from_bytes(first.table, &key) else {
+                return Err(self.world.wrong(format!("{} found a key that nobody wrote: {key:?}", self.id)));
+            };
+            let in_order =
+                rows.last().is_none_or(|(before, _)| if backward { key < *before } else { key > *before });
+            if !in_order || key < first || key > last {
+                return Err(self.world.wrong(format!("{} found {key} out of place in a scan", self.id)));
+            }
+            rows.push((key, self.decode(key, &bytes)?));
+        }
+        self.note_scan(first, last, backward, rows.len() == limit, &rows);
+        Ok(rows)
+    }
+
+    fn note_scan(&self, first: Key, last: Key, backward: bool, cut_short: bool, rows: &[(Key, Value)]) {
+        let mut seen: Vec<(Key, Version)> = rows.iter().map(|(key, value)| (*key, value.version)).collect();
+        seen.sort_unstable();
+        // Of a scan that stopped early, the range ends with the last row.
+        let range = match (cut_short, rows.last(), backward) {
+            (true, Some((end, _)), false) => (first, *end),
+            (true, Some((end, _)), true) => (*end, last),
+            _ => (first, last),
+        };
+        if !cut_short || !rows.is_empty() {
+            self.note(Action::Scan { first: range.0, last: range.1, rows: seen });
+        }
+    }
+
+    /// Reads the rows of a group through the index.
+    pub async fn index_scan(&self, group: u8) -> Result<Vec<(Key, Value)>, Stop> {
+        let bound = [group];
+        let range = (Bound::Included(bound.as_slice()), Bound::Included(bound.as_slice()));
+        let mut scan = match &self.reader {
+            Reader::Transaction(txn) => txn.index_scan(self.world.index, range, Direction::Forward),
+            Reader::Snapshot(snapshot) => snapshot.index_scan(self.world.index, range, Direction::Forward),
+        };
+        let mut rows = Vec::new();
+        while let Some(IndexRow { key, value, .. }) = self.known(scan.next().await)? {
+            let Some(key) = Key::from_bytes(TableName::Rows, &key) else {
+                return Err(self.world.wrong(format!("{} found an index row of no key: {key:?}", self.id)));
+            };
+            let value = self.decode(key, &value)?;
+            if super::world::group(value.amount) != group {
+                return Err(self
+                    .world
+                    .wrong(format!("{} found {key} in group {group} of the index", self.id)));
+            }
+            self.note(Action::Read { key, seen: Some(value.version) });
+            rows.push((key, value));
+        }
+        Ok(rows)
+    }
+
+    pub async fn put(&mut self, key: Key, amount: i64, len: usize) -> Result<(), Stop> {
+        let version = self.next_version();
+        let bytes = Value { version, amount }.encode(len);
+        let Reader::Transaction(txn) = &self.reader else { return Ok(()) };
+        let done = txn.put(self.world.table(key.table), &key.bytes(), &bytes).await;
+        self.known(done)?;
+        self.note(Action::Write { key, version, deletes: false });
+        Ok(())
+    }
+
+    /// Writes a row with an amount of its own, and so perhaps in another group.
+    pub async fn put_row(&mut self, key: Key, len: usize) -> Result<(), Stop> {
+        let amount = i64::from(self.id.0.wrapping_mul(31) % 1_000) + i64::from(self.writes);
+        self.put(key, amount, len).await
+    }
+
+    pub async fn delete(&mut self, key: Key) -> Result<(), Stop> {
+        let version = self.next_version();
+        let Reader::Transaction(txn) = &self.reader else { return Ok(()) };
+        let done = txn.delete(self.world.table(key.table), &key.bytes()).await;
+        self.known(done)?;
+        self.note(Action::Write { key, version, deletes: true });
+        Ok(())
+    }
+
+    fn next_version(&mut self) -> Version {
+        self.writes += 1;
+        Version::new(self.id, self.writes - 1)
+    }
+
+    /// The end of a snapshot, or of a transaction that is rolled back.
+    pub fn leave(self) {
+        let outcome = match self.reader {
+            Reader::Snapshot(_) => Outcome::Committed,
+            Reader::Transaction(_) => Outcome::Failed,
+        };
+        self.finish(outcome);
+    }
+
+    /// Notes the end. After a power cut nobody hears of it.
+    fn finish(&self, outcome: Outcome) {
+        if self.world.device.powered() {
+            self.world.history.borrow_mut().end(self.at, outcome);
+        }
+    }
+
+    /// Commits, with a marker where anything was written.
+    pub async fn commit(mut self, durability: Durability) -> Result<(), Stop> {
+        if self.writes > 0 {
+            self.put(Key::marker(self.id), 0, 0).await?;
+        }
+        let Session { world, reader, at, .. } = self;
+        let Reader::Transaction(txn) = reader else { return Ok(()) };
+        {
+            let mut history = world.history.borrow_mut();
+            let now = history.tick();
+            history.txns[at].committing = Some(now);
+            history.txns[at].relaxed = durability == Durability::Relaxed;
+        }
+        let done = txn.commit_with(durability).await;
+        let outcome = match &done {
+            Ok(()) => Outcome::Committed,
+            Err(error) if took_no_effect(error) => Outcome::Failed,
+            Err(_) => Outcome::Unknown,
+        };
+        if world.device.powered() {
+            world.history.borrow_mut().end(at, outcome);
+        }
+        done.map_err(|error| world.stop(&error))
+    }
+
+    /// An operation that failed ends the transaction.
+    fn known<T>(&self, done: Result<T, Error>) -> Result<T, Stop> {
+        done.map_err(|error| {
+            self.finish(Outcome::Failed);
+            self.world.stop(&error)
+        })
+    }
+}
+
+/// Whether a commit that failed like this is certain not to have happened.
+fn took_no_effect(error: &Error) -> bool {
+    error.is_retryable() || matches!(error, Error::Full { .. } | Error::TransactionTooLarge { .. })
+}
+
+impl Stop {
+    /// A violation ends everything.
+    pub(super) fn violation(world: &World, text: String) -> Stop {
+        world.violate(Violation::new(ViolationKind::WrongData, text));
+        Stop::Client
+    }
+}

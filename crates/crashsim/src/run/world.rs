@@ -1,0 +1,169 @@
+//! An open store with its history, as all its clients share it.
+
+use crate::device::CrashDevice;
+use crate::history::History;
+use crate::value::{Key, TableName, TxnId, Version};
+use crate::violation::{Violation, ViolationKind};
+use fulgurite_engine::{Error, Extract, Index, Options, Store, Table};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// Groups that the index tells apart.
+pub const GROUPS: u8 = 8;
+
+/// The group of an amount.
+pub(super) fn group(amount: i64) -> u8 {
+    amount.rem_euclid(i64::from(GROUPS)) as u8
+}
+
+/// Why a step did not come to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// The same step may succeed now.
+    Retry,
+    /// The step cannot be done.
+    Step,
+    /// The client ends.
+    Client,
+}
+
+/// An open store.
+pub(super) struct World {
+    pub store: Store<CrashDevice>,
+    pub device: CrashDevice,
+    tables: [Table; 4],
+    pub index: Index,
+    pub history: RefCell<History>,
+    next_txn: Cell<u32>,
+    /// What is wrong, if anything.
+    pub violation: RefCell<Option<Violation>>,
+    /// The first error that is not part of ordinary work.
+    pub error: RefCell<Option<String>>,
+    /// The last error of any kind.
+    pub last_error: RefCell<String>,
+    /// Clients that have not ended.
+    pub clients: Cell<usize>,
+    /// What all accounts have together.
+    pub sum: i64,
+}
+
+impl World {
+    /// Opens or makes the tables and the index.
+    pub async fn new(
+        store: Store<CrashDevice>,
+        device: CrashDevice,
+        first_txn: u32,
+        initial: BTreeMap<Key, Version>,
+        sum: i64,
+    ) -> Result<World, Error> {
+        let accounts = store.create_table(TableName::Accounts.text()).await?;
+        let registers = store.create_table(TableName::Registers.text()).await?;
+        let rows = store.create_table(TableName::Rows.text()).await?;
+        let markers = store.create_table(TableName::Markers.text()).await?;
+        let index = store.create_index(rows, "groups", extract()).await?;
+        Ok(World {
+            store,
+            device,
+            tables: [accounts, registers, rows, markers],
+            index,
+            history: RefCell::new(History::new(initial)),
+            next_txn: Cell::new(first_txn),
+            violation: RefCell::new(None),
+            error: RefCell::new(None),
+            last_error: RefCell::new(String::new()),
+            clients: Cell::new(0),
+            sum,
+        })
+    }
+
+    pub fn table(&self, name: TableName) -> Table {
+        self.tables[name as usize]
+    }
+
+    pub fn next_txn(&self) -> TxnId {
+        let id = self.next_txn.get();
+        self.next_txn.set(id + 1);
+        TxnId(id)
+    }
+
+    /// The number that the next transaction will have.
+    pub fn txns(&self) -> u32 {
+        self.next_txn.get()
+    }
+
+    /// Notes a violation; the first one counts.
+    pub fn violate(&self, violation: Violation) {
+        self.violation.borrow_mut().get_or_insert(violation);
+    }
+
+    /// Notes that wrong data was read.
+    pub fn wrong(&self, text: String) -> Stop {
+        Stop::violation(self, text)
+    }
+
+    /// What an error means for its client. Those that need a fault to explain them are noted.
+    pub fn stop(&self, error: &Error) -> Stop {
+        self.last_error.replace(error.to_string());
+        match error {
+            error if error.is_retryable() => Stop::Retry,
+            Error::Full { .. } | Error::TransactionTooLarge { .. } => Stop::Step,
+            error => {
+                self.error.borrow_mut().get_or_insert_with(|| error.to_string());
+                if matches!(error, Error::Fatal(_) | Error::Closed) { Stop::Client } else { Stop::Step }
+            }
+        }
+    }
+
+    /// Compares the accounts' sum.
+    pub fn compare_sum(&self, sum: i64, who: &str) {
+        if sum != self.sum {
+            let text = format!("{who} sums the accounts to {sum} in place of {}", self.sum);
+            self.violate(Violation::new(ViolationKind::Sum, text));
+        }
+    }
+}
+
+/// The index key of a row: the group of its amount.
+fn extract() -> Extract {
+    Rc::new(|_key: &[u8], value: &[u8], keys: &mut Vec<Vec<u8>>| {
+        if let Some(amount) = value.get(8..16).and_then(|bytes| bytes.try_into().ok()) {
+            keys.push(vec![group(i64::from_le_bytes(amount))]);
+        }
+    })
+}
+
+/// The engine's options for a plan.
+pub(super) fn options(plan: &crate::plan::StorePlan) -> Result<Options, String> {
+    let text = |error: fulgurite_base::SpecError| error.to_string();
+    let write_back: fulgurite_pool::WriteBackConfig = plan.write_back.parse().map_err(text)?;
+    // What `Options` says about shares of the memory, turned round; 64 bytes go with each frame.
+    let memory = u64::from(plan.frames) * (u64::from(plan.page_bytes) + 64) * 4 / 3 + 64;
+    Ok(Options {
+        page_bytes: plan.page_bytes,
+        memory_bytes: memory,
+        log_bytes: u64::from(plan.log_pages) * u64::from(plan.page_bytes),
+        torn_pages: plan.torn_pages,
+        replacement: plan.replacement.parse().map_err(text)?,
+        write_back: write_back.resolve(Drive).map_err(text)?,
+        prefetch: plan.prefetch.parse().map_err(text)?,
+        group_window: plan.group_window,
+        relaxed_window: plan.relaxed_window,
+        planted: plan.planted,
+        ..Options::default()
+    })
+}
+
+/// What write-back policies are told of the drive.
+struct Drive;
+
+impl fulgurite_pool::write_back::MeasuredDrive for Drive {
+    fn k_w(&mut self) -> Result<u32, fulgurite_base::SpecError> {
+        Ok(4)
+    }
+
+    fn curves(&mut self) -> Result<[fulgurite_pool::write_back::Curve; 2], fulgurite_base::SpecError> {
+        let curve = |one: f64| vec![(1, one), (2, one * 1.9), (4, one * 3.5), (8, one * 4.0)];
+        Ok([curve(12_000.0), curve(8_000.0)])
+    }
+}

@@ -1,0 +1,159 @@
+//! Through the seeds: each is run twice, and the first that fails is made small.
+
+use crate::device::FaultKind;
+use crate::plan::{self, Plan};
+use crate::run::{self, Report};
+use crate::shrink;
+use crate::violation::{Violation, ViolationKind};
+use fulgurite_engine::Planted;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// How many runs a plan may be shrunk with.
+const ATTEMPTS: u32 = 4_000;
+
+/// What is asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Search {
+    /// A bug to plant.
+    pub planted: Option<Planted>,
+    /// Kinds of faults that are left out.
+    pub without: Vec<FaultKind>,
+    /// Threads.
+    pub jobs: usize,
+}
+
+/// A seed that failed.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The seed.
+    pub seed: u64,
+    /// What was wrong.
+    pub violation: Violation,
+}
+
+/// What the seeds did together.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// Seeds that were run.
+    pub seeds: u64,
+    /// Acknowledged transactions and snapshots.
+    pub committed: u64,
+    /// Power cuts.
+    pub cuts: u64,
+    /// Faults that struck.
+    pub faults: u64,
+    /// Seeds that ended with damage which the store reported.
+    pub damaged: u64,
+    /// The failure of the lowest seed among those that were run.
+    pub failure: Option<Failure>,
+}
+
+/// What each thread is at, for a watcher.
+pub struct Progress {
+    /// Seeds that are done.
+    pub done: AtomicU64,
+    /// The seed of each thread; `u64::MAX` for none.
+    pub running: Vec<AtomicU64>,
+}
+
+impl Progress {
+    /// Nothing done, with `jobs` threads.
+    pub fn new(jobs: usize) -> Progress {
+        Progress { done: AtomicU64::new(0), running: (0..jobs).map(|_| AtomicU64::new(u64::MAX)).collect() }
+    }
+}
+
+impl Search {
+    /// The plan of a seed under this search.
+    pub fn plan(&self, seed: u64) -> Plan {
+        let mut plan = Plan::from_seed(seed).without(&self.without);
+        plan.store.planted = self.planted;
+        plan
+    }
+
+    /// Runs `seeds` until one fails.
+    pub fn seeds(&self, seeds: Range<u64>, progress: &Progress) -> Summary {
+        let next = AtomicU64::new(seeds.start);
+        let stop = AtomicBool::new(false);
+        let summary = Mutex::new(Summary::default());
+        std::thread::scope(|scope| {
+            for running in &progress.running {
+                let (next, stop, summary, seeds) = (&next, &stop, &summary, &seeds);
+                scope.spawn(move || {
+                    while !stop.load(Ordering::Relaxed) {
+                        let seed = next.fetch_add(1, Ordering::Relaxed);
+                        if seed >= seeds.end {
+                            break;
+                        }
+                        running.store(seed, Ordering::Relaxed);
+                        let report = twice(&self.plan(seed));
+                        running.store(u64::MAX, Ordering::Relaxed);
+                        progress.done.fetch_add(1, Ordering::Relaxed);
+                        if report.violation.is_some() {
+                            stop.store(true, Ordering::Relaxed);
+                        }
+                        summary.lock().unwrap_or_else(PoisonError::into_inner).add(seed, report);
+                    }
+                });
+            }
+        });
+        summary.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The smallest plan found that fails as the seed did, and how it fails.
+    pub fn shrink(&self, failure: &Failure) -> (Plan, Violation) {
+        let kind = failure.violation.kind;
+        let violation_of = |plan: &Plan| {
+            let report = if kind == ViolationKind::NotDeterministic { twice(plan) } else { caught(plan) };
+            report.violation.filter(|violation| violation.kind == kind)
+        };
+        let fails = |plan: &Plan| violation_of(plan).is_some();
+        let smallest = shrink::shrink(self.plan(failure.seed), plan::simpler, fails, ATTEMPTS);
+        let violation = violation_of(&smallest).unwrap_or_else(|| failure.violation.clone());
+        (smallest, violation)
+    }
+}
+
+impl Summary {
+    fn add(&mut self, seed: u64, report: Report) {
+        self.seeds += 1;
+        self.committed += report.committed;
+        self.cuts += report.cuts;
+        self.faults += report.faults;
+        self.damaged += u64::from(report.damaged);
+        if let Some(violation) = report.violation
+            && self.failure.as_ref().is_none_or(|failure| seed < failure.seed)
+        {
+            self.failure = Some(Failure { seed, violation });
+        }
+    }
+}
+
+/// Runs a plan; a panic is a violation.
+pub fn caught(plan: &Plan) -> Report {
+    catch_unwind(AssertUnwindSafe(|| run::run(plan))).unwrap_or_else(|panic| {
+        let text = panic
+            .downcast_ref::<String>()
+            .cloned()
+            .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
+            .unwrap_or_default();
+        Report { violation: Some(Violation::new(ViolationKind::Panic, text)), ..Report::default() }
+    })
+}
+
+/// Runs a plan twice; two runs that differ are a violation.
+pub fn twice(plan: &Plan) -> Report {
+    let first = caught(plan);
+    if first.violation.is_some() {
+        return first;
+    }
+    let second = caught(plan);
+    if first == second {
+        return first;
+    }
+    let text = format!("two runs differ: {first:?} and {second:?}");
+    Report { violation: Some(Violation::new(ViolationKind::NotDeterministic, text)), ..first }
+}

@@ -1,0 +1,263 @@
+//! The order of versions, as far as it follows, and then by trial.
+//!
+//! A *constraint* stands for one read and one other writer of the same key: the other writer comes before the writer
+//! whose version was read, or after the reader. It is settled when one of the two would close a cycle.
+
+use super::cycle;
+use super::graph::{Graph, Why};
+use super::observe::{Node, Observed, Read, Seen};
+use super::{Anomaly, Verdict};
+use crate::history::{History, Kind, Outcome};
+
+/// How many trials there may be. A history of read-modify-writes needs none.
+const TRIALS: u32 = 300;
+
+/// `other` comes before `writer` or after `reader`.
+#[derive(Clone, Copy)]
+struct Constraint {
+    reader: Node,
+    /// `None`: the version of the beginning, which nothing comes before.
+    writer: Option<Node>,
+    other: Node,
+    item: u32,
+    scan: bool,
+}
+
+/// Whose absence of a record a read saw: one of these.
+#[derive(Clone)]
+struct OpenRead {
+    read: Read,
+    /// `None` is the beginning.
+    candidates: Vec<Option<Node>>,
+}
+
+#[derive(Clone)]
+struct State<'a> {
+    observed: &'a Observed,
+    graph: Graph,
+    pending: Vec<Constraint>,
+    open: Vec<OpenRead>,
+}
+
+enum End<'a> {
+    Fits,
+    Contradiction(Box<State<'a>>),
+    GaveUp,
+}
+
+/// Looks for an order of versions without a cycle. Real time comes second, so that an anomaly that does without it
+/// is named without it.
+pub(super) fn solve(history: &History, observed: &Observed) -> Result<Verdict, Anomaly> {
+    let mut state = State::new(observed);
+    state.propagate();
+    if !state.graph.cyclic {
+        add_real_time(history, observed, &mut state.graph);
+        state.propagate();
+    }
+    let mut trials = TRIALS;
+    match search(state, &mut trials) {
+        End::Fits => Ok(Verdict::Serialisable),
+        End::GaveUp => Ok(Verdict::Undecided),
+        End::Contradiction(state) => Err(cycle::explain(history, observed, &state.graph.edges)),
+    }
+}
+
+fn search<'a>(mut state: State<'a>, trials: &mut u32) -> End<'a> {
+    state.propagate();
+    if state.graph.cyclic {
+        return End::Contradiction(Box::new(state));
+    }
+    let choices = state.choices();
+    if choices.is_empty() {
+        return End::Fits;
+    }
+    let mut first = None;
+    for choice in choices {
+        if *trials == 0 {
+            return End::GaveUp;
+        }
+        *trials -= 1;
+        let mut trial = state.clone();
+        trial.choose(choice);
+        match search(trial, trials) {
+            End::Contradiction(state) => first = first.or(Some(state)),
+            end => return end,
+        }
+    }
+    first.map_or(End::Fits, End::Contradiction)
+}
+
+/// One of several possibilities.
+#[derive(Clone, Copy)]
+enum Choice {
+    /// The first open read saw this absence.
+    Saw(Option<Node>),
+    /// Of the first constraint, the other writer comes first.
+    Before,
+    /// Of the first constraint, the other writer comes last.
+    After,
+}
+
+impl<'a> State<'a> {
+    fn new(observed: &'a Observed) -> State<'a> {
+        let graph = Graph::new(observed.nodes.len());
+        let mut state = State { observed, graph, pending: Vec::new(), open: Vec::new() };
+        for read in &observed.reads {
+            match read.seen {
+                Seen::Initial => state.saw(read, None),
+                Seen::Writer(writer) => state.saw(read, Some(writer)),
+                Seen::Absent => {
+                    let item = &observed.items[read.item as usize];
+                    let deleters =
+                        item.writers.iter().filter(|(node, deletes)| *deletes && *node != read.node);
+                    let mut candidates: Vec<Option<Node>> =
+                        if item.initially { Vec::new() } else { vec![None] };
+                    candidates.extend(deleters.map(|(node, _)| Some(*node)));
+                    state.open.push(OpenRead { read: *read, candidates });
+                }
+            }
+        }
+        state
+    }
+
+    /// Notes that `read` saw the version of `writer`.
+    fn saw(&mut self, read: &Read, writer: Option<Node>) {
+        let Read { node: reader, item, scan, .. } = *read;
+        let writers = &self.observed.items[item as usize].writers;
+        if let Some(writer) = writer {
+            self.graph.add(writer, reader, Why::Wr(item));
+            if writers.iter().any(|(node, _)| *node == reader) {
+                self.graph.add(writer, reader, Why::Ww(item));
+            }
+        }
+        for (other, _) in writers {
+            if *other != reader && Some(*other) != writer {
+                self.pending.push(Constraint { reader, writer, other: *other, item, scan });
+            }
+        }
+    }
+
+    /// Draws every conclusion until there is none left, or a cycle.
+    fn propagate(&mut self) {
+        loop {
+            let before = (self.pending.len(), self.open.len());
+            self.settle_constraints();
+            self.settle_open_reads();
+            if self.graph.cyclic || before == (self.pending.len(), self.open.len()) {
+                return;
+            }
+        }
+    }
+
+    fn settle_constraints(&mut self) {
+        let mut pending = std::mem::take(&mut self.pending);
+        pending.retain(|constraint| {
+            let Constraint { reader, writer, other, item, scan } = *constraint;
+            if self.graph.cyclic {
+                return true;
+            }
+            let before = writer.is_some_and(|writer| !self.graph.reaches(writer, other));
+            if !before {
+                // If this is impossible too, it closes a cycle, which is the contradiction.
+                self.graph.add(reader, other, Why::Rw(item, scan));
+            } else if self.graph.reaches(other, reader) {
+                self.graph.add(other, writer.unwrap_or(other), Why::Ww(item));
+            } else {
+                return true;
+            }
+            false
+        });
+        self.pending = pending;
+    }
+
+    fn settle_open_reads(&mut self) {
+        let mut open = std::mem::take(&mut self.open);
+        open.retain_mut(|open| {
+            if self.graph.cyclic {
+                return true;
+            }
+            let one = open.candidates.first().copied();
+            open.candidates.retain(|candidate| self.possible(&open.read, *candidate));
+            match (open.candidates.as_slice(), &one) {
+                // Where none is possible, any of them closes the cycle that shows it.
+                ([], Some(candidate)) | ([candidate], _) => {
+                    self.saw(&open.read, *candidate);
+                    false
+                }
+                // Only its own deletion would explain it, and that came later: nothing fits.
+                ([], None) => {
+                    self.graph.add(open.read.node, open.read.node, Why::Rw(open.read.item, open.read.scan));
+                    false
+                }
+                _ => true,
+            }
+        });
+        self.open = open;
+    }
+
+    /// Whether `read` can have seen the absence that `candidate` left.
+    fn possible(&self, read: &Read, candidate: Option<Node>) -> bool {
+        if candidate.is_some_and(|writer| self.graph.reaches(read.node, writer)) {
+            return false;
+        }
+        // Another writer that must stand between the two hides it.
+        let writers = &self.observed.items[read.item as usize].writers;
+        !writers.iter().any(|(other, _)| {
+            *other != read.node
+                && Some(*other) != candidate
+                && self.graph.reaches(*other, read.node)
+                && candidate.is_none_or(|writer| self.graph.reaches(writer, *other))
+        })
+    }
+
+    /// What may be tried for the first thing that is not settled.
+    fn choices(&self) -> Vec<Choice> {
+        if let Some(open) = self.open.first() {
+            // The latest deletion is the likeliest.
+            return open.candidates.iter().rev().map(|candidate| Choice::Saw(*candidate)).collect();
+        }
+        if self.pending.is_empty() { Vec::new() } else { vec![Choice::After, Choice::Before] }
+    }
+
+    fn choose(&mut self, choice: Choice) {
+        match choice {
+            Choice::Saw(candidate) => {
+                let open = self.open.remove(0);
+                self.saw(&open.read, candidate);
+            }
+            Choice::Before => {
+                let Constraint { writer, other, item, .. } = self.pending.remove(0);
+                self.graph.add(other, writer.unwrap_or(other), Why::Ww(item));
+            }
+            Choice::After => {
+                let Constraint { reader, other, item, scan, .. } = self.pending.remove(0);
+                self.graph.add(reader, other, Why::Rw(item, scan));
+            }
+        }
+    }
+}
+
+/// Adds an edge from what had ended to what began afterwards. An edge that follows from others is left out.
+fn add_real_time(history: &History, observed: &Observed, graph: &mut Graph) {
+    let txn = |node: Node| &history.txns[observed.nodes[node as usize]];
+    let relaxed = history.txns.iter().any(|txn| txn.relaxed);
+    let mut by_end: Vec<Node> = (0..observed.nodes.len() as Node).collect();
+    // A commit that returned an error of the drive may still take effect, at the next opening.
+    by_end.retain(|node| txn(*node).outcome == Outcome::Committed && txn(*node).ended.is_some());
+    by_end.sort_by_key(|node| std::cmp::Reverse(txn(*node).ended));
+    let mut by_start: Vec<Node> = (0..observed.nodes.len() as Node).collect();
+    by_start.sort_by_key(|node| txn(*node).invoked);
+    let mut times = Graph::new(observed.nodes.len());
+    for to in by_start {
+        for from in by_end.iter().copied() {
+            let [a, b] = [from, to].map(txn);
+            let ended = a.ended.is_some_and(|ended| ended < b.invoked);
+            // A snapshot need not have what a relaxed commit wrote, nor what a reader of that saw.
+            let durable = !relaxed || (a.writes() && !a.relaxed) || a.kind == Kind::Snapshot;
+            if ended && (b.kind == Kind::Locking || durable) && !times.reaches(from, to) {
+                times.add(from, to, Why::Rt);
+                graph.add(from, to, Why::Rt);
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Flushes of the drive that many tasks share.
+//!
+//! A flush makes durable what had completed before it began. So a task needs a flush that begins after it asked; all
+//! tasks that ask during one flush share the next. A failed flush stops the store: which writes it lost is unknown, and
+//! a second flush would succeed without them.
+
+use crate::Error;
+use crate::wait::{Health, Signal};
+use fulgurite_device::{Device, Handle, Operation};
+use std::cell::Cell;
+use std::rc::Rc;
+
+struct State {
+    begun: Cell<u64>,
+    ended: Cell<u64>,
+    changed: Signal,
+}
+
+/// The flushes of one drive.
+pub struct Barrier<D> {
+    handle: Handle<D>,
+    state: Rc<State>,
+    health: Health,
+}
+
+impl<D: Device + 'static> Barrier<D> {
+    /// Flushes through `handle`; a failure stops `health`.
+    pub fn new(handle: Handle<D>, health: Health) -> Barrier<D> {
+        let state = State { begun: Cell::new(0), ended: Cell::new(0), changed: Signal::default() };
+        Barrier { handle, state: Rc::new(state), health }
+    }
+
+    /// Flushes that have ended.
+    pub fn flushes(&self) -> u64 {
+        self.state.ended.get()
+    }
+
+    /// Waits until everything that has completed before this call is durable.
+    pub async fn flush(&self) -> Result<(), Error> {
+        let needed = self.state.begun.get() + 1;
+        loop {
+            self.health.check()?;
+            if self.state.ended.get() >= needed {
+                return Ok(());
+            }
+            if self.state.begun.get() == self.state.ended.get() {
+                self.begin();
+            }
+            let seen = self.state.ended.get();
+            self.state.changed.until(|| (self.state.ended.get() > seen).then_some(())).await;
+        }
+    }
+
+    /// Begins a flush. A task of its own waits for it, so that nobody who gives up can leave it half done.
+    fn begin(&self) {
+        let (state, health) = (Rc::clone(&self.state), self.health.clone());
+        state.begun.set(state.begun.get() + 1);
+        let flush = self.handle.submit(Operation::Flush);
+        self.handle.spawn(async move {
+            if let Err(error) = flush.await {
+                health.stop(format!("a flush failed: {error}"));
+            }
+            state.ended.set(state.ended.get() + 1);
+            state.changed.notify();
+        });
+    }
+}

@@ -1,0 +1,327 @@
+//! A look at everything: every page of every tree, the maps, large values, indexes.
+
+use crate::catalogue::Named;
+use crate::page::node::Node;
+use crate::page::{self, map};
+use crate::shard::Shard;
+use crate::store::Store;
+use crate::tree::{LARGE, Place, Seek, Tree, leaf};
+use crate::{Error, index};
+use fulgurite_base::PageId;
+use fulgurite_device::Device;
+use rustc_hash::FxHashSet;
+use std::fmt;
+
+/// What is wrong with a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The table or index, or what stands in its place.
+    pub table: String,
+    /// The page, where one is to blame.
+    pub page: Option<PageId>,
+    /// What is wrong.
+    pub what: String,
+    /// The keys whose records are lost by it: from the first up to the second, or to the end.
+    pub lost: Option<(Vec<u8>, Option<Vec<u8>>)>,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.table)?;
+        if let Some(page) = self.page {
+            write!(f, "page {}: ", page.0)?;
+        }
+        write!(f, "{}", self.what)?;
+        match &self.lost {
+            Some((low, Some(high))) => write!(f, "; lost: the keys from {} up to {}", text(low), text(high)),
+            Some((low, None)) => write!(f, "; lost: the keys from {} to the end", text(low)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn text(key: &[u8]) -> String {
+    format!("`{}`", key.escape_ascii())
+}
+
+/// What a look at everything has found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CheckReport {
+    /// Pages of trees that were looked at.
+    pub pages: u64,
+    /// Records in tables, indexes left out.
+    pub records: u64,
+    /// Pages that are marked as used and belong to nothing. They cost room and nothing else.
+    pub unused_pages: u64,
+    /// What is wrong; nothing in a sound store.
+    pub problems: Vec<Problem>,
+}
+
+/// A page that is to be looked at, and what its parent says of it.
+struct Visit {
+    page: PageId,
+    low: Vec<u8>,
+    high: Option<Vec<u8>>,
+    level: Option<u8>,
+}
+
+/// A walk through the trees.
+struct Walk<'a, D: Device + 'static> {
+    shard: &'a Shard<D>,
+    report: CheckReport,
+    seen: FxHashSet<PageId>,
+    large: Vec<(String, Place)>,
+}
+
+impl<D: Device + 'static> Walk<'_, D> {
+    fn problem(
+        &mut self,
+        tree: Tree,
+        page: Option<PageId>,
+        what: String,
+        lost: Option<(Vec<u8>, Option<Vec<u8>>)>,
+    ) {
+        let table = self.shard.catalogue.borrow().name_of(tree.id);
+        self.report.problems.push(Problem { table, page, what, lost });
+    }
+
+    async fn tree(&mut self, tree: Tree, is_table: bool) -> Result<(), Error> {
+        let mut left = vec![Visit { page: tree.root, low: Vec::new(), high: None, level: None }];
+        while let Some(visit) = left.pop() {
+            self.shard.health.check()?;
+            if let Err(what) = self.visit(tree, is_table, &visit, &mut left).await {
+                self.problem(tree, Some(visit.page), what, Some((visit.low, visit.high)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at one page. An error says why nothing of it can be used.
+    async fn visit(
+        &mut self,
+        tree: Tree,
+        is_table: bool,
+        visit: &Visit,
+        left: &mut Vec<Visit>,
+    ) -> Result<(), String> {
+        if !self.shard.space.is_data(visit.page) {
+            return Err("it lies outside the store".to_owned());
+        }
+        if !self.seen.insert(visit.page) {
+            return Err("it has two parents".to_owned());
+        }
+        let guard = self.shard.read_page(visit.page).await.map_err(|error| error.to_string())?;
+        let node = Node::new(guard.bytes()).ok_or("it is no node")?;
+        if page::tree(guard.bytes()) != tree.id {
+            return Err(format!("it belongs to tree {}", page::tree(guard.bytes())));
+        }
+        node.check()?;
+        if node.low() != visit.low || node.high() != visit.high.as_deref() {
+            return Err("its fences are not those that its parent says".to_owned());
+        }
+        if visit.level.is_some_and(|level| level != node.level()) {
+            return Err("it is on another level than its parent says".to_owned());
+        }
+        self.report.pages += 1;
+        if node.level() > 0 {
+            return children(node, left);
+        }
+        if is_table {
+            self.report.records += node.len() as u64;
+        }
+        let name = self.shard.catalogue.borrow().name_of(tree.id);
+        for (key, value) in node.records().filter(|(_, value)| value.large) {
+            let place = Place::read(value.bytes).map_err(|error| error.to_string())?;
+            self.large.push((format!("{name}, key {}", text(&key)), place));
+        }
+        Ok(())
+    }
+
+    /// Whether each large value is there, and no other.
+    async fn large_values(&mut self) -> Result<(), Error> {
+        let tree = self.shard.tree(LARGE)?;
+        let mut known = FxHashSet::default();
+        for (whose, place) in std::mem::take(&mut self.large) {
+            known.insert(place.number);
+            let found = self.shard.read_large(place).await;
+            if !matches!(found, Ok(Some(_))) {
+                self.problem(
+                    tree,
+                    None,
+                    format!("the large value of {whose} is not whole ({place:?}: {found:?})"),
+                    None,
+                );
+            }
+        }
+        let mut low = Vec::new();
+        loop {
+            let guard = match self.shard.find(tree, Seek::At(&low), 0).await {
+                Ok(guard) => guard,
+                // The walk has reported it.
+                Err(_) => return Ok(()),
+            };
+            let node = leaf(guard.bytes())?;
+            for (key, _) in node.records() {
+                let number = key.get(..8).map(|number| u64::from_be_bytes(page::array(number, 0)));
+                if number.is_none_or(|number| !known.contains(&number)) {
+                    self.problem(tree, None, format!("the piece {} belongs to no value", text(&key)), None);
+                }
+            }
+            match node.high() {
+                Some(high) => low = high.to_vec(),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Whether the maps say what the walk has seen.
+    async fn maps(&mut self) -> Result<(), Error> {
+        for (map, pages) in self.shard.space.maps().collect::<Vec<_>>() {
+            let guard = match self.shard.read_page(map).await {
+                Ok(guard) => guard,
+                Err(error) => {
+                    let table = "(maps)".to_owned();
+                    self.report.problems.push(Problem {
+                        table,
+                        page: Some(map),
+                        what: error.to_string(),
+                        lost: None,
+                    });
+                    continue;
+                }
+            };
+            for index in 1..pages {
+                let page = PageId(map.0 + u64::from(index));
+                match (map::is_used(guard.bytes(), index), self.seen.contains(&page)) {
+                    (true, false) => self.report.unused_pages += 1,
+                    (false, true) => {
+                        let (table, what) =
+                            ("(maps)".to_owned(), "it is in use and marked as free".to_owned());
+                        self.report.problems.push(Problem { table, page: Some(page), what, lost: None });
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether every entry of an index leads to a record, and, where its function is known, every record has its entries.
+    async fn indexes(&mut self) -> Result<(), Error> {
+        let shard = self.shard;
+        let tables = shard.catalogue.borrow().tables();
+        for (name, table) in tables {
+            let indexes: Vec<_> = {
+                let catalogue = shard.catalogue.borrow();
+                let info = catalogue.table(table);
+                info.map_or(Vec::new(), |info| {
+                    info.indexes.iter().map(|(n, t, e)| (n.clone(), *t, e.clone())).collect()
+                })
+            };
+            for (index_name, tree, extract) in indexes {
+                if !matches!(shard.catalogue.borrow().get(&index_name), Some(Named::Index(index)) if index.complete)
+                {
+                    continue;
+                }
+                let mut entries = FxHashSet::default();
+                for (entry, _) in self.records(tree).await? {
+                    let found = match index::split(&entry) {
+                        Some((_, key)) => shard.current(table.0, &key).await?.is_some(),
+                        None => false,
+                    };
+                    if !found {
+                        self.problem(
+                            tree,
+                            None,
+                            format!("the entry {} leads to no record", text(&entry)),
+                            None,
+                        );
+                    }
+                    entries.insert(entry);
+                }
+                let Some(extract) = extract else { continue };
+                let mut expected = 0;
+                for (key, _) in self.records(table.0).await? {
+                    let value = shard.current(table.0, &key).await?.unwrap_or_default();
+                    let mut keys = Vec::new();
+                    extract(&key, &value, &mut keys);
+                    for entry in keys.iter().map(|index_key| index::entry(index_key, &key)) {
+                        expected += 1;
+                        if !entries.contains(&entry) {
+                            let what = format!("the record {} of {name} is not in it", text(&key));
+                            self.problem(tree, None, what, None);
+                        }
+                    }
+                }
+                if expected < entries.len() {
+                    self.problem(
+                        tree,
+                        None,
+                        "it has entries that no record of the table asks for".to_owned(),
+                        None,
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The records of a tree whose pages can be read; a large value's place stands for it.
+    async fn records(&self, tree: Tree) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
+        let mut records = Vec::new();
+        let mut low = Vec::new();
+        loop {
+            let Ok(guard) = self.shard.find(tree, Seek::At(&low), 0).await else { return Ok(records) };
+            let node = leaf(guard.bytes())?;
+            records.extend(node.records().map(|(key, value)| (key, value.bytes.to_vec())));
+            match node.high() {
+                Some(high) => low = high.to_vec(),
+                None => return Ok(records),
+            }
+        }
+    }
+}
+
+/// Adds the children of an inner node to what is to be looked at.
+fn children(node: Node<'_>, left: &mut Vec<Visit>) -> Result<(), String> {
+    if node.is_empty() {
+        return Err("it has no children".to_owned());
+    }
+    if node.key(0) != node.low() {
+        return Err("its first child does not begin where it does".to_owned());
+    }
+    for index in (0..node.len()).rev() {
+        let high =
+            if index + 1 < node.len() { Some(node.key(index + 1)) } else { node.high().map(<[u8]>::to_vec) };
+        if node.value(index).bytes.len() != 8 {
+            return Err(format!("its child {index} is no page"));
+        }
+        let level = Some(node.level() - 1);
+        left.push(Visit { page: node.child(index), low: node.key(index), high, level });
+    }
+    Ok(())
+}
+
+impl<D: Device + 'static> Store<D> {
+    /// Looks at every page of the store. The structure of trees does not change meanwhile: who needs that waits. Memory: a
+    /// set of the pages, and the entries of one index at a time.
+    pub async fn check(&self) -> Result<CheckReport, Error> {
+        let shard = &self.0;
+        shard.check_open()?;
+        let _turn = shard.structure.take().await;
+        let mut walk =
+            Walk { shard, report: CheckReport::default(), seen: FxHashSet::default(), large: Vec::new() };
+        let tables: FxHashSet<u32> =
+            shard.catalogue.borrow().tables().iter().map(|(_, table)| table.0.id).collect();
+        let trees = shard.catalogue.borrow().trees();
+        for tree in trees {
+            walk.tree(tree, tables.contains(&tree.id)).await?;
+        }
+        walk.large_values().await?;
+        walk.maps().await?;
+        if walk.report.problems.is_empty() {
+            walk.indexes().await?;
+        }
+        Ok(walk.report)
+    }
+}

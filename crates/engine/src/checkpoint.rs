@@ -1,0 +1,143 @@
+//! Checkpoints: pages that are far behind the log are written, so that recovery need not begin so early.
+//!
+//! A checkpoint stops nobody. It writes the pages whose first unwritten change is older than a goal, has the drive flush,
+//! and puts the least place that is still needed into the superblock as the redo point. What changes meanwhile
+//! only keeps the redo point from moving further.
+
+use crate::layout::{PLACES, Superblock};
+use crate::shard::{Shard, count};
+use crate::{Error, Lsn, memory};
+use fulgurite_base::{Lpn, PageId};
+use fulgurite_device::{Arena, Device, Handle, Operation};
+use std::rc::Rc;
+
+/// Pages that are written together.
+const WRITTEN_TOGETHER: usize = 64;
+
+impl<D: Device + 'static> Shard<D> {
+    /// Begins a checkpoint in a task of its own, unless one is under way.
+    pub fn checkpoint_later(self: &Rc<Self>) {
+        if self.checkpointing.replace(true) {
+            return;
+        }
+        let shard = Rc::clone(self);
+        self.handle.spawn(async move {
+            // A quarter of the ring is kept as it is: pages that change often are written less often that way.
+            let goal = Lsn(shard.log.tail().0.saturating_sub(shard.log.capacity() / 4));
+            let outcome = shard.checkpoint(goal).await;
+            shard.checkpointing.set(false);
+            if let Err(error) = outcome
+                && shard.log.used() + shard.log.capacity() / 8 > shard.log.capacity()
+            {
+                // Commits wait for room that does not come.
+                shard.health.stop(format!("no checkpoint could be made and the log is full: {error}"));
+                shard.visible.notify();
+            }
+            shard.room.notify();
+        });
+    }
+
+    /// Writes the pages changed before `goal` and moves the redo point as far as it goes.
+    pub async fn checkpoint(&self, goal: Lsn) -> Result<(), Error> {
+        let _turn = self.checkpoint_turn.take().await;
+        let pages: Vec<PageId> = self.pages.changed(|changed| changed.before(goal));
+        for batch in pages.chunks(WRITTEN_TOGETHER) {
+            self.pool.write_pages(batch).await?;
+        }
+        self.pages.flush().await?;
+        let redo = self.redo_point();
+        let superblock = self.next_superblock(redo, false);
+        write_superblock(&self.handle, &superblock).await?;
+        self.barrier.flush().await?;
+        *self.superblock.borrow_mut() = superblock;
+        self.log.set_redo(redo);
+        count(&self.counters.checkpoints, 1);
+        self.room.notify();
+        Ok(())
+    }
+
+    /// As far as the redo point may move: to the first change that the drive does not have for sure.
+    fn redo_point(&self) -> Lsn {
+        let (durable, _) = self.log.durable_end();
+        if planted!(self.options, CheckpointTooNew) {
+            return durable;
+        }
+        let unapplied = self.commits.borrow().first_unapplied();
+        let unwritten = self.pages.changed(|changed| changed.least());
+        [unapplied, unwritten].into_iter().flatten().fold(durable, Lsn::min)
+    }
+
+    /// The superblock that follows the last one.
+    pub fn next_superblock(&self, redo: Lsn, clean: bool) -> Superblock {
+        let (log_end, log_crc) = self.log.durable_end();
+        let last = self.superblock.borrow().clone();
+        let generation = last.generation + 1;
+        Superblock { generation, redo, log_end, log_crc, clean, next_large: self.next_large.get(), ..last }
+    }
+
+    /// Writes everything that differs from the drive and marks the store as closed.
+    pub async fn close(&self) -> Result<(), Error> {
+        self.check_open()?;
+        let last = self.commits.borrow().last();
+        self.log.sync(last, fulgurite_base::Nanos::ZERO).await?;
+        self.advance();
+        self.until_visible(last).await?;
+        self.closed.set(true);
+        self.log.sync(self.log.tail(), fulgurite_base::Nanos::ZERO).await?;
+        self.pool.flush().await?;
+        self.checkpoint(Lsn(u64::MAX)).await?;
+        let redo = self.redo_point();
+        let superblock = self.next_superblock(redo, redo == self.log.durable_end().0);
+        write_superblock(&self.handle, &superblock).await?;
+        self.barrier.flush().await?;
+        *self.superblock.borrow_mut() = superblock;
+        Ok(())
+    }
+}
+
+/// Writes a superblock to the place whose turn it is.
+pub async fn write_superblock<D: Device + 'static>(
+    handle: &Handle<D>,
+    superblock: &Superblock,
+) -> Result<(), Error> {
+    let device_page = handle.caps().page_bytes as usize;
+    let bytes = device_page.max(4096);
+    let buffer = Arena::new(bytes).buffer(0, bytes);
+    let mut image = vec![0; bytes];
+    let encoded = superblock.encode();
+    image[..encoded.len()].copy_from_slice(&encoded);
+    memory::fill(&buffer, &image);
+    let place = PLACES[(superblock.generation % 2) as usize];
+    let lpn = Lpn(place / device_page as u64);
+    let write = crate::write::write(lpn, (bytes / device_page) as u32, buffer);
+    handle.submit(write).await.map_err(Error::Io)
+}
+
+/// Reads the superblock with the higher generation.
+pub async fn read_superblock<D: Device + 'static>(handle: &Handle<D>) -> Result<Superblock, Error> {
+    let device_page = handle.caps().page_bytes as usize;
+    let bytes = device_page.max(4096);
+    let mut found: Vec<Result<Superblock, Error>> = Vec::new();
+    for place in PLACES {
+        let buffer = Arena::new(bytes).buffer(0, bytes);
+        let (lpn, pages) = (Lpn(place / device_page as u64), (bytes / device_page) as u32);
+        let read = handle.submit(Operation::Read { lpn, pages, into: Some(buffer.clone()) }).await;
+        found.push(match read {
+            Ok(()) => memory::look(&buffer, Superblock::decode),
+            Err(error) => Err(Error::Io(error)),
+        });
+    }
+    let newest = found.iter().flatten().max_by_key(|superblock| superblock.generation).cloned();
+    if let Some(superblock) = newest {
+        return Ok(superblock);
+    }
+    // The most telling refusal: another version, then damage, then something foreign.
+    let rank = |error: &Error| match error {
+        Error::Version { .. } => 3,
+        Error::Corrupt { .. } => 2,
+        Error::Io(_) => 1,
+        _ => 0,
+    };
+    let errors = found.into_iter().filter_map(Result::err);
+    Err(errors.max_by_key(rank).unwrap_or(Error::NotAStore))
+}

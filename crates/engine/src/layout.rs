@@ -1,0 +1,191 @@
+//! Where everything lies on the drive, and the superblock, which tells.
+//!
+//! Superblock A begins at byte 0, B at byte 65,536. From byte 131,072 on, in pages of the store: the log, the double-write
+//! area, then groups of data pages; the first page of each group is its map.
+//!
+//! A superblock is written to A and B in turn, the other one staying as it is, so one of them is always whole. The
+//! one with the higher generation counts. Numbers are little-endian:
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 0–16 | `fulgurite store\n` |
+//! | 16–20 | CRC-32C of the 128 bytes, with zeros here |
+//! | 20–24 | format, now 1 |
+//! | 24–28 | bytes in a page |
+//! | 28–32 | bytes in a block of the log |
+//! | 32–40 | generation |
+//! | 40–48 | pages of the store |
+//! | 48–56 | pages of the log |
+//! | 56–64 | pages of the double-write area |
+//! | 64–72 | redo point: recovery begins at this LSN |
+//! | 72–80 | end of the log when this was written; everything before it is durable |
+//! | 80–84 | CRC of the log's last block before that end |
+//! | 84 | 1 where the store was closed and nothing lies behind that end |
+//! | 88–96 | the next number of a large value |
+//! | 96–112 | the store's identity |
+
+use crate::page::{Salt, array, get_u32, get_u64, set};
+use crate::{Error, Lsn};
+use fulgurite_base::PageId;
+
+/// The format of the files that this version writes.
+pub const FORMAT: u32 = 1;
+const MAGIC: &[u8; 16] = b"fulgurite store\n";
+/// Where the two superblocks begin, in bytes: apart by the largest page, so that both are found before the page size is
+/// known.
+pub const PLACES: [u64; 2] = [0, 65_536];
+/// Where the log begins, in bytes.
+const HEAD: u64 = 131_072;
+/// Bytes of a superblock.
+pub const SUPERBLOCK: usize = 128;
+/// Pages of the double-write area: two batches of 64, so that one is written while the other is made durable.
+pub const DOUBLE_WRITE_PAGES: u64 = 128;
+
+/// What the superblock says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Superblock {
+    /// Counts the superblocks written.
+    pub generation: u64,
+    /// Bytes in a page.
+    pub page_bytes: u32,
+    /// Bytes in a block of the log.
+    pub block_bytes: u32,
+    /// Pages of the store.
+    pub pages: u64,
+    /// Pages of the log.
+    pub log_pages: u64,
+    /// Pages of the double-write area.
+    pub double_write_pages: u64,
+    /// Where recovery begins.
+    pub redo: Lsn,
+    /// The end of the log when this was written.
+    pub log_end: Lsn,
+    /// The CRC of the log's last block.
+    pub log_crc: u32,
+    /// Whether nothing was written since.
+    pub clean: bool,
+    /// The next number of a large value.
+    pub next_large: u64,
+    /// Tells stores apart.
+    pub identity: u128,
+}
+
+impl Superblock {
+    /// The superblock as bytes.
+    pub fn encode(&self) -> [u8; SUPERBLOCK] {
+        let mut bytes = [0; SUPERBLOCK];
+        set(&mut bytes, 0, MAGIC);
+        set(&mut bytes, 20, &FORMAT.to_le_bytes());
+        set(&mut bytes, 24, &self.page_bytes.to_le_bytes());
+        set(&mut bytes, 28, &self.block_bytes.to_le_bytes());
+        let numbers = [
+            self.generation,
+            self.pages,
+            self.log_pages,
+            self.double_write_pages,
+            self.redo.0,
+            self.log_end.0,
+        ];
+        for (at, number) in (32..).step_by(8).zip(numbers) {
+            set(&mut bytes, at, &number.to_le_bytes());
+        }
+        set(&mut bytes, 80, &self.log_crc.to_le_bytes());
+        bytes[84] = u8::from(self.clean);
+        set(&mut bytes, 88, &self.next_large.to_le_bytes());
+        set(&mut bytes, 96, &self.identity.to_le_bytes());
+        let crc = crc32c::crc32c(&bytes);
+        set(&mut bytes, 16, &crc.to_le_bytes());
+        bytes
+    }
+
+    /// The superblock in the first bytes of a page. Fails on other bytes, damaged ones and other formats.
+    pub fn decode(bytes: &[u8]) -> Result<Superblock, Error> {
+        let mut copy: [u8; SUPERBLOCK] = array(bytes, 0);
+        if copy[..16] != *MAGIC {
+            return Err(Error::NotAStore);
+        }
+        let crc = get_u32(&copy, 16);
+        set(&mut copy, 16, &[0; 4]);
+        if crc != crc32c::crc32c(&copy) {
+            return Err(Error::corrupt(PageId(0), "the superblock's checksum is wrong"));
+        }
+        let format = get_u32(&copy, 20);
+        if format != FORMAT {
+            return Err(Error::Version { found: format, known: FORMAT });
+        }
+        Ok(Superblock {
+            page_bytes: get_u32(&copy, 24),
+            block_bytes: get_u32(&copy, 28),
+            generation: get_u64(&copy, 32),
+            pages: get_u64(&copy, 40),
+            log_pages: get_u64(&copy, 48),
+            double_write_pages: get_u64(&copy, 56),
+            redo: Lsn(get_u64(&copy, 64)),
+            log_end: Lsn(get_u64(&copy, 72)),
+            log_crc: get_u32(&copy, 80),
+            clean: copy[84] == 1,
+            next_large: get_u64(&copy, 88),
+            identity: u128::from_le_bytes(array(&copy, 96)),
+        })
+    }
+
+    /// The first page of the log.
+    pub fn log_start(&self) -> PageId {
+        PageId(HEAD / u64::from(self.page_bytes))
+    }
+
+    /// The first page of the double-write area.
+    pub fn double_write_start(&self) -> PageId {
+        PageId(self.log_start().0 + self.log_pages)
+    }
+
+    /// The first page of the first group.
+    pub fn data_start(&self) -> PageId {
+        PageId(self.double_write_start().0 + self.double_write_pages)
+    }
+
+    /// What the checksums of this store's pages begin with.
+    pub fn salt(&self) -> Salt {
+        Salt(self.identity as u32)
+    }
+
+    /// The root of the catalogue, behind the first map.
+    pub fn catalogue_root(&self) -> PageId {
+        PageId(self.data_start().0 + 1)
+    }
+
+    /// The root of the tree of large values.
+    pub fn large_root(&self) -> PageId {
+        PageId(self.data_start().0 + 2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_superblock_reads_back_and_damage_is_noticed() {
+        let superblock = Superblock {
+            generation: 3,
+            page_bytes: 4096,
+            block_bytes: 4096,
+            pages: 1 << 20,
+            log_pages: 512,
+            double_write_pages: DOUBLE_WRITE_PAGES,
+            redo: Lsn(77),
+            log_end: Lsn(8192),
+            log_crc: 5,
+            clean: true,
+            next_large: 9,
+            identity: 1 << 100,
+        };
+        let bytes = superblock.encode();
+        assert_eq!(Superblock::decode(&bytes), Ok(superblock));
+        for byte in 0..SUPERBLOCK {
+            let mut damaged = bytes;
+            damaged[byte] ^= 1;
+            assert!(Superblock::decode(&damaged).is_err(), "byte {byte}");
+        }
+    }
+}

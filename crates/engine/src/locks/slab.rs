@@ -1,0 +1,71 @@
+//! A slab that gives out its free slots again together with what is in them.
+//!
+//! The locks' records own small vectors: a key, the owners, the waiters. A record that is taken again keeps their
+//! memory, so a lock that comes and goes allocates nothing.
+
+use std::ops::{Index, IndexMut};
+
+/// The number of a record in a [`Slab`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Slot(u32);
+
+impl Slot {
+    /// No record: the end of a chain, an empty subtree.
+    pub(super) const NONE: Slot = Slot(u32::MAX);
+}
+
+/// Records by their slots.
+#[derive(Debug)]
+pub(super) struct Slab<T> {
+    records: Vec<T>,
+    free: Vec<Slot>,
+}
+
+impl<T: Default> Slab<T> {
+    /// A slab without records.
+    pub(super) fn new() -> Slab<T> {
+        Slab { records: Vec::new(), free: Vec::new() }
+    }
+
+    /// A slot that nobody uses. Its record is as the one who freed it left it, or new.
+    pub(super) fn take(&mut self) -> Slot {
+        if let Some(slot) = self.free.pop() {
+            return slot;
+        }
+        let slot = Slot(self.records.len() as u32);
+        assert!(slot < Slot::NONE, "there are no more than 2^32 - 1 locks");
+        self.records.push(T::default());
+        slot
+    }
+
+    /// Gives a slot back.
+    pub(super) fn free(&mut self, slot: Slot) {
+        self.free.push(slot);
+    }
+
+    /// How many slots are in use.
+    pub(super) fn used(&self) -> usize {
+        self.records.len() - self.free.len()
+    }
+
+    /// The slots ever used, those that are free now among them.
+    pub(super) fn slots(&self) -> impl Iterator<Item = Slot> + use<T> {
+        (0..self.records.len() as u32).map(Slot)
+    }
+}
+
+impl<T> Index<Slot> for Slab<T> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, slot: Slot) -> &T {
+        &self.records[slot.0 as usize]
+    }
+}
+
+impl<T> IndexMut<Slot> for Slab<T> {
+    #[inline]
+    fn index_mut(&mut self, slot: Slot) -> &mut T {
+        &mut self.records[slot.0 as usize]
+    }
+}

@@ -1,0 +1,27 @@
+//! The log: what was committed, in order, and every change of the structure of trees.
+//!
+//! The log is an endless stream of bytes, kept in a ring of blocks; a place in it is an [`Lsn`](crate::Lsn). Each flush
+//! begins with a new block, so no block is written twice and none that was durable can be torn. A record may go over
+//! several blocks of one flush.
+//!
+//! | bytes | header of a block |
+//! |---|---|
+//! | 0–4 | CRC-32C of everything behind it |
+//! | 4–8 | `FLOG` |
+//! | 8–16 | the place of the block in the log |
+//! | 16–24 | what was durable when the block was written: the log up to this place |
+//! | 24–28 | CRC of the block before |
+//! | 28–32 | bytes of records in this block, behind the header |
+//!
+//! The CRC of the block before makes the blocks a chain. A block of an earlier round of the ring, or of a part of the
+//! log that a crash has cut off, does not continue it. Where the chain ends, the log ends, unless a later block says that the
+//! log beyond the end was durable: then something was lost, and that is an error.
+
+pub mod block;
+mod reader;
+mod record;
+mod writer;
+
+pub use reader::{LogReader, Tail};
+pub use record::{Delta, Entry, Op};
+pub use writer::{Log, LogStart};

@@ -1,0 +1,213 @@
+//! Reading the log after a crash: along the chain of blocks, record by record.
+
+use super::block::{Block, HEADER};
+use super::record::{Entry, FRAME};
+use super::writer::LogStart;
+use crate::page::get_u32;
+use crate::{Error, Lsn, Options, memory};
+use fulgurite_base::Lpn;
+use fulgurite_device::{Arena, Device, Handle, Operation};
+use std::rc::Rc;
+
+/// Bytes that are read from the drive at once.
+const PIECE: u64 = 1 << 20;
+
+/// Where a log ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tail {
+    /// Where the next block goes.
+    pub at: Lsn,
+    /// CRC of the last block.
+    pub crc: u32,
+}
+
+/// Reads a log from its redo point on.
+pub struct LogReader<D> {
+    handle: Handle<D>,
+    start: LogStart,
+    options: Options,
+    arena: Rc<Arena>,
+    /// What was read last, and where it lies in the log.
+    piece: Vec<u8>,
+    piece_at: Lsn,
+    /// The block that comes next, and the CRC of the one before, once it is known.
+    next: Lsn,
+    previous: Option<u32>,
+    /// The last block's durable place.
+    durable: Lsn,
+    /// Bytes of records not yet taken, and where they begin.
+    records: Vec<u8>,
+    taken: usize,
+    /// Where the bytes of `records` lie: place in `records`, place in the log.
+    places: Vec<(usize, Lsn)>,
+    /// How much of the log a record may be read from: all, or to a known end.
+    end: Option<Tail>,
+}
+
+impl<D: Device + 'static> LogReader<D> {
+    /// Begins at `start.redo`, which is the beginning of a record or the end of the log. `end` where it is known.
+    pub fn new(handle: Handle<D>, start: LogStart, end: Option<Tail>, options: &Options) -> LogReader<D> {
+        let block = u64::from(start.block_bytes);
+        let first = Lsn(start.redo.0 / block * block);
+        LogReader {
+            handle,
+            start,
+            options: options.clone(),
+            arena: Arena::new(PIECE as usize),
+            piece: Vec::new(),
+            piece_at: Lsn(0),
+            next: first,
+            previous: None,
+            durable: Lsn(0),
+            records: Vec::new(),
+            taken: 0,
+            places: Vec::new(),
+            end,
+        }
+    }
+
+    /// The next record with its place and end; `None` at the end of the log.
+    pub async fn next(&mut self) -> Result<Option<(Lsn, Lsn, Entry)>, Error> {
+        loop {
+            if let Some((len, crc)) = self.frame() {
+                let from = self.taken + FRAME;
+                if self.records.len() >= from + len {
+                    let (at, end) = (self.place(self.taken), self.place_end(from + len));
+                    let payload = &self.records[from..from + len];
+                    let entry = Entry::decode(at, crc, payload).ok_or_else(|| Error::LogCorrupt {
+                        at,
+                        what: "a record is not what was written there".to_owned(),
+                    })?;
+                    self.taken = from + len;
+                    return Ok(Some((at, end, entry)));
+                }
+            }
+            if !self.block().await? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Length and CRC of the next record, where its frame was read.
+    fn frame(&self) -> Option<(usize, u32)> {
+        let frame = self.records.get(self.taken..self.taken + FRAME)?;
+        Some((get_u32(frame, 0) as usize, get_u32(frame, 4)))
+    }
+
+    /// The place in the log of a byte of `records`.
+    fn place(&self, index: usize) -> Lsn {
+        let run = self.places.partition_point(|(from, _)| *from <= index) - 1;
+        let (from, at) = self.places[run];
+        Lsn(at.0 + (index - from) as u64)
+    }
+
+    /// The place behind the last byte before `index`.
+    fn place_end(&self, index: usize) -> Lsn {
+        Lsn(self.place(index - 1).0 + 1)
+    }
+
+    /// Reads one block more. False at the end of the log.
+    async fn block(&mut self) -> Result<bool, Error> {
+        if self.end.is_some_and(|end| self.next >= end.at) {
+            return Ok(false);
+        }
+        let Some((block, crc, range)) = self.look(self.next).await? else { return Ok(false) };
+        let follows = self.previous.is_none_or(|previous| previous == block.previous);
+        if !follows && !planted!(self.options, ChainIgnored) {
+            return Ok(false);
+        }
+        // What was taken is dropped, so that memory holds one record and one block.
+        self.records.drain(..self.taken);
+        self.places.retain_mut(|(from, at)| {
+            let (old, keep) = (*from, *from >= self.taken);
+            *from = old.saturating_sub(self.taken);
+            *at = Lsn(at.0 + (self.taken.saturating_sub(old)) as u64);
+            keep || old < self.taken
+        });
+        // Of runs that now begin at 0 the last one counts.
+        let at_zero = self.places.iter().filter(|(from, _)| *from == 0).count();
+        self.places.drain(..at_zero.saturating_sub(1));
+        self.taken = 0;
+        let mut data = range.start + HEADER..range.start + HEADER + block.used as usize;
+        let mut at = Lsn(block.at.0 + HEADER as u64);
+        if self.previous.is_none() && self.start.redo > at {
+            // The first block: records before the redo point are not wanted.
+            let skip = ((self.start.redo.0 - at.0) as usize).min(data.len());
+            data.start += skip;
+            at = Lsn(at.0 + skip as u64);
+        }
+        self.places.push((self.records.len(), at));
+        self.records.extend_from_slice(&self.piece[data]);
+        self.previous = Some(crc);
+        self.durable = self.durable.max(block.durable);
+        self.next = Lsn(self.next.0 + u64::from(self.start.block_bytes));
+        Ok(true)
+    }
+
+    /// The block at a place of the log, its CRC, and where it lies in `piece`; `None` where there is no such block.
+    async fn look(&mut self, at: Lsn) -> Result<Option<(Block, u32, std::ops::Range<usize>)>, Error> {
+        let len = self.start.block_bytes as usize;
+        if at < self.piece_at || at.0 + len as u64 > self.piece_at.0 + self.piece.len() as u64 {
+            self.fetch(at).await?;
+        }
+        let from = (at.0 - self.piece_at.0) as usize;
+        let trusting = planted!(self.options, TornLogBlockAccepted);
+        let found = Block::read(&self.piece[from..from + len], trusting);
+        Ok(found.filter(|(block, _)| block.at == at).map(|(block, crc)| (block, crc, from..from + len)))
+    }
+
+    /// Reads a piece of the ring from `at` on.
+    async fn fetch(&mut self, at: Lsn) -> Result<(), Error> {
+        let caps = self.handle.caps();
+        let (block, page) = (u64::from(self.start.block_bytes), u64::from(caps.page_bytes));
+        let index = at.0 / block % self.start.blocks;
+        let bytes = ((self.start.blocks - index) * block).min(PIECE / block * block).max(block);
+        let longest = u64::from(caps.pages_per_command) * page;
+        let first = self.start.first.0 + index * (block / page);
+        let mut operations = Vec::new();
+        let mut from = 0;
+        while from < bytes {
+            let len = longest.min(bytes - from);
+            let into = Some(self.arena.buffer(from as usize, len as usize));
+            operations.push(Operation::Read {
+                lpn: Lpn(first + from / page),
+                pages: (len / page) as u32,
+                into,
+            });
+            from += len;
+        }
+        self.handle.submit_all(operations.into_iter()).await.map_err(Error::Io)?;
+        self.piece.clear();
+        memory::look(&self.arena.buffer(0, bytes as usize), |read| self.piece.extend_from_slice(read));
+        self.piece_at = at;
+        Ok(())
+    }
+
+    /// Where the log ends, once [`LogReader::next`] has given `None`. Fails where something behind the end was durable.
+    pub async fn tail(&mut self) -> Result<Tail, Error> {
+        if let Some(end) = self.end {
+            return Ok(end);
+        }
+        let end = self.next;
+        let lost = |at: Lsn| Error::LogCorrupt {
+            at: end,
+            what: format!("the log was durable up to {at} and ends before"),
+        };
+        if self.durable > end || self.start.tail > end {
+            return Err(lost(self.durable.max(self.start.tail)));
+        }
+        let block = u64::from(self.start.block_bytes);
+        let first = self.start.redo.0 / block * block;
+        // The ring has no room for more than one round behind the redo point.
+        let mut at = Lsn(end.0 + block);
+        while at.0 < first + self.start.blocks * block {
+            if let Some((found, ..)) = self.look(at).await?
+                && found.durable > end
+            {
+                return Err(lost(found.durable));
+            }
+            at = Lsn(at.0 + block);
+        }
+        Ok(Tail { at: end, crc: self.previous.unwrap_or(self.start.crc) })
+    }
+}

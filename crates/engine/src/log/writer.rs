@@ -1,0 +1,306 @@
+//! Appending to the log, and bringing it to the drive.
+//!
+//! `append` only copies into memory. A task takes what has gathered, writes its blocks, and has the drive flush; what
+//! gathers meanwhile goes with the next flush. So commits share flushes by themselves (group commit). A commit that can
+//! wait lets the task begin later.
+
+use super::block::{Block, HEADER};
+use super::record::Entry;
+use crate::barrier::Barrier;
+use crate::wait::{Health, Signal};
+use crate::{Error, Lsn, Options, memory};
+use fulgurite_base::{Lpn, Nanos, StreamId};
+use fulgurite_device::{Arena, Device, Handle, Operation};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// Bytes that are written with one flush of the log before the next piece is prepared.
+const PIECE: usize = 256 << 10;
+
+/// Where a log lies and where it goes on.
+#[derive(Clone, Copy, Debug)]
+pub struct LogStart {
+    /// The drive's page of the first block.
+    pub first: Lpn,
+    /// Bytes in a block: a multiple of the drive's page.
+    pub block_bytes: u32,
+    /// Blocks in the ring.
+    pub blocks: u64,
+    /// Where the next block goes.
+    pub tail: Lsn,
+    /// CRC of the block before it.
+    pub crc: u32,
+    /// What recovery would begin with.
+    pub redo: Lsn,
+}
+
+/// Blocks that are not on the drive yet.
+struct Pending {
+    /// Where the first of them lies in the log.
+    base: Lsn,
+    bytes: Vec<u8>,
+    /// CRC of the block before.
+    crc: u32,
+    /// How far the log is on the drive and flushed, by block, to restart the chain at a checkpoint.
+    crcs: VecDeque<(Lsn, u32)>,
+}
+
+struct State<D> {
+    handle: Handle<D>,
+    barrier: Rc<Barrier<D>>,
+    health: Health,
+    first: Lpn,
+    block_bytes: u32,
+    blocks: u64,
+    pending: RefCell<Pending>,
+    durable: Cell<Lsn>,
+    redo: Cell<Lsn>,
+    /// Whether a task writes, and since when one sleeps that will.
+    writing: Cell<bool>,
+    sleeping: Cell<bool>,
+    /// Somebody waits for a flush.
+    wanted: Cell<Lsn>,
+    changed: Signal,
+    flushes: Cell<u64>,
+    written: Cell<u64>,
+    arena: Rc<Arena>,
+    options: Options,
+}
+
+/// The log of a store. Clones share it.
+pub struct Log<D>(Rc<State<D>>);
+
+impl<D> Clone for Log<D> {
+    fn clone(&self) -> Log<D> {
+        Log(Rc::clone(&self.0))
+    }
+}
+
+impl<D: Device + 'static> Log<D> {
+    /// A log that goes on at `start`.
+    pub fn new(
+        handle: Handle<D>,
+        barrier: Rc<Barrier<D>>,
+        health: Health,
+        start: LogStart,
+        options: &Options,
+    ) -> Log<D> {
+        let arena = Arena::new(PIECE.max(start.block_bytes as usize));
+        handle.register(&arena);
+        let pending = Pending { base: start.tail, bytes: Vec::new(), crc: start.crc, crcs: VecDeque::new() };
+        Log(Rc::new(State {
+            handle,
+            barrier,
+            health,
+            first: start.first,
+            block_bytes: start.block_bytes,
+            blocks: start.blocks,
+            pending: RefCell::new(pending),
+            durable: Cell::new(start.tail),
+            redo: Cell::new(start.redo),
+            writing: Cell::new(false),
+            sleeping: Cell::new(false),
+            wanted: Cell::new(Lsn(0)),
+            changed: Signal::default(),
+            flushes: Cell::new(0),
+            written: Cell::new(0),
+            arena,
+            options: options.clone(),
+        }))
+    }
+
+    /// Appends a record. Returns where it begins and where it ends; the end is its LSN.
+    pub fn append(&self, entry: &Entry) -> (Lsn, Lsn) {
+        let pending = &mut *self.0.pending.borrow_mut();
+        let block = self.0.block_bytes as usize;
+        if pending.bytes.len().is_multiple_of(block) {
+            pending.bytes.resize(pending.bytes.len() + HEADER, 0);
+        }
+        let start = Lsn(pending.base.0 + pending.bytes.len() as u64);
+        let mut record = Vec::new();
+        entry.encode(start, &mut record);
+        let mut rest = &record[..];
+        while !rest.is_empty() {
+            if pending.bytes.len().is_multiple_of(block) {
+                pending.bytes.resize(pending.bytes.len() + HEADER, 0);
+            }
+            let room = block - pending.bytes.len() % block;
+            let (now, later) = rest.split_at(room.min(rest.len()));
+            pending.bytes.extend_from_slice(now);
+            rest = later;
+        }
+        (start, Lsn(pending.base.0 + pending.bytes.len() as u64))
+    }
+
+    /// The end of the last record.
+    pub fn tail(&self) -> Lsn {
+        let pending = self.0.pending.borrow();
+        Lsn(pending.base.0 + pending.bytes.len() as u64)
+    }
+
+    /// The log is durable up to here.
+    pub fn durable(&self) -> Lsn {
+        self.0.durable.get()
+    }
+
+    /// Bytes of log that fit into the ring.
+    pub fn capacity(&self) -> u64 {
+        self.0.blocks * u64::from(self.0.block_bytes)
+    }
+
+    /// Bytes of log that recovery would read, those not yet written among them.
+    pub fn used(&self) -> u64 {
+        let block = u64::from(self.0.block_bytes);
+        self.tail().0.next_multiple_of(block) - self.0.redo.get().0 / block * block
+    }
+
+    /// What recovery begins with: everything before may be overwritten from now on.
+    pub fn set_redo(&self, redo: Lsn) {
+        self.0.redo.set(redo);
+        self.0.changed.notify();
+    }
+
+    /// Where the durable log ends, and the CRC of its last block.
+    pub fn durable_end(&self) -> (Lsn, u32) {
+        let durable = self.0.durable.get();
+        let pending = self.0.pending.borrow();
+        let known = pending.crcs.iter().find(|(at, _)| *at == durable);
+        (durable, known.map_or(pending.crc, |(_, crc)| *crc))
+    }
+
+    /// Flushes of the log, and bytes written to it, since the store was opened.
+    pub fn counters(&self) -> (u64, u64) {
+        (self.0.flushes.get(), self.0.written.get())
+    }
+
+    /// Waits until the log is durable up to `lsn`. With a delay, others get that long to join.
+    pub async fn sync(&self, lsn: Lsn, delay: Nanos) -> Result<(), Error> {
+        let state = &self.0;
+        if planted!(state.options, NoFlushBeforeAcknowledge) {
+            self.later(delay);
+            return Ok(());
+        }
+        if state.durable.get() >= lsn {
+            return Ok(());
+        }
+        state.wanted.set(state.wanted.get().max(lsn));
+        if delay == Nanos::ZERO {
+            self.begin()
+        } else {
+            self.later(delay)
+        }
+        let done = || {
+            if let Err(error) = state.health.check() {
+                return Some(Err(error));
+            }
+            (state.durable.get() >= lsn).then_some(Ok(()))
+        };
+        state.changed.until(done).await
+    }
+
+    /// Has what was appended written within `delay`.
+    pub fn later(&self, delay: Nanos) {
+        let state = &self.0;
+        if state.sleeping.get() || state.writing.get() {
+            // The task under way looks again when it has written; what is appended later is written by the next.
+            state.wanted.set(state.wanted.get().max(self.tail()));
+            return;
+        }
+        state.sleeping.set(true);
+        let log = self.clone();
+        let at = state.handle.now() + delay;
+        state.handle.spawn(async move {
+            log.0.handle.sleep_until(at).await;
+            log.0.sleeping.set(false);
+            log.0.wanted.set(log.0.wanted.get().max(log.tail()));
+            log.begin();
+        });
+    }
+
+    /// Begins to write unless a task does already.
+    fn begin(&self) {
+        if self.0.writing.replace(true) {
+            return;
+        }
+        let log = self.clone();
+        self.0.handle.spawn(async move {
+            while log.0.wanted.get() > log.0.durable.get() && log.0.health.check().is_ok() {
+                if let Err(error) = log.flush().await {
+                    // The barrier may have stopped the store already; then its reason stays.
+                    log.0.health.stop(format!("the log could not be written: {error}"));
+                }
+                log.0.changed.notify();
+            }
+            log.0.writing.set(false);
+            log.0.changed.notify();
+        });
+    }
+
+    /// Writes what has gathered and waits for the drive's flush.
+    async fn flush(&self) -> Result<(), Error> {
+        let (base, bytes) = self.take();
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        for (index, piece) in bytes.chunks(self.0.arena.len()).enumerate() {
+            self.write(Lsn(base.0 + (index * self.0.arena.len()) as u64), piece).await?;
+        }
+        self.0.barrier.flush().await?;
+        self.0.flushes.set(self.0.flushes.get() + 1);
+        self.0.written.set(self.0.written.get() + bytes.len() as u64);
+        self.0.durable.set(Lsn(base.0 + bytes.len() as u64));
+        let crcs = &mut self.0.pending.borrow_mut().crcs;
+        while crcs.len() > 1 && crcs.front().is_some_and(|(at, _)| *at < self.0.durable.get()) {
+            crcs.pop_front();
+        }
+        Ok(())
+    }
+
+    /// What has gathered, as whole blocks with their headers.
+    fn take(&self) -> (Lsn, Vec<u8>) {
+        let pending = &mut *self.0.pending.borrow_mut();
+        let block = self.0.block_bytes as usize;
+        let (base, mut bytes) = (pending.base, std::mem::take(&mut pending.bytes));
+        let end = bytes.len();
+        bytes.resize(end.next_multiple_of(block), 0);
+        for (index, one) in bytes.chunks_mut(block).enumerate() {
+            let used = end.saturating_sub(index * block).min(block).saturating_sub(HEADER);
+            let header = Block {
+                at: Lsn(base.0 + (index * block) as u64),
+                durable: self.0.durable.get(),
+                previous: pending.crc,
+                used: used as u32,
+            };
+            pending.crc = header.seal(one);
+        }
+        pending.base = Lsn(base.0 + bytes.len() as u64);
+        let (at, crc) = (pending.base, pending.crc);
+        pending.crcs.push_back((at, crc));
+        (base, bytes)
+    }
+
+    /// Writes whole blocks at a place of the log, in as few commands as the ring and the drive allow.
+    async fn write(&self, at: Lsn, bytes: &[u8]) -> Result<(), Error> {
+        let state = &self.0;
+        let caps = state.handle.caps();
+        let buffer = state.arena.buffer(0, bytes.len());
+        memory::fill(&buffer, bytes);
+        let (page, block) = (caps.page_bytes as usize, state.block_bytes as usize);
+        let longest = (caps.pages_per_command as usize * page / block).max(1) * block;
+        let mut operations = Vec::new();
+        let mut from = 0;
+        while from < bytes.len() {
+            let index = (at.0 + from as u64) / block as u64 % state.blocks;
+            // A command ends where the ring does.
+            let to_end = (state.blocks - index) as usize * block;
+            let len = longest.min(to_end).min(bytes.len() - from);
+            let lpn = Lpn(state.first.0 + index * (block / page) as u64);
+            let part = buffer.part(from, len);
+            let pages = (len / page) as u32;
+            operations.push(Operation::Write { lpn, pages, from: Some(part), stream: StreamId::default() });
+            from += len;
+        }
+        state.handle.submit_all(operations.into_iter()).await.map_err(Error::Io)
+    }
+}

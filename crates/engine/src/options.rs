@@ -1,0 +1,171 @@
+//! What a user can choose.
+
+use crate::Error;
+#[cfg(feature = "planted")]
+use crate::planted::Planted;
+use fulgurite_base::{Choice, Nanos, NoOptions};
+use fulgurite_device::Caps;
+use fulgurite_pool::{PrefetchConfig, ReplacementConfig, WriteBack};
+
+/// When a commit returns, and what it promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// The commit is on the drive and flushed, and a flush was begun for it at once. It survives everything that the
+    /// drive survives.
+    Flush,
+    /// The same promise. The commit may wait for [`Options::group_window`] so that others share its flush.
+    Group,
+    /// The commit is in order and visible, and returns at once. It is written and flushed within
+    /// [`Options::relaxed_window`], or with the next commit that waits. A crash may lose it; what is lost is always the
+    /// end of the history: no commit survives one that came before it.
+    Relaxed,
+}
+
+impl Choice for Durability {
+    const NAMES: &'static [(&'static str, Durability)] =
+        &[("flush", Durability::Flush), ("group", Durability::Group), ("relaxed", Durability::Relaxed)];
+}
+
+/// What protects a page whose write a power cut interrupts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TornPages {
+    /// What costs least of those below that protect: `atomic`, else `share`, else `double-write`.
+    Auto,
+    /// Pages are written to an area of their own and flushed, then to their places.
+    DoubleWrite,
+    /// Pages are written to that area once; the drive then makes their places the same, without copying.
+    Share,
+    /// The drive never tears the write of a page.
+    Atomic,
+    /// Nothing. A torn page is noticed, and lost.
+    None,
+}
+
+impl Choice for TornPages {
+    const NAMES: &'static [(&'static str, TornPages)] = &[
+        ("auto", TornPages::Auto),
+        ("double-write", TornPages::DoubleWrite),
+        ("share", TornPages::Share),
+        ("atomic", TornPages::Atomic),
+        ("none", TornPages::None),
+    ];
+}
+
+impl TornPages {
+    /// The protection on a drive; never weaker than asked for.
+    pub(crate) fn resolve(self, caps: &Caps, page_bytes: u32) -> Result<TornPages, Error> {
+        let refuse = |text: &str| Err(Error::Options(text.to_owned()));
+        let is_atomic = caps.atomic_bytes >= page_bytes;
+        match self {
+            TornPages::Auto if is_atomic => Ok(TornPages::Atomic),
+            TornPages::Auto if caps.share => Ok(TornPages::Share),
+            TornPages::Auto => Ok(TornPages::DoubleWrite),
+            TornPages::Atomic if !is_atomic => refuse(
+                "torn pages: the drive does not write pages of this size untorn; accepted: auto, double-write, none, or share where the drive shares",
+            ),
+            TornPages::Share if !caps.share => {
+                refuse("torn pages: the drive cannot share; accepted: auto, double-write, none")
+            }
+            chosen => Ok(chosen),
+        }
+    }
+}
+
+/// How a store is made and opened.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Bytes in a page: a power of two from 4 KiB to 64 KiB, at least the drive's. Fixed when the store is made.
+    pub page_bytes: u32,
+    /// Memory in bytes for everything that grows: frames, the log's buffers, old versions, locks.
+    pub memory_bytes: u64,
+    /// Bytes of the log's area on the drive. Fixed when the store is made.
+    pub log_bytes: u64,
+    /// What protects pages.
+    pub torn_pages: TornPages,
+    /// What a commit promises that says nothing else.
+    pub durability: Durability,
+    /// Which frame leaves the pool.
+    pub replacement: ReplacementConfig,
+    /// What is written when a frame is needed.
+    pub write_back: WriteBack,
+    /// What is read beside a missed page.
+    pub prefetch: PrefetchConfig,
+    /// How long a `group` commit waits for others.
+    pub group_window: Nanos,
+    /// How old a `relaxed` commit becomes before it is written.
+    pub relaxed_window: Nanos,
+    /// A bug for the crash simulation to find.
+    #[cfg(feature = "planted")]
+    pub planted: Option<Planted>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            page_bytes: 4096,
+            memory_bytes: 64 << 20,
+            log_bytes: 64 << 20,
+            torn_pages: TornPages::Auto,
+            durability: Durability::Group,
+            replacement: ReplacementConfig::Lru(NoOptions),
+            write_back: WriteBack::SINGLE,
+            prefetch: PrefetchConfig::None(NoOptions),
+            group_window: Nanos::from_micros(100),
+            relaxed_window: Nanos::from_micros(10_000),
+            #[cfg(feature = "planted")]
+            planted: None,
+        }
+    }
+}
+
+/// The fewest frames that a store works with.
+const LEAST_FRAMES: u64 = 16;
+
+impl Options {
+    /// Shares of the memory: an eighth for versions and locks, an eighth for the log's buffers and pages on their
+    /// way, the rest for frames.
+    pub(crate) fn frames(&self, page_bytes: u32) -> Result<u32, Error> {
+        // 64 bytes for the pool's tables and the notes about changed pages.
+        let frames = (self.memory_bytes - self.memory_bytes / 4) / (u64::from(page_bytes) + 64);
+        if frames < LEAST_FRAMES {
+            let least = LEAST_FRAMES * (u64::from(page_bytes) + 64) * 4 / 3 + 64;
+            return Err(Error::Options(format!(
+                "{} bytes of memory are too little for pages of {page_bytes}; accepted: from {least}",
+                self.memory_bytes
+            )));
+        }
+        Ok(u32::try_from(frames).unwrap_or(u32::MAX / 8))
+    }
+
+    /// Bytes for old versions.
+    pub(crate) fn version_bytes(&self) -> u64 {
+        self.memory_bytes / 8
+    }
+
+    /// Refuses what no drive could make sense of.
+    pub(crate) fn check(&self, caps: &Caps) -> Result<(), Error> {
+        let Options { page_bytes, .. } = *self;
+        if !page_bytes.is_power_of_two() || !(4096..=65536).contains(&page_bytes) {
+            return Err(Error::Options(format!(
+                "a page of {page_bytes} bytes cannot be used; accepted: a power of two from 4 KiB to 64 KiB"
+            )));
+        }
+        if page_bytes % caps.page_bytes != 0 {
+            return Err(Error::Options(format!(
+                "a page of {page_bytes} bytes is not made of the drive's pages of {} bytes",
+                caps.page_bytes
+            )));
+        }
+        if !caps.contents {
+            return Err(Error::Options("the drive keeps no contents, so it cannot hold a store".to_owned()));
+        }
+        if self.log_bytes < 64 * u64::from(page_bytes) {
+            return Err(Error::Options(format!(
+                "a log of {} bytes is too small; accepted: from {} (64 pages)",
+                self.log_bytes,
+                64 * u64::from(page_bytes)
+            )));
+        }
+        Ok(())
+    }
+}

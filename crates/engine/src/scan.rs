@@ -1,0 +1,237 @@
+//! Scans: the records of a range in order, forward or backward, leaf by leaf.
+
+use crate::Error;
+use crate::catalogue::Index;
+use crate::index;
+use crate::locks::Mode;
+use crate::tree::{Seek, Tree, leaf};
+use crate::view::{Span, Value, View};
+use fulgurite_device::Device;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Which way a scan goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the least key up.
+    Forward,
+    /// From the greatest key down.
+    Backward,
+}
+
+/// A key and its value.
+pub type Record = (Vec<u8>, Vec<u8>);
+
+/// A scan. It holds no page between two calls.
+pub struct Scan<'a, D: Device + 'static> {
+    view: &'a View<D>,
+    tree: Tree,
+    /// What is left of the range.
+    span: Span,
+    direction: Direction,
+    left: usize,
+    found: VecDeque<(Vec<u8>, Value)>,
+    done: bool,
+}
+
+/// A part of the range whose records lie in one leaf.
+struct Part {
+    span: Span,
+    rows: Vec<(Vec<u8>, Value)>,
+    is_last: bool,
+}
+
+impl<'a, D: Device + 'static> Scan<'a, D> {
+    pub(crate) fn new(view: &'a View<D>, tree: Tree, span: Span, direction: Direction) -> Scan<'a, D> {
+        let done = span.is_empty();
+        Scan { view, tree, span, direction, left: usize::MAX, found: VecDeque::new(), done }
+    }
+
+    /// Ends after `records` records. A transaction then locks no more of the range than it has seen.
+    pub fn limit(mut self, records: usize) -> Self {
+        self.left = records;
+        self
+    }
+
+    /// The next record; `None` behind the last.
+    pub async fn next(&mut self) -> Result<Option<Record>, Error> {
+        loop {
+            if let Some((key, value)) = self.found.pop_front() {
+                self.left -= 1;
+                match self.value(&key, value).await? {
+                    Some(value) => return Ok(Some((key, value))),
+                    None => continue,
+                }
+            }
+            if self.done || self.left == 0 {
+                return Ok(None);
+            }
+            self.advance().await?;
+        }
+    }
+
+    /// Every record that is left.
+    pub async fn all(mut self) -> Result<Vec<Record>, Error> {
+        let mut records = Vec::new();
+        while let Some(record) = self.next().await? {
+            records.push(record);
+        }
+        Ok(records)
+    }
+
+    async fn value(&self, key: &[u8], value: Value) -> Result<Option<Vec<u8>>, Error> {
+        match (value, self.view) {
+            (Value::Here(value), _) => Ok(Some(value)),
+            (Value::Large(place), View::Locked { shard, .. }) => shard.read_large(place).await,
+            (Value::Large(_), View::Past { shard, lsn, .. }) => shard.past(self.tree, key, *lsn).await,
+        }
+    }
+
+    /// Reads the next leaf.
+    async fn advance(&mut self) -> Result<(), Error> {
+        loop {
+            self.view.check()?;
+            let part = self.part().await?;
+            // Without waiting for the lock nothing has changed since the leaf was read.
+            if self.view.lock_span(self.tree, &part.span).await? {
+                continue;
+            }
+            self.found.extend(part.rows);
+            self.done = part.is_last;
+            match self.direction {
+                Direction::Forward => self.span.low = part.span.high.unwrap_or_default(),
+                Direction::Backward => self.span.high = Some(part.span.low),
+            }
+            return Ok(());
+        }
+    }
+
+    /// The rows of the next leaf.
+    async fn part(&self) -> Result<Part, Error> {
+        let shard = self.view.shard();
+        let seek = match (self.direction, &self.span.high) {
+            (Direction::Forward, _) => Seek::At(&self.span.low),
+            (Direction::Backward, Some(high)) => Seek::Below(high),
+            (Direction::Backward, None) => Seek::Last,
+        };
+        let guard = shard.find(self.tree, seek, 0).await?;
+        let node = leaf(guard.bytes())?;
+        let mut span = self.span.clone();
+        if self.direction == Direction::Forward {
+            if let Some(fence) = node.high()
+                && span.high.as_ref().is_none_or(|high| fence < &high[..])
+            {
+                span.high = Some(fence.to_vec());
+            }
+        } else if node.low() > &span.low[..] {
+            span.low = node.low().to_vec();
+        }
+        let mut is_last = match self.direction {
+            Direction::Forward => span.high == self.span.high,
+            Direction::Backward => span.low == self.span.low,
+        };
+        let mut rows = BTreeMap::new();
+        let from = node.search(&span.low).unwrap_or_else(|index| index);
+        let to =
+            span.high.as_ref().map_or(node.len(), |high| node.search(high).unwrap_or_else(|index| index));
+        for index in from..to {
+            rows.insert(node.key(index), Value::of(node.value(index))?);
+        }
+        self.lay_over(&span, &mut rows)?;
+        let mut rows: Vec<(Vec<u8>, Value)> = rows.into_iter().collect();
+        if self.direction == Direction::Backward {
+            rows.reverse();
+        }
+        if rows.len() >= self.left {
+            rows.truncate(self.left);
+            is_last = true;
+            if let Some((last, _)) = rows.last() {
+                match self.direction {
+                    Direction::Forward => span.high = Some([last, &[0][..]].concat()),
+                    Direction::Backward => span.low.clone_from(last),
+                }
+            }
+        }
+        Ok(Part { span, rows, is_last })
+    }
+
+    /// Puts over the leaf's records what this reader sees in their place.
+    fn lay_over(&self, span: &Span, rows: &mut BTreeMap<Vec<u8>, Value>) -> Result<(), Error> {
+        let mut put = |key: &[u8], value: Option<&[u8]>| match value {
+            Some(value) => drop(rows.insert(key.to_vec(), Value::Here(value.to_vec()))),
+            None => drop(rows.remove(key)),
+        };
+        match self.view {
+            View::Locked { writes, .. } => {
+                let writes = writes.borrow();
+                let from = (self.tree.id, span.low.clone().into());
+                for ((tree, key), value) in writes.range(from..) {
+                    let is_inside =
+                        *tree == self.tree.id && span.high.as_ref().is_none_or(|high| **key < high[..]);
+                    if !is_inside {
+                        break;
+                    }
+                    put(key, value.as_deref());
+                }
+            }
+            View::Past { shard, lsn, .. } => {
+                let versions = shard.versions.borrow();
+                versions.check(*lsn)?;
+                for (key, old) in versions.range(self.tree.id, span.bounds(), *lsn) {
+                    put(key, old.as_deref());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A row that an index leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexRow {
+    /// The key in the index.
+    pub index_key: Vec<u8>,
+    /// The key in the table.
+    pub key: Vec<u8>,
+    /// The value in the table.
+    pub value: Vec<u8>,
+}
+
+/// A scan of an index, with the rows that it leads to.
+pub struct IndexScan<'a, D: Device + 'static> {
+    scan: Scan<'a, D>,
+    index: Index,
+}
+
+impl<'a, D: Device + 'static> IndexScan<'a, D> {
+    pub(crate) fn new(view: &'a View<D>, index: Index, span: Span, direction: Direction) -> IndexScan<'a, D> {
+        IndexScan { scan: Scan::new(view, index.tree, span, direction), index }
+    }
+
+    /// Ends after `rows` rows.
+    pub fn limit(mut self, rows: usize) -> Self {
+        self.scan = self.scan.limit(rows);
+        self
+    }
+
+    /// The next row; `None` behind the last.
+    pub async fn next(&mut self) -> Result<Option<IndexRow>, Error> {
+        while let Some((entry, _)) = self.scan.next().await? {
+            let (index_key, key) = index::split(&entry)
+                .ok_or_else(|| Error::corrupt(self.index.tree.root, "an entry of the index is damaged"))?;
+            let view = self.scan.view;
+            if let Some(value) = view.get(self.index.table.0, &key, Mode::Shared).await? {
+                return Ok(Some(IndexRow { index_key, key, value }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Every row that is left.
+    pub async fn all(mut self) -> Result<Vec<IndexRow>, Error> {
+        let mut rows = Vec::new();
+        while let Some(row) = self.next().await? {
+            rows.push(row);
+        }
+        Ok(rows)
+    }
+}

@@ -1,0 +1,128 @@
+//! A store as its parts see it: one core, one drive, one pool, one log.
+
+use crate::barrier::Barrier;
+use crate::catalogue::Catalogue;
+use crate::commits::Commits;
+use crate::layout::Superblock;
+use crate::locks::{Locks, TxnId};
+use crate::log::Log;
+use crate::space::Space;
+use crate::tree::Tree;
+use crate::versions::Versions;
+use crate::wait::{Health, Signal, Turns};
+use crate::write::InPlace;
+use crate::{Error, Lsn, Options};
+use fulgurite_device::{Device, Handle};
+use fulgurite_pool::BufferPool;
+use rustc_hash::FxHashMap;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// A waiting request for a lock.
+#[derive(Default)]
+pub struct LockWait {
+    /// What has become of it.
+    pub answer: Cell<Option<Result<(), ()>>>,
+    /// Told when there is an answer.
+    pub changed: Signal,
+}
+
+/// Counts of what a store has done since it was opened.
+#[derive(Default)]
+pub struct Counters {
+    pub commits: Cell<u64>,
+    pub aborts: Cell<u64>,
+    pub deadlocks: Cell<u64>,
+    pub user_bytes: Cell<u64>,
+    pub checkpoints: Cell<u64>,
+    pub recovered_ops: Cell<u64>,
+    pub restored_pages: Cell<u64>,
+}
+
+/// A store.
+pub struct Shard<D: Device + 'static> {
+    pub handle: Handle<D>,
+    pub options: Options,
+    pub superblock: RefCell<Superblock>,
+    pub health: Health,
+    pub barrier: Rc<Barrier<D>>,
+    pub log: Log<D>,
+    pub pages: InPlace<D>,
+    pub pool: BufferPool<D>,
+    pub space: Space,
+    pub catalogue: RefCell<Catalogue>,
+    /// One change of a structure at a time.
+    pub structure: Turns,
+    pub splits: Cell<u64>,
+    pub merges: Cell<u64>,
+    pub versions: RefCell<Versions>,
+    pub commits: RefCell<Commits>,
+    /// More is visible, or the store has stopped.
+    pub visible: Signal,
+    pub locks: RefCell<Locks>,
+    pub lock_waits: RefCell<FxHashMap<TxnId, Rc<LockWait>>>,
+    pub next_txn: Cell<u64>,
+    pub next_large: Cell<u64>,
+    /// Bytes of log that commits under way may still need.
+    pub promised_log: Cell<u64>,
+    /// Room in the log, or a promise, was given back.
+    pub room: Signal,
+    pub checkpointing: Cell<bool>,
+    pub checkpoint_turn: Turns,
+    pub closed: Cell<bool>,
+    pub counters: Counters,
+}
+
+/// Adds to a counter.
+pub fn count(counter: &Cell<u64>, by: u64) {
+    counter.set(counter.get() + by);
+}
+
+impl<D: Device + 'static> Shard<D> {
+    /// Bytes in a page.
+    pub fn page_bytes(&self) -> u32 {
+        self.superblock.borrow().page_bytes
+    }
+
+    /// A tree by its number.
+    pub fn tree(&self, id: u32) -> Result<Tree, Error> {
+        self.catalogue.borrow().tree(id).ok_or_else(|| Error::LogCorrupt {
+            at: self.log.durable(),
+            what: format!("it names tree {id}, which does not exist"),
+        })
+    }
+
+    /// Fails once the store has stopped or was closed.
+    pub fn check_open(&self) -> Result<(), Error> {
+        self.health.check()?;
+        if self.closed.get() { Err(Error::Closed) } else { Ok(()) }
+    }
+
+    /// The newest visible state.
+    pub fn visible_lsn(&self) -> Lsn {
+        self.commits.borrow().visible()
+    }
+
+    /// Moves on what is visible as far as it goes.
+    pub fn advance(&self) {
+        let durable =
+            if planted!(self.options, UndurableVisible) { Lsn(u64::MAX) } else { self.log.durable() };
+        let moved = self.commits.borrow_mut().advance(durable);
+        if moved {
+            let visible = self.visible_lsn();
+            self.versions.borrow_mut().trim(visible);
+            self.visible.notify();
+        }
+    }
+
+    /// Waits until everything up to `lsn` is visible.
+    pub async fn until_visible(&self, lsn: Lsn) -> Result<(), Error> {
+        let done = || {
+            if self.visible_lsn() >= lsn {
+                return Some(Ok(()));
+            }
+            self.health.check().err().map(Err)
+        };
+        self.visible.until(done).await
+    }
+}

@@ -1,0 +1,173 @@
+//! Which pages are free, and which are promised.
+//!
+//! The truth is in the maps, one page a group, which change with the structure of trees and are logged with it. Here in
+//! memory are counts: the free pages of each group, the pages that were picked for a structure change that is not in the
+//! log yet, and the pages promised to commits that are in the log and not yet applied, which must not fail for want of room.
+
+use crate::Error;
+use crate::page::map;
+use crate::shard::Shard;
+use fulgurite_base::PageId;
+use fulgurite_device::Device;
+use rustc_hash::FxHashSet;
+use std::cell::{Cell, RefCell};
+
+/// Pages kept free for recovery, which may need more than running did: a 64th of the store and a few more.
+fn kept_for_recovery(pages: u64) -> u64 {
+    pages / 64 + 16
+}
+
+/// The free pages of a store.
+pub struct Space {
+    first: PageId,
+    pages: u64,
+    per_group: u64,
+    /// Free pages of each group.
+    free: RefCell<Vec<u32>>,
+    /// Picked, and not yet used in a map.
+    picked: RefCell<FxHashSet<PageId>>,
+    promised: Cell<u64>,
+    /// Where the search goes on: the group, and the page in it.
+    next: Cell<(usize, u32)>,
+}
+
+impl Space {
+    /// The data pages `first..pages` of a store. How many are free is told by [`Space::set_free`].
+    pub fn new(first: PageId, pages: u64, page_bytes: u32) -> Space {
+        let per_group = map::pages_per_group(page_bytes);
+        let pages = pages - first.0;
+        let groups = pages.div_ceil(per_group) as usize;
+        Space {
+            first,
+            pages,
+            per_group,
+            free: RefCell::new(vec![0; groups]),
+            picked: RefCell::default(),
+            promised: Cell::new(0),
+            next: Cell::new((0, 0)),
+        }
+    }
+
+    /// The maps of all groups, and how many pages each is about.
+    pub fn maps(&self) -> impl Iterator<Item = (PageId, u32)> + use<> {
+        let (first, pages, per_group) = (self.first.0, self.pages, self.per_group);
+        (0..pages.div_ceil(per_group)).map(move |group| {
+            let from = group * per_group;
+            (PageId(first + from), per_group.min(pages - from) as u32)
+        })
+    }
+
+    /// The map of a page, and its place there.
+    pub fn place(&self, page: PageId) -> (PageId, u32) {
+        let index = page.0 - self.first.0;
+        (PageId(self.first.0 + index / self.per_group * self.per_group), (index % self.per_group) as u32)
+    }
+
+    /// Whether a page is a data page, and no map.
+    pub fn is_data(&self, page: PageId) -> bool {
+        page >= self.first
+            && page.0 < self.first.0 + self.pages
+            && !(page.0 - self.first.0).is_multiple_of(self.per_group)
+    }
+
+    fn group(&self, map: PageId) -> usize {
+        ((map.0 - self.first.0) / self.per_group) as usize
+    }
+
+    /// How many pages of the group of `map` are free.
+    pub fn set_free(&self, map: PageId, free: u32) {
+        self.free.borrow_mut()[self.group(map)] = free;
+    }
+
+    /// Pages of the store's data part, maps among them.
+    pub fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    /// Free pages, those that are picked, promised or kept for recovery left out.
+    pub fn available(&self) -> u64 {
+        let free: u64 = self.free.borrow().iter().map(|free| u64::from(*free)).sum();
+        let taken = self.picked.borrow().len() as u64 + self.promised.get() + kept_for_recovery(self.pages);
+        free.saturating_sub(taken)
+    }
+
+    /// Pages that are used.
+    pub fn used(&self) -> u64 {
+        self.pages - self.free.borrow().iter().map(|free| u64::from(*free)).sum::<u64>()
+    }
+
+    /// Promises pages to a commit.
+    pub fn promise(&self, pages: u64) -> Result<(), Error> {
+        let free = self.available();
+        if pages > free {
+            return Err(Error::Full { free, pages: self.pages, needed: pages });
+        }
+        self.promised.set(self.promised.get() + pages);
+        Ok(())
+    }
+
+    /// Takes a promise back.
+    pub fn release(&self, pages: u64) {
+        self.promised.set(self.promised.get() - pages);
+    }
+
+    /// Gives up a picked page.
+    pub fn put_back(&self, page: PageId) {
+        self.picked.borrow_mut().remove(&page);
+    }
+
+    /// The map of a group changes.
+    pub fn changed(&self, map: PageId, from: u32, count: u32, used: bool) {
+        let free = &mut self.free.borrow_mut()[self.group(map)];
+        if used {
+            *free -= count;
+            let mut picked = self.picked.borrow_mut();
+            (from..from + count).for_each(|index| {
+                picked.remove(&PageId(map.0 + u64::from(index)));
+            });
+        } else {
+            *free += count;
+        }
+    }
+
+    /// Picks a free page of the group of `map`, whose map's bytes these are.
+    fn pick_from(&self, map: PageId, bytes: &[u8], from: u32) -> Option<u32> {
+        let pages = self.per_group.min(self.pages - (map.0 - self.first.0)) as u32;
+        let picked = self.picked.borrow();
+        let mut at = from;
+        loop {
+            let index = map::first_free(bytes, at, pages)?;
+            if !picked.contains(&PageId(map.0 + u64::from(index))) {
+                return Some(index);
+            }
+            at = index + 1;
+        }
+    }
+}
+
+impl<D: Device + 'static> Shard<D> {
+    /// Picks a page that nobody uses. It is used once a record says so; [`Space::put_back`] gives it up.
+    pub async fn pick(&self) -> Result<PageId, Error> {
+        let space = &self.space;
+        let groups = space.free.borrow().len();
+        // The group where the last search ended is looked at twice: from there on, and from its beginning.
+        for _ in 0..=groups {
+            let (group, from) = space.next.get();
+            let map = PageId(space.first.0 + group as u64 * space.per_group);
+            if space.free.borrow()[group] > 0 {
+                let guard = self.pool.read(map).await?;
+                if let Some(index) = space.pick_from(map, guard.bytes(), from) {
+                    let page = PageId(map.0 + u64::from(index));
+                    space.picked.borrow_mut().insert(page);
+                    space.next.set((group, index + 1));
+                    return Ok(page);
+                }
+            }
+            // Somebody else may have moved on meanwhile.
+            if space.next.get() == (group, from) {
+                space.next.set(((group + 1) % groups, 0));
+            }
+        }
+        Err(Error::Full { free: 0, pages: space.pages, needed: 1 })
+    }
+}

@@ -1,0 +1,600 @@
+//! The store: made, opened, asked, closed.
+
+use crate::barrier::Barrier;
+use crate::catalogue::{self, Index, Named, Table};
+use crate::checkpoint::{read_superblock, write_superblock};
+use crate::commits::Commits;
+use crate::layout::{DOUBLE_WRITE_PAGES, PLACES, Superblock};
+use crate::locks::Locks;
+use crate::log::{Delta, Log, LogStart, Op, Tail};
+use crate::page::node::{NodeMut, longest_key, longest_record};
+use crate::page::{self, Kind, map};
+use crate::recovery::{Redone, first_catalogue, redo_structure, restore};
+use crate::scan::{Direction, Record};
+use crate::shard::{Counters, Shard};
+use crate::space::Space;
+use crate::transaction::{Snapshot, Transaction};
+use crate::tree::{CATALOGUE, LARGE, Load, Tree};
+use crate::versions::Versions;
+use crate::wait::{Health, Signal, Turns};
+use crate::write::{InPlace, write};
+use crate::{Durability, Error, Lsn, Options, TornPages, memory};
+use fulgurite_base::{Lpn, PageId};
+use fulgurite_device::{Arena, Caps, Device, Handle};
+use fulgurite_pool::{BufferPool, PoolConfig, PoolCounters};
+use std::cell::{Cell, RefCell};
+use std::ops::Bound;
+use std::rc::Rc;
+
+/// Names the index keys of a record, given its key and its value: none, one or several.
+pub type Extract = Rc<dyn Fn(&[u8], &[u8], &mut Vec<Vec<u8>>)>;
+
+/// Data pages that a store has at least.
+const LEAST_PAGES: u64 = 64;
+/// Records that are indexed in one transaction when an index is made.
+const INDEXED_TOGETHER: usize = 64;
+
+/// What a store has done since it was opened, and how large it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Transactions committed.
+    pub commits: u64,
+    /// Transactions that wrote and were not committed.
+    pub aborts: u64,
+    /// Transactions given up to end a deadlock.
+    pub deadlocks: u64,
+    /// Bytes of keys and values that commits have written.
+    pub user_bytes_written: u64,
+    /// Bytes written to the log.
+    pub log_bytes_written: u64,
+    /// Flushes of the log.
+    pub log_flushes: u64,
+    /// Bytes of log that recovery would read now.
+    pub log_bytes_used: u64,
+    /// Flushes of the drive.
+    pub flushes: u64,
+    /// Pages written, those written twice counted twice.
+    pub pages_written: u64,
+    /// Pages that differ from the drive.
+    pub pages_changed: u64,
+    /// Checkpoints.
+    pub checkpoints: u64,
+    /// Nodes split.
+    pub splits: u64,
+    /// Nodes merged.
+    pub merges: u64,
+    /// Pages in use.
+    pub pages_used: u64,
+    /// Pages of the store's data part.
+    pub pages: u64,
+    /// Bytes of the drive that the store uses: its pages, its log and the areas beside.
+    pub space_bytes: u64,
+    /// Bytes of old versions in memory.
+    pub version_bytes: u64,
+    /// Locks held.
+    pub locks: u64,
+    /// Operations that recovery has done again.
+    pub recovered_ops: u64,
+    /// Torn pages that recovery has restored.
+    pub restored_pages: u64,
+    /// What the pool has done.
+    pub pool: PoolCounters,
+}
+
+/// A store on one drive, driven by one core. Clones share it.
+///
+/// A store is used by the tasks of one executor. It stops with [`Error::Fatal`] when it no longer knows what is durable;
+/// opening it again recovers everything that was acknowledged.
+pub struct Store<D: Device + 'static>(pub(crate) Rc<Shard<D>>);
+
+impl<D: Device + 'static> Clone for Store<D> {
+    fn clone(&self) -> Store<D> {
+        Store(Rc::clone(&self.0))
+    }
+}
+
+impl<D: Device + 'static> Store<D> {
+    /// Makes an empty store that takes the whole drive. What was on it is lost.
+    pub async fn create(handle: Handle<D>, options: Options) -> Result<Store<D>, Error> {
+        let caps = handle.caps();
+        options.check(&caps)?;
+        let superblock = new_superblock(&handle, &caps, &options).await?;
+        // An older store must not be found again if this is interrupted.
+        for generation in 0..PLACES.len() as u64 {
+            let none = Superblock { generation, ..superblock.clone() };
+            erase_superblock(&handle, &none).await?;
+        }
+        handle.submit(fulgurite_device::Operation::Flush).await.map_err(Error::Io)?;
+        write_first_pages(&handle, &superblock).await?;
+        handle.submit(fulgurite_device::Operation::Flush).await.map_err(Error::Io)?;
+        write_superblock(&handle, &superblock).await?;
+        handle.submit(fulgurite_device::Operation::Flush).await.map_err(Error::Io)?;
+        Store::open(handle, options).await
+    }
+
+    /// Opens the store on a drive. After a crash it recovers what was committed. Size of pages and log are the store's,
+    /// whatever `options` say.
+    pub async fn open(handle: Handle<D>, options: Options) -> Result<Store<D>, Error> {
+        let superblock = read_superblock(&handle).await?;
+        let caps = handle.caps();
+        let log_bytes = superblock.log_pages * u64::from(superblock.page_bytes);
+        let options = Options { page_bytes: superblock.page_bytes, log_bytes, ..options };
+        options.check(&caps)?;
+        let drive_pages = caps.pages * u64::from(caps.page_bytes) / u64::from(superblock.page_bytes);
+        if superblock.pages > drive_pages {
+            return Err(Error::Options(format!(
+                "the store has {} pages and the drive only {drive_pages}: it was cut off",
+                superblock.pages
+            )));
+        }
+        let was_clean = superblock.clean;
+        // From here on a crash finds an unclean store. Nothing else is changed before that is durable.
+        let superblock = Superblock { generation: superblock.generation + 1, clean: false, ..superblock };
+        write_superblock(&handle, &superblock).await?;
+        let health = Health::default();
+        let barrier = Rc::new(Barrier::new(handle.clone(), health.clone()));
+        barrier.flush().await?;
+        Store::recover(handle, options, superblock, (health, barrier), was_clean).await
+    }
+
+    async fn recover(
+        handle: Handle<D>,
+        options: Options,
+        superblock: Superblock,
+        (health, barrier): (Health, Rc<Barrier<D>>),
+        was_clean: bool,
+    ) -> Result<Store<D>, Error> {
+        let torn_pages = options.torn_pages.resolve(&handle.caps(), superblock.page_bytes)?;
+        let restored = if was_clean { 0 } else { restore(&handle, &barrier, &superblock).await? };
+        let pages = InPlace::new(
+            handle.clone(),
+            Rc::clone(&barrier),
+            health.clone(),
+            torn_pages,
+            &superblock,
+            &options,
+        );
+        let pool = new_pool(&handle, &options, &superblock, &pages)?;
+        let mut start = log_start(&handle, &superblock);
+        let redone = if was_clean {
+            let tail = Tail { at: superblock.log_end, crc: superblock.log_crc };
+            Redone { tail, next_large: superblock.next_large }
+        } else {
+            redo_structure(&handle, &pool, &pages, (start, superblock.next_large), &options).await?
+        };
+        let redo = start;
+        start.tail = redone.tail.at;
+        start.crc = redone.tail.crc;
+        let log = Log::new(handle.clone(), Rc::clone(&barrier), health.clone(), start, &options);
+        pages.set_log(log.clone());
+        let shard =
+            Rc::new(assemble(handle, options, superblock, (health, barrier), (log, pages, pool), redone));
+        shard.counters.restored_pages.set(restored);
+        shard.count_free().await?;
+        shard.load_catalogue().await?;
+        if !was_clean {
+            shard.redo_records(redo, redone.tail).await?;
+        }
+        Ok(Store(shard))
+    }
+
+    /// What the store runs on.
+    pub fn handle(&self) -> &Handle<D> {
+        &self.0.handle
+    }
+
+    /// What protects pages on this drive.
+    pub fn torn_pages(&self) -> TornPages {
+        self.0.pages.torn_pages()
+    }
+
+    /// Bytes in a page.
+    pub fn page_bytes(&self) -> u32 {
+        self.0.page_bytes()
+    }
+
+    /// The table of this name, made if there is none.
+    pub async fn create_table(&self, name: &str) -> Result<Table, Error> {
+        match self.named(name) {
+            Some(Named::Table(table)) => Ok(table),
+            Some(Named::Index(_)) => Err(Error::Options(format!("`{name}` is an index, not a table"))),
+            None => {
+                let make = |tree| Named::Table(Table(tree));
+                match self.create_tree(name, make).await? {
+                    Named::Table(table) => Ok(table),
+                    Named::Index(_) => Err(Error::Options(format!("`{name}` is an index, not a table"))),
+                }
+            }
+        }
+    }
+
+    /// The table of this name.
+    pub async fn table(&self, name: &str) -> Result<Table, Error> {
+        match self.named(name) {
+            Some(Named::Table(table)) => Ok(table),
+            _ => Err(Error::NoTable(name.to_owned())),
+        }
+    }
+
+    /// Every table with its name.
+    pub async fn tables(&self) -> Result<Vec<(String, Table)>, Error> {
+        Ok(self.0.catalogue.borrow().tables())
+    }
+
+    fn named(&self, name: &str) -> Option<Named> {
+        self.0.catalogue.borrow().get(name)
+    }
+
+    /// The index of this name over a table, made if there is none, with the records that the table has. `extract` names the
+    /// index keys of a record; it is not stored, so this is called after each opening, before the table is written. It
+    /// must give the same keys for the same record every time.
+    pub async fn create_index(&self, table: Table, name: &str, extract: Extract) -> Result<Index, Error> {
+        let known = self.named(name);
+        let named = match known {
+            Some(named) => named,
+            None => {
+                self.create_tree(name, |tree| Named::Index(Index { tree, table, complete: false })).await?
+            }
+        };
+        let Named::Index(mut index) = named else {
+            return Err(Error::Options(format!("`{name}` is a table, not an index")));
+        };
+        if index.table != table {
+            return Err(Error::Options(format!("the index `{name}` belongs to another table")));
+        }
+        self.0.catalogue.borrow_mut().set_extract(index, extract);
+        if !index.complete {
+            // An interrupted filling is repeated: entries that are there already are put again.
+            self.fill_index(table).await?;
+            index.complete = true;
+            self.note_complete(name, index).await?;
+        }
+        Ok(index)
+    }
+
+    /// Notes in the catalogue that an index has the entries of all records.
+    async fn note_complete(&self, name: &str, index: Index) -> Result<(), Error> {
+        let value = catalogue::encode(Named::Index(index));
+        let transaction = self.begin();
+        let catalogue = self.0.tree(CATALOGUE)?;
+        transaction.note(catalogue, name.as_bytes().into(), Some(value.clone().into()));
+        transaction.commit_with(Durability::Flush).await?;
+        self.0.catalogue.borrow_mut().add(name.as_bytes(), &value)
+    }
+
+    /// Puts every record of a table once more, with its index entries.
+    async fn fill_index(&self, table: Table) -> Result<(), Error> {
+        let mut low: Bound<Vec<u8>> = Bound::Unbounded;
+        loop {
+            let transaction = self.begin();
+            let range = (low.as_ref().map(|key| &key[..]), Bound::Unbounded);
+            let scan = transaction.scan(table, range, Direction::Forward);
+            let records: Vec<Record> = scan.limit(INDEXED_TOGETHER).all().await?;
+            let Some((last, _)) = records.last().cloned() else { return Ok(()) };
+            for (key, value) in &records {
+                transaction.index_record(table, key, value).await?;
+            }
+            transaction.commit().await?;
+            low = Bound::Excluded(last);
+        }
+    }
+
+    /// Makes a tree: its root and the catalogue's record are one record of the log.
+    async fn create_tree(&self, name: &str, named: impl FnOnce(Tree) -> Named) -> Result<Named, Error> {
+        let shard = &self.0;
+        shard.check_open()?;
+        let longest = longest_key(shard.page_bytes());
+        if name.is_empty() || name.len() > longest {
+            return Err(Error::Options(format!("a name has 1 to {longest} bytes, not {}", name.len())));
+        }
+        let root = shard.pick().await?;
+        let turn = shard.structure.take().await;
+        if let Some(named) = self.named(name) {
+            // Somebody else was faster.
+            shard.space.put_back(root);
+            return Ok(named);
+        }
+        let tree = Tree { id: shard.catalogue.borrow().next(), root };
+        let named = named(tree);
+        let (map, index) = shard.space.place(root);
+        let held = shard.hold(&[map], &[root]).await?;
+        let mut bytes = vec![0; shard.page_bytes() as usize];
+        NodeMut::init(&mut bytes, root, tree.id, 0, (b"", None));
+        let value = catalogue::encode(named);
+        let deltas = vec![Delta::image(&bytes), Delta::Map { page: map, from: index, count: 1, used: true }];
+        let op = Op {
+            tree: CATALOGUE,
+            key: name.as_bytes().into(),
+            value: Some(value.clone().into()),
+            large: false,
+        };
+        let (since, lsn) = shard.restructure(held, deltas, vec![op.clone()])?;
+        shard.commits.borrow_mut().append(since, lsn, true);
+        shard.catalogue.borrow_mut().add(name.as_bytes(), &value)?;
+        drop(turn);
+        shard
+            .apply(shard.tree(CATALOGUE)?, &op, crate::tree::Applied { since, lsn, keep_old: false })
+            .await?;
+        shard.commits.borrow_mut().applied(lsn);
+        shard.log.sync(lsn, fulgurite_base::Nanos::ZERO).await?;
+        shard.advance();
+        shard.until_visible(lsn).await?;
+        Ok(named)
+    }
+
+    /// Begins a transaction.
+    pub fn begin(&self) -> Transaction<D> {
+        Transaction::new(&self.0)
+    }
+
+    /// Takes a snapshot of what is committed now.
+    pub fn snapshot(&self) -> Snapshot<D> {
+        Snapshot::new(&self.0)
+    }
+
+    /// Fills an empty table without indexes from records in ascending order of their keys. Much faster than transactions,
+    /// and all or nothing: durable when it returns. Returns the bytes of keys and values.
+    pub async fn bulk_load(
+        &self,
+        table: Table,
+        records: impl IntoIterator<Item = (Vec<u8>, Vec<u8>)>,
+    ) -> Result<u64, Error> {
+        let shard = &self.0;
+        shard.check_open()?;
+        if shard.catalogue.borrow().table(table).is_some_and(|info| !info.indexes.is_empty()) {
+            return Err(Error::BulkLoad("the table has indexes; make them after the load"));
+        }
+        // Nobody else reads or writes the table meanwhile.
+        let transaction = self.begin();
+        transaction.lock_all(table.0).await?;
+        let mut load = Load::new(shard, table.0).await?;
+        let most = longest_record(shard.page_bytes());
+        let mut bytes = 0;
+        let mut large: Vec<Op> = Vec::new();
+        for (key, value) in records {
+            bytes += (key.len() + value.len()) as u64;
+            if key.len() + value.len() > most {
+                let (place, mut pieces) = shard.put_large(&value);
+                large.append(&mut pieces);
+                load.push(key, place.write(), true).await?;
+            } else {
+                load.push(key, value, false).await?;
+            }
+            if large.len() > 256 {
+                self.put_pieces(std::mem::take(&mut large)).await?;
+            }
+        }
+        self.put_pieces(large).await?;
+        load.finish().await?;
+        shard.log.sync(shard.log.tail(), fulgurite_base::Nanos::ZERO).await?;
+        Ok(bytes)
+    }
+
+    /// Commits pieces of large values, before the records that say where they lie.
+    async fn put_pieces(&self, pieces: Vec<Op>) -> Result<(), Error> {
+        if pieces.is_empty() {
+            return Ok(());
+        }
+        let transaction = self.begin();
+        for piece in pieces {
+            transaction.note_piece(piece);
+        }
+        transaction.commit().await
+    }
+
+    /// Writes everything that differs from the drive, so that recovery would have nothing to do.
+    pub async fn checkpoint(&self) -> Result<(), Error> {
+        self.0.check_open()?;
+        self.0.log.sync(self.0.log.tail(), fulgurite_base::Nanos::ZERO).await?;
+        self.0.checkpoint(Lsn(u64::MAX)).await
+    }
+
+    /// Waits for the commits under way, writes everything and marks the store as closed: it opens without recovery.
+    /// Everything that is asked of it afterwards fails with [`Error::Closed`].
+    pub async fn close(&self) -> Result<(), Error> {
+        self.0.close().await
+    }
+
+    /// What the store has done and how large it is.
+    pub fn statistics(&self) -> Statistics {
+        let shard = &self.0;
+        let Counters { commits, aborts, deadlocks, user_bytes, checkpoints, recovered_ops, restored_pages } =
+            &shard.counters;
+        let (log_flushes, log_bytes_written) = shard.log.counters();
+        let superblock = shard.superblock.borrow();
+        let beside = superblock.data_start().0;
+        Statistics {
+            commits: commits.get(),
+            aborts: aborts.get(),
+            deadlocks: deadlocks.get(),
+            user_bytes_written: user_bytes.get(),
+            log_bytes_written,
+            log_flushes,
+            log_bytes_used: shard.log.used(),
+            flushes: shard.barrier.flushes(),
+            pages_written: shard.pages.pages_written(),
+            pages_changed: shard.pages.changed(|changed| changed.len() as u64),
+            checkpoints: checkpoints.get(),
+            splits: shard.splits.get(),
+            merges: shard.merges.get(),
+            pages_used: shard.space.used(),
+            pages: shard.space.pages(),
+            space_bytes: (beside + shard.space.used()) * u64::from(superblock.page_bytes),
+            version_bytes: shard.versions.borrow().bytes(),
+            locks: shard.locks.borrow().held() as u64,
+            recovered_ops: recovered_ops.get(),
+            restored_pages: restored_pages.get(),
+            pool: shard.pool.counters(),
+        }
+    }
+}
+
+impl<D: Device + 'static> Transaction<D> {
+    /// Adds the index entries of a record that is there already.
+    pub(crate) async fn index_record(&self, table: Table, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        self.write_indexes(table, key, None, Some(value)).await
+    }
+
+    /// Adds a piece of a large value.
+    pub(crate) fn note_piece(&self, piece: Op) {
+        self.note(Tree { id: LARGE, root: PageId(0) }, piece.key, piece.value);
+    }
+}
+
+/// The superblock of a new store.
+async fn new_superblock<D: Device + 'static>(
+    handle: &Handle<D>,
+    caps: &Caps,
+    options: &Options,
+) -> Result<Superblock, Error> {
+    let page_bytes = options.page_bytes;
+    let block_bytes = caps.page_bytes.max(4096);
+    // Told from a store that was here before, and from others: pages of theirs must not pass for ours.
+    let before =
+        read_superblock(handle).await.map_or(0, |old| old.identity.wrapping_add(u128::from(old.generation)));
+    let seed = [handle.now().0.to_le_bytes(), caps.pages.to_le_bytes()].concat();
+    let mixed =
+        u128::from(fulgurite_base::fnv1a(&seed)) << 64 | u128::from(crc32c::crc32c(&before.to_le_bytes()));
+    let superblock = Superblock {
+        generation: 2,
+        page_bytes,
+        block_bytes,
+        pages: caps.pages * u64::from(caps.page_bytes) / u64::from(page_bytes),
+        log_pages: options.log_bytes / u64::from(page_bytes),
+        double_write_pages: DOUBLE_WRITE_PAGES,
+        redo: Lsn(0),
+        log_end: Lsn(0),
+        log_crc: mixed as u32,
+        clean: true,
+        next_large: 1,
+        identity: mixed,
+    };
+    let least = superblock.data_start().0 + LEAST_PAGES;
+    if superblock.pages < least {
+        return Err(Error::Options(format!(
+            "the drive has {} pages of {page_bytes} bytes; a store with a log of {} bytes needs {least}",
+            superblock.pages, options.log_bytes
+        )));
+    }
+    Ok(superblock)
+}
+
+/// Writes zeros where the superblock of this generation would be.
+async fn erase_superblock<D: Device + 'static>(
+    handle: &Handle<D>,
+    superblock: &Superblock,
+) -> Result<(), Error> {
+    let device_page = handle.caps().page_bytes as usize;
+    let bytes = device_page.max(4096);
+    let place = PLACES[(superblock.generation % 2) as usize];
+    let buffer = Arena::new(bytes).buffer(0, bytes);
+    let erase = write(Lpn(place / device_page as u64), (bytes / device_page) as u32, buffer);
+    handle.submit(erase).await.map_err(Error::Io)
+}
+
+/// Writes the maps and the empty roots of the two trees that every store has.
+async fn write_first_pages<D: Device + 'static>(
+    handle: &Handle<D>,
+    superblock: &Superblock,
+) -> Result<(), Error> {
+    let size = superblock.page_bytes as usize;
+    let device_pages = superblock.page_bytes / handle.caps().page_bytes;
+    let space = Space::new(superblock.data_start(), superblock.pages, superblock.page_bytes);
+    let put = async |page: PageId, make: &dyn Fn(&mut [u8])| {
+        let buffer = Arena::new(size).buffer(0, size);
+        memory::change(&buffer, |bytes| {
+            make(bytes);
+            page::seal(bytes, superblock.salt());
+        });
+        handle
+            .submit(write(Lpn(page.0 * u64::from(device_pages)), device_pages, buffer))
+            .await
+            .map_err(Error::Io)
+    };
+    for (page, _) in space.maps() {
+        let first = page == superblock.data_start();
+        let make = |bytes: &mut [u8]| {
+            page::init(bytes, Kind::Map, 0, page, 0);
+            (0..if first { 3 } else { 1 }).for_each(|index| map::set_used(bytes, index, true));
+        };
+        put(page, &make).await?;
+    }
+    for (page, tree) in [(superblock.catalogue_root(), CATALOGUE), (superblock.large_root(), LARGE)] {
+        let make = |bytes: &mut [u8]| {
+            NodeMut::init(bytes, page, tree, 0, (b"", None));
+        };
+        put(page, &make).await?;
+    }
+    Ok(())
+}
+
+fn log_start<D: Device + 'static>(handle: &Handle<D>, superblock: &Superblock) -> LogStart {
+    let device_pages = superblock.page_bytes / handle.caps().page_bytes;
+    LogStart {
+        first: Lpn(superblock.log_start().0 * u64::from(device_pages)),
+        block_bytes: superblock.block_bytes,
+        blocks: superblock.log_pages * u64::from(superblock.page_bytes) / u64::from(superblock.block_bytes),
+        tail: superblock.log_end,
+        crc: superblock.log_crc,
+        redo: superblock.redo,
+    }
+}
+
+fn new_pool<D: Device + 'static>(
+    handle: &Handle<D>,
+    options: &Options,
+    superblock: &Superblock,
+    pages: &InPlace<D>,
+) -> Result<BufferPool<D>, Error> {
+    let frames = options.frames(superblock.page_bytes)?;
+    let refuse = |what: String| Error::Options(what);
+    let replacement = options.replacement.start(frames).map_err(|error| refuse(error.to_string()))?;
+    let config = PoolConfig {
+        frames,
+        page_bytes: superblock.page_bytes,
+        replacement,
+        write_back: options.write_back.clone(),
+        prefetch: options.prefetch.start().map_err(|error| refuse(error.to_string()))?,
+        store: Some(Rc::new(pages.clone())),
+    };
+    BufferPool::new(handle.clone(), config).map_err(|error| refuse(error.to_string()))
+}
+
+fn assemble<D: Device + 'static>(
+    handle: Handle<D>,
+    options: Options,
+    superblock: Superblock,
+    (health, barrier): (Health, Rc<Barrier<D>>),
+    (log, pages, pool): (Log<D>, InPlace<D>, BufferPool<D>),
+    redone: Redone,
+) -> Shard<D> {
+    let space = Space::new(superblock.data_start(), superblock.pages, superblock.page_bytes);
+    Shard {
+        handle,
+        space,
+        catalogue: RefCell::new(first_catalogue(&superblock)),
+        superblock: RefCell::new(superblock),
+        health,
+        barrier,
+        log,
+        pages,
+        pool,
+        structure: Turns::default(),
+        splits: Cell::new(0),
+        merges: Cell::new(0),
+        versions: RefCell::new(Versions::new(options.version_bytes())),
+        commits: RefCell::new(Commits::new(redone.tail.at)),
+        visible: Signal::default(),
+        locks: RefCell::new(Locks::new()),
+        lock_waits: RefCell::default(),
+        next_txn: Cell::new(1),
+        next_large: Cell::new(redone.next_large),
+        promised_log: Cell::new(0),
+        room: Signal::default(),
+        checkpointing: Cell::new(false),
+        checkpoint_turn: Turns::default(),
+        closed: Cell::new(false),
+        counters: Counters::default(),
+        options,
+    }
+}

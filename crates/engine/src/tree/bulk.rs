@@ -1,0 +1,190 @@
+//! Bulk load: a tree is built from its leaves up, from records in ascending order.
+//!
+//! The pages are written and flushed before one record of the log makes them part of the tree: the root's image and the
+//! maps. So nothing of the load is in the log, and a crash before that record leaves the tree as it was, empty.
+
+use super::{Tree, leaf};
+use crate::Error;
+use crate::log::Delta;
+use crate::page::node::{Cell, NodeMut, longest_key, longest_record, separator};
+use crate::shard::Shard;
+use fulgurite_base::PageId;
+use fulgurite_device::Device;
+use std::collections::BTreeMap;
+
+/// How full pages are made, in per cent: an update in place then mostly finds room.
+const FILL: usize = 90;
+/// Maps that one record may change; it holds all of them at once.
+const MAPS: usize = 8;
+/// Pages that are written together at the end.
+const WRITTEN_TOGETHER: usize = 64;
+
+/// A record of a node that is being filled.
+struct Record {
+    key: Vec<u8>,
+    value: Vec<u8>,
+    large: bool,
+}
+
+/// A level of the tree that is being built.
+#[derive(Default)]
+struct Level {
+    records: Vec<Record>,
+    bytes: usize,
+    /// The low fence of the node that is being filled.
+    low: Vec<u8>,
+    last: Vec<u8>,
+}
+
+/// A tree that is being built.
+pub struct Load<'a, D: Device + 'static> {
+    shard: &'a Shard<D>,
+    tree: Tree,
+    levels: Vec<Level>,
+    pages: Vec<PageId>,
+}
+
+impl<'a, D: Device + 'static> Load<'a, D> {
+    /// Begins to load an empty tree.
+    pub async fn new(shard: &'a Shard<D>, tree: Tree) -> Result<Load<'a, D>, Error> {
+        let guard = shard.read_page(tree.root).await?;
+        let root = leaf(guard.bytes())?;
+        if root.level() > 0 || !root.is_empty() {
+            return Err(Error::BulkLoad("the table is not empty"));
+        }
+        Ok(Load { shard, tree, levels: vec![Level::default()], pages: Vec::new() })
+    }
+
+    /// Adds the next record.
+    pub async fn push(&mut self, key: Vec<u8>, value: Vec<u8>, large: bool) -> Result<(), Error> {
+        let page = self.shard.page_bytes();
+        if key.len() > longest_key(page) {
+            return Err(Error::KeyTooLong { bytes: key.len(), longest: longest_key(page) });
+        }
+        debug_assert!(key.len() + value.len() <= longest_record(page));
+        if !self.levels[0].records.is_empty() && key <= self.levels[0].last {
+            return Err(Error::BulkLoad("the keys are not in ascending order"));
+        }
+        self.add(0, Record { key, value, large }).await
+    }
+
+    /// Adds a record to a level. A node that is full goes to its page, and to the level above.
+    async fn add(&mut self, level: usize, record: Record) -> Result<(), Error> {
+        let mut carried = Some((level, record));
+        while let Some((level, record)) = carried.take() {
+            if self.levels.len() == level {
+                self.levels.push(Level::default());
+            }
+            let room =
+                self.shard.page_bytes() as usize * FILL / 100 - 120 - 2 * self.fence_bytes(level, &record);
+            let state = &mut self.levels[level];
+            let cost = 10 + record.key.len() + record.value.len();
+            // An inner node needs two children.
+            let least = if level == 0 { 1 } else { 2 };
+            if state.bytes + cost > room && state.records.len() >= least {
+                let high = match level {
+                    0 => separator(&state.last, &record.key).to_vec(),
+                    _ => record.key.clone(),
+                };
+                let child = self.close(level, Some(high)).await?;
+                carried = Some((level + 1, child));
+            }
+            let state = &mut self.levels[level];
+            state.bytes += cost;
+            state.last.clone_from(&record.key);
+            state.records.push(record);
+        }
+        Ok(())
+    }
+
+    fn fence_bytes(&self, level: usize, record: &Record) -> usize {
+        self.levels[level].low.len().max(record.key.len())
+    }
+
+    /// Puts the node that a level fills into a page. Returns what the level above has of it.
+    async fn close(&mut self, level: usize, high: Option<Vec<u8>>) -> Result<Record, Error> {
+        let page = self.shard.pick().await?;
+        let state = &mut self.levels[level];
+        let records = std::mem::take(&mut state.records);
+        let low = std::mem::replace(&mut state.low, high.clone().unwrap_or_default());
+        state.bytes = 0;
+        let mut guard = self.shard.pool.create(page).await?;
+        self.pages.push(page);
+        fill(guard.bytes_mut(), page, self.tree.id, level as u8, (&low, high.as_deref()), &records)?;
+        Ok(Record { key: low, value: page.0.to_le_bytes().to_vec(), large: false })
+    }
+
+    /// Closes all levels and makes them the tree.
+    pub async fn finish(mut self) -> Result<(), Error> {
+        let mut level = 0;
+        while level + 1 < self.levels.len() {
+            let child = self.close(level, None).await?;
+            self.add(level + 1, child).await?;
+            level += 1;
+        }
+        let top = std::mem::take(&mut self.levels[level].records);
+        let mut root = vec![0; self.shard.page_bytes() as usize];
+        fill(&mut root, self.tree.root, self.tree.id, level as u8, (b"", None), &top)?;
+        for pages in self.pages.chunks(WRITTEN_TOGETHER) {
+            self.shard.pool.write_pages(pages).await?;
+        }
+        self.shard.barrier.flush().await?;
+        self.take_over(&root).await
+    }
+
+    /// The record of the log that makes the pages part of the tree.
+    async fn take_over(&mut self, root: &[u8]) -> Result<(), Error> {
+        let shard = self.shard;
+        let mut runs: BTreeMap<PageId, Vec<(u32, u32)>> = BTreeMap::new();
+        self.pages.sort_unstable();
+        for page in std::mem::take(&mut self.pages) {
+            let (map, index) = shard.space.place(page);
+            let runs = runs.entry(map).or_default();
+            match runs.last_mut().filter(|(from, count)| from + count == index) {
+                Some((_, count)) => *count += 1,
+                None => runs.push((index, 1)),
+            }
+        }
+        let _turn = shard.structure.take().await;
+        let maps: Vec<PageId> = runs.keys().copied().collect();
+        let mut parts: Vec<&[PageId]> = maps.chunks(MAPS).collect();
+        // The last record has the root with it.
+        let last = parts.pop().unwrap_or_default();
+        let deltas = |maps: &[PageId]| -> Vec<Delta> {
+            let delta = |page: PageId| {
+                runs[&page].iter().map(move |(from, count)| Delta::Map {
+                    page,
+                    from: *from,
+                    count: *count,
+                    used: true,
+                })
+            };
+            maps.iter().flat_map(|map| delta(*map)).collect()
+        };
+        for maps in parts {
+            let held = shard.hold(maps, &[]).await?;
+            shard.restructure(held, deltas(maps), Vec::new())?;
+        }
+        let held = shard.hold(&[last, &[self.tree.root]].concat(), &[]).await?;
+        let mut all = deltas(last);
+        all.push(Delta::image(root));
+        shard.restructure(held, all, Vec::new()).map(drop)
+    }
+}
+
+fn fill(
+    bytes: &mut [u8],
+    page: PageId,
+    tree: u32,
+    level: u8,
+    fences: (&[u8], Option<&[u8]>),
+    records: &[Record],
+) -> Result<(), Error> {
+    let mut node = NodeMut::init(bytes, page, tree, level, fences);
+    for Record { key, value, large } in records {
+        if !node.push(key, Cell { bytes: value, large: *large }) {
+            return Err(Error::BulkLoad("a node overflows"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,175 @@
+//! B+trees over pages of the pool.
+//!
+//! A search goes from the root down, one page at a time. It never waits with a page in hand: after every wait the page
+//! that it has got is compared with what was wanted (tree, level, fences), and where a split or a merge has come in between,
+//! the search begins anew. So no task ever holds one latch while it waits for another.
+//!
+//! There are no links between neighbours: a scan goes on with the leaf that covers the last one's fence. The root of a
+//! tree stays where it is for ever.
+
+mod bulk;
+mod large;
+mod merge;
+mod put;
+mod split;
+mod structure;
+
+pub use bulk::Load;
+pub use large::Place;
+pub use put::Applied;
+
+use crate::Error;
+use crate::page::node::{Cell, Node};
+use crate::page::{self};
+use crate::shard::Shard;
+use fulgurite_base::PageId;
+use fulgurite_device::Device;
+use fulgurite_pool::{ReadGuard, WriteGuard};
+
+/// The tree of tables and indexes by name.
+pub const CATALOGUE: u32 = 0;
+/// The tree of the pieces of large values.
+pub const LARGE: u32 = 1;
+/// The first tree of a user.
+pub const FIRST_USER_TREE: u32 = 2;
+
+/// A search that begins anew so often finds no tree at all.
+const MOST_RESTARTS: u32 = 1000;
+
+/// A tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tree {
+    /// Its number.
+    pub id: u32,
+    /// Its root.
+    pub root: PageId,
+}
+
+/// Which leaf is wanted.
+#[derive(Clone, Copy, Debug)]
+pub enum Seek<'a> {
+    /// The one that covers this key.
+    At(&'a [u8]),
+    /// The one that covers the keys right below this one.
+    Below(&'a [u8]),
+    /// The last one.
+    Last,
+}
+
+impl Seek<'_> {
+    /// Whether a node is on the way.
+    #[inline]
+    fn fits(&self, node: Node<'_>) -> bool {
+        match self {
+            Seek::At(key) => node.covers(key),
+            Seek::Below(key) => node.low() < *key && node.high().is_none_or(|high| *key <= high),
+            Seek::Last => node.high().is_none(),
+        }
+    }
+
+    /// The child of an inner node that is on the way.
+    #[inline]
+    fn child(&self, node: Node<'_>) -> usize {
+        match self {
+            Seek::At(key) => node.child_for(key),
+            Seek::Below(key) => match node.search(key) {
+                Ok(index) | Err(index) => index.saturating_sub(1),
+            },
+            Seek::Last => node.len() - 1,
+        }
+    }
+}
+
+/// The node in the bytes of a page, if it is a node of `tree` on this level.
+#[inline]
+fn node_of<'a>(bytes: &'a [u8], tree: Tree, seek: Seek<'_>) -> Option<Node<'a>> {
+    Node::new(bytes).filter(|node| page::tree(bytes) == tree.id && seek.fits(*node))
+}
+
+/// The node in a page that a search has found.
+#[inline]
+pub fn leaf(bytes: &[u8]) -> Result<Node<'_>, Error> {
+    Node::new(bytes).ok_or_else(|| Error::corrupt(page::number(bytes), "it is no node"))
+}
+
+impl<D: Device + 'static> Shard<D> {
+    /// The page, from the pool or from the drive.
+    #[inline]
+    pub(crate) async fn read_page(&self, page: PageId) -> Result<ReadGuard<D>, Error> {
+        match self.pool.try_read(page) {
+            Some(guard) => Ok(guard),
+            None => Ok(self.pool.read(page).await?),
+        }
+    }
+
+    /// The page, to change.
+    #[inline]
+    pub(crate) async fn write_page(&self, page: PageId) -> Result<WriteGuard<D>, Error> {
+        match self.pool.try_write(page) {
+            Some(guard) => Ok(guard),
+            None => Ok(self.pool.write(page).await?),
+        }
+    }
+
+    /// The node on `level` that is wanted.
+    #[inline]
+    pub async fn find(&self, tree: Tree, seek: Seek<'_>, level: u8) -> Result<ReadGuard<D>, Error> {
+        for _ in 0..MOST_RESTARTS {
+            let mut at = tree.root;
+            loop {
+                let guard = self.read_page(at).await?;
+                let Some(node) = node_of(guard.bytes(), tree, seek) else { break };
+                if node.level() <= level {
+                    return Ok(guard);
+                }
+                if node.is_empty() {
+                    return Err(Error::corrupt(at, "an inner node has no children"));
+                }
+                at = node.child(seek.child(node));
+            }
+        }
+        Err(self.no_way(tree))
+    }
+
+    /// The leaf that is wanted, to change.
+    pub async fn find_for_change(&self, tree: Tree, key: &[u8]) -> Result<WriteGuard<D>, Error> {
+        let seek = Seek::At(key);
+        for _ in 0..MOST_RESTARTS {
+            let found = self.find(tree, seek, 1).await?;
+            let node = leaf(found.bytes())?;
+            let page = if node.level() == 0 { tree.root } else { node.child(seek.child(node)) };
+            drop(found);
+            let guard = self.write_page(page).await?;
+            if node_of(guard.bytes(), tree, seek).is_some_and(|node| node.level() == 0) {
+                return Ok(guard);
+            }
+        }
+        Err(self.no_way(tree))
+    }
+
+    fn no_way(&self, tree: Tree) -> Error {
+        Error::corrupt(tree.root, format!("no way leads from this root of tree {} to its leaves", tree.id))
+    }
+
+    /// The value of a key as it is now, a large one fetched from where it lies; `None` where there is none.
+    pub async fn current(&self, tree: Tree, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        let mut missing = None;
+        loop {
+            let large = {
+                let guard = self.find(tree, Seek::At(key), 0).await?;
+                let node = leaf(guard.bytes())?;
+                match node.search(key).map(|index| node.value(index)) {
+                    Err(_) => return Ok(None),
+                    Ok(Cell { bytes, large: false }) => return Ok(Some(bytes.to_vec())),
+                    Ok(Cell { bytes, .. }) => large::Place::read(bytes)?,
+                }
+            };
+            if let Some(value) = self.read_large(large).await? {
+                return Ok(Some(value));
+            }
+            if missing.replace(large) == Some(large) {
+                return Err(large.is_gone(tree));
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Changes of the structure, one at a time: the pages are taken for changing together, the record is appended, the pages
+//! are changed, and nothing else runs in between.
+
+use super::{Seek, Tree, leaf};
+use crate::log::{Delta, Entry, Op};
+use crate::page;
+use crate::shard::Shard;
+use crate::{Error, Lsn};
+use fulgurite_base::PageId;
+use fulgurite_device::Device;
+use fulgurite_pool::WriteGuard;
+
+/// Pages that a change of the structure holds.
+pub struct Held<D: Device + 'static>(Vec<(PageId, WriteGuard<D>)>);
+
+impl<D: Device + 'static> Held<D> {
+    /// The bytes of one of them.
+    pub fn bytes(&self, page: PageId) -> Result<&[u8], Error> {
+        let held = self.0.iter().find(|(held, _)| *held == page);
+        held.map(|(_, guard)| guard.bytes()).ok_or_else(|| Error::corrupt(page, "a change does not hold it"))
+    }
+}
+
+impl<D: Device + 'static> Shard<D> {
+    /// The pages from the root down to the leaf that covers `key`. They stay as they are for who has the structure's turn.
+    pub async fn path(&self, tree: Tree, key: &[u8]) -> Result<Vec<PageId>, Error> {
+        let mut path = vec![tree.root];
+        loop {
+            let last = path[path.len() - 1];
+            let guard = self.read_page(last).await?;
+            let node = leaf(guard.bytes())?;
+            if node.level() == 0 {
+                return Ok(path);
+            }
+            path.push(node.child(Seek::At(key).child(node)));
+        }
+    }
+
+    /// Takes `pages` for changing, all at once, and `fresh` ones, which are not read.
+    ///
+    /// While it waits for one page it holds others only for reading, and nobody else holds a page while waiting. So
+    /// there is no circle of waiting.
+    pub async fn hold(&self, pages: &[PageId], fresh: &[PageId]) -> Result<Held<D>, Error> {
+        let mut made = Vec::new();
+        for page in fresh {
+            made.push((*page, self.pool.create(*page).await?));
+        }
+        loop {
+            let mut pins = Vec::new();
+            for page in pages {
+                pins.push(self.read_page(*page).await?);
+            }
+            drop(pins);
+            let mut held = Vec::new();
+            let mut taken = None;
+            for page in pages {
+                match self.pool.try_write(*page) {
+                    Some(guard) => held.push((*page, guard)),
+                    None => {
+                        taken = Some(*page);
+                        break;
+                    }
+                }
+            }
+            let Some(taken) = taken else {
+                held.append(&mut made);
+                return Ok(Held(held));
+            };
+            // It is being written, or somebody has it: wait for that with nothing in hand.
+            drop(held);
+            drop(self.pool.write(taken).await?);
+        }
+    }
+
+    /// Appends the record and changes the pages, which are all held.
+    pub fn restructure(
+        &self,
+        mut held: Held<D>,
+        deltas: Vec<Delta>,
+        ops: Vec<Op>,
+    ) -> Result<(Lsn, Lsn), Error> {
+        let entry = Entry { deltas, ops };
+        let is_split = entry.deltas.iter().any(|delta| matches!(delta, Delta::Keep { .. }));
+        let (since, lsn) = if is_split && planted!(self.options, SplitNotLogged) {
+            (self.log.tail(), self.log.tail())
+        } else {
+            self.log.append(&entry)
+        };
+        for delta in &entry.deltas {
+            let number = delta.page();
+            let Some((_, guard)) = held.0.iter_mut().find(|(page, _)| *page == number) else {
+                return Err(self.health.stop(format!("a structure change does not hold page {}", number.0)));
+            };
+            let bytes = guard.bytes_mut();
+            if let Err(what) = delta.apply(bytes) {
+                // The record is in the log, so memory and log no longer agree.
+                return Err(self.health.stop(format!("page {} could not be changed: {what}", number.0)));
+            }
+            page::set_structure_lsn(bytes, lsn);
+            page::set_lsn(bytes, lsn);
+            self.pages.mark(number, since);
+            if let Delta::Map { page, from, count, used } = delta {
+                self.space.changed(*page, *from, *count, *used);
+            }
+        }
+        Ok((since, lsn))
+    }
+}

@@ -1,0 +1,203 @@
+//! Old values, for readers of older states.
+//!
+//! A tree has the newest value of every key. What a commit replaces is kept here, under the commit's LSN, in the same step
+//! in which the tree changes, until nobody can ask for a state before that commit. A reader of the state at some LSN
+//! takes the value that the first later commit replaced, and where there was no later one, the tree's.
+//!
+//! Memory is bounded: when old values take more than they may, the oldest snapshots are given up.
+
+use crate::page::node::Cell;
+use crate::{Error, Lsn};
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
+
+/// A value that a commit replaced; `None` where there was none.
+pub type Old = Option<Box<[u8]>>;
+
+/// A key of a tree and the commit that replaces its value.
+type Place = (u32, Box<[u8]>, Lsn);
+
+/// The old values of one key: each with the commit that replaced it, in order.
+type History = Vec<(Lsn, Old)>;
+
+/// A state that somebody reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReaderId(u64);
+
+/// The old values of a store.
+#[derive(Debug, Default)]
+pub struct Versions {
+    trees: FxHashMap<u32, BTreeMap<Box<[u8]>, History>>,
+    /// What was kept, in order of keeping.
+    kept: VecDeque<(Lsn, u32, Box<[u8]>)>,
+    /// Large values that commits replace, read before those were appended.
+    large: BTreeMap<Place, Box<[u8]>>,
+    bytes: u64,
+    most_bytes: u64,
+    /// States that are read, by reader.
+    readers: BTreeMap<ReaderId, Lsn>,
+    drawn: u64,
+    /// Readers of states before this are given up.
+    oldest: Lsn,
+}
+
+impl Versions {
+    /// Room for so many bytes.
+    pub fn new(most_bytes: u64) -> Versions {
+        Versions { most_bytes, ..Versions::default() }
+    }
+
+    /// Bytes in use.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Somebody begins to read the state at `lsn`.
+    pub fn open(&mut self, lsn: Lsn) -> ReaderId {
+        self.drawn += 1;
+        let reader = ReaderId(self.drawn);
+        self.readers.insert(reader, lsn);
+        reader
+    }
+
+    /// The reader is done.
+    pub fn close(&mut self, reader: ReaderId) {
+        self.readers.remove(&reader);
+    }
+
+    /// Fails where the state at `lsn` can no longer be read.
+    pub fn check(&self, lsn: Lsn) -> Result<(), Error> {
+        if lsn < self.oldest { Err(Error::SnapshotTooOld) } else { Ok(()) }
+    }
+
+    /// A large value that the commit at `lsn` will replace.
+    pub fn keep_large(&mut self, tree: u32, key: &[u8], lsn: Lsn, value: Vec<u8>) {
+        self.bytes += value.len() as u64;
+        self.large.insert((tree, key.into(), lsn), value.into());
+    }
+
+    /// Keeps what the commit at `lsn` replaces.
+    pub fn keep(&mut self, tree: u32, key: &[u8], lsn: Lsn, old: Option<Cell<'_>>) {
+        let history = self.trees.entry(tree).or_default().entry(key.into()).or_default();
+        // An operation that found no room the first time comes again.
+        if history.iter().any(|(at, _)| *at == lsn) {
+            return;
+        }
+        let old: Old = match old {
+            Some(Cell { large: true, .. }) => self.large.remove(&(tree, key.into(), lsn)),
+            Some(Cell { bytes, .. }) => {
+                self.bytes += bytes.len() as u64;
+                Some(bytes.into())
+            }
+            None => None,
+        };
+        self.bytes += cost(key);
+        history.push((lsn, old));
+        self.kept.push_back((lsn, tree, key.into()));
+    }
+
+    /// What a reader of the state at `lsn` finds under a key, where that is not what the tree has.
+    pub fn find(&self, tree: u32, key: &[u8], lsn: Lsn) -> Option<&Old> {
+        let history = self.trees.get(&tree)?.get(key)?;
+        history.iter().find(|(at, _)| *at > lsn).map(|(_, old)| old)
+    }
+
+    /// The keys of a range whose values at `lsn` are not what the tree has, with those values.
+    pub fn range(&self, tree: u32, range: (Bound<&[u8]>, Bound<&[u8]>), lsn: Lsn) -> Vec<(&[u8], &Old)> {
+        let Some(keys) = self.trees.get(&tree) else { return Vec::new() };
+        let old = |history: &'_ History| history.iter().position(|(at, _)| *at > lsn);
+        keys.range::<[u8], _>(range)
+            .filter_map(|(key, history)| old(history).map(|place| (&**key, &history[place].1)))
+            .collect()
+    }
+
+    /// Forgets what nobody can ask for: readers have the states that were opened, or come for `visible`.
+    pub fn trim(&mut self, visible: Lsn) {
+        let needed =
+            |versions: &Versions| versions.readers.values().copied().min().unwrap_or(visible).min(visible);
+        let mut least = needed(self);
+        if self.bytes > self.most_bytes {
+            // Half of the room is made free, so that this does not happen at every commit.
+            while self.bytes > self.most_bytes / 2 && least < visible {
+                let Some((lsn, ..)) = self.kept.front() else { break };
+                least = (*lsn).min(visible);
+                self.oldest = self.oldest.max(least);
+                self.forget(least);
+            }
+            let oldest = self.oldest;
+            self.readers.retain(|_, lsn| *lsn >= oldest);
+        }
+        self.forget(least);
+    }
+
+    /// Forgets what commits up to `lsn` replaced.
+    fn forget(&mut self, lsn: Lsn) {
+        // Commits are applied out of order at times, so the front may be newer than what follows; that goes later.
+        while self.kept.front().is_some_and(|(at, ..)| *at <= lsn) {
+            let Some((at, tree, key)) = self.kept.pop_front() else { return };
+            let Some(keys) = self.trees.get_mut(&tree) else { continue };
+            let Some(history) = keys.get_mut(&key) else { continue };
+            if let Some(place) = history.iter().position(|(replaced, _)| *replaced == at) {
+                let (_, old) = history.remove(place);
+                self.bytes -= cost(&key) + old.map_or(0, |old| old.len() as u64);
+            }
+            if history.is_empty() {
+                keys.remove(&key);
+            }
+        }
+    }
+}
+
+/// Bytes that are kept beside a value: the key twice and the tables.
+fn cost(key: &[u8]) -> u64 {
+    2 * key.len() as u64 + 128
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keep(versions: &mut Versions, key: &[u8], lsn: u64, old: Option<&[u8]>) {
+        versions.keep(5, key, Lsn(lsn), old.map(Cell::inline));
+    }
+
+    fn find(versions: &Versions, key: &[u8], lsn: u64) -> Option<Option<Vec<u8>>> {
+        versions.find(5, key, Lsn(lsn)).map(|old| old.as_ref().map(|old| old.to_vec()))
+    }
+
+    #[test]
+    fn a_reader_finds_what_the_first_later_commit_replaced() {
+        let mut versions = Versions::new(1 << 20);
+        keep(&mut versions, b"k", 10, None);
+        keep(&mut versions, b"k", 20, Some(b"one"));
+        keep(&mut versions, b"k", 30, Some(b"two"));
+        assert_eq!(find(&versions, b"k", 5), Some(None));
+        assert_eq!(find(&versions, b"k", 10), Some(Some(b"one".to_vec())));
+        assert_eq!(find(&versions, b"k", 29), Some(Some(b"two".to_vec())));
+        assert_eq!(find(&versions, b"k", 30), None, "the tree has it");
+        let reader = versions.open(Lsn(15));
+        versions.trim(Lsn(30));
+        assert_eq!(find(&versions, b"k", 15), Some(Some(b"one".to_vec())));
+        assert_eq!(find(&versions, b"k", 5), Some(Some(b"one".to_vec())), "what nobody reads is forgotten");
+        versions.close(reader);
+        versions.trim(Lsn(30));
+        assert_eq!((versions.bytes(), versions.kept.len(), versions.trees[&5].len()), (0, 0, 0));
+    }
+
+    #[test]
+    fn readers_are_given_up_before_memory_is() {
+        let mut versions = Versions::new(10_000);
+        let (old, new) = (versions.open(Lsn(1)), versions.open(Lsn(95)));
+        for lsn in 2..100 {
+            keep(&mut versions, b"k", lsn, Some(&[0; 100]));
+            versions.trim(Lsn(lsn));
+        }
+        assert!(versions.bytes() <= 10_000, "{}", versions.bytes());
+        assert_eq!(versions.check(Lsn(1)), Err(Error::SnapshotTooOld));
+        assert_eq!(versions.check(Lsn(95)), Ok(()));
+        assert!(find(&versions, b"k", 95).is_some());
+        versions.close(old);
+        versions.close(new);
+    }
+}

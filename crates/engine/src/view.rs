@@ -1,0 +1,210 @@
+//! What a reader sees: the trees as they are, under locks and with the transaction's own writes over them; or a state of
+//! the past, with the old values over them.
+
+use crate::locks::{Mode, TxnId};
+use crate::page::node::Cell;
+use crate::shard::Shard;
+use crate::tree::{Place, Seek, Tree, leaf};
+use crate::versions::ReaderId;
+use crate::{Error, Lsn};
+use fulgurite_device::Device;
+use std::cell::{Cell as Flag, RefCell};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::rc::Rc;
+
+/// Writes that nobody else sees yet.
+pub type Writes = BTreeMap<(u32, Box<[u8]>), Option<Box<[u8]>>>;
+
+/// A value that a scan has found.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// Here it is.
+    Here(Vec<u8>),
+    /// It is a large one, still to be read.
+    Large(Place),
+}
+
+impl Value {
+    pub fn of(cell: Cell<'_>) -> Result<Value, Error> {
+        Ok(if cell.large { Value::Large(Place::read(cell.bytes)?) } else { Value::Here(cell.bytes.to_vec()) })
+    }
+}
+
+/// A range of keys: from the first key up to, and without, the second; to the end where there is none.
+#[derive(Clone, Debug)]
+pub struct Span {
+    /// The least key.
+    pub low: Vec<u8>,
+    /// The first key behind.
+    pub high: Option<Vec<u8>>,
+}
+
+impl Span {
+    /// The same range as two bounds say.
+    pub fn new((low, high): (Bound<&[u8]>, Bound<&[u8]>)) -> Span {
+        // Nothing lies between a key and the same key with a zero behind it.
+        let after = |key: &[u8]| [key, &[0]].concat();
+        let low = match low {
+            Bound::Included(key) => key.to_vec(),
+            Bound::Excluded(key) => after(key),
+            Bound::Unbounded => Vec::new(),
+        };
+        let high = match high {
+            Bound::Included(key) => Some(after(key)),
+            Bound::Excluded(key) => Some(key.to_vec()),
+            Bound::Unbounded => None,
+        };
+        Span { low, high }
+    }
+
+    /// Whether no key lies in it.
+    pub fn is_empty(&self) -> bool {
+        self.high.as_ref().is_some_and(|high| *high <= self.low)
+    }
+
+    /// The range as bounds.
+    pub fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        let high = self.high.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        (Bound::Included(&self.low), high)
+    }
+}
+
+/// How somebody reads.
+pub enum View<D: Device + 'static> {
+    /// Under locks.
+    Locked {
+        /// The store.
+        shard: Rc<Shard<D>>,
+        /// The transaction.
+        txn: TxnId,
+        /// What it has written.
+        writes: RefCell<Writes>,
+        /// It was given up to end a deadlock.
+        dead: Flag<bool>,
+        /// It has read or locked something.
+        used: Flag<bool>,
+    },
+    /// As it was.
+    Past {
+        /// The store.
+        shard: Rc<Shard<D>>,
+        /// The state.
+        lsn: Lsn,
+        /// Keeps the old values.
+        reader: ReaderId,
+    },
+}
+
+impl<D: Device + 'static> View<D> {
+    /// The newest visible state.
+    pub fn now(shard: &Rc<Shard<D>>) -> View<D> {
+        let lsn = shard.visible_lsn();
+        let reader = shard.versions.borrow_mut().open(lsn);
+        View::Past { shard: Rc::clone(shard), lsn, reader }
+    }
+
+    pub fn shard(&self) -> &Rc<Shard<D>> {
+        match self {
+            View::Locked { shard, .. } | View::Past { shard, .. } => shard,
+        }
+    }
+
+    /// Fails where nothing can be read any more.
+    pub fn check(&self) -> Result<(), Error> {
+        self.shard().check_open()?;
+        match self {
+            View::Locked { dead, .. } if dead.get() => Err(Error::Deadlock),
+            View::Locked { .. } => Ok(()),
+            View::Past { shard, lsn, .. } => shard.versions.borrow().check(*lsn),
+        }
+    }
+
+    /// Locks a key, where this view locks.
+    pub async fn lock(&self, tree: Tree, key: &[u8], mode: Mode) -> Result<(), Error> {
+        self.check()?;
+        let View::Locked { shard, txn, dead, used, .. } = self else { return Ok(()) };
+        used.set(true);
+        let outcome = shard.lock_key(*txn, tree.id, key, mode).await;
+        dead.set(dead.get() || outcome == Err(Error::Deadlock));
+        outcome
+    }
+
+    /// Locks a range for reading, where this view locks. Returns whether that took time.
+    pub async fn lock_span(&self, tree: Tree, span: &Span) -> Result<bool, Error> {
+        self.lock_range(tree, span, Mode::Shared).await
+    }
+
+    /// Locks a range for itself, where this view locks.
+    pub async fn lock_alone(&self, tree: Tree, span: &Span) -> Result<(), Error> {
+        self.lock_range(tree, span, Mode::Exclusive).await.map(drop)
+    }
+
+    async fn lock_range(&self, tree: Tree, span: &Span, mode: Mode) -> Result<bool, Error> {
+        self.check()?;
+        let View::Locked { shard, txn, dead, used, .. } = self else { return Ok(false) };
+        used.set(true);
+        let outcome = shard.lock_range(*txn, tree.id, span.bounds(), mode).await;
+        dead.set(dead.get() || outcome == Err(Error::Deadlock));
+        outcome
+    }
+
+    /// The value of a key.
+    pub async fn get(&self, tree: Tree, key: &[u8], mode: Mode) -> Result<Option<Vec<u8>>, Error> {
+        match self {
+            View::Locked { shard, writes, .. } => {
+                self.lock(tree, key, mode).await?;
+                let own = writes.borrow().get(&(tree.id, key.into())).cloned();
+                match own {
+                    Some(value) => Ok(value.map(Vec::from)),
+                    None => shard.current(tree, key).await,
+                }
+            }
+            View::Past { shard, lsn, .. } => {
+                self.check()?;
+                shard.past(tree, key, *lsn).await
+            }
+        }
+    }
+}
+
+impl<D: Device + 'static> Drop for View<D> {
+    fn drop(&mut self) {
+        match self {
+            // Locks of a commit under way are released by it: it takes the view's place.
+            View::Locked { .. } => {}
+            View::Past { shard, reader, .. } => shard.versions.borrow_mut().close(*reader),
+        }
+    }
+}
+
+impl<D: Device + 'static> Shard<D> {
+    /// The value of a key in the state at `lsn`.
+    pub async fn past(&self, tree: Tree, key: &[u8], lsn: Lsn) -> Result<Option<Vec<u8>>, Error> {
+        let mut missing = None;
+        loop {
+            let large = {
+                let guard = self.find(tree, Seek::At(key), 0).await?;
+                let versions = self.versions.borrow();
+                versions.check(lsn)?;
+                // Leaf and old values are looked at in one step, with nothing between.
+                if let Some(old) = versions.find(tree.id, key, lsn) {
+                    return Ok(old.as_ref().map(|old| old.to_vec()));
+                }
+                let node = leaf(guard.bytes())?;
+                match node.search(key).map(|index| node.value(index)) {
+                    Err(_) => return Ok(None),
+                    Ok(Cell { bytes, large: false }) => return Ok(Some(bytes.to_vec())),
+                    Ok(Cell { bytes, .. }) => Place::read(bytes)?,
+                }
+            };
+            if let Some(value) = self.read_large(large).await? {
+                return Ok(Some(value));
+            }
+            // A large value that has gone meanwhile is among the old values now.
+            if missing.replace(large) == Some(large) {
+                return Err(large.is_gone(tree));
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The double-write area: pages are on the drive twice while they are written, so that one of them is whole.
+//!
+//! The area has slots of one batch each. *Double write*: the batch is written to a slot and flushed, then each page to
+//! its place. A slot is written again only after a flush that began when its pages had reached their places. *Share*:
+//! the batch is written to a slot; then the drive makes each place the same as its copy there, which is atomic and
+//! durable, and the slot is free.
+//!
+//! Recovery looks at every copy in the area. Where a page's own place is damaged, the newest whole copy is put there.
+//! Copies of pages that were last changed before the redo point are left alone: such a page was durable in its place, so
+//! its damage has another cause, and an old copy would hide it.
+
+use super::in_place::{BATCH, write};
+use crate::barrier::Barrier;
+use crate::layout::Superblock;
+use crate::wait::Turns;
+use crate::{Error, Lsn, Options, TornPages, memory, page};
+use fulgurite_base::{Lpn, PageId};
+use fulgurite_device::{Arena, Buffer, Device, Handle, Operation};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// A slot of the area.
+struct Slot {
+    first: Lpn,
+    turns: Turns,
+    /// Whether pages were brought to their places since the last flush that this slot waited for.
+    unflushed: Cell<bool>,
+}
+
+/// The double-write area.
+pub struct Area<D> {
+    handle: Handle<D>,
+    barrier: Rc<Barrier<D>>,
+    torn_pages: TornPages,
+    device_pages: u32,
+    slots: Vec<Slot>,
+    next: Cell<usize>,
+    options: Options,
+}
+
+impl<D: Device + 'static> Area<D> {
+    /// The area of `pages` pages from `first` on.
+    pub fn new(
+        handle: Handle<D>,
+        barrier: Rc<Barrier<D>>,
+        torn_pages: TornPages,
+        device_pages: u32,
+        (first, pages): (PageId, u64),
+        options: &Options,
+    ) -> Area<D> {
+        let slot = |index: u64| Slot {
+            first: Lpn((first.0 + index * BATCH as u64) * u64::from(device_pages)),
+            turns: Turns::default(),
+            unflushed: Cell::new(false),
+        };
+        let slots = (0..pages / BATCH as u64).map(slot).collect();
+        Area {
+            handle,
+            barrier,
+            torn_pages,
+            device_pages,
+            slots,
+            next: Cell::new(0),
+            options: options.clone(),
+        }
+    }
+
+    /// Writes sealed pages, at most [`BATCH`], to their places, so that each of them is whole somewhere all the time.
+    pub async fn write(
+        &self,
+        pages: Vec<(PageId, Buffer)>,
+        lpn: impl Fn(PageId) -> Lpn,
+    ) -> Result<(), Error> {
+        let slot = &self.slots[self.next.get() % self.slots.len()];
+        self.next.set(self.next.get() + 1);
+        let _turn = slot.turns.take().await;
+        if slot.unflushed.get() && !planted!(self.options, DoubleWriteAreaReusedEarly) {
+            self.barrier.flush().await?;
+            slot.unflushed.set(false);
+        }
+        let place = |index: usize| Lpn(slot.first.0 + index as u64 * u64::from(self.device_pages));
+        let copies = pages
+            .iter()
+            .enumerate()
+            .map(|(index, (_, bytes))| write(place(index), self.device_pages, bytes.clone()));
+        self.handle.submit_all(copies).await.map_err(Error::Io)?;
+        let home: Vec<Operation> = if self.torn_pages == TornPages::Share {
+            let share = |(index, (page, _)): (usize, &(PageId, Buffer))| Operation::Share {
+                destination: lpn(*page),
+                source: place(index),
+                pages: self.device_pages,
+            };
+            pages.iter().enumerate().map(share).collect()
+        } else {
+            self.barrier.flush().await?;
+            // From here on the slot protects these pages, even if a write fails.
+            slot.unflushed.set(true);
+            pages.into_iter().map(|(page, bytes)| write(lpn(page), self.device_pages, bytes)).collect()
+        };
+        self.handle.submit_all(home.into_iter()).await.map_err(Error::Io)
+    }
+}
+
+/// Puts whole copies of the area, as new as the redo point, at the places of pages that are damaged. Returns how many there were.
+pub async fn restore_torn<D: Device + 'static>(
+    handle: &Handle<D>,
+    barrier: &Barrier<D>,
+    superblock: &Superblock,
+) -> Result<u64, Error> {
+    let (first, pages) = (superblock.double_write_start(), superblock.double_write_pages);
+    let (page_bytes, salt, redo) = (superblock.page_bytes, superblock.salt(), superblock.redo);
+    let device_pages = page_bytes / handle.caps().page_bytes;
+    let lpn = |page: PageId| Lpn(page.0 * u64::from(device_pages));
+    let arena = Arena::new((pages as usize + 1) * page_bytes as usize);
+    let buffer = |index: u64| arena.buffer(index as usize * page_bytes as usize, page_bytes as usize);
+    let mut newest: BTreeMap<PageId, (Lsn, u64)> = BTreeMap::new();
+    for index in 0..pages {
+        let into = Some(buffer(index));
+        let read = Operation::Read { lpn: lpn(PageId(first.0 + index)), pages: device_pages, into };
+        // A copy that cannot be read protects nothing, and need not: its page is damaged only if the copy was whole.
+        if handle.submit(read).await.is_err() {
+            continue;
+        }
+        let found = memory::look(&buffer(index), |bytes| {
+            let number = page::number(bytes);
+            page::is_whole(bytes, number, salt).then(|| (number, page::lsn(bytes)))
+        });
+        if let Some((number, lsn)) = found.filter(|(number, lsn)| number.0 >= first.0 + pages && *lsn >= redo)
+        {
+            let entry = newest.entry(number).or_insert((lsn, index));
+            if lsn >= entry.0 {
+                *entry = (lsn, index);
+            }
+        }
+    }
+    let mut restored = 0;
+    for (number, (_, index)) in newest {
+        let into = Some(buffer(pages));
+        let home = handle.submit(Operation::Read { lpn: lpn(number), pages: device_pages, into }).await;
+        let whole = home.is_ok() && memory::look(&buffer(pages), |bytes| page::is_whole(bytes, number, salt));
+        if !whole {
+            handle.submit(write(lpn(number), device_pages, buffer(index))).await.map_err(Error::Io)?;
+            restored += 1;
+        }
+    }
+    if restored > 0 {
+        barrier.flush().await?;
+    }
+    Ok(restored)
+}

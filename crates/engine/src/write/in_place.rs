@@ -1,0 +1,230 @@
+//! Pages at their own numbers.
+
+use super::changed::{Changed, Writing};
+use super::double_write::Area;
+use crate::barrier::Barrier;
+use crate::layout::Superblock;
+use crate::log::Log;
+use crate::page::Salt;
+use crate::wait::Health;
+use crate::{Error, Lsn, Options, TornPages, memory, page};
+use fulgurite_base::{Lpn, Nanos, PageId, StreamId};
+use fulgurite_device::{Arena, Buffer, Device, Handle, IoError, Operation};
+use fulgurite_pool::{PageBytes, PageIo, PageStore};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// Pages that are written together at most; a larger batch is divided.
+pub const BATCH: usize = 64;
+/// Pages written last whose checksums are remembered, to notice a drive that answers with older ones.
+const REMEMBERED: usize = 1 << 14;
+
+struct State<D> {
+    handle: Handle<D>,
+    log: RefCell<Option<Log<D>>>,
+    barrier: Rc<Barrier<D>>,
+    health: Health,
+    page_bytes: usize,
+    device_pages: u32,
+    torn_pages: TornPages,
+    area: Area<D>,
+    salt: Salt,
+    changed: RefCell<Changed>,
+    /// By page modulo its length: a page and the checksum that was written last.
+    remembered: RefCell<Vec<(PageId, u32)>>,
+    written: Cell<u64>,
+    options: Options,
+}
+
+/// Writes pages at their own numbers. Clones share it.
+pub struct InPlace<D>(Rc<State<D>>);
+
+impl<D> Clone for InPlace<D> {
+    fn clone(&self) -> InPlace<D> {
+        InPlace(Rc::clone(&self.0))
+    }
+}
+
+impl<D: Device + 'static> InPlace<D> {
+    /// The pages of a store, protected by `torn_pages` (not `Auto`).
+    pub fn new(
+        handle: Handle<D>,
+        barrier: Rc<Barrier<D>>,
+        health: Health,
+        torn_pages: TornPages,
+        superblock: &Superblock,
+        options: &Options,
+    ) -> InPlace<D> {
+        let page_bytes = superblock.page_bytes;
+        let device_pages = page_bytes / handle.caps().page_bytes;
+        let area = (superblock.double_write_start(), superblock.double_write_pages);
+        let area = Area::new(handle.clone(), Rc::clone(&barrier), torn_pages, device_pages, area, options);
+        InPlace(Rc::new(State {
+            handle,
+            log: RefCell::new(None),
+            barrier,
+            health,
+            page_bytes: page_bytes as usize,
+            device_pages,
+            torn_pages,
+            area,
+            salt: superblock.salt(),
+            changed: RefCell::default(),
+            remembered: RefCell::new(vec![(PageId(u64::MAX), 0); REMEMBERED]),
+            written: Cell::new(0),
+            options: options.clone(),
+        }))
+    }
+
+    /// The log that goes before the pages.
+    pub fn set_log(&self, log: Log<D>) {
+        *self.0.log.borrow_mut() = Some(log);
+    }
+
+    /// What protects the pages.
+    pub fn torn_pages(&self) -> TornPages {
+        self.0.torn_pages
+    }
+
+    /// Pages written, those of the double-write area among them.
+    pub fn pages_written(&self) -> u64 {
+        self.0.written.get()
+    }
+
+    /// A page is changed, as the log says from `since` on.
+    pub fn mark(&self, page: PageId, since: Lsn) {
+        self.0.changed.borrow_mut().mark(page, since);
+    }
+
+    /// Looks at the changed pages.
+    pub fn changed<T>(&self, look: impl FnOnce(&mut Changed) -> T) -> T {
+        look(&mut self.0.changed.borrow_mut())
+    }
+
+    /// Has the drive flush what was written, so that it no longer holds the redo point back.
+    pub async fn flush(&self) -> Result<(), Error> {
+        let ended = self.0.changed.borrow().ended();
+        if !planted!(self.0.options, CheckpointWithoutFlush) {
+            self.0.barrier.flush().await?;
+        }
+        self.0.changed.borrow_mut().flushed(&ended);
+        Ok(())
+    }
+
+    /// Waits until the log of the pages' changes is durable.
+    async fn log_first(&self, pages: &[PageBytes]) -> Result<(), Error> {
+        self.0.health.check()?;
+        let lsn =
+            |page: &PageBytes| page.bytes.as_ref().map_or(Lsn(0), |bytes| memory::look(bytes, page::lsn));
+        let needed = pages.iter().map(lsn).max().unwrap_or_default();
+        let log = self.0.log.borrow().clone();
+        match log {
+            Some(log) if !planted!(self.0.options, DataBeforeLog) => log.sync(needed, Nanos::ZERO).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Copies pages into memory of their own and seals them there, since the pool's may be read meanwhile.
+    fn sealed(&self, pages: &[PageBytes]) -> Vec<(PageId, Buffer)> {
+        let size = self.0.page_bytes;
+        let arena = Arena::new(pages.len() * size);
+        let copies = pages.iter().enumerate().filter_map(|(index, page)| {
+            let (from, copy) = (page.bytes.as_ref()?, arena.buffer(index * size, size));
+            memory::look(from, |bytes| memory::fill(&copy, bytes));
+            memory::change(&copy, |bytes| page::seal(bytes, self.0.salt));
+            Some((page.page, copy))
+        });
+        copies.collect()
+    }
+
+    async fn write_batch(&self, pages: Vec<PageBytes>) -> Result<(), Error> {
+        self.log_first(&pages).await?;
+        let copies = self.sealed(&pages);
+        for (page, copy) in &copies {
+            let sum = memory::look(copy, |bytes| page::get_u32(bytes, 0));
+            self.0.remembered.borrow_mut()[page.0 as usize % REMEMBERED] = (*page, sum);
+        }
+        let protected = self.0.torn_pages;
+        self.0.written.set(self.0.written.get() + copies.len() as u64);
+        match protected {
+            TornPages::DoubleWrite | TornPages::Share => {
+                self.0.written.set(self.0.written.get() + copies.len() as u64);
+                self.0.area.write(copies, |page| self.lpn(page)).await
+            }
+            _ => {
+                let writes =
+                    copies.into_iter().map(|(page, copy)| write(self.lpn(page), self.0.device_pages, copy));
+                self.0.handle.submit_all(writes).await.map_err(Error::Io)
+            }
+        }
+    }
+
+    fn lpn(&self, page: PageId) -> Lpn {
+        Lpn(page.0.saturating_mul(u64::from(self.0.device_pages)))
+    }
+
+    /// Notes what has become of a write.
+    fn ended(&self, writing: Writing, outcome: &Result<(), Error>) {
+        let mut changed = self.0.changed.borrow_mut();
+        match outcome {
+            Err(_) => changed.failed(writing),
+            Ok(()) => changed.written(&writing),
+        }
+    }
+
+    /// Whether a page that was read is whole, and not older than what was written last.
+    fn is_right(&self, page: PageId, bytes: &[u8]) -> bool {
+        if planted!(self.0.options, ChecksumIgnored) {
+            return true;
+        }
+        let (known, sum) = self.0.remembered.borrow()[page.0 as usize % REMEMBERED];
+        page::is_whole(bytes, page, self.0.salt) && (known != page || sum == page::get_u32(bytes, 0))
+    }
+}
+
+/// A write of a page.
+pub fn write(lpn: Lpn, pages: u32, from: Buffer) -> Operation {
+    Operation::Write { lpn, pages, from: Some(from), stream: StreamId::default() }
+}
+
+impl<D: Device + 'static> PageStore for InPlace<D> {
+    fn read(&self, page: PageId, into: Option<Buffer>) -> PageIo {
+        let this = self.clone();
+        let (lpn, pages) = (self.lpn(page), self.0.device_pages);
+        let io = self.0.handle.submit(Operation::Read { lpn, pages, into: into.clone() });
+        Box::pin(async move {
+            io.await?;
+            let Some(buffer) = into else { return Err(IoError::Corrupt) };
+            let mut right = memory::look(&buffer, |bytes| this.is_right(page, bytes));
+            if !right {
+                // What went wrong on the way, and not on the medium, does not happen twice.
+                this.0.handle.submit(Operation::Read { lpn, pages, into: Some(buffer.clone()) }).await?;
+                right = memory::look(&buffer, |bytes| this.is_right(page, bytes));
+            }
+            right.then_some(()).ok_or(IoError::Corrupt)
+        })
+    }
+
+    fn write(&self, pages: Vec<PageBytes>) -> PageIo {
+        // The pages cannot change before the write has ended, so what is changed later is not in it.
+        let writing = self.0.changed.borrow_mut().begin(pages.iter().map(|page| page.page));
+        let this = self.clone();
+        Box::pin(async move {
+            let mut outcome = Ok(());
+            for batch in pages.chunks(BATCH) {
+                outcome = this.write_batch(batch.to_vec()).await;
+                if outcome.is_err() {
+                    break;
+                }
+            }
+            if planted!(this.0.options, FailedWriteForgotten) {
+                outcome = Ok(());
+            }
+            this.ended(writing, &outcome);
+            outcome.map_err(|error| match error {
+                Error::Io(error) => error,
+                _ => IoError::Media,
+            })
+        })
+    }
+}
