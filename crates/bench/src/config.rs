@@ -16,6 +16,9 @@ pub(crate) trait Recipe: Declared + Clone {
     /// The data that it runs over, with every option that they depend on. Benchmarks with the same text share them.
     fn data(&self) -> String;
 
+    /// About how many bytes the data take in a store, with their indexes.
+    fn bytes(&self) -> u64;
+
     /// Makes the data `scale` times those of the defaults.
     fn scale(&mut self, scale: u64) -> Result<(), SpecError>;
 
@@ -90,6 +93,11 @@ impl BenchmarkConfig {
         dispatch!(self, recipe => recipe.data())
     }
 
+    /// About how many bytes the data take in a store, with their indexes: to size drives and memory by.
+    pub fn data_bytes(&self) -> u64 {
+        dispatch!(self, recipe => recipe.bytes())
+    }
+
     /// Fills an empty store with the benchmark's data, which are a function of the options and `seed`, and ends with a
     /// checkpoint.
     ///
@@ -122,6 +130,19 @@ impl BenchmarkConfig {
 pub(crate) fn data_text(name: &str, numbers: &[(&str, u64)]) -> String {
     let numbers: Vec<String> = numbers.iter().map(|(key, value)| format!("{key}={value}")).collect();
     format!("{name}:{}", numbers.join(","))
+}
+
+/// About how many bytes `count` records of `bytes` take in pages of 4 KiB: a load fills nine tenths of a page with whole
+/// records.
+pub(crate) fn stored(count: u64, bytes: u64) -> u64 {
+    const PAGE: u64 = 4096;
+    const FILLED: u64 = 3600;
+    let each = match FILLED / bytes {
+        // A record that does not fit takes pages of its own.
+        0 => bytes.next_multiple_of(PAGE),
+        in_a_page => PAGE / in_a_page,
+    };
+    count.saturating_mul(each)
 }
 
 /// `scale` times `unit` as a number of the type of an option.

@@ -238,3 +238,26 @@ fn a_store_is_opened_only_for_the_data_that_it_holds() {
         assert!(sentence.starts_with("the store already holds"), "{sentence}");
     });
 }
+
+#[test]
+fn data_take_about_as_many_bytes_as_they_are_said_to() {
+    for text in [
+        "ycsb-a:records=20000",
+        "ycsb-e:records=5000,fields=20",
+        "tpcc:customers=300,items=20000",
+        "tpcc:customers=600,items=5000,warehouses=2",
+        "linkbench:ids=5000",
+        "linkbench:ids=3000,links=6",
+        "sysbench-read-write:rows=10000",
+        "sysbench-insert:rows=3000,tables=3",
+        "index-scan:orders=20000",
+    ] {
+        let took = on_store(async move |store| {
+            let before = store.statistics().space_bytes;
+            loaded(&store, text).await;
+            store.statistics().space_bytes - before
+        });
+        let share = config(text).data_bytes() as f64 / took as f64;
+        assert!((0.8..1.3).contains(&share), "{text}: {share} of {took}");
+    }
+}

@@ -66,6 +66,7 @@ mod write;
 pub use catalogue::{Index, Table};
 pub use check::{CheckReport, Problem};
 pub use error::Error;
+pub use layout::{PLACES as SUPERBLOCKS, is_store};
 pub use lsn::Lsn;
 pub use options::{Durability, Options, TornPages};
 #[cfg(feature = "planted")]

@@ -146,6 +146,26 @@ pub struct PoolCounters {
     pub write_waits: u64,
 }
 
+impl PoolCounters {
+    /// What has been done since these were the counters.
+    pub fn since(&self, before: &PoolCounters) -> PoolCounters {
+        PoolCounters {
+            hits: self.hits - before.hits,
+            misses: self.misses - before.misses,
+            read_ios: self.read_ios - before.read_ios,
+            pages_read: self.pages_read - before.pages_read,
+            write_ios: self.write_ios - before.write_ios,
+            pages_written: self.pages_written - before.pages_written,
+            pages_flushed: self.pages_flushed - before.pages_flushed,
+            prefetched: self.prefetched - before.prefetched,
+            prefetch_hits: self.prefetch_hits - before.prefetch_hits,
+            prefetch_wasted: self.prefetch_wasted - before.prefetch_wasted,
+            rescued: self.rescued - before.rescued,
+            write_waits: self.write_waits - before.write_waits,
+        }
+    }
+}
+
 /// Pages that are written together when the pool is flushed.
 const FLUSH_BATCH: usize = 64;
 

@@ -1,7 +1,7 @@
 //! The options of the index scan.
 
 use super::IndexScan;
-use crate::config::{Recipe, scaled};
+use crate::config::{Recipe, scaled, stored};
 use crate::data::Data;
 use crate::{Error, Program};
 use fulgurite_base::option::{COUNT_64, SHARE};
@@ -89,6 +89,11 @@ impl Recipe for IndexScanConfig {
     fn data(&self) -> String {
         // The index belongs to the data.
         format!("index-scan:orders={},column={}", self.orders, self.column.name())
+    }
+
+    fn bytes(&self) -> u64 {
+        // A row has about 120 bytes, its index entry about 30.
+        stored(self.orders, 150)
     }
 
     fn scale(&mut self, scale: u64) -> Result<(), SpecError> {

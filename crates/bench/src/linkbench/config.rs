@@ -1,7 +1,7 @@
 //! The options of LinkBench.
 
 use super::{LinkBench, load};
-use crate::config::{Recipe, data_text, scaled};
+use crate::config::{Recipe, data_text, scaled, stored};
 use crate::data::Data;
 use crate::{Error, Program};
 use fulgurite_base::option::{COUNT, COUNT_64};
@@ -41,6 +41,12 @@ impl Declared for LinkBenchConfig {
 impl Recipe for LinkBenchConfig {
     fn data(&self) -> String {
         data_text("linkbench", &[("ids", self.ids), ("links", self.links.into())])
+    }
+
+    fn bytes(&self) -> u64 {
+        let links = self.ids.saturating_mul(u64::from(self.links));
+        // Nodes with their counts, and links with their index entries, of all types.
+        stored(self.ids, 340).saturating_add(stored(links, 240))
     }
 
     fn scale(&mut self, scale: u64) -> Result<(), SpecError> {

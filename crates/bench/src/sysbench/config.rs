@@ -1,7 +1,7 @@
 //! The options of sysbench's programs.
 
 use super::{Sysbench, load};
-use crate::config::{Recipe, data_text, scaled};
+use crate::config::{Recipe, data_text, scaled, stored};
 use crate::data::Data;
 use crate::{Error, Program};
 use fulgurite_base::option::COUNT;
@@ -106,6 +106,12 @@ macro_rules! sysbench_options {
             fn data(&self) -> String {
                 let Tables { tables, rows } = self.tables;
                 data_text("sysbench", &[("tables", tables.into()), ("rows", rows.into())])
+            }
+
+            fn bytes(&self) -> u64 {
+                let Tables { tables, rows } = self.tables;
+                // A row has about 200 bytes, its index entry about 30.
+                stored(u64::from(tables) * u64::from(rows), 230)
             }
 
             fn scale(&mut self, scale: u64) -> Result<(), SpecError> {

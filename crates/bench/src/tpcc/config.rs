@@ -1,7 +1,7 @@
 //! The options of TPC-C.
 
 use super::{Tpcc, load};
-use crate::config::{Recipe, data_text, scaled};
+use crate::config::{Recipe, data_text, scaled, stored};
 use crate::data::Data;
 use crate::{Error, Program};
 use fulgurite_base::option::COUNT;
@@ -39,6 +39,14 @@ impl Recipe for TpccConfig {
     fn data(&self) -> String {
         let sizes = [("customers", self.customers.into()), ("items", self.items.into())];
         data_text("tpcc", &[("warehouses", self.warehouses.into()), sizes[0], sizes[1]])
+    }
+
+    fn bytes(&self) -> u64 {
+        let districts = u64::from(self.warehouses) * 10;
+        // A customer with a payment, an order of ten lines and the entries of two indexes.
+        let customers = stored(districts * u64::from(self.customers), 1_500);
+        let stocks = stored(u64::from(self.warehouses) * u64::from(self.items), 330);
+        customers.saturating_add(stocks).saturating_add(stored(self.items.into(), 90))
     }
 
     fn scale(&mut self, scale: u64) -> Result<(), SpecError> {

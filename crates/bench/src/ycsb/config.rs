@@ -1,7 +1,7 @@
 //! The options of YCSB's workloads.
 
 use super::Ycsb;
-use crate::config::{Recipe, data_text, scaled};
+use crate::config::{Recipe, data_text, scaled, stored};
 use crate::data::Data;
 use crate::{Error, Program};
 use fulgurite_base::option::{COUNT, COUNT_64, YES_NO};
@@ -111,6 +111,12 @@ macro_rules! ycsb_options {
                 let Records { records, fields, field_bytes, .. } = self.table;
                 let sizes = [("fields", fields.into()), ("field_bytes", field_bytes.into())];
                 data_text("ycsb", &[("records", records), sizes[0], sizes[1]])
+            }
+
+            fn bytes(&self) -> u64 {
+                let Records { records, fields, field_bytes, .. } = self.table;
+                // Beside the fields: the key, the number of fields, a slot.
+                stored(records, u64::from(fields) * u64::from(field_bytes) + 24)
             }
 
             fn scale(&mut self, scale: u64) -> Result<(), SpecError> {
