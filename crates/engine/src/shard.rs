@@ -107,8 +107,9 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Moves on what is visible as far as it goes.
     pub fn advance(&self) {
-        let durable =
-            if planted!(self.options, UndurableVisible) { Lsn(u64::MAX) } else { self.log.durable() };
+        let bug =
+            planted!(self.options, UndurableVisible) || planted!(self.options, NoFlushBeforeAcknowledge);
+        let durable = if bug { Lsn(u64::MAX) } else { self.log.durable() };
         let moved = self.commits.borrow_mut().advance(durable);
         if moved {
             let visible = self.visible_lsn();

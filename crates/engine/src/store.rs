@@ -148,7 +148,7 @@ impl<D: Device + 'static> Store<D> {
         was_clean: bool,
     ) -> Result<Store<D>, Error> {
         let torn_pages = options.torn_pages.resolve(&handle.caps(), superblock.page_bytes)?;
-        let restored = if was_clean { 0 } else { restore(&handle, &barrier, &superblock).await? };
+        let restored = if was_clean { 0 } else { restore(&handle, &barrier, &superblock, &options).await? };
         let pages = InPlace::new(
             handle.clone(),
             Rc::clone(&barrier),
