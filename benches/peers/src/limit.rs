@@ -43,6 +43,9 @@ const V1: Files = Files {
     killed: "memory.oom_control",
 };
 
+/// The group's name, before the number of the process that made it.
+const PREFIX: &str = "fulgurite-peers-";
+
 /// A limit above this is none (version 1 writes "none" as a number near 2^63).
 const NO_LIMIT: u64 = 1 << 60;
 
@@ -57,7 +60,8 @@ impl Group {
         // The root of version 2 has no such file, and no limit.
         let limited = present.trim().parse::<u64>().is_ok_and(|limit| limit < NO_LIMIT);
         ensure!(!limited, "this process is in a group with a limit of its own");
-        let group = Group { folder: root.join(format!("fulgurite-peers-{}", std::process::id())), files };
+        remove_orphans(&root);
+        let group = Group { folder: root.join(format!("{PREFIX}{}", std::process::id())), files };
         fs::create_dir(&group.folder).with_context(|| format!("making {}", group.folder.display()))?;
         let path = group.folder.join(files.limit);
         fs::write(&path, bytes.to_string()).with_context(|| format!("writing {}", path.display()))?;
@@ -101,6 +105,18 @@ impl Drop for Group {
             std::thread::sleep(Duration::from_millis(20));
         }
         eprintln!("peers: the group {} could not be removed", self.folder.display());
+    }
+}
+
+/// Removes the groups of processes that were killed before they could.
+fn remove_orphans(root: &Path) {
+    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let Some(process) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
+        if !Path::new("/proc").join(process).exists() {
+            // It stays where it is still in use.
+            let _ = fs::remove_dir(entry.path());
+        }
     }
 }
 

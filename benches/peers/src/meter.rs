@@ -68,6 +68,8 @@ pub struct Traffic {
     pub reads: u64,
     pub read_bytes: u64,
     pub write_bytes: u64,
+    /// Flushes of the drive's cache; kernels before 5.5 do not say.
+    pub flushes: Option<u64>,
 }
 
 impl Device {
@@ -84,13 +86,19 @@ impl Device {
     }
 }
 
-/// Documentation/block/stat.rst: read I/Os, read merges, read sectors, ticks, write I/Os, write merges, write sectors.
+/// Documentation/block/stat.rst: read I/Os, read merges, read sectors, ticks, write I/Os, write merges, write sectors, and
+/// as the sixteenth field flush I/Os.
 fn parse_stat(text: &str) -> Result<Traffic> {
     let fields = text.split_whitespace().map(str::parse).collect::<Result<Vec<u64>, _>>()?;
     let [reads, _, read_sectors, _, _, _, write_sectors, ..] = fields[..] else {
         bail!("a device's stat: {text}")
     };
-    Ok(Traffic { reads, read_bytes: read_sectors * 512, write_bytes: write_sectors * 512 })
+    Ok(Traffic {
+        reads,
+        read_bytes: read_sectors * 512,
+        write_bytes: write_sectors * 512,
+        flushes: fields.get(15).copied(),
+    })
 }
 
 /// Writes everything of the file system under `folder` to its device.
@@ -154,9 +162,12 @@ mod tests {
 
     #[test]
     fn a_stat_line_is_read_by_position() {
-        let text = "  10 2 300 4 50 6 700 8 0 9 10 0 0 0 0 0 0\n";
+        let text = "  10 2 300 4 50 6 700 8 0 9 10 0 0 0 0 77 0\n";
         let traffic = parse_stat(text).unwrap();
-        assert_eq!(traffic, Traffic { reads: 10, read_bytes: 300 * 512, write_bytes: 700 * 512 });
+        assert_eq!(
+            traffic,
+            Traffic { reads: 10, read_bytes: 300 * 512, write_bytes: 700 * 512, flushes: Some(77) }
+        );
         assert!(parse_stat("1 2 3").is_err());
     }
 

@@ -5,7 +5,9 @@ use crate::setting::{Args, Durability};
 use crate::worker::Outcome;
 use std::fmt::Write;
 
-const HEAD: [&str; 18] = [
+const COLUMNS: usize = 20;
+
+const HEAD: [&str; COLUMNS] = [
     "engine",
     "work",
     "durability",
@@ -20,10 +22,12 @@ const HEAD: [&str; 18] = [
     "p99.9",
     "WA proc",
     "WA dev",
+    "flush/cmt",
     "reads/op",
     "cpu us/op",
     "MiB disk",
-    "MiB peak",
+    "MiB rss",
+    "MiB mem",
 ];
 
 /// The whole table as text, with the setting on top. Times are in µs.
@@ -75,7 +79,7 @@ fn setting(args: &Args, memory: &Memory) -> String {
     text
 }
 
-fn line(run: &Run, outcomes: &[&Outcome]) -> [String; 18] {
+fn line(run: &Run, outcomes: &[&Outcome]) -> [String; COLUMNS] {
     let over = |field: &dyn Fn(&Outcome) -> Option<f64>| -> Option<f64> {
         median(outcomes.iter().filter_map(|outcome| field(outcome)).collect())
     };
@@ -90,8 +94,7 @@ fn line(run: &Run, outcomes: &[&Outcome]) -> [String; 18] {
     let per_op = |count: f64, o: &Outcome| (o.ops > 0).then(|| count / o.ops as f64);
     let speeds = outcomes.iter().map(|o| o.ops_per_s);
     let (low, high) = (speeds.clone().fold(f64::INFINITY, f64::min), speeds.fold(0.0, f64::max));
-    let peak =
-        |o: &Outcome| Some(o.peak_group_bytes.unwrap_or(0).max(o.peak_rss_bytes) as f64 / f64::from(1 << 20));
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     [
         run.engine.to_owned(),
         run.workload.name().to_owned(),
@@ -111,10 +114,12 @@ fn line(run: &Run, outcomes: &[&Outcome]) -> [String; 18] {
         time(2, true),
         show(2, &|o| per_user_byte(o.process_write_bytes, o)),
         show(2, &|o| per_user_byte(o.device_write_bytes?, o)),
+        show(2, &|o| (o.commits > 0).then_some(o.device_flushes? as f64 / o.commits as f64)),
         show(3, &|o| per_op(o.device_reads? as f64, o)),
         show(1, &|o| per_op(o.cpu_us as f64, o)),
-        show(0, &|o| Some(o.space_bytes as f64 / f64::from(1 << 20))),
-        show(0, &peak),
+        show(0, &|o| Some(mib(o.space_bytes))),
+        show(0, &|o| Some(mib(o.peak_rss_bytes))),
+        show(0, &|o| o.peak_group_bytes.map(mib)),
     ]
 }
 
@@ -126,8 +131,8 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
 }
 
 /// Columns of text: the first four to the left, numbers to the right.
-fn aligned(lines: &[[String; 18]]) -> String {
-    let mut widths = [0; 18];
+fn aligned(lines: &[[String; COLUMNS]]) -> String {
+    let mut widths = [0; COLUMNS];
     for line in lines {
         for (width, cell) in widths.iter_mut().zip(line) {
             *width = (*width).max(cell.len());

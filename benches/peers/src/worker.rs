@@ -28,12 +28,14 @@ pub struct Outcome {
     pub read_us: Option<[f64; 3]>,
     /// p50, p99, p99.9 of commits.
     pub commit_us: Option<[f64; 3]>,
+    pub commits: u64,
     pub user_bytes: u64,
     pub process_write_bytes: u64,
     pub process_read_bytes: u64,
     pub device_write_bytes: Option<u64>,
     pub device_reads: Option<u64>,
     pub device_read_bytes: Option<u64>,
+    pub device_flushes: Option<u64>,
     pub cpu_us: u64,
     pub space_bytes: u64,
     pub peak_rss_bytes: u64,
@@ -177,19 +179,22 @@ fn summary(
     before: (Process, Option<Traffic>),
     after: (Process, Option<Traffic>),
 ) -> Outcome {
-    let device = |field: fn(&Traffic) -> u64| Some(field(&after.1?).wrapping_sub(field(&before.1?)));
+    let device =
+        |field: fn(&Traffic) -> Option<u64>| Some(field(&after.1?)?.wrapping_sub(field(&before.1?)?));
     Outcome {
         ops: tally.ops,
         elapsed_s: elapsed.as_secs_f64(),
         ops_per_s: tally.ops as f64 / elapsed.as_secs_f64(),
         read_us: percentiles(&tally.reads),
         commit_us: percentiles(&tally.commits),
+        commits: tally.commits.len(),
         user_bytes: tally.updates * ROW_BYTES,
         process_write_bytes: after.0.write_bytes - before.0.write_bytes,
         process_read_bytes: after.0.read_bytes - before.0.read_bytes,
-        device_write_bytes: device(|traffic| traffic.write_bytes),
-        device_reads: device(|traffic| traffic.reads),
-        device_read_bytes: device(|traffic| traffic.read_bytes),
+        device_write_bytes: device(|traffic| Some(traffic.write_bytes)),
+        device_reads: device(|traffic| Some(traffic.reads)),
+        device_read_bytes: device(|traffic| Some(traffic.read_bytes)),
+        device_flushes: device(|traffic| traffic.flushes),
         cpu_us: after.0.cpu_us - before.0.cpu_us,
         reads_checked: tally.checked,
         ..Outcome::default()
@@ -349,4 +354,174 @@ fn verify_reopened(
     let engine = (kind.open)(&task.folder, options).context("opening the store again")?;
     verify(engine.as_ref(), rows, ledgers).context("after the store was opened again")?;
     engine.close()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+    use std::sync::Mutex;
+    use std::sync::atomic::AtomicU64;
+
+    /// What an engine in memory does wrong.
+    #[derive(Clone, Copy, PartialEq)]
+    enum Fault {
+        Nothing,
+        LosesABatch,
+        ReturnsANeighbour,
+        TearsAValue,
+        ForgetsARow,
+        ScansPastARow,
+        UndoesAtTheEnd,
+    }
+
+    #[derive(Clone, Copy, PartialEq)]
+    enum State {
+        Running,
+        Ended,
+    }
+
+    struct Memory {
+        rows: Mutex<BTreeMap<Key, Vec<u8>>>,
+        loaded: Mutex<BTreeMap<Key, Vec<u8>>>,
+        fault: Fault,
+        calls: AtomicU64,
+        state: Mutex<State>,
+    }
+
+    struct Thread<'a>(&'a Memory);
+
+    impl Memory {
+        fn new(fault: Fault) -> Memory {
+            Memory {
+                rows: Mutex::default(),
+                loaded: Mutex::default(),
+                fault,
+                calls: AtomicU64::new(0),
+                state: Mutex::new(State::Running),
+            }
+        }
+
+        /// True now and then, once the fault has something to spoil.
+        fn strikes(&self, fault: Fault) -> bool {
+            self.fault == fault && self.calls.fetch_add(1, Ordering::Relaxed) % 50 == 49
+        }
+    }
+
+    impl Engine for Memory {
+        fn load(&self, rows: &mut dyn Iterator<Item = Record>, _order: Order) -> Result<()> {
+            let loaded: BTreeMap<Key, Vec<u8>> =
+                rows.map(|record| (record.key, record.value.to_vec())).collect();
+            *self.loaded.lock().unwrap() = loaded.clone();
+            *self.rows.lock().unwrap() = loaded;
+            Ok(())
+        }
+
+        fn session(&self) -> Result<Box<dyn Session + '_>> {
+            Ok(Box::new(Thread(self)))
+        }
+
+        fn close(self: Box<Self>) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Session for Thread<'_> {
+        fn get(&mut self, key: &Key, value: &mut Vec<u8>) -> Result<bool> {
+            let rows = match (self.0.fault, *self.0.state.lock().unwrap()) {
+                (Fault::UndoesAtTheEnd, State::Ended) => self.0.loaded.lock().unwrap(),
+                _ => self.0.rows.lock().unwrap(),
+            };
+            let mut found = rows.get(key);
+            if self.0.strikes(Fault::ReturnsANeighbour) {
+                found = rows.range(*key..).nth(1).map(|(_, value)| value);
+            }
+            if self.0.strikes(Fault::ForgetsARow) {
+                found = None;
+            }
+            let Some(found) = found else { return Ok(false) };
+            value.clone_from(found);
+            if self.0.strikes(Fault::TearsAValue) {
+                value[60..].fill(0);
+            }
+            Ok(true)
+        }
+
+        fn commit(&mut self, batch: &[Record]) -> Result<()> {
+            if !self.0.strikes(Fault::LosesABatch) {
+                let mut rows = self.0.rows.lock().unwrap();
+                rows.extend(batch.iter().map(|record| (record.key, record.value.to_vec())));
+            }
+            Ok(())
+        }
+
+        fn scan(
+            &mut self,
+            from: &Key,
+            count: usize,
+            each: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>,
+        ) -> Result<usize> {
+            let skipped = if self.0.strikes(Fault::ScansPastARow) { 3 } else { usize::MAX };
+            let rows = self.0.rows.lock().unwrap();
+            let range = rows.range(*from..).enumerate().filter(|&(at, _)| at != skipped).take(count);
+            let mut found = 0;
+            for (_, (key, value)) in range {
+                each(key, value)?;
+                found += 1;
+            }
+            Ok(found)
+        }
+    }
+
+    fn attempt(fault: Fault, workload: Workload) -> Result<u64> {
+        let measure = Measure {
+            workload,
+            durability: Durability::Relaxed,
+            batch: 8,
+            theta: 0.99,
+            warmup_s: 0.05,
+            seconds: 0.3,
+            run: 9,
+            aged: false,
+        };
+        let task = Task {
+            engine: "memory".to_owned(),
+            folder: std::env::current_dir()?,
+            rows: 3000,
+            threads: 2,
+            cache_bytes: 0,
+            direct: false,
+            seed: 1,
+            load: None,
+            measure: None,
+        };
+        let rows = Rows::new(task.rows);
+        let engine = Memory::new(fault);
+        load(&engine, rows, Order::Random)?;
+        let (outcome, ledgers) = run(&engine, rows, &task, &measure)?;
+        *engine.state.lock().unwrap() = State::Ended;
+        verify(&engine, rows, &ledgers)?;
+        Ok(outcome.ops)
+    }
+
+    #[test]
+    fn an_engine_that_keeps_everything_passes() {
+        for workload in Workload::ALL {
+            assert!(attempt(Fault::Nothing, workload).unwrap() > 100);
+        }
+    }
+
+    #[test]
+    fn a_broken_engine_has_no_result() {
+        for (fault, workload) in [
+            (Fault::LosesABatch, Workload::A),
+            (Fault::ReturnsANeighbour, Workload::C),
+            (Fault::TearsAValue, Workload::C),
+            (Fault::ForgetsARow, Workload::Write),
+            (Fault::ScansPastARow, Workload::Scan),
+            (Fault::UndoesAtTheEnd, Workload::Write),
+        ] {
+            assert!(attempt(fault, workload).is_err(), "{workload:?}");
+        }
+    }
 }
