@@ -59,6 +59,9 @@ pub trait Engine: Send + Sync {
     fn close(self: Box<Self>) -> Result<()>;
 }
 
+/// Takes a row's key and value; its error ends the scan.
+pub type Visit<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> Result<()>;
+
 /// One thread's access to a store.
 pub trait Session {
     /// Copies the value of `key` to `value`; false where there is none.
@@ -68,12 +71,7 @@ pub trait Session {
     fn commit(&mut self, batch: &[Record]) -> Result<()>;
 
     /// Hands the first `count` rows at or after `from` to `row`, ascending, and returns how many there were.
-    fn scan(
-        &mut self,
-        from: &Key,
-        count: usize,
-        row: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>,
-    ) -> Result<usize>;
+    fn scan(&mut self, from: &Key, count: usize, row: Visit<'_>) -> Result<usize>;
 }
 
 /// An engine by name, with what it cannot do.

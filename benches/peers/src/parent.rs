@@ -148,7 +148,7 @@ impl Cell<'_> {
     fn run(&self) -> Result<Run> {
         let Cell { args, kind, .. } = self;
         let folder = self.folder()?;
-        let direct = !self.memory.group && kind.direct;
+        let direct = kind.direct && (args.direct || !self.memory.group);
         let load = (!kind.reopens).then_some(args.load);
         let task = Task { load, measure: Some(self.measure()), ..task(args, kind, &folder, direct) };
         eprintln!("peers: {}", self.name());

@@ -38,6 +38,9 @@ pub struct Args {
     /// How memory is bounded
     #[arg(long, value_enum, default_value_t = Bound::Auto)]
     pub bound: Bound,
+    /// Direct I/O in the engines that can, within a memory group too
+    #[arg(long)]
+    pub direct: bool,
     /// Which engines, in this order; all by default
     #[arg(long, value_delimiter = ',')]
     pub engines: Vec<String>,

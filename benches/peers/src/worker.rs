@@ -1,11 +1,11 @@
 //! What one process does with one engine: load, warm up, measure, verify.
 
-use crate::engine::{Engine, Kind, Options, Order, Session, kind};
+use crate::engine::{Engine, Kind, Options, Order, kind};
 use crate::ledger::{self, Ledger};
 use crate::meter::{self, Device, Process, Traffic};
 use crate::rows::{Key, ROW_BYTES, Record, Rows, Version};
 use crate::setting::{Durability, Measure, Task};
-use crate::workload::{Workload, Zipf, shuffled};
+use crate::workload::{Zipf, shuffled};
 use anyhow::{Context, Result, anyhow, ensure};
 use fulgurite_base::Prng;
 use hdrhistogram::Histogram;
@@ -14,9 +14,9 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use user::{Tally, User};
 
-/// Rows of a scan.
-const SCAN_ROWS: usize = 100;
+mod user;
 
 /// What a run has measured. Times are in µs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -90,31 +90,6 @@ fn load(engine: &dyn Engine, rows: Rows, order: Order) -> Result<()> {
     match order {
         Order::Sorted => engine.load(&mut (0..rows.len()).map(record), order),
         Order::Random => engine.load(&mut shuffled(rows.len()).map(record), order),
-    }
-}
-
-/// What one thread has done while it was measured.
-struct Tally {
-    ops: u64,
-    updates: u64,
-    checked: u64,
-    reads: Histogram<u64>,
-    commits: Histogram<u64>,
-}
-
-impl Tally {
-    fn new() -> Result<Tally> {
-        // A nanosecond to a hundred seconds, to three digits.
-        let histogram = || Histogram::new_with_bounds(1, 100_000_000_000, 3);
-        Ok(Tally { ops: 0, updates: 0, checked: 0, reads: histogram()?, commits: histogram()? })
-    }
-
-    fn add(&mut self, other: &Tally) -> Result<()> {
-        self.ops += other.ops;
-        self.updates += other.updates;
-        self.checked += other.checked;
-        self.reads.add(&other.reads)?;
-        Ok(self.commits.add(&other.commits)?)
     }
 }
 
@@ -206,124 +181,6 @@ fn percentiles(histogram: &Histogram<u64>) -> Option<[f64; 3]> {
     (!histogram.is_empty()).then(|| [us(0.5), us(0.99), us(0.999)])
 }
 
-/// One thread with its session.
-struct User<'a> {
-    session: Box<dyn Session + 'a>,
-    rows: Rows,
-    zipf: &'a Zipf,
-    workload: Workload,
-    batch_size: usize,
-    random: Prng,
-    ledger: Ledger,
-    tally: Tally,
-    value: Vec<u8>,
-    batch: Vec<Record>,
-    pending: Vec<(u64, Version)>,
-}
-
-impl<'a> User<'a> {
-    fn new(
-        engine: &'a dyn Engine,
-        rows: Rows,
-        task: &Task,
-        measure: &Measure,
-        number: u8,
-        zipf: &'a Zipf,
-    ) -> Result<User<'a>> {
-        Ok(User {
-            session: engine.session()?,
-            rows,
-            zipf,
-            workload: measure.workload,
-            batch_size: measure.batch,
-            random: Prng::new(task.seed, &format!("peers-{number}")),
-            ledger: Ledger::new(measure.run, number, measure.aged),
-            tally: Tally::new()?,
-            value: Vec::new(),
-            batch: Vec::new(),
-            pending: Vec::new(),
-        })
-    }
-
-    /// Works until the phase says stop. Only what begins in the measured phase is counted. Updates that were drawn but
-    /// not committed when it ends are dropped.
-    fn run(mut self, phase: &AtomicU8) -> Result<(Tally, Ledger)> {
-        let mut measured = false;
-        loop {
-            match phase.load(Ordering::Relaxed) {
-                STOPPED => return Ok((self.tally, self.ledger)),
-                MEASURING if !measured => {
-                    measured = true;
-                    self.tally = Tally::new()?;
-                }
-                _ => {}
-            }
-            let row = self.zipf.row(&mut self.random);
-            if self.workload == Workload::Scan {
-                self.scan(row)?;
-            } else if self.random.below(100) < self.workload.updates_percent() {
-                self.update(row)?;
-            } else {
-                self.read(row)?;
-            }
-        }
-    }
-
-    fn read(&mut self, row: u64) -> Result<()> {
-        let key = self.rows.key(row);
-        let start = Instant::now();
-        let found = self.session.get(&key, &mut self.value)?;
-        self.tally.reads.saturating_record(nanos(start));
-        ensure!(found, "row {row} is not there");
-        let version = self.rows.check(row, &self.value)?;
-        self.ledger.read(row, version)?;
-        self.tally.ops += 1;
-        self.tally.checked += 1;
-        Ok(())
-    }
-
-    fn update(&mut self, row: u64) -> Result<()> {
-        let version = self.ledger.next_version();
-        self.batch.push(self.rows.record(row, version));
-        self.pending.push((row, version));
-        if self.batch.len() < self.batch_size {
-            return Ok(());
-        }
-        let start = Instant::now();
-        self.session.commit(&self.batch)?;
-        self.tally.commits.saturating_record(nanos(start));
-        self.tally.ops += self.batch.len() as u64;
-        self.tally.updates += self.batch.len() as u64;
-        self.batch.clear();
-        for (row, version) in self.pending.drain(..) {
-            self.ledger.committed(row, version);
-        }
-        Ok(())
-    }
-
-    fn scan(&mut self, row: u64) -> Result<()> {
-        let (rows, ledger) = (self.rows, &self.ledger);
-        let mut next = row;
-        let start = Instant::now();
-        let found = self.session.scan(&rows.key(row), SCAN_ROWS, &mut |key, value| {
-            ensure!(rows.row(key)? == next, "a scan from row {row} gives another row than {next}");
-            ledger.read(next, rows.check(next, value)?)?;
-            next += 1;
-            Ok(())
-        })?;
-        self.tally.reads.saturating_record(nanos(start));
-        let wanted = (rows.len() - row).min(SCAN_ROWS as u64);
-        ensure!(found as u64 == wanted && next - row == wanted, "a scan from row {row} gives {found} rows");
-        self.tally.ops += 1;
-        self.tally.checked += wanted;
-        Ok(())
-    }
-}
-
-fn nanos(start: Instant) -> u64 {
-    start.elapsed().as_nanos() as u64
-}
-
 /// Checks the sampled rows that were updated, and some that were not.
 fn verify(engine: &dyn Engine, rows: Rows, ledgers: &[Ledger]) -> Result<u64> {
     let expected = ledger::expected(ledgers);
@@ -357,171 +214,4 @@ fn verify_reopened(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeMap;
-    use std::sync::Mutex;
-    use std::sync::atomic::AtomicU64;
-
-    /// What an engine in memory does wrong.
-    #[derive(Clone, Copy, PartialEq)]
-    enum Fault {
-        Nothing,
-        LosesABatch,
-        ReturnsANeighbour,
-        TearsAValue,
-        ForgetsARow,
-        ScansPastARow,
-        UndoesAtTheEnd,
-    }
-
-    #[derive(Clone, Copy, PartialEq)]
-    enum State {
-        Running,
-        Ended,
-    }
-
-    struct Memory {
-        rows: Mutex<BTreeMap<Key, Vec<u8>>>,
-        loaded: Mutex<BTreeMap<Key, Vec<u8>>>,
-        fault: Fault,
-        calls: AtomicU64,
-        state: Mutex<State>,
-    }
-
-    struct Thread<'a>(&'a Memory);
-
-    impl Memory {
-        fn new(fault: Fault) -> Memory {
-            Memory {
-                rows: Mutex::default(),
-                loaded: Mutex::default(),
-                fault,
-                calls: AtomicU64::new(0),
-                state: Mutex::new(State::Running),
-            }
-        }
-
-        /// True now and then, once the fault has something to spoil.
-        fn strikes(&self, fault: Fault) -> bool {
-            self.fault == fault && self.calls.fetch_add(1, Ordering::Relaxed) % 50 == 49
-        }
-    }
-
-    impl Engine for Memory {
-        fn load(&self, rows: &mut dyn Iterator<Item = Record>, _order: Order) -> Result<()> {
-            let loaded: BTreeMap<Key, Vec<u8>> =
-                rows.map(|record| (record.key, record.value.to_vec())).collect();
-            *self.loaded.lock().unwrap() = loaded.clone();
-            *self.rows.lock().unwrap() = loaded;
-            Ok(())
-        }
-
-        fn session(&self) -> Result<Box<dyn Session + '_>> {
-            Ok(Box::new(Thread(self)))
-        }
-
-        fn close(self: Box<Self>) -> Result<()> {
-            Ok(())
-        }
-    }
-
-    impl Session for Thread<'_> {
-        fn get(&mut self, key: &Key, value: &mut Vec<u8>) -> Result<bool> {
-            let rows = match (self.0.fault, *self.0.state.lock().unwrap()) {
-                (Fault::UndoesAtTheEnd, State::Ended) => self.0.loaded.lock().unwrap(),
-                _ => self.0.rows.lock().unwrap(),
-            };
-            let mut found = rows.get(key);
-            if self.0.strikes(Fault::ReturnsANeighbour) {
-                found = rows.range(*key..).nth(1).map(|(_, value)| value);
-            }
-            if self.0.strikes(Fault::ForgetsARow) {
-                found = None;
-            }
-            let Some(found) = found else { return Ok(false) };
-            value.clone_from(found);
-            if self.0.strikes(Fault::TearsAValue) {
-                value[60..].fill(0);
-            }
-            Ok(true)
-        }
-
-        fn commit(&mut self, batch: &[Record]) -> Result<()> {
-            if !self.0.strikes(Fault::LosesABatch) {
-                let mut rows = self.0.rows.lock().unwrap();
-                rows.extend(batch.iter().map(|record| (record.key, record.value.to_vec())));
-            }
-            Ok(())
-        }
-
-        fn scan(
-            &mut self,
-            from: &Key,
-            count: usize,
-            each: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>,
-        ) -> Result<usize> {
-            let skipped = if self.0.strikes(Fault::ScansPastARow) { 3 } else { usize::MAX };
-            let rows = self.0.rows.lock().unwrap();
-            let range = rows.range(*from..).enumerate().filter(|&(at, _)| at != skipped).take(count);
-            let mut found = 0;
-            for (_, (key, value)) in range {
-                each(key, value)?;
-                found += 1;
-            }
-            Ok(found)
-        }
-    }
-
-    fn attempt(fault: Fault, workload: Workload) -> Result<u64> {
-        let measure = Measure {
-            workload,
-            durability: Durability::Relaxed,
-            batch: 8,
-            theta: 0.99,
-            warmup_s: 0.05,
-            seconds: 0.3,
-            run: 9,
-            aged: false,
-        };
-        let task = Task {
-            engine: "memory".to_owned(),
-            folder: std::env::current_dir()?,
-            rows: 3000,
-            threads: 2,
-            cache_bytes: 0,
-            direct: false,
-            seed: 1,
-            load: None,
-            measure: None,
-        };
-        let rows = Rows::new(task.rows);
-        let engine = Memory::new(fault);
-        load(&engine, rows, Order::Random)?;
-        let (outcome, ledgers) = run(&engine, rows, &task, &measure)?;
-        *engine.state.lock().unwrap() = State::Ended;
-        verify(&engine, rows, &ledgers)?;
-        Ok(outcome.ops)
-    }
-
-    #[test]
-    fn an_engine_that_keeps_everything_passes() {
-        for workload in Workload::ALL {
-            assert!(attempt(Fault::Nothing, workload).unwrap() > 100);
-        }
-    }
-
-    #[test]
-    fn a_broken_engine_has_no_result() {
-        for (fault, workload) in [
-            (Fault::LosesABatch, Workload::A),
-            (Fault::ReturnsANeighbour, Workload::C),
-            (Fault::TearsAValue, Workload::C),
-            (Fault::ForgetsARow, Workload::Write),
-            (Fault::ScansPastARow, Workload::Scan),
-            (Fault::UndoesAtTheEnd, Workload::Write),
-        ] {
-            assert!(attempt(fault, workload).is_err(), "{workload:?}");
-        }
-    }
-}
+mod tests;

@@ -8,7 +8,7 @@
 //!   So there are no durable rows. A snapshot could be reopened, but only with buffered I/O, so each run loads anew.
 //! - It has no transactions: a batch is written record by record.
 
-use super::{Engine, Kind, Options, Order, Session};
+use super::{Engine, Kind, Options, Order, Session, Visit};
 use crate::rows::{KEY_BYTES, Key, ROW_BYTES, Record, VALUE_BYTES};
 use anyhow::{Result, anyhow, bail};
 use bf_tree::{BfTree, Config, LeafInsertResult, LeafReadResult, ScanReturnField, StorageBackend};
@@ -76,12 +76,7 @@ impl Session for Thread<'_> {
         batch.iter().try_for_each(|record| insert(self.tree, record))
     }
 
-    fn scan(
-        &mut self,
-        from: &Key,
-        count: usize,
-        each: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>,
-    ) -> Result<usize> {
+    fn scan(&mut self, from: &Key, count: usize, each: Visit<'_>) -> Result<usize> {
         let mut scan = self
             .tree
             .scan_with_count(from, count, ScanReturnField::KeyAndValue)

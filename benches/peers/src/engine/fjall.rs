@@ -10,7 +10,7 @@
 //!   waited for.
 //! - fjall has no direct I/O.
 
-use super::{Engine, Kind, Options, Order, Session, in_groups};
+use super::{Engine, Kind, Options, Order, Session, Visit, in_groups};
 use crate::rows::{Key, Record};
 use anyhow::Result;
 use fjall::config::CompressionPolicy;
@@ -97,12 +97,7 @@ impl Session for Thread<'_> {
         self.0.write(batch, self.0.mode)
     }
 
-    fn scan(
-        &mut self,
-        from: &Key,
-        count: usize,
-        each: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>,
-    ) -> Result<usize> {
+    fn scan(&mut self, from: &Key, count: usize, each: Visit<'_>) -> Result<usize> {
         let mut found = 0;
         for row in self.0.table.range(&from[..]..).take(count) {
             let (key, value) = row.into_inner()?;

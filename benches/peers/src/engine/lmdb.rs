@@ -7,7 +7,7 @@
 //! - The sorted load appends (`MDB_APPEND`), which fills pages wholly (lmdb.h, `mdb_put`).
 //! - LMDB has no cache of its own, only the page cache, and no direct I/O: only a memory group bounds it.
 
-use super::{Engine, Kind, Options, Order, Session, in_groups};
+use super::{Engine, Kind, Options, Order, Session, Visit, in_groups};
 use crate::rows::{Key, Record};
 use anyhow::{Context, Result};
 use heed::types::Bytes;
@@ -84,12 +84,7 @@ impl Session for Thread<'_> {
         Ok(transaction.commit()?)
     }
 
-    fn scan(
-        &mut self,
-        from: &Key,
-        count: usize,
-        each: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>,
-    ) -> Result<usize> {
+    fn scan(&mut self, from: &Key, count: usize, each: Visit<'_>) -> Result<usize> {
         let transaction = self.engine.env.read_txn()?;
         let range = (Bound::Included(&from[..]), Bound::Unbounded);
         let mut found = 0;

@@ -6,7 +6,7 @@
 //!   with every page that is touched (redb's design.md, "Non-durable commits").
 //! - redb has no direct I/O.
 
-use super::{Engine, Kind, Options, Order, Session, in_groups};
+use super::{Engine, Kind, Options, Order, Session, Visit, in_groups};
 use crate::rows::{Key, Record};
 use anyhow::Result;
 use redb::{Database, Durability, ReadableDatabase, TableDefinition};
@@ -96,12 +96,7 @@ impl Session for Thread<'_> {
         self.engine.write(batch, self.engine.durability())
     }
 
-    fn scan(
-        &mut self,
-        from: &Key,
-        count: usize,
-        each: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>,
-    ) -> Result<usize> {
+    fn scan(&mut self, from: &Key, count: usize, each: Visit<'_>) -> Result<usize> {
         let table = self.engine.database.begin_read()?.open_table(TABLE)?;
         let mut found = 0;
         for row in table.range(&from[..]..)?.take(count) {

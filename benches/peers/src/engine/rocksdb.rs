@@ -16,7 +16,7 @@
 
 mod sys;
 
-use super::{Engine, Kind, Options, Order, Session, in_groups};
+use super::{Engine, Kind, Options, Order, Session, Visit, in_groups};
 use crate::rows::{Key, Record};
 use anyhow::{Result, bail, ensure};
 use std::ffi::{CStr, CString, c_char};
@@ -225,12 +225,7 @@ impl Session for Thread<'_> {
         self.engine.write(self.batch, self.engine.writes, batch)
     }
 
-    fn scan(
-        &mut self,
-        from: &Key,
-        count: usize,
-        each: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>,
-    ) -> Result<usize> {
+    fn scan(&mut self, from: &Key, count: usize, each: Visit<'_>) -> Result<usize> {
         // SAFETY: makes a handle, which `Rows` destroys.
         let iter = Rows(unsafe { sys::rocksdb_create_iterator(self.engine.db, self.engine.reads) });
         let mut found = 0;

@@ -11,7 +11,7 @@
 //! - Statements are prepared once. Page size and automatic checkpoints are the defaults, 4 KiB and 1,000 pages.
 //! - SQLite has no direct I/O.
 
-use super::{Engine, Kind, Options, Order, Session, in_groups};
+use super::{Engine, Kind, Options, Order, Session, Visit, in_groups};
 use crate::rows::{Key, Record};
 use anyhow::{Context, Result, anyhow};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -106,12 +106,7 @@ impl Session for Reader<'_> {
         self.engine.write(batch)
     }
 
-    fn scan(
-        &mut self,
-        from: &Key,
-        count: usize,
-        each: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>,
-    ) -> Result<usize> {
+    fn scan(&mut self, from: &Key, count: usize, each: Visit<'_>) -> Result<usize> {
         let mut scan = self.connection.prepare_cached(SCAN)?;
         let mut rows = scan.query(params![&from[..], count as i64])?;
         let mut found = 0;

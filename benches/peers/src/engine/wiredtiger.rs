@@ -13,7 +13,7 @@
 
 mod sys;
 
-use super::{Engine, Kind, Options, Order, Session, in_groups};
+use super::{Engine, Kind, Options, Order, Session, Visit, in_groups};
 use crate::rows::{Key, Record};
 use anyhow::{Result, bail, ensure};
 use std::ffi::{CStr, CString, c_int, c_void};
@@ -239,12 +239,7 @@ impl Session for Thread {
         Ok(())
     }
 
-    fn scan(
-        &mut self,
-        from: &Key,
-        count: usize,
-        each: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>,
-    ) -> Result<usize> {
+    fn scan(&mut self, from: &Key, count: usize, each: Visit<'_>) -> Result<usize> {
         self.seek(from);
         let mut side: c_int = 0;
         // SAFETY: the cursor has a key that lives.
