@@ -3,7 +3,7 @@
 use crate::engine::{Engine, Kind, Options, Order, kind};
 use crate::ledger::{self, Ledger};
 use crate::meter::{self, Device, Process, Traffic};
-use crate::rows::{Key, ROW_BYTES, Record, Rows, Version};
+use crate::rows::{Key, ROW_BYTES, Rows, Version};
 use crate::setting::{Durability, Measure, Task};
 use crate::workload::{Zipf, shuffled};
 use anyhow::{Context, Result, anyhow, ensure};

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::engine::{Session, Visit};
+use crate::rows::Record;
 use crate::workload::Workload;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
