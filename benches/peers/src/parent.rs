@@ -93,7 +93,7 @@ pub fn run_all(args: &Args, memory: &Memory, done: &mut dyn FnMut(Run)) -> Resul
 /// The folder of the loaded store, which names all that its content depends on.
 fn loaded_folder(args: &Args, kind: &Kind) -> PathBuf {
     let order = if args.load == Order::Sorted { "sorted" } else { "random" };
-    args.dir.join(format!("{}-{}-{order}", kind.name, args.rows))
+    args.dir.join(format!("peers-{}-{}-{order}", kind.name, args.rows))
 }
 
 fn load_once(args: &Args, kind: &Kind) -> Result<()> {
@@ -196,7 +196,7 @@ impl Cell<'_> {
             meter::forget(&loaded)?;
             return Ok(loaded);
         }
-        let folder = self.args.dir.join("run");
+        let folder = self.args.dir.join("peers-run");
         empty(&folder)?;
         if self.kind.reopens {
             copy(&loaded, &folder)?;

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 #[derive(Parser, Debug)]
 #[command(name = "peers")]
 pub struct Args {
-    /// The folder for the stores; everything in it may be overwritten
+    /// The folder for the stores; what is named `peers-…` in it may be overwritten
     #[arg(long, default_value = "target/peers")]
     pub dir: PathBuf,
     /// Rows of 116 bytes; `8m` and `200k` are understood

@@ -93,6 +93,7 @@ fn load(engine: &dyn Engine, rows: Rows, order: Order) -> Result<()> {
     }
 }
 
+/// Warms up and measures. Returns what the threads have written, for `verify`.
 fn run(engine: &dyn Engine, rows: Rows, task: &Task, measure: &Measure) -> Result<(Outcome, Vec<Ledger>)> {
     let zipf = Zipf::new(rows.len(), measure.theta);
     let phase = AtomicU8::new(WARMING);
@@ -111,14 +112,21 @@ fn run(engine: &dyn Engine, rows: Rows, task: &Task, measure: &Measure) -> Resul
             }));
         }
         barrier.wait();
-        pause(measure.warmup_s, &threads);
-        // What the warm-up left in the page cache is not charged to what is measured.
-        meter::sync_device(&task.folder)?;
-        let before = (Process::now()?, traffic()?);
+        let begin = || {
+            pause(measure.warmup_s, &threads);
+            // What the warm-up left in the page cache is not charged to what is measured.
+            meter::sync_device(&task.folder)?;
+            anyhow::Ok((Process::now()?, traffic()?))
+        };
+        let before = begin();
         let start = Instant::now();
-        phase.store(MEASURING, Ordering::Relaxed);
-        pause(measure.seconds, &threads);
+        if before.is_ok() {
+            phase.store(MEASURING, Ordering::Relaxed);
+            pause(measure.seconds, &threads);
+        }
+        // On every path: the scope waits for the threads.
         phase.store(STOPPED, Ordering::Relaxed);
+        let before = before?;
         let mut tally = Tally::new()?;
         let mut ledgers = Vec::new();
         for thread in threads {
