@@ -135,7 +135,7 @@ impl Args {
         let mut args = Args::parse();
         if args.quick {
             (args.rows, args.warmup, args.seconds) = (200_000, 0.5, 1.0);
-            (args.cache, args.memory, args.repeat) = (4 << 20, 96 << 20, 1);
+            (args.cache, args.repeat) = (4 << 20, 1);
         }
         if args.engines.is_empty() {
             args.engines = KINDS.iter().map(|kind| kind.name.to_owned()).collect();
