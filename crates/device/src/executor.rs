@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use thiserror::Error;
@@ -62,6 +63,8 @@ struct Slot {
 struct Task {
     future: Pin<Box<dyn Future<Output = ()>>>,
     waker: Waker,
+    /// Shared with the wakers.
+    is_woken: Arc<AtomicBool>,
 }
 
 /// Wakes that come through a standard [`Waker`].
@@ -69,12 +72,17 @@ type ForeignWakes = Arc<Mutex<Vec<u32>>>;
 
 struct TaskWaker {
     task: u32,
+    /// Whether the task is among `wakes`. A task that waits for several things leaves several wakers, and one wake is
+    /// enough: with one for each, a task that waits again for all of them at every wake would be woken ever more often.
+    is_woken: Arc<AtomicBool>,
     wakes: ForeignWakes,
 }
 
 impl Wake for TaskWaker {
     fn wake(self: Arc<Self>) {
-        self.wakes.lock().unwrap_or_else(PoisonError::into_inner).push(self.task);
+        if !self.is_woken.swap(true, Ordering::AcqRel) {
+            self.wakes.lock().unwrap_or_else(PoisonError::into_inner).push(self.task);
+        }
     }
 }
 
@@ -103,8 +111,10 @@ impl<D: Device> Core<D> {
     fn spawn(&mut self, future: Pin<Box<dyn Future<Output = ()>>>) {
         let entry = self.tasks.vacant_entry();
         let task = u32::try_from(entry.key()).expect("fewer than 2^32 tasks");
-        let waker = Waker::from(Arc::new(TaskWaker { task, wakes: Arc::clone(&self.wakes) }));
-        entry.insert(Some(Task { future, waker }));
+        let is_woken = Arc::new(AtomicBool::new(false));
+        let wakes = Arc::clone(&self.wakes);
+        let waker = Waker::from(Arc::new(TaskWaker { task, is_woken: Arc::clone(&is_woken), wakes }));
+        entry.insert(Some(Task { future, waker, is_woken }));
         self.ready.push_back(task);
     }
 
@@ -287,6 +297,8 @@ impl<D: Device + 'static> Executor<D> {
             let Some(id) = core.ready.pop_front() else { return };
             // A task may be woken after it ended, or twice: both are harmless.
             let Some(mut task) = core.tasks.get_mut(id as usize).and_then(Option::take) else { continue };
+            // A wake that comes from here on is a new one.
+            task.is_woken.store(false, Ordering::Release);
             core.current = (id, task.waker.data());
             // The borrow ends here, because the task reaches for the core itself.
             drop(core);

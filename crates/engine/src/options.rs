@@ -94,6 +94,10 @@ pub struct Options {
     pub group_window: Nanos,
     /// How old a `relaxed` commit becomes before it is written.
     pub relaxed_window: Nanos,
+    /// Read every page back that was written before the log of its changes is given up. Costs a read for each page written.
+    /// Without it, a write that the drive acknowledges and never does, or does elsewhere, is noticed only where the page is
+    /// read soon after; later it leaves an old page that looks whole.
+    pub verify_writes: bool,
     /// A bug for the crash simulation to find.
     #[cfg(feature = "planted")]
     pub planted: Option<Planted>,
@@ -112,6 +116,7 @@ impl Default for Options {
             prefetch: PrefetchConfig::None(NoOptions),
             group_window: Nanos::from_micros(100),
             relaxed_window: Nanos::from_micros(10_000),
+            verify_writes: false,
             #[cfg(feature = "planted")]
             planted: None,
         }

@@ -86,9 +86,12 @@ impl<D: Device + 'static> Log<D> {
         start: LogStart,
         options: &Options,
     ) -> Log<D> {
+        let changed = Signal::default();
+        health.tell(&changed);
         let arena = Arena::new(PIECE.max(start.block_bytes as usize));
         handle.register(&arena);
-        let pending = Pending { base: start.tail, bytes: Vec::new(), crc: start.crc, crcs: VecDeque::new() };
+        let crcs = VecDeque::from([(start.tail, start.crc)]);
+        let pending = Pending { base: start.tail, bytes: Vec::new(), crc: start.crc, crcs };
         Log(Rc::new(State {
             handle,
             barrier,
@@ -102,7 +105,7 @@ impl<D: Device + 'static> Log<D> {
             writing: Cell::new(false),
             sleeping: Cell::new(false),
             wanted: Cell::new(Lsn(0)),
-            changed: Signal::default(),
+            changed,
             flushes: Cell::new(0),
             written: Cell::new(0),
             arena,
@@ -159,6 +162,11 @@ impl<D: Device + 'static> Log<D> {
     pub fn set_redo(&self, redo: Lsn) {
         self.0.redo.set(redo);
         self.0.changed.notify();
+    }
+
+    /// The place that recovery begins with.
+    pub fn redo(&self) -> Lsn {
+        self.0.redo.get()
     }
 
     /// Where the durable log ends, and the CRC of its last block.
@@ -270,7 +278,8 @@ impl<D: Device + 'static> Log<D> {
                 at: Lsn(base.0 + (index * block) as u64),
                 durable: self.0.durable.get(),
                 previous: pending.crc,
-                used: used as u32,
+                used: used as u16,
+                first: index == 0,
             };
             pending.crc = header.seal(one);
         }
