@@ -129,7 +129,9 @@ pub async fn read_superblock<D: Device + 'static>(handle: &Handle<D>) -> Result<
     }
     let newest = found.iter().flatten().max_by_key(|superblock| superblock.generation).cloned();
     if let Some(superblock) = newest {
-        return Ok(superblock);
+        // The other one may have been the newer, and may have said that the store was opened since: then only the log tells.
+        let clean = superblock.clean && found.iter().all(Result::is_ok);
+        return Ok(Superblock { clean, ..superblock });
     }
     // The most telling refusal: another version, then damage, then something foreign.
     let rank = |error: &Error| match error {

@@ -128,7 +128,7 @@ impl From<PoolError> for Error {
     fn from(error: PoolError) -> Error {
         match error {
             PoolError::Read { page, error: IoError::Corrupt } => {
-                Error::corrupt(page, "its checksum or its number is wrong")
+                Error::corrupt(page, "it is not what was written there last, or cannot be")
             }
             PoolError::Read { error, .. } | PoolError::WriteBack(error) => Error::Io(error),
             PoolError::Flush(_) => Error::Fatal("the drive could not flush".to_owned()),

@@ -40,6 +40,8 @@ mod checkpoint;
 mod commit;
 mod commits;
 mod error;
+#[cfg(test)]
+mod hostile;
 mod index;
 mod layout;
 mod locking;

@@ -93,7 +93,7 @@ impl Space {
 
     /// Pages that are used.
     pub fn used(&self) -> u64 {
-        self.pages - self.free.borrow().iter().map(|free| u64::from(*free)).sum::<u64>()
+        self.pages.saturating_sub(self.free.borrow().iter().map(|free| u64::from(*free)).sum::<u64>())
     }
 
     /// Promises pages to a commit.
@@ -120,7 +120,8 @@ impl Space {
     pub fn changed(&self, map: PageId, from: u32, count: u32, used: bool) {
         let free = &mut self.free.borrow_mut()[self.group(map)];
         if used {
-            *free -= count;
+            // On a map that is wrong the counts may be, too; `check` says so.
+            *free = free.saturating_sub(count);
             let mut picked = self.picked.borrow_mut();
             (from..from + count).for_each(|index| {
                 picked.remove(&PageId(map.0 + u64::from(index)));

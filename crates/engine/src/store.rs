@@ -120,6 +120,12 @@ impl<D: Device + 'static> Store<D> {
         let log_bytes = superblock.log_pages * u64::from(superblock.page_bytes);
         let options = Options { page_bytes: superblock.page_bytes, log_bytes, ..options };
         options.check(&caps)?;
+        if superblock.block_bytes % caps.page_bytes != 0 {
+            return Err(Error::Options(format!(
+                "the log's blocks of {} bytes are not made of the drive's pages of {} bytes",
+                superblock.block_bytes, caps.page_bytes
+            )));
+        }
         let drive_pages = caps.pages * u64::from(caps.page_bytes) / u64::from(superblock.page_bytes);
         if superblock.pages > drive_pages {
             return Err(Error::Options(format!(
@@ -160,7 +166,8 @@ impl<D: Device + 'static> Store<D> {
             let tail = Tail { at: superblock.log_end, crc: superblock.log_crc };
             Redone { tail, next_large: superblock.next_large }
         } else {
-            redo_structure(&handle, &pool, &pages, (start, superblock.next_large), &options).await?
+            let data = superblock.data_start().0..superblock.pages;
+            redo_structure(&handle, &pool, &pages, (start, superblock.next_large, data), &options).await?
         };
         let redo = start;
         start.tail = redone.tail.at;

@@ -25,13 +25,18 @@ impl<D: Device + 'static> Shard<D> {
     /// The pages from the root down to the leaf that covers `key`. They stay as they are for who has the structure's turn.
     pub async fn path(&self, tree: Tree, key: &[u8]) -> Result<Vec<PageId>, Error> {
         let mut path = vec![tree.root];
+        let mut above: Option<u8> = None;
         loop {
             let last = path[path.len() - 1];
             let guard = self.read_page(last).await?;
             let node = leaf(guard.bytes())?;
+            if page::tree(guard.bytes()) != tree.id || above.is_some_and(|above| above - 1 != node.level()) {
+                return Err(Error::corrupt(last, format!("it has no place in tree {}", tree.id)));
+            }
             if node.level() == 0 {
                 return Ok(path);
             }
+            above = Some(node.level());
             path.push(node.child(Seek::At(key).child(node)));
         }
     }

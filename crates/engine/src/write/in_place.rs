@@ -86,6 +86,11 @@ impl<D: Device + 'static> InPlace<D> {
         self.0.torn_pages
     }
 
+    /// Bytes in a page.
+    pub fn page_bytes(&self) -> u32 {
+        self.0.page_bytes as u32
+    }
+
     /// Pages written, those of the double-write area among them.
     pub fn pages_written(&self) -> u64 {
         self.0.written.get()
@@ -178,7 +183,12 @@ impl<D: Device + 'static> InPlace<D> {
             return true;
         }
         let (known, sum) = self.0.remembered.borrow()[page.0 as usize % REMEMBERED];
-        page::is_whole(bytes, page, self.0.salt) && (known != page || sum == page::get_u32(bytes, 0))
+        // The log goes before the pages, so a page that is newer than the log's end shows that the log has lost something.
+        let end = self.0.log.borrow().as_ref().map_or(Lsn(u64::MAX), Log::tail);
+        page::is_whole(bytes, page, self.0.salt)
+            && (known != page || sum == page::get_u32(bytes, 0))
+            && page::lsn(bytes) <= end
+            && page::fault(bytes).is_none()
     }
 }
 
