@@ -56,7 +56,8 @@ impl<D: Device + 'static> Shard<D> {
         Ok(())
     }
 
-    /// As far as the redo point may move: to the first change that the drive does not have for sure.
+    /// As far as the redo point may move: to the first change that the drive does not have for sure, and not past what
+    /// a backup still needs.
     fn redo_point(&self) -> Lsn {
         let (durable, _) = self.log.durable_end();
         if planted!(self.options, CheckpointTooNew) {
@@ -64,7 +65,7 @@ impl<D: Device + 'static> Shard<D> {
         }
         let unapplied = self.commits.borrow().first_unapplied();
         let unwritten = self.pages.changed(|changed| changed.least());
-        [unapplied, unwritten].into_iter().flatten().fold(durable, Lsn::min)
+        [unapplied, unwritten, self.held_back()].into_iter().flatten().fold(durable, Lsn::min)
     }
 
     /// The superblock that follows the last one.

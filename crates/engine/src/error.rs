@@ -95,6 +95,14 @@ pub enum Error {
         /// Ours.
         known: u32,
     },
+    /// Commits wrote the log faster than a backup could copy what they changed.
+    #[error(
+        "the backup was overtaken {passes} times by commits; make it when less is written, or with a larger log"
+    )]
+    BackupOvertaken {
+        /// Passes that it made.
+        passes: u32,
+    },
     /// The store was closed.
     #[error("the store is closed")]
     Closed,

@@ -33,6 +33,7 @@ macro_rules! planted {
     }};
 }
 
+mod backup;
 mod barrier;
 mod catalogue;
 mod check;
@@ -42,6 +43,7 @@ mod commits;
 mod error;
 #[cfg(test)]
 mod hostile;
+mod image;
 mod index;
 mod layout;
 mod locking;
@@ -65,9 +67,11 @@ mod view;
 mod wait;
 mod write;
 
+pub use backup::{BackupReport, restore};
 pub use catalogue::{Index, Table};
 pub use check::{CheckReport, Problem};
 pub use error::Error;
+pub use image::{MemImage, Sink, Source};
 pub use lsn::Lsn;
 pub use options::{Durability, Options, TornPages};
 #[cfg(feature = "planted")]

@@ -600,6 +600,8 @@ fn assemble<D: Device + 'static>(
         room: Signal::default(),
         checkpointing: Cell::new(false),
         checkpoint_turn: Turns::default(),
+        watch: RefCell::default(),
+        backup_turn: Turns::default(),
         closed: Cell::new(false),
         counters: Counters::default(),
         options,

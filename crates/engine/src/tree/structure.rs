@@ -77,6 +77,20 @@ impl<D: Device + 'static> Shard<D> {
         }
     }
 
+    /// Tells a backup under way of pages that become used and whose contents are not in the log.
+    fn note_unlogged(&self, deltas: &[Delta]) {
+        let mut watch = self.watch.borrow_mut();
+        let Some(watch) = &mut *watch else { return };
+        let has_image =
+            |page| deltas.iter().any(|delta| matches!(delta, Delta::Image { .. }) && delta.page() == page);
+        for delta in deltas {
+            if let Delta::Map { page, from, count, used: true } = delta {
+                let used = (*from..from + count).map(|index| PageId(page.0 + u64::from(index)));
+                used.filter(|page| !has_image(*page)).for_each(|page| watch.unlogged(page));
+            }
+        }
+    }
+
     /// Appends the record and changes the pages, which are all held.
     pub fn restructure(
         &self,
@@ -103,11 +117,12 @@ impl<D: Device + 'static> Shard<D> {
             }
             page::set_structure_lsn(bytes, lsn);
             page::set_lsn(bytes, lsn);
-            self.pages.mark(number, since);
+            self.mark(number, since);
             if let Delta::Map { page, from, count, used } = delta {
                 self.space.changed(*page, *from, *count, *used);
             }
         }
+        self.note_unlogged(&entry.deltas);
         Ok((since, lsn))
     }
 }
