@@ -293,6 +293,20 @@ fn children(node: Node<'_>, left: &mut Vec<Visit>) {
     }
 }
 
+/// The pages of all trees. Fails where one of them cannot be read in full. The structure must not change meanwhile.
+pub async fn reachable<D: Device + 'static>(shard: &Shard<D>) -> Result<FxHashSet<PageId>, Error> {
+    let mut walk =
+        Walk { shard, report: CheckReport::default(), seen: FxHashSet::default(), large: Vec::new() };
+    let trees = shard.catalogue.borrow().trees();
+    for tree in trees {
+        walk.tree(tree, false).await?;
+    }
+    match walk.report.problems.first() {
+        Some(problem) => Err(Error::corrupt(problem.page.unwrap_or(PageId(0)), problem.what.clone())),
+        None => Ok(walk.seen),
+    }
+}
+
 impl<D: Device + 'static> Store<D> {
     /// Looks at every page of the store. The structure of trees does not change meanwhile: who needs that waits. Memory: a
     /// set of the pages, and the entries of one index at a time.

@@ -40,6 +40,7 @@ mod check;
 mod checkpoint;
 mod commit;
 mod commits;
+mod compact;
 mod error;
 #[cfg(test)]
 mod hostile;
@@ -70,6 +71,7 @@ mod write;
 pub use backup::{BackupReport, restore};
 pub use catalogue::{Index, Table};
 pub use check::{CheckReport, Problem};
+pub use compact::CompactReport;
 pub use error::Error;
 pub use image::{MemImage, Sink, Source};
 pub use lsn::Lsn;

@@ -55,6 +55,8 @@ pub struct Shard<D: Device + 'static> {
     pub catalogue: RefCell<Catalogue>,
     /// One change of a structure at a time.
     pub structure: Turns,
+    /// The last change of a structure.
+    pub last_structure: Cell<Lsn>,
     pub splits: Cell<u64>,
     pub merges: Cell<u64>,
     pub versions: RefCell<Versions>,

@@ -111,6 +111,11 @@ impl Space {
         self.promised.set(self.promised.get() - pages);
     }
 
+    /// Whether a page was picked and is not used yet.
+    pub fn is_picked(&self, page: PageId) -> bool {
+        self.picked.borrow().contains(&page)
+    }
+
     /// Gives up a picked page.
     pub fn put_back(&self, page: PageId) {
         self.picked.borrow_mut().remove(&page);

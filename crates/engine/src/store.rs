@@ -587,6 +587,8 @@ fn assemble<D: Device + 'static>(
         pages,
         pool,
         structure: Turns::default(),
+        // Recovery has done again what was before this.
+        last_structure: Cell::new(redone.tail.at),
         splits: Cell::new(0),
         merges: Cell::new(0),
         versions: RefCell::new(Versions::new(options.version_bytes())),

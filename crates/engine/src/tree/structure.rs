@@ -122,6 +122,7 @@ impl<D: Device + 'static> Shard<D> {
                 self.space.changed(*page, *from, *count, *used);
             }
         }
+        self.last_structure.set(lsn);
         self.note_unlogged(&entry.deltas);
         Ok((since, lsn))
     }
