@@ -89,8 +89,18 @@ const FILL_BYTES: usize = 1 << 20;
 pub(crate) struct DriveFile {
     pub file: File,
     pub caps: Caps,
-    /// Keeps others out until it is closed.
-    _lock: File,
+    /// Keeps others out as long as it lives.
+    _lock: Lock,
+}
+
+/// The lock of a drive.
+struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing the file would not do: a process that is being started may hold a copy of it for a moment.
+        let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
+    }
 }
 
 /// What was found at a path.
@@ -212,11 +222,11 @@ impl DriveFile {
 
 /// Opens the drive and locks it for this user alone, before anything is written to it. A file that does not exist is
 /// made, so that of two who would make it one is refused.
-fn lock(path: &Path) -> Result<File, OpenError> {
+fn lock(path: &Path) -> Result<Lock, OpenError> {
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
     let file = file.map_err(at(path))?;
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok(Lock(file)),
         Err(rustix::io::Errno::WOULDBLOCK) => Err(OpenError::InUse(path.to_owned())),
         Err(error) => Err(at(path)(error.into())),
     }
