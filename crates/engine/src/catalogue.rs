@@ -171,7 +171,8 @@ pub fn encode(named: Named) -> Vec<u8> {
     value
 }
 
-fn decode(value: &[u8]) -> Option<Named> {
+/// What a record of the catalogue says; `None` where it is none.
+pub fn decode(value: &[u8]) -> Option<Named> {
     if value.len() != 17 {
         return None;
     }

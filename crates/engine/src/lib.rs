@@ -57,6 +57,7 @@ mod page;
 #[cfg(feature = "planted")]
 mod planted;
 mod recovery;
+mod repair;
 mod scan;
 mod shard;
 mod space;
@@ -78,6 +79,7 @@ pub use lsn::Lsn;
 pub use options::{Durability, Options, TornPages};
 #[cfg(feature = "planted")]
 pub use planted::Planted;
+pub use repair::{KeyRange, RepairReport, TableRepair, repair};
 pub use scan::{Direction, IndexRow, IndexScan, Record, Scan};
 pub use store::{Extract, Statistics, Store};
 pub use transaction::{Range, Snapshot, Transaction};

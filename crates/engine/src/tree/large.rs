@@ -40,7 +40,8 @@ impl Place {
         Error::corrupt(tree.root, format!("a large value of this tree is gone (number {})", self.number))
     }
 
-    fn key(&self, piece: u32) -> Vec<u8> {
+    /// The key of a piece.
+    pub fn key(&self, piece: u32) -> Vec<u8> {
         let mut key = self.number.to_be_bytes().to_vec();
         key.extend_from_slice(&piece.to_be_bytes());
         key
