@@ -185,6 +185,18 @@ impl<'a> Node<'a> {
         PageId(get_u64(self.value(index).bytes, 0))
     }
 
+    /// Whether a page is what this inner node says of its child: the level below, between these separators. Copies nothing.
+    pub fn has_child(&self, index: usize, page: &[u8]) -> bool {
+        let Some(child) = Node::new(page) else { return false };
+        let is_key =
+            |index: usize, fence: &[u8]| fence.strip_prefix(self.prefix()) == Some(self.suffix(index));
+        let high = match child.high() {
+            Some(fence) if index + 1 < self.len() => is_key(index + 1, fence),
+            fence => index + 1 == self.len() && fence == self.high(),
+        };
+        usize::from(child.level()) + 1 == usize::from(self.level()) && is_key(index, child.low()) && high
+    }
+
     /// Where `key` is, or where it would be put.
     #[inline]
     pub fn search(&self, key: &[u8]) -> Result<usize, usize> {

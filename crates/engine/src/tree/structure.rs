@@ -30,7 +30,8 @@ impl<D: Device + 'static> Shard<D> {
             let last = path[path.len() - 1];
             let guard = self.read_page(last).await?;
             let node = leaf(guard.bytes())?;
-            if page::tree(guard.bytes()) != tree.id || above.is_some_and(|above| above - 1 != node.level()) {
+            let fits = page::tree(guard.bytes()) == tree.id && node.covers(key);
+            if !fits || above.is_some_and(|above| above - 1 != node.level()) {
                 return Err(Error::corrupt(last, format!("it has no place in tree {}", tree.id)));
             }
             if node.level() == 0 {
@@ -46,6 +47,15 @@ impl<D: Device + 'static> Shard<D> {
     /// While it waits for one page it holds others only for reading, and nobody else holds a page while waiting. So
     /// there is no circle of waiting.
     pub async fn hold(&self, pages: &[PageId], fresh: &[PageId]) -> Result<Held<D>, Error> {
+        // In a damaged store a page may be its own neighbour, or in use and marked as free. To take it twice would never end.
+        let mut all = [pages, fresh].concat();
+        all.sort_unstable();
+        if let Some(pair) = all.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Error::corrupt(
+                pair[0],
+                "it has two places in the tree, or is in use and marked as free",
+            ));
+        }
         let mut made = Vec::new();
         for page in fresh {
             made.push((*page, self.pool.create(*page).await?));

@@ -3,6 +3,7 @@
 #![allow(dead_code)] // each test file uses a part
 
 pub mod patched;
+pub mod sample;
 
 use fulgurite_base::Nanos;
 use fulgurite_device::{Device, Executor, Handle, MemDevice};
