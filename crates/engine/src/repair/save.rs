@@ -125,7 +125,9 @@ impl<'a, D: Device + 'static> Saving<'a, D> {
     /// Puts a record.
     pub async fn put(&mut self, key: Vec<u8>, value: Vec<u8>) -> Result<(), Error> {
         let len = key.len() + value.len();
-        if self.bytes + len > BATCH.0 || self.batch.len() == BATCH.1 {
+        // A small log takes small transactions.
+        let most = BATCH.0.min(self.store.0.log.capacity() as usize / 64);
+        if self.bytes + len > most || self.batch.len() == BATCH.1 {
             self.commit().await?;
         }
         self.bytes += len;
@@ -134,16 +136,28 @@ impl<'a, D: Device + 'static> Saving<'a, D> {
     }
 
     async fn commit(&mut self) -> Result<(), Error> {
+        let batch = std::mem::take(&mut self.batch);
+        self.bytes = 0;
+        match self.put_all(&batch).await {
+            // One by one they fit, as they did into the old store.
+            Err(Error::TransactionTooLarge { .. }) if batch.len() > 1 => {
+                for one in batch.chunks(1) {
+                    self.put_all(one).await?;
+                }
+            }
+            outcome => outcome?,
+        }
+        self.saved += batch.len() as u64;
+        Ok(())
+    }
+
+    async fn put_all(&self, records: &[(Vec<u8>, Vec<u8>)]) -> Result<(), Error> {
         let transaction = self.store.begin();
-        for (key, value) in &self.batch {
+        for (key, value) in records {
             transaction.put(self.table, key, value).await?;
         }
         // Durable when the store is closed.
-        transaction.commit_with(Durability::Relaxed).await?;
-        self.saved += self.batch.len() as u64;
-        self.bytes = 0;
-        self.batch.clear();
-        Ok(())
+        transaction.commit_with(Durability::Relaxed).await
     }
 
     /// Puts what is left. Returns how many records there were.
