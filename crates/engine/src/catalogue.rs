@@ -130,7 +130,7 @@ impl Catalogue {
             }
         };
         self.roots.insert(tree.id, tree.root);
-        self.next = self.next.max(tree.id + 1);
+        self.next = self.next.max(tree.id.saturating_add(1));
         // An index says only the number of its table; the root follows from the table's own record.
         self.names.insert(name, named);
         self.complete();
@@ -171,7 +171,8 @@ pub fn encode(named: Named) -> Vec<u8> {
     value
 }
 
-fn decode(value: &[u8]) -> Option<Named> {
+/// What a record of the catalogue says; `None` where it is none.
+pub fn decode(value: &[u8]) -> Option<Named> {
     if value.len() != 17 {
         return None;
     }

@@ -139,7 +139,8 @@ impl<D: Device + 'static> Walk<'_, D> {
         }
         self.report.pages += 1;
         if node.level() > 0 {
-            return children(node, left);
+            children(node, left);
+            return Ok(());
         }
         if is_table {
             self.report.records += node.len() as u64;
@@ -298,23 +299,27 @@ impl<D: Device + 'static> Walk<'_, D> {
 }
 
 /// Adds the children of an inner node to what is to be looked at.
-fn children(node: Node<'_>, left: &mut Vec<Visit>) -> Result<(), String> {
-    if node.is_empty() {
-        return Err("it has no children".to_owned());
-    }
-    if node.key(0) != node.low() {
-        return Err("its first child does not begin where it does".to_owned());
-    }
+fn children(node: Node<'_>, left: &mut Vec<Visit>) {
     for index in (0..node.len()).rev() {
         let high =
             if index + 1 < node.len() { Some(node.key(index + 1)) } else { node.high().map(<[u8]>::to_vec) };
-        if node.value(index).bytes.len() != 8 {
-            return Err(format!("its child {index} is no page"));
-        }
         let level = Some(node.level() - 1);
         left.push(Visit { page: node.child(index), low: node.key(index), high, level });
     }
-    Ok(())
+}
+
+/// The pages of all trees. Fails where one of them cannot be read in full. The structure must not change meanwhile.
+pub async fn reachable<D: Device + 'static>(shard: &Shard<D>) -> Result<FxHashSet<PageId>, Error> {
+    let mut walk =
+        Walk { shard, report: CheckReport::default(), seen: FxHashSet::default(), large: Vec::new() };
+    let trees = shard.catalogue.borrow().trees();
+    for tree in trees {
+        walk.tree(tree, false).await?;
+    }
+    match walk.report.problems.first() {
+        Some(problem) => Err(Error::corrupt(problem.page.unwrap_or(PageId(0)), problem.what.clone())),
+        None => Ok(walk.seen),
+    }
 }
 
 impl<D: Device + 'static> Store<D> {

@@ -61,7 +61,8 @@ impl<D: Device + 'static> Shard<D> {
         Ok(())
     }
 
-    /// As far as the redo point may move: to the first change that the drive does not have for sure.
+    /// As far as the redo point may move: to the first change that the drive does not have for sure, and not past what
+    /// a backup still needs.
     fn redo_point(&self) -> Lsn {
         let (durable, _) = self.log.durable_end();
         if planted!(self.options, CheckpointTooNew) {
@@ -69,7 +70,7 @@ impl<D: Device + 'static> Shard<D> {
         }
         let unapplied = self.commits.borrow().first_unapplied();
         let unwritten = self.pages.changed(|changed| changed.least());
-        [unapplied, unwritten].into_iter().flatten().fold(durable, Lsn::min)
+        [unapplied, unwritten, self.held_back()].into_iter().flatten().fold(durable, Lsn::min)
     }
 
     /// The superblock that follows the last one.
@@ -130,10 +131,11 @@ pub async fn read_superblock<D: Device + 'static>(handle: &Handle<D>) -> Result<
     for place in PLACES {
         found.push(read_place(handle, place).await?);
     }
-    let is_damaged = found.iter().any(|found| matches!(found, Err(Error::Corrupt { .. })));
     let newest = found.iter().flatten().max_by_key(|superblock| superblock.generation).cloned();
     if let Some(superblock) = newest {
-        return Ok(Superblock { clean: superblock.clean && !is_damaged, ..superblock });
+        // The other one may have been the newer, and may have said that the store was opened since: then only the log tells.
+        let clean = superblock.clean && found.iter().all(Result::is_ok);
+        return Ok(Superblock { clean, ..superblock });
     }
     // The most telling refusal: another version, then damage, then something foreign.
     let rank = |error: &Error| match error {

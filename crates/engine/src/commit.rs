@@ -119,6 +119,9 @@ impl<D: Device + 'static> Shard<D> {
             let Found { leaf, large } = found?;
             leaves.insert(leaf);
             let Some(place) = large else { continue };
+            if place.bytes > self.log.capacity() {
+                return Err(Error::corrupt(leaf, "it names a large value that no log has taken"));
+            }
             removals.append(&mut self.delete_large(place));
             // The key is locked, so the value cannot go away meanwhile.
             let value =

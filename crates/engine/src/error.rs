@@ -95,6 +95,14 @@ pub enum Error {
         /// Ours.
         known: u32,
     },
+    /// Commits wrote the log faster than a backup could copy what they changed.
+    #[error(
+        "the backup was overtaken {passes} times by commits; make it when less is written, or with a larger log"
+    )]
+    BackupOvertaken {
+        /// Passes that it made.
+        passes: u32,
+    },
     /// The store was closed.
     #[error("the store is closed")]
     Closed,
@@ -128,7 +136,7 @@ impl From<PoolError> for Error {
     fn from(error: PoolError) -> Error {
         match error {
             PoolError::Read { page, error: IoError::Corrupt } => {
-                Error::corrupt(page, "its checksum or its number is wrong")
+                Error::corrupt(page, "it is not what was written there last, or cannot be")
             }
             PoolError::Read { error, .. } | PoolError::WriteBack(error) => Error::Io(error),
             PoolError::Flush(_) => Error::Fatal("the drive could not flush".to_owned()),

@@ -47,6 +47,9 @@ pub const SUPERBLOCK: usize = 128;
 /// Pages of the double-write area: two batches of 64, so that one is written while the other is made durable.
 pub const DOUBLE_WRITE_PAGES: u64 = 128;
 
+/// More bytes than any drive or log has: 2^60.
+const MOST_BYTES: u64 = 1 << 60;
+
 /// What the superblock says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock {
@@ -119,7 +122,7 @@ impl Superblock {
         if format != FORMAT {
             return Err(Error::Version { found: format, known: FORMAT });
         }
-        Ok(Superblock {
+        let superblock = Superblock {
             page_bytes: get_u32(&copy, 24),
             block_bytes: get_u32(&copy, 28),
             generation: get_u64(&copy, 32),
@@ -132,7 +135,34 @@ impl Superblock {
             clean: copy[84] == 1,
             next_large: get_u64(&copy, 88),
             identity: u128::from_le_bytes(array(&copy, 96)),
-        })
+        };
+        match superblock.fault() {
+            Some(what) => Err(Error::corrupt(PageId(0), what)),
+            None => Ok(superblock),
+        }
+    }
+
+    /// What makes no sense in a superblock whose checksum is right, if anything does: nobody who calculates with its numbers
+    /// must overflow.
+    fn fault(&self) -> Option<&'static str> {
+        let Superblock { page_bytes, block_bytes, pages, log_pages, double_write_pages, .. } = *self;
+        let sizes = |bytes: u32| bytes.is_power_of_two() && (4096..=1 << 20).contains(&bytes);
+        let most = MOST_BYTES / u64::from(page_bytes.max(1));
+        if !sizes(page_bytes) || page_bytes > 65_536 || !sizes(block_bytes) {
+            return Some("the superblock's sizes of pages and blocks make no sense");
+        }
+        let log_bytes = log_pages.min(most) * u64::from(page_bytes);
+        if pages > most || log_pages > most || !(64..=1 << 16).contains(&double_write_pages) {
+            return Some("the superblock's counts of pages make no sense");
+        }
+        if self.data_start().0 + 3 > pages || log_bytes < 4 * u64::from(block_bytes) {
+            return Some("the superblock's areas do not fit into the store");
+        }
+        let log = self.redo <= self.log_end && self.log_end.0 < MOST_BYTES;
+        if !log || self.log_end.0 - self.redo.0 > log_bytes || self.generation > MOST_BYTES {
+            return Some("the superblock's places in the log make no sense");
+        }
+        None
     }
 
     /// The first page of the log.

@@ -33,13 +33,18 @@ macro_rules! planted {
     }};
 }
 
+mod backup;
 mod barrier;
 mod catalogue;
 mod check;
 mod checkpoint;
 mod commit;
 mod commits;
+mod compact;
 mod error;
+#[cfg(test)]
+mod hostile;
+mod image;
 mod index;
 mod layout;
 mod locking;
@@ -52,6 +57,7 @@ mod page;
 #[cfg(feature = "planted")]
 mod planted;
 mod recovery;
+mod repair;
 mod scan;
 mod shard;
 mod space;
@@ -63,14 +69,18 @@ mod view;
 mod wait;
 mod write;
 
+pub use backup::{BackupReport, restore};
 pub use catalogue::{Index, Table};
 pub use check::{CheckReport, Problem};
+pub use compact::CompactReport;
 pub use error::Error;
+pub use image::{MemImage, Sink, Source};
 pub use layout::{PLACES as SUPERBLOCKS, is_store};
 pub use lsn::Lsn;
 pub use options::{Durability, Options, TornPages};
 #[cfg(feature = "planted")]
 pub use planted::Planted;
+pub use repair::{KeyRange, RepairReport, TableRepair, repair};
 pub use scan::{Direction, IndexRow, IndexScan, Record, Scan};
 pub use store::{Extract, Statistics, Store};
 pub use transaction::{Range, Snapshot, Transaction};

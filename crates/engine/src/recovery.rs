@@ -23,6 +23,7 @@ use fulgurite_base::PageId;
 use fulgurite_device::{Device, Handle, IoError};
 use fulgurite_pool::{BufferPool, PoolError, WriteGuard};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::rc::Rc;
 
 /// Leaves that are read at once.
@@ -42,26 +43,38 @@ pub async fn redo_structure<D: Device + 'static>(
     handle: &Handle<D>,
     pool: &BufferPool<D>,
     pages: &crate::write::InPlace<D>,
-    (start, next_large): (LogStart, u64),
+    (start, next_large, data): (LogStart, u64, Range<u64>),
     options: &crate::Options,
 ) -> Result<Redone, Error> {
     let mut reader = LogReader::new(handle.clone(), start, None, options);
     let mut next_large = next_large;
+    let mut newest = Lsn(0);
     while let Some((since, lsn, entry)) = reader.next().await? {
+        let sound = entry.deltas.iter().all(|delta| data.contains(&delta.page().0))
+            && entry.ops.iter().all(|op| op.fits(pages.page_bytes()));
+        if !sound {
+            let what = "a record says what no store does".to_owned();
+            return Err(Error::LogCorrupt { at: since, what });
+        }
         // A record may change a page in several steps, which its LSN covers together.
         let mut by_page: BTreeMap<PageId, Vec<&Delta>> = BTreeMap::new();
         for delta in &entry.deltas {
             by_page.entry(delta.page()).or_default().push(delta);
         }
         for (page, deltas) in by_page {
-            redo_page(pool, page, lsn, &deltas, options).await?;
+            newest = newest.max(redo_page(pool, page, lsn, &deltas, options).await?);
             pages.mark(page, since);
         }
         for op in entry.ops.iter().filter(|op| op.tree == LARGE && op.key.len() == 12) {
-            next_large = next_large.max(u64::from_be_bytes(page::array(&op.key, 0)) + 1);
+            next_large = next_large.max(u64::from_be_bytes(page::array(&op.key, 0)).saturating_add(1));
         }
     }
-    Ok(Redone { tail: reader.tail().await?, next_large })
+    let tail = reader.tail().await?;
+    if newest > tail.at {
+        let what = format!("a page has changes up to {newest}, and the log ends before");
+        return Err(Error::LogCorrupt { at: tail.at, what });
+    }
+    Ok(Redone { tail, next_large })
 }
 
 async fn redo_page<D: Device + 'static>(
@@ -70,7 +83,7 @@ async fn redo_page<D: Device + 'static>(
     lsn: Lsn,
     deltas: &[&Delta],
     options: &crate::Options,
-) -> Result<(), Error> {
+) -> Result<Lsn, Error> {
     let replaces = deltas.first().is_some_and(|delta| delta.replaces_page());
     let mut guard: WriteGuard<D> = match pool.write(page).await {
         Ok(guard) => guard,
@@ -89,18 +102,22 @@ async fn redo_page<D: Device + 'static>(
         contained < lsn
     };
     if !is_behind {
-        return Ok(());
+        return Ok(page::lsn(guard.bytes()));
     }
     let bytes = guard.bytes_mut();
     for delta in deltas {
         delta
             .apply(bytes)
+            .and_then(|()| page::fault(bytes).map_or(Ok(()), Err))
             .map_err(|what| Error::corrupt(page, format!("the log does not fit it: {what}")))?;
+        if page::kind(bytes).is_none() || page::number(bytes) != page {
+            return Err(Error::corrupt(page, "the log makes another page of it"));
+        }
     }
     page::set_structure_lsn(bytes, lsn);
     let newest = page::lsn(bytes).max(lsn);
     page::set_lsn(bytes, newest);
-    Ok(())
+    Ok(newest)
 }
 
 impl<D: Device + 'static> Shard<D> {

@@ -1,5 +1,6 @@
 //! A store as its parts see it: one core, one drive, one pool, one log.
 
+use crate::backup::Watch;
 use crate::barrier::Barrier;
 use crate::catalogue::Catalogue;
 use crate::commits::Commits;
@@ -12,6 +13,7 @@ use crate::versions::Versions;
 use crate::wait::{Health, Signal, Turns};
 use crate::write::InPlace;
 use crate::{Error, Lsn, Options};
+use fulgurite_base::PageId;
 use fulgurite_device::{Device, Handle};
 use fulgurite_pool::BufferPool;
 use rustc_hash::FxHashMap;
@@ -53,6 +55,8 @@ pub struct Shard<D: Device + 'static> {
     pub catalogue: RefCell<Catalogue>,
     /// One change of a structure at a time.
     pub structure: Turns,
+    /// The last change of a structure.
+    pub last_structure: Cell<Lsn>,
     pub splits: Cell<u64>,
     pub merges: Cell<u64>,
     pub versions: RefCell<Versions>,
@@ -71,6 +75,9 @@ pub struct Shard<D: Device + 'static> {
     /// The last checkpoint could not move the redo point, and no commit was applied since.
     pub checkpoint_is_vain: Cell<bool>,
     pub checkpoint_turn: Turns,
+    /// What a backup under way wants to know.
+    pub watch: RefCell<Option<Watch>>,
+    pub backup_turn: Turns,
     pub closed: Cell<bool>,
     pub counters: Counters,
 }
@@ -98,6 +105,14 @@ impl<D: Device + 'static> Shard<D> {
     pub fn check_open(&self) -> Result<(), Error> {
         self.health.check()?;
         if self.closed.get() { Err(Error::Closed) } else { Ok(()) }
+    }
+
+    /// A page is changed, as the log says from `since` on.
+    pub fn mark(&self, page: PageId, since: Lsn) {
+        self.pages.mark(page, since);
+        if let Some(watch) = &mut *self.watch.borrow_mut() {
+            watch.touch(page);
+        }
     }
 
     /// The newest visible state.

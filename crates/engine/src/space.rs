@@ -93,7 +93,7 @@ impl Space {
 
     /// Pages that are used.
     pub fn used(&self) -> u64 {
-        self.pages - self.free.borrow().iter().map(|free| u64::from(*free)).sum::<u64>()
+        self.pages.saturating_sub(self.free.borrow().iter().map(|free| u64::from(*free)).sum::<u64>())
     }
 
     /// Promises pages to a commit.
@@ -111,6 +111,11 @@ impl Space {
         self.promised.set(self.promised.get() - pages);
     }
 
+    /// Whether a page was picked and is not used yet.
+    pub fn is_picked(&self, page: PageId) -> bool {
+        self.picked.borrow().contains(&page)
+    }
+
     /// Gives up a picked page.
     pub fn put_back(&self, page: PageId) {
         self.picked.borrow_mut().remove(&page);
@@ -120,7 +125,8 @@ impl Space {
     pub fn changed(&self, map: PageId, from: u32, count: u32, used: bool) {
         let free = &mut self.free.borrow_mut()[self.group(map)];
         if used {
-            *free -= count;
+            // On a map that is wrong the counts may be, too; `check` says so.
+            *free = free.saturating_sub(count);
             let mut picked = self.picked.borrow_mut();
             (from..from + count).for_each(|index| {
                 picked.remove(&PageId(map.0 + u64::from(index)));

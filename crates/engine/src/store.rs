@@ -120,6 +120,12 @@ impl<D: Device + 'static> Store<D> {
         let log_bytes = superblock.log_pages * u64::from(superblock.page_bytes);
         let options = Options { page_bytes: superblock.page_bytes, log_bytes, ..options };
         options.check(&caps)?;
+        if superblock.block_bytes % caps.page_bytes != 0 {
+            return Err(Error::Options(format!(
+                "the log's blocks of {} bytes are not made of the drive's pages of {} bytes",
+                superblock.block_bytes, caps.page_bytes
+            )));
+        }
         let drive_pages = caps.pages * u64::from(caps.page_bytes) / u64::from(superblock.page_bytes);
         if superblock.pages > drive_pages {
             return Err(Error::Options(format!(
@@ -163,7 +169,8 @@ impl<D: Device + 'static> Store<D> {
             let tail = Tail { at: superblock.log_end, crc: superblock.log_crc };
             Redone { tail, next_large: superblock.next_large }
         } else {
-            redo_structure(&handle, &pool, &pages, (start, superblock.next_large), &options).await?
+            let data = superblock.data_start().0..superblock.pages;
+            redo_structure(&handle, &pool, &pages, (start, superblock.next_large, data), &options).await?
         };
         if pages.newest_read() > redone.tail.at {
             let what = format!("it ends before {}, up to where it was durable", pages.newest_read());
@@ -589,6 +596,8 @@ fn assemble<D: Device + 'static>(
         pages,
         pool,
         structure: Turns::default(),
+        // Recovery has done again what was before this.
+        last_structure: Cell::new(redone.tail.at),
         splits: Cell::new(0),
         merges: Cell::new(0),
         versions: RefCell::new(Versions::new(options.version_bytes())),
@@ -603,6 +612,8 @@ fn assemble<D: Device + 'static>(
         checkpointing: Cell::new(false),
         checkpoint_is_vain: Cell::new(false),
         checkpoint_turn: Turns::default(),
+        watch: RefCell::default(),
+        backup_turn: Turns::default(),
         closed: Cell::new(false),
         counters: Counters::default(),
         options,

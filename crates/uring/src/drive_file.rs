@@ -1,7 +1,7 @@
 //! The file or block device that is the drive: it is made, recognised by its mark, or refused.
 
 use fulgurite_device::Caps;
-use rustix::fs::{FileType, OFlags, Stat};
+use rustix::fs::{FileType, FlockOperation, OFlags, Stat};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -56,6 +56,9 @@ pub enum OpenError {
     /// A file that holds this command's own input or output, such as `/dev/stdout`.
     #[error("{} is this command's own input or output", .0.display())]
     OwnStream(PathBuf),
+    /// Somebody has the drive open: this process or another one.
+    #[error("{} is in use; a drive has one user at a time", .0.display())]
+    InUse(PathBuf),
     /// A block device cannot grow.
     #[error("{} has room for {has} pages, {asked} were asked for", path.display())]
     TooSmall {
@@ -86,6 +89,18 @@ const FILL_BYTES: usize = 1 << 20;
 pub(crate) struct DriveFile {
     pub file: File,
     pub caps: Caps,
+    /// Keeps others out as long as it lives.
+    _lock: Lock,
+}
+
+/// The lock of a drive.
+struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing the file would not do: a process that is being started may hold a copy of it for a moment.
+        let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
+    }
 }
 
 /// What was found at a path.
@@ -177,6 +192,7 @@ impl DriveFile {
     /// Opens the drive at `path`, making or growing it where need be.
     pub fn open(path: &Path, options: &DriveOptions) -> Result<DriveFile, OpenError> {
         let pages = check(path, options)?;
+        let lock = lock(path)?;
         // The mark behind the pages starts at a whole block, where `look` expects it.
         let bytes = (pages * u64::from(options.page_bytes)).next_multiple_of(MARK_BYTES);
         let (has, is_block_device, ours) = match look(path)? {
@@ -200,7 +216,19 @@ impl DriveFile {
             contents: true,
             erase_counts: false,
         };
-        Ok(DriveFile { file, caps })
+        Ok(DriveFile { file, caps, _lock: lock })
+    }
+}
+
+/// Opens the drive and locks it for this user alone, before anything is written to it. A file that does not exist is
+/// made, so that of two who would make it one is refused.
+fn lock(path: &Path) -> Result<Lock, OpenError> {
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+    let file = file.map_err(at(path))?;
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Lock(file)),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(OpenError::InUse(path.to_owned())),
+        Err(error) => Err(at(path)(error.into())),
     }
 }
 

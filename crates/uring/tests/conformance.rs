@@ -160,3 +160,19 @@ fn drives_are_made_grown_and_refused_with_a_reason() {
     let folder_error = PsyncDevice::open(&folder.0, &options()).err().unwrap().to_string();
     assert!(folder_error.contains("neither a file nor a block device"), "{folder_error}");
 }
+
+#[test]
+fn a_drive_has_one_user_at_a_time() {
+    let folder = Folder::new("lock");
+    let path = folder.next();
+    let first = PsyncDevice::open(&path, &options()).unwrap();
+    let refused = |outcome: Result<PsyncDevice, OpenError>| matches!(outcome, Err(OpenError::InUse(drive)) if drive == path);
+    assert!(refused(PsyncDevice::open(&path, &options())));
+    // Nor may its contents be destroyed, or grown, under the first one.
+    let destroy = DriveOptions { destroy_contents: true, pages: Some(256), ..options() };
+    assert!(refused(PsyncDevice::open(&path, &destroy)));
+    let before = fs::metadata(&path).unwrap().len();
+    drop(first);
+    PsyncDevice::open(&path, &destroy).unwrap();
+    assert!(fs::metadata(&path).unwrap().len() > before, "afterwards it may");
+}

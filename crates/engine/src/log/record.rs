@@ -9,7 +9,7 @@
 //! (structure LSN). A record is done as a whole.
 
 use crate::Lsn;
-use crate::page::node::{Cell, Node, NodeMut};
+use crate::page::node::{Cell, Node, NodeMut, longest_key, longest_record};
 use crate::page::{self, Kind, map};
 use fulgurite_base::PageId;
 
@@ -30,6 +30,14 @@ impl Op {
     /// The value as it is put into a leaf.
     pub fn cell(&self) -> Option<Cell<'_>> {
         self.value.as_ref().map(|bytes| Cell { bytes, large: self.large })
+    }
+
+    /// Whether a leaf takes the record.
+    pub fn fits(&self, page_bytes: u32) -> bool {
+        let value = self.value.as_ref().map_or(0, |value| value.len());
+        self.key.len() <= longest_key(page_bytes)
+            && self.key.len() + value <= longest_record(page_bytes).max(self.key.len() + 16)
+            && (!self.large || value == 16)
     }
 
     /// Bytes that the operation takes in the log, at most.
@@ -121,12 +129,19 @@ impl Delta {
                 Ok(())
             }
             Delta::Map { from, count, used, .. } => {
-                (*from..from + count).for_each(|index| map::set_used(bytes, index, *used));
+                let end = from.checked_add(*count).filter(|end| map::has(bytes, *end));
+                let end = end.filter(|_| page::kind(bytes) == Some(Kind::Map)).ok_or("it is no such map")?;
+                (*from..end).for_each(|index| map::set_used(bytes, index, *used));
                 Ok(())
             }
             Delta::Keep { high, .. } => {
                 let node = Node::new(bytes).ok_or("it is no node")?;
                 let low = node.low().to_vec();
+                // What is kept lies between the fences that the node has.
+                let inside = low[..] < **high && node.high().is_none_or(|old| **high <= *old);
+                if !inside || high.len() > longest_key(bytes.len() as u32) {
+                    return Err("its new fence lies outside".to_owned());
+                }
                 NodeMut::new(bytes).refence((&low, Some(high)));
                 Ok(())
             }

@@ -10,6 +10,11 @@ pub fn pages_per_group(page_bytes: u32) -> u64 {
     (u64::from(page_bytes) - BITS as u64) * 8
 }
 
+/// Whether a map of so many bytes is about `pages` pages.
+pub fn has(bytes: &[u8], pages: u32) -> bool {
+    pages as usize <= (bytes.len() - BITS) * 8
+}
+
 /// Whether page `index` of the group is used.
 pub fn is_used(bytes: &[u8], index: u32) -> bool {
     bytes[BITS + index as usize / 8] >> (index % 8) & 1 == 1

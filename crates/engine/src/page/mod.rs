@@ -154,6 +154,12 @@ pub fn is_whole(bytes: &[u8], page: PageId, salt: Salt) -> bool {
     kind(bytes).is_some() && number(bytes) == page && get_u32(bytes, 0) == salt.sum(bytes)
 }
 
+/// What makes a page with a right checksum unusable all the same, if anything does: software that was wrong, or
+/// somebody who means harm. Costs about as much as the checksum itself.
+pub fn fault(bytes: &[u8]) -> Option<String> {
+    node::Node::new(bytes).and_then(|node| node.check().err())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

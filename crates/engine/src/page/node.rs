@@ -185,6 +185,18 @@ impl<'a> Node<'a> {
         PageId(get_u64(self.value(index).bytes, 0))
     }
 
+    /// Whether a page is what this inner node says of its child: the level below, between these separators. Copies nothing.
+    pub fn has_child(&self, index: usize, page: &[u8]) -> bool {
+        let Some(child) = Node::new(page) else { return false };
+        let is_key =
+            |index: usize, fence: &[u8]| fence.strip_prefix(self.prefix()) == Some(self.suffix(index));
+        let high = match child.high() {
+            Some(fence) if index + 1 < self.len() => is_key(index + 1, fence),
+            fence => index + 1 == self.len() && fence == self.high(),
+        };
+        usize::from(child.level()) + 1 == usize::from(self.level()) && is_key(index, child.low()) && high
+    }
+
     /// Where `key` is, or where it would be put.
     #[inline]
     pub fn search(&self, key: &[u8]) -> Result<usize, usize> {
@@ -262,19 +274,52 @@ impl<'a> Node<'a> {
         (SLOTS + self.len() * SLOT, self.heap())
     }
 
-    /// Looks at everything that reading relies on. A node with a right checksum passes unless the software was wrong.
+    /// Looks at everything that reading and changing rely on, so that no bytes whatever make them panic. Pages are looked at
+    /// once, when they arrive from the drive. A node with a right checksum passes unless the software was wrong.
     pub fn check(&self) -> Result<(), String> {
-        let (len, size) = (self.len(), self.0.len());
-        let fences = self.low_len() + self.high_len();
-        if SLOTS + len * SLOT + fences > size
-            || self.heap() > size - fences
-            || self.heap() < SLOTS + len * SLOT
+        self.check_frame()?;
+        let used = self.check_records()?;
+        self.check_hints()?;
+        if self.level() > 0 {
+            self.check_children()?;
+        }
+        if let Some(last) = self.len().checked_sub(1)
+            && !(self.covers(&self.key(0)) && self.covers(&self.key(last)))
         {
+            return Err("its keys do not lie between its fences".to_owned());
+        }
+        if self.0.len() - self.heap() != used + self.garbage() {
+            return Err("its heap does not add up".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Whether slots, heap and fences have places of their own, and the fences and the prefix agree.
+    fn check_frame(&self) -> Result<(), String> {
+        let (slots, size) = (SLOTS + self.len() * SLOT, self.0.len());
+        let fences = self.low_len() + self.high_len();
+        if slots + fences > size || self.heap() > size - fences || self.heap() < slots {
             return Err("its slots, heap and fences overlap".to_owned());
+        }
+        if (self.level() == 0) != (super::kind(self.0) == Some(Kind::Leaf)) {
+            return Err("its kind and its level do not agree".to_owned());
         }
         if self.high().is_some_and(|high| high <= self.low()) {
             return Err("its fences are out of order".to_owned());
         }
+        // Of two keys between fences that both begin with the prefix, each begins with it too.
+        let common = |high: &[u8]| high.starts_with(self.low().get(..self.prefix_len()).unwrap_or(&[0; 0]));
+        let right = match self.high() {
+            Some(high) => self.prefix_len() <= self.low_len() && common(high),
+            None => self.prefix_len() == 0,
+        };
+        if right { Ok(()) } else { Err("its prefix is not what its fences have in common".to_owned()) }
+    }
+
+    /// Looks at the records one by one. Returns the bytes of the heap that they and the fences use.
+    fn check_records(&self) -> Result<usize, String> {
+        let (len, size) = (self.len(), self.0.len());
+        let fences = self.low_len() + self.high_len();
         let mut used = fences;
         for index in 0..len {
             let slot = self.slot(index);
@@ -291,15 +336,28 @@ impl<'a> Node<'a> {
                 return Err(format!("records {} and {index} are out of order", index - 1));
             }
         }
-        if let Some(last) = len.checked_sub(1)
-            && !(self.covers(&self.key(0)) && self.covers(&self.key(last)))
-        {
-            return Err("its keys do not lie between its fences".to_owned());
+        Ok(used)
+    }
+
+    /// Whether the hints are the heads that they should be: a wrong one leads searches past a record.
+    fn check_hints(&self) -> Result<(), String> {
+        let step = self.len() / (HINTS + 1);
+        let right = |place: usize| get_u32(self.0, 56 + 4 * place) == self.head_at((place + 1) * step);
+        if step < 2 || (0..HINTS).all(right) { Ok(()) } else { Err("its hints are wrong".to_owned()) }
+    }
+
+    /// Whether an inner node has children, from its low fence on.
+    fn check_children(&self) -> Result<(), String> {
+        if self.is_empty() {
+            return Err("it has no children".to_owned());
         }
-        if size - self.heap() != used + self.garbage() {
-            return Err("its heap does not add up".to_owned());
+        if self.key(0) != self.low() {
+            return Err("its first child does not begin where it does".to_owned());
         }
-        Ok(())
+        match (0..self.len()).find(|index| self.value(*index).bytes.len() != 8 || self.value(*index).large) {
+            Some(index) => Err(format!("its child {index} is no page")),
+            None => Ok(()),
+        }
     }
 }
 

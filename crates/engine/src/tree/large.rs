@@ -6,8 +6,8 @@
 use super::{LARGE, Seek, Tree, leaf};
 use crate::Error;
 use crate::log::Op;
+use crate::page::get_u64;
 use crate::page::node::longest_record;
-use crate::page::{array, get_u64};
 use crate::shard::Shard;
 use fulgurite_base::PageId;
 use fulgurite_device::Device;
@@ -40,7 +40,8 @@ impl Place {
         Error::corrupt(tree.root, format!("a large value of this tree is gone (number {})", self.number))
     }
 
-    fn key(&self, piece: u32) -> Vec<u8> {
+    /// The key of a piece.
+    pub fn key(&self, piece: u32) -> Vec<u8> {
         let mut key = self.number.to_be_bytes().to_vec();
         key.extend_from_slice(&piece.to_be_bytes());
         key
@@ -92,8 +93,7 @@ impl<D: Device + 'static> Shard<D> {
             // The pieces that follow in the same leaf are taken together.
             let Ok(first) = node.search(&place.key(piece)) else { return Ok(None) };
             for index in first..node.len() {
-                let key = node.key(index);
-                if key[..8] != place.number.to_be_bytes() || u32::from_be_bytes(array(&key, 8)) != piece {
+                if node.key(index) != place.key(piece) {
                     break;
                 }
                 value.extend_from_slice(node.value(index).bytes);

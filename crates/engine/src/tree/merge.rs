@@ -15,8 +15,8 @@ pub fn is_sparse(node: Node<'_>) -> bool {
     node.used() < node.bytes().len() / 4
 }
 
-/// Both nodes as one, at the left one's page; `None` where it would be more than three quarters full.
-fn unite(left: Node<'_>, right: Node<'_>) -> Option<Vec<u8>> {
+/// Both nodes as one, at the left one's page; `None` where its records would take more than `most` bytes.
+fn unite(left: Node<'_>, right: Node<'_>, most: usize) -> Option<Vec<u8>> {
     let mut bytes = vec![0; left.bytes().len()];
     let (page, tree) = (page::number(left.bytes()), page::tree(left.bytes()));
     let mut node = NodeMut::init(&mut bytes, page, tree, left.level(), (left.low(), right.high()));
@@ -25,7 +25,7 @@ fn unite(left: Node<'_>, right: Node<'_>) -> Option<Vec<u8>> {
             return None;
         }
     }
-    (node.node().used() <= node.node().bytes().len() * 3 / 4).then_some(bytes)
+    (node.node().used() <= most).then_some(bytes)
 }
 
 impl<D: Device + 'static> Shard<D> {
@@ -35,7 +35,9 @@ impl<D: Device + 'static> Shard<D> {
         let path = self.path(tree, key).await?;
         for at in (1..path.len()).rev() {
             let sparse = is_sparse(leaf(self.read_page(path[at]).await?.bytes())?);
-            if !sparse || !self.unite_children(path[at], path[at - 1], key).await? {
+            // Three quarters full: the next records do not divide it again.
+            let most = self.page_bytes() as usize * 3 / 4;
+            if !sparse || !self.unite_children(path[at], path[at - 1], key, most).await? {
                 return Ok(());
             }
             self.merges.set(self.merges.get() + 1);
@@ -43,8 +45,14 @@ impl<D: Device + 'static> Shard<D> {
         self.lower_root(tree).await
     }
 
-    /// Unites `child` with a neighbour under `parent`, if the two fit.
-    async fn unite_children(&self, child: PageId, parent: PageId, key: &[u8]) -> Result<bool, Error> {
+    /// Unites `child` with a neighbour under `parent`, if the records of the two take at most `most` bytes.
+    pub async fn unite_children(
+        &self,
+        child: PageId,
+        parent: PageId,
+        key: &[u8],
+        most: usize,
+    ) -> Result<bool, Error> {
         let (left, right) = {
             let guard = self.read_page(parent).await?;
             let node = leaf(guard.bytes())?;
@@ -58,7 +66,7 @@ impl<D: Device + 'static> Shard<D> {
         let (map, index) = self.space.place(right);
         let held = self.hold(&[parent, left, right, map], &[]).await?;
         let (left_node, right_node) = (leaf(held.bytes(left)?)?, leaf(held.bytes(right)?)?);
-        let Some(united) = unite(left_node, right_node) else { return Ok(false) };
+        let Some(united) = unite(left_node, right_node, most) else { return Ok(false) };
         let deltas = vec![
             Delta::image(&united),
             Delta::DropChild { page: parent, key: right_node.low().into() },
@@ -70,7 +78,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Has a root with one child take that child's place, as often as that is so.
-    async fn lower_root(&self, tree: Tree) -> Result<(), Error> {
+    pub async fn lower_root(&self, tree: Tree) -> Result<(), Error> {
         loop {
             let child = {
                 let guard = self.read_page(tree.root).await?;

@@ -80,6 +80,27 @@ impl Seek<'_> {
     }
 }
 
+/// What a parent says of a child, kept while the child is fetched.
+struct Fences {
+    low: Vec<u8>,
+    high: Option<Vec<u8>>,
+    level: u8,
+}
+
+impl Fences {
+    fn of(parent: Node<'_>, index: usize) -> Fences {
+        let next = (index + 1 < parent.len()).then(|| parent.key(index + 1));
+        let high = next.or_else(|| parent.high().map(<[u8]>::to_vec));
+        Fences { low: parent.key(index), high, level: parent.level().saturating_sub(1) }
+    }
+
+    fn fit(&self, child: &[u8]) -> bool {
+        Node::new(child).is_some_and(|child| {
+            child.level() == self.level && child.low() == self.low && child.high() == self.high.as_deref()
+        })
+    }
+}
+
 /// The node in the bytes of a page, if it is a node of `tree` on this level.
 #[inline]
 fn node_of<'a>(bytes: &'a [u8], tree: Tree, seek: Seek<'_>) -> Option<Node<'a>> {
@@ -115,17 +136,33 @@ impl<D: Device + 'static> Shard<D> {
     #[inline]
     pub async fn find(&self, tree: Tree, seek: Seek<'_>, level: u8) -> Result<ReadGuard<D>, Error> {
         for _ in 0..MOST_RESTARTS {
-            let mut at = tree.root;
+            let mut guard = self.read_page(tree.root).await?;
             loop {
-                let guard = self.read_page(at).await?;
                 let Some(node) = node_of(guard.bytes(), tree, seek) else { break };
                 if node.level() <= level {
                     return Ok(guard);
                 }
-                if node.is_empty() {
-                    return Err(Error::corrupt(at, "an inner node has no children"));
+                let index = seek.child(node);
+                let child = node.child(index);
+                // In memory, both are looked at side by side. To wait for the drive, nothing may be in hand.
+                let (next, fits) = match self.pool.try_read(child) {
+                    Some(next) => {
+                        let fits = node.has_child(index, next.bytes());
+                        (next, fits)
+                    }
+                    None => {
+                        let fences = Fences::of(node, index);
+                        drop(guard);
+                        let next = self.read_page(child).await?;
+                        let fits = fences.fit(next.bytes());
+                        (next, fits)
+                    }
+                };
+                // A split or a merge came in between, or the page is an old version of itself.
+                if !fits {
+                    break;
                 }
-                at = node.child(seek.child(node));
+                guard = next;
             }
         }
         Err(self.no_way(tree))
@@ -137,10 +174,22 @@ impl<D: Device + 'static> Shard<D> {
         for _ in 0..MOST_RESTARTS {
             let found = self.find(tree, seek, 1).await?;
             let node = leaf(found.bytes())?;
-            let page = if node.level() == 0 { tree.root } else { node.child(seek.child(node)) };
-            drop(found);
-            let guard = self.write_page(page).await?;
-            if node_of(guard.bytes(), tree, seek).is_some_and(|node| node.level() == 0) {
+            let index = if node.level() == 0 { None } else { Some(seek.child(node)) };
+            let page = index.map_or(tree.root, |index| node.child(index));
+            let (guard, fits) = match self.pool.try_write(page).filter(|_| index.is_some()) {
+                Some(guard) => {
+                    let fits = index.is_none_or(|index| node.has_child(index, guard.bytes()));
+                    (guard, fits)
+                }
+                None => {
+                    let fences = index.map(|index| Fences::of(node, index));
+                    drop(found);
+                    let guard = self.write_page(page).await?;
+                    let fits = fences.is_none_or(|fences| fences.fit(guard.bytes()));
+                    (guard, fits)
+                }
+            };
+            if fits && node_of(guard.bytes(), tree, seek).is_some_and(|node| node.level() == 0) {
                 return Ok(guard);
             }
         }

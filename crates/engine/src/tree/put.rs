@@ -46,7 +46,7 @@ impl<D: Device + 'static> Shard<D> {
                 let bytes = guard.bytes_mut();
                 let lsn = page::lsn(bytes).max(at.lsn);
                 page::set_lsn(bytes, lsn);
-                self.pages.mark(number, at.since);
+                self.mark(number, at.since);
                 break op.value.is_none() && number != tree.root && merge::is_sparse(leaf(bytes)?);
             }
             drop(guard);

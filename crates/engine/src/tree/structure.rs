@@ -25,13 +25,19 @@ impl<D: Device + 'static> Shard<D> {
     /// The pages from the root down to the leaf that covers `key`. They stay as they are for who has the structure's turn.
     pub async fn path(&self, tree: Tree, key: &[u8]) -> Result<Vec<PageId>, Error> {
         let mut path = vec![tree.root];
+        let mut above: Option<u8> = None;
         loop {
             let last = path[path.len() - 1];
             let guard = self.read_page(last).await?;
             let node = leaf(guard.bytes())?;
+            let fits = page::tree(guard.bytes()) == tree.id && node.covers(key);
+            if !fits || above.is_some_and(|above| above - 1 != node.level()) {
+                return Err(Error::corrupt(last, format!("it has no place in tree {}", tree.id)));
+            }
             if node.level() == 0 {
                 return Ok(path);
             }
+            above = Some(node.level());
             path.push(node.child(Seek::At(key).child(node)));
         }
     }
@@ -41,6 +47,15 @@ impl<D: Device + 'static> Shard<D> {
     /// While it waits for one page it holds others only for reading, and nobody else holds a page while waiting. So
     /// there is no circle of waiting.
     pub async fn hold(&self, pages: &[PageId], fresh: &[PageId]) -> Result<Held<D>, Error> {
+        // In a damaged store a page may be its own neighbour, or in use and marked as free. To take it twice would never end.
+        let mut all = [pages, fresh].concat();
+        all.sort_unstable();
+        if let Some(pair) = all.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Error::corrupt(
+                pair[0],
+                "it has two places in the tree, or is in use and marked as free",
+            ));
+        }
         let mut made = Vec::new();
         for page in fresh {
             made.push((*page, self.pool.create(*page).await?));
@@ -72,6 +87,20 @@ impl<D: Device + 'static> Shard<D> {
         }
     }
 
+    /// Tells a backup under way of pages that become used and whose contents are not in the log.
+    fn note_unlogged(&self, deltas: &[Delta]) {
+        let mut watch = self.watch.borrow_mut();
+        let Some(watch) = &mut *watch else { return };
+        let has_image =
+            |page| deltas.iter().any(|delta| matches!(delta, Delta::Image { .. }) && delta.page() == page);
+        for delta in deltas {
+            if let Delta::Map { page, from, count, used: true } = delta {
+                let used = (*from..from + count).map(|index| PageId(page.0 + u64::from(index)));
+                used.filter(|page| !has_image(*page)).for_each(|page| watch.unlogged(page));
+            }
+        }
+    }
+
     /// Appends the record and changes the pages, which are all held.
     pub fn restructure(
         &self,
@@ -99,11 +128,13 @@ impl<D: Device + 'static> Shard<D> {
             }
             page::set_structure_lsn(bytes, lsn);
             page::set_lsn(bytes, lsn);
-            self.pages.mark(number, since);
+            self.mark(number, since);
             if let Delta::Map { page, from, count, used } = delta {
                 self.space.changed(*page, *from, *count, *used);
             }
         }
+        self.last_structure.set(lsn);
+        self.note_unlogged(&entry.deltas);
         Ok((since, lsn))
     }
 }

@@ -116,6 +116,7 @@ pub async fn restore_torn<D: Device + 'static>(
 ) -> Result<u64, Error> {
     let (first, pages) = (superblock.double_write_start(), superblock.double_write_pages);
     let (page_bytes, salt, redo) = (superblock.page_bytes, superblock.salt(), superblock.redo);
+    let data = first.0 + pages..superblock.pages;
     let device_pages = page_bytes / handle.caps().page_bytes;
     let lpn = |page: PageId| Lpn(page.0 * u64::from(device_pages));
     let arena = Arena::new((pages as usize + 1) * page_bytes as usize);
@@ -130,10 +131,10 @@ pub async fn restore_torn<D: Device + 'static>(
         }
         let found = memory::look(&buffer(index), |bytes| {
             let number = page::number(bytes);
-            page::is_whole(bytes, number, salt).then(|| (number, page::lsn(bytes)))
+            let usable = page::is_whole(bytes, number, salt) && page::fault(bytes).is_none();
+            usable.then(|| (number, page::lsn(bytes)))
         });
-        if let Some((number, lsn)) = found.filter(|(number, lsn)| number.0 >= first.0 + pages && *lsn >= redo)
-        {
+        if let Some((number, lsn)) = found.filter(|(number, lsn)| data.contains(&number.0) && *lsn >= redo) {
             let entry = newest.entry(number).or_insert((lsn, index));
             if lsn >= entry.0 {
                 *entry = (lsn, index);

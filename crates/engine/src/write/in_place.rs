@@ -93,6 +93,11 @@ impl<D: Device + 'static> InPlace<D> {
         self.0.torn_pages
     }
 
+    /// Bytes in a page.
+    pub fn page_bytes(&self) -> u32 {
+        self.0.page_bytes as u32
+    }
+
     /// Pages written, those of the double-write area among them.
     pub fn pages_written(&self) -> u64 {
         self.0.written.get()
@@ -226,8 +231,9 @@ impl<D: Device + 'static> InPlace<D> {
         }
         let lsn = page::lsn(bytes);
         self.0.newest_read.set(self.0.newest_read.get().max(lsn));
-        // Before the end of the log is known, recovery compares.
-        self.0.log.borrow().as_ref().is_none_or(|log| lsn <= log.durable())
+        // The log goes before the pages. Before its end is known, recovery compares.
+        let is_in_log = self.0.log.borrow().as_ref().is_none_or(|log| lsn <= log.durable());
+        is_in_log && page::fault(bytes).is_none()
     }
 }
 

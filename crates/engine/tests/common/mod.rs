@@ -2,10 +2,14 @@
 
 #![allow(dead_code)] // each test file uses a part
 
+pub mod patched;
+pub mod sample;
+
 use fulgurite_base::Nanos;
 use fulgurite_device::{Device, Executor, Handle, MemDevice};
-use fulgurite_engine::{Options, Store};
+use fulgurite_engine::{Direction, Error, Options, Record, Store};
 use std::future::Future;
+use std::ops::Bound;
 
 /// A drive of 16 MiB on which every command takes 10 µs.
 pub fn mem() -> MemDevice {
@@ -40,4 +44,22 @@ pub async fn fill<D: Device + 'static>(
         }
         transaction.commit().await.unwrap();
     }
+}
+
+/// Every record of a table.
+pub async fn all<D: Device + 'static>(store: &Store<D>, table: &str) -> Result<Vec<Record>, Error> {
+    let table = store.table(table).await?;
+    store.snapshot().scan(table, (Bound::Unbounded, Bound::Unbounded), Direction::Forward).all().await
+}
+
+/// Writes the checksum of a page of a store whose identity begins with `salt`.
+pub fn seal(page: &mut [u8], salt: u32) {
+    let sum = crc32c::crc32c_append(salt, &page[4..]);
+    page[..4].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// The salt of the store in an image.
+pub fn salt(image: &[u8]) -> u32 {
+    let at = if &image[..9] == b"fulgurite" { 96 } else { 65536 + 96 };
+    u32::from_le_bytes([image[at], image[at + 1], image[at + 2], image[at + 3]])
 }

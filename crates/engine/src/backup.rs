@@ -1,0 +1,304 @@
+//! Backups of a store that is in use, and bringing one back.
+//!
+//! A backup is an image that [`Store::open`] opens like a store after a crash. It is made in passes:
+//!
+//! 1. The *redo point* of the pass is where the first commit begins that is not applied yet, or the end of the log.
+//! 2. Pages are copied one by one, each whole, while commits go on: in the first pass every page in use, later those that
+//!    were changed since they were copied. So each page in the image has everything from before the redo point.
+//! 3. The log from the redo point to its end, then flushed, is copied. It covers everything that the pages have.
+//!
+//! What changes during a pass is in that part of the log, and opening the image does it again. The one exception is
+//! a bulk load, whose pages are in no log: they are copied before the log is.
+//!
+//! **The log under a backup.** The log is not written over from the pass's redo point on, as long as that is at most half of
+//! the log. A longer part is given up at once, so that no commit ever waits for a backup; then the pass ends, and another begins
+//! with a new redo point, for the pages that were changed meanwhile. Each pass is usually much shorter than the one
+//! before. A backup that is overtaken in [`MOST_PASSES`] passes fails with [`Error::BackupOvertaken`].
+//!
+//! **Identity.** The image has the identity of the store, because the checksums of its pages begin with it. So a store and
+//! its backup cannot be told apart; they must not be opened on the same drive in turn without copying all of the image.
+
+use crate::image::{Sink, Source};
+use crate::layout::{PLACES, SUPERBLOCK, Superblock};
+use crate::page::{self, map};
+use crate::shard::Shard;
+use crate::store::Store;
+use crate::wait::together;
+use crate::{Error, Lsn};
+use fulgurite_base::{Nanos, PageId};
+use fulgurite_device::{Device, Handle};
+use std::collections::BTreeSet;
+
+/// Passes before a backup gives up.
+pub const MOST_PASSES: u32 = 16;
+/// Pages that are copied at once.
+const COPIED_TOGETHER: usize = 32;
+/// Bytes of log, and of an image that is brought back, that are copied at once.
+const PIECE: u64 = 256 << 10;
+/// Bytes that a superblock has to itself.
+const SUPERBLOCK_PAGE: u64 = 4096;
+
+/// What a backup has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BackupReport {
+    /// Pages copied, those copied twice counted twice.
+    pub pages: u64,
+    /// Bytes of log copied.
+    pub log_bytes: u64,
+    /// Passes over pages.
+    pub passes: u32,
+    /// The image has every commit up to here, and none behind it.
+    pub lsn: Lsn,
+}
+
+/// What a store notes while a backup is made.
+#[derive(Debug, Default)]
+pub struct Watch {
+    /// Pages changed since they were copied.
+    touched: BTreeSet<PageId>,
+    /// Pages that have become used with contents that no log has.
+    unlogged: BTreeSet<PageId>,
+    /// The log is needed from here on.
+    redo: Lsn,
+    /// It is not kept any longer.
+    overtaken: bool,
+}
+
+impl Watch {
+    /// A page is changed.
+    pub fn touch(&mut self, page: PageId) {
+        self.touched.insert(page);
+    }
+
+    /// A page becomes used with contents that are not in the log.
+    pub fn unlogged(&mut self, page: PageId) {
+        self.unlogged.insert(page);
+    }
+}
+
+/// Stops watching, also when the backup is given up.
+struct Watching<'a, D: Device + 'static>(&'a Shard<D>);
+
+impl<D: Device + 'static> Drop for Watching<'_, D> {
+    fn drop(&mut self) {
+        *self.0.watch.borrow_mut() = None;
+    }
+}
+
+impl<D: Device + 'static> Shard<D> {
+    /// From where on a backup needs the log. One that needs too much of it is overtaken.
+    pub fn held_back(&self) -> Option<Lsn> {
+        let mut watch = self.watch.borrow_mut();
+        let watch = watch.as_mut()?;
+        let held = self.log.tail().0.saturating_sub(watch.redo.0);
+        watch.overtaken |= held > self.log.capacity() / 2 || self.closed.get();
+        (!watch.overtaken).then_some(watch.redo)
+    }
+
+    /// Notes for a backup under way.
+    fn watched<T>(&self, change: impl FnOnce(&mut Watch) -> T) -> Result<T, Error> {
+        self.check_open()?;
+        self.watch.borrow_mut().as_mut().map(change).ok_or(Error::Closed)
+    }
+
+    /// Begins a pass: from here on the log is kept. Returns the redo point and the pages that were changed meanwhile.
+    fn begin_pass(&self) -> Result<(Lsn, Vec<PageId>), Error> {
+        let redo = self.commits.borrow().first_unapplied().unwrap_or_else(|| self.log.tail());
+        self.watched(|watch| {
+            watch.redo = redo;
+            watch.overtaken = false;
+            (redo, std::mem::take(&mut watch.touched).into_iter().collect())
+        })
+    }
+
+    fn overtaken(&self) -> Result<bool, Error> {
+        self.held_back();
+        self.watched(|watch| watch.overtaken)
+    }
+
+    /// A page as it is now, with its checksum.
+    async fn sealed(&self, page: PageId) -> Result<Vec<u8>, Error> {
+        let guard = self.read_page(page).await?;
+        let mut bytes = guard.bytes().to_vec();
+        // In one step with the copy: what is changed later is noted again.
+        self.watched(|watch| watch.touched.remove(&page))?;
+        page::seal(&mut bytes, self.superblock.borrow().salt());
+        Ok(bytes)
+    }
+
+    /// Copies pages that are in ascending order.
+    async fn copy_pages(
+        &self,
+        sink: &impl Sink,
+        pages: &[PageId],
+        report: &mut BackupReport,
+    ) -> Result<(), Error> {
+        let page_bytes = u64::from(self.page_bytes());
+        for part in pages.chunks(COPIED_TOGETHER) {
+            let copies = together(part.iter().map(|page| self.sealed(*page)).collect()).await;
+            let mut run: Vec<u8> = Vec::new();
+            let mut first = part[0].0;
+            for (page, copy) in std::iter::zip(part, copies) {
+                let behind = first + run.len() as u64 / page_bytes;
+                if behind != page.0 {
+                    sink.write(first * page_bytes, &run).await?;
+                    run.clear();
+                    first = page.0;
+                }
+                run.extend_from_slice(&copy?);
+            }
+            sink.write(first * page_bytes, &run).await?;
+            report.pages += part.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Copies every page that is in use.
+    async fn copy_all(&self, sink: &impl Sink, report: &mut BackupReport) -> Result<(), Error> {
+        for (map, pages) in self.space.maps() {
+            let used: Vec<PageId> = {
+                let guard = self.read_page(map).await?;
+                let used = (0..pages).filter(|index| map::is_used(guard.bytes(), *index));
+                used.map(|index| PageId(map.0 + u64::from(index))).collect()
+            };
+            self.copy_pages(sink, &used, report).await?;
+        }
+        Ok(())
+    }
+
+    /// Brings the log to the drive and says where it ends. All pages that it makes part of trees without having their
+    /// contents are copied by then.
+    async fn end_of_log(&self, sink: &impl Sink, report: &mut BackupReport) -> Result<(Lsn, u32), Error> {
+        loop {
+            self.log.sync(self.log.tail(), Nanos::ZERO).await?;
+            let end = self.log.durable_end();
+            let unlogged = self.watched(|watch| std::mem::take(&mut watch.unlogged))?;
+            if unlogged.is_empty() {
+                return Ok(end);
+            }
+            let pages: Vec<PageId> = unlogged.into_iter().collect();
+            self.copy_pages(sink, &pages, report).await?;
+        }
+    }
+
+    /// Copies the blocks of the log from `redo` to `end`. The drive has them as long as the backup is not overtaken.
+    async fn copy_log(&self, sink: &impl Sink, (redo, end): (Lsn, Lsn)) -> Result<u64, Error> {
+        let superblock = self.superblock.borrow().clone();
+        let start = superblock.log_start().0 * u64::from(superblock.page_bytes);
+        let block = u64::from(superblock.block_bytes);
+        let ring = self.log.capacity();
+        let first = redo.0 / block * block;
+        let mut at = first;
+        while at < end.0 {
+            let place = at % ring;
+            let len = PIECE.min(end.0 - at).min(ring - place);
+            let mut piece = vec![0; len as usize];
+            self.handle.read(start + place, &mut piece).await?;
+            sink.write(start + place, &piece).await?;
+            at += len;
+        }
+        Ok(end.0 - first)
+    }
+
+    /// One pass. `None` where it was overtaken.
+    async fn pass(&self, sink: &impl Sink, report: &mut BackupReport) -> Result<Option<Superblock>, Error> {
+        let (redo, touched) = self.begin_pass()?;
+        if report.passes == 0 {
+            self.copy_all(sink, report).await?;
+        } else {
+            self.copy_pages(sink, &touched, report).await?;
+        }
+        report.passes += 1;
+        let (end, crc) = self.end_of_log(sink, report).await?;
+        if self.overtaken()? {
+            return Ok(None);
+        }
+        report.log_bytes += self.copy_log(sink, (redo, end)).await?;
+        if self.overtaken()? {
+            return Ok(None);
+        }
+        report.lsn = end;
+        let last = self.next_superblock(redo, false);
+        Ok(Some(Superblock { log_end: end, log_crc: crc, ..last }))
+    }
+}
+
+impl<D: Device + 'static> Store<D> {
+    /// Makes an image of the store while it is in use. The image has every commit that was acknowledged before this call,
+    /// `relaxed` ones among them, whole transactions, and a beginning of the log without gaps. It opens as a store does after a
+    /// crash, and has the store's identity.
+    ///
+    /// No commit waits for it. What `sink` had before is lost; until this ends well it holds no store. One backup is made
+    /// at a time, others wait. Fails with [`Error::Corrupt`] where a page that is in use cannot be read, and
+    /// with [`Error::BackupOvertaken`] where commits write the log faster than pages are copied. Pages pass through the pool.
+    pub async fn backup(&self, sink: &impl Sink) -> Result<BackupReport, Error> {
+        let shard = &*self.0;
+        shard.check_open()?;
+        let _turn = shard.backup_turn.take().await;
+        let superblock = shard.superblock.borrow().clone();
+        for place in PLACES {
+            sink.clear(place, SUPERBLOCK_PAGE).await?;
+        }
+        // Nothing of an older log or an older double-write area may be there.
+        let page_bytes = u64::from(superblock.page_bytes);
+        let (from, to) = (superblock.log_start().0 * page_bytes, superblock.data_start().0 * page_bytes);
+        sink.clear(from, to - from).await?;
+        sink.sync().await?;
+        *shard.watch.borrow_mut() = Some(Watch::default());
+        let _watching = Watching(shard);
+        let mut report = BackupReport::default();
+        while report.passes < MOST_PASSES {
+            let Some(superblock) = shard.pass(sink, &mut report).await? else { continue };
+            sink.sync().await?;
+            write_superblock(sink, &superblock).await?;
+            sink.sync().await?;
+            return Ok(report);
+        }
+        Err(Error::BackupOvertaken { passes: report.passes })
+    }
+}
+
+async fn write_superblock(sink: &impl Sink, superblock: &Superblock) -> Result<(), Error> {
+    let mut image = vec![0; SUPERBLOCK_PAGE as usize];
+    image[..SUPERBLOCK].copy_from_slice(&superblock.encode());
+    sink.write(PLACES[(superblock.generation % 2) as usize], &image).await
+}
+
+/// Copies an image onto a drive, where [`Store::open`] then opens it. What was on the drive is lost; a drive that is larger than
+/// the image keeps what lies behind it. Interrupted, it leaves no store.
+pub async fn restore<D: Device + 'static>(image: &impl Source, target: &Handle<D>) -> Result<(), Error> {
+    let caps = target.caps();
+    let page = u64::from(caps.page_bytes);
+    let (bytes, room) = (image.len(), caps.pages * page);
+    if bytes > room {
+        return Err(Error::Options(format!("the image has {bytes} bytes and the drive only {room}")));
+    }
+    for place in PLACES {
+        target.clear(place, SUPERBLOCK_PAGE.max(page)).await?;
+    }
+    target.sync().await?;
+    // The piece with the superblocks comes last.
+    let first = PIECE.min(bytes);
+    let mut at = first;
+    while at < bytes {
+        copy_piece(image, target, at, PIECE.min(bytes - at)).await?;
+        at += PIECE;
+    }
+    target.sync().await?;
+    copy_piece(image, target, 0, first).await?;
+    target.sync().await
+}
+
+async fn copy_piece<D: Device + 'static>(
+    image: &impl Source,
+    target: &Handle<D>,
+    at: u64,
+    len: u64,
+) -> Result<(), Error> {
+    let page = u64::from(target.caps().page_bytes);
+    let mut piece = vec![0; len as usize];
+    image.read(at, &mut piece).await?;
+    // The last piece may end within a page.
+    piece.resize(len.next_multiple_of(page) as usize, 0);
+    target.write(at, &piece).await
+}

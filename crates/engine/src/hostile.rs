@@ -1,0 +1,207 @@
+//! Bytes that have a right checksum and make no sense: decoders refuse them or cope, and nothing panics.
+
+use crate::catalogue::Catalogue;
+use crate::index;
+use crate::layout::{SUPERBLOCK, Superblock};
+use crate::log::block::{Block, HEADER};
+use crate::log::{Delta, Entry};
+use crate::page::node::{Cell, Node, NodeMut, middle};
+use crate::page::{self, Kind, map, set};
+use crate::tree::Place;
+use crate::{Error, Lsn};
+use fulgurite_base::PageId;
+use proptest::prelude::*;
+
+/// Changes of single bytes: the place, as a share of all bytes or near the beginning, and the new value.
+fn changes() -> impl Strategy<Value = Vec<(usize, u8)>> {
+    let place = prop_oneof![0usize..4096, 36usize..200];
+    prop::collection::vec((place, any::<u8>()), 0..12)
+}
+
+fn keys() -> impl Strategy<Value = Vec<(Vec<u8>, Vec<u8>)>> {
+    let key = prop::collection::vec(0u8..4, 0..10);
+    prop::collection::vec((key, prop::collection::vec(any::<u8>(), 0..80)), 0..60)
+}
+
+/// A node with some records, then damaged.
+fn node(level: u8, records: &[(Vec<u8>, Vec<u8>)], changes: &[(usize, u8)]) -> Vec<u8> {
+    let mut bytes = vec![0; 4096];
+    let mut node = NodeMut::init(&mut bytes, PageId(9), 4, level, (b"\0", Some(b"\x03")));
+    for (key, value) in records.iter().filter(|(key, _)| &key[..] >= b"\0" && &key[..] < b"\x03") {
+        let value = if level > 0 { &[7; 8][..] } else { value };
+        node.put(key, Cell::inline(value));
+    }
+    if level > 0 {
+        node.put(b"\0", Cell::inline(&[7; 8]));
+    }
+    changes.iter().for_each(|(at, byte)| bytes[*at] = *byte);
+    bytes
+}
+
+/// Reads and changes everything that a sound node lets one read and change.
+fn use_node(bytes: &[u8], records: &[(Vec<u8>, Vec<u8>)]) {
+    let node = Node::new(bytes).expect("a node");
+    let all: Vec<_> = node.records().collect();
+    for (index, (key, _)) in all.iter().enumerate() {
+        assert_eq!(node.search(key), Ok(index), "a sound node finds its own records");
+        if node.level() > 0 {
+            let _ = (node.child(index), node.child_for(key));
+        }
+    }
+    let _ = (node.free(), node.used(), node.prefix(), node.parts());
+    if all.len() > 1 {
+        let at = middle(node, false);
+        assert!(at > 0 && at < all.len());
+    }
+    let mut copy = bytes.to_vec();
+    for (key, value) in records.iter().filter(|(key, _)| node.covers(key)) {
+        let mut changed = NodeMut::new(&mut copy);
+        changed.put(key, Cell::inline(value));
+        if let Ok(index) = changed.node().search(key) {
+            changed.remove(index);
+        }
+    }
+    if let (Some(middle), true) = (all.get(all.len() / 2), all.len() > 1) {
+        let (low, mut half) = (node.low().to_vec(), bytes.to_vec());
+        if middle.0 > low {
+            NodeMut::new(&mut half).refence((&low, Some(&middle.0)));
+        }
+    }
+}
+
+fn with_crc(mut bytes: Vec<u8>) -> Vec<u8> {
+    let crc = crc32c::crc32c(&bytes[4..]);
+    set(&mut bytes, 0, &crc.to_le_bytes());
+    bytes
+}
+
+fn sound_superblock() -> Superblock {
+    Superblock {
+        generation: 3,
+        page_bytes: 4096,
+        block_bytes: 4096,
+        pages: 4096,
+        log_pages: 512,
+        double_write_pages: 128,
+        redo: Lsn(77),
+        log_end: Lsn(8192),
+        log_crc: 5,
+        clean: true,
+        next_large: 9,
+        identity: 1 << 100,
+    }
+}
+
+fn deltas() -> impl Strategy<Value = Delta> {
+    let bytes = || prop::collection::vec(any::<u8>(), 0..300).prop_map(Vec::into_boxed_slice);
+    let key = || prop::collection::vec(0u8..5, 0..12).prop_map(Vec::into_boxed_slice);
+    let page = PageId(9);
+    prop_oneof![
+        bytes().prop_map(move |node| Delta::Image { page, node }),
+        (keys(), changes()).prop_map(move |(records, changes)| match Delta::image(&node(0, &records, &[])) {
+            Delta::Image { mut node, .. } => {
+                let len = node.len();
+                changes.iter().for_each(|(at, byte)| node[at % len] = *byte);
+                Delta::Image { page, node }
+            }
+            other => other,
+        }),
+        prop_oneof![bytes(), key()].prop_map(move |high| Delta::Keep { page, high }),
+        (prop_oneof![bytes(), key()], any::<u64>()).prop_map(move |(key, child)| Delta::AddChild {
+            page,
+            key,
+            child: PageId(child)
+        }),
+        prop_oneof![bytes(), key()].prop_map(move |key| Delta::DropChild { page, key }),
+        Just(Delta::Free { page }),
+        (any::<u32>(), any::<u32>(), any::<bool>()).prop_map(move |(from, count, used)| Delta::Map {
+            page,
+            from,
+            count,
+            used
+        }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn a_node_that_passes_can_be_used(
+        level in 0u8..3, records in keys(), changes in changes(), more in keys(),
+    ) {
+        let bytes = node(level, &records, &changes);
+        if let Some(node) = Node::new(&bytes) && node.check().is_ok() {
+            use_node(&bytes, &more);
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_looked_at(bytes in prop::collection::vec(any::<u8>(), 4096), kind in 0u8..6) {
+        let mut bytes = bytes;
+        bytes[4] = kind;
+        bytes[5] %= 3;
+        let _ = page::fault(&bytes);
+    }
+
+    #[test]
+    fn a_superblock_that_passes_can_be_calculated_with(
+        numbers in prop::collection::vec((0usize..11, prop_oneof![Just(0), 0u64..10_000, any::<u64>(), Just(u64::MAX)]), 0..4),
+    ) {
+        let mut bytes = sound_superblock().encode().to_vec();
+        for (place, number) in numbers {
+            set(&mut bytes, 24 + 8 * place, &number.to_le_bytes());
+        }
+        set(&mut bytes, 16, &[0; 4]);
+        let crc = crc32c::crc32c(&bytes[..SUPERBLOCK]);
+        set(&mut bytes, 16, &crc.to_le_bytes());
+        match Superblock::decode(&bytes) {
+            Ok(superblock) => {
+                prop_assert!(superblock.large_root().0 < superblock.pages);
+                let _ = superblock.log_pages * u64::from(superblock.page_bytes) / u64::from(superblock.block_bytes);
+            }
+            Err(error) => {
+                let refused = matches!(error, Error::Corrupt { .. });
+                prop_assert!(refused, "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn any_block_is_read(bytes in prop::collection::vec(any::<u8>(), 4096), used in any::<u32>(), magic in any::<bool>()) {
+        let mut bytes = bytes;
+        if magic {
+            set(&mut bytes, 4, b"FLOG");
+        }
+        set(&mut bytes, 28, &used.to_le_bytes());
+        if let Some((block, _)) = Block::read(&with_crc(bytes), false) {
+            prop_assert!(block.used as usize <= 4096 - HEADER);
+        }
+    }
+
+    #[test]
+    fn any_record_is_read(payload in prop::collection::vec(any::<u8>(), 0..300)) {
+        let crc = crc32c::crc32c_append(crc32c::crc32c(&7u64.to_le_bytes()), &payload);
+        let _ = Entry::decode(Lsn(7), crc, &payload);
+        let _ = (Place::read(&payload), index::split(&payload));
+        let mut catalogue = Catalogue::new(PageId(1), PageId(2));
+        let _ = catalogue.add(&payload, &payload[..payload.len().min(17)]);
+    }
+
+    /// Changes of a structure that do not fit a page are refused, or leave a page that passes for what it is.
+    #[test]
+    fn any_structure_change_is_done_or_refused(
+        level in 0u8..2, records in keys(), deltas in prop::collection::vec(deltas(), 1..5), on_map in any::<bool>(),
+    ) {
+        let mut bytes = node(level, &records, &[]);
+        if on_map {
+            page::init(&mut bytes, Kind::Map, 0, PageId(9), 0);
+        }
+        for delta in deltas {
+            if delta.apply(&mut bytes).is_err() || page::fault(&bytes).is_some() {
+                break;
+            }
+            if page::kind(&bytes) == Some(Kind::Map) {
+                let _ = (map::first_free(&bytes, 0, 32256), map::count_used(&bytes, 32256));
+            }
+        }
+    }
+}

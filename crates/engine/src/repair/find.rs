@@ -1,0 +1,180 @@
+//! What a damaged store was like: from a superblock, or from its pages where both superblocks are gone.
+//!
+//! A page's checksum begins with the store's salt, and a CRC can be calculated backwards. So each whole page tells the
+//! salt that it was sealed with; pages of one store agree, and chance does not.
+
+use super::log::blocks;
+use crate::image::Source;
+use crate::layout::{DOUBLE_WRITE_PAGES, PLACES, Superblock};
+use crate::log::block::{Block, HEADER};
+use crate::page::{self, Kind};
+use crate::tree::{CATALOGUE, LARGE};
+use crate::{Error, Lsn};
+use fulgurite_base::PageId;
+use std::collections::BTreeMap;
+
+/// Sizes that pages of a store and blocks of its log have.
+const SIZES: [u32; 5] = [4096, 8192, 16384, 32768, 65536];
+/// Whole pages that must agree. Every store has more.
+const LEAST_VOTES: u32 = 2;
+
+/// The superblock of a damaged store, and whether it was guessed.
+pub async fn superblock(source: &impl Source) -> Result<(Superblock, bool), Error> {
+    let mut found = Vec::new();
+    for place in PLACES {
+        let mut bytes = vec![0; 4096];
+        let read = source.read(place, &mut bytes).await;
+        found.push(read.and_then(|()| Superblock::decode(&bytes)));
+    }
+    let version = found.iter().flat_map(|found| found.as_ref().err()).find(|error| {
+        // Another version's store is not a damaged one.
+        matches!(error, Error::Version { .. })
+    });
+    if let Some(error) = version {
+        return Err(error.clone());
+    }
+    let whole = found.iter().all(Result::is_ok);
+    let newest = found.into_iter().flatten().max_by_key(|superblock| superblock.generation);
+    match newest {
+        // As in opening: beside a damaged one, `clean` may be out of date.
+        Some(superblock) if whole => Ok((superblock, false)),
+        Some(superblock) => {
+            let mut superblock = Superblock { clean: false, ..superblock };
+            let found = blocks(source, &superblock).await;
+            let block = u64::from(superblock.block_bytes);
+            // The newer superblock's log may lie where this one's did.
+            if !found.contains_key(&(superblock.redo.0 / block * block)) {
+                follow_back(&found, &mut superblock);
+            }
+            Ok((superblock, false))
+        }
+        None => Ok((guess(source).await?, true)),
+    }
+}
+
+/// The salt with which bytes behind a page's checksum get this checksum.
+fn salt_of(page: &[u8]) -> u32 {
+    let table: [u32; 256] = std::array::from_fn(|index| {
+        (0..8).fold(index as u32, |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0x82F6_3B78 } else { crc >> 1 })
+    });
+    let mut by_top = [0u8; 256];
+    for (index, entry) in table.iter().enumerate() {
+        by_top[(entry >> 24) as usize] = index as u8;
+    }
+    let mut state = !page::get_u32(page, 0);
+    for byte in page[4..].iter().rev() {
+        let index = by_top[(state >> 24) as usize];
+        state = (state ^ table[usize::from(index)]) << 8 | u32::from(index ^ byte);
+    }
+    !state
+}
+
+/// A page that says that it lies where it does.
+struct Vote {
+    page: u64,
+    kind: Option<Kind>,
+    tree: u32,
+}
+
+async fn guess(source: &impl Source) -> Result<Superblock, Error> {
+    let mut votes: BTreeMap<(u32, u32), Vec<Vote>> = BTreeMap::new();
+    for size in SIZES {
+        let mut bytes = vec![0; size as usize];
+        for page in 0..source.len() / u64::from(size) {
+            let read = source.read(page * u64::from(size), &mut bytes).await.is_ok();
+            if !read || page::kind(&bytes).is_none() || page::number(&bytes) != PageId(page) {
+                continue;
+            }
+            let vote = Vote { page, kind: page::kind(&bytes), tree: page::tree(&bytes) };
+            votes.entry((size, salt_of(&bytes))).or_default().push(vote);
+        }
+    }
+    let ((page_bytes, salt), pages) =
+        votes.into_iter().max_by_key(|(_, pages)| pages.len()).ok_or(Error::NotAStore)?;
+    if pages.len() < LEAST_VOTES as usize {
+        return Err(Error::NotAStore);
+    }
+    // The first map and behind it the two first roots lie before all other pages of their kinds.
+    let first = |wanted: &dyn Fn(&Vote) -> bool, offset: u64| {
+        pages.iter().filter(|vote| wanted(vote)).filter_map(|vote| vote.page.checked_sub(offset)).min()
+    };
+    let is_node = |vote: &Vote| matches!(vote.kind, Some(Kind::Leaf | Kind::Inner));
+    let starts = [
+        first(&|vote| vote.kind == Some(Kind::Map), 0),
+        first(&|vote| is_node(vote) && vote.tree == CATALOGUE, 1),
+        first(&|vote| is_node(vote) && vote.tree == LARGE, 2),
+    ];
+    let data_start = starts.into_iter().flatten().min().ok_or(Error::NotAStore)?;
+    from_pages(source, page_bytes, salt, data_start).await
+}
+
+/// The superblock of a store whose pages begin at `data_start`. The log is taken from its oldest block that leads to its end.
+async fn from_pages(
+    source: &impl Source,
+    page_bytes: u32,
+    salt: u32,
+    data_start: u64,
+) -> Result<Superblock, Error> {
+    let head = 131_072 / u64::from(page_bytes);
+    let log_pages = data_start.checked_sub(head + DOUBLE_WRITE_PAGES).filter(|pages| *pages > 0);
+    let mut superblock = Superblock {
+        generation: 1,
+        page_bytes,
+        block_bytes: 4096,
+        pages: source.len() / u64::from(page_bytes),
+        log_pages: log_pages.ok_or(Error::NotAStore)?,
+        double_write_pages: DOUBLE_WRITE_PAGES,
+        redo: Lsn(0),
+        log_end: Lsn(0),
+        log_crc: 0,
+        clean: false,
+        next_large: 1,
+        identity: u128::from(salt),
+    };
+    let mut most = 0;
+    for block_bytes in SIZES {
+        let found = blocks(source, &Superblock { block_bytes, ..superblock.clone() }).await;
+        if found.len() > most {
+            most = found.len();
+            superblock.block_bytes = block_bytes;
+        }
+    }
+    let found = blocks(source, &superblock).await;
+    follow_back(&found, &mut superblock);
+    Ok(superblock)
+}
+
+/// Has the log end behind its last block, and begin as early as the chain of blocks leads back from there.
+fn follow_back(found: &BTreeMap<u64, (Block, u32)>, superblock: &mut Superblock) {
+    let block = u64::from(superblock.block_bytes);
+    let Some(mut at) = found.last_key_value().map(|(at, _)| *at) else { return };
+    superblock.log_end = Lsn(at + block);
+    superblock.redo = superblock.log_end;
+    // A block behind one that is not full begins a flush, and with it a record.
+    let room = superblock.block_bytes - HEADER as u32;
+    while let Some((this, _)) = found.get(&at) {
+        let before = at.checked_sub(block).and_then(|before| found.get(&before));
+        if at == 0 || before.is_some_and(|(before, _)| u32::from(before.used) < room) {
+            superblock.redo = Lsn(at);
+        }
+        match before {
+            Some((_, crc)) if *crc == this.previous => at -= block,
+            _ => break,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::{Salt, init, seal};
+
+    #[test]
+    fn a_page_tells_the_salt_that_it_was_sealed_with() {
+        let mut page = vec![0; 4096];
+        init(&mut page, Kind::Leaf, 0, PageId(7), 3);
+        page[500] = 9;
+        seal(&mut page, Salt(0xDEAD_1234));
+        assert_eq!(salt_of(&page), 0xDEAD_1234);
+    }
+}

@@ -1,0 +1,261 @@
+//! Backups taken while transactions go on: each opens, is sound, and has a beginning of the commits.
+
+mod common;
+
+use common::{fill, mem, options, run};
+use fulgurite_base::{Nanos, Prng};
+use fulgurite_device::{Executor, Handle, MemDevice};
+use fulgurite_engine::{
+    BackupReport, Direction, Durability, Error, MemImage, Options, Sink, Store, Table, restore,
+};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::rc::Rc;
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+const WRITERS: usize = 3;
+/// Where a transaction notes its number and what was acknowledged before it began.
+const LAST: &[u8] = b"\0last";
+
+/// A writer and its own table: every state that it has committed or tried to.
+struct Writer {
+    states: RefCell<Vec<Model>>,
+    acknowledged: Cell<usize>,
+}
+
+fn writers() -> Rc<Vec<Writer>> {
+    let writer = |_| Writer { states: RefCell::new(vec![Model::new()]), acknowledged: Cell::new(0) };
+    Rc::new((0..WRITERS).map(writer).collect())
+}
+
+fn acknowledged(writers: &[Writer]) -> Vec<usize> {
+    writers.iter().map(|writer| writer.acknowledged.get()).collect()
+}
+
+/// Commits one transaction of a writer after the other until `done`.
+async fn work(
+    store: Store<MemDevice>,
+    writers: Rc<Vec<Writer>>,
+    own: usize,
+    done: Rc<Cell<bool>>,
+    seed: u64,
+) {
+    let table = store.table(&format!("table {own}")).await.unwrap();
+    let mut prng = Prng::new(seed, &format!("writer {own}"));
+    while !done.get() {
+        let mut after = writers[own].states.borrow().last().unwrap().clone();
+        let before: Vec<u8> = acknowledged(&writers).iter().flat_map(|count| count.to_be_bytes()).collect();
+        let number = writers[own].states.borrow().len() as u64;
+        let transaction = store.begin();
+        let note = [&number.to_be_bytes()[..], &before].concat();
+        let mut put = vec![(LAST.to_vec(), Some(note))];
+        for _ in 0..=prng.below(6) {
+            let key = prng.below(300).to_be_bytes().to_vec();
+            let len = if prng.below(30) == 0 { 9000 } else { prng.below(300) };
+            let value = (prng.below(3) > 0).then(|| vec![number as u8; len as usize]);
+            put.push((key, value));
+        }
+        for (key, value) in put {
+            match value {
+                Some(value) => {
+                    transaction.put(table, &key, &value).await.unwrap();
+                    after.insert(key, value);
+                }
+                None => {
+                    transaction.delete(table, &key).await.unwrap();
+                    after.remove(&key);
+                }
+            }
+        }
+        writers[own].states.borrow_mut().push(after);
+        let durability = if prng.below(4) == 0 { Durability::Relaxed } else { Durability::Flush };
+        transaction.commit_with(durability).await.unwrap();
+        writers[own].acknowledged.set(number as usize);
+    }
+}
+
+async fn contents(store: &Store<MemDevice>, table: Table) -> Model {
+    let all = (Bound::Unbounded, Bound::Unbounded);
+    store.snapshot().scan(table, all, Direction::Forward).all().await.unwrap().into_iter().collect()
+}
+
+/// An image whose target is slow.
+struct Slow {
+    image: MemImage,
+    handle: Handle<MemDevice>,
+    pause: Nanos,
+}
+
+impl Sink for Slow {
+    async fn write(&self, at: u64, bytes: &[u8]) -> Result<(), Error> {
+        self.handle.sleep_until(self.handle.now() + self.pause).await;
+        self.image.write(at, bytes).await
+    }
+
+    async fn clear(&self, at: u64, bytes: u64) -> Result<(), Error> {
+        self.image.clear(at, bytes).await
+    }
+
+    async fn sync(&self) -> Result<(), Error> {
+        self.image.sync().await
+    }
+}
+
+/// Opens an image and looks whether it holds a state that was there: at least what was acknowledged before, at most
+/// what was issued, and of each commit also those that it came after.
+fn verify(image: &MemImage, writers: &Rc<Vec<Writer>>, before: Vec<usize>) {
+    let executor = Executor::new(mem());
+    let (image, writers) = (image.clone(), Rc::clone(writers));
+    run(&executor, |handle| async move {
+        restore(&image, &handle).await.unwrap();
+        let store = Store::open(handle, options()).await.unwrap();
+        let mut found = Vec::new();
+        let mut came_after = Vec::new();
+        for own in 0..WRITERS {
+            let table = store.table(&format!("table {own}")).await.unwrap();
+            let state = contents(&store, table).await;
+            let note = state.get(LAST).cloned();
+            let number = note.as_ref().map_or(0, |note| u64::from_be_bytes(note[..8].try_into().unwrap()));
+            let states = writers[own].states.borrow();
+            assert!((number as usize) < states.len(), "never issued");
+            assert!(state == states[number as usize], "not the state after commit {number}");
+            assert!(number as usize >= before[own], "commit {} was acknowledged", before[own]);
+            found.push(number);
+            came_after.extend(note);
+        }
+        for note in came_after {
+            for (known, number) in note[8..].chunks(8).zip(&found) {
+                let known = u64::from_be_bytes(known.try_into().unwrap());
+                assert!(known <= *number, "a commit is there and one that it came after is not");
+            }
+        }
+        let report = store.check().await.unwrap();
+        assert!(report.problems.is_empty(), "{:?}", report.problems);
+        // It is a store like any other.
+        fill(&store, "later", (0..50u32).map(|n| (n.to_be_bytes().to_vec(), vec![1; 100]))).await;
+        store.close().await.unwrap();
+    });
+}
+
+/// Backups one after the other while writers work. Returns what they did.
+fn check(options: Options, seed: u64, pause: u64, backups: usize) -> Vec<Result<BackupReport, Error>> {
+    let executor = Executor::new(mem());
+    let writers = writers();
+    run(&executor, |handle| async move {
+        let store = Store::create(handle.clone(), options).await.unwrap();
+        let done = Rc::new(Cell::new(false));
+        for own in 0..WRITERS {
+            store.create_table(&format!("table {own}")).await.unwrap();
+            handle.spawn(work(store.clone(), Rc::clone(&writers), own, Rc::clone(&done), seed));
+        }
+        let mut reports = Vec::new();
+        // The same image again and again: nothing of an older backup may show through.
+        let image = MemImage::default();
+        for _ in 0..backups {
+            handle.sleep_until(handle.now() + Nanos::from_micros(30_000)).await;
+            let before = acknowledged(&writers);
+            let sink =
+                Slow { image: image.clone(), handle: handle.clone(), pause: Nanos::from_micros(pause) };
+            let report = store.backup(&sink).await;
+            if report.is_ok() {
+                verify(&image, &writers, before);
+            }
+            reports.push(report);
+        }
+        done.set(true);
+        reports
+    })
+}
+
+#[test]
+fn a_backup_during_transactions_is_a_beginning_of_the_commits() {
+    for seed in 0..3 {
+        let reports = check(options(), seed, 20, 4);
+        assert!(
+            reports.iter().all(|report| matches!(report, Ok(BackupReport { passes: 1.., .. }))),
+            "{reports:?}"
+        );
+    }
+}
+
+#[test]
+fn a_backup_that_commits_overtake_goes_on_with_what_they_changed() {
+    let small = Options { log_bytes: 256 * 4096, ..options() };
+    let reports = check(small, 9, 30, 3);
+    let passes =
+        |report: &Result<BackupReport, Error>| matches!(report, Ok(BackupReport { passes: 2.., .. }));
+    assert!(reports.iter().any(passes), "{reports:?}");
+}
+
+#[test]
+fn a_backup_that_is_always_overtaken_gives_up_and_no_commit_waits_for_it() {
+    let small = Options { log_bytes: 256 * 4096, ..options() };
+    let reports = check(small, 3, 300, 1);
+    assert_eq!(reports, [Err(Error::BackupOvertaken { passes: 16 })]);
+}
+
+#[test]
+fn a_bulk_load_during_a_backup_is_there_whole_or_not_at_all() {
+    for wait in 0..12 {
+        let executor = Executor::new(mem());
+        let image = MemImage::default();
+        let target = image.clone();
+        run(&executor, |handle| async move {
+            let store = Store::create(handle.clone(), options()).await.unwrap();
+            fill(&store, "base", (0..2000u32).map(|n| (n.to_be_bytes().to_vec(), vec![2; 200]))).await;
+            let table = store.create_table("loaded").await.unwrap();
+            let other = store.clone();
+            let own = handle.clone();
+            handle.spawn(async move {
+                own.sleep_until(own.now() + Nanos::from_micros(wait * 700)).await;
+                other
+                    .bulk_load(table, (0..3000u32).map(|n| (n.to_be_bytes().to_vec(), vec![3; 100])))
+                    .await
+                    .unwrap();
+            });
+            let sink = Slow { image: target, handle, pause: Nanos::from_micros(100) };
+            store.backup(&sink).await.unwrap();
+        });
+        let copy = Executor::new(mem());
+        let records = run(&copy, |handle| async move {
+            restore(&image, &handle).await.unwrap();
+            let store = Store::open(handle, options()).await.unwrap();
+            let report = store.check().await.unwrap();
+            assert!(report.problems.is_empty(), "{:?}", report.problems);
+            contents(&store, store.table("loaded").await.unwrap()).await.len()
+        });
+        assert!(records == 0 || records == 3000, "{records}");
+    }
+}
+
+#[test]
+fn an_interrupted_backup_is_no_store_and_a_closed_store_makes_none() {
+    let executor = Executor::new(mem());
+    let image = MemImage::default();
+    let target = image.clone();
+    run(&executor, |handle| async move {
+        let store = Store::create(handle, options()).await.unwrap();
+        store.backup(&target).await.unwrap();
+        // Given up before its end: the image that was there is gone.
+        {
+            let sink = Slow { image: target.clone(), handle: store.handle().clone(), pause: Nanos(1000) };
+            let mut backup = Box::pin(store.backup(&sink));
+            std::future::poll_fn(|context| {
+                let _ = backup.as_mut().poll(context);
+                std::task::Poll::Ready(())
+            })
+            .await;
+        }
+        store.checkpoint().await.unwrap();
+        store.close().await.unwrap();
+        assert_eq!(store.backup(&target).await, Err(Error::Closed));
+    });
+    let copy = Executor::new(mem());
+    let opened = run(&copy, |handle| async move {
+        restore(&image, &handle).await.unwrap();
+        Store::open(handle, options()).await.map(drop)
+    });
+    assert_eq!(opened, Err(Error::NotAStore));
+}

@@ -1,0 +1,189 @@
+//! A small store with everything in it: inner nodes on two levels, an index, large values, a log; and what it must answer.
+
+use super::patched::{PAGE, Patched};
+use super::{all, run};
+use fulgurite_device::Executor;
+use fulgurite_engine::{Direction, Durability, Error, Extract, Options, Store};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::rc::Rc;
+
+/// The records of a table.
+pub type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+/// The tables by name.
+pub type State = BTreeMap<&'static str, Model>;
+
+/// Pages of the drive.
+pub const PAGES: usize = 520;
+/// Where log, double-write area and data begin, in pages.
+pub const LOG: usize = 32;
+pub const DOUBLE_WRITE: usize = LOG + 96;
+pub const DATA: usize = DOUBLE_WRITE + 128;
+/// The tables.
+pub const TABLES: [&str; 3] = ["deep", "empty", "flat"];
+
+/// Little memory, a log of 96 pages.
+pub fn options() -> Options {
+    Options { memory_bytes: 130 << 10, log_bytes: 96 * PAGE as u64, ..Options::default() }
+}
+
+/// The index of `flat` has the first byte of each value.
+pub fn extract() -> Extract {
+    Rc::new(|_, value, keys| keys.extend(value.first().map(|byte| vec![*byte])))
+}
+
+/// A store on a drive, and what is in it.
+pub struct Sample {
+    /// The drive.
+    pub image: Rc<Vec<u8>>,
+    /// What was there after each acknowledged commit since the last clean end; the last is what must be there.
+    pub states: Vec<State>,
+}
+
+impl Sample {
+    /// What must be there.
+    pub fn state(&self) -> &State {
+        self.states.last().unwrap()
+    }
+}
+
+/// Long keys in groups, so that separators are long and inner nodes have few children.
+fn deep_key(number: u32) -> Vec<u8> {
+    let group = number / 4;
+    let mut key = format!("{group:04}").into_bytes();
+    key.resize(400, b'a' + (group % 20) as u8);
+    key.extend_from_slice(&number.to_be_bytes());
+    key
+}
+
+fn value(number: u32, len: usize) -> Vec<u8> {
+    (0..len).map(|at| (number as usize * 31 + at) as u8).collect()
+}
+
+type Change = (&'static str, Vec<u8>, Option<Vec<u8>>);
+
+/// The commits that fill the store.
+fn filling() -> Vec<Vec<Change>> {
+    let deep = (0..170).map(|number| vec![("deep", deep_key(number), Some(value(number, 800)))]);
+    let flat =
+        (0..40u32).map(|number| vec![("flat", number.to_be_bytes().to_vec(), Some(value(number, 90)))]);
+    let large = (0..3u32).map(|number| vec![("flat", vec![9, number as u8], Some(value(number, 7000)))]);
+    deep.chain(flat).chain(large).collect()
+}
+
+/// The commits of the last session: puts, deletes, splits, a large value that goes and one that comes.
+fn later() -> Vec<Vec<Change>> {
+    let deep = (170..178).map(|number| vec![("deep", deep_key(number), Some(value(number, 800)))]);
+    let both = (0..6u32).map(|number| {
+        let gone = ("deep", deep_key(number * 9), None);
+        vec![gone, ("flat", number.to_be_bytes().to_vec(), Some(value(number + 99, 60)))]
+    });
+    let large = vec![("flat", vec![9, 0], None), ("flat", vec![9, 7], Some(value(7, 5000)))];
+    deep.chain(both).chain([large]).collect()
+}
+
+async fn commit(store: &Store<Patched>, changes: &[Change], state: &mut State) {
+    let transaction = store.begin();
+    for (table, key, value) in changes {
+        let handle = store.table(table).await.unwrap();
+        let model = state.entry(table).or_default();
+        match value {
+            Some(value) => {
+                transaction.put(handle, key, value).await.unwrap();
+                model.insert(key.clone(), value.clone());
+            }
+            None => {
+                transaction.delete(handle, key).await.unwrap();
+                model.remove(key);
+            }
+        }
+    }
+    transaction.commit_with(Durability::Flush).await.unwrap();
+}
+
+fn session(image: &Rc<Vec<u8>>, commits: Vec<Vec<Change>>, mut state: State, close: bool) -> Sample {
+    let executor = Executor::new(Patched::new(image));
+    let states = run(&executor, move |handle| async move {
+        let store = Store::open(handle, options()).await.unwrap();
+        for table in TABLES {
+            store.create_table(table).await.unwrap();
+            state.entry(table).or_default();
+        }
+        let flat = store.table("flat").await.unwrap();
+        store.create_index(flat, "flat by first", extract()).await.unwrap();
+        let mut states = vec![state.clone()];
+        for changes in commits {
+            commit(&store, &changes, &mut state).await;
+            states.push(state.clone());
+        }
+        if close {
+            store.close().await.unwrap();
+            states.drain(..states.len() - 1);
+        }
+        states
+    });
+    Sample { image: Rc::new(executor.with_device(|device| device.contents())), states }
+}
+
+/// A store that was closed.
+pub fn closed() -> Sample {
+    let empty = Rc::new(vec![0; PAGES * PAGE]);
+    let executor = Executor::new(Patched::new(&empty));
+    run(
+        &executor,
+        |handle| async move { Store::create(handle, options()).await.unwrap().close().await.unwrap() },
+    );
+    let image = Rc::new(executor.with_device(|device| device.contents()));
+    session(&image, filling(), State::new(), true)
+}
+
+/// The same, in use when the power failed: its last commits are in the log.
+pub fn crashed() -> Sample {
+    let Sample { image, states } = closed();
+    session(&image, later(), states[0].clone(), false)
+}
+
+/// The same, closed after that.
+pub fn closed_later() -> Sample {
+    let Sample { image, states } = closed();
+    session(&image, later(), states[0].clone(), true)
+}
+
+/// What a store on a drive answers.
+pub struct Answer {
+    /// Each table's records; all errors are clear ones.
+    pub tables: Vec<(&'static str, Result<Model, Error>)>,
+    /// What `check` says.
+    pub check: Result<fulgurite_engine::CheckReport, Error>,
+}
+
+/// Opens the store on a drive and reads all of it, through the index too.
+pub fn ask(device: Patched) -> Result<Answer, Error> {
+    let executor = Executor::new(device);
+    run(&executor, |handle| async move {
+        let store = Store::open(handle, options()).await?;
+        let mut tables = Vec::new();
+        for table in TABLES {
+            let records = all(&store, table).await;
+            tables.push((table, records.map(|records| records.into_iter().collect())));
+        }
+        if let Ok(flat) = store.table("flat").await
+            && let Ok(index) = store.create_index(flat, "flat by first", extract()).await
+        {
+            let snapshot = store.snapshot();
+            let scan = snapshot.index_scan(index, (Bound::Unbounded, Bound::Unbounded), Direction::Backward);
+            let rows =
+                scan.all().await.map(|rows| rows.into_iter().map(|row| (row.key, row.value)).collect());
+            tables.push(("flat", rows));
+        }
+        Ok(Answer { tables, check: store.check().await })
+    })
+}
+
+/// Whether an error says that something is damaged, and nothing else.
+pub fn is_clear(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Corrupt { .. } | Error::LogCorrupt { .. } | Error::NotAStore | Error::Version { .. }
+    )
+}

@@ -1,0 +1,162 @@
+//! Compaction gives room back, while transactions go on, and loses nothing.
+
+mod common;
+
+use common::{all, fill, mem, options, patched::PAGE, patched::Patched, run, salt, seal};
+use fulgurite_base::Nanos;
+use fulgurite_device::{Executor, MemDevice};
+use fulgurite_engine::{Durability, MemImage, Sink, Store};
+use std::cell::Cell;
+use std::rc::Rc;
+
+fn key(number: u32) -> Vec<u8> {
+    number.to_be_bytes().to_vec()
+}
+
+/// A store with many half-empty leaves: of each five records one is left.
+async fn sparse(store: &Store<MemDevice>) {
+    fill(store, "t", (0..8000).map(|n| (key(n), vec![n as u8; 150]))).await;
+    let table = store.table("t").await.unwrap();
+    for part in (0..8000).collect::<Vec<u32>>().chunks(50) {
+        let transaction = store.begin();
+        // So that no leaf becomes so sparse by itself that it looks for a neighbour.
+        for number in part.iter().filter(|number| *number % 5 < 3) {
+            transaction.delete(table, &key(*number)).await.unwrap();
+        }
+        transaction.commit().await.unwrap();
+    }
+}
+
+#[test]
+fn compaction_makes_room_and_the_records_stay() {
+    let executor = Executor::new(mem());
+    run(&executor, |handle| async move {
+        let store = Store::create(handle, options()).await.unwrap();
+        sparse(&store).await;
+        let before = all(&store, "t").await.unwrap();
+        let report = store.compact().await.unwrap();
+        assert!(report.merged > 50 && report.trimmed > 1000, "{report:?}");
+        assert!(report.pages_after * 100 < report.pages_before * 60, "{report:?}");
+        assert_eq!(report.pages_after, store.statistics().pages_used);
+        assert!(all(&store, "t").await.unwrap() == before);
+        let check = store.check().await.unwrap();
+        assert!(check.problems.is_empty() && check.unused_pages == 0, "{check:?}");
+        let again = store.compact().await.unwrap();
+        assert_eq!((again.merged, again.given_back), (0, 0));
+    });
+    // What was trimmed is not missed, with and without a clean end.
+    let records = run(&executor, |handle| async move {
+        let store = Store::open(handle, options()).await.unwrap();
+        assert!(store.check().await.unwrap().problems.is_empty());
+        all(&store, "t").await.unwrap().len()
+    });
+    assert_eq!(records, 3200);
+}
+
+#[test]
+fn transactions_go_on_during_a_compaction() {
+    let executor = Executor::new(mem());
+    let counted = run(&executor, |handle| async move {
+        let store = Store::create(handle.clone(), options()).await.unwrap();
+        sparse(&store).await;
+        let (done, committed) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(0u32)));
+        let (other, stop, count) = (store.clone(), Rc::clone(&done), Rc::clone(&committed));
+        handle.spawn(async move {
+            let table = other.table("t").await.unwrap();
+            let mut number = 0;
+            while !stop.get() {
+                let transaction = other.begin();
+                transaction.put(table, &key(10_000 + number), &[7; 100]).await.unwrap();
+                transaction.delete(table, &key(number * 3 % 8000)).await.unwrap();
+                transaction.commit_with(Durability::Flush).await.unwrap();
+                number += 1;
+                count.set(number);
+            }
+        });
+        let report = store.compact().await.unwrap();
+        let during = committed.get();
+        done.set(true);
+        assert!(report.merged > 50 && during > 20, "{report:?}, {during} commits");
+        during
+    });
+    let executor = Executor::new(executor.with_device(|device| std::mem::replace(device, mem())));
+    run(&executor, |handle| async move {
+        let store = Store::open(handle, options()).await.unwrap();
+        let check = store.check().await.unwrap();
+        assert!(check.problems.is_empty(), "{check:?}");
+        let table = store.table("t").await.unwrap();
+        for number in 0..counted {
+            assert!(store.snapshot().get(table, &key(10_000 + number)).await.unwrap().is_some());
+        }
+    });
+}
+
+/// What is on the drive at many moments of a compaction is what a crash would have left.
+#[test]
+fn a_crash_during_a_compaction_leaves_a_sound_store() {
+    let executor = Executor::new(mem());
+    let (images, expected) = run(&executor, |handle| async move {
+        let store = Store::create(handle.clone(), options()).await.unwrap();
+        sparse(&store).await;
+        store.checkpoint().await.unwrap();
+        let done = Rc::new(Cell::new(false));
+        let (other, stop) = (store.clone(), Rc::clone(&done));
+        handle.spawn(async move {
+            other.compact().await.unwrap();
+            stop.set(true);
+        });
+        let mut images = Vec::new();
+        while !done.get() {
+            handle.sleep_until(handle.now() + Nanos::from_micros(3000)).await;
+            // The drive as it is at this moment.
+            let mut bytes = vec![0; 4096 * 4096];
+            fulgurite_engine::Source::read(&handle, 0, &mut bytes).await.unwrap();
+            images.push(bytes);
+            assert!(images.len() < 60, "the pause is too short");
+        }
+        (images, all(&store, "t").await.unwrap())
+    });
+    assert!(images.len() > 4, "{}", images.len());
+    for image in &images {
+        let executor = Executor::new(Patched::new(&Rc::new(image.clone())));
+        let records = run(&executor, |handle| async move {
+            let store = Store::open(handle, options()).await.unwrap();
+            let check = store.check().await.unwrap();
+            assert!(check.problems.is_empty(), "{check:?}");
+            all(&store, "t").await.unwrap()
+        });
+        assert!(records == expected);
+    }
+}
+
+#[test]
+fn pages_that_belong_to_nothing_are_given_back() {
+    let executor = Executor::new(mem());
+    let image = MemImage::default();
+    let target = image.clone();
+    run(&executor, |handle| async move {
+        let store = Store::create(handle.clone(), options()).await.unwrap();
+        fill(&store, "t", (0..500).map(|n| (key(n), vec![n as u8; 150]))).await;
+        store.close().await.unwrap();
+        let mut bytes = vec![0; 4096 * 4096];
+        fulgurite_engine::Source::read(&handle, 0, &mut bytes).await.unwrap();
+        target.write(0, &bytes).await.unwrap();
+    });
+    let mut bytes = image.bytes();
+    // The first page with the kind of a map is the first map.
+    let map = (0..bytes.len() / PAGE).find(|page| bytes[page * PAGE + 4] == 3 && *page > 32).unwrap() * PAGE;
+    let salt = salt(&bytes);
+    // Pages 800 to 839 of the group become used.
+    bytes[map + 64 + 100..map + 64 + 105].fill(255);
+    seal(&mut bytes[map..map + PAGE], salt);
+    let executor = Executor::new(Patched::new(&Rc::new(bytes)));
+    run(&executor, |handle| async move {
+        let store = Store::open(handle, options()).await.unwrap();
+        assert_eq!(store.check().await.unwrap().unused_pages, 40);
+        let report = store.compact().await.unwrap();
+        assert_eq!(report.given_back, 40, "{report:?}");
+        let check = store.check().await.unwrap();
+        assert!(check.problems.is_empty() && check.unused_pages == 0, "{check:?}");
+        assert_eq!(all(&store, "t").await.unwrap().len(), 500);
+    });
+}

@@ -1,0 +1,90 @@
+//! A full drive: an error that loses nothing, and heals when there is room.
+
+mod common;
+
+use common::{all, options, run};
+use fulgurite_base::Nanos;
+use fulgurite_device::{Executor, MemDevice};
+use fulgurite_engine::{Durability, Error, Store, Table};
+
+/// A drive of 4 MiB, three quarters of which are log and areas beside.
+fn small() -> MemDevice {
+    MemDevice::new(1024, 4096, 64, Nanos::from_micros(10))
+}
+
+fn key(number: u32) -> Vec<u8> {
+    // Scattered, so that every part of the tree grows.
+    number.wrapping_mul(2_654_435_761).to_be_bytes().to_vec()
+}
+
+async fn put(store: &Store<MemDevice>, table: Table, number: u32, len: usize) -> Result<(), Error> {
+    let transaction = store.begin();
+    transaction.put(table, &key(number), &vec![number as u8; len]).await?;
+    transaction.commit_with(Durability::Flush).await
+}
+
+/// Puts records until the store is full. Returns how many it took.
+async fn fill_up(store: &Store<MemDevice>, table: Table, from: u32, len: usize) -> u32 {
+    for number in from.. {
+        match put(store, table, number, len).await {
+            Ok(()) => {}
+            Err(Error::Full { .. }) => return number,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    from
+}
+
+async fn verify(store: &Store<MemDevice>, kept: impl Iterator<Item = u32>) {
+    let mut expected: Vec<_> = kept.map(key).collect();
+    expected.sort_unstable();
+    let found: Vec<_> = all(store, "t").await.unwrap().into_iter().map(|(key, _)| key).collect();
+    assert!(found == expected, "{} of {}", found.len(), expected.len());
+    let report = store.check().await.unwrap();
+    assert!(report.problems.is_empty(), "{report:?}");
+}
+
+fn check(len: usize, close: bool) {
+    let executor = Executor::new(small());
+    let filled = run(&executor, move |handle| async move {
+        let store = Store::create(handle, options()).await.unwrap();
+        let table = store.create_table("t").await.unwrap();
+        let filled = fill_up(&store, table, 0, len).await;
+        verify(&store, 0..filled).await;
+        // It stays full, and says so again.
+        assert!(matches!(put(&store, table, filled, len).await, Err(Error::Full { .. })));
+        if close {
+            store.close().await.unwrap();
+        }
+        filled
+    });
+    assert!(filled > 50, "{filled}");
+    run(&executor, move |handle| async move {
+        let store = Store::open(handle, options()).await.unwrap();
+        let table = store.table("t").await.unwrap();
+        verify(&store, 0..filled).await;
+        assert!(matches!(put(&store, table, filled, len).await, Err(Error::Full { .. })));
+        // Deleting works on a full store, and makes room.
+        for number in (0..filled).filter(|number| number % 4 != 0) {
+            let transaction = store.begin();
+            transaction.delete(table, &key(number)).await.unwrap();
+            transaction.commit_with(Durability::Flush).await.unwrap();
+        }
+        verify(&store, (0..filled).filter(|number| number % 4 == 0)).await;
+        let full_again = fill_up(&store, table, filled, len).await;
+        assert!(full_again > filled + filled / 3, "{filled} {full_again}");
+        verify(&store, (0..filled).filter(|number| number % 4 == 0).chain(filled..full_again)).await;
+    });
+}
+
+#[test]
+fn a_full_store_loses_nothing_and_takes_more_once_there_is_room() {
+    check(200, true);
+    check(200, false);
+}
+
+#[test]
+fn a_store_full_of_large_values_does_so_too() {
+    check(9000, true);
+    check(9000, false);
+}

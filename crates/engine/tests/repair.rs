@@ -1,0 +1,215 @@
+//! Repair saves every record outside the ranges that it reports as lost, and no other.
+
+mod common;
+
+use common::patched::{PAGE, Patched};
+use common::sample::{self, DATA, Model, Sample, State};
+use common::{all, run};
+use fulgurite_device::Executor;
+use fulgurite_engine::{Error, KeyRange, MemImage, RepairReport, Source, Store, TableRepair, repair};
+use std::rc::Rc;
+
+/// Repairs an image. Returns the report, and the tables of the new store.
+fn saved(image: Vec<u8>) -> Result<(RepairReport, Vec<(String, Model)>), Error> {
+    let image = MemImage::new(image);
+    let executor = Executor::new(Patched::new(&Rc::new(vec![0; (sample::PAGES + 200) * PAGE])));
+    let source = image.clone();
+    run(&executor, |handle| async move {
+        let before = source.bytes();
+        let report = repair(&source, handle.clone(), sample::options()).await?;
+        assert!(source.bytes() == before, "the source is never written to");
+        let store = Store::open(handle, sample::options()).await?;
+        let check = store.check().await?;
+        assert!(check.problems.is_empty(), "{:?}", check.problems);
+        let mut tables = Vec::new();
+        for (name, _) in store.tables().await? {
+            let records = all(&store, &name).await?;
+            tables.push((name, records.into_iter().collect()));
+        }
+        Ok((report, tables))
+    })
+}
+
+fn is_lost(ranges: &[KeyRange], key: &[u8]) -> bool {
+    ranges.iter().any(|(low, high)| &low[..] <= key && high.as_ref().is_none_or(|high| key < &high[..]))
+}
+
+/// Whether one table has what it should: all of the state outside what is lost, nothing else. Returns how many records are missing.
+fn compare(report: &TableRepair, found: &Model, expected: &Model) -> Option<usize> {
+    let right = |(key, value): (&Vec<u8>, &Vec<u8>)| expected.get(key) == Some(value);
+    let saved = |key: &&Vec<u8>| found.contains_key(*key);
+    let may_miss = |key: &&Vec<u8>| is_lost(&report.lost, key) || report.lost_large.contains(key);
+    let complete = expected.keys().filter(|key| !saved(key)).all(|key| may_miss(&key));
+    let whole = found.iter().all(right) && complete && report.records == found.len() as u64;
+    whole.then(|| expected.len() - found.len())
+}
+
+/// Repairs an image and compares it with one of the states. Returns the records missing, and the report.
+fn verify(image: Vec<u8>, states: &[State], what: &str) -> (usize, RepairReport) {
+    let (report, tables) = saved(image).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let fits = |state: &State| -> Option<usize> {
+        let mut missing = 0;
+        for (name, expected) in state {
+            let row = report.tables.iter().find(|row| row.name == *name);
+            let found = tables.iter().find(|(found, _)| found == name);
+            match (row, found) {
+                (Some(row), Some((_, found))) => missing += compare(row, found, expected)?,
+                _ if is_lost(&report.lost_names, name.as_bytes()) => missing += expected.len(),
+                _ => return None,
+            }
+        }
+        Some(missing)
+    };
+    let missing = states.iter().rev().find_map(fits);
+    (missing.unwrap_or_else(|| panic!("{what}: wrong data: {report:?}")), report)
+}
+
+/// Repairs an image whose log is damaged. Behind the damage, each record is as some state had it, and what no commit there
+/// has touched is there.
+fn verify_mixed(image: Vec<u8>, states: &[State], what: &str) -> RepairReport {
+    let (report, tables) = saved(image).unwrap_or_else(|error| panic!("{what}: {error}"));
+    for (name, found) in &tables {
+        let had = |key: &Vec<u8>, value: Option<&Vec<u8>>| {
+            states.iter().any(|state| state[name.as_str()].get(key) == value)
+        };
+        assert!(found.iter().all(|(key, value)| had(key, Some(value))), "{what}: {name}: never issued");
+        let keys = states.iter().flat_map(|state| state[name.as_str()].keys());
+        for key in keys.filter(|key| !found.contains_key(*key)) {
+            assert!(had(key, None), "{what}: {name}: a record is gone");
+        }
+    }
+    assert_eq!(tables.len(), 3);
+    report
+}
+
+fn without(sample: &Sample, pages: &[usize]) -> Vec<u8> {
+    let mut image = sample.image.to_vec();
+    pages.iter().for_each(|page| image[page * PAGE..(page + 1) * PAGE].fill(0));
+    image
+}
+
+/// Pages of a kind, level and tree.
+fn pages(sample: &Sample, wanted: (u8, u8, u8)) -> Vec<usize> {
+    let kind = |page: usize| {
+        let bytes = &sample.image[page * PAGE..];
+        (bytes[4], bytes[5], bytes[32])
+    };
+    (DATA..sample::PAGES).filter(|page| kind(*page) == wanted).collect()
+}
+
+fn last(sample: &Sample) -> &[State] {
+    std::slice::from_ref(sample.state())
+}
+
+#[test]
+fn an_unharmed_store_is_saved_whole() {
+    for sample in [sample::closed(), sample::crashed()] {
+        let (missing, report) = verify(sample.image.to_vec(), last(&sample), "unharmed");
+        assert!(missing == 0 && report.is_whole(), "{report:?}");
+        assert_eq!(report.indexes, ["flat by first"]);
+    }
+}
+
+#[test]
+fn whatever_page_is_lost_the_rest_is_saved() {
+    for sample in [sample::closed(), sample::crashed()] {
+        let mut lost_pages = 0;
+        for page in 0..sample::PAGES {
+            if sample.image[page * PAGE..(page + 1) * PAGE].iter().all(|byte| *byte == 0) {
+                continue;
+            }
+            let in_log = (sample::LOG..sample::DOUBLE_WRITE).contains(&page);
+            let (image, what) = (without(&sample, &[page]), format!("page {page}"));
+            if in_log {
+                verify_mixed(image, &sample.states, &what);
+                continue;
+            }
+            let (missing, report) = verify(image, last(&sample), &what);
+            assert!(missing == 0 || !report.is_whole(), "{what}");
+            // With the catalogue the names go, and the tables are saved under others.
+            assert!(missing <= 60 || !report.lost_names.is_empty(), "{what}: {missing} records are lost");
+            lost_pages += usize::from(missing > 0);
+        }
+        assert!(lost_pages > 50, "{lost_pages}");
+    }
+}
+
+#[test]
+fn lost_inner_nodes_roots_and_maps_lose_no_record() {
+    for sample in [sample::closed(), sample::crashed()] {
+        let inner =
+            [pages(&sample, (2, 1, 2)), pages(&sample, (2, 2, 2)), pages(&sample, (2, 1, 1))].concat();
+        assert!(inner.len() > 5, "{inner:?}");
+        let maps = pages(&sample, (3, 0, 0));
+        for lost in [inner.clone(), maps.clone(), [inner, maps].concat()] {
+            let (missing, report) = verify(without(&sample, &lost), last(&sample), &format!("{lost:?}"));
+            assert_eq!(missing, 0, "{report:?}");
+        }
+    }
+}
+
+#[test]
+fn without_superblocks_the_pages_tell() {
+    for sample in [sample::closed(), sample::crashed()] {
+        let (missing, report) = verify(without(&sample, &[0, 16]), last(&sample), "no superblock");
+        assert!(missing == 0 && report.guessed && report.log.is_none(), "{report:?}");
+        // With the first map gone, too.
+        let map = pages(&sample, (3, 0, 0));
+        let (missing, _) = verify(without(&sample, &[0, 16, map[0]]), last(&sample), "no superblock, no map");
+        assert_eq!(missing, 0);
+        for one in [0, 16] {
+            let (missing, report) = verify(without(&sample, &[one]), last(&sample), "one superblock");
+            assert!(missing == 0 && !report.guessed, "{report:?}");
+        }
+    }
+}
+
+#[test]
+fn tables_without_a_name_are_saved_by_their_number() {
+    let sample = sample::closed();
+    let catalogue = pages(&sample, (1, 0, 0));
+    let (report, tables) = saved(without(&sample, &catalogue)).unwrap();
+    assert!(
+        !report.lost_names.is_empty() && report.tables.iter().all(|table| table.name.starts_with("(tree "))
+    );
+    for name in ["deep", "flat"] {
+        let expected = &sample.state()[name];
+        assert!(tables.iter().any(|(_, found)| found == expected), "{name}: {report:?}");
+    }
+}
+
+#[test]
+fn damage_in_the_log_is_reported_and_what_came_before_it_is_saved() {
+    let sample = sample::crashed();
+    let block = |page: &usize| &sample.image[page * PAGE + 4..page * PAGE + 8] == b"FLOG";
+    let mut blocks: Vec<usize> = (sample::LOG..sample::DOUBLE_WRITE).filter(block).collect();
+    let at = |page: &usize| {
+        u64::from_le_bytes(sample.image[page * PAGE + 8..page * PAGE + 16].try_into().unwrap())
+    };
+    blocks.sort_by_key(at);
+    // In the middle of the last session's blocks.
+    let middle = blocks[blocks.len() - 12];
+    let report = verify_mixed(without(&sample, &[middle]), &sample.states, "log");
+    assert!(report.log.is_some() && !report.is_whole(), "{report:?}");
+}
+
+#[test]
+fn a_store_that_was_cut_off_is_saved_as_far_as_it_goes() {
+    let sample = sample::closed();
+    let mut saved_before = 0;
+    for pages in (DATA + 10..sample::PAGES).step_by(15) {
+        let (missing, _) =
+            verify(sample.image[..pages * PAGE].to_vec(), last(&sample), &format!("{pages} pages"));
+        let total: usize = sample.state().values().map(|model| model.len()).sum();
+        assert!(total - missing >= saved_before, "more pages, fewer records");
+        saved_before = total - missing;
+    }
+    assert!(saved_before > 100);
+}
+
+#[test]
+fn what_is_no_store_is_refused() {
+    assert_eq!(saved(vec![0; sample::PAGES * PAGE]).map(drop), Err(Error::NotAStore));
+    assert_eq!(saved(vec![7; 3000]).map(drop), Err(Error::NotAStore));
+    assert_eq!(MemImage::default().len(), 0);
+}
