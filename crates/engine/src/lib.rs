@@ -34,6 +34,7 @@ macro_rules! planted {
 }
 
 mod barrier;
+pub mod blocking;
 mod catalogue;
 mod check;
 mod checkpoint;
