@@ -134,8 +134,6 @@ pub enum Planted {
     NoWake,
     /// A parked driver is not told that its job has ended.
     NoUnpark,
-    /// A call that finds the driver parked goes to sleep without a turn.
-    NoHelp,
     /// A parked driver is not told of a timer that is due before it looks again.
     LateTimer,
     /// A thread that was handed the role, and whose job has ended meanwhile, keeps the role.
@@ -236,10 +234,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
             };
             if drives {
                 guard = self.drive(job, guard);
-            } else if matches!(guard.role, Role::Parked(_))
-                && next == Next::Turn
-                && !self.planted(fault!(NoHelp))
-            {
+            } else if matches!(guard.role, Role::Parked(_)) && next == Next::Turn {
                 self.turn(&mut guard);
             } else {
                 self.hurry(&mut guard);

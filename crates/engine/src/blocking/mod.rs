@@ -196,15 +196,28 @@ impl<D: Device + Send + 'static> Db<D> {
         let shard = self.shard_of(key);
         let (table, key) = (table.of(shard)?, Box::<[u8]>::from(key));
         self.shard(shard).run(move |inside| {
-            let snapshot = inside.store.snapshot();
-            Ok(async move { snapshot.get(table, &key).await })
+            let store = inside.store.clone();
+            Ok(async move {
+                loop {
+                    let found = store.snapshot().get(table, &key).await;
+                    // It became too old while it waited for the drive. A newer state is as good.
+                    if found != Err(Error::SnapshotTooOld) {
+                        return found;
+                    }
+                }
+            })
         })
     }
 
     /// The committed values of several keys, read from each drive at once where they are not in memory. Those of one shard
     /// are of one state.
     pub fn get_many(&self, table: &Table, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, Error> {
-        self.snapshot_of(keys)?.get_many(table, keys)
+        loop {
+            let found = self.snapshot_of(keys)?.get_many(table, keys);
+            if found != Err(Error::SnapshotTooOld) {
+                return found;
+            }
+        }
     }
 
     /// Gives a key a value, in a transaction of its own.
