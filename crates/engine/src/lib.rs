@@ -35,6 +35,7 @@ macro_rules! planted {
 
 mod backup;
 mod barrier;
+pub mod blocking;
 mod catalogue;
 mod check;
 mod checkpoint;

@@ -202,6 +202,11 @@ impl<D: Device + 'static> Store<D> {
         self.0.pages.torn_pages()
     }
 
+    /// What a commit promises that says nothing else.
+    pub fn durability(&self) -> Durability {
+        self.0.options.durability
+    }
+
     /// Bytes in a page.
     pub fn page_bytes(&self) -> u32 {
         self.0.page_bytes()

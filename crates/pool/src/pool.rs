@@ -18,6 +18,7 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 use thiserror::Error;
 
@@ -296,7 +297,7 @@ pub(crate) struct Inner<D: Device + 'static> {
     /// Who waits for a frame to become free or evictable.
     pub turns: Turns,
     /// Frame contents, where the device keeps any.
-    arena: Option<Rc<Arena>>,
+    arena: Option<Arc<Arena>>,
     page_bytes: usize,
     /// Device pages in a pool page.
     pub device_pages: u32,

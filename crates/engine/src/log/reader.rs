@@ -7,7 +7,7 @@ use crate::page::get_u32;
 use crate::{Error, Lsn, Options, memory};
 use fulgurite_base::Lpn;
 use fulgurite_device::{Arena, Device, Handle, Operation};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Bytes that are read from the drive at once.
 const PIECE: u64 = 1 << 20;
@@ -26,7 +26,7 @@ pub struct LogReader<D> {
     handle: Handle<D>,
     start: LogStart,
     options: Options,
-    arena: Rc<Arena>,
+    arena: Arc<Arena>,
     /// What was read last, and where it lies in the log.
     piece: Vec<u8>,
     piece_at: Lsn,

@@ -14,6 +14,7 @@ use fulgurite_device::{Arena, Device, Handle, Operation};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Bytes that are written with one flush of the log before the next piece is prepared.
 const PIECE: usize = 256 << 10;
@@ -64,7 +65,7 @@ struct State<D> {
     changed: Signal,
     flushes: Cell<u64>,
     written: Cell<u64>,
-    arena: Rc<Arena>,
+    arena: Arc<Arena>,
     options: Options,
 }
 

@@ -344,6 +344,7 @@ impl FileConfig {
             pages: size.map(|size| size / page_bytes).or(self.needed_pages).or(pages),
             queue_depth,
             poll,
+            many_threads: false,
             destroy_contents: self.destroy_contents,
         }
     }

@@ -5,7 +5,7 @@ use fulgurite_device::{Arena, Caps, Command, Completion, Device, FaultDevice, Me
 use fulgurite_log::{LogCounters, LogDevice};
 use fulgurite_ssd::{DriveCounters, Image, Served, SimDrive, Timeline};
 use fulgurite_uring::PsyncDevice;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// How worn a drive is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -196,7 +196,7 @@ impl Device for AnyDrive {
         (**self).erases(lpn)
     }
 
-    fn register(&mut self, arena: &Rc<Arena>) {
+    fn register(&mut self, arena: &Arc<Arena>) {
         (**self).register(arena);
     }
 

@@ -80,7 +80,7 @@ impl Device for Watched {
         self.drive.borrow().erases(lpn)
     }
 
-    fn register(&mut self, arena: &Rc<Arena>) {
+    fn register(&mut self, arena: &std::sync::Arc<Arena>) {
         self.drive.borrow_mut().register(arena);
     }
 
