@@ -72,7 +72,10 @@ fn unknown_names_are_offered_the_nearest() {
             ("bench ycsb-a --reuse", &["--reuse", "p4510", "a file"]),
             ("bench ycsb-a --reuse --write-back ace --device file:d", &["--reuse", "ace", "ace:n_w=8"]),
             ("bench ycsb-a --cpu-per-op 2 --device file:d,engine=psync", &["--cpu-per-op", "leave it out"]),
-            ("bench ycsb-c:records=1K --memory 16MiB --time 1s --cpu-per-op 0 --device mem", &["would not end", "charge CPU"]),
+            (
+                "bench ycsb-c:records=1K --memory 16MiB --time 1s --cpu-per-op 0 --device mem",
+                &["would not end", "charge CPU"],
+            ),
             ("bench ycsb-a --users 1,0", &["--users", "0"]),
             ("bench", &["BENCHMARK"]),
             ("profile p451", &["device", "did you mean `p4510`"]),
