@@ -217,7 +217,8 @@ fn gc(mut asked: Asked, workloads: &mut Workloads) -> Result<Run, StackError> {
         None => asked.ops.unwrap_or(20 * logical),
         Some(has) => within_trace(asked.ops, has, "page writes and trims")?,
     };
-    let mut stack = Stack { engine: None, pool: None, layer: None, device: DeviceConfig::translation(ftl, page_bytes) };
+    let mut stack =
+        Stack { engine: None, pool: None, layer: None, device: DeviceConfig::translation(ftl, page_bytes) };
     if let DriveConfig::Translation(translation) = &mut stack.device.drive {
         translation.labels = [asked.placement_label, asked.victim_label];
     }

@@ -1,8 +1,8 @@
 //! Refuses runs of benchmarks that cannot work.
 
-use crate::run::{Benchmarked, EngineStage, Rows, Run};
 use crate::StackError;
 use crate::device::DriveConfig;
+use crate::run::{Benchmarked, EngineStage, Rows, Run};
 use fulgurite_base::{Nanos, units};
 use fulgurite_bench::Extent;
 use fulgurite_device::Caps;

@@ -18,7 +18,9 @@ impl Run {
         match (&self.load, &self.stack.pool, self.translation()) {
             (Load::Benchmark(asked), ..) => match &self.stack.engine {
                 Some(stage) => return self.check_bench(asked, stage),
-                None => Err(StackError::request("a benchmark runs on a storage engine, and the stack has none")),
+                None => {
+                    Err(StackError::request("a benchmark runs on a storage engine, and the stack has none"))
+                }
             },
             (Load::Characterisation { page_bytes }, ..) => {
                 self.stack.check_storage()?;
@@ -124,7 +126,8 @@ impl Run {
 
     /// Without a drive there is no time, so what matters only in time is refused.
     fn check_counting(&self, requested: &Requested, pool: &PoolStage) -> Result<(), StackError> {
-        let (write_back, prefetch) = (pool.policies.write_back.to_string(), pool.policies.prefetch.to_string());
+        let (write_back, prefetch) =
+            (pool.policies.write_back.to_string(), pool.policies.prefetch.to_string());
         let users = match requested.arrivals {
             Arrivals::Closed { users } => users,
             _ => 1,
@@ -132,7 +135,11 @@ impl Run {
         let layer = self.stack.layer.as_ref().map(|layer| layer.label.as_str());
         let timed = [
             (layer.is_some(), "--layer", layer.unwrap_or_default()),
-            (pool.policies.batches.buffers > 0 || pool.policies.batches.ahead > 0, "--write-back", write_back.as_str()),
+            (
+                pool.policies.batches.buffers > 0 || pool.policies.batches.ahead > 0,
+                "--write-back",
+                write_back.as_str(),
+            ),
             (!pool.policies.prefetch.is_none(), "--prefetch", prefetch.as_str()),
             (users > 1, "--users", "more than 1"),
             (pool.cpu_per_request > Nanos::ZERO, "--cpu-per-request", "above 0"),

@@ -2,9 +2,7 @@
 
 use super::Absent::{Nothing, Required, Value, Words};
 use super::Setting;
-use super::asked::{
-    Asked, count, read_extent, read_memory, read_page_bytes, read_speed, read_time_interval,
-};
+use super::asked::{Asked, count, read_extent, read_memory, read_page_bytes, read_speed, read_time_interval};
 use crate::Command::{Bench, Gc, Pool, Profile, Replay};
 use crate::device::{DeviceConfig, LayerConfig};
 use crate::{Benchmarked, EngineStage, Policies, Rows, Run, StackError};
