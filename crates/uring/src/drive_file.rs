@@ -277,7 +277,7 @@ fn atomic_bytes(_file: &File) -> u32 {
 /// Whether a write of `bytes` at `at` can be asked to be untorn of a drive with these capabilities.
 #[cfg(target_os = "linux")]
 pub(crate) fn is_atomic(caps: &Caps, at: u64, bytes: u32) -> bool {
-    bytes.is_power_of_two() && bytes <= caps.atomic_bytes && at % u64::from(bytes) == 0
+    bytes.is_power_of_two() && bytes <= caps.atomic_bytes && at.is_multiple_of(u64::from(bytes))
 }
 
 /// `RWF_ATOMIC`: the system call fails if the write cannot be kept untorn.
