@@ -23,6 +23,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("fulgurite-log", &["fulgurite-base", "fulgurite-device", "fulgurite-ftl"]),
     ("fulgurite-pool", &["fulgurite-base", "fulgurite-device"]),
     ("fulgurite-engine", &["fulgurite-base", "fulgurite-device", "fulgurite-pool"]),
+    (
+        "fulgurite-bench",
+        &["fulgurite-base", "fulgurite-device", "fulgurite-engine", "fulgurite-pool", "fulgurite-workload"],
+    ),
     ("fulgurite-crashsim", &["fulgurite-base", "fulgurite-device", "fulgurite-engine", "fulgurite-pool"]),
     ("fulgurite-stack", BELOW_STACK),
     ("fulgurite-study", &["fulgurite-base", "fulgurite-stack", "fulgurite-workload"]),
@@ -39,10 +43,12 @@ const BELOW_STACK: &[&str] = &[
     "fulgurite-uring",
     "fulgurite-log",
     "fulgurite-pool",
+    "fulgurite-engine",
+    "fulgurite-bench",
 ];
 
 /// The folders of the crates that are pure. The workload crate opens the traces that it is given, `uring` its drive.
-const PURE: &[&str] = &["base", "device", "ftl", "ssd", "log", "pool", "engine"];
+const PURE: &[&str] = &["base", "device", "ftl", "ssd", "log", "pool", "engine", "bench"];
 
 /// The line that makes a crate pure. What is forbidden cannot be allowed again further in.
 const FORBIDS: &str = "#![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]";

@@ -34,6 +34,10 @@ impl<T: std::fmt::Display> Registry<fn(&mut Spec) -> Result<T, SpecError>> {
                 if with(&option.default)? != *name {
                     return Err(format!("{name}: the default of {} changes the text", option.key));
                 }
+                // An option that accepts one value has nothing to tell.
+                if option.bounds.as_ref().is_some_and(|(least, most)| least == most) {
+                    continue;
+                }
                 // Values that the option may not accept: one that it does is enough.
                 let values = VALUES.into_iter().chain(option.written.split('|'));
                 if !values.filter_map(|value| with(value).ok()).any(|text| text != *name) {
@@ -61,20 +65,22 @@ impl<T: std::fmt::Display> Registry<fn(&mut Spec) -> Result<T, SpecError>> {
 /// `Skewed(SkewConfig = SkewConfig::new(90))`. The enum gets `registry()`, `from_spec()`, `FromStr`, `name()`, a
 /// `Display` that writes the canonical text, and a variant `Custom` for a user's own, which holds an
 /// `Arc<dyn CustomReplacement>`. That trait must have `name(&self) -> &str` and `text(&self) -> String`, the
-/// canonical text.
+/// canonical text. Without `, custom CustomReplacement` the enum has the variants of the table alone.
 #[macro_export]
 macro_rules! config_enum {
     (
         $(#[$doc:meta])*
-        pub enum $config:ident: $kind:literal, custom $custom:ident;
+        pub enum $config:ident: $kind:literal $(, custom $custom:ident)?;
         $($name:literal $variant:ident($options:ty $(= $usual:expr)?) $about:literal)*
     ) => {
         $(#[$doc])*
         #[derive(Clone, Debug)]
         pub enum $config {
             $(#[doc = $about] $variant($options),)*
-            /// A user's own.
-            Custom(std::sync::Arc<dyn $custom>),
+            $(
+                /// A user's own.
+                Custom(std::sync::Arc<dyn $custom>),
+            )?
         }
 
         impl $config {
@@ -105,7 +111,7 @@ macro_rules! config_enum {
             pub fn name(&self) -> &str {
                 match self {
                     $($config::$variant(_) => $name,)*
-                    $config::Custom(custom) => custom.name(),
+                    $($config::Custom(custom) => $crate::config_enum!(@text $custom, custom.name()),)?
                 }
             }
         }
@@ -126,12 +132,13 @@ macro_rules! config_enum {
                         let usual = $crate::config_enum!(@usual $options $(, $usual)?);
                         $crate::option::with_name($name, &$crate::Declared::options_beside(options, &usual))
                     })*
-                    $config::Custom(custom) => custom.text(),
+                    $($config::Custom(custom) => $crate::config_enum!(@text $custom, custom.text()),)?
                 };
                 f.write_str(&text)
             }
         }
     };
+    (@text $custom:ident, $text:expr) => { $text };
     (@usual $options:ty) => { <$options as Default>::default() };
     (@usual $options:ty, $usual:expr) => { $usual };
 }

@@ -45,7 +45,7 @@ pub enum Command {
     /// Name what there is: devices, policies, workloads, formats, studies; with a kind, their options too
     List {
         /// devices, device-parameters, layers, replacement, write-back, prefetch, placement, victim,
-        /// schedule, workloads, formats or studies [default: everything]
+        /// schedule, workloads, benchmarks, formats or studies [default: everything]
         kind: Option<String>,
     },
     /// Measure alpha, k_r and k_w of a device
@@ -56,6 +56,8 @@ pub enum Command {
     Gc(Typed<GC>),
     /// Time requests against a drive: a trace or a generated workload, open or closed loop
     Replay(Typed<REPLAY>),
+    /// Run a benchmark's transactions on the storage engine on a device: YCSB, TPC-C, LinkBench, sysbench, an index scan
+    Bench(Typed<BENCH>),
     /// Run a study: a table, and a report to read
     Study {
         /// A built-in study, or a TOML file
@@ -129,7 +131,8 @@ const POOL: usize = 0;
 const GC: usize = 1;
 const REPLAY: usize = 2;
 const PROFILE: usize = 3;
-const COMMANDS: [Runs; 4] = [Runs::Pool, Runs::Gc, Runs::Replay, Runs::Profile];
+const BENCH: usize = 4;
+const COMMANDS: [Runs; 5] = [Runs::Pool, Runs::Gc, Runs::Replay, Runs::Profile, Runs::Bench];
 
 /// What was typed for the settings of a command, by their names.
 pub struct Typed<const COMMAND: usize>(pub Vec<(&'static str, String)>);

@@ -97,6 +97,7 @@ fn run(arguments: Arguments) -> Result<(), StackError> {
         Some(Command::Pool(typed)) => grid(typed, &common),
         Some(Command::Gc(typed)) => grid(typed, &common),
         Some(Command::Replay(typed)) => grid(typed, &common),
+        Some(Command::Bench(typed)) => grid(typed, &common),
     }
 }
 

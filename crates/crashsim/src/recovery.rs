@@ -6,8 +6,8 @@
 //! 2. What was acknowledged is there, `relaxed` commits excepted.
 //! 3. What is there is a prefix of the commits: nothing is missing that had been acknowledged before the commit of
 //!    something that is there was called, and nothing that a transaction saw which is there.
-//! 4. What a snapshot saw is there, because snapshots show durable commits alone. So is what an acknowledged reader saw,
-//!    `relaxed` commits excepted.
+//! 4. What an acknowledged reader or a snapshot saw is there, `relaxed` commits excepted: those are visible before they are
+//!    durable.
 //! 5. Transactions are there as a whole, and all they read and the records after the restart have one serial order. A
 //!    reader of every record that comes after all others stands for the records.
 
@@ -123,10 +123,10 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// Whether a reader with locks may have seen a commit that was lost.
+    /// Whether a reader may have seen a commit that was lost.
     fn excused(&self, reader: &Txn, version: Version) -> bool {
         let relaxed = self.places.get(&version.writer()).is_some_and(|at| self.history.txns[*at].relaxed);
-        reader.kind == Kind::Locking && (relaxed || reader.relaxed)
+        relaxed || reader.relaxed
     }
 
     fn serial(&self) -> Result<(), Violation> {
@@ -140,7 +140,7 @@ impl Judge<'_> {
         }
         let mut history = self.history.clone();
         let uncertain = self.deleted_by_lost(|_| true);
-        let readers = history.txns.iter_mut().filter(|txn| txn.kind == Kind::Locking && !txn.writes());
+        let readers = history.txns.iter_mut().filter(|txn| !txn.writes());
         readers.for_each(|txn| forget_absences(&mut txn.actions, &uncertain));
         let mut committed: Vec<bool> = (0..history.txns.len()).map(|at| self.counts_after(at)).collect();
         let reader = TxnId(u32::MAX);

@@ -9,9 +9,9 @@ use fulgurite_engine::Planted;
 #[test]
 fn the_first_seeds_pass() {
     let search = Search::default();
-    let summary = search.seeds(0..40, &Progress::new(1));
+    let summary = search.seeds(0..300, &Progress::new(1));
     assert!(summary.failure.is_none(), "{:?}", summary.failure);
-    assert!(summary.committed > 1_000 && summary.cuts > 100);
+    assert!(summary.committed > 10_000 && summary.cuts > 1_000);
 }
 
 #[test]

@@ -9,7 +9,7 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fmt;
 use std::ptr::NonNull;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Direct I/O wants page-aligned memory.
 const ALIGNMENT: usize = 4096;
@@ -22,12 +22,12 @@ pub struct Arena {
 
 impl Arena {
     /// An arena of `len` bytes, at least one.
-    pub fn new(len: usize) -> Rc<Arena> {
+    pub fn new(len: usize) -> Arc<Arena> {
         let layout = Layout::from_size_align(len.max(1), ALIGNMENT).expect("an arena fits the address space");
         // SAFETY: the layout's size is not zero.
         let start = unsafe { alloc_zeroed(layout) };
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
-        Rc::new(Arena { start, layout })
+        Arc::new(Arena { start, layout })
     }
 
     /// Length in bytes.
@@ -37,14 +37,20 @@ impl Arena {
     }
 
     /// The bytes `offset..offset + len`. Panics where they do not lie inside the arena.
-    pub fn buffer(self: &Rc<Arena>, offset: usize, len: usize) -> Buffer {
+    pub fn buffer(self: &Arc<Arena>, offset: usize, len: usize) -> Buffer {
         assert!(
             offset.checked_add(len).is_some_and(|end| end <= self.layout.size()),
             "buffer outside its arena"
         );
-        Buffer { arena: Rc::clone(self), offset, len }
+        Buffer { arena: Arc::clone(self), offset, len }
     }
 }
+
+// SAFETY: an arena gives out addresses and nothing else. Whoever reads or writes the bytes promises, by the `unsafe` functions
+// of `Buffer`, that nobody else does so at the same time; that holds for other threads as well.
+unsafe impl Send for Arena {}
+// SAFETY: as above.
+unsafe impl Sync for Arena {}
 
 impl Drop for Arena {
     fn drop(&mut self) {
@@ -56,7 +62,7 @@ impl Drop for Arena {
 /// A run of bytes in an [`Arena`].
 #[derive(Clone)]
 pub struct Buffer {
-    arena: Rc<Arena>,
+    arena: Arc<Arena>,
     offset: usize,
     len: usize,
 }
@@ -71,7 +77,7 @@ impl Buffer {
     /// The bytes `offset..offset + len` of it. Panics where they do not lie inside.
     pub fn part(&self, offset: usize, len: usize) -> Buffer {
         assert!(offset.checked_add(len).is_some_and(|end| end <= self.len), "part outside its buffer");
-        Buffer { arena: Rc::clone(&self.arena), offset: self.offset + offset, len }
+        Buffer { arena: Arc::clone(&self.arena), offset: self.offset + offset, len }
     }
 
     /// The first byte.

@@ -2,7 +2,7 @@
 
 use crate::{Arena, Buffer};
 use fulgurite_base::{Lpn, Nanos, StreamId};
-use std::rc::Rc;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// Names a command in flight. Chosen by the submitter, handed back by the completion.
@@ -159,9 +159,30 @@ pub trait Device {
     }
 
     /// Announces memory that most commands will use, so that a drive may map it once and for all.
-    fn register(&mut self, _arena: &Rc<Arena>) {}
+    fn register(&mut self, _arena: &Arc<Arena>) {}
 
     /// Waits until a command completes or the clock reaches `deadline`, whichever is first, and
     /// appends what completed, in order. With neither in prospect it returns at once.
     fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>);
+
+    /// A way to wait beside the device, while other threads use it; `None` where only [`Device::wait`] can wait.
+    fn parker(&self) -> Option<Arc<dyn Park>> {
+        None
+    }
+
+    /// Whether the device works only on the thread that opened it.
+    fn is_bound_to_thread(&self) -> bool {
+        false
+    }
+}
+
+/// Waits for a device without borrowing it. A device that is shared by threads under a lock is waited for without that
+/// lock.
+pub trait Park: Send + Sync {
+    /// Returns when the device has completions to reap by [`Device::wait`], when [`Park::unpark`] was called since the last
+    /// return, or when `timeout` has passed. It may also return for no reason.
+    fn park(&self, timeout: Option<Nanos>);
+
+    /// Ends a [`Park::park`] under way, or the next one at once.
+    fn unpark(&self);
 }

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use thiserror::Error;
@@ -59,9 +60,20 @@ struct Slot {
     abandoned: bool,
 }
 
-struct Task {
-    future: Pin<Box<dyn Future<Output = ()>>>,
-    waker: Waker,
+type Task = Pin<Box<dyn Future<Output = ()>>>;
+
+/// What an executor could do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outlook {
+    /// Tasks can run, or commands are to be handed to the device: [`Executor::turn`].
+    Ready,
+    /// Commands are under way, or timers run: somebody should wait for the device.
+    Waiting {
+        /// When the next timer fires, on the device's clock.
+        until: Option<Nanos>,
+    },
+    /// Nothing. Tasks that have not ended wait for each other, or for somebody outside.
+    Idle,
 }
 
 /// Wakes that come through a standard [`Waker`].
@@ -69,12 +81,17 @@ type ForeignWakes = Arc<Mutex<Vec<u32>>>;
 
 struct TaskWaker {
     task: u32,
+    /// Whether the task is among `wakes`. A task that waits for several things leaves several wakers, and one wake is
+    /// enough: with one for each, a task that waits again for all of them at every wake would be woken ever more often.
+    is_woken: Arc<AtomicBool>,
     wakes: ForeignWakes,
 }
 
 impl Wake for TaskWaker {
     fn wake(self: Arc<Self>) {
-        self.wakes.lock().unwrap_or_else(PoisonError::into_inner).push(self.task);
+        if !self.is_woken.swap(true, Ordering::AcqRel) {
+            self.wakes.lock().unwrap_or_else(PoisonError::into_inner).push(self.task);
+        }
     }
 }
 
@@ -86,6 +103,10 @@ struct Core<D> {
     backlog: VecDeque<Command>,
     /// `None` while the task runs.
     tasks: Slab<Option<Task>>,
+    /// The waker of each place in `tasks`. It only says the place, so one serves all tasks that come to be there.
+    wakers: Vec<Waker>,
+    /// Whether a task is among the wakes that came through its waker.
+    woken: Vec<Arc<AtomicBool>>,
     ready: VecDeque<u32>,
     /// Timers by time; those of equal times by the order in which they were set.
     timers: BTreeMap<(Nanos, u64), Waiter>,
@@ -96,16 +117,34 @@ struct Core<D> {
     cpu_free: Nanos,
     submitted: u64,
     completed: u64,
+    /// Commands that the device has been given since it last waited.
+    fresh: bool,
     wakes: ForeignWakes,
 }
 
 impl<D: Device> Core<D> {
-    fn spawn(&mut self, future: Pin<Box<dyn Future<Output = ()>>>) {
-        let entry = self.tasks.vacant_entry();
-        let task = u32::try_from(entry.key()).expect("fewer than 2^32 tasks");
-        let waker = Waker::from(Arc::new(TaskWaker { task, wakes: Arc::clone(&self.wakes) }));
-        entry.insert(Some(Task { future, waker }));
+    /// Adds a task, or the place of one that runs already.
+    fn add(&mut self, future: Option<Task>) -> u32 {
+        let task = u32::try_from(self.tasks.insert(future)).expect("fewer than 2^32 tasks");
+        if self.wakers.len() == task as usize {
+            let is_woken = Arc::new(AtomicBool::new(false));
+            let wakes = Arc::clone(&self.wakes);
+            self.wakers.push(Waker::from(Arc::new(TaskWaker { task, is_woken: Arc::clone(&is_woken), wakes })));
+            self.woken.push(is_woken);
+        }
+        task
+    }
+
+    fn spawn(&mut self, future: Task) {
+        let task = self.add(Some(future));
         self.ready.push_back(task);
+    }
+
+    /// Notes that a task runs. Returns its waker.
+    fn begin(&mut self, task: u32) -> Waker {
+        let waker = self.wakers[task as usize].clone();
+        self.current = (task, waker.data());
+        waker
     }
 
     fn submit(&mut self, operations: impl Iterator<Item = Operation>) -> usize {
@@ -128,6 +167,7 @@ impl<D: Device> Core<D> {
 
     fn push(&mut self, command: Command) {
         self.submitted += 1;
+        self.fresh = true;
         // A command must not overtake those that wait for room in the queue.
         if !self.backlog.is_empty() {
             self.backlog.push_back(command);
@@ -175,12 +215,13 @@ impl<D: Device> Core<D> {
         }
     }
 
-    fn fire_timers(&mut self) {
+    fn fire_timers(&mut self) -> Nanos {
         let now = self.device.now();
         while let Some(timer) = self.timers.first_entry().filter(|timer| timer.key().0 <= now) {
             let waiter = timer.remove();
             self.wake(waiter);
         }
+        now
     }
 
     fn waiter(&self, context: &Context<'_>) -> Waiter {
@@ -197,6 +238,8 @@ impl<D: Device> Core<D> {
 pub struct Executor<D> {
     core: Rc<RefCell<Core<D>>>,
     wakes: ForeignWakes,
+    /// Empty; its memory is used again.
+    completions: Cell<Vec<Completion>>,
 }
 
 impl<D: Device + 'static> Executor<D> {
@@ -209,6 +252,8 @@ impl<D: Device + 'static> Executor<D> {
             slots: Slab::new(),
             backlog: VecDeque::new(),
             tasks: Slab::new(),
+            wakers: Vec::new(),
+            woken: Vec::new(),
             ready: VecDeque::new(),
             timers: BTreeMap::new(),
             timers_set: 0,
@@ -216,10 +261,11 @@ impl<D: Device + 'static> Executor<D> {
             cpu_free: Nanos::ZERO,
             submitted: 0,
             completed: 0,
+            fresh: false,
             wakes: ForeignWakes::default(),
         };
         let wakes = Arc::clone(&core.wakes);
-        Executor { core: Rc::new(RefCell::new(core)), wakes }
+        Executor { core: Rc::new(RefCell::new(core)), wakes, completions: Cell::default() }
     }
 
     /// What tasks use to reach the device.
@@ -234,32 +280,110 @@ impl<D: Device + 'static> Executor<D> {
 
     /// Runs until every task has ended and every command has completed.
     pub fn run(&self) -> Result<(), RunError> {
-        let mut completions = Vec::new();
         loop {
             self.run_ready();
-            let mut core = self.core.borrow_mut();
-            // The last completions have made room in the queue.
-            core.drain_backlog();
-            let in_flight = core.submitted - core.completed;
-            if core.tasks.is_empty() && in_flight == 0 {
+            let core = self.core.borrow();
+            if core.tasks.is_empty() && core.submitted == core.completed {
                 return Ok(());
             }
-            let deadline = core.timers.first_key_value().map(|((at, _), _)| *at);
-            core.device.wait(deadline, &mut completions);
-            let on_time = deadline.is_some_and(|deadline| core.device.now() >= deadline);
-            // A device returns early with nothing only if it has nothing left to complete.
-            if completions.is_empty() && !on_time {
-                return Err(RunError::Stalled {
-                    tasks: core.tasks.len(),
-                    in_flight,
-                    submitted: core.submitted,
-                    completed: core.completed,
-                });
+            drop(core);
+            self.wait()?;
+        }
+    }
+
+    /// Waits for the device, until something completes or a timer fires, and wakes who waited for that.
+    ///
+    /// Fails where there is nothing to wait for.
+    pub fn wait(&self) -> Result<(), RunError> {
+        let deadline = self.core.borrow().timers.first_key_value().map(|((at, _), _)| *at);
+        let (any, now) = self.advance(deadline)?;
+        let core = self.core.borrow();
+        // A device returns early with nothing only if it has nothing left to complete.
+        if !any && deadline.is_none_or(|deadline| now < deadline) {
+            return Err(RunError::Stalled {
+                tasks: core.tasks.len(),
+                in_flight: core.submitted - core.completed,
+                submitted: core.submitted,
+                completed: core.completed,
+            });
+        }
+        Ok(())
+    }
+
+    /// Runs what is ready, hands its commands to the device and takes what has completed. It does not wait.
+    pub fn turn(&self) -> Result<(), RunError> {
+        self.run_ready();
+        let core = self.core.borrow();
+        if core.submitted == core.completed && core.timers.is_empty() {
+            return Ok(());
+        }
+        let now = core.device.now();
+        drop(core);
+        self.advance(Some(now)).map(drop)
+    }
+
+    /// What could be done next.
+    #[inline]
+    pub fn outlook(&self) -> Outlook {
+        let core = self.core.borrow();
+        let woken = || !self.wakes.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+        if core.fresh || !core.ready.is_empty() || woken() {
+            return Outlook::Ready;
+        }
+        let until = core.timers.first_key_value().map(|((at, _), _)| *at);
+        if until.is_some() || core.submitted > core.completed {
+            Outlook::Waiting { until }
+        } else {
+            Outlook::Idle
+        }
+    }
+
+    /// Lets the device wait until a command completes or until `deadline`. Returns whether any has completed, and the time.
+    fn advance(&self, deadline: Option<Nanos>) -> Result<(bool, Nanos), RunError> {
+        let mut core = self.core.borrow_mut();
+        // The last completions have made room in the queue.
+        core.drain_backlog();
+        let mut completions = self.completions.take();
+        core.device.wait(deadline, &mut completions);
+        core.fresh = false;
+        let any = !completions.is_empty();
+        for completion in completions.drain(..) {
+            core.complete(completion)?;
+        }
+        self.completions.replace(completions);
+        let now = core.fire_timers();
+        Ok((any, now))
+    }
+
+    /// Polls `future` at once. If it ends, its output is returned. If not, it becomes a task, and what `end` returns is
+    /// called with its output once it has ended.
+    ///
+    /// Must not be called by a task.
+    pub fn try_now<T, E: FnOnce(T) + 'static>(
+        &self,
+        future: impl Future<Output = T> + 'static,
+        end: impl FnOnce() -> E,
+    ) -> Option<T> {
+        let mut future = Box::pin(future);
+        let (id, waker) = {
+            let mut core = self.core.borrow_mut();
+            let id = core.add(None);
+            (id, core.begin(id))
+        };
+        let poll = future.as_mut().poll(&mut Context::from_waker(&waker));
+        let mut core = self.core.borrow_mut();
+        match poll {
+            Poll::Ready(output) => {
+                core.tasks.remove(id as usize);
+                // What the future holds may reach for the core when it is dropped.
+                drop(core);
+                Some(output)
             }
-            for completion in completions.drain(..) {
-                core.complete(completion)?;
+            Poll::Pending => {
+                let end = end();
+                core.tasks[id as usize] = Some(Box::pin(async move { end(future.await) }));
+                None
             }
-            core.fire_timers();
         }
     }
 
@@ -282,15 +406,17 @@ impl<D: Device + 'static> Executor<D> {
             let mut core = self.core.borrow_mut();
             // Wakers must be `Send` and cannot reach the core, so their wakes are collected here.
             for task in self.wakes.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+                // A wake that comes from here on is a new one.
+                core.woken[task as usize].store(false, Ordering::Release);
                 core.ready.push_back(task);
             }
             let Some(id) = core.ready.pop_front() else { return };
             // A task may be woken after it ended, or twice: both are harmless.
             let Some(mut task) = core.tasks.get_mut(id as usize).and_then(Option::take) else { continue };
-            core.current = (id, task.waker.data());
+            let waker = core.begin(id);
             // The borrow ends here, because the task reaches for the core itself.
             drop(core);
-            let poll = task.future.as_mut().poll(&mut Context::from_waker(&task.waker));
+            let poll = task.as_mut().poll(&mut Context::from_waker(&waker));
             let mut core = self.core.borrow_mut();
             // The borrow ends before an ended task is dropped, since locals drop in reverse order.
             match poll {
@@ -339,7 +465,7 @@ impl<D: Device> Handle<D> {
     }
 
     /// Announces memory that most commands will use.
-    pub fn register(&self, arena: &Rc<Arena>) {
+    pub fn register(&self, arena: &Arc<Arena>) {
         self.core.borrow_mut().device.register(arena);
     }
 
@@ -368,20 +494,19 @@ impl<D: Device> Handle<D> {
 
     /// Waits until the clock reads `at`.
     pub async fn sleep_until(&self, at: Nanos) {
-        let mut set = false;
+        let mut set: Option<(Nanos, u64)> = None;
         poll_fn(|context| {
             let mut core = self.core.borrow_mut();
             if core.device.now() >= at {
                 return Poll::Ready(());
             }
-            // A task may be polled for other reasons, and one sleep needs one timer.
-            if !set {
-                set = true;
-                let key = (at, core.timers_set);
+            // A task may be polled for other reasons, and one sleep needs one timer. It wakes who polled last.
+            let key = *set.get_or_insert_with(|| {
                 core.timers_set += 1;
-                let waiter = core.waiter(context);
-                core.timers.insert(key, waiter);
-            }
+                (at, core.timers_set - 1)
+            });
+            let waiter = core.waiter(context);
+            core.timers.insert(key, waiter);
             Poll::Pending
         })
         .await;

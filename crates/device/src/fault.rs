@@ -1,9 +1,9 @@
 //! A device that misbehaves on request, to show that what stands above it notices.
 
-use crate::{Arena, Caps, Command, Completion, Device, IoError, Operation, QueueFull, Tag};
+use crate::{Arena, Caps, Command, Completion, Device, IoError, Operation, Park, QueueFull, Tag};
 use fulgurite_base::{Lpn, Nanos};
 use rustc_hash::FxHashSet;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// One way to misbehave. Counts start at zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl<D: Device> Device for FaultDevice<D> {
         self.inner.erases(lpn)
     }
 
-    fn register(&mut self, arena: &Rc<Arena>) {
+    fn register(&mut self, arena: &Arc<Arena>) {
         self.inner.register(arena);
     }
 
@@ -95,5 +95,13 @@ impl<D: Device> Device for FaultDevice<D> {
             }
             self.completions += 1;
         }
+    }
+
+    fn parker(&self) -> Option<Arc<dyn Park>> {
+        self.inner.parker()
+    }
+
+    fn is_bound_to_thread(&self) -> bool {
+        self.inner.is_bound_to_thread()
     }
 }

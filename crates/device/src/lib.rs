@@ -16,8 +16,8 @@ mod mem;
 mod meter;
 
 pub use buffer::{Arena, Buffer};
-pub use command::{Caps, Command, Completion, Device, IoError, Operation, QueueFull, Tag};
-pub use executor::{Executor, Handle, RunError};
+pub use command::{Caps, Command, Completion, Device, IoError, Operation, Park, QueueFull, Tag};
+pub use executor::{Executor, Handle, Outlook, RunError};
 pub use fault::{Fault, FaultDevice};
 pub use mem::MemDevice;
 pub use meter::{Meter, MeterError};

@@ -27,6 +27,7 @@ impl<D: Device + 'static> Barrier<D> {
     /// Flushes through `handle`; a failure stops `health`.
     pub fn new(handle: Handle<D>, health: Health) -> Barrier<D> {
         let state = State { begun: Cell::new(0), ended: Cell::new(0), changed: Signal::default() };
+        health.tell(&state.changed);
         Barrier { handle, state: Rc::new(state), health }
     }
 

@@ -9,6 +9,7 @@ use crate::tree::{LARGE, Place, Seek, Tree, leaf};
 use crate::{Error, index};
 use fulgurite_base::PageId;
 use fulgurite_device::Device;
+use fulgurite_pool::ReadGuard;
 use rustc_hash::FxHashSet;
 use std::fmt;
 
@@ -57,6 +58,9 @@ pub struct CheckReport {
     pub problems: Vec<Problem>,
 }
 
+/// How often a page is asked for again after an error of the drive.
+const ASKED_AGAIN: u32 = 3;
+
 /// A page that is to be looked at, and what its parent says of it.
 struct Visit {
     page: PageId,
@@ -85,6 +89,17 @@ impl<D: Device + 'static> Walk<'_, D> {
         self.report.problems.push(Problem { table, page, what, lost });
     }
 
+    /// A page. An error of the drive may be about another page that made room for it, so it is asked again.
+    async fn page(&self, page: PageId) -> Result<ReadGuard<D>, Error> {
+        let mut left = ASKED_AGAIN;
+        loop {
+            match self.shard.read_page(page).await {
+                Err(Error::Io(_)) if left > 0 => left -= 1,
+                outcome => return outcome,
+            }
+        }
+    }
+
     async fn tree(&mut self, tree: Tree, is_table: bool) -> Result<(), Error> {
         let mut left = vec![Visit { page: tree.root, low: Vec::new(), high: None, level: None }];
         while let Some(visit) = left.pop() {
@@ -110,7 +125,7 @@ impl<D: Device + 'static> Walk<'_, D> {
         if !self.seen.insert(visit.page) {
             return Err("it has two parents".to_owned());
         }
-        let guard = self.shard.read_page(visit.page).await.map_err(|error| error.to_string())?;
+        let guard = self.page(visit.page).await.map_err(|error| error.to_string())?;
         let node = Node::new(guard.bytes()).ok_or("it is no node")?;
         if page::tree(guard.bytes()) != tree.id {
             return Err(format!("it belongs to tree {}", page::tree(guard.bytes())));
@@ -178,7 +193,7 @@ impl<D: Device + 'static> Walk<'_, D> {
     /// Whether the maps say what the walk has seen.
     async fn maps(&mut self) -> Result<(), Error> {
         for (map, pages) in self.shard.space.maps().collect::<Vec<_>>() {
-            let guard = match self.shard.read_page(map).await {
+            let guard = match self.page(map).await {
                 Ok(guard) => guard,
                 Err(error) => {
                     let table = "(maps)".to_owned();

@@ -66,8 +66,9 @@ impl<D: Device + 'static> Shard<D> {
         let mut leaves = BTreeSet::new();
         let mut replaced = Vec::new();
         let mut ops = Vec::with_capacity(writes.len());
+        let mut removals = Vec::new();
         for part in writes.chunks(PREPARED_TOGETHER) {
-            self.prepare(part, &mut leaves, &mut replaced, &mut ops).await?;
+            self.prepare(part, &mut leaves, &mut replaced, &mut removals).await?;
         }
         let most_long = longest_record(self.page_bytes());
         for (tree, key, value) in writes {
@@ -81,6 +82,9 @@ impl<D: Device + 'static> Shard<D> {
                 value => ops.push(Op { tree, key, value, large: false }),
             }
         }
+        // The pieces of an old value go when nothing leads to them any more: a reader that misses one looks again, and
+        // finds the value among the old ones.
+        ops.append(&mut removals);
         let need = self.need(&ops, leaves.len() as u64)?;
         self.admit(need).await?;
         self.check_open().inspect_err(|_| self.give_back(need))?;
@@ -108,7 +112,7 @@ impl<D: Device + 'static> Shard<D> {
         writes: &[Write],
         leaves: &mut BTreeSet<PageId>,
         replaced: &mut Vec<Replaced>,
-        ops: &mut Vec<Op>,
+        removals: &mut Vec<Op>,
     ) -> Result<(), Error> {
         let looks: Vec<_> = writes.iter().map(|(tree, key, _)| self.look(*tree, key)).collect();
         for (found, (tree, key, _)) in std::iter::zip(together(looks).await, writes) {
@@ -118,7 +122,7 @@ impl<D: Device + 'static> Shard<D> {
             if place.bytes > self.log.capacity() {
                 return Err(Error::corrupt(leaf, "it names a large value that no log has taken"));
             }
-            ops.append(&mut self.delete_large(place));
+            removals.append(&mut self.delete_large(place));
             // The key is locked, so the value cannot go away meanwhile.
             let value =
                 self.read_large(place).await?.ok_or_else(|| Error::corrupt(leaf, "a large value is gone"))?;
@@ -166,10 +170,14 @@ impl<D: Device + 'static> Shard<D> {
             // A sixteenth is for the records of structure changes by others: recovery, bulk loads, new tables.
             let most = self.log.capacity() - self.log.capacity() / 16;
             let used = self.log.used() + self.promised_log.get();
-            if used + need.log > most / 2 {
-                self.checkpoint_later();
+            let fits = used + need.log <= most;
+            if !fits {
+                self.checkpoint_later(Lsn(u64::MAX));
+            } else if self.log.used() > self.log.capacity() / 2 {
+                // A quarter of the ring is kept as it is: pages that change often are written less often that way.
+                self.checkpoint_later(Lsn(self.log.tail().0.saturating_sub(self.log.capacity() / 4)));
             }
-            (used + need.log <= most).then_some(Ok(()))
+            fits.then_some(Ok(()))
         };
         self.room.until(has_room).await?;
         count(&self.promised_log, need.log);
@@ -192,12 +200,12 @@ impl<D: Device + 'static> Shard<D> {
                 if let Err(error) = shard.apply_surely(op, Applied { since, lsn, keep_old }).await {
                     // The commit is in the log, and memory does not have it: only recovery can bring the two together.
                     shard.health.stop(format!("a commit could not be applied: {error}"));
-                    shard.visible.notify();
-                    shard.room.notify();
+                    shard.stop_waiting();
                     return;
                 }
             }
             shard.commits.borrow_mut().applied(lsn);
+            shard.checkpoint_is_vain.set(false);
             shard.release_locks(txn);
             shard.give_back(need);
             shard.advance();

@@ -34,6 +34,12 @@ const MAGIC: &[u8; 16] = b"fulgurite store\n";
 /// Where the two superblocks begin, in bytes: apart by the largest page, so that both are found before the page size is
 /// known.
 pub const PLACES: [u64; 2] = [0, 65_536];
+
+/// Whether these bytes, from one of the [`PLACES`], are those of a store, whatever its version: a drive that holds
+/// one is not to be overwritten without a word.
+pub fn is_store(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC)
+}
 /// Where the log begins, in bytes.
 const HEAD: u64 = 131_072;
 /// Bytes of a superblock.

@@ -35,6 +35,7 @@ macro_rules! planted {
 
 mod backup;
 mod barrier;
+pub mod blocking;
 mod catalogue;
 mod check;
 mod checkpoint;
@@ -75,6 +76,7 @@ pub use check::{CheckReport, Problem};
 pub use compact::CompactReport;
 pub use error::Error;
 pub use image::{MemImage, Sink, Source};
+pub use layout::{PLACES as SUPERBLOCKS, is_store};
 pub use lsn::Lsn;
 pub use options::{Durability, Options, TornPages};
 #[cfg(feature = "planted")]

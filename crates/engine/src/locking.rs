@@ -4,8 +4,11 @@ use crate::Error;
 use crate::locks::{Mode, Outcome, TxnId};
 use crate::shard::{LockWait, Shard, count};
 use fulgurite_device::Device;
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
 use std::ops::Bound;
 use std::rc::Rc;
+use std::task::Poll;
 
 impl<D: Device + 'static> Shard<D> {
     /// Locks a key for a transaction.
@@ -41,7 +44,7 @@ impl<D: Device + 'static> Shard<D> {
             let is_victim = victims.contains(&txn);
             for victim in victims {
                 self.release_locks(victim);
-                self.answer(victim, Err(()));
+                self.answer(victim, Err(Error::Deadlock));
             }
             if is_victim {
                 return Err(Error::Deadlock);
@@ -51,19 +54,40 @@ impl<D: Device + 'static> Shard<D> {
                 return Ok(());
             }
         }
-        let wait = Rc::new(LockWait::default());
+        let wait = Rc::new(LockWait { answer: Cell::new(None), waker: RefCell::new(None) });
         self.lock_waits.borrow_mut().insert(txn, Rc::clone(&wait));
         let waiting = Waiting { shard: self, txn };
-        let answer = wait.changed.until(|| wait.answer.get()).await;
+        // Nothing can have stopped the store between this look and the first poll below.
+        self.health.check()?;
+        let answer = poll_fn(|context| match wait.answer.take() {
+            Some(answer) => Poll::Ready(answer),
+            None => {
+                *wait.waker.borrow_mut() = Some(context.waker().clone());
+                Poll::Pending
+            }
+        })
+        .await;
         drop(waiting);
-        answer.map_err(|()| Error::Deadlock)
+        answer
     }
 
-    fn answer(&self, txn: TxnId, answer: Result<(), ()>) {
-        if let Some(wait) = self.lock_waits.borrow_mut().remove(&txn) {
+    fn answer(&self, txn: TxnId, answer: Result<(), Error>) {
+        let wait = self.lock_waits.borrow_mut().remove(&txn);
+        if let Some(wait) = wait {
             wait.answer.set(Some(answer));
-            wait.changed.notify();
+            if let Some(waker) = wait.waker.take() {
+                waker.wake();
+            }
         }
+    }
+
+    /// Tells everybody who waits for a lock that the store has stopped: whoever holds it may never end.
+    pub fn stop_waiting(&self) {
+        let Err(error) = self.health.check() else { return };
+        // In the order of their numbers, so that a run repeats.
+        let mut waiting: Vec<TxnId> = self.lock_waits.borrow().keys().copied().collect();
+        waiting.sort_unstable();
+        waiting.into_iter().for_each(|txn| self.answer(txn, Err(error.clone())));
     }
 
     /// Ends a transaction's locks, and wakes those that have them now.

@@ -52,8 +52,8 @@ impl Choice for TornPages {
 }
 
 impl TornPages {
-    /// The protection on a drive; never weaker than asked for.
-    pub(crate) fn resolve(self, caps: &Caps, page_bytes: u32) -> Result<TornPages, Error> {
+    /// The protection on a drive; never weaker than asked for. Fails where the drive cannot give it.
+    pub fn resolve(self, caps: &Caps, page_bytes: u32) -> Result<TornPages, Error> {
         let refuse = |text: &str| Err(Error::Options(text.to_owned()));
         let is_atomic = caps.atomic_bytes >= page_bytes;
         match self {
@@ -94,6 +94,10 @@ pub struct Options {
     pub group_window: Nanos,
     /// How old a `relaxed` commit becomes before it is written.
     pub relaxed_window: Nanos,
+    /// Read every page back that was written before the log of its changes is given up. Costs a read for each page written.
+    /// Without it, a write that the drive acknowledges and never does, or does elsewhere, is noticed only where the page is
+    /// read soon after; later it leaves an old page that looks whole.
+    pub verify_writes: bool,
     /// A bug for the crash simulation to find.
     #[cfg(feature = "planted")]
     pub planted: Option<Planted>,
@@ -112,6 +116,7 @@ impl Default for Options {
             prefetch: PrefetchConfig::None(NoOptions),
             group_window: Nanos::from_micros(100),
             relaxed_window: Nanos::from_micros(10_000),
+            verify_writes: false,
             #[cfg(feature = "planted")]
             planted: None,
         }
@@ -123,8 +128,8 @@ const LEAST_FRAMES: u64 = 16;
 
 impl Options {
     /// Shares of the memory: an eighth for versions and locks, an eighth for the log's buffers and pages on their
-    /// way, the rest for frames.
-    pub(crate) fn frames(&self, page_bytes: u32) -> Result<u32, Error> {
+    /// way, the rest for frames of `page_bytes`. Returns how many frames these are; fails where they are too few.
+    pub fn frames(&self, page_bytes: u32) -> Result<u32, Error> {
         // 64 bytes for the pool's tables and the notes about changed pages.
         let frames = (self.memory_bytes - self.memory_bytes / 4) / (u64::from(page_bytes) + 64);
         if frames < LEAST_FRAMES {
@@ -142,8 +147,8 @@ impl Options {
         self.memory_bytes / 8
     }
 
-    /// Refuses what no drive could make sense of.
-    pub(crate) fn check(&self, caps: &Caps) -> Result<(), Error> {
+    /// Refuses sizes of pages and log that make no sense, or not on a drive with these capabilities.
+    pub fn check(&self, caps: &Caps) -> Result<(), Error> {
         let Options { page_bytes, .. } = *self;
         if !page_bytes.is_power_of_two() || !(4096..=65536).contains(&page_bytes) {
             return Err(Error::Options(format!(

@@ -243,6 +243,7 @@ pub async fn restore<D: Device + 'static>(
     handle: &Handle<D>,
     barrier: &Barrier<D>,
     superblock: &crate::layout::Superblock,
+    options: &crate::Options,
 ) -> Result<u64, Error> {
-    crate::write::restore_torn(handle, barrier, superblock).await
+    crate::write::restore_torn(handle, barrier, superblock, options).await
 }

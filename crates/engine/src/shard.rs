@@ -19,14 +19,14 @@ use fulgurite_pool::BufferPool;
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::task::Waker;
 
 /// A waiting request for a lock.
-#[derive(Default)]
 pub struct LockWait {
-    /// What has become of it.
-    pub answer: Cell<Option<Result<(), ()>>>,
-    /// Told when there is an answer.
-    pub changed: Signal,
+    /// What has become of it: granted, or given up to end a deadlock.
+    pub answer: Cell<Option<Result<(), Error>>>,
+    /// Whom to wake when there is an answer.
+    pub waker: RefCell<Option<Waker>>,
 }
 
 /// Counts of what a store has done since it was opened.
@@ -72,6 +72,8 @@ pub struct Shard<D: Device + 'static> {
     /// Room in the log, or a promise, was given back.
     pub room: Signal,
     pub checkpointing: Cell<bool>,
+    /// The last checkpoint could not move the redo point, and no commit was applied since.
+    pub checkpoint_is_vain: Cell<bool>,
     pub checkpoint_turn: Turns,
     /// What a backup under way wants to know.
     pub watch: RefCell<Option<Watch>>,
@@ -120,8 +122,9 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Moves on what is visible as far as it goes.
     pub fn advance(&self) {
-        let durable =
-            if planted!(self.options, UndurableVisible) { Lsn(u64::MAX) } else { self.log.durable() };
+        let bug =
+            planted!(self.options, UndurableVisible) || planted!(self.options, NoFlushBeforeAcknowledge);
+        let durable = if bug { Lsn(u64::MAX) } else { self.log.durable() };
         let moved = self.commits.borrow_mut().advance(durable);
         if moved {
             let visible = self.visible_lsn();

@@ -6,7 +6,7 @@ use crate::checkpoint::{read_superblock, write_superblock};
 use crate::commits::Commits;
 use crate::layout::{DOUBLE_WRITE_PAGES, PLACES, Superblock};
 use crate::locks::Locks;
-use crate::log::{Delta, Log, LogStart, Op, Tail};
+use crate::log::{Delta, Log, LogReader, LogStart, Op, Tail};
 use crate::page::node::{NodeMut, longest_key, longest_record};
 use crate::page::{self, Kind, map};
 use crate::recovery::{Redone, first_catalogue, redo_structure, restore};
@@ -133,7 +133,10 @@ impl<D: Device + 'static> Store<D> {
                 superblock.pages
             )));
         }
-        let was_clean = superblock.clean;
+        // A superblock that was read is not always the newest that was written. The log knows whether more followed.
+        let start = log_start(&handle, &superblock);
+        let was_clean =
+            superblock.clean && !LogReader::new(handle.clone(), start, None, &options).continues().await?;
         // From here on a crash finds an unclean store. Nothing else is changed before that is durable.
         let superblock = Superblock { generation: superblock.generation + 1, clean: false, ..superblock };
         write_superblock(&handle, &superblock).await?;
@@ -151,7 +154,7 @@ impl<D: Device + 'static> Store<D> {
         was_clean: bool,
     ) -> Result<Store<D>, Error> {
         let torn_pages = options.torn_pages.resolve(&handle.caps(), superblock.page_bytes)?;
-        let restored = if was_clean { 0 } else { restore(&handle, &barrier, &superblock).await? };
+        let restored = if was_clean { 0 } else { restore(&handle, &barrier, &superblock, &options).await? };
         let pages = InPlace::new(
             handle.clone(),
             Rc::clone(&barrier),
@@ -169,6 +172,10 @@ impl<D: Device + 'static> Store<D> {
             let data = superblock.data_start().0..superblock.pages;
             redo_structure(&handle, &pool, &pages, (start, superblock.next_large, data), &options).await?
         };
+        if pages.newest_read() > redone.tail.at {
+            let what = format!("it ends before {}, up to where it was durable", pages.newest_read());
+            return Err(Error::LogCorrupt { at: redone.tail.at, what });
+        }
         let redo = start;
         start.tail = redone.tail.at;
         start.crc = redone.tail.crc;
@@ -193,6 +200,11 @@ impl<D: Device + 'static> Store<D> {
     /// What protects pages on this drive.
     pub fn torn_pages(&self) -> TornPages {
         self.0.pages.torn_pages()
+    }
+
+    /// What a commit promises that says nothing else.
+    pub fn durability(&self) -> Durability {
+        self.0.options.durability
     }
 
     /// Bytes in a page.
@@ -392,7 +404,6 @@ impl<D: Device + 'static> Store<D> {
     /// Writes everything that differs from the drive, so that recovery would have nothing to do.
     pub async fn checkpoint(&self) -> Result<(), Error> {
         self.0.check_open()?;
-        self.0.log.sync(self.0.log.tail(), fulgurite_base::Nanos::ZERO).await?;
         self.0.checkpoint(Lsn(u64::MAX)).await
     }
 
@@ -576,6 +587,9 @@ fn assemble<D: Device + 'static>(
     redone: Redone,
 ) -> Shard<D> {
     let space = Space::new(superblock.data_start(), superblock.pages, superblock.page_bytes);
+    let (visible, room) = (Signal::default(), Signal::default());
+    health.tell(&visible);
+    health.tell(&room);
     Shard {
         handle,
         space,
@@ -593,14 +607,15 @@ fn assemble<D: Device + 'static>(
         merges: Cell::new(0),
         versions: RefCell::new(Versions::new(options.version_bytes())),
         commits: RefCell::new(Commits::new(redone.tail.at)),
-        visible: Signal::default(),
+        visible,
         locks: RefCell::new(Locks::new()),
         lock_waits: RefCell::default(),
         next_txn: Cell::new(1),
         next_large: Cell::new(redone.next_large),
         promised_log: Cell::new(0),
-        room: Signal::default(),
+        room,
         checkpointing: Cell::new(false),
+        checkpoint_is_vain: Cell::new(false),
         checkpoint_turn: Turns::default(),
         watch: RefCell::default(),
         backup_turn: Turns::default(),

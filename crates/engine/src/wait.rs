@@ -7,9 +7,9 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-/// Something has changed: who waits looks again.
-#[derive(Default)]
-pub struct Signal(RefCell<Vec<Waker>>);
+/// Something has changed: who waits looks again. Clones are the same signal.
+#[derive(Clone, Default)]
+pub struct Signal(Rc<RefCell<Vec<Waker>>>);
 
 impl Signal {
     /// Waits until `ready` gives something. It is asked at once, and again after every [`Signal::notify`].
@@ -17,7 +17,10 @@ impl Signal {
         poll_fn(|context| match ready() {
             Some(value) => Poll::Ready(value),
             None => {
-                self.0.borrow_mut().push(context.waker().clone());
+                let mut waiting = self.0.borrow_mut();
+                if !waiting.last().is_some_and(|last| last.will_wake(context.waker())) {
+                    waiting.push(context.waker().clone());
+                }
                 Poll::Pending
             }
         })
@@ -105,12 +108,19 @@ pub async fn together<T>(futures: Vec<impl Future<Output = T>>) -> Vec<T> {
 
 /// Why the store stopped, once it has. Shared by everything that could stop it.
 #[derive(Clone, Default)]
-pub struct Health(Rc<RefCell<Option<String>>>);
+pub struct Health(Rc<HealthState>);
+
+#[derive(Default)]
+struct HealthState {
+    reason: RefCell<Option<String>>,
+    /// Those who wait for something that will not come any more.
+    waiting: RefCell<Vec<Signal>>,
+}
 
 impl Health {
     /// Fails once the store has stopped.
     pub fn check(&self) -> Result<(), crate::Error> {
-        match &*self.0.borrow() {
+        match &*self.0.reason.borrow() {
             Some(why) => Err(crate::Error::Fatal(why.clone())),
             None => Ok(()),
         }
@@ -118,8 +128,13 @@ impl Health {
 
     /// Stops the store; the first reason stays.
     pub fn stop(&self, why: impl Into<String>) -> crate::Error {
-        let mut reason = self.0.borrow_mut();
-        let reason = reason.get_or_insert_with(|| why.into());
-        crate::Error::Fatal(reason.clone())
+        let reason = self.0.reason.borrow_mut().get_or_insert_with(|| why.into()).clone();
+        self.0.waiting.borrow().iter().for_each(Signal::notify);
+        crate::Error::Fatal(reason)
+    }
+
+    /// Has `signal` given when the store stops.
+    pub fn tell(&self, signal: &Signal) {
+        self.0.waiting.borrow_mut().push(signal.clone());
     }
 }

@@ -45,6 +45,16 @@ pub struct LogCounters {
 }
 
 impl LogCounters {
+    /// What has been done since these were the counters.
+    pub fn since(&self, before: &LogCounters) -> LogCounters {
+        LogCounters {
+            host_pages: self.host_pages - before.host_pages,
+            copied_pages: self.copied_pages - before.copied_pages,
+            padded_pages: self.padded_pages - before.padded_pages,
+            segments_freed: self.segments_freed - before.segments_freed,
+        }
+    }
+
     /// Pages written to the drive below.
     pub fn pages_written(&self) -> u64 {
         self.host_pages + self.copied_pages + self.padded_pages

@@ -19,7 +19,7 @@ use fulgurite_ftl::{AfterPick, CountingSink, Ftl, Gate};
 use rustc_hash::FxHashMap;
 use slab::Slab;
 use std::collections::VecDeque;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// A log-structured layer above a drive.
 pub struct LogDevice<D> {
@@ -309,7 +309,7 @@ impl<D: Device> Device for LogDevice<D> {
         self.below.erases(Lpn(u64::from(self.ftl.lookup(lpn)?.0)))
     }
 
-    fn register(&mut self, arena: &Rc<Arena>) {
+    fn register(&mut self, arena: &Arc<Arena>) {
         self.below.register(arena);
     }
 

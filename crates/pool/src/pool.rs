@@ -18,6 +18,7 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 use thiserror::Error;
 
@@ -144,6 +145,26 @@ pub struct PoolCounters {
     pub rescued: u64,
     /// Misses that waited for a write.
     pub write_waits: u64,
+}
+
+impl PoolCounters {
+    /// What has been done since these were the counters.
+    pub fn since(&self, before: &PoolCounters) -> PoolCounters {
+        PoolCounters {
+            hits: self.hits - before.hits,
+            misses: self.misses - before.misses,
+            read_ios: self.read_ios - before.read_ios,
+            pages_read: self.pages_read - before.pages_read,
+            write_ios: self.write_ios - before.write_ios,
+            pages_written: self.pages_written - before.pages_written,
+            pages_flushed: self.pages_flushed - before.pages_flushed,
+            prefetched: self.prefetched - before.prefetched,
+            prefetch_hits: self.prefetch_hits - before.prefetch_hits,
+            prefetch_wasted: self.prefetch_wasted - before.prefetch_wasted,
+            rescued: self.rescued - before.rescued,
+            write_waits: self.write_waits - before.write_waits,
+        }
+    }
 }
 
 /// Pages that are written together when the pool is flushed.
@@ -276,7 +297,7 @@ pub(crate) struct Inner<D: Device + 'static> {
     /// Who waits for a frame to become free or evictable.
     pub turns: Turns,
     /// Frame contents, where the device keeps any.
-    arena: Option<Rc<Arena>>,
+    arena: Option<Arc<Arena>>,
     page_bytes: usize,
     /// Device pages in a pool page.
     pub device_pages: u32,

@@ -150,8 +150,11 @@ impl Future for &Batch {
         if let Some(outcome) = self.outcome() {
             return Poll::Ready(outcome);
         }
-        // A task that polls twice is woken twice, which does no harm.
-        self.waiters.borrow_mut().push(context.waker().clone());
+        let mut waiters = self.waiters.borrow_mut();
+        // A task that waits for several pages polls here for each of them, one after the other.
+        if !waiters.last().is_some_and(|last| last.will_wake(context.waker())) {
+            waiters.push(context.waker().clone());
+        }
         Poll::Pending
     }
 }

@@ -198,10 +198,13 @@ fn a_page_on_its_way_out_is_found() {
     assert!(pool.eviction_order().contains(&(PageId(0), true)));
 }
 
+/// The pages of a write with their first bytes.
+type LogRecord = Vec<(u64, u8)>;
+
 /// A log that takes 30 µs to become durable, and fails once, goes before the pages. Page n lies at place 63 - n.
 struct LogFirst {
     handle: Handle<MemDevice>,
-    logged: Rc<RefCell<Vec<Vec<(u64, u8)>>>>,
+    logged: Rc<RefCell<Vec<LogRecord>>>,
 }
 
 impl LogFirst {

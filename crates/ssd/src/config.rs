@@ -3,6 +3,7 @@
 
 use fulgurite_base::option::{COUNT, COUNT_16, MICROS, SHARE, SIZE, YES_NO};
 use fulgurite_base::{Choice, Declared, Form, Nanos, Opt, Prng, Share, Spec, SpecError, opt, units};
+use fulgurite_device::Caps;
 use fulgurite_ftl::placement::{PlacementConfig, STREAMS_AT_MOST};
 use fulgurite_ftl::precondition::Precondition;
 use fulgurite_ftl::{Collect, FtlConfig, WearLeveling, collect_opt};
@@ -255,6 +256,23 @@ impl SsdConfig {
     /// Pages of writes that may wait for the flash.
     pub fn write_buffer_pages(&self) -> u32 {
         u32::try_from(self.write_buffer / u64::from(self.page_bytes)).unwrap_or(u32::MAX)
+    }
+
+    /// What a drive of this configuration can do; `contents`: whether it keeps the bytes of its pages.
+    pub fn caps(&self, contents: bool) -> Caps {
+        Caps {
+            page_bytes: self.page_bytes,
+            pages: self.logical_pages(),
+            queue_depth: self.queue_depth,
+            // A write enters the buffer as a whole, so a larger one would wait for ever.
+            pages_per_command: self.write_buffer_pages().min(1024),
+            // A page is programmed, or taken back by a power cut, as a whole.
+            atomic_bytes: self.page_bytes,
+            share: !self.in_place,
+            streams: self.collect.placement.hints(),
+            contents,
+            erase_counts: !self.in_place,
+        }
     }
 
     /// Refuses what cannot work, naming the parameter and what would do.

@@ -12,5 +12,5 @@ mod nand;
 pub mod preset;
 
 pub use config::{SsdConfig, WriteCache};
-pub use drive::{DriveCounters, DriveError, Served, SimDrive, Span, SpanKind, Timeline, Track, Waits};
+pub use drive::{DriveCounters, DriveError, Image, Served, SimDrive, Span, SpanKind, Timeline, Track, Waits};
 pub use nand::NandError;

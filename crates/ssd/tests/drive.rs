@@ -421,3 +421,48 @@ fn absurd_parameters_are_refused_with_their_name() {
         assert!(sentence.contains(named), "{options}: {sentence}");
     }
 }
+
+/// A drive that begins with an image holds the bytes and the garbage that the other one held, and has done nothing yet. What
+/// is done to it changes neither the image nor another drive.
+#[test]
+fn a_drive_begins_with_what_another_held() {
+    let in_place = SsdConfig { in_place: true, ..one_die() };
+    for config in [one_die(), in_place] {
+        let mut first = drive(config.clone(), true);
+        let arena = Arena::new(4096);
+        let (buffer, pages) = (arena.buffer(0, 4096), first.caps().pages);
+        let write = |drive: &mut SimDrive, lpn: u64, byte: u8| {
+            // SAFETY: no command is under way.
+            unsafe { buffer.bytes_mut() }.fill(byte);
+            let (lpn, stream) = (Lpn(lpn), StreamId::default());
+            run(drive, Operation::Write { lpn, pages: 1, from: Some(buffer.clone()), stream })
+                .status
+                .unwrap();
+            run(drive, Operation::Flush).status.unwrap();
+        };
+        let read = |drive: &mut SimDrive, lpn: u64| {
+            let read = Operation::Read { lpn: Lpn(lpn), pages: 1, into: Some(buffer.clone()) };
+            run(drive, read).status.unwrap();
+            // SAFETY: no command is under way.
+            let bytes = unsafe { buffer.bytes() };
+            bytes[4095]
+        };
+        // More than the drive has pages, so that collection has moved some of them.
+        (0..4 * pages).for_each(|at| write(&mut first, at % (pages - 1), (at % 251) as u8));
+        first.drain_events();
+        let image = first.image().unwrap();
+        let mut second = SimDrive::with_image(config.clone(), &image);
+        assert_eq!((second.counters(), second.now()), (Default::default(), Nanos::ZERO));
+        for lpn in 0..pages {
+            assert_eq!(read(&mut second, lpn), read(&mut first, lpn), "page {lpn}");
+        }
+        assert_ne!(read(&mut second, 3), read(&mut second, 4));
+        (0..pages).for_each(|lpn| write(&mut second, lpn, 252));
+        second.drain_events();
+        second.verify(true).unwrap();
+        let mut third = SimDrive::with_image(config, &image);
+        for lpn in 0..pages {
+            assert_eq!(read(&mut third, lpn), read(&mut first, lpn), "page {lpn}");
+        }
+    }
+}

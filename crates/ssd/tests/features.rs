@@ -7,7 +7,7 @@ use fulgurite_ftl::placement::PlacementConfig;
 use fulgurite_ftl::precondition::Precondition;
 use fulgurite_ssd::{DriveCounters, SimDrive, SsdConfig, WriteCache, preset};
 use proptest::prelude::*;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Four dies of two planes, small enough that garbage collection is always near.
 fn small() -> SsdConfig {
@@ -30,7 +30,7 @@ fn with(options: &str) -> SsdConfig {
 /// A drive with contents: pages hold a number.
 struct Stamped {
     drive: SimDrive,
-    arena: Rc<Arena>,
+    arena: Arc<Arena>,
     bytes: usize,
 }
 

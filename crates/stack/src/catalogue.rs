@@ -4,6 +4,7 @@ use crate::device::{FileOptions, LOG, MEM, MemConfig, NO_DEVICE};
 use crate::workload::{OWN_TRACE, OWN_TRACE_ABOUT};
 use crate::{Column, Row};
 use fulgurite_base::{Declared, OptionHelp, Registry, units};
+use fulgurite_bench::BenchmarkConfig;
 use fulgurite_ftl::placement::PlacementConfig;
 use fulgurite_ftl::schedule::Schedule;
 use fulgurite_ftl::victim::VictimConfig;
@@ -18,11 +19,12 @@ use fulgurite_workload::trace::Format;
 pub type KindOfNames = (&'static str, fn() -> Vec<Row>);
 
 /// Every kind of names, in the order of a stack from the workload down.
-pub const KINDS: [KindOfNames; 11] = [
+pub const KINDS: [KindOfNames; 12] = [
     ("workloads", || {
         let own = row(OWN_TRACE, OWN_TRACE_ABOUT);
         rows(GeneratorConfig::registry()).into_iter().chain([own]).collect()
     }),
+    ("benchmarks", || rows(BenchmarkConfig::registry())),
     ("formats", || {
         let format = |format: &Format| with_options(row(format.name(), format.about()), &format.options());
         Format::all().iter().map(format).collect()

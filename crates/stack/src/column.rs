@@ -40,12 +40,13 @@ impl Unit {
 enum Mark {
     /// It tells one run of a grid from another.
     axis,
-    /// It is about the simulator itself, and differs from one execution to the next.
+    /// It is about the execution itself, and differs from one to the next.
     cost,
     /// A command shows it first.
     pool,
     gc,
     replay,
+    bench,
     profile,
     list,
 }
@@ -70,7 +71,10 @@ RunId "run_id" Name [];
 Part "part" Name [axis];
 // What was run.
 Workload "workload" Name [axis pool gc replay];
-Device "device" Name [axis pool replay profile];
+Benchmark "benchmark" Name [axis bench];
+Transaction "transaction" Name [axis bench];
+Scale "scale" Number [axis];
+Device "device" Name [axis pool replay bench profile];
 Channels "channels" Number [];
 Replacement "replacement" Name [axis pool];
 WriteBack "write_back" Name [axis pool];
@@ -83,27 +87,36 @@ Layer "layer" Name [axis pool replay];
 Placement "placement" Name [axis gc replay];
 Victim "victim" Name [axis gc];
 Schedule "schedule" Name [axis replay];
+TornPages "torn_pages" Name [axis];
+Degree "degree" Number [axis];
+Durability "durability" Name [axis];
+MemoryBytes "memory_bytes" Bytes [axis];
+LogBytes "log_bytes" Bytes [axis];
 Frames "frames" Number [axis];
 Pages "pages" Number [axis];
 PageBytes "page_bytes" Bytes [axis profile];
 Segments "segments" Number [axis];
 SegmentPages "segment_pages" Number [axis];
 GcReserve "gc_reserve" Number [axis];
-Users "users" Number [axis];
+Users "users" Number [axis bench];
 Speed "speed" Number [axis];
 CpuPerRequestNs "cpu_per_request_ns" Nanoseconds [axis];
+CpuPerOpNs "cpu_per_op_ns" Nanoseconds [axis];
 Seed "seed" Number [axis];
 Group "group" Name [axis gc];
 TimePages "time_pages" Number [axis gc];
 // What came of it.
-TimeNs "time_ns" Nanoseconds [replay];
+TimeNs "time_ns" Nanoseconds [replay bench];
 IntervalNs "interval_ns" Nanoseconds [];
 Ops "ops" Number [];
 ElapsedNs "elapsed_ns" Nanoseconds [pool];
-ThroughputOpsS "throughput_ops_s" Number [pool replay];
+ThroughputOpsS "throughput_ops_s" Number [pool replay bench];
+Retries "retries" Number [];
+Rollbacks "rollbacks" Number [];
+Deadlocks "deadlocks" Number [];
 Hits "hits" Number [];
 Misses "misses" Number [];
-HitRatio "hit_ratio" Number [pool];
+HitRatio "hit_ratio" Number [pool bench];
 ReadIos "read_ios" Number [];
 WriteIos "write_ios" Number [pool];
 PagesRead "pages_read" Number [pool];
@@ -117,9 +130,9 @@ Rescued "rescued" Number [];
 PagesChecked "pages_checked" Number [];
 LatencyMeanNs "latency_mean_ns" Nanoseconds [replay];
 LatencyStddevNs "latency_stddev_ns" Nanoseconds [replay];
-LatencyP50Ns "latency_p50_ns" Nanoseconds [];
+LatencyP50Ns "latency_p50_ns" Nanoseconds [bench];
 LatencyP95Ns "latency_p95_ns" Nanoseconds [];
-LatencyP99Ns "latency_p99_ns" Nanoseconds [pool replay];
+LatencyP99Ns "latency_p99_ns" Nanoseconds [pool replay bench];
 LatencyP999Ns "latency_p999_ns" Nanoseconds [replay];
 LatencyMaxNs "latency_max_ns" Nanoseconds [replay];
 LatencyVarianceNs2 "latency_variance_ns2" Number [];
@@ -140,6 +153,13 @@ WriteLatencyP95Ns "write_latency_p95_ns" Nanoseconds [];
 WriteLatencyP99Ns "write_latency_p99_ns" Nanoseconds [];
 WriteLatencyP999Ns "write_latency_p999_ns" Nanoseconds [];
 WriteLatencyMaxNs "write_latency_max_ns" Nanoseconds [];
+CommitLatencyMeanNs "commit_latency_mean_ns" Nanoseconds [];
+CommitLatencyStddevNs "commit_latency_stddev_ns" Nanoseconds [];
+CommitLatencyP50Ns "commit_latency_p50_ns" Nanoseconds [];
+CommitLatencyP95Ns "commit_latency_p95_ns" Nanoseconds [];
+CommitLatencyP99Ns "commit_latency_p99_ns" Nanoseconds [bench];
+CommitLatencyP999Ns "commit_latency_p999_ns" Nanoseconds [];
+CommitLatencyMaxNs "commit_latency_max_ns" Nanoseconds [];
 WaitQueueMeanNs "wait_queue_mean_ns" Nanoseconds [];
 WaitGcMeanNs "wait_gc_mean_ns" Nanoseconds [replay];
 WaitDieMeanNs "wait_die_mean_ns" Nanoseconds [replay];
@@ -152,12 +172,19 @@ ReadWaitChannelMeanNs "read_wait_channel_mean_ns" Nanoseconds [];
 WriteWaitGcMeanNs "write_wait_gc_mean_ns" Nanoseconds [];
 WriteWaitDieMeanNs "write_wait_die_mean_ns" Nanoseconds [];
 WriteWaitChannelMeanNs "write_wait_channel_mean_ns" Nanoseconds [];
-HostPagesWritten "host_pages_written" Number [gc];
+UserBytesWritten "user_bytes_written" Number [];
+SpaceBytes "space_bytes" Bytes [bench];
+LogBytesWritten "log_bytes_written" Number [];
+LogFlushes "log_flushes" Number [];
+Flushes "flushes" Number [];
+Checkpoints "checkpoints" Number [];
+RowsVerified "rows_verified" Number [];
+HostPagesWritten "host_pages_written" Number [gc bench];
 FlashPagesRead "flash_pages_read" Number [];
 FlashPagesProgrammed "flash_pages_programmed" Number [];
 GcPagesCopied "gc_pages_copied" Number [gc];
 Erases "erases" Number [gc];
-Waf "waf" Number [pool gc replay];
+Waf "waf" Number [pool gc replay bench];
 WafSteady "waf_steady" Number [gc];
 WafClosedForm "waf_closed_form" Number [gc];
 SpareEffective "spare_effective" Number [gc];
@@ -247,7 +274,8 @@ Source "source" Name [];
 // For people.
 Note "note" Name [];
 Explanation "explanation" Name [];
-// Of the simulator itself.
+// Of the machine that ran it, and of the simulator itself.
+CpuNsPerOp "cpu_ns_per_op" Number [cost];
 SimWallS "sim_wall_s" Number [cost];
 SimOpsS "sim_ops_s" Number [cost];
 PeakRssBytes "peak_rss_bytes" Bytes [cost];}
@@ -286,7 +314,7 @@ impl Column {
         self.has(Mark::axis)
     }
 
-    /// Whether it is about the simulator's own cost, which differs from one execution to the next.
+    /// Whether it is about the cost of the execution itself, such as CPU time, which differs from one to the next.
     pub fn is_cost(self) -> bool {
         self.has(Mark::cost)
     }
@@ -297,6 +325,7 @@ impl Column {
             Command::Pool => Mark::pool,
             Command::Gc => Mark::gc,
             Command::Replay => Mark::replay,
+            Command::Bench => Mark::bench,
             Command::Profile => Mark::profile,
         })
     }

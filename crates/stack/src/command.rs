@@ -11,6 +11,8 @@ pub enum Command {
     Gc,
     /// Timed requests against a device.
     Replay,
+    /// A benchmark on a storage engine on a device.
+    Bench,
     /// The characterisation of a device.
     Profile,
 }
@@ -20,6 +22,7 @@ impl Choice for Command {
         ("pool", Command::Pool),
         ("gc", Command::Gc),
         ("replay", Command::Replay),
+        ("bench", Command::Bench),
         ("profile", Command::Profile),
     ];
 }

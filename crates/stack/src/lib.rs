@@ -28,4 +28,6 @@ pub use command::Command;
 pub use error::StackError;
 pub use progress::Progress;
 pub use row::{Row, Value};
-pub use run::{Arrivals, Load, Measure, PoolStage, Requested, Rows, Run, Stack};
+pub use run::{
+    Arrivals, Benchmarked, EngineStage, Load, Measure, Policies, PoolStage, Requested, Rows, Run, Stack,
+};

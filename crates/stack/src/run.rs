@@ -7,6 +7,8 @@ use crate::device::{DeviceConfig, DriveConfig, LayerConfig};
 use crate::workload::{AddressMap, Bound, View, Workload};
 use crate::{Command, StackError};
 use fulgurite_base::{Nanos, fnv1a};
+use fulgurite_bench::{BenchmarkConfig, Extent};
+use fulgurite_engine::{Durability, TornPages};
 use fulgurite_ftl::Collect;
 use fulgurite_pool::{PrefetchConfig, ReplacementConfig, WriteBack, WriteBackConfig};
 use std::path::PathBuf;
@@ -27,6 +29,8 @@ pub struct Run {
 /// What is built, from the top down.
 #[derive(Clone, Debug)]
 pub struct Stack {
+    /// A storage engine, which has a pool of its own.
+    pub engine: Option<EngineStage>,
     /// A buffer pool.
     pub pool: Option<PoolStage>,
     /// A log-structured layer above the device.
@@ -35,9 +39,9 @@ pub struct Stack {
     pub device: DeviceConfig,
 }
 
-/// A buffer pool in a stack.
+/// The policies of a buffer pool.
 #[derive(Clone, Debug)]
-pub struct PoolStage {
+pub struct Policies {
     /// Which frame leaves.
     pub replacement: ReplacementConfig,
     /// What is written when a frame is needed, as it was asked for.
@@ -46,6 +50,13 @@ pub struct PoolStage {
     pub batches: WriteBack,
     /// What is read beside a missed page.
     pub prefetch: PrefetchConfig,
+}
+
+/// A buffer pool in a stack.
+#[derive(Clone, Debug)]
+pub struct PoolStage {
+    /// Its policies.
+    pub policies: Policies,
     /// Frames.
     pub frames: u32,
     /// Bytes in a page.
@@ -54,9 +65,32 @@ pub struct PoolStage {
     pub cpu_per_request: Nanos,
 }
 
+/// A storage engine in a stack.
+#[derive(Clone, Debug)]
+pub struct EngineStage {
+    /// The policies of its pool.
+    pub policies: Policies,
+    /// Bytes in a page.
+    pub page_bytes: u32,
+    /// Bytes of memory, for everything that grows.
+    pub memory_bytes: u64,
+    /// Bytes of the log's area.
+    pub log_bytes: u64,
+    /// What protects pages from torn writes.
+    pub torn_pages: TornPages,
+    /// What commits promise.
+    pub durability: Durability,
+    /// CPU time of a call of the store, on the one core that all users share.
+    pub cpu_per_op: Nanos,
+    /// Begin with the data that an earlier run left in the file.
+    pub reuse: bool,
+}
+
 /// What is asked of a stack.
 #[derive(Clone, Debug)]
 pub enum Load {
+    /// The transactions of a benchmark.
+    Benchmark(Benchmarked),
     /// The requests of a workload.
     Requests(Requested),
     /// Random reads, then random writes, of `page_bytes` by a rising number of users: what alpha and k are measured
@@ -80,6 +114,23 @@ pub struct Requested {
     pub arrivals: Arrivals,
     /// How many; `u64::MAX` for all of a trace of unknown length.
     pub ops: u64,
+}
+
+/// A benchmark and how long it is run.
+#[derive(Clone, Debug)]
+pub struct Benchmarked {
+    /// What tables call it: as it was typed.
+    pub label: String,
+    /// The benchmark, at its scale.
+    pub benchmark: BenchmarkConfig,
+    /// Its scale, in multiples of the default data; `None` where an option says another size.
+    pub scale: Option<u64>,
+    /// Users, each with one transaction at a time.
+    pub users: u32,
+    /// The measured part.
+    pub stop: Extent,
+    /// What runs before it.
+    pub warm_up: Extent,
 }
 
 /// Who decides when a request is made.
@@ -127,6 +178,8 @@ pub enum Rows {
     TimeIntervals(Nanos),
     /// One for every group of segments.
     Groups,
+    /// One for every type of transaction.
+    Types,
 }
 
 impl Run {
@@ -134,24 +187,33 @@ impl Run {
     pub fn command(&self) -> Command {
         match (&self.load, &self.stack) {
             (Load::Characterisation { .. }, _) => Command::Profile,
+            (Load::Benchmark(_), _) => Command::Bench,
             (_, Stack { pool: Some(_), .. }) => Command::Pool,
             (_, Stack { device: DeviceConfig { drive: DriveConfig::Translation(_), .. }, .. }) => Command::Gc,
             _ => Command::Replay,
         }
     }
 
-    /// The requests of a workload that are asked for; `None` for a characterisation.
+    /// The requests of a workload that are asked for; `None` for a characterisation and a benchmark.
     pub fn requested(&self) -> Option<&Requested> {
         match &self.load {
             Load::Requests(requested) => Some(requested),
-            Load::Characterisation { .. } => None,
+            Load::Characterisation { .. } | Load::Benchmark(_) => None,
+        }
+    }
+
+    /// The benchmark that is asked for, and the engine that it runs on.
+    pub fn benchmarked(&self) -> Option<(&Benchmarked, &EngineStage)> {
+        match (&self.load, &self.stack.engine) {
+            (Load::Benchmark(benchmarked), Some(stage)) => Some((benchmarked, stage)),
+            _ => None,
         }
     }
 
     /// The workload with pages of this stack for addresses.
     pub(crate) fn bind(&self) -> Result<Bound, StackError> {
         let Load::Requests(requested) = &self.load else {
-            return Err(StackError::run("a characterisation has no workload"));
+            return Err(StackError::run("a characterisation and a benchmark have no workload"));
         };
         requested.workload.bind(self.stack.view(requested))
     }
@@ -160,6 +222,8 @@ impl Run {
     pub fn ops(&self) -> u64 {
         match &self.load {
             Load::Characterisation { .. } => PROFILE_OPS,
+            Load::Benchmark(Benchmarked { stop: Extent::Ops(ops), .. }) => *ops,
+            Load::Benchmark(_) => 0,
             Load::Requests(requested) if requested.ops == u64::MAX => 0,
             Load::Requests(requested) => requested.ops,
         }
@@ -194,6 +258,12 @@ impl Run {
 pub(crate) const PROFILE_OPS: u64 = 1_000_000;
 
 impl Stack {
+    /// The policies of the pool, which the engine's own is where there is an engine.
+    pub fn policies(&self) -> Option<&Policies> {
+        let of_engine = self.engine.as_ref().map(|engine| &engine.policies);
+        of_engine.or(self.pool.as_ref().map(|pool| &pool.policies))
+    }
+
     /// What the addresses of a workload mean in this stack.
     fn view(&self, requested: &Requested) -> View {
         match (&self.pool, &self.device.drive) {

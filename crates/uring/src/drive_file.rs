@@ -20,13 +20,23 @@ pub struct DriveOptions {
     pub queue_depth: u32,
     /// Look for completions without sleeping: a core for less latency. io_uring only.
     pub poll: bool,
+    /// Whether several threads will use the device, one at a time. A ring that one thread has for itself is a little
+    /// cheaper, and refuses all others. io_uring only.
+    pub many_threads: bool,
     /// Whether a file or device that Fulgurite did not make may be overwritten.
     pub destroy_contents: bool,
 }
 
 impl Default for DriveOptions {
     fn default() -> DriveOptions {
-        DriveOptions { page_bytes: 4096, pages: None, queue_depth: 256, poll: false, destroy_contents: false }
+        DriveOptions {
+            page_bytes: 4096,
+            pages: None,
+            queue_depth: 256,
+            poll: false,
+            many_threads: false,
+            destroy_contents: false,
+        }
     }
 }
 

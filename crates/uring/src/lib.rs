@@ -9,6 +9,8 @@
 //! caller says that its contents may go: see [`DriveOptions::destroy_contents`].
 
 mod drive_file;
+#[cfg(target_os = "linux")]
+mod parker;
 mod psync;
 #[cfg(target_os = "linux")]
 mod uring;

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A real drive without concurrency: commands wait in a queue, and each [`Device::wait`] performs one.
@@ -15,7 +15,7 @@ pub struct PsyncDevice {
     drive: DriveFile,
     queue: VecDeque<Command>,
     /// For commands without a buffer of their own.
-    scratch: Rc<Arena>,
+    scratch: Arc<Arena>,
     opened: Instant,
 }
 

@@ -6,16 +6,18 @@
 //! for every command. A command that ends short, or is interrupted, goes on where it stopped.
 
 use crate::drive_file::{DriveFile, DriveOptions, OpenError, UNTORN, is_atomic};
+use crate::parker::RingParker;
 use fulgurite_base::Nanos;
 use fulgurite_device::{
-    Arena, Buffer, Caps, Command, Completion, Device, IoError, Operation, QueueFull, Tag,
+    Arena, Buffer, Caps, Command, Completion, Device, IoError, Operation, Park, QueueFull, Tag,
 };
 use io_uring::squeue::Entry;
 use io_uring::{IoUring, Probe, opcode, types};
+use rustix::io::Errno;
 use slab::Slab;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::Path;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The drive's file, as it is registered.
@@ -52,11 +54,13 @@ pub struct UringDevice {
     /// Commands that ended without the kernel.
     answered: Vec<(Tag, Result<(), IoError>)>,
     /// Registered memory: first address and length.
-    arenas: Vec<(Rc<Arena>, usize, usize)>,
+    arenas: Vec<(Arc<Arena>, usize, usize)>,
     can_register: bool,
     /// For commands without a buffer of their own.
-    scratch: Rc<Arena>,
+    scratch: Arc<Arena>,
     poll: bool,
+    /// Where several threads use the device: how they wait beside it.
+    parker: Option<Arc<RingParker>>,
     opened: Instant,
 }
 
@@ -64,10 +68,14 @@ impl UringDevice {
     /// Opens the drive at `path`.
     pub fn open(path: &Path, options: &DriveOptions) -> Result<UringDevice, OpenError> {
         let drive = DriveFile::open(path, options)?;
-        let ring = Self::ring(drive.caps.queue_depth, options.poll).map_err(OpenError::NoUring)?;
+        let ring = Self::ring(drive.caps.queue_depth, options).map_err(OpenError::NoUring)?;
         ring.submitter().register_files(&[drive.file.as_raw_fd()]).map_err(OpenError::NoUring)?;
         // Without this, or without the right to lock memory, buffers are mapped anew for every command.
         let can_register = ring.submitter().register_buffers_sparse(ARENAS).is_ok();
+        // SAFETY: the ring is open, and it outlives this borrow of its file.
+        let file = unsafe { BorrowedFd::borrow_raw(ring.as_raw_fd()) };
+        let parker =
+            options.many_threads.then(|| RingParker::new(file)).transpose().map_err(OpenError::NoUring)?;
         let longest = drive.caps.page_bytes as usize * drive.caps.pages_per_command as usize;
         let mut device = UringDevice {
             ring,
@@ -78,17 +86,18 @@ impl UringDevice {
             can_register,
             scratch: Arena::new(longest),
             poll: options.poll,
+            parker: parker.map(Arc::new),
             opened: Instant::now(),
         };
-        let scratch = Rc::clone(&device.scratch);
+        let scratch = Arc::clone(&device.scratch);
         device.register(&scratch);
         Ok(device)
     }
 
-    /// A ring for one thread, with the cheap ways of newer kernels where they are known.
-    fn ring(depth: u32, poll: bool) -> std::io::Result<IoUring> {
+    /// A ring, with the cheap ways of newer kernels where they are known and one thread has it for itself.
+    fn ring(depth: u32, options: &DriveOptions) -> std::io::Result<IoUring> {
         let mut builder = IoUring::builder();
-        if !poll {
+        if !options.poll && !options.many_threads {
             // Completions then appear when the kernel is entered, and only then.
             builder.setup_single_issuer().setup_coop_taskrun().setup_defer_taskrun();
         }
@@ -155,7 +164,8 @@ impl UringDevice {
             let flight = &mut self.flights[key];
             let result = entry.result();
             let transfers = matches!(flight.kind, CommandKind::Read | CommandKind::Write);
-            let interrupted = [rustix::io::Errno::AGAIN, rustix::io::Errno::INTR]
+            // The kernel cancels what a thread has submitted and what has not begun, when that thread ends.
+            let interrupted = [Errno::AGAIN, Errno::INTR, Errno::CANCELED]
                 .iter()
                 .any(|errno| result == -errno.raw_os_error());
             if interrupted || (transfers && result > 0 && flight.done + (result as u32) < flight.bytes) {
@@ -207,7 +217,7 @@ impl Device for UringDevice {
         Nanos(self.opened.elapsed().as_nanos() as u64)
     }
 
-    fn register(&mut self, arena: &Rc<Arena>) {
+    fn register(&mut self, arena: &Arc<Arena>) {
         let place = self.arenas.len();
         if !self.can_register || place >= ARENAS as usize {
             return;
@@ -218,7 +228,7 @@ impl Device for UringDevice {
         let outcome = unsafe { self.ring.submitter().register_buffers_update(place as u32, &memory, None) };
         // A refusal, for example by a limit on locked memory, only makes commands slower.
         if outcome.is_ok() {
-            self.arenas.push((Rc::clone(arena), whole.as_ptr() as usize, whole.len()));
+            self.arenas.push((Arc::clone(arena), whole.as_ptr() as usize, whole.len()));
         }
     }
 
@@ -256,7 +266,7 @@ impl Device for UringDevice {
         let arena = buffer.as_ref().and_then(|buffer| {
             // A buffer lies in one arena, so its first byte tells which.
             let start = buffer.as_ptr() as usize;
-            let holds = |(_, first, len): &(Rc<Arena>, usize, usize)| (*first..first + len).contains(&start);
+            let holds = |(_, first, len): &(Arc<Arena>, usize, usize)| (*first..first + len).contains(&start);
             self.arenas.iter().position(holds).map(|place| place as u16)
         });
         let (at, bytes) = (lpn * u64::from(page), pages * page);
@@ -273,8 +283,11 @@ impl Device for UringDevice {
         let mut is_late = deadline.is_some_and(|deadline| deadline <= at);
         if completions.len() > before || is_late {
             // Submitted commands should be under way while the completions are looked at.
-            let _ = self.ring.submit();
-            self.reap(completions);
+            // (A ring of one thread may also have to be entered for completions to appear.)
+            if self.parker.is_none() || !self.ring.submission().is_empty() {
+                let _ = self.ring.submit();
+                self.reap(completions);
+            }
             return;
         }
         while completions.len() == before && !is_late {
@@ -289,7 +302,20 @@ impl Device for UringDevice {
             is_late = deadline.is_some_and(|deadline| self.now() >= deadline);
         }
     }
+
+    fn parker(&self) -> Option<Arc<dyn Park>> {
+        self.parker.clone().map(|parker| parker as Arc<dyn Park>)
+    }
+
+    fn is_bound_to_thread(&self) -> bool {
+        self.parker.is_none()
+    }
 }
+
+const _: () = {
+    const fn moves_between_threads<T: Send>() {}
+    moves_between_threads::<UringDevice>();
+};
 
 impl Drop for UringDevice {
     fn drop(&mut self) {

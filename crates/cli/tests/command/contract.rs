@@ -189,7 +189,7 @@ fn gc_profile_list_and_trace_info_give_their_columns() {
     has(&rows[0], &["device", "page_bytes", "alpha", "k_r", "k_w", "read_iops_max", "write_iops_max"]);
     has(&rows[1], &["alpha_target", "k_r_target", "k_w_target"]);
     for kind in
-        "devices layers replacement write-back prefetch placement victim schedule workloads formats studies"
+        "devices layers replacement write-back prefetch placement victim schedule workloads benchmarks formats studies"
             .split(' ')
     {
         let rows = folder.rows(&format!("list {kind}"));

@@ -1,6 +1,7 @@
 //! The `fulgurite` command, as users start it.
 
 mod bad_input;
+mod bench;
 mod contract;
 mod folder;
 mod outputs;

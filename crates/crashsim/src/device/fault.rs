@@ -14,7 +14,9 @@ pub enum FaultKind {
     FlushError,
     /// A read returns another page.
     MisdirectedRead,
-    /// A read returns the version that a page had before its last write.
+    /// A read returns the version that a page had before its last write since the power came on, as from a cache that is
+    /// out of step. An old version from before is a whole page like any other: nothing but a second copy of what was
+    /// written would tell it apart.
     StaleRead,
     /// A read finds a bit turned over on the medium, for good.
     Rot,

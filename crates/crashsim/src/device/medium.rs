@@ -34,7 +34,7 @@ pub(super) struct Medium {
     current: Vec<Page>,
     /// As it would be after a power cut that loses everything else.
     durable: Vec<Page>,
-    /// What each page held before its last write.
+    /// What each page held before its last write since the power came on.
     previous: Vec<Page>,
     /// How often each page was written.
     writes: Vec<u64>,
@@ -170,6 +170,8 @@ impl Medium {
             }
         }
         self.current.clone_from(&self.durable);
+        // What a drive remembers of older versions goes with the power.
+        self.previous.clone_from(&self.durable);
     }
 
     /// What survives of each page of `unit`, where `below` is what was there before; `None` where nothing does.

@@ -175,8 +175,12 @@ fn faults_of_reads_pass_and_rot_stays() {
     assert_eq!(read(&mut device, 5), Err(IoError::Media));
     assert_eq!(read(&mut device, 5), Ok(vec![2; 4096]));
     let mut device = struck(FaultKind::StaleRead);
-    assert_eq!(read(&mut device, 5), Ok(vec![1; 4096]));
+    assert_eq!(read(&mut device, 5), Ok(vec![2; 4096]), "older versions went with the power");
+    write(&mut device, 5, 1, 3);
+    drain(&mut device);
+    device.arm(None, vec![Fault { kind: FaultKind::StaleRead, nth: 0 }], u64::MAX);
     assert_eq!(read(&mut device, 5), Ok(vec![2; 4096]));
+    assert_eq!(read(&mut device, 5), Ok(vec![3; 4096]));
     let mut device = struck(FaultKind::MisdirectedRead);
     assert_ne!(read(&mut device, 5), Ok(vec![2; 4096]));
     assert_eq!(read(&mut device, 5), Ok(vec![2; 4096]));

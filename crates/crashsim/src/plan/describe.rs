@@ -33,6 +33,9 @@ impl fmt::Display for Plan {
             store.group_window,
             store.relaxed_window,
         )?;
+        if store.verify_writes {
+            writeln!(f, "written pages are read back")?;
+        }
         if let Some(bug) = store.planted {
             writeln!(f, "planted: {}", name_of(bug))?;
         }

@@ -43,6 +43,9 @@ impl Plan {
         };
         let mut prng = Prng::new(seed, "crash generations");
         let kinds = fault_kinds(&mut prng);
+        // A drive that loses writes in silence leaves old pages that look whole: only reading back notices that.
+        let silent = [FaultKind::LostWrite, FaultKind::MisdirectedWrite];
+        plan.store.verify_writes = silent.iter().any(|kind| kinds.contains(kind)) || once_in(&mut prng, 8);
         let relaxed = one_of(&mut prng, &[0, 0, 20, 60]);
         for _ in 0..1 + prng.below(4) {
             let generation = generation(&mut prng, &plan, &kinds, relaxed);
@@ -68,6 +71,7 @@ fn store(prng: &mut Prng) -> StorePlan {
         prefetch: name(prng, &prefetch),
         group_window: Nanos::from_micros(one_of(prng, &[0, 20, 100, 1_000])),
         relaxed_window: Nanos::from_micros(one_of(prng, &[100, 1_000, 10_000])),
+        verify_writes: false,
         planted: None,
     }
 }

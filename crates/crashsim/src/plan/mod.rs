@@ -35,6 +35,8 @@ pub struct StorePlan {
     pub group_window: Nanos,
     /// How old a `relaxed` commit becomes.
     pub relaxed_window: Nanos,
+    /// Whether pages are read back after they were written.
+    pub verify_writes: bool,
     /// A bug to plant.
     pub planted: Option<Planted>,
 }

@@ -149,6 +149,7 @@ pub(super) fn options(plan: &crate::plan::StorePlan) -> Result<Options, String> 
         prefetch: plan.prefetch.parse().map_err(text)?,
         group_window: plan.group_window,
         relaxed_window: plan.relaxed_window,
+        verify_writes: plan.verify_writes,
         planted: plan.planted,
         ..Options::default()
     })

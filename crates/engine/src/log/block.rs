@@ -1,7 +1,7 @@
 //! Blocks of the log; see [`crate::log`].
 
 use crate::Lsn;
-use crate::page::{get_u32, get_u64, set};
+use crate::page::{get_u16, get_u32, get_u64, set};
 
 /// Bytes of a block's header.
 pub const HEADER: usize = 32;
@@ -17,7 +17,9 @@ pub struct Block {
     /// CRC of the block before.
     pub previous: u32,
     /// Bytes of records.
-    pub used: u32,
+    pub used: u16,
+    /// Whether it is the first block of a flush, and so begins with a record.
+    pub first: bool,
 }
 
 impl Block {
@@ -28,6 +30,7 @@ impl Block {
         set(bytes, 16, &self.durable.0.to_le_bytes());
         set(bytes, 24, &self.previous.to_le_bytes());
         set(bytes, 28, &self.used.to_le_bytes());
+        set(bytes, 30, &u16::from(self.first).to_le_bytes());
         let crc = crc32c::crc32c(&bytes[4..]);
         set(bytes, 0, &crc.to_le_bytes());
         crc
@@ -36,9 +39,9 @@ impl Block {
     /// The header and the CRC of a block; `None` where the bytes are none, or damaged. `trusting` leaves the CRC out.
     pub fn read(bytes: &[u8], trusting: bool) -> Option<(Block, u32)> {
         let crc = get_u32(bytes, 0);
-        let used = get_u32(bytes, 28);
+        let used = get_u16(bytes, 28);
         let is_whole = get_u32(bytes, 4) == MAGIC
-            && used as usize <= bytes.len() - HEADER
+            && usize::from(used) <= bytes.len() - HEADER
             && (trusting || crc == crc32c::crc32c(&bytes[4..]));
         is_whole.then(|| {
             let block = Block {
@@ -46,6 +49,7 @@ impl Block {
                 durable: Lsn(get_u64(bytes, 16)),
                 previous: get_u32(bytes, 24),
                 used,
+                first: get_u16(bytes, 30) == 1,
             };
             (block, crc)
         })

@@ -11,7 +11,11 @@
 //! | 8–16 | the place of the block in the log |
 //! | 16–24 | what was durable when the block was written: the log up to this place |
 //! | 24–28 | CRC of the block before |
-//! | 28–32 | bytes of records in this block, behind the header |
+//! | 28–30 | bytes of records in this block, behind the header |
+//! | 30–32 | 1 in the first block of a flush, which begins with a record |
+//!
+//! A crash may leave the first blocks of a flush without the last ones. The log then goes on behind them, and the record
+//! that they do not finish is dropped where the next flush begins.
 //!
 //! The CRC of the block before makes the blocks a chain. A block of an earlier round of the ring, or of a part of the
 //! log that a crash has cut off, does not continue it. Where the chain ends, the log ends, unless a later block says that the

@@ -7,7 +7,7 @@ use crate::page::get_u32;
 use crate::{Error, Lsn, Options, memory};
 use fulgurite_base::Lpn;
 use fulgurite_device::{Arena, Device, Handle, Operation};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Bytes that are read from the drive at once.
 const PIECE: u64 = 1 << 20;
@@ -26,7 +26,7 @@ pub struct LogReader<D> {
     handle: Handle<D>,
     start: LogStart,
     options: Options,
-    arena: Rc<Arena>,
+    arena: Arc<Arena>,
     /// What was read last, and where it lies in the log.
     piece: Vec<u8>,
     piece_at: Lsn,
@@ -57,13 +57,20 @@ impl<D: Device + 'static> LogReader<D> {
             piece: Vec::new(),
             piece_at: Lsn(0),
             next: first,
-            previous: None,
+            // Where nothing is known to be durable behind the redo point, the block there must follow the last one.
+            previous: (first == start.tail).then_some(start.crc),
             durable: Lsn(0),
             records: Vec::new(),
             taken: 0,
             places: Vec::new(),
             end,
         }
+    }
+
+    /// Whether a block follows the place where the reader begins.
+    pub async fn continues(&mut self) -> Result<bool, Error> {
+        let found = self.look(self.next).await?;
+        Ok(found.is_some_and(|(block, ..)| Some(block.previous) == self.previous))
     }
 
     /// The next record with its place and end; `None` at the end of the log.
@@ -116,6 +123,10 @@ impl<D: Device + 'static> LogReader<D> {
         if !follows && !planted!(self.options, ChainIgnored) {
             return Ok(false);
         }
+        if block.first {
+            // A record that is not finished here never will be: its flush was cut off.
+            self.taken = self.records.len();
+        }
         // What was taken is dropped, so that memory holds one record and one block.
         self.records.drain(..self.taken);
         self.places.retain_mut(|(from, at)| {
@@ -130,7 +141,7 @@ impl<D: Device + 'static> LogReader<D> {
         self.taken = 0;
         let mut data = range.start + HEADER..range.start + HEADER + block.used as usize;
         let mut at = Lsn(block.at.0 + HEADER as u64);
-        if self.previous.is_none() && self.start.redo > at {
+        if self.next.0 <= self.start.redo.0 && self.start.redo > at {
             // The first block: records before the redo point are not wanted.
             let skip = ((self.start.redo.0 - at.0) as usize).min(data.len());
             data.start += skip;

@@ -14,6 +14,7 @@ use fulgurite_device::{Arena, Device, Handle, Operation};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Bytes that are written with one flush of the log before the next piece is prepared.
 const PIECE: usize = 256 << 10;
@@ -64,7 +65,7 @@ struct State<D> {
     changed: Signal,
     flushes: Cell<u64>,
     written: Cell<u64>,
-    arena: Rc<Arena>,
+    arena: Arc<Arena>,
     options: Options,
 }
 
@@ -86,9 +87,12 @@ impl<D: Device + 'static> Log<D> {
         start: LogStart,
         options: &Options,
     ) -> Log<D> {
+        let changed = Signal::default();
+        health.tell(&changed);
         let arena = Arena::new(PIECE.max(start.block_bytes as usize));
         handle.register(&arena);
-        let pending = Pending { base: start.tail, bytes: Vec::new(), crc: start.crc, crcs: VecDeque::new() };
+        let crcs = VecDeque::from([(start.tail, start.crc)]);
+        let pending = Pending { base: start.tail, bytes: Vec::new(), crc: start.crc, crcs };
         Log(Rc::new(State {
             handle,
             barrier,
@@ -102,7 +106,7 @@ impl<D: Device + 'static> Log<D> {
             writing: Cell::new(false),
             sleeping: Cell::new(false),
             wanted: Cell::new(Lsn(0)),
-            changed: Signal::default(),
+            changed,
             flushes: Cell::new(0),
             written: Cell::new(0),
             arena,
@@ -159,6 +163,11 @@ impl<D: Device + 'static> Log<D> {
     pub fn set_redo(&self, redo: Lsn) {
         self.0.redo.set(redo);
         self.0.changed.notify();
+    }
+
+    /// The place that recovery begins with.
+    pub fn redo(&self) -> Lsn {
+        self.0.redo.get()
     }
 
     /// Where the durable log ends, and the CRC of its last block.
@@ -270,7 +279,8 @@ impl<D: Device + 'static> Log<D> {
                 at: Lsn(base.0 + (index * block) as u64),
                 durable: self.0.durable.get(),
                 previous: pending.crc,
-                used: used as u32,
+                used: used as u16,
+                first: index == 0,
             };
             pending.crc = header.seal(one);
         }

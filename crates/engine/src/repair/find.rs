@@ -6,7 +6,7 @@
 use super::log::blocks;
 use crate::image::Source;
 use crate::layout::{DOUBLE_WRITE_PAGES, PLACES, Superblock};
-use crate::log::block::{Block, HEADER};
+use crate::log::block::Block;
 use crate::page::{self, Kind};
 use crate::tree::{CATALOGUE, LARGE};
 use crate::{Error, Lsn};
@@ -150,11 +150,10 @@ fn follow_back(found: &BTreeMap<u64, (Block, u32)>, superblock: &mut Superblock)
     let Some(mut at) = found.last_key_value().map(|(at, _)| *at) else { return };
     superblock.log_end = Lsn(at + block);
     superblock.redo = superblock.log_end;
-    // A block behind one that is not full begins a flush, and with it a record.
-    let room = superblock.block_bytes - HEADER as u32;
     while let Some((this, _)) = found.get(&at) {
         let before = at.checked_sub(block).and_then(|before| found.get(&before));
-        if at == 0 || before.is_some_and(|(before, _)| before.used < room) {
+        // The first block of a flush begins with a record.
+        if this.first {
             superblock.redo = Lsn(at);
         }
         match before {

@@ -6,6 +6,7 @@
 use super::{Tree, leaf};
 use crate::Error;
 use crate::log::Delta;
+use crate::page;
 use crate::page::node::{Cell, NodeMut, longest_key, longest_record, separator};
 use crate::shard::Shard;
 use fulgurite_base::PageId;
@@ -110,7 +111,12 @@ impl<'a, D: Device + 'static> Load<'a, D> {
         state.bytes = 0;
         let mut guard = self.shard.pool.create(page).await?;
         self.pages.push(page);
-        fill(guard.bytes_mut(), page, self.tree.id, level as u8, (&low, high.as_deref()), &records)?;
+        let bytes = guard.bytes_mut();
+        fill(bytes, page, self.tree.id, level as u8, (&low, high.as_deref()), &records)?;
+        // The log may say what the page was before. Recovery must not do that again over what it is now.
+        let now = self.shard.log.tail();
+        page::set_structure_lsn(bytes, now);
+        page::set_lsn(bytes, now);
         Ok(Record { key: low, value: page.0.to_le_bytes().to_vec(), large: false })
     }
 

@@ -109,12 +109,13 @@ impl<D: Device + 'static> Shard<D> {
         ops: Vec<Op>,
     ) -> Result<(Lsn, Lsn), Error> {
         let entry = Entry { deltas, ops };
-        let is_split = entry.deltas.iter().any(|delta| matches!(delta, Delta::Keep { .. }));
-        let (since, lsn) = if is_split && planted!(self.options, SplitNotLogged) {
-            (self.log.tail(), self.log.tail())
-        } else {
-            self.log.append(&entry)
-        };
+        let has = |kind: fn(&Delta) -> bool| entry.deltas.iter().any(kind);
+        let is_forgotten = planted!(self.options, SplitNotLogged)
+            && has(|delta| matches!(delta, Delta::Keep { .. }))
+            || planted!(self.options, FreePageReusedEarly)
+                && has(|delta| matches!(delta, Delta::Free { .. }));
+        let (since, lsn) =
+            if is_forgotten { (self.log.tail(), self.log.tail()) } else { self.log.append(&entry) };
         for delta in &entry.deltas {
             let number = delta.page();
             let Some((_, guard)) = held.0.iter_mut().find(|(page, _)| *page == number) else {

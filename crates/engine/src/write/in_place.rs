@@ -11,6 +11,7 @@ use crate::{Error, Lsn, Options, TornPages, memory, page};
 use fulgurite_base::{Lpn, Nanos, PageId, StreamId};
 use fulgurite_device::{Arena, Buffer, Device, Handle, IoError, Operation};
 use fulgurite_pool::{PageBytes, PageIo, PageStore};
+use rustc_hash::FxHashSet;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -32,7 +33,11 @@ struct State<D> {
     changed: RefCell<Changed>,
     /// By page modulo its length: a page and the checksum that was written last.
     remembered: RefCell<Vec<(PageId, u32)>>,
+    /// Pages whose writes are under way.
+    under_way: RefCell<FxHashSet<PageId>>,
     written: Cell<u64>,
+    /// The newest change in a page that was read.
+    newest_read: Cell<Lsn>,
     options: Options,
 }
 
@@ -71,7 +76,9 @@ impl<D: Device + 'static> InPlace<D> {
             salt: superblock.salt(),
             changed: RefCell::default(),
             remembered: RefCell::new(vec![(PageId(u64::MAX), 0); REMEMBERED]),
+            under_way: RefCell::default(),
             written: Cell::new(0),
+            newest_read: Cell::new(Lsn(0)),
             options: options.clone(),
         }))
     }
@@ -112,8 +119,35 @@ impl<D: Device + 'static> InPlace<D> {
         if !planted!(self.0.options, CheckpointWithoutFlush) {
             self.0.barrier.flush().await?;
         }
+        if self.0.options.verify_writes {
+            self.verify(&ended).await?;
+        }
         self.0.changed.borrow_mut().flushed(&ended);
         Ok(())
+    }
+
+    /// Reads back what these writes have left.
+    async fn verify(&self, writes: &[u64]) -> Result<(), Error> {
+        let pages = self.0.changed.borrow().last_written(writes);
+        let buffer = Arena::new(self.0.page_bytes).buffer(0, self.0.page_bytes);
+        for (page, sum) in pages {
+            let into = Some(buffer.clone());
+            let read = Operation::Read { lpn: self.lpn(page), pages: self.0.device_pages, into };
+            self.0.handle.submit(read).await.map_err(Error::Io)?;
+            let is_there = memory::look(&buffer, |bytes| {
+                page::is_whole(bytes, page, self.0.salt) && page::get_u32(bytes, 0) == sum
+            });
+            let again = self.0.changed.borrow().is_written_again(page, writes) || self.is_being_written(page);
+            if !is_there && !again {
+                return Err(self.0.health.stop(format!("the drive has lost a write of page {}", page.0)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a write of the page is under way.
+    fn is_being_written(&self, page: PageId) -> bool {
+        self.0.under_way.borrow().contains(&page)
     }
 
     /// Waits until the log of the pages' changes is durable.
@@ -142,16 +176,19 @@ impl<D: Device + 'static> InPlace<D> {
         copies.collect()
     }
 
-    async fn write_batch(&self, pages: Vec<PageBytes>) -> Result<(), Error> {
+    /// Writes a batch. Returns the checksums of its pages.
+    async fn write_batch(&self, pages: Vec<PageBytes>) -> Result<Vec<(PageId, u32)>, Error> {
         self.log_first(&pages).await?;
         let copies = self.sealed(&pages);
+        let mut sums = Vec::with_capacity(copies.len());
         for (page, copy) in &copies {
             let sum = memory::look(copy, |bytes| page::get_u32(bytes, 0));
+            sums.push((*page, sum));
             self.0.remembered.borrow_mut()[page.0 as usize % REMEMBERED] = (*page, sum);
         }
         let protected = self.0.torn_pages;
         self.0.written.set(self.0.written.get() + copies.len() as u64);
-        match protected {
+        let written = match protected {
             TornPages::DoubleWrite | TornPages::Share => {
                 self.0.written.set(self.0.written.get() + copies.len() as u64);
                 self.0.area.write(copies, |page| self.lpn(page)).await
@@ -161,7 +198,8 @@ impl<D: Device + 'static> InPlace<D> {
                     copies.into_iter().map(|(page, copy)| write(self.lpn(page), self.0.device_pages, copy));
                 self.0.handle.submit_all(writes).await.map_err(Error::Io)
             }
-        }
+        };
+        written.map(|()| sums)
     }
 
     fn lpn(&self, page: PageId) -> Lpn {
@@ -169,26 +207,33 @@ impl<D: Device + 'static> InPlace<D> {
     }
 
     /// Notes what has become of a write.
-    fn ended(&self, writing: Writing, outcome: &Result<(), Error>) {
+    fn ended(&self, writing: Writing, outcome: &Result<(), Error>, sums: Vec<(PageId, u32)>) {
         let mut changed = self.0.changed.borrow_mut();
         match outcome {
             Err(_) => changed.failed(writing),
-            Ok(()) => changed.written(&writing),
+            Ok(()) => changed.written(&writing, sums),
         }
     }
 
-    /// Whether a page that was read is whole, and not older than what was written last.
+    /// The newest change in a page that was read. The log was durable up to there before the page was written.
+    pub fn newest_read(&self) -> Lsn {
+        self.0.newest_read.get()
+    }
+
+    /// Whether a page that was read is whole, not older than what was written last, and not newer than the log.
     fn is_right(&self, page: PageId, bytes: &[u8]) -> bool {
         if planted!(self.0.options, ChecksumIgnored) {
             return true;
         }
         let (known, sum) = self.0.remembered.borrow()[page.0 as usize % REMEMBERED];
-        // The log goes before the pages, so a page that is newer than the log's end shows that the log has lost something.
-        let end = self.0.log.borrow().as_ref().map_or(Lsn(u64::MAX), Log::tail);
-        page::is_whole(bytes, page, self.0.salt)
-            && (known != page || sum == page::get_u32(bytes, 0))
-            && page::lsn(bytes) <= end
-            && page::fault(bytes).is_none()
+        if !page::is_whole(bytes, page, self.0.salt) || (known == page && sum != page::get_u32(bytes, 0)) {
+            return false;
+        }
+        let lsn = page::lsn(bytes);
+        self.0.newest_read.set(self.0.newest_read.get().max(lsn));
+        // The log goes before the pages. Before its end is known, recovery compares.
+        let is_in_log = self.0.log.borrow().as_ref().is_none_or(|log| lsn <= log.durable());
+        is_in_log && page::fault(bytes).is_none()
     }
 }
 
@@ -218,19 +263,27 @@ impl<D: Device + 'static> PageStore for InPlace<D> {
     fn write(&self, pages: Vec<PageBytes>) -> PageIo {
         // The pages cannot change before the write has ended, so what is changed later is not in it.
         let writing = self.0.changed.borrow_mut().begin(pages.iter().map(|page| page.page));
+        self.0.under_way.borrow_mut().extend(pages.iter().map(|page| page.page));
         let this = self.clone();
         Box::pin(async move {
             let mut outcome = Ok(());
+            let mut sums = Vec::new();
             for batch in pages.chunks(BATCH) {
-                outcome = this.write_batch(batch.to_vec()).await;
-                if outcome.is_err() {
-                    break;
+                match this.write_batch(batch.to_vec()).await {
+                    Ok(mut written) => sums.append(&mut written),
+                    Err(error) => {
+                        outcome = Err(error);
+                        break;
+                    }
                 }
+            }
+            for page in &pages {
+                this.0.under_way.borrow_mut().remove(&page.page);
             }
             if planted!(this.0.options, FailedWriteForgotten) {
                 outcome = Ok(());
             }
-            this.ended(writing, &outcome);
+            this.ended(writing, &outcome, sums);
             outcome.map_err(|error| match error {
                 Error::Io(error) => error,
                 _ => IoError::Media,

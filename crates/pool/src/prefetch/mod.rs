@@ -15,8 +15,8 @@ use history::HistoryConfig;
 use sequential::SequentialConfig;
 use std::fmt::Debug;
 
-/// A prefetch policy.
-pub trait PrefetchPolicy {
+/// A prefetch policy. A pool may move between threads, so a policy must be able to.
+pub trait PrefetchPolicy: Send {
     /// `page` was asked for and was not in the pool, or was there only because it had been prefetched.
     fn observe(&mut self, page: PageId);
 

@@ -37,7 +37,8 @@ use w_tinylfu::WTinyLfuConfig;
 ///
 /// The order law: evicting until nothing is left gives the frames in exactly the order in which
 /// [`ReplacementPolicy::next`] gave them beforehand. It is a property test over every policy.
-pub trait ReplacementPolicy {
+/// A pool may move between threads, so a policy must be able to.
+pub trait ReplacementPolicy: Send {
     /// `page` was asked for and is not in the pool: room is made for it, and then it is inserted.
     /// Policies that remember pages which have left look here; what they return comes with the arrival.
     fn miss(&mut self, _page: PageId) -> Recall {

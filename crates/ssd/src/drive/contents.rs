@@ -1,11 +1,12 @@
 //! Page contents by physical page, for drives that are asked to keep them. Garbage collection
-//! carries them along, so a wrong mapping shows as wrong bytes.
+//! carries them along, so a wrong mapping shows as wrong bytes. Bytes are never changed, so copies share them.
 
 use fulgurite_base::Ppn;
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
-#[derive(Default)]
-pub(super) struct Contents(FxHashMap<u32, Box<[u8]>>);
+#[derive(Clone, Default)]
+pub(super) struct Contents(FxHashMap<u32, Arc<[u8]>>);
 
 impl Contents {
     pub(super) fn get(&self, ppn: Ppn) -> Option<&[u8]> {

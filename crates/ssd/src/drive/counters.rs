@@ -59,6 +59,26 @@ pub struct DriveCounters {
     pub energy_j: f64,
 }
 
+impl DriveCounters {
+    /// What has been done since these were the counters.
+    pub fn since(&self, before: &DriveCounters) -> DriveCounters {
+        DriveCounters {
+            host_pages_written: self.host_pages_written - before.host_pages_written,
+            flash_pages_read: self.flash_pages_read - before.flash_pages_read,
+            flash_pages_programmed: self.flash_pages_programmed - before.flash_pages_programmed,
+            gc_pages_copied: self.gc_pages_copied - before.gc_pages_copied,
+            erases: self.erases - before.erases,
+            flash_operations: self.flash_operations - before.flash_operations,
+            merged_pages: self.merged_pages - before.merged_pages,
+            overlaps: self.overlaps - before.overlaps,
+            suspensions: self.suspensions - before.suspensions,
+            shared_pages: self.shared_pages - before.shared_pages,
+            leveled_segments: self.leveled_segments - before.leveled_segments,
+            energy_j: self.energy_j - before.energy_j,
+        }
+    }
+}
+
 impl SimDrive {
     /// What the drive has done.
     pub fn counters(&self) -> DriveCounters {

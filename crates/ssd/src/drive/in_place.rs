@@ -4,7 +4,7 @@
 /// Which pages were written.
 #[derive(Clone, Debug)]
 pub(super) struct InPlace {
-    written: Vec<u64>,
+    pub(super) written: Vec<u64>,
     pub(super) host_pages: u64,
 }
 

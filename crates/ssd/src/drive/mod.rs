@@ -15,6 +15,7 @@ mod contents;
 mod counters;
 mod flash;
 mod host;
+mod image;
 mod in_place;
 mod power;
 mod timeline;
@@ -22,6 +23,7 @@ mod tournament;
 mod waits;
 
 pub use counters::{DriveCounters, DriveError};
+pub use image::Image;
 pub use timeline::{Span, SpanKind, Timeline, Track};
 pub use waits::{Served, Waits};
 
@@ -129,19 +131,7 @@ impl SimDrive {
         let logical = config.logical_pages() as u32;
         let mut flash = Flash::new(&config, ftl.as_ref(), HOST_SLOTS, contents);
         let buffer_pages = config.write_buffer_pages();
-        let caps = Caps {
-            page_bytes: config.page_bytes,
-            pages: u64::from(logical),
-            queue_depth: config.queue_depth,
-            // A write enters the buffer as a whole, so a larger one would wait for ever.
-            pages_per_command: buffer_pages.min(1024),
-            // A page is programmed, or taken back by a power cut, as a whole.
-            atomic_bytes: config.page_bytes,
-            share: !config.in_place,
-            streams: config.collect.placement.hints(),
-            contents,
-            erase_counts: !config.in_place,
-        };
+        let caps = config.caps(contents);
         let is_volatile = config.write_cache == WriteCache::Volatile;
         flash.undo = is_volatile.then(Default::default);
         let collector = Collector::new(flash.dies(), config.planes, config.pages, is_volatile);

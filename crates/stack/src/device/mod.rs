@@ -4,7 +4,8 @@
 pub mod observed;
 mod open;
 
-pub use observed::{Lifetime, Observed, Wear};
+pub use observed::{AnyDrive, Lifetime, Observed, Wear};
+pub(crate) use open::Boxed;
 pub use open::DeviceUser;
 
 use crate::StackError;
@@ -14,6 +15,7 @@ use fulgurite_ftl::FtlConfig;
 use fulgurite_log::LogConfig;
 use fulgurite_ssd::SsdConfig;
 use fulgurite_ssd::preset::{self, Preset, Target};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// A device as data.
@@ -88,6 +90,8 @@ pub struct FileConfig {
     pub options: FileOptions,
     /// Overwrite a file or block device that Fulgurite did not create.
     pub destroy_contents: bool,
+    /// The store that is in it is used, and not overwritten.
+    pub keeps_store: bool,
     /// Pages that the run needs, where no size was given and the file has fewer.
     pub needed_pages: Option<u64>,
 }
@@ -340,8 +344,29 @@ impl FileConfig {
             pages: size.map(|size| size / page_bytes).or(self.needed_pages).or(pages),
             queue_depth,
             poll,
+            many_threads: false,
             destroy_contents: self.destroy_contents,
         }
+    }
+
+    /// Refuses a file that holds a store, unless that may be destroyed or is to be used.
+    pub(crate) fn check_store(&self) -> Result<(), StackError> {
+        if self.destroy_contents || self.keeps_store || !self.holds_store() {
+            return Ok(());
+        }
+        Err(StackError::request(format!(
+            "{} holds a store; its contents are left alone unless they may be destroyed (--destroy-contents), or bench is to go on with them (--reuse)",
+            self.path.display()
+        )))
+    }
+
+    /// Whether the file begins as a store does.
+    pub(crate) fn holds_store(&self) -> bool {
+        let Ok(file) = std::fs::File::open(&self.path) else { return false };
+        fulgurite_engine::SUPERBLOCKS.iter().any(|place| {
+            let mut bytes = [0; 64];
+            file.read_exact_at(&mut bytes, *place).is_ok() && fulgurite_engine::is_store(&bytes)
+        })
     }
 
     /// Makes room for `pages`, where no size was given and the file has less.

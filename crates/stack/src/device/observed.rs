@@ -3,9 +3,9 @@
 use fulgurite_base::{Lpn, Nanos};
 use fulgurite_device::{Arena, Caps, Command, Completion, Device, FaultDevice, MemDevice, QueueFull};
 use fulgurite_log::{LogCounters, LogDevice};
-use fulgurite_ssd::{DriveCounters, Served, SimDrive, Timeline};
+use fulgurite_ssd::{DriveCounters, Image, Served, SimDrive, Timeline};
 use fulgurite_uring::PsyncDevice;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// How worn a drive is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -63,6 +63,10 @@ pub trait Observed: Device {
     fn layer_mapping_bytes(&self) -> Option<u64> {
         None
     }
+    /// What the idle drive holds, where it is simulated and nothing stands above it.
+    fn image(&self) -> Option<Image> {
+        None
+    }
 }
 
 impl Observed for SimDrive {
@@ -92,6 +96,10 @@ impl Observed for SimDrive {
 
     fn timeline(&self) -> Option<&Timeline> {
         SimDrive::timeline(self)
+    }
+
+    fn image(&self) -> Option<Image> {
+        SimDrive::image(self)
     }
 
     fn wear(&self, elapsed: Nanos) -> Option<Wear> {
@@ -188,7 +196,7 @@ impl Device for AnyDrive {
         (**self).erases(lpn)
     }
 
-    fn register(&mut self, arena: &Rc<Arena>) {
+    fn register(&mut self, arena: &Arc<Arena>) {
         (**self).register(arena);
     }
 

@@ -24,7 +24,7 @@ pub trait DeviceUser {
 }
 
 /// Puts a device of any type into a box.
-struct Boxed;
+pub(crate) struct Boxed;
 
 impl DeviceUser for Boxed {
     type Output = AnyDrive;
@@ -81,7 +81,7 @@ impl Stack {
         match &self.layer {
             Some(layer) => format!("{} below {}", self.device.canonical(), layer.log.canonical()),
             // Without a pool the size of a file says where the addresses of a trace lie.
-            None if self.pool.is_none() && self.device.is_real() => {
+            None if self.pool.is_none() && self.engine.is_none() && self.device.is_real() => {
                 format!("{} of {} pages", self.device.canonical(), self.device.pages())
             }
             None => self.device.canonical(),
@@ -94,6 +94,7 @@ impl Stack {
             DriveConfig::File(file) => {
                 fulgurite_uring::check(&file.path, &file.uring_options(Some(file.pages())))
                     .map_err(|error| StackError::request(error.to_string()))?;
+                file.check_store()?;
             }
             DriveConfig::None => return Err(StackError::request(NO_DRIVE)),
             DriveConfig::Simulated { config, .. } => config.validate()?,
@@ -166,7 +167,9 @@ impl Stack {
             }
             DriveConfig::Simulated { config, .. } => {
                 let ftl = precondition(config)?;
-                Ok(user.with(SimDrive::with_ftl((**config).clone(), ftl, false)))
+                // Bytes are kept where somebody reads them.
+                let contents = self.engine.is_some();
+                Ok(user.with(SimDrive::with_ftl((**config).clone(), ftl, contents)))
             }
         }
     }

@@ -18,8 +18,8 @@ impl PoolRun<'_> {
         let PoolRun { run, requested, stage } = self;
         let mut requests = run.bind()?.requests(run.seed)?;
         let start = Instant::now();
-        let replacement = stage.replacement.start(stage.frames)?;
-        let mut counter = MissCounter::new(stage.frames, replacement, stage.batches.clone());
+        let replacement = stage.policies.replacement.start(stage.frames)?;
+        let mut counter = MissCounter::new(stage.frames, replacement, stage.policies.batches.clone());
         // Both buffers are reused, so that the loop allocates nothing.
         let mut taken: Vec<Request> = Vec::with_capacity(SLICE);
         let mut slice: Vec<(PageId, bool)> = Vec::with_capacity(SLICE);

@@ -14,8 +14,16 @@ pub struct Done {
 
 impl Done {
     /// By `device` so far.
-    pub fn by(device: &impl Observed) -> Done {
+    pub fn by(device: &(impl Observed + ?Sized)) -> Done {
         Done { drive: device.observe(), layer: device.observe_layer() }
+    }
+
+    /// What has been done since `before`.
+    pub fn since(&self, before: &Done) -> Done {
+        Done {
+            drive: self.drive.zip(before.drive).map(|(now, before)| now.since(&before)),
+            layer: self.layer.as_ref().zip(before.layer.as_ref()).map(|(now, before)| now.since(before)),
+        }
     }
 
     /// Pages that the host wrote; `None` where neither a layer nor the drive counts them.

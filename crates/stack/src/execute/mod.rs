@@ -1,5 +1,6 @@
 //! Executing a run into rows. Each shape of a run has a file or folder here.
 
+mod bench;
 mod counting;
 mod done;
 mod gc;
@@ -9,9 +10,10 @@ mod replay;
 mod stamps;
 
 use crate::device::Observed;
-use crate::run::{Load, PROFILE_OPS, Requested};
+use crate::run::{Load, PROFILE_OPS, Policies, Requested};
 use crate::{Column, Command, Progress, Row, Run, StackError};
 use fulgurite_base::Histogram;
+use fulgurite_pool::WriteBack;
 use std::time::{Duration, Instant};
 
 impl Run {
@@ -23,6 +25,10 @@ impl Run {
                 progress.add(PROFILE_OPS);
                 Ok(vec![profile::row(self, &profile)])
             }
+            Load::Benchmark(asked) => match &self.stack.engine {
+                Some(stage) => bench::BenchRun { run: self, asked, stage }.execute(progress),
+                None => Err(StackError::run("a benchmark without an engine")),
+            },
             Load::Requests(requested) => self.execute_requests(requested, progress),
         }
     }
@@ -65,6 +71,20 @@ impl Run {
         }
         Ok(row)
     }
+}
+
+/// Sets the columns that say which policies a pool has.
+fn set_policies(row: &mut Row, policies: &Policies) {
+    row.set(Column::Replacement, policies.replacement.to_string());
+    row.set(Column::WriteBack, policies.write_back.to_string());
+    let WriteBack { n_e, buffers, ahead, .. } = policies.batches;
+    row.set(Column::NW, policies.batches.batch_pages());
+    if !policies.prefetch.is_none() {
+        row.set(Column::NE, n_e);
+    }
+    row.set_some(Column::Buffers, Some(buffers).filter(|buffers| *buffers > 0));
+    row.set_some(Column::Ahead, Some(ahead).filter(|ahead| *ahead > 0));
+    row.set(Column::Prefetch, policies.prefetch.name());
 }
 
 fn set_latency(row: &mut Row, latency: &Histogram) {

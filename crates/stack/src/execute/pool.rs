@@ -6,14 +6,14 @@
 
 use super::done::{Done, set_collecting};
 use super::stamps::Stamps;
-use super::{set_cost, set_latency};
+use super::{set_cost, set_latency, set_policies};
 use crate::device::{DeviceUser, Observed};
 use crate::run::{Arrivals, PoolStage, Requested};
 use crate::workload::Requests;
 use crate::{Column, Progress, Row, Run, StackError};
 use fulgurite_base::{Histogram, Lpn, Nanos, PageId};
 use fulgurite_device::{Arena, Executor, Handle, Meter, Operation};
-use fulgurite_pool::{BufferPool, PoolConfig, PoolCounters, WriteBack, WriteGuard};
+use fulgurite_pool::{BufferPool, PoolConfig, PoolCounters, WriteGuard};
 use fulgurite_workload::Op;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -42,16 +42,7 @@ impl PoolRun<'_> {
         let mut row = run.identity()?;
         row.set_some(Column::Channels, run.stack.device.simulated().map(|config| config.channels));
         set_collecting(&mut row, &run.stack);
-        row.set(Column::Replacement, stage.replacement.to_string());
-        row.set(Column::WriteBack, stage.write_back.to_string());
-        let WriteBack { n_e, buffers, ahead, .. } = stage.batches;
-        row.set(Column::NW, stage.batches.batch_pages());
-        if !stage.prefetch.is_none() {
-            row.set(Column::NE, n_e);
-        }
-        row.set_some(Column::Buffers, Some(buffers).filter(|buffers| *buffers > 0));
-        row.set_some(Column::Ahead, Some(ahead).filter(|ahead| *ahead > 0));
-        row.set(Column::Prefetch, stage.prefetch.name());
+        set_policies(&mut row, &stage.policies);
         row.set(Column::Frames, stage.frames);
         // `u64::MAX` stands for a trace whose pages were not counted.
         row.set_some(Column::Pages, Some(requested.pages).filter(|pages| *pages < u64::MAX));
@@ -140,10 +131,10 @@ impl PoolRun<'_> {
         let PoolRun { run, requested, stage } = self;
         let start = Instant::now();
         let executor = Executor::new(device);
-        let replacement = stage.replacement.start(stage.frames)?;
+        let replacement = stage.policies.replacement.start(stage.frames)?;
         let config = PoolConfig {
-            prefetch: stage.prefetch.start()?,
-            ..PoolConfig::new(stage.frames, stage.page_bytes, replacement, stage.batches.clone())
+            prefetch: stage.policies.prefetch.start()?,
+            ..PoolConfig::new(stage.frames, stage.page_bytes, replacement, stage.policies.batches.clone())
         };
         let pool = BufferPool::new(executor.handle(), config)
             .map_err(|error| StackError::request(error.to_string()))?;

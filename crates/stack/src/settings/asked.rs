@@ -2,8 +2,10 @@
 
 use crate::device::{DeviceConfig, LayerConfig};
 use crate::workload::AddressMap;
-use fulgurite_base::units::{self, Portion};
+use fulgurite_base::units::{self, Portion, Share};
 use fulgurite_base::{Nanos, SpecError, option};
+use fulgurite_bench::Extent;
+use fulgurite_engine::{Durability, TornPages};
 use fulgurite_ftl::placement::PlacementConfig;
 use fulgurite_ftl::schedule::Schedule;
 use fulgurite_ftl::victim::VictimConfig;
@@ -14,6 +16,9 @@ use fulgurite_workload::trace::{Format, TraceOptions};
 #[derive(Default)]
 pub(crate) struct Asked {
     pub workload: String,
+    pub benchmark: String,
+    pub scale: Option<u64>,
+    pub degree: Option<u64>,
     pub format: Option<(Format, TraceOptions)>,
     pub device: Option<DeviceConfig>,
     pub destroy_contents: bool,
@@ -40,6 +45,15 @@ pub(crate) struct Asked {
     pub wrap: bool,
     pub cpu_per_request: Nanos,
     pub ops: Option<u64>,
+    pub time: Option<Nanos>,
+    pub warm_up: Option<Extent>,
+    pub torn_pages: Option<TornPages>,
+    pub durability: Option<Durability>,
+    pub memory: Option<Memory>,
+    pub log_bytes: u64,
+    pub cpu_per_op: Option<Nanos>,
+    pub reuse: bool,
+    pub by_type: bool,
     pub explain: bool,
     pub groups: bool,
     pub page_interval: Option<Portion>,
@@ -47,6 +61,30 @@ pub(crate) struct Asked {
     pub trace_out: Option<String>,
     pub requests_out: Option<String>,
     pub seed: u64,
+}
+
+/// How much memory an engine has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Memory {
+    /// Bytes.
+    Bytes(u64),
+    /// A share of the data that are loaded.
+    OfData(Share),
+}
+
+pub(super) fn read_memory(text: &str) -> Result<Memory, SpecError> {
+    match text.ends_with('%') {
+        true => units::parse_share(text).map(Memory::OfData),
+        false => units::parse_size(text).map(Memory::Bytes),
+    }
+}
+
+/// A number of transactions, or a length of time: `20K`, `10s`.
+pub(super) fn read_extent(text: &str) -> Result<Extent, SpecError> {
+    match text.ends_with('s') {
+        true => read_time_interval(text).map(Extent::Time),
+        false => count(text, 0, 1 << 40).map(Extent::Ops),
+    }
 }
 
 /// A count within `least..=most`.

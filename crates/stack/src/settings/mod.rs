@@ -7,7 +7,7 @@
 mod asked;
 mod table;
 
-pub(crate) use asked::Asked;
+pub(crate) use asked::{Asked, Memory};
 
 use crate::build;
 use crate::workload::Workload;
@@ -69,7 +69,7 @@ impl Setting {
     /// Its name as it is typed: a flag, or the bare name of what stands without one.
     pub fn flag(&self) -> String {
         match self.name {
-            "workload" | "device" => self.name.to_owned(),
+            "workload" | "device" | "benchmark" => self.name.to_owned(),
             name => format!("--{}", name.replace('_', "-")),
         }
     }
@@ -129,7 +129,7 @@ pub fn run(
         };
         (setting.read)(&mut asked, text).map_err(|error| match setting.name {
             // These errors say themselves what they are about.
-            "workload" | "device" => StackError::request(error.to_string()),
+            "workload" | "device" | "benchmark" => StackError::request(error.to_string()),
             _ => StackError::request(format!("{}: {error}", setting.flag())),
         })?;
     }

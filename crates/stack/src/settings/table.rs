@@ -2,10 +2,10 @@
 
 use super::Absent::{Nothing, Required, Value, Words};
 use super::Setting;
-use super::asked::{Asked, count, read_page_bytes, read_speed, read_time_interval};
-use crate::Command::{Gc, Pool, Profile, Replay};
+use super::asked::{Asked, count, read_extent, read_memory, read_page_bytes, read_speed, read_time_interval};
+use crate::Command::{Bench, Gc, Pool, Profile, Replay};
 use crate::device::{DeviceConfig, LayerConfig};
-use crate::{PoolStage, Rows, Run, StackError};
+use crate::{Benchmarked, EngineStage, Policies, Rows, Run, StackError};
 use fulgurite_base::option::{self, parse_choice};
 use fulgurite_base::{Spec, SpecError, units};
 use fulgurite_ftl::placement::PlacementConfig;
@@ -31,10 +31,40 @@ pub(super) const SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "benchmark",
+        written: "BENCHMARK",
+        about: "A benchmark with options (ycsb-a, tpcc:warehouses=4); see `list benchmarks`",
+        commands: &[(Bench, Required)],
+        read: |asked, text| put(&mut asked.benchmark, Ok(text.to_owned())),
+        show: |run| of_benchmark(run, |asked| asked.benchmark.to_string()),
+    },
+    Setting {
+        name: "scale",
+        written: "N",
+        about: "Size of the data in multiples of their default: warehouses, or 100K records, nodes or rows",
+        commands: &[(Bench, Words("1"))],
+        read: |asked, text| put(&mut asked.scale, count(text, 1, 1 << 40).map(Some)),
+        // The benchmark's options hold it.
+        show: no_effect,
+    },
+    Setting {
+        name: "degree",
+        written: "N",
+        about: "Rows that an index scan reads at once",
+        commands: &[(Bench, Words("1"))],
+        read: |asked, text| put(&mut asked.degree, count(text, 1, 1 << 20).map(Some)),
+        show: no_effect,
+    },
+    Setting {
         name: "device",
         written: "DEVICE",
         about: "A preset (p4510), a preset with changes (p4510:channels=4), file:PATH, or mem",
-        commands: &[(Pool, Value("p4510")), (Replay, Value("p4510")), (Profile, Required)],
+        commands: &[
+            (Pool, Value("p4510")),
+            (Replay, Value("p4510")),
+            (Bench, Value("p4510")),
+            (Profile, Required),
+        ],
         read: |asked, text| {
             let device = DeviceConfig::parse(text).map_err(|error| SpecError::new(error.to_string()))?;
             put(&mut asked.device, Ok(Some(device)))
@@ -44,8 +74,8 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "destroy_contents",
         written: "",
-        about: "Overwrite a file or block device that Fulgurite did not create",
-        commands: &[(Pool, Nothing), (Replay, Nothing), (Profile, Nothing)],
+        about: "Overwrite a file or block device that Fulgurite did not create, or that holds a store",
+        commands: &[(Pool, Nothing), (Replay, Nothing), (Bench, Nothing), (Profile, Nothing)],
         read: |asked, text| put(&mut asked.destroy_contents, units::parse_yes_no(text)),
         show: no_effect,
     },
@@ -53,7 +83,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         name: "layer",
         written: "LAYER",
         about: "A layer above the drive: none, or log with options (see `list layers`)",
-        commands: &[(Pool, Words("none")), (Replay, Words("none"))],
+        commands: &[(Pool, Words("none")), (Replay, Words("none")), (Bench, Words("none"))],
         read: |asked, text| put(&mut asked.layer, LayerConfig::parse(text)),
         show: told_by_device,
     },
@@ -61,7 +91,12 @@ pub(super) const SETTINGS: &[Setting] = &[
         name: "placement",
         written: "PLACEMENT",
         about: "Placement policy of the layer, or without a layer of the simulated drive",
-        commands: &[(Pool, Words("the drive's")), (Gc, Value("none")), (Replay, Words("the drive's"))],
+        commands: &[
+            (Pool, Words("the drive's")),
+            (Gc, Value("none")),
+            (Replay, Words("the drive's")),
+            (Bench, Words("the drive's")),
+        ],
         read: |asked, text| {
             text.clone_into(&mut asked.placement_label);
             put(&mut asked.placement, PlacementConfig::from_spec(Spec::parse(text)?).map(Some))
@@ -72,7 +107,12 @@ pub(super) const SETTINGS: &[Setting] = &[
         name: "victim",
         written: "VICTIM",
         about: "Victim policy of the layer, or without a layer of the simulated drive",
-        commands: &[(Pool, Words("the drive's")), (Gc, Value("greedy")), (Replay, Words("the drive's"))],
+        commands: &[
+            (Pool, Words("the drive's")),
+            (Gc, Value("greedy")),
+            (Replay, Words("the drive's")),
+            (Bench, Words("the drive's")),
+        ],
         read: |asked, text| {
             text.clone_into(&mut asked.victim_label);
             put(&mut asked.victim, VictimConfig::from_spec(Spec::parse(text)?).map(Some))
@@ -83,7 +123,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         name: "schedule",
         written: "SCHEDULE",
         about: "Schedule of garbage collection of the layer, or without a layer of the simulated drive",
-        commands: &[(Replay, Words("the drive's"))],
+        commands: &[(Replay, Words("the drive's")), (Bench, Words("the drive's"))],
         read: |asked, text| put(&mut asked.schedule, Schedule::from_name(text).map(Some)),
         show: told_by_device,
     },
@@ -91,25 +131,25 @@ pub(super) const SETTINGS: &[Setting] = &[
         name: "replacement",
         written: "POLICY",
         about: "Replacement policy",
-        commands: &[(Pool, Value("lru"))],
+        commands: &[(Pool, Value("lru")), (Bench, Value("lru"))],
         read: |asked, text| put(&mut asked.replacement, text.parse().map(Some)),
-        show: |run| Ok(run.stack.pool.as_ref().map(|pool| pool.replacement.to_string())),
+        show: |run| Ok(run.stack.policies().map(|policies| policies.replacement.to_string())),
     },
     Setting {
         name: "write_back",
         written: "POLICY",
         about: "Write-back policy",
-        commands: &[(Pool, Value("single"))],
+        commands: &[(Pool, Value("single")), (Bench, Value("single"))],
         read: |asked, text| put(&mut asked.write_back, text.parse().map(Some)),
-        show: |run| Ok(run.stack.pool.as_ref().map(canonical_write_back)),
+        show: |run| Ok(run.stack.policies().map(canonical_write_back)),
     },
     Setting {
         name: "prefetch",
         written: "POLICY",
         about: "Prefetch policy",
-        commands: &[(Pool, Value("none"))],
+        commands: &[(Pool, Value("none")), (Bench, Value("none"))],
         read: |asked, text| put(&mut asked.prefetch, text.parse().map(Some)),
-        show: |run| Ok(run.stack.pool.as_ref().map(|pool| pool.prefetch.to_string())),
+        show: |run| Ok(run.stack.policies().map(|policies| policies.prefetch.to_string())),
     },
     Setting {
         name: "frames",
@@ -154,8 +194,13 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "page",
         written: "SIZE",
-        about: "Page size: of the pool, of the logical space, or of a request",
-        commands: &[(Pool, Value("4KiB")), (Gc, Value("4KiB")), (Profile, Value("4KiB"))],
+        about: "Page size: of the pool, of the engine, of the logical space, or of a request",
+        commands: &[
+            (Pool, Value("4KiB")),
+            (Gc, Value("4KiB")),
+            (Bench, Value("4KiB")),
+            (Profile, Value("4KiB")),
+        ],
         read: |asked, text| put(&mut asked.page_bytes, read_page_bytes(text)),
         show: |run| Ok(Some(run.page_bytes().to_string())),
     },
@@ -170,11 +215,14 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "users",
         written: "N",
-        about: "Users in a closed loop, each with one request outstanding",
-        commands: &[(Pool, Words("1")), (Replay, Nothing)],
+        about: "Users in a closed loop, each with one request or transaction outstanding",
+        commands: &[(Pool, Words("1")), (Replay, Nothing), (Bench, Words("1"))],
         read: |asked, text| put(&mut asked.users, count(text, 1, 100_000).map(|n| Some(n as u32))),
         show: |run| {
             // The three kinds of arrivals exclude each other, so the first of their settings tells which it is.
+            if let Some((asked, _)) = run.benchmarked() {
+                return Ok(Some(asked.users.to_string()));
+            }
             let arrivals = run.requested().filter(|_| run.command() != Gc);
             Ok(arrivals.map(|requested| format!("{:?}", requested.arrivals)))
         },
@@ -242,6 +290,87 @@ pub(super) const SETTINGS: &[Setting] = &[
         show: show_ops,
     },
     Setting {
+        name: "ops",
+        written: "N",
+        about: "Transactions of the measured part",
+        commands: &[(Bench, Words("20K"))],
+        read: read_ops,
+        show: |run| of_benchmark(run, |asked| format!("{:?}", asked.stop)),
+    },
+    Setting {
+        name: "time",
+        written: "10s",
+        about: "Length of the measured part, in the device's time, in place of --ops",
+        commands: &[(Bench, Nothing)],
+        read: |asked, text| put(&mut asked.time, read_time_interval(text).map(Some)),
+        // It is shown with `ops`.
+        show: no_effect,
+    },
+    Setting {
+        name: "warm_up",
+        written: "N|10s",
+        about: "Transactions, or time, before the measured part",
+        commands: &[(Bench, Words("a tenth of the measured part"))],
+        read: |asked, text| put(&mut asked.warm_up, read_extent(text).map(Some)),
+        show: |run| of_benchmark(run, |asked| format!("{:?}", asked.warm_up)),
+    },
+    Setting {
+        name: "torn_pages",
+        written: "HOW",
+        about: "What protects pages from torn writes: double-write, share, atomic, none, or auto: what the drive offers",
+        commands: &[(Bench, Value("auto"))],
+        read: |asked, text| put(&mut asked.torn_pages, parse_choice(text).map(Some)),
+        show: |run| of_engine(run, |stage| option::name_of(stage.torn_pages).to_owned()),
+    },
+    Setting {
+        name: "durability",
+        written: "WHEN",
+        about: "What a commit promises: flush, group (it may wait for others) or relaxed (a crash may lose the last ones)",
+        commands: &[(Bench, Value("group"))],
+        read: |asked, text| put(&mut asked.durability, parse_choice(text).map(Some)),
+        show: |run| of_engine(run, |stage| option::name_of(stage.durability).to_owned()),
+    },
+    Setting {
+        name: "memory",
+        written: "SIZE|10%",
+        about: "Memory of the engine for everything that grows, or a share of the loaded data",
+        commands: &[(Bench, Words("10%, at least 1MiB"))],
+        read: |asked, text| put(&mut asked.memory, read_memory(text).map(Some)),
+        show: |run| of_engine(run, |stage| stage.memory_bytes.to_string()),
+    },
+    Setting {
+        name: "log_size",
+        written: "SIZE",
+        about: "Size of the log's area on the drive",
+        commands: &[(Bench, Value("64MiB"))],
+        read: |asked, text| put(&mut asked.log_bytes, units::parse_size(text)),
+        show: |run| of_engine(run, |stage| stage.log_bytes.to_string()),
+    },
+    Setting {
+        name: "cpu_per_op",
+        written: "µs",
+        about: "CPU time charged on a simulated drive for each look-up, scanned row, write and commit, in microseconds, on the one core that all users share",
+        commands: &[(Bench, Words("2; on a real drive time passes of itself"))],
+        read: |asked, text| put(&mut asked.cpu_per_op, units::parse_micros(text).map(Some)),
+        show: |run| of_engine(run, |stage| units::format_micros(stage.cpu_per_op)),
+    },
+    Setting {
+        name: "reuse",
+        written: "",
+        about: "Begin with the data that an earlier run of the same benchmark left in the file, as they are now, in place of loading them",
+        commands: &[(Bench, Nothing)],
+        read: |asked, text| put(&mut asked.reuse, units::parse_yes_no(text)),
+        show: |run| of_engine(run, |stage| if stage.reuse { "yes" } else { "no" }.to_owned()),
+    },
+    Setting {
+        name: "by_type",
+        written: "",
+        about: "Give a row for every type of transaction instead of one for the run",
+        commands: &[(Bench, Nothing)],
+        read: |asked, text| put(&mut asked.by_type, units::parse_yes_no(text)),
+        show: |run| Ok((run.measure.rows == Rows::Types).then(|| "yes".to_owned())),
+    },
+    Setting {
         name: "explain",
         written: "",
         about: "Say what placement did to its groups, with what it measured and predicted",
@@ -272,7 +401,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         name: "interval",
         written: "100ms",
         about: "Give a row for every stretch of time instead of one for the run",
-        commands: &[(Replay, Nothing)],
+        commands: &[(Replay, Nothing), (Bench, Nothing)],
         read: |asked, text| put(&mut asked.time_interval, read_time_interval(text).map(Some)),
         show: |run| match run.measure.rows {
             Rows::TimeIntervals(length) => Ok(Some(length.0.to_string())),
@@ -308,11 +437,25 @@ pub(super) const SETTINGS: &[Setting] = &[
         name: "seed",
         written: "N",
         about: "Seed of all randomness",
-        commands: &[(Pool, Value("42")), (Gc, Value("42")), (Replay, Value("42")), (Profile, Value("42"))],
+        commands: &[
+            (Pool, Value("42")),
+            (Gc, Value("42")),
+            (Replay, Value("42")),
+            (Bench, Value("42")),
+            (Profile, Value("42")),
+        ],
         read: |asked, text| put(&mut asked.seed, units::parse_count(text)),
         show: |run| Ok(Some(run.seed.to_string())),
     },
 ];
+
+fn of_benchmark(run: &Run, show: impl FnOnce(&Benchmarked) -> String) -> Result<Option<String>, StackError> {
+    Ok(run.benchmarked().map(|(asked, _)| show(asked)))
+}
+
+fn of_engine(run: &Run, show: impl FnOnce(&EngineStage) -> String) -> Result<Option<String>, StackError> {
+    Ok(run.benchmarked().map(|(_, stage)| show(stage)))
+}
 
 fn read_ops(asked: &mut Asked, text: &str) -> Result<(), SpecError> {
     put(&mut asked.ops, count(text, 1, 1 << 40).map(Some))
@@ -337,9 +480,9 @@ fn put<T>(place: &mut T, value: Result<T, SpecError>) -> Result<(), SpecError> {
 }
 
 /// The write-back policy with the numbers that it has on this device: the same whether they were given or measured.
-fn canonical_write_back(pool: &PoolStage) -> String {
-    let WriteBack { n_w, n_e, buffers, ahead, cleaner_n_w, .. } = pool.batches;
-    let name = match &pool.write_back {
+fn canonical_write_back(policies: &Policies) -> String {
+    let WriteBack { n_w, n_e, buffers, ahead, cleaner_n_w, .. } = policies.batches;
+    let name = match &policies.write_back {
         WriteBackConfig::Custom(custom) => custom.text(),
         config => config.name().to_owned(),
     };

@@ -34,8 +34,8 @@ impl Default for ZipfConfig {
     }
 }
 
-/// An exponent: `0.99`.
-const EXPONENT: Form<f64> = Form { written: "N.N", parse: parse_theta, show: f64::to_string };
+/// An exponent from 0 to 5: `0.99`.
+pub const EXPONENT: Form<f64> = Form { written: "N.N", parse: parse_theta, show: f64::to_string };
 
 impl Declared for ZipfConfig {
     const OPTIONS: &'static [Opt<ZipfConfig>] = &[
@@ -86,14 +86,20 @@ impl Recipe for FioConfig {
 /// A generator whose pages have Zipf-distributed popularity.
 #[derive(Clone, Debug)]
 pub struct Zipf {
+    law: ZipfLaw,
+    write: Share,
+    prng: Prng,
+}
+
+/// How popular each of a number of things is. It holds no randomness, so many users can draw from one.
+#[derive(Clone, Debug)]
+pub struct ZipfLaw {
     theta: f64,
     /// `theta (theta + 1) / 2`, the squeeze's quadratic term.
     curvature: f64,
     buckets: Box<[Bucket]>,
     alias: Alias,
     scatter: Scatter,
-    write: Share,
-    prng: Prng,
 }
 
 /// The ranks `low..low + ranks`.
@@ -109,39 +115,57 @@ impl Zipf {
     /// Pages that are asked for in proportion to the `-theta`th power of their rank, popular ones
     /// scattered.
     pub(super) fn new(pages: u64, theta: f64, write: Share, prng: Prng) -> Zipf {
-        let buckets = buckets(pages);
-        let masses: Vec<f64> =
-            buckets.iter().map(|bucket| power_sum(bucket.low, bucket.ranks, theta)).collect();
-        Zipf {
-            theta,
-            curvature: theta * (theta + 1.0) / 2.0,
-            buckets,
-            alias: Alias::new(&masses),
-            scatter: Scatter::new(pages),
-            write,
-            prng,
-        }
+        Zipf { law: ZipfLaw::new(pages, theta), write, prng }
     }
 
     #[inline]
     pub(super) fn request(&mut self) -> Request {
         let op = draw_op(&mut self.prng, self.write);
         let rank = self.rank();
-        Request::of_page(op, self.scatter.page(rank))
+        Request::of_page(op, self.law.place(rank))
     }
 
     /// A rank from 1 on.
     #[inline]
     pub(super) fn rank(&mut self) -> u64 {
-        let bucket = &self.buckets[self.alias.draw(&mut self.prng)];
+        self.law.rank(&mut self.prng)
+    }
+}
+
+impl ZipfLaw {
+    /// The law of `things` things, at least 1 and at most 2^48, whose popularity falls as the `-theta`th power of
+    /// their rank, for theta from 0 (all alike) to 5.
+    pub fn new(things: u64, theta: f64) -> ZipfLaw {
+        let buckets = buckets(things);
+        let masses: Vec<f64> =
+            buckets.iter().map(|bucket| power_sum(bucket.low, bucket.ranks, theta)).collect();
+        ZipfLaw {
+            theta,
+            curvature: theta * (theta + 1.0) / 2.0,
+            buckets,
+            alias: Alias::new(&masses),
+            scatter: Scatter::new(things),
+        }
+    }
+
+    /// A rank from 1, the most popular, to the number of things.
+    #[inline]
+    pub fn rank(&self, prng: &mut Prng) -> u64 {
+        let bucket = &self.buckets[self.alias.draw(prng)];
         // A bucket of one rank takes the same path: a branch would cost more than two idle draws.
         loop {
-            let offset = self.prng.below(bucket.ranks);
-            let height = self.prng.unit_f64();
+            let offset = prng.below(bucket.ranks);
+            let height = prng.unit_f64();
             if self.accepts(offset as f64 * bucket.step, height) {
                 return bucket.low + offset;
             }
         }
+    }
+
+    /// Where the thing of a rank lies among all, counted from zero: popular things are scattered.
+    #[inline]
+    pub fn place(&self, rank: u64) -> u64 {
+        self.scatter.page(rank)
     }
 
     /// Whether `height`, uniform in [0, 1), lies below `(1 + x)^-theta`, for x in [0, 1/16].
@@ -255,7 +279,7 @@ mod tests {
     fn acceptance_follows_the_power_exactly() {
         // A histogram would need billions of draws to see a fault here.
         for theta in [0.0, 0.5, 0.99, 1.0, 2.5, 5.0] {
-            let generator = zipf(1000, theta);
+            let generator = ZipfLaw::new(1000, theta);
             for step in 0..=1000 {
                 let x = f64::from(step) / 16_000.0;
                 let power = libm::pow(1.0 + x, -theta);

@@ -1,6 +1,8 @@
 //! Refuses settings that cannot work together. Every run is checked before anything is executed, whether it was
 //! typed or built by a program.
 
+mod bench;
+
 use crate::device::DriveConfig;
 use crate::output::{self, Named};
 use crate::run::{Arrivals, Load, Measure, PoolStage, Requested, Rows, Run};
@@ -14,6 +16,12 @@ impl Run {
     /// Refuses what cannot work together, in one sentence that names the argument and what would be accepted.
     pub fn check(&self) -> Result<(), StackError> {
         match (&self.load, &self.stack.pool, self.translation()) {
+            (Load::Benchmark(asked), ..) => match &self.stack.engine {
+                Some(stage) => return self.check_bench(asked, stage),
+                None => {
+                    Err(StackError::request("a benchmark runs on a storage engine, and the stack has none"))
+                }
+            },
             (Load::Characterisation { page_bytes }, ..) => {
                 self.stack.check_storage()?;
                 self.stack.device_pages_per(*page_bytes).map(drop)
@@ -100,17 +108,17 @@ impl Run {
             }
         }
         self.bind()?.requests(self.seed)?;
-        let replacement = pool.replacement.start(pool.frames)?;
+        let replacement = pool.policies.replacement.start(pool.frames)?;
         if replacement.needs_erase_counts() && !stack.tells_erase_counts() {
             return Err(StackError::request(format!(
                 "--replacement {} asks how often erase blocks were erased, which {} does not tell; accepted: a preset with flash, like p4510",
-                pool.replacement, stack.device.label
+                pool.policies.replacement, stack.device.label
             )));
         }
-        if pool.batches.buffers >= pool.frames {
+        if pool.policies.batches.buffers >= pool.frames {
             return Err(StackError::request(format!(
                 "--write-back {} takes {} of {} frames for pages under way; accepted: more --frames, or fewer buffers=",
-                pool.write_back, pool.batches.buffers, pool.frames
+                pool.policies.write_back, pool.policies.batches.buffers, pool.frames
             )));
         }
         if stack.device.is_none() { self.check_counting(requested, pool) } else { Ok(()) }
@@ -118,7 +126,8 @@ impl Run {
 
     /// Without a drive there is no time, so what matters only in time is refused.
     fn check_counting(&self, requested: &Requested, pool: &PoolStage) -> Result<(), StackError> {
-        let (write_back, prefetch) = (pool.write_back.to_string(), pool.prefetch.to_string());
+        let (write_back, prefetch) =
+            (pool.policies.write_back.to_string(), pool.policies.prefetch.to_string());
         let users = match requested.arrivals {
             Arrivals::Closed { users } => users,
             _ => 1,
@@ -126,8 +135,12 @@ impl Run {
         let layer = self.stack.layer.as_ref().map(|layer| layer.label.as_str());
         let timed = [
             (layer.is_some(), "--layer", layer.unwrap_or_default()),
-            (pool.batches.buffers > 0 || pool.batches.ahead > 0, "--write-back", write_back.as_str()),
-            (!pool.prefetch.is_none(), "--prefetch", prefetch.as_str()),
+            (
+                pool.policies.batches.buffers > 0 || pool.policies.batches.ahead > 0,
+                "--write-back",
+                write_back.as_str(),
+            ),
+            (!pool.policies.prefetch.is_none(), "--prefetch", prefetch.as_str()),
             (users > 1, "--users", "more than 1"),
             (pool.cpu_per_request > Nanos::ZERO, "--cpu-per-request", "above 0"),
         ];
@@ -171,6 +184,7 @@ impl Run {
     pub(crate) fn page_bytes(&self) -> u32 {
         match (&self.load, &self.stack.pool) {
             (Load::Characterisation { page_bytes }, _) => *page_bytes,
+            (Load::Benchmark(_), _) if let Some(engine) = &self.stack.engine => engine.page_bytes,
             (_, Some(pool)) => pool.page_bytes,
             (_, None) => self.stack.device.page_bytes(),
         }

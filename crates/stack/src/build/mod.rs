@@ -1,8 +1,10 @@
 //! Builds a run from what was asked. Defaults that depend on other settings are filled in here.
 
+mod bench;
+
 use crate::device::{DeviceConfig, DriveConfig};
 use crate::execute::profile;
-use crate::run::{Arrivals, Load, Measure, PoolStage, Requested, Rows, Run, Stack};
+use crate::run::{Arrivals, Load, Measure, Policies, PoolStage, Requested, Rows, Run, Stack};
 use crate::settings::{Asked, Workloads};
 use crate::workload::{AddressMap, Origin, View, Workload};
 use crate::{Command, StackError};
@@ -25,6 +27,7 @@ pub(crate) fn build(command: Command, asked: Asked, workloads: &mut Workloads) -
         Command::Pool => pool(asked, workloads),
         Command::Gc => gc(asked, workloads),
         Command::Replay => replay(asked, workloads),
+        Command::Bench => bench::bench(asked),
         Command::Profile => {
             let (page_bytes, seed) = (asked.page_bytes, asked.seed);
             let (stack, load) = (stack(asked)?, Load::Characterisation { page_bytes });
@@ -35,9 +38,9 @@ pub(crate) fn build(command: Command, asked: Asked, workloads: &mut Workloads) -
 
 /// The device, and what stands above it but for a pool.
 fn stack(asked: Asked) -> Result<Stack, StackError> {
-    let Asked { device, layer, placement, victim, schedule, destroy_contents, .. } = asked;
+    let Asked { device, layer, placement, victim, schedule, destroy_contents, reuse, .. } = asked;
     let device = device.ok_or_else(|| StackError::request("device is missing"))?;
-    let mut stack = Stack { pool: None, layer, device };
+    let mut stack = Stack { engine: None, pool: None, layer, device };
     if let Some(placement) = placement {
         stack.change_collect("--placement", placement, |collect| &mut collect.placement)?;
     }
@@ -49,6 +52,7 @@ fn stack(asked: Asked) -> Result<Stack, StackError> {
     }
     if let DriveConfig::File(file) = &mut stack.device.drive {
         file.destroy_contents = destroy_contents;
+        file.keeps_store = reuse;
     }
     Ok(stack)
 }
@@ -94,10 +98,7 @@ fn pool(mut asked: Asked, workloads: &mut Workloads) -> Result<Run, StackError> 
     let batches = batches.map_err(|error| StackError::request(format!("--write-back: {error}")))?;
     let replacement = replacement.ok_or_else(|| StackError::request("--replacement is missing"))?;
     stack.pool = Some(PoolStage {
-        replacement,
-        write_back,
-        batches,
-        prefetch,
+        policies: Policies { replacement, write_back, batches, prefetch },
         frames: frames_of(frames, pages)?,
         page_bytes,
         cpu_per_request,
@@ -216,7 +217,8 @@ fn gc(mut asked: Asked, workloads: &mut Workloads) -> Result<Run, StackError> {
         None => asked.ops.unwrap_or(20 * logical),
         Some(has) => within_trace(asked.ops, has, "page writes and trims")?,
     };
-    let mut stack = Stack { pool: None, layer: None, device: DeviceConfig::translation(ftl, page_bytes) };
+    let mut stack =
+        Stack { engine: None, pool: None, layer: None, device: DeviceConfig::translation(ftl, page_bytes) };
     if let DriveConfig::Translation(translation) = &mut stack.device.drive {
         translation.labels = [asked.placement_label, asked.victim_label];
     }

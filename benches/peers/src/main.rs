@@ -1,0 +1,77 @@
+//! Measures the storage engines that a user would pick instead of Fulgurite's. See README.md.
+
+mod engine;
+mod ledger;
+mod limit;
+mod meter;
+mod parent;
+mod rows;
+mod setting;
+mod table;
+mod worker;
+mod workload;
+
+use anyhow::{Context, Result};
+use setting::{Args, Task};
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1);
+    let result = if words.next().is_some_and(|word| word == "worker") {
+        work(words.next().as_deref().map(Path::new)).map(|()| true)
+    } else {
+        measure()
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("peers: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The parent's part; false where a run has failed.
+fn measure() -> Result<bool> {
+    let args = Args::read()?;
+    let memory = parent::memory(&args)?;
+    let mut json = match &args.json {
+        Some(path) => {
+            Some(std::fs::File::create(path).with_context(|| format!("making {}", path.display()))?)
+        }
+        None => None,
+    };
+    let mut runs = Vec::new();
+    let mut unwritten = None;
+    let failures = parent::run_all(&args, &memory, &mut |run| {
+        if let Some(file) = &mut json
+            && let Err(error) = serde_json::to_writer(&mut *file, &run)
+                .map_err(Into::into)
+                .and_then(|()| file.write_all(b"\n"))
+        {
+            unwritten = Some(error);
+        }
+        runs.push(run);
+    })?;
+    print!("{}", table::render(&args, &memory, &runs));
+    for failure in &failures {
+        eprintln!("peers: FAILED {failure}");
+    }
+    unwritten.map_or(Ok(failures.is_empty()), |error| Err(error).context("writing the JSON file"))
+}
+
+/// The worker's part: a task comes on standard input, the outcome goes to standard output.
+fn work(group: Option<&Path>) -> Result<()> {
+    if let Some(procs) = group {
+        limit::join(procs)?;
+    }
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text)?;
+    let task: Task = serde_json::from_str(&text)?;
+    let outcome = worker::work(&task).with_context(|| task.engine.clone())?;
+    println!("{}", serde_json::to_string(&outcome)?);
+    Ok(())
+}

@@ -1,0 +1,259 @@
+//! The parent process: bounds memory, loads each engine once, and runs everything in turn, each run in a process of
+//! its own.
+
+use crate::engine::{Kind, Order, kind};
+use crate::limit::Group;
+use crate::meter;
+use crate::setting::{Args, Bound, Durability, Measure, Task};
+use crate::worker::Outcome;
+use crate::workload::Workload;
+use anyhow::{Context, Result, bail, ensure};
+use serde::Serialize;
+use std::fs;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// A run that succeeded.
+#[derive(Clone, Debug, Serialize)]
+pub struct Run {
+    pub engine: &'static str,
+    pub workload: Workload,
+    /// None where nothing is written.
+    pub durability: Option<Durability>,
+    pub repeat: u32,
+    /// `direct`, `cached` (the page cache, within the memory group), or `unbound` (the page cache, without a limit).
+    pub io: &'static str,
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+/// Whether a memory group can be set, and how that was found out.
+pub struct Memory {
+    pub group: bool,
+    /// A sentence for the head of the table.
+    pub note: String,
+}
+
+/// Tries what `args` ask for.
+///
+/// # Errors
+/// A group was asked for and cannot be set.
+pub fn memory(args: &Args) -> Result<Memory> {
+    let mib = args.memory >> 20;
+    let unbound = "direct I/O in the engines that can; the page cache of the others is not bound";
+    if args.bound == Bound::Direct {
+        return Ok(Memory { group: false, note: unbound.to_owned() });
+    }
+    match Group::create(args.memory) {
+        Ok(group) => {
+            let note =
+                format!("{} limits each engine's process to {mib} MiB with its page cache", group.version());
+            Ok(Memory { group: true, note })
+        }
+        Err(error) if args.bound == Bound::Auto => {
+            Ok(Memory { group: false, note: format!("no memory group ({error:#}): {unbound}") })
+        }
+        Err(error) => Err(error.context("--bound cgroup")),
+    }
+}
+
+/// Runs everything, and hands each run to `done`. Returns what failed.
+///
+/// # Errors
+/// The folder cannot be used, or an engine cannot be loaded.
+pub fn run_all(args: &Args, memory: &Memory, done: &mut dyn FnMut(Run)) -> Result<Vec<String>> {
+    fs::create_dir_all(&args.dir).with_context(|| format!("making {}", args.dir.display()))?;
+    let mut failures = Vec::new();
+    let engines: Vec<&'static Kind> = args.engines.iter().filter_map(|name| kind(name)).collect();
+    for kind in engines.iter().filter(|kind| kind.reopens) {
+        load_once(args, kind)?;
+    }
+    let mut number = 0;
+    for repeat in 1..=args.repeat {
+        for (workload, durability) in args.cells() {
+            for kind in &engines {
+                if durability == Durability::Durable && !kind.durable {
+                    continue;
+                }
+                number += 1;
+                let cell = Cell { args, memory, kind, workload, durability, repeat, number };
+                match cell.run() {
+                    Ok(run) => done(run),
+                    Err(error) => failures.push(format!("{}: {error:#}", cell.name())),
+                }
+            }
+        }
+    }
+    Ok(failures)
+}
+
+/// The folder of the loaded store, which names all that its content depends on.
+fn loaded_folder(args: &Args, kind: &Kind) -> PathBuf {
+    let order = if args.load == Order::Sorted { "sorted" } else { "random" };
+    args.dir.join(format!("peers-{}-{}-{order}", kind.name, args.rows))
+}
+
+fn load_once(args: &Args, kind: &Kind) -> Result<()> {
+    let folder = loaded_folder(args, kind);
+    let mark = folder.with_extension("loaded");
+    if mark.exists() && folder.exists() {
+        return Ok(());
+    }
+    eprintln!("peers: loading {} rows into {}", args.rows, kind.name);
+    let start = Instant::now();
+    empty(&folder)?;
+    let task = task(args, kind, &folder, false);
+    // The load is not measured, so it may use all memory.
+    spawn(&Task { load: Some(args.load), ..task }, None).with_context(|| format!("loading {}", kind.name))?;
+    meter::forget(&folder)?;
+    let mib = meter::space_bytes(&folder)? >> 20;
+    eprintln!("peers: loaded {} in {:.1} s, {mib} MiB", kind.name, start.elapsed().as_secs_f64());
+    fs::write(&mark, "")?;
+    Ok(())
+}
+
+fn task(args: &Args, kind: &Kind, folder: &Path, direct: bool) -> Task {
+    Task {
+        engine: kind.name.to_owned(),
+        folder: folder.to_owned(),
+        rows: args.rows,
+        threads: args.threads,
+        cache_bytes: args.cache,
+        direct,
+        seed: args.seed,
+        load: None,
+        measure: None,
+    }
+}
+
+/// A run that is about to be made.
+struct Cell<'a> {
+    args: &'a Args,
+    memory: &'a Memory,
+    kind: &'static Kind,
+    workload: Workload,
+    durability: Durability,
+    repeat: u32,
+    number: u32,
+}
+
+impl Cell<'_> {
+    fn name(&self) -> String {
+        format!("{} {} {:?} repeat {}", self.kind.name, self.workload.name(), self.durability, self.repeat)
+    }
+
+    fn run(&self) -> Result<Run> {
+        let Cell { args, kind, .. } = self;
+        let folder = self.folder()?;
+        let direct = kind.direct && (args.direct || !self.memory.group);
+        let load = (!kind.reopens).then_some(args.load);
+        let task = Task { load, measure: Some(self.measure()), ..task(args, kind, &folder, direct) };
+        eprintln!("peers: {}", self.name());
+        let group = if self.memory.group { Some(Group::create(args.memory)?) } else { None };
+        let mut outcome = spawn(&task, group.as_ref())?.context("the worker measured nothing")?;
+        outcome.peak_group_bytes = group.as_ref().and_then(Group::peak_bytes);
+        if !args.keep || !kind.reopens {
+            fs::remove_dir_all(&folder)?;
+        }
+        let writes = self.workload.updates_percent() > 0;
+        Ok(Run {
+            engine: kind.name,
+            workload: self.workload,
+            durability: writes.then_some(self.durability),
+            repeat: self.repeat,
+            io: if direct {
+                "direct"
+            } else if self.memory.group {
+                "cached"
+            } else {
+                "unbound"
+            },
+            outcome,
+        })
+    }
+
+    fn measure(&self) -> Measure {
+        Measure {
+            workload: self.workload,
+            durability: self.durability,
+            batch: self.args.batch,
+            theta: self.args.theta,
+            warmup_s: self.args.warmup,
+            seconds: self.args.seconds,
+            // Runs that share a kept store must not write equal versions: the process number tells invocations apart.
+            run: (std::process::id().wrapping_mul(251).wrapping_add(self.number) % 65_535 + 1) as u16,
+            aged: self.args.keep,
+        }
+    }
+
+    /// The folder to run in: a fresh copy of the loaded store, that store itself, or an empty one.
+    fn folder(&self) -> Result<PathBuf> {
+        let loaded = loaded_folder(self.args, self.kind);
+        if self.kind.reopens && self.args.keep {
+            meter::forget(&loaded)?;
+            return Ok(loaded);
+        }
+        let folder = self.args.dir.join("peers-run");
+        empty(&folder)?;
+        if self.kind.reopens {
+            copy(&loaded, &folder)?;
+            // Nothing of the copy may be in memory at the start: it would be charged to nobody.
+            meter::forget(&loaded)?;
+            meter::forget(&folder)?;
+        }
+        Ok(folder)
+    }
+}
+
+fn empty(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| format!("removing {}", folder.display()))?;
+    }
+    fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            fs::create_dir(&target)?;
+            copy(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), &target).with_context(|| format!("copying to {}", target.display()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Runs `task` in a process of its own, in `group` where there is one.
+fn spawn(task: &Task, group: Option<&Group>) -> Result<Option<Outcome>> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg("worker").stdin(Stdio::piped()).stdout(Stdio::piped());
+    if let Some(group) = group {
+        command.arg(group.procs());
+    }
+    // SAFETY: prctl may be called between fork and exec. The worker ends with its parent, whatever ends that.
+    unsafe {
+        command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        });
+    }
+    let mut child = command.spawn().context("starting a worker")?;
+    let input = serde_json::to_vec(task)?;
+    child.stdin.take().context("a worker without input")?.write_all(&input)?;
+    let output = child.wait_with_output()?;
+    if !output.status.success() {
+        if group.is_some_and(Group::has_killed) {
+            bail!("the kernel ended the worker: it needs more memory than the limit");
+        }
+        bail!("the worker failed ({})", output.status);
+    }
+    let outcome = serde_json::from_slice(&output.stdout).context("the worker's answer")?;
+    ensure!(task.measure.is_none() == Option::is_none(&outcome), "the worker did something else");
+    Ok(outcome)
+}

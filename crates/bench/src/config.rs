@@ -1,0 +1,187 @@
+//! The benchmarks by name.
+
+use crate::data::Data;
+use crate::index_scan::IndexScanConfig;
+use crate::linkbench::LinkBenchConfig;
+use crate::sysbench::{RowsConfig, SelectsConfig, Statements};
+use crate::tpcc::TpccConfig;
+use crate::ycsb::{Letter, ReadsConfig, ScansConfig, UpdatesConfig};
+use crate::{Error, Program};
+use fulgurite_base::{Declared, SpecError, config_enum};
+use fulgurite_device::Device;
+use fulgurite_engine::Store;
+
+/// A benchmark as described.
+pub(crate) trait Recipe: Declared + Clone {
+    /// The data that it runs over, with every option that they depend on. Benchmarks with the same text share them.
+    fn data(&self) -> String;
+
+    /// About how many bytes the data take in a store, with their indexes.
+    fn bytes(&self) -> u64;
+
+    /// Makes the data `scale` times those of the defaults.
+    fn scale(&mut self, scale: u64) -> Result<(), SpecError>;
+
+    /// Fails on options that do not go together.
+    fn check(&self) -> Result<(), SpecError> {
+        Ok(())
+    }
+
+    /// Fills an empty store.
+    async fn load<D: Device + 'static>(&self, store: &Store<D>, seed: u64) -> Result<(), Error>;
+
+    /// Opens the tables and indexes of a store that holds the data.
+    async fn open<D: Device + 'static>(&self, store: &Store<D>, data: &Data) -> Result<Program, Error>;
+}
+
+macro_rules! benchmarks {
+    ($($name:literal $variant:ident($config:ty $(= $usual:expr)?) $about:literal)*) => {
+        config_enum! {
+            /// The benchmarks by name, each with its options.
+            pub enum BenchmarkConfig: "benchmark";
+            $($name $variant($config $(= $usual)?) $about)*
+        }
+
+        /// Evaluates `$call` with the options of whatever benchmark it is.
+        macro_rules! dispatch {
+            ($self:expr, $recipe:ident => $call:expr) => {
+                match $self {
+                    $(BenchmarkConfig::$variant($recipe) => $call,)*
+                }
+            };
+        }
+    };
+}
+
+benchmarks! {
+    "ycsb-a" YcsbA(UpdatesConfig = UpdatesConfig::new(Letter::A)) "half reads, half updates of a field"
+    "ycsb-b" YcsbB(UpdatesConfig = UpdatesConfig::new(Letter::B)) "reads, a twentieth updates of a field"
+    "ycsb-c" YcsbC(ReadsConfig = ReadsConfig::new(Letter::C)) "reads alone"
+    "ycsb-d" YcsbD(ReadsConfig = ReadsConfig::new(Letter::D)) "reads of the latest records, a twentieth inserts"
+    "ycsb-e" YcsbE(ScansConfig) "short scans, a twentieth inserts"
+    "ycsb-f" YcsbF(UpdatesConfig = UpdatesConfig::new(Letter::F)) "half reads, half reads with an update of what was read"
+    "tpcc" Tpcc(TpccConfig) "TPC-C's five transactions, without think time"
+    "linkbench" LinkBench(LinkBenchConfig) "ten operations on a social graph of nodes, links and counts"
+    "sysbench-read-write" SysbenchReadWrite(SelectsConfig = SelectsConfig::new(Statements::ReadWrite)) "10 rows by key, 4 ranges, 2 updates, a delete and an insert"
+    "sysbench-read-only" SysbenchReadOnly(SelectsConfig = SelectsConfig::new(Statements::ReadOnly)) "the same without the writes"
+    "sysbench-write-only" SysbenchWriteOnly(RowsConfig = RowsConfig::new(Statements::WriteOnly)) "the same without the reads"
+    "sysbench-point-select" SysbenchPointSelect(RowsConfig = RowsConfig::new(Statements::PointSelect)) "a row by key"
+    "sysbench-update-index" SysbenchUpdateIndex(RowsConfig = RowsConfig::new(Statements::UpdateIndex)) "an update that moves an index entry"
+    "sysbench-update-non-index" SysbenchUpdateNonIndex(RowsConfig = RowsConfig::new(Statements::UpdateNonIndex)) "an update that moves none"
+    "sysbench-insert" SysbenchInsert(RowsConfig = RowsConfig::new(Statements::Insert)) "a new row at the end of a table"
+    "sysbench-delete" SysbenchDelete(RowsConfig = RowsConfig::new(Statements::Delete)) "a row deleted by key, if it is still there"
+    "index-scan" IndexScan(IndexScanConfig) "whole rows of TPC-H's orders for a range of a secondary index"
+}
+
+impl BenchmarkConfig {
+    /// The same benchmark at another scale, in multiples of the default size of its data: TPC-C in warehouses, YCSB in
+    /// 100,000 records, LinkBench in 100,000 nodes, sysbench in 100,000 rows of each table, the index scan in scale
+    /// factors of TPC-H (1,500,000 orders).
+    ///
+    /// Fails where that is out of range.
+    pub fn with_scale(mut self, scale: u64) -> Result<BenchmarkConfig, SpecError> {
+        let name = self.name().to_owned();
+        let refused = |error: SpecError| SpecError::new(format!("scale={scale} of {name}: {error}"));
+        dispatch!(&mut self, recipe => recipe.scale(scale).and_then(|()| recipe.check_bounds()))
+            .map_err(refused)?;
+        Ok(self)
+    }
+
+    /// The data that the benchmark runs over, with every option that they depend on. Benchmarks with the same text
+    /// can share a store: `ycsb-a` and `ycsb-c`, say.
+    pub fn data(&self) -> String {
+        dispatch!(self, recipe => recipe.data())
+    }
+
+    /// About how many bytes the data take in a store, with their indexes: to size drives and memory by.
+    pub fn data_bytes(&self) -> u64 {
+        dispatch!(self, recipe => recipe.bytes())
+    }
+
+    /// Fills an empty store with the benchmark's data, which are a function of the options and `seed`, and ends with a
+    /// checkpoint.
+    ///
+    /// Fails on options that do not go together, where the store holds data already, and where the store fails.
+    pub async fn load<D: Device + 'static>(&self, store: &Store<D>, seed: u64) -> Result<(), Error> {
+        Data::check_none(store).await?;
+        dispatch!(self, recipe => {
+            recipe.check_bounds()?;
+            recipe.check()?;
+            recipe.load(store, seed).await?;
+        });
+        Data { text: self.data(), seed }.note(store).await?;
+        Ok(store.checkpoint().await?)
+    }
+
+    /// The benchmark over a store that holds its data: after a load, or whenever the store was opened again.
+    ///
+    /// Fails where the store holds other data, or none.
+    pub async fn open<D: Device + 'static>(&self, store: &Store<D>) -> Result<Program, Error> {
+        dispatch!(self, recipe => {
+            recipe.check_bounds()?;
+            recipe.check()?;
+        });
+        let data = Data::check(store, self.data()).await?;
+        dispatch!(self, recipe => recipe.open(store, &data).await)
+    }
+}
+
+/// The text of data: a name and all its numbers.
+pub(crate) fn data_text(name: &str, numbers: &[(&str, u64)]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    format!("{name}:{}", numbers.join(","))
+}
+
+/// About how many bytes `count` records of `bytes` take in pages of 4 KiB: a load fills nine tenths of a page with whole
+/// records.
+pub(crate) fn stored(count: u64, bytes: u64) -> u64 {
+    const PAGE: u64 = 4096;
+    const FILLED: u64 = 3600;
+    let each = match FILLED / bytes {
+        // A record that does not fit takes pages of its own.
+        0 => bytes.next_multiple_of(PAGE),
+        in_a_page => PAGE / in_a_page,
+    };
+    count.saturating_mul(each)
+}
+
+/// `scale` times `unit` as a number of the type of an option.
+pub(crate) fn scaled<T: TryFrom<u64>>(scale: u64, unit: u64) -> Result<T, SpecError> {
+    let product = scale.checked_mul(unit).filter(|_| scale > 0).and_then(|product| T::try_from(product).ok());
+    product
+        .ok_or_else(|| SpecError::new("out of range; accepted: a number from 1 on that the options can hold"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_reads_back_with_all_its_options() {
+        BenchmarkConfig::registry().check_texts().unwrap();
+    }
+
+    #[test]
+    fn a_scale_of_one_is_the_default_and_others_change_the_data() {
+        for name in BenchmarkConfig::registry().names() {
+            let config = || name.parse::<BenchmarkConfig>().unwrap();
+            assert_eq!(config().with_scale(1).unwrap().to_string(), name);
+            let other = config().with_scale(3).unwrap();
+            assert_ne!(other.data(), config().data());
+            assert!(other.to_string().parse::<BenchmarkConfig>().is_ok(), "{other}");
+            for refused in [0, u64::MAX] {
+                let sentence = config().with_scale(refused).unwrap_err().to_string();
+                assert!(sentence.starts_with(&format!("scale={refused} of {name}: ")), "{sentence}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_index_scan_says_which_degree_it_accepts() {
+        assert_eq!(
+            "index-scan:degree=256".parse::<BenchmarkConfig>().unwrap_err().to_string(),
+            "degree of index-scan: `256` rows at once are not read yet; accepted: 1, one row after the other"
+        );
+        assert!("index-scan:degree=1".parse::<BenchmarkConfig>().is_ok());
+    }
+}

@@ -1,0 +1,205 @@
+//! The closed loop: N users, each a task of its own, who take transactions from a common supply until it is used up.
+//!
+//! Each user draws requests from a substream of its own, so what a user does depends on the seed and on how many
+//! transactions it got, and on a deterministic device the whole run on the seed alone. A request that the store refuses
+//! with a retryable error is tried again as it was drawn.
+
+use crate::meter::{Meter, Outcome};
+use crate::session::Session;
+use crate::{Benchmark, Ending, Error};
+use fulgurite_base::{Nanos, Prng};
+use fulgurite_device::Device;
+use fulgurite_engine::Store;
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+
+/// How long a part of a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// A number of transactions, of all users together.
+    Ops(u64),
+    /// The device's time in which transactions may begin.
+    Time(Nanos),
+}
+
+/// How to run a benchmark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Users, each with one transaction at a time; at least one.
+    pub users: u32,
+    /// The measured part.
+    pub stop: Extent,
+    /// What runs before it, unmeasured; `Extent::Ops(0)` for nothing.
+    pub warm_up: Extent,
+    /// The seed of all randomness.
+    pub seed: u64,
+    /// CPU that each call of the store costs on a simulated device: a look-up, each row of a scan, a write, a commit.
+    /// All users share one core.
+    pub cpu_per_op: Nanos,
+    /// The length of an interval of the time series.
+    pub interval: Nanos,
+}
+
+impl Default for Plan {
+    fn default() -> Plan {
+        Plan {
+            users: 1,
+            stop: Extent::Ops(10_000),
+            warm_up: Extent::Ops(0),
+            seed: 42,
+            cpu_per_op: Nanos::ZERO,
+            interval: Nanos::from_micros(1_000_000),
+        }
+    }
+}
+
+/// Retries after which a transaction is given up, so that every run ends.
+const RETRIES_MOST: u32 = 100_000;
+
+/// A run by time is refused when this many transactions took less than [`TRANSACTION_LEAST_NS`] each.
+const TRANSACTIONS_PROBED: u64 = 1_000_000;
+const TRANSACTION_LEAST_NS: u64 = 10;
+
+/// Runs a benchmark whose data are loaded: first the warm-up, then, when its last transaction has ended, the measured
+/// part. `measured` is called in between, with nothing under way, to note the counters of what lies below.
+///
+/// Ends when the last transaction has ended. Fails with the first error that a retry does not help against; the other
+/// users then finish their transaction and stop.
+pub async fn run<B: Benchmark, D: Device + 'static>(
+    store: &Store<D>,
+    benchmark: &Rc<B>,
+    plan: &Plan,
+    measured: impl FnOnce(),
+) -> Result<Outcome, Error> {
+    if plan.warm_up != Extent::Ops(0) {
+        part(store, benchmark, plan, plan.warm_up, "warm-up").await?;
+    }
+    measured();
+    part(store, benchmark, plan, plan.stop, "user").await
+}
+
+/// One part of a run; `name` tells its randomness from the other's.
+async fn part<B: Benchmark, D: Device + 'static>(
+    store: &Store<D>,
+    benchmark: &Rc<B>,
+    plan: &Plan,
+    extent: Extent,
+    name: &str,
+) -> Result<Outcome, Error> {
+    let begin = store.handle().now();
+    let meter = Rc::new(Meter::new(benchmark.kinds(), begin, plan.interval));
+    let supply = Rc::new(Supply::new(extent, begin, plan.users));
+    let looked = Rc::new(Cell::new(begin));
+    for number in 0..plan.users {
+        let session = Session::new(store, &meter, plan.cpu_per_op, &looked);
+        let prng = Prng::new(plan.seed, &format!("{name} {number}"));
+        let (benchmark, supply, meter) = (Rc::clone(benchmark), Rc::clone(&supply), Rc::clone(&meter));
+        store.handle().spawn(async move {
+            let ended = user(&*benchmark, &session, prng, &supply, &meter).await;
+            supply.leave(ended.err());
+        });
+    }
+    supply.all_left().await?;
+    Ok(meter.outcome())
+}
+
+/// One user: a transaction after the other, until nothing is left.
+async fn user<B: Benchmark, D: Device + 'static>(
+    benchmark: &B,
+    session: &Session<D>,
+    mut prng: Prng,
+    supply: &Supply,
+    meter: &Meter,
+) -> Result<(), Error> {
+    while supply.take(session.now(), meter)? {
+        let request = benchmark.draw(&mut prng);
+        let kind = benchmark.kind(&request);
+        let begin = session.now();
+        let mut retries = 0;
+        let ending = loop {
+            let tried = session.now();
+            match benchmark.execute(&request, session).await {
+                Ok(ending) => break ending,
+                Err(error) if !error.is_retryable() => return Err(error),
+                Err(_) if retries == RETRIES_MOST => {
+                    return Err(Error::Starved { kind: benchmark.kinds()[kind], retries });
+                }
+                Err(_) => {
+                    retries += 1;
+                    meter.retry(kind);
+                    // The one that it gave way to goes on first.
+                    session.turn(tried).await;
+                }
+            }
+        };
+        let now = session.now();
+        meter.end(kind, now, now.saturating_sub(begin), ending == Ending::RolledBack);
+        session.turn(begin).await;
+    }
+    Ok(())
+}
+
+/// The transactions that are left, and the users that are still there.
+struct Supply {
+    left: Cell<u64>,
+    until: Nanos,
+    users: Cell<u32>,
+    failure: RefCell<Option<Error>>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Supply {
+    fn new(extent: Extent, begin: Nanos, users: u32) -> Supply {
+        let (left, until) = match extent {
+            Extent::Ops(count) => (count, Nanos::MAX),
+            Extent::Time(time) => (u64::MAX, Nanos(begin.0.saturating_add(time.0))),
+        };
+        let (left, users) = (Cell::new(left), Cell::new(users));
+        Supply { left, until, users, failure: RefCell::default(), waker: RefCell::default() }
+    }
+
+    /// Takes one transaction, if one is left. Fails where a run by time would not end.
+    fn take(&self, now: Nanos, meter: &Meter) -> Result<bool, Error> {
+        if now >= self.until || self.left.get() == 0 {
+            return Ok(false);
+        }
+        self.left.set(self.left.get() - 1);
+        let (transactions, elapsed) = meter.progress(now);
+        let by_time = self.until < Nanos::MAX;
+        if by_time
+            && transactions >= TRANSACTIONS_PROBED
+            && elapsed.0 < transactions.saturating_mul(TRANSACTION_LEAST_NS)
+        {
+            return Err(Error::NoTime { transactions, elapsed_ns: elapsed.0 });
+        }
+        Ok(true)
+    }
+
+    fn leave(&self, failure: Option<Error>) {
+        if let Some(error) = failure {
+            // The others stop, and the first error is the one to tell.
+            self.left.set(0);
+            self.failure.borrow_mut().get_or_insert(error);
+        }
+        self.users.set(self.users.get() - 1);
+        if self.users.get() == 0
+            && let Some(waker) = self.waker.take()
+        {
+            waker.wake();
+        }
+    }
+
+    async fn all_left(&self) -> Result<(), Error> {
+        poll_fn(|context| {
+            if self.users.get() == 0 {
+                return Poll::Ready(());
+            }
+            self.waker.replace(Some(context.waker().clone()));
+            Poll::Pending
+        })
+        .await;
+        self.failure.take().map_or(Ok(()), Err)
+    }
+}

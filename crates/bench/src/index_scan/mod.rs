@@ -1,0 +1,210 @@
+//! A scan through a secondary index: `SELECT * FROM orders WHERE column BETWEEN x AND y` over TPC-H's orders, as in
+//! "Parallel index scan" (Roh et al., VLDB 2012). The primary table is keyed by the order's key, so the rows of a range of
+//! dates lie all over it.
+//!
+//! Rows have the columns, sizes and value ranges of clause 4.2.3 of TPC-H: 8 of every 32 order keys are used, two of
+//! three customers have orders, dates go from 1992-01-01 to 1998-08-02. Names, prices and comments are random.
+
+mod config;
+
+pub use config::{Column, IndexScanConfig};
+
+use crate::codec::{Key, KeyRange, Reader, Row, row};
+use crate::data::load_table;
+use crate::draw::{between, between_u32, digits, letters};
+use crate::{Benchmark, Ending, Error, Session, Verified};
+use fulgurite_base::Prng;
+use fulgurite_device::Device;
+use fulgurite_engine::{Direction, Extract, Index, Store, Table};
+use std::rc::Rc;
+
+/// Days from 1992-01-01 to 1998-08-02, both counted.
+const DAYS: u32 = 2_406;
+
+row! {
+    /// An order; its key is the order's.
+    Orders in "orders" {
+        /// The customer's key.
+        custkey: u32,
+        /// `F`, `O` or `P`.
+        status: String,
+        /// In cents.
+        totalprice: i64,
+        /// Days since 1992-01-01.
+        orderdate: u32,
+        /// 15 characters.
+        priority: String,
+        /// 15 characters.
+        clerk: String,
+        /// Always zero.
+        shippriority: u32,
+        /// 19 to 78 characters.
+        comment: String,
+    }
+}
+
+impl Orders {
+    fn draw(prng: &mut Prng, customers: u32) -> Orders {
+        const PRIORITIES: [&str; 5] =
+            ["1-URGENT       ", "2-HIGH         ", "3-MEDIUM       ", "4-NOT SPECIFIED", "5-LOW          "];
+        // Every third customer has no orders.
+        let custkey = 1 + prng.below(u64::from(customers)) as u32;
+        let custkey = if custkey.is_multiple_of(3) { (custkey - 1).max(1) } else { custkey };
+        Orders {
+            custkey,
+            status: ["F", "O", "P"][prng.below(3) as usize].to_owned(),
+            totalprice: between(prng, 85_000, 55_500_000) as i64,
+            orderdate: between_u32(prng, 0, DAYS - 1),
+            priority: PRIORITIES[prng.below(5) as usize].to_owned(),
+            clerk: format!("Clerk#{}", digits(prng, 9)),
+            shippriority: 0,
+            comment: letters(prng, 19, 78),
+        }
+    }
+
+    fn column(&self, column: Column) -> u32 {
+        match column {
+            Column::OrderDate => self.orderdate,
+            Column::CustKey => self.custkey,
+        }
+    }
+}
+
+/// The key of the order with a number from zero on: the first 8 of every 32 keys.
+fn order_key(number: u64) -> u64 {
+    number / 8 * 32 + number % 8 + 1
+}
+
+/// The scan over a loaded store.
+pub struct IndexScan {
+    config: IndexScanConfig,
+    table: Table,
+    index: Index,
+}
+
+/// A range of the column, both ends counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Request {
+    pub first: u32,
+    pub last: u32,
+}
+
+impl Request {
+    /// The keys of the index that are asked for.
+    pub fn keys(self) -> KeyRange {
+        // A column has far fewer values than 2^32.
+        Key::new().u32(self.first).until(Key::new().u32(self.last.saturating_add(1)))
+    }
+}
+
+async fn load<D: Device + 'static>(
+    config: &IndexScanConfig,
+    store: &Store<D>,
+    seed: u64,
+) -> Result<(), Error> {
+    let mut prng = Prng::new(seed, "orders");
+    let customers = config.customers();
+    let rows = (0..config.orders).map(|number| {
+        let row = Orders::draw(&mut prng, customers);
+        (Key::new().u64(order_key(number)).into_bytes(), row.encode())
+    });
+    load_table(store, Orders::TABLE, rows).await?;
+    IndexScan::open(config, store).await?;
+    Ok(())
+}
+
+impl IndexScan {
+    async fn open<D: Device + 'static>(
+        config: &IndexScanConfig,
+        store: &Store<D>,
+    ) -> Result<IndexScan, Error> {
+        let table = store.table(Orders::TABLE).await?;
+        let column = config.column;
+        let extract: Extract = Rc::new(move |_, value, keys| {
+            // A value that is no order has no entry; verifying finds it.
+            if let Ok(row) = Orders::decode(value) {
+                keys.push(Key::new().u32(row.column(column)).into_bytes());
+            }
+        });
+        let index =
+            store.create_index(table, &format!("{}.{}", Orders::TABLE, column.name()), extract).await?;
+        Ok(IndexScan { config: *config, table, index })
+    }
+
+    /// Checks that the index has one entry for each row, in order and with the row's value.
+    pub async fn verify<D: Device + 'static>(&self, store: &Store<D>) -> Result<Verified, Error> {
+        let snapshot = store.snapshot();
+        let mut scan = snapshot.scan(self.table, KeyRange::ALL.bounds(), Direction::Forward);
+        let mut rows = 0;
+        while let Some((_, value)) = scan.next().await? {
+            Orders::decode(&value)?;
+            rows += 1;
+        }
+        let (mut entries, mut before) = (0, Vec::new());
+        let mut scan = snapshot.index_scan(self.index, KeyRange::ALL.bounds(), Direction::Forward);
+        while let Some(found) = scan.next().await? {
+            self.check(&found.index_key, &found.value, 0, u32::MAX)?;
+            if found.index_key < before {
+                return Err(Error::row(Orders::TABLE, "comes out of the index's order"));
+            }
+            before = found.index_key;
+            entries += 1;
+        }
+        match rows == self.config.orders && entries == rows {
+            true => Ok(Verified { rows, changes: 0 }),
+            false => Err(Error::Broken(format!(
+                "`{}` has {rows} rows and {entries} in its index, and should have {} in both",
+                Orders::TABLE,
+                self.config.orders
+            ))),
+        }
+    }
+
+    /// Checks that a row has the index's value, and that this lies in a range.
+    fn check(&self, index_key: &[u8], value: &[u8], first: u32, last: u32) -> Result<(), Error> {
+        let own = Orders::decode(value)?.column(self.config.column);
+        match Reader::new(index_key).key_u32() == Some(own) && (first..=last).contains(&own) {
+            true => Ok(()),
+            false => {
+                Err(Error::row(Orders::TABLE, "was returned by the index and is not what was asked for"))
+            }
+        }
+    }
+}
+
+impl Benchmark for IndexScan {
+    type Request = Request;
+
+    fn kinds(&self) -> &[&'static str] {
+        &["scan"]
+    }
+
+    fn kind(&self, _: &Request) -> usize {
+        0
+    }
+
+    fn draw(&self, prng: &mut Prng) -> Request {
+        let (least, most) = match self.config.column {
+            Column::OrderDate => (0, DAYS - 1),
+            Column::CustKey => (1, self.config.customers()),
+        };
+        let values = u64::from(most - least + 1);
+        // The range is as wide as its share of the column's values, and lies anywhere inside them.
+        let width = self.config.share.of(values).clamp(1, values) as u32;
+        let first = between_u32(prng, least, most - (width - 1));
+        Request { first, last: first + (width - 1) }
+    }
+
+    async fn execute<D: Device + 'static>(
+        &self,
+        request: &Request,
+        session: &Session<D>,
+    ) -> Result<Ending, Error> {
+        let Request { first, last } = *request;
+        let rows =
+            session.view().index_scan(self.index, &request.keys(), Direction::Forward, usize::MAX).await?;
+        rows.iter().try_for_each(|row| self.check(&row.index_key, &row.value, first, last))?;
+        Ok(Ending::Committed)
+    }
+}

@@ -1,0 +1,36 @@
+//! Benchmark programs that run natively on the storage engine: YCSB, TPC-C, LinkBench, sysbench's OLTP programs and a
+//! scan through a secondary index.
+//!
+//! A [`BenchmarkConfig`] is a benchmark by name. It loads a store, or opens one that was loaded before, as a
+//! [`Program`]. [`run`] runs a program in a closed loop: N users, each a task of the store's executor, take transactions
+//! from a common supply. The [`Outcome`] has percentiles for each type of transaction, for reads and for commits, and
+//! transactions over time. Afterwards [`Program::verify`] checks what must hold of the data: TPC-C's consistency
+//! conditions, LinkBench's counts, the content of every row of YCSB.
+//!
+//! Invariants: time is the device's and randomness comes from the plan's seed, so on a deterministic device an outcome is
+//! a function of configuration and plan. Nothing here names a device: the same programs run on simulated and real drives.
+
+#![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]
+
+pub mod codec;
+mod config;
+mod data;
+mod draw;
+mod driver;
+mod error;
+pub mod index_scan;
+pub mod linkbench;
+mod meter;
+mod program;
+mod session;
+pub mod sysbench;
+pub mod tpcc;
+pub mod ycsb;
+
+pub use config::BenchmarkConfig;
+pub use data::Data;
+pub use driver::{Extent, Plan, run};
+pub use error::Error;
+pub use meter::{KindOutcome, Outcome, Series};
+pub use program::{Benchmark, Ending, Program, Verified};
+pub use session::{Record, Session, View, Work};

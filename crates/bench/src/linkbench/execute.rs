@@ -1,0 +1,140 @@
+//! LinkBench's operations.
+
+use super::load::{Count, Link, Node, count_key, link_key};
+use super::{LinkBench, Request};
+use crate::codec::{Key, Row};
+use crate::{Error, Session, Work};
+use fulgurite_device::Device;
+use fulgurite_engine::Direction;
+
+impl LinkBench {
+    pub(super) async fn carry_out<D: Device + 'static>(
+        &self,
+        request: &Request,
+        session: &Session<D>,
+    ) -> Result<(), Error> {
+        match request {
+            Request::GetLinksList { id, kind } => self.get_links_list(session, *id, *kind).await,
+            Request::GetNode { id } => {
+                let found = session.view().get(self.node, &Key::new().u64(*id)).await?;
+                found.map(|found| Node::decode(&found)).transpose().map(drop)
+            }
+            Request::AddLink { id, kind, other, data } | Request::UpdateLink { id, kind, other, data } => {
+                // As in the original, an update of a link is an addition that finds it there.
+                self.add_link(session, (*id, *kind, *other), data).await
+            }
+            Request::UpdateNode { id, data } => self.update_node(session, *id, data).await,
+            Request::CountLinks { id, kind } => {
+                let found = session.view().get(self.count, &count_key(*id, *kind)).await?;
+                found.map(|found| Count::decode(&found)).transpose().map(drop)
+            }
+            Request::DeleteLink { id, kind, other } => self.delete_link(session, (*id, *kind, *other)).await,
+            Request::AddNode { id, data } => {
+                let work = session.begin();
+                let row = Node { kind: 0, version: 0, time: session.now().0, data: data.clone() };
+                work.put_row(self.node, &Key::new().u64(*id), &row).await?;
+                work.commit().await
+            }
+            Request::DeleteNode { id } => {
+                let (work, key) = (session.begin(), Key::new().u64(*id));
+                if work.get_for_update(self.node, &key).await?.is_some() {
+                    work.delete(self.node, &key).await?;
+                }
+                work.commit().await
+            }
+            Request::GetLink { id, kind, others } => {
+                let keys: Vec<Key> = others.iter().map(|other| link_key(*id, *kind, *other)).collect();
+                let found = session.view().get_many(self.link, &keys).await?;
+                found.into_iter().flatten().try_for_each(|link| Link::decode(&link).map(drop))
+            }
+        }
+    }
+
+    /// The visible links of a node, the latest first.
+    async fn get_links_list<D: Device + 'static>(
+        &self,
+        session: &Session<D>,
+        id: u64,
+        kind: u32,
+    ) -> Result<(), Error> {
+        let range = count_key(id, kind).prefix();
+        let most = self.config.list as usize;
+        let rows = session.view().index_scan(self.by_time, &range, Direction::Backward, most).await?;
+        let times: Result<Vec<u64>, Error> =
+            rows.iter().map(|row| Link::decode(&row.value).map(|link| link.time)).collect();
+        match times?.is_sorted_by(|later, earlier| later >= earlier) {
+            true => Ok(()),
+            false => Err(Error::Broken(format!("the links of node {id} are not listed by time"))),
+        }
+    }
+
+    async fn update_node<D: Device + 'static>(
+        &self,
+        session: &Session<D>,
+        id: u64,
+        data: &str,
+    ) -> Result<(), Error> {
+        let (work, key) = (session.begin(), Key::new().u64(id));
+        // A node that was deleted stays away.
+        if let Some(found) = work.get_for_update(self.node, &key).await? {
+            let node = Node::decode(&found)?;
+            let (version, time) = (node.version + 1, session.now().0);
+            work.put_row(self.node, &key, &Node { version, time, data: data.to_owned(), ..node }).await?;
+        }
+        work.commit().await
+    }
+
+    /// Adds a link, or shows and changes the one that is there.
+    async fn add_link<D: Device + 'static>(
+        &self,
+        session: &Session<D>,
+        (id, kind, other): (u64, u32, u64),
+        data: &str,
+    ) -> Result<(), Error> {
+        let (work, key) = (session.begin(), link_key(id, kind, other));
+        let before = work.get_for_update(self.link, &key).await?;
+        let before = before.map(|found| Link::decode(&found)).transpose()?;
+        let version = before.as_ref().map_or(0, |link| link.version.wrapping_add(1));
+        let row = Link { visible: 1, version, time: session.now().0, data: data.to_owned() };
+        work.put_row(self.link, &key, &row).await?;
+        if before.is_none_or(|link| link.visible == 0) {
+            self.count_up(&work, id, kind, 1).await?;
+        }
+        work.commit().await
+    }
+
+    /// Hides a link.
+    async fn delete_link<D: Device + 'static>(
+        &self,
+        session: &Session<D>,
+        (id, kind, other): (u64, u32, u64),
+    ) -> Result<(), Error> {
+        let (work, key) = (session.begin(), link_key(id, kind, other));
+        let before = work.get_for_update(self.link, &key).await?;
+        let before = before.map(|found| Link::decode(&found)).transpose()?;
+        if let Some(link) = before.filter(|link| link.visible == 1) {
+            let version = link.version.wrapping_add(1);
+            work.put_row(self.link, &key, &Link { visible: 0, version, ..link }).await?;
+            self.count_up(&work, id, kind, -1).await?;
+        }
+        work.commit().await
+    }
+
+    /// Adds to the number of a node's links.
+    async fn count_up<D: Device + 'static>(
+        &self,
+        work: &Work<'_, D>,
+        id: u64,
+        kind: u32,
+        by: i64,
+    ) -> Result<(), Error> {
+        let key = count_key(id, kind);
+        let found = work.get_for_update(self.count, &key).await?;
+        let before = found.map(|found| Count::decode(&found)).transpose()?;
+        let Count { count, version } = before.unwrap_or(Count { count: 0, version: 0 });
+        let count = count.checked_add_signed(by).ok_or_else(|| {
+            Error::row(Count::TABLE, format!("counts no link where one is deleted (node {id}, type {kind})"))
+        })?;
+        work.put_row(self.count, &key, &Count { count, version: version + 1 }).await
+    }
+}

@@ -1,0 +1,155 @@
+//! LinkBench's three tables and how they are filled.
+
+use super::LinkBenchConfig;
+use crate::Error;
+use crate::codec::{Key, Reader, Row, row};
+use crate::data::load_table;
+use crate::draw::{letters, normal};
+use fulgurite_base::Prng;
+use fulgurite_device::Device;
+use fulgurite_engine::{Extract, Index, Store, Table};
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+/// Types of links (`link_type_count`).
+pub(super) const TYPES: u32 = 2;
+
+/// Median bytes of a node's and of a link's payload, and the most of both.
+const NODE_BYTES: f64 = 128.0;
+const LINK_BYTES: f64 = 8.0;
+const BYTES_MOST: f64 = 8192.0;
+
+row! {
+    /// A node; its key is its id.
+    Node in "node" {
+        /// Its type.
+        kind: u32,
+        /// How often it was changed.
+        version: u64,
+        /// When it was changed, on the device's clock.
+        time: u64,
+        /// The payload.
+        data: String,
+    }
+}
+
+row! {
+    /// A link; its key is the first node, the type and the second node.
+    Link in "link" {
+        /// 1, or 0 for one that was deleted.
+        visible: u8,
+        /// How often it was changed.
+        version: u32,
+        /// When it was changed, on the device's clock; lists are ordered by it.
+        time: u64,
+        /// The payload.
+        data: String,
+    }
+}
+
+row! {
+    /// How many visible links of a type go out from a node; its key is these two.
+    Count in "count" {
+        /// The links.
+        count: u64,
+        /// How often it was changed.
+        version: u64,
+    }
+}
+
+impl Node {
+    pub(super) fn draw(prng: &mut Prng, time: u64) -> Node {
+        Node { kind: 0, version: 0, time, data: payload(prng, NODE_BYTES) }
+    }
+}
+
+/// A payload whose size has a log-normal distribution with this median and a sigma of 1.
+fn payload(prng: &mut Prng, median: f64) -> String {
+    let bytes = (median * libm::exp(normal(prng))).min(BYTES_MOST) as u64;
+    letters(prng, bytes, bytes)
+}
+
+pub(super) fn link_payload(prng: &mut Prng) -> String {
+    payload(prng, LINK_BYTES)
+}
+
+/// How many links of one type go out from a node: a Pareto distribution of exponent 2, whose mean is twice its least
+/// value. A few nodes have very many.
+fn degree(prng: &mut Prng, config: &LinkBenchConfig) -> u64 {
+    // The square root is exact by IEEE 754. One less than the uniform number is never zero.
+    let tail = (1.0 - prng.unit_f64()).sqrt();
+    let drawn = f64::from(config.links) / 2.0 / tail;
+    // Rounded to the nearest, so that the mean stays.
+    ((drawn + 0.5) as u64).min(10_000).min(config.ids - 1)
+}
+
+/// Every node, type and number of links, in the order of keys: the same whenever it is asked for.
+fn degrees(config: LinkBenchConfig, seed: u64) -> impl Iterator<Item = (u64, u32, u64)> {
+    let mut prng = Prng::new(seed, "linkbench degrees");
+    (1..=config.ids)
+        .flat_map(|id| (0..TYPES).map(move |kind| (id, kind)))
+        .map(move |(id, kind)| (id, kind, degree(&mut prng, &config)))
+}
+
+/// The `number`th node that a node is linked with after the load: those behind it, round and round.
+pub(super) fn neighbour(id: u64, number: u64, ids: u64) -> u64 {
+    (id + number) % ids + 1
+}
+
+pub(super) async fn load<D: Device + 'static>(
+    config: &LinkBenchConfig,
+    store: &Store<D>,
+    seed: u64,
+) -> Result<(), Error> {
+    let config = *config;
+    let mut prng = Prng::new(seed, "linkbench nodes");
+    let nodes =
+        (1..=config.ids).map(|id| (Key::new().u64(id).into_bytes(), Node::draw(&mut prng, 0).encode()));
+    load_table(store, Node::TABLE, nodes).await?;
+    let mut prng = Prng::new(seed, "linkbench links");
+    let links = degrees(config, seed).flat_map(|(id, kind, degree)| {
+        // The nodes are sorted, because some of them wrap around.
+        let nodes: BTreeSet<u64> = (0..degree).map(|number| neighbour(id, number, config.ids)).collect();
+        let mut link = |other: u64| {
+            let row =
+                Link { visible: 1, version: 0, time: prng.below(1 << 20), data: link_payload(&mut prng) };
+            (link_key(id, kind, other).into_bytes(), row.encode())
+        };
+        nodes.into_iter().map(&mut link).collect::<Vec<_>>()
+    });
+    load_table(store, Link::TABLE, links).await?;
+    let counts = degrees(config, seed)
+        .filter(|(_, _, degree)| *degree > 0)
+        .map(|(id, kind, count)| (count_key(id, kind).into_bytes(), Count { count, version: 0 }.encode()));
+    load_table(store, Count::TABLE, counts).await?;
+    open_index(store, store.table(Link::TABLE).await?).await?;
+    Ok(())
+}
+
+pub(super) fn link_key(id: u64, kind: u32, other: u64) -> Key {
+    count_key(id, kind).u64(other)
+}
+
+pub(super) fn count_key(id: u64, kind: u32) -> Key {
+    Key::new().u64(id).u32(kind)
+}
+
+/// The index of visible links by node, type and time, which lists go through.
+pub(super) async fn open_index<D: Device + 'static>(store: &Store<D>, table: Table) -> Result<Index, Error> {
+    let extract: Extract = Rc::new(|key, value, keys| {
+        // A row that cannot be read has no entry; verifying finds it.
+        if let (Some((id, kind, _)), Ok(link)) = (read_link_key(key), Link::decode(value))
+            && link.visible == 1
+        {
+            keys.push(count_key(id, kind).u64(link.time).into_bytes());
+        }
+    });
+    Ok(store.create_index(table, &format!("{}.time", Link::TABLE), extract).await?)
+}
+
+/// The first node, the type and the second node of a link's key.
+pub(super) fn read_link_key(key: &[u8]) -> Option<(u64, u32, u64)> {
+    let mut reader = Reader::new(key);
+    let fields = (reader.key_u64()?, reader.key_u32()?, reader.key_u64()?);
+    reader.is_empty().then_some(fields)
+}

@@ -1,0 +1,208 @@
+//! LinkBench: "LinkBench: a Database Benchmark Based on the Facebook Social Graph" (Armstrong et al., SIGMOD 2013). Ten
+//! operations in the shares of its production mix, on nodes, links between them and the number of links of each node.
+//!
+//! A link and its count change in one transaction, and a deleted link stays in its table, hidden. A list of links comes
+//! from a secondary index by time, latest first. Popularity falls as the power 0.8 of the rank for reads of links, 0.741
+//! for writes of them, 0.625 for reads and 0.606 for updates of nodes. Payloads are log-normal, the median 8 bytes for a
+//! link and 128 for a node.
+//!
+//! Assumed, where the measured distributions of the original are not published in a closed form: the number of links of a
+//! node has a Pareto distribution of exponent 2; a request for single links names those that the load made, most of which
+//! exist; popular nodes are scattered evenly.
+
+mod config;
+mod execute;
+mod load;
+mod verify;
+
+pub use config::LinkBenchConfig;
+pub use load::{Count, Link, Node};
+
+use crate::codec::{KeyRange, Reader, Row};
+use crate::draw::{between_u32, weighted};
+use crate::{Benchmark, Ending, Error, Session};
+use fulgurite_base::Prng;
+use fulgurite_device::Device;
+use fulgurite_engine::{Direction, Index, Store, Table};
+use fulgurite_workload::generate::zipf::ZipfLaw;
+use load::{TYPES, link_payload, neighbour, open_index};
+use std::cell::Cell;
+
+/// The operations' names and shares, in parts of ten thousand (table 3 of the paper).
+const MIX: [(&str, u64); 10] = [
+    ("get-links-list", 5071),
+    ("get-node", 1293),
+    ("add-link", 899),
+    ("update-link", 801),
+    ("update-node", 737),
+    ("count-links", 489),
+    ("delete-link", 299),
+    ("add-node", 257),
+    ("delete-node", 101),
+    ("get-link", 53),
+];
+const NAMES: [&str; MIX.len()] = {
+    let mut names = [""; MIX.len()];
+    let mut index = 0;
+    while index < MIX.len() {
+        names[index] = MIX[index].0;
+        index += 1;
+    }
+    names
+};
+
+/// Links that one request for single links names at most, and the chance that it names no more, in parts of a thousand.
+const MULTIGET_MOST: usize = 128;
+const MULTIGET_ENDS: u64 = 382;
+
+/// LinkBench over a loaded store.
+pub struct LinkBench {
+    config: LinkBenchConfig,
+    laws: Laws,
+    node: Table,
+    link: Table,
+    count: Table,
+    by_time: Index,
+    /// The next id of a new node.
+    next: Cell<u64>,
+}
+
+/// How popular nodes are for each kind of operation.
+struct Laws {
+    link_read: ZipfLaw,
+    link_write: ZipfLaw,
+    node_read: ZipfLaw,
+    node_update: ZipfLaw,
+}
+
+/// One operation with its parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Request {
+    GetLinksList { id: u64, kind: u32 },
+    GetNode { id: u64 },
+    AddLink { id: u64, kind: u32, other: u64, data: String },
+    UpdateLink { id: u64, kind: u32, other: u64, data: String },
+    UpdateNode { id: u64, data: String },
+    CountLinks { id: u64, kind: u32 },
+    DeleteLink { id: u64, kind: u32, other: u64 },
+    AddNode { id: u64, data: String },
+    DeleteNode { id: u64 },
+    GetLink { id: u64, kind: u32, others: Vec<u64> },
+}
+
+impl LinkBench {
+    async fn open<D: Device + 'static>(
+        config: &LinkBenchConfig,
+        store: &Store<D>,
+    ) -> Result<LinkBench, Error> {
+        let node = store.table(Node::TABLE).await?;
+        let link = store.table(Link::TABLE).await?;
+        let count = store.table(Count::TABLE).await?;
+        let by_time = open_index(store, link).await?;
+        let snapshot = store.snapshot();
+        let last = snapshot.scan(node, KeyRange::ALL.bounds(), Direction::Backward).next().await?;
+        let last = last.map_or(Some(0), |(key, _)| Reader::new(&key).key_u64());
+        let last = last.ok_or_else(|| Error::row(Node::TABLE, "has a key of a wrong length"))?;
+        let law = |theta| ZipfLaw::new(config.ids, theta);
+        let laws = Laws {
+            link_read: law(0.8),
+            link_write: law(0.741),
+            node_read: law(0.625),
+            node_update: law(0.606),
+        };
+        // Deleted nodes keep their ids, of which the loaded ones are the least.
+        let next = Cell::new(last.max(config.ids) + 1);
+        Ok(LinkBench { config: *config, laws, node, link, count, by_time, next })
+    }
+
+    /// A node by popularity; popular ones are scattered.
+    fn popular(law: &ZipfLaw, prng: &mut Prng) -> u64 {
+        law.place(law.rank(prng)) + 1
+    }
+
+    /// A node that the load linked with `id`, or one shortly behind those.
+    fn linked(&self, id: u64, prng: &mut Prng) -> u64 {
+        neighbour(id, prng.below(u64::from(self.config.links) + 1), self.config.ids)
+    }
+
+    fn draw_link(&self, prng: &mut Prng) -> (u64, u32) {
+        (Self::popular(&self.laws.link_write, prng), between_u32(prng, 0, TYPES - 1))
+    }
+
+    /// Single links of one node: a geometric number of them.
+    fn draw_get_link(&self, prng: &mut Prng) -> Request {
+        let id = Self::popular(&self.laws.link_read, prng);
+        let kind = between_u32(prng, 0, TYPES - 1);
+        let mut others = vec![self.linked(id, prng)];
+        while others.len() < MULTIGET_MOST && prng.below(1_000) >= MULTIGET_ENDS {
+            others.push(self.linked(id, prng));
+        }
+        Request::GetLink { id, kind, others }
+    }
+}
+
+impl Benchmark for LinkBench {
+    type Request = Request;
+
+    fn kinds(&self) -> &[&'static str] {
+        &NAMES
+    }
+
+    fn kind(&self, request: &Request) -> usize {
+        match request {
+            Request::GetLinksList { .. } => 0,
+            Request::GetNode { .. } => 1,
+            Request::AddLink { .. } => 2,
+            Request::UpdateLink { .. } => 3,
+            Request::UpdateNode { .. } => 4,
+            Request::CountLinks { .. } => 5,
+            Request::DeleteLink { .. } => 6,
+            Request::AddNode { .. } => 7,
+            Request::DeleteNode { .. } => 8,
+            Request::GetLink { .. } => 9,
+        }
+    }
+
+    fn draw(&self, prng: &mut Prng) -> Request {
+        let Laws { link_read, node_read, node_update, .. } = &self.laws;
+        let kind = |prng: &mut Prng| between_u32(prng, 0, TYPES - 1);
+        match weighted(prng, &MIX.map(|(_, share)| share)) {
+            0 => Request::GetLinksList { id: Self::popular(link_read, prng), kind: kind(prng) },
+            1 => Request::GetNode { id: Self::popular(node_read, prng) },
+            2 => {
+                let (id, kind) = self.draw_link(prng);
+                let other = 1 + prng.below(self.config.ids);
+                Request::AddLink { id, kind, other, data: link_payload(prng) }
+            }
+            3 => {
+                let (id, kind) = self.draw_link(prng);
+                Request::UpdateLink { id, kind, other: self.linked(id, prng), data: link_payload(prng) }
+            }
+            4 => {
+                let id = Self::popular(node_update, prng);
+                Request::UpdateNode { id, data: Node::draw(prng, 0).data }
+            }
+            5 => Request::CountLinks { id: Self::popular(link_read, prng), kind: kind(prng) },
+            6 => {
+                let (id, kind) = self.draw_link(prng);
+                Request::DeleteLink { id, kind, other: self.linked(id, prng) }
+            }
+            7 => {
+                let id = self.next.replace(self.next.get() + 1);
+                Request::AddNode { id, data: Node::draw(prng, 0).data }
+            }
+            8 => Request::DeleteNode { id: 1 + prng.below(self.config.ids) },
+            _ => self.draw_get_link(prng),
+        }
+    }
+
+    async fn execute<D: Device + 'static>(
+        &self,
+        request: &Request,
+        session: &Session<D>,
+    ) -> Result<Ending, Error> {
+        self.carry_out(request, session).await?;
+        Ok(Ending::Committed)
+    }
+}

@@ -1,0 +1,269 @@
+//! A user's access to the store: the store's calls, each measured and charged with CPU.
+
+use crate::Error;
+use crate::codec::{Key, KeyRange, Row};
+use crate::meter::Meter;
+use fulgurite_base::Nanos;
+use fulgurite_device::{Device, Handle};
+use fulgurite_engine::{Direction, Index, IndexRow, Snapshot, Store, Table, Transaction};
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+
+/// How long users may go on by turns before the device is looked at, on a device with a clock of its own.
+const TURN: Nanos = Nanos::from_micros(20);
+
+/// A key and its value.
+pub type Record = (Vec<u8>, Vec<u8>);
+
+/// The store as one user of a run sees it.
+pub struct Session<D: Device + 'static> {
+    store: Store<D>,
+    meter: Rc<Meter>,
+    /// CPU that each call costs.
+    cpu_per_op: Nanos,
+    /// Calls that were made and not paid for yet.
+    debt: Cell<u64>,
+    /// When the device was last looked at for the users' sake; they share it.
+    looked: Rc<Cell<Nanos>>,
+}
+
+impl<D: Device + 'static> Session<D> {
+    pub(crate) fn new(
+        store: &Store<D>,
+        meter: &Rc<Meter>,
+        cpu_per_op: Nanos,
+        looked: &Rc<Cell<Nanos>>,
+    ) -> Session<D> {
+        Session {
+            store: store.clone(),
+            meter: Rc::clone(meter),
+            cpu_per_op,
+            debt: Cell::new(0),
+            looked: Rc::clone(looked),
+        }
+    }
+
+    /// The device's clock.
+    pub fn now(&self) -> Nanos {
+        self.handle().now()
+    }
+
+    /// Begins a transaction.
+    pub fn begin(&self) -> Work<'_, D> {
+        Work { session: self, transaction: self.store.begin(), written: Cell::new(None) }
+    }
+
+    /// The committed state as it is now.
+    pub fn view(&self) -> View<'_, D> {
+        View { session: self, snapshot: self.store.snapshot() }
+    }
+
+    fn handle(&self) -> &Handle<D> {
+        self.store.handle()
+    }
+
+    /// Pays for `calls` more calls and for those before.
+    async fn pay(&self, calls: u64) {
+        let calls = self.debt.take() + calls;
+        if self.cpu_per_op > Nanos::ZERO && calls > 0 {
+            self.handle().compute(Nanos(self.cpu_per_op.0.saturating_mul(calls))).await;
+        }
+    }
+
+    /// A call that is paid for with the next one that waits anyway.
+    fn owe(&self, calls: u64) {
+        self.debt.set(self.debt.get() + calls);
+    }
+
+    async fn read<T>(
+        &self,
+        calls: u64,
+        read: impl Future<Output = Result<T, fulgurite_engine::Error>>,
+    ) -> Result<T, Error> {
+        let begin = self.now();
+        self.pay(calls).await;
+        let found = read.await?;
+        self.meter.read(self.now().saturating_sub(begin));
+        Ok(found)
+    }
+
+    /// Lets the other users and the device go on after a transaction that began at `begin`.
+    pub(crate) async fn turn(&self, begin: Nanos) {
+        let now = self.now();
+        // The executor looks at the device when no task is ready. A user whose transactions never wait must sleep for
+        // that: on a simulated device whenever its time stands still, on a real one every now and then.
+        if now == begin || now.saturating_sub(self.looked.get()) >= TURN {
+            self.looked.set(now);
+            self.handle().sleep_until(now + Nanos(1)).await;
+        } else {
+            yield_to_others().await;
+        }
+    }
+}
+
+/// Goes to the end of the queue of tasks that can run.
+async fn yield_to_others() {
+    let mut yielded = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+/// A transaction under way. Dropped, it is rolled back.
+pub struct Work<'a, D: Device + 'static> {
+    session: &'a Session<D>,
+    transaction: Transaction<D>,
+    /// Bytes of keys and values; none where nothing was written.
+    written: Cell<Option<u64>>,
+}
+
+impl<D: Device + 'static> Work<'_, D> {
+    /// The value of a key, which nobody else may change until the transaction ends.
+    pub async fn get(&self, table: Table, key: &Key) -> Result<Option<Vec<u8>>, Error> {
+        self.session.read(1, self.transaction.get(table, key.bytes())).await
+    }
+
+    /// The value of a key that this transaction is going to change.
+    pub async fn get_for_update(&self, table: Table, key: &Key) -> Result<Option<Vec<u8>>, Error> {
+        self.session.read(1, self.transaction.get_for_update(table, key.bytes())).await
+    }
+
+    /// A row that this transaction is going to change. Fails where there is none.
+    pub async fn row_for_update<R: Row>(&self, table: Table, key: &Key) -> Result<R, Error> {
+        R::found(self.get_for_update(table, key).await?)
+    }
+
+    /// The values of several keys.
+    pub async fn get_many(&self, table: Table, keys: &[Key]) -> Result<Vec<Option<Vec<u8>>>, Error> {
+        let keys: Vec<&[u8]> = keys.iter().map(Key::bytes).collect();
+        self.session.read(keys.len() as u64, self.transaction.get_many(table, &keys)).await
+    }
+
+    /// At most `most` records of a range, in the order of `direction`.
+    pub async fn scan(
+        &self,
+        table: Table,
+        range: &KeyRange,
+        direction: Direction,
+        most: usize,
+    ) -> Result<Vec<Record>, Error> {
+        let scan = async {
+            let mut scan = self.transaction.scan(table, range.bounds(), direction);
+            let mut records = Vec::new();
+            while records.len() < most {
+                let Some(record) = scan.next().await? else { break };
+                records.push(record);
+            }
+            self.session.owe(records.len() as u64);
+            Ok(records)
+        };
+        self.session.read(1, scan).await
+    }
+
+    /// Sets the value of a key.
+    pub async fn put(&self, table: Table, key: &Key, value: &[u8]) -> Result<(), Error> {
+        self.wrote(key.bytes().len() + value.len());
+        Ok(self.transaction.put(table, key.bytes(), value).await?)
+    }
+
+    /// Sets a row.
+    pub async fn put_row<R: Row>(&self, table: Table, key: &Key, row: &R) -> Result<(), Error> {
+        self.put(table, key, &row.encode()).await
+    }
+
+    /// Removes a key.
+    pub async fn delete(&self, table: Table, key: &Key) -> Result<(), Error> {
+        self.wrote(key.bytes().len());
+        Ok(self.transaction.delete(table, key.bytes()).await?)
+    }
+
+    fn wrote(&self, bytes: usize) {
+        self.session.owe(1);
+        self.written.set(Some(self.written.get().unwrap_or(0) + bytes as u64));
+    }
+
+    /// Ends the transaction; what it wrote is then durable as the store promises.
+    pub async fn commit(self) -> Result<(), Error> {
+        let begin = self.session.now();
+        self.session.pay(1).await;
+        self.transaction.commit().await?;
+        // A transaction that wrote nothing has nothing to wait for, and would hide the others' time.
+        if let Some(bytes) = self.written.get() {
+            self.session.meter.commit(self.session.now().saturating_sub(begin), bytes);
+        }
+        Ok(())
+    }
+}
+
+/// The committed state at one moment. Reading it waits for no transaction.
+pub struct View<'a, D: Device + 'static> {
+    session: &'a Session<D>,
+    snapshot: Snapshot<D>,
+}
+
+impl<D: Device + 'static> View<'_, D> {
+    /// The value of a key.
+    pub async fn get(&self, table: Table, key: &Key) -> Result<Option<Vec<u8>>, Error> {
+        self.session.read(1, self.snapshot.get(table, key.bytes())).await
+    }
+
+    /// A row. Fails where there is none.
+    pub async fn row<R: Row>(&self, table: Table, key: &Key) -> Result<R, Error> {
+        R::found(self.get(table, key).await?)
+    }
+
+    /// The values of several keys.
+    pub async fn get_many(&self, table: Table, keys: &[Key]) -> Result<Vec<Option<Vec<u8>>>, Error> {
+        let keys: Vec<&[u8]> = keys.iter().map(Key::bytes).collect();
+        self.session.read(keys.len() as u64, self.snapshot.get_many(table, &keys)).await
+    }
+
+    /// At most `most` records of a range, in the order of `direction`.
+    pub async fn scan(
+        &self,
+        table: Table,
+        range: &KeyRange,
+        direction: Direction,
+        most: usize,
+    ) -> Result<Vec<Record>, Error> {
+        let scan = async {
+            let mut scan = self.snapshot.scan(table, range.bounds(), direction);
+            let mut records = Vec::new();
+            while records.len() < most {
+                let Some(record) = scan.next().await? else { break };
+                records.push(record);
+            }
+            self.session.owe(records.len() as u64);
+            Ok(records)
+        };
+        self.session.read(1, scan).await
+    }
+
+    /// At most `most` rows of a range of an index, in the order of `direction`.
+    pub async fn index_scan(
+        &self,
+        index: Index,
+        range: &KeyRange,
+        direction: Direction,
+        most: usize,
+    ) -> Result<Vec<IndexRow>, Error> {
+        let scan = async {
+            let mut scan = self.snapshot.index_scan(index, range.bounds(), direction);
+            let mut rows = Vec::new();
+            while rows.len() < most {
+                let Some(row) = scan.next().await? else { break };
+                rows.push(row);
+            }
+            self.session.owe(rows.len() as u64);
+            Ok(rows)
+        };
+        self.session.read(1, scan).await
+    }
+}

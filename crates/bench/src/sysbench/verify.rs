@@ -1,0 +1,56 @@
+//! What must hold of sysbench's tables: every row can be read, and the index on `k` has exactly one entry for each, with
+//! that `k`.
+
+use super::{Place, Sbtest, Sysbench};
+use crate::codec::{Key, KeyRange, Row};
+use crate::{Error, Verified};
+use fulgurite_device::Device;
+use fulgurite_engine::{Direction, Store};
+
+impl Sysbench {
+    /// Checks every table against its index.
+    ///
+    /// Fails with a sentence that names the first row that is wrong.
+    pub async fn verify<D: Device + 'static>(&self, store: &Store<D>) -> Result<Verified, Error> {
+        let mut verified = Verified::default();
+        for place in &self.places {
+            let (rows, sum) = rows_of(place, store).await?;
+            let entries = entries_of(place, store).await?;
+            if entries != rows {
+                return Err(Error::Broken(format!(
+                    "a sysbench table has {rows} rows and {entries} entries in its index"
+                )));
+            }
+            verified.rows += rows;
+            verified.changes = verified.changes.wrapping_add(sum);
+        }
+        Ok(verified)
+    }
+}
+
+/// The rows of a table and the sum of their `k`.
+async fn rows_of<D: Device + 'static>(place: &Place, store: &Store<D>) -> Result<(u64, u64), Error> {
+    let snapshot = store.snapshot();
+    let mut scan = snapshot.scan(place.table, KeyRange::ALL.bounds(), Direction::Forward);
+    let (mut rows, mut sum) = (0, 0);
+    while let Some((_, value)) = scan.next().await? {
+        rows += 1;
+        sum += u64::from(Sbtest::decode(&value)?.k);
+    }
+    Ok((rows, sum))
+}
+
+/// The entries of a table's index, each compared with its row.
+async fn entries_of<D: Device + 'static>(place: &Place, store: &Store<D>) -> Result<u64, Error> {
+    let snapshot = store.snapshot();
+    let mut scan = snapshot.index_scan(place.index, KeyRange::ALL.bounds(), Direction::Forward);
+    let mut entries = 0;
+    while let Some(found) = scan.next().await? {
+        let row = Sbtest::decode(&found.value)?;
+        if Key::new().u32(row.k).bytes() != found.index_key {
+            return Err(Error::row(Sbtest::TABLE, format!("has k={} and another entry in the index", row.k)));
+        }
+        entries += 1;
+    }
+    Ok(entries)
+}

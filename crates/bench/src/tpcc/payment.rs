@@ -1,0 +1,62 @@
+//! The Payment transaction (clause 2.5).
+
+use super::Tpcc;
+use super::request::Customers;
+use super::rows::*;
+use crate::{Error, Session};
+use fulgurite_device::Device;
+
+/// Characters of C_DATA at most.
+const DATA_MOST: usize = 500;
+
+impl Tpcc {
+    pub(super) async fn payment<D: Device + 'static>(
+        &self,
+        session: &Session<D>,
+        number: u64,
+        (warehouse, district): (u32, u8),
+        customers: &Customers,
+        amount: i64,
+    ) -> Result<(), Error> {
+        let tables = &self.tables;
+        // No transaction changes a name, so a snapshot finds the right customer.
+        let customer = self.customer(&session.view(), customers).await?;
+
+        let work = session.begin();
+        let key = warehouse_key(warehouse);
+        let mut home: Warehouse = work.row_for_update(tables.warehouse, &key).await?;
+        home.ytd += amount;
+        work.put_row(tables.warehouse, &key, &home).await?;
+
+        let key = district_key(warehouse, district);
+        let mut own: District = work.row_for_update(tables.district, &key).await?;
+        own.ytd += amount;
+        work.put_row(tables.district, &key, &own).await?;
+
+        let key = customer_key(customers.warehouse, customers.district, customer);
+        let mut payer: Customer = work.row_for_update(tables.customer, &key).await?;
+        payer.balance -= amount;
+        payer.ytd_payment += amount;
+        payer.payments = payer.payments.wrapping_add(1);
+        if payer.credit == "BC" {
+            let Customers { warehouse: home, district: own, .. } = customers;
+            // Clause 2.5.2.2: the payment's numbers go in front, and what does not fit any more goes.
+            payer.data = format!("{customer} {own} {home} {district} {warehouse} {amount} {}", payer.data);
+            payer.data.truncate(DATA_MOST);
+        }
+        work.put_row(tables.customer, &key, &payer).await?;
+
+        let row = History {
+            customer,
+            customer_district: customers.district,
+            customer_warehouse: customers.warehouse,
+            district,
+            warehouse,
+            date: session.now().0 + 1,
+            amount,
+            data: format!("{}    {}", home.name, own.name),
+        };
+        work.put_row(tables.history, &history_key(number), &row).await?;
+        work.commit().await
+    }
+}

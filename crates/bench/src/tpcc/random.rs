@@ -1,0 +1,107 @@
+//! TPC-C's random values (clauses 2.1.6 and 4.3).
+
+use crate::draw::{between, digits, letters, percent};
+use fulgurite_base::Prng;
+
+/// The constants C of the non-uniform random numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Constants {
+    /// For last names while loading.
+    pub last_load: u64,
+    /// For last names in a run. Clause 2.1.6.1 says how far from the one before it must be.
+    pub last_run: u64,
+    /// For customers' numbers.
+    pub customer: u64,
+    /// For items.
+    pub item: u64,
+}
+
+impl Constants {
+    /// The constants of the data that were made from `seed`.
+    pub fn new(seed: u64) -> Constants {
+        let mut prng = Prng::new(seed, "tpcc constants");
+        let last_load = prng.below(256);
+        // The distance must lie from 65 to 119 and be neither 96 nor 112.
+        let last_run = if last_load < 128 { last_load + 100 } else { last_load - 100 };
+        Constants { last_load, last_run, customer: prng.below(1_024), item: prng.below(8_192) }
+    }
+}
+
+/// NURand(`a`, `least`, `most`) with the constant `c`.
+pub fn nurand(prng: &mut Prng, a: u64, c: u64, least: u64, most: u64) -> u64 {
+    ((between(prng, 0, a) | between(prng, least, most)) + c) % (most - least + 1) + least
+}
+
+/// The last name with a number from 0 to 999: three syllables.
+pub fn last_name(number: u64) -> String {
+    const SYLLABLES: [&str; 10] =
+        ["BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING"];
+    let syllable = |digit: u64| SYLLABLES[(digit % 10) as usize];
+    [syllable(number / 100), syllable(number / 10), syllable(number)].concat()
+}
+
+/// Two streets, a city, a state and a zip code.
+pub(super) fn address(prng: &mut Prng) -> [String; 5] {
+    let [street, second, city] = [(); 3].map(|()| letters(prng, 10, 20));
+    [street, second, city, letters(prng, 2, 2), digits(prng, 4) + "11111"]
+}
+
+/// 26 to 50 letters; one text in ten contains `ORIGINAL`.
+pub(super) fn data(prng: &mut Prng) -> String {
+    const ORIGINAL: &str = "ORIGINAL";
+    let mut text = letters(prng, 26, 50);
+    if percent(prng, 10) {
+        let at = prng.below((text.len() - ORIGINAL.len() + 1) as u64) as usize;
+        text.replace_range(at..at + ORIGINAL.len(), ORIGINAL);
+    }
+    text
+}
+
+/// A tax from 0 to 20 %, in parts of ten thousand.
+pub(super) fn tax(prng: &mut Prng) -> u32 {
+    prng.below(2_001) as u32
+}
+
+/// The numbers from 1 to `most` in random order.
+pub(super) fn permutation(prng: &mut Prng, most: u32) -> Vec<u32> {
+    let mut numbers: Vec<u32> = (1..=most).collect();
+    for index in (1..numbers.len()).rev() {
+        numbers.swap(index, prng.below(index as u64 + 1) as usize);
+    }
+    numbers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn last_names_are_those_of_the_specification() {
+        // Clause 4.3.2.3 gives the first of these as its example.
+        assert_eq!(last_name(371), "PRICALLYOUGHT");
+        assert_eq!(last_name(40), "BARPRESBAR");
+        assert_eq!(last_name(0), "BARBARBAR");
+        assert_eq!(last_name(999), "EINGEINGEING");
+    }
+
+    #[test]
+    fn the_constants_keep_their_distance() {
+        for seed in 0..2_000 {
+            let Constants { last_load, last_run, .. } = Constants::new(seed);
+            let distance = last_load.abs_diff(last_run);
+            assert!(last_run < 256 && (65..=119).contains(&distance) && distance != 96 && distance != 112);
+        }
+    }
+
+    #[test]
+    fn some_numbers_are_drawn_much_more_often() {
+        let (mut prng, mut counts) = (Prng::new(42, "nurand"), vec![0u32; 3_001]);
+        for _ in 0..300_000 {
+            counts[nurand(&mut prng, 1_023, 259, 1, 3_000) as usize] += 1;
+        }
+        assert_eq!(counts[0], 0);
+        // Uniform numbers would come 100 times each, and none of 3,000 more than 150 times.
+        let popular = counts.iter().filter(|count| **count > 300).count();
+        assert!((50..1_000).contains(&popular), "{popular}");
+    }
+}

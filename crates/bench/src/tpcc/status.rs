@@ -1,0 +1,69 @@
+//! The two transactions that only read, each in one snapshot: Order-Status (clause 2.6) and Stock-Level (clause 2.8).
+
+use super::Tpcc;
+use super::request::Customers;
+use super::rows::*;
+use crate::codec::{Key, Row};
+use crate::{Error, Session};
+use fulgurite_device::Device;
+use fulgurite_engine::Direction;
+use std::collections::BTreeSet;
+
+/// Orders whose items Stock-Level looks at.
+const LATEST: u32 = 20;
+
+impl Tpcc {
+    /// The last order of a customer, with its lines.
+    pub(super) async fn order_status<D: Device + 'static>(
+        &self,
+        session: &Session<D>,
+        customers: &Customers,
+    ) -> Result<(), Error> {
+        let (tables, view) = (&self.tables, session.view());
+        let Customers { warehouse, district, .. } = *customers;
+        let customer = self.customer(&view, customers).await?;
+        let _: Customer = view.row(tables.customer, &customer_key(warehouse, district, customer)).await?;
+        let range = orders_of_key(warehouse, district, customer).prefix();
+        let last = view.index_scan(tables.orders_of, &range, Direction::Backward, 1).await?;
+        // The load gives everybody an order.
+        let missing = || Error::row(Order::TABLE, format!("is missing (of customer {customer})"));
+        let last = last.first().ok_or_else(missing)?;
+        let order = Order::decode(&last.value)?;
+        let (_, _, number) = read_key(&last.key).ok_or_else(missing)?;
+        let range = order_key(warehouse, district, number).prefix();
+        let lines = view.scan(tables.order_line, &range, Direction::Forward, usize::MAX).await?;
+        lines.iter().try_for_each(|(_, line)| OrderLine::decode(line).map(drop))?;
+        match lines.len() == usize::from(order.lines) {
+            true => Ok(()),
+            false => Err(Error::Broken(format!(
+                "order {number} of warehouse {warehouse}, district {district} should have {} lines and has {}",
+                order.lines,
+                lines.len()
+            ))),
+        }
+    }
+
+    /// How many of the items in a district's last 20 orders are short in stock.
+    pub(super) async fn stock_level<D: Device + 'static>(
+        &self,
+        session: &Session<D>,
+        warehouse: u32,
+        district: u8,
+        threshold: i64,
+    ) -> Result<(), Error> {
+        let (tables, view) = (&self.tables, session.view());
+        let own: District = view.row(tables.district, &district_key(warehouse, district)).await?;
+        let first = order_key(warehouse, district, own.next_order.saturating_sub(LATEST));
+        let range = first.until(order_key(warehouse, district, own.next_order));
+        let lines = view.scan(tables.order_line, &range, Direction::Forward, usize::MAX).await?;
+        let items: Result<BTreeSet<u32>, Error> =
+            lines.iter().map(|(_, line)| OrderLine::decode(line).map(|line| line.item)).collect();
+        let keys: Vec<Key> = items?.into_iter().map(|item| stock_key(warehouse, item)).collect();
+        let mut low = 0;
+        for stock in view.get_many(tables.stock, &keys).await? {
+            low += u32::from(Stock::found(stock)?.quantity < threshold);
+        }
+        std::hint::black_box(low);
+        Ok(())
+    }
+}

@@ -1,0 +1,142 @@
+//! TPC-C's consistency conditions 1 to 4 (clauses 3.3.2.1 to 3.3.2.4).
+
+use super::rows::*;
+use crate::codec::{KeyRange, Reader, Row};
+use crate::{Error, Verified};
+use fulgurite_device::Device;
+use fulgurite_engine::{Direction, Snapshot, Store, Table};
+
+/// The tables that the conditions are about.
+struct Checked<D: Device + 'static> {
+    snapshot: Snapshot<D>,
+    warehouse: Table,
+    district: Table,
+    new_order: Table,
+    order: Table,
+    order_line: Table,
+}
+
+/// Checks the consistency conditions 1 to 4 in one snapshot of a store, whoever wrote it: it needs no index and may follow
+/// a crash.
+///
+/// 1. W_YTD is the sum of D_YTD of the warehouse's districts.
+/// 2. D_NEXT_O_ID less one is the greatest order of the district, and the greatest one that waits for delivery.
+/// 3. The orders of a district that wait for delivery have consecutive numbers.
+/// 4. The sum of O_OL_CNT of a district's orders is the number of its order lines.
+///
+/// Fails with a sentence that names the condition, the warehouse and the district.
+pub async fn verify<D: Device + 'static>(store: &Store<D>) -> Result<Verified, Error> {
+    let checked = Checked {
+        snapshot: store.snapshot(),
+        warehouse: store.table(Warehouse::TABLE).await?,
+        district: store.table(District::TABLE).await?,
+        new_order: store.table(NewOrder::TABLE).await?,
+        order: store.table(Order::TABLE).await?,
+        order_line: store.table(OrderLine::TABLE).await?,
+    };
+    let mut verified = Verified::default();
+    let mut warehouses = checked.snapshot.scan(checked.warehouse, KeyRange::ALL.bounds(), Direction::Forward);
+    while let Some((key, value)) = warehouses.next().await? {
+        let number = Reader::new(&key).key_u32();
+        let number = number.ok_or_else(|| Error::row(Warehouse::TABLE, "has a key of a wrong length"))?;
+        let row = Warehouse::decode(&value)?;
+        verified.rows += 1;
+        checked.warehouse(number, &row, &mut verified).await?;
+    }
+    Ok(verified)
+}
+
+impl<D: Device + 'static> Checked<D> {
+    async fn warehouse(&self, number: u32, row: &Warehouse, verified: &mut Verified) -> Result<(), Error> {
+        let mut sum = 0;
+        for district in 1..=DISTRICTS {
+            let found = self.snapshot.get(self.district, district_key(number, district).bytes()).await?;
+            let own = District::found(found)?;
+            sum += own.ytd;
+            verified.rows += 1;
+            self.orders(number, district, &own, verified).await?;
+            self.waiting(number, district, &own, verified).await?;
+        }
+        match sum == row.ytd {
+            true => Ok(()),
+            false => {
+                Err(broken(1, number, None, format!("W_YTD is {} and the sum of D_YTD is {sum}", row.ytd)))
+            }
+        }
+    }
+
+    /// Condition 4, and of condition 2 what is about orders.
+    async fn orders(
+        &self,
+        warehouse: u32,
+        district: u8,
+        own: &District,
+        verified: &mut Verified,
+    ) -> Result<(), Error> {
+        let range = district_key(warehouse, district).prefix();
+        let (mut last, mut lines, mut found) = (0, 0, 0);
+        let mut scan = self.snapshot.scan(self.order, range.bounds(), Direction::Forward);
+        while let Some((key, value)) = scan.next().await? {
+            last = number_of(&key, Order::TABLE)?;
+            lines += u64::from(Order::decode(&value)?.lines);
+            verified.rows += 1;
+            verified.changes += 1;
+        }
+        if own.next_order != last + 1 {
+            let what = format!("D_NEXT_O_ID is {} and the greatest O_ID is {last}", own.next_order);
+            return Err(broken(2, warehouse, Some(district), what));
+        }
+        let mut scan = self.snapshot.scan(self.order_line, range.bounds(), Direction::Forward);
+        while let Some((_, value)) = scan.next().await? {
+            OrderLine::decode(&value)?;
+            found += 1;
+            verified.rows += 1;
+        }
+        match found == lines {
+            true => Ok(()),
+            false => {
+                let what = format!("the sum of O_OL_CNT is {lines} and there are {found} order lines");
+                Err(broken(4, warehouse, Some(district), what))
+            }
+        }
+    }
+
+    /// Condition 3, and of condition 2 what is about orders that wait. Where none waits there is nothing to compare.
+    async fn waiting(
+        &self,
+        warehouse: u32,
+        district: u8,
+        own: &District,
+        verified: &mut Verified,
+    ) -> Result<(), Error> {
+        let range = district_key(warehouse, district).prefix();
+        let (mut first, mut last, mut count) = (0, 0, 0);
+        let mut scan = self.snapshot.scan(self.new_order, range.bounds(), Direction::Forward);
+        while let Some((key, _)) = scan.next().await? {
+            last = number_of(&key, NewOrder::TABLE)?;
+            first = if count == 0 { last } else { first };
+            count += 1;
+            verified.rows += 1;
+        }
+        if count > 0 && own.next_order != last + 1 {
+            let what = format!("D_NEXT_O_ID is {} and the greatest NO_O_ID is {last}", own.next_order);
+            return Err(broken(2, warehouse, Some(district), what));
+        }
+        if count > 0 && last - first + 1 != count {
+            let what = format!("NO_O_ID goes from {first} to {last} and there are {count} rows");
+            return Err(broken(3, warehouse, Some(district), what));
+        }
+        Ok(())
+    }
+}
+
+fn number_of(key: &[u8], table: &str) -> Result<u32, Error> {
+    read_key(key).map(|(_, _, number)| number).ok_or_else(|| Error::row(table, "has a wrong key"))
+}
+
+fn broken(condition: u8, warehouse: u32, district: Option<u8>, what: String) -> Error {
+    let district = district.map_or_else(String::new, |district| format!(", district {district}"));
+    Error::Broken(format!(
+        "TPC-C's consistency condition {condition} is broken in warehouse {warehouse}{district}: {what}"
+    ))
+}

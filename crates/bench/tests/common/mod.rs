@@ -1,0 +1,68 @@
+//! A store over a drive in memory, and runs of benchmarks on it.
+
+#![allow(dead_code)] // each test file uses a part
+
+use fulgurite_base::Nanos;
+use fulgurite_bench::{Benchmark, BenchmarkConfig, Error, Extent, Outcome, Plan, Program};
+use fulgurite_device::{Executor, MemDevice};
+use fulgurite_engine::{Options, Store};
+
+pub type MemStore = Store<MemDevice>;
+
+/// Runs `test` over an empty store on a drive on which every command takes 20 µs.
+pub fn on_store<T: 'static>(test: impl AsyncFnOnce(MemStore) -> T + 'static) -> T {
+    let executor = Executor::new(MemDevice::new(1 << 16, 4096, 64, Nanos::from_micros(20)));
+    let handle = executor.handle();
+    let options = Options { memory_bytes: 16 << 20, log_bytes: 16 << 20, ..Options::default() };
+    let run = async move {
+        let store = Store::create(handle, options).await.unwrap();
+        let output = test(store.clone()).await;
+        store.close().await.unwrap();
+        output
+    };
+    executor.block_on(run).unwrap()
+}
+
+pub fn config(text: &str) -> BenchmarkConfig {
+    text.parse().unwrap()
+}
+
+/// Loads a benchmark and opens it.
+pub async fn loaded(store: &MemStore, text: &str) -> Program {
+    config(text).load(store, 7).await.unwrap();
+    config(text).open(store).await.unwrap()
+}
+
+/// Eight users, so many transactions.
+pub fn plan(transactions: u64) -> Plan {
+    Plan { users: 8, stop: Extent::Ops(transactions), ..Plan::default() }
+}
+
+pub async fn run(program: &Program, store: &MemStore, transactions: u64) -> Outcome {
+    program.run(store, &plan(transactions), || ()).await.unwrap()
+}
+
+/// The sentence of a verification that must fail.
+pub async fn refusal(program: &Program, store: &MemStore) -> String {
+    match program.verify(store).await {
+        Err(error @ Error::Broken(_)) => error.to_string(),
+        other => panic!("verifying should have failed: {other:?}"),
+    }
+}
+
+/// Checks the shares of the kinds of transactions that `benchmark` draws by a chi-square test.
+pub fn check_mix(benchmark: &impl Benchmark, shares: &[f64]) {
+    let mut prng = fulgurite_base::Prng::new(3, "mix");
+    let draws = 50_000;
+    let mut counts = vec![0.0; shares.len()];
+    for _ in 0..draws {
+        counts[benchmark.kind(&benchmark.draw(&mut prng))] += 1.0;
+    }
+    let total: f64 = shares.iter().sum();
+    let expected = |share: f64| share / total * f64::from(draws);
+    let terms =
+        counts.iter().zip(shares).map(|(count, share)| (count - expected(*share)).powi(2) / expected(*share));
+    let (chi_square, freedom): (f64, _) = (terms.sum(), shares.len() as f64 - 1.0);
+    // Five standard deviations above the mean.
+    assert!(chi_square <= freedom + 5.0 * (2.0 * freedom).sqrt() + 1e-9, "{chi_square}: {counts:?}");
+}

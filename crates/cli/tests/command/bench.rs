@@ -1,0 +1,116 @@
+//! Benchmarks on the engine: their rows, what they refuse, and what they do to a file.
+
+use crate::folder::Folder;
+use serde_json::Value;
+use std::fs;
+
+fn number(row: &Value, column: &str) -> f64 {
+    row[column].as_f64().unwrap_or_else(|| panic!("{column} is missing from {row}"))
+}
+
+fn has(row: &Value, columns: &str) {
+    columns.split_whitespace().for_each(|column| assert!(!row[column].is_null(), "{column}: {row}"));
+}
+
+const TPCC: &str = "bench tpcc:customers=60,items=500 --memory 1MiB --users 4 --ops 800";
+
+#[test]
+fn a_run_has_the_columns_of_the_contract_and_counts_its_measured_part_alone() {
+    let folder = Folder::new();
+    let rows = folder.rows(&format!("{TPCC} --warm-up 0,500 --torn-pages double-write,atomic"));
+    assert_eq!(rows.len(), 4);
+    for row in &rows {
+        has(row, "run_id benchmark device replacement write_back prefetch torn_pages durability users seed");
+        has(row, "read_latency_p50_ns read_latency_p95_ns read_latency_p99_ns read_latency_max_ns");
+        has(row, "commit_latency_p50_ns commit_latency_p99_ns commit_latency_max_ns latency_p999_ns");
+        has(row, "cpu_ns_per_op user_bytes_written space_bytes host_pages_written waf rows_verified");
+        has(row, "retries deadlocks log_bytes_written flushes checkpoints hits misses elapsed_ns");
+        assert_eq!(number(row, "ops"), 800.0);
+        let elapsed = number(row, "ops") / number(row, "throughput_ops_s") * 1e9;
+        assert!((elapsed / number(row, "elapsed_ns") - 1.0).abs() < 1e-6, "{row}");
+        // With the load or the warm-up it would be far more: the data are 5 MB.
+        assert!(number(row, "host_pages_written") * 4096.0 < 40.0 * number(row, "user_bytes_written"));
+    }
+    // A torn page is protected by a second write.
+    assert!(number(&rows[0], "host_pages_written") > number(&rows[1], "host_pages_written"));
+    assert_eq!(rows[0]["scale"], 1, "one warehouse");
+    let own_size = &folder.rows("bench ycsb-c:records=4K --ops 100")[0];
+    assert_eq!(own_size["scale"], Value::Null, "an option says the size: {own_size}");
+    assert_eq!(folder.rows("bench sysbench-insert --scale 2 --ops 50")[0]["scale"], 2);
+}
+
+#[test]
+fn types_and_stretches_of_time_add_up_to_the_run() {
+    let folder = Folder::new();
+    let sum = |rows: &[Value], column: &str| rows.iter().map(|row| number(row, column)).sum::<f64>();
+    let whole = &folder.rows(TPCC)[0];
+    let types = folder.rows(&format!("{TPCC} --by-type"));
+    let names: Vec<&str> = types.iter().map(|row| row["transaction"].as_str().unwrap()).collect();
+    assert_eq!(names, ["new-order", "payment", "order-status", "delivery", "stock-level"]);
+    assert_eq!((sum(&types, "ops"), sum(&types, "retries")), (800.0, number(whole, "retries")));
+    let worst = types.iter().map(|row| number(row, "latency_max_ns")).fold(0.0, f64::max);
+    assert_eq!(worst, number(whole, "latency_max_ns"));
+    let stretches = folder.rows(&format!("{TPCC} --interval 10ms"));
+    assert!(stretches.len() > 3, "{stretches:?}");
+    assert_eq!(sum(&stretches, "ops"), 800.0);
+    assert_eq!(sum(&stretches, "interval_ns"), number(whole, "elapsed_ns"));
+    let timed = &folder.rows("bench ycsb-b:records=4K --time 50ms --users 3")[0];
+    assert!((50e6..60e6).contains(&number(timed, "elapsed_ns")), "{timed}");
+}
+
+/// A run in a grid begins with the drive as it was after the load, not as the run before has left it.
+#[test]
+fn a_run_in_a_grid_gives_what_it_gives_alone() {
+    let folder = Folder::new();
+    let command = "bench ycsb-a:records=4K --memory 1MiB --ops 500 --users";
+    let grid = folder.rows(&format!("{command} 1,2,8 --threads 1"));
+    let alone = &folder.rows(&format!("{command} 8"))[0];
+    for column in ["run_id", "elapsed_ns", "misses", "host_pages_written", "flash_pages_programmed"] {
+        assert_eq!(grid[2][column], alone[column], "{column}");
+    }
+}
+
+#[test]
+fn what_is_promised_costs_what_it_must() {
+    let folder = Folder::new();
+    let command = "bench ycsb-a:records=4K,write_all=yes --ops 400 --users 1";
+    let rows = folder.rows(&format!("{command} --durability flush,relaxed"));
+    // A relaxed commit waits for no flush, only for the page that it changes.
+    assert!(number(&rows[0], "commit_latency_p50_ns") > 2.0 * number(&rows[1], "commit_latency_p50_ns"));
+    assert!(number(&rows[0], "log_flushes") > 4.0 * number(&rows[1], "log_flushes"), "{rows:?}");
+}
+
+#[test]
+fn a_file_is_loaded_checked_and_used_again_only_when_asked() {
+    let folder = Folder::new();
+    let command = "bench sysbench-read-write:rows=2000 --device file:drive,engine=psync --ops 60";
+    let first = &folder.rows(command)[0];
+    assert!(number(first, "host_pages_written") > 0.0 && number(first, "rows_verified") >= 1_900.0);
+    let used = folder.read("drive");
+    for command in [command, "pool zipf --device file:drive,engine=psync --pages 1K --ops 10"] {
+        let refused = folder.run(command);
+        assert_eq!(refused.code, 2, "{}", refused.stdout);
+        assert!(refused.stderr.contains("holds a store"), "{}", refused.stderr);
+    }
+    assert_eq!(folder.read("drive"), used, "a refusal changes nothing");
+    let again = &folder.rows(&format!("{command} --reuse"))[0];
+    assert_ne!(again["run_id"], first["run_id"]);
+    let other = folder.run(&command.replace("2000", "3000").replace("--ops", "--reuse --ops"));
+    assert_eq!(other.code, 2);
+    assert!(other.stderr.contains("rows=2000") && other.stderr.contains("rows=3000"), "{}", other.stderr);
+    folder.rows(&format!("{command} --destroy-contents"));
+    fs::write(folder.0.join("letters"), "mine").unwrap();
+    let foreign = folder.run(&command.replace("file:drive", "file:letters"));
+    assert_eq!((foreign.code, folder.read("letters")), (2, b"mine".to_vec()));
+}
+
+#[test]
+fn a_study_runs_benchmarks() {
+    let study = "title = \"t\"\nquestion = \"q\"\ncommand = \"bench\"\n\n[grid]\nbenchmark = [\"ycsb-a:records=2K\", \"ycsb-c:records=2K\"]\nops = 200\n";
+    let folder = Folder::new().with("own.toml", study);
+    let outcome = folder.run("study own.toml --out out");
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let table = String::from_utf8(folder.read("out/table.csv")).unwrap();
+    assert_eq!(table.lines().count(), 3);
+    assert!(table.starts_with("run_id,benchmark,") && !table.contains("cpu_ns_per_op"), "{table}");
+}

@@ -1,0 +1,417 @@
+//! Who drives: the protocol by which threads share one single-threaded core.
+//!
+//! A mutex guards the core. A call locks it and tries its job; what is in memory is done right there. A job that has to
+//! wait stays in the core, and then somebody must *drive*: run what becomes ready, and wait for the device. There is no
+//! thread for that. Of the threads that wait for their jobs, one has the *role* of the driver:
+//!
+//! - The driver waits for the device without the lock (it is *parked*), so that other calls go on meanwhile. Where the
+//!   device cannot be waited for in that way, it waits under the lock.
+//! - A call that finds the driver parked runs its own turn of the core, which also hands its commands to the device.
+//!   Where its job is not done then, the thread sleeps until the job is done or the role is handed to it.
+//! - A driver whose own job is done hands the role to the thread that has waited longest.
+//! - A core without anything under way needs no driver: its jobs wait for other calls. Every call that leaves looks
+//!   whether there is something to wait for and nobody who does, and hands the role to one who sleeps.
+//! - A *keeper* is a thread that does nothing but drive, where no other does: it carries what nobody waits for.
+//!
+//! What must hold: while something is under way in the core and some thread sleeps, one thread has the role or is about to
+//! take the lock. All of this is checked under random schedules in `tests.rs`.
+
+use super::primitives::Primitives;
+use fulgurite_base::Nanos;
+use fulgurite_device::Park;
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+
+/// Number of a job. Jobs are numbered in the order in which they came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Job(pub u64);
+
+/// The job of a thread that only drives. It comes behind all others.
+const KEEPER: Job = Job(u64::MAX);
+
+/// No wait is longer. A kernel that could not take a command for want of memory tells nobody when it could.
+const LONGEST_PARK: Nanos = Nanos(1_000_000_000);
+
+/// What a core could do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Something is ready to run.
+    Turn,
+    /// Something is under way.
+    Wait {
+        /// A point in time at which something will be ready, where there is one.
+        until: Option<Nanos>,
+    },
+    /// Nothing.
+    Nothing,
+}
+
+/// What is driven.
+pub trait Core {
+    /// Runs what is ready, without waiting, and adds the jobs that ended.
+    fn turn(&mut self, ended: &mut Vec<Job>) -> Result<(), Broken>;
+
+    /// Waits for something that is under way, and adds the jobs that ended.
+    fn wait(&mut self, ended: &mut Vec<Job>) -> Result<(), Broken>;
+
+    /// What comes next.
+    fn next(&self) -> Next;
+
+    /// The clock of [`Next::Wait`].
+    fn now(&self) -> Nanos;
+}
+
+/// The core cannot be used any more: a thread panicked in it, or its device broke the rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broken;
+
+/// Who has the role of the driver. A thread that drives under the lock is seen by nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Free,
+    /// This thread will take it when it has the lock.
+    Handed(Job),
+    /// This thread waits for the device.
+    Parked(Job),
+}
+
+/// Where a thread is that waits for its job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// It has the lock, or is about to take it.
+    Awake,
+    Asleep,
+    /// It waits for the device, at the latest until then.
+    Parked(Option<Nanos>),
+}
+
+struct Waiting<P: Primitives> {
+    wake: Arc<P::Condvar>,
+    place: Place,
+    ended: bool,
+}
+
+struct State<C, P: Primitives> {
+    core: C,
+    role: Role,
+    drawn: u64,
+    /// The threads whose jobs have to wait, in the order in which they came.
+    waiting: BTreeMap<Job, Waiting<P>>,
+    /// Empty; its memory is used again.
+    ended: Vec<Job>,
+    broken: bool,
+}
+
+impl<C, P: Primitives> State<C, P> {
+    fn set_place(&mut self, job: Job, place: Place) {
+        if let Some(waiting) = self.waiting.get_mut(&job) {
+            waiting.place = place;
+        }
+    }
+
+    fn has_ended(&self, job: Job) -> bool {
+        self.waiting.get(&job).is_none_or(|waiting| waiting.ended)
+    }
+}
+
+/// A core that many threads use.
+pub struct Driving<C: Send, P: Primitives> {
+    state: P::Mutex<State<C, P>>,
+    park: Option<Arc<dyn Park>>,
+    #[cfg(test)]
+    pub planted: Option<Planted>,
+}
+
+/// Faults that the model checker must find.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Planted {
+    /// A driver that is done hands the role to nobody.
+    NoHandOver,
+    /// A thread whose job has ended is not woken.
+    NoWake,
+    /// A parked driver is not told that its job has ended.
+    NoUnpark,
+    /// A parked driver is not told of a timer that is due before it looks again.
+    LateTimer,
+    /// A thread that was handed the role, and whose job has ended meanwhile, keeps the role.
+    RoleLost,
+}
+
+/// A fault for the model checker; nothing elsewhere.
+#[cfg(test)]
+macro_rules! fault {
+    ($fault:ident) => {
+        Planted::$fault
+    };
+}
+#[cfg(not(test))]
+macro_rules! fault {
+    ($fault:ident) => {
+        ()
+    };
+}
+
+type Guard<'a, C, P> = <P as Primitives>::Guard<'a, State<C, P>>;
+
+impl<C: Core + Send, P: Primitives> Driving<C, P> {
+    /// Shares `core`, which `park` waits for, where it can be waited for without the lock.
+    pub fn new(core: C, park: Option<Arc<dyn Park>>) -> Driving<C, P> {
+        let state = State {
+            core,
+            role: Role::Free,
+            drawn: 0,
+            waiting: BTreeMap::new(),
+            ended: Vec::new(),
+            broken: false,
+        };
+        Driving {
+            state: P::mutex(state),
+            park,
+            #[cfg(test)]
+            planted: None,
+        }
+    }
+
+    /// Starts a job. Where `start` returns something, the job has ended. Otherwise the core will name the job among those
+    /// that ended, and this waits for it and returns `None`.
+    pub fn call<T>(&self, start: impl FnOnce(&mut C, Job) -> Option<T>) -> Result<Option<T>, Broken> {
+        let mut guard = P::lock(&self.state);
+        if guard.broken {
+            return Err(Broken);
+        }
+        let job = Job(guard.drawn);
+        guard.drawn += 1;
+        let started = catch_unwind(AssertUnwindSafe(|| start(&mut guard.core, job)));
+        let outcome = started.unwrap_or_else(|panic| self.give_up(&mut guard, panic));
+        if outcome.is_none() {
+            guard = self.until_ended(job, guard);
+        }
+        let outcome = if guard.broken { Err(Broken) } else { Ok(outcome) };
+        self.leave(guard);
+        outcome
+    }
+
+    /// Drives whenever no other thread does, until [`Driving::stop_keeper`].
+    pub fn keep(&self) {
+        let guard = P::lock(&self.state);
+        if !guard.waiting.contains_key(&KEEPER) {
+            let guard = self.until_ended(KEEPER, guard);
+            self.leave(guard);
+        }
+    }
+
+    /// Has [`Driving::keep`] return.
+    pub fn stop_keeper(&self) {
+        self.end(&mut P::lock(&self.state), KEEPER);
+    }
+
+    /// Carries everything that is under way to its end. No other thread has a job meanwhile.
+    pub fn finish(&self) {
+        let mut guard = P::lock(&self.state);
+        // A keeper that waits for the device finds that it is not the driver any more.
+        while !guard.broken && guard.core.next() != Next::Nothing {
+            guard = self.step(KEEPER, guard).0;
+        }
+        guard.role = Role::Free;
+    }
+
+    /// Waits until a job has ended, driving where nobody else does.
+    fn until_ended<'a>(&'a self, job: Job, mut guard: Guard<'a, C, P>) -> Guard<'a, C, P> {
+        let wake = Arc::new(P::Condvar::default());
+        let waiting = Waiting { wake: Arc::clone(&wake), place: Place::Awake, ended: false };
+        guard.waiting.insert(job, waiting);
+        while !guard.broken && !guard.has_ended(job) {
+            let next = guard.core.next();
+            let drives = match guard.role {
+                Role::Free => next != Next::Nothing,
+                Role::Handed(to) => to == job,
+                // A thread that has to wait for the device does that itself, rather than be woken by the keeper.
+                Role::Parked(KEEPER) => matches!(next, Next::Wait { .. }),
+                Role::Parked(_) => false,
+            };
+            if drives {
+                guard = self.drive(job, guard);
+            } else if matches!(guard.role, Role::Parked(_)) && next == Next::Turn {
+                self.turn(&mut guard);
+            } else {
+                self.hurry(&mut guard);
+                guard.set_place(job, Place::Asleep);
+                guard = P::wait(&wake, guard);
+                guard.set_place(job, Place::Awake);
+            }
+        }
+        guard.waiting.remove(&job);
+        if guard.role == Role::Handed(job) && !self.planted(fault!(RoleLost)) {
+            guard.role = Role::Free;
+        }
+        guard
+    }
+
+    /// Drives until the thread's own job has ended, nothing is under way, or another thread has taken the role.
+    fn drive<'a>(&'a self, job: Job, mut guard: Guard<'a, C, P>) -> Guard<'a, C, P> {
+        loop {
+            guard.role = Role::Free;
+            if guard.has_ended(job) || guard.broken || guard.core.next() == Next::Nothing {
+                return guard;
+            }
+            let has_role;
+            (guard, has_role) = self.step(job, guard);
+            if !has_role {
+                return guard;
+            }
+        }
+    }
+
+    /// One step of a driver. Returns whether it is still the driver.
+    fn step<'a>(&'a self, job: Job, mut guard: Guard<'a, C, P>) -> (Guard<'a, C, P>, bool) {
+        let until = match guard.core.next() {
+            Next::Turn => {
+                self.turn(&mut guard);
+                return (guard, true);
+            }
+            Next::Wait { until } => until,
+            Next::Nothing => return (guard, true),
+        };
+        let Some(park) = &self.park else {
+            self.work(&mut guard, C::wait);
+            // Others that wait for the lock get a chance to have it; the role stays here.
+            guard.role = Role::Handed(job);
+            drop(guard);
+            let guard = P::lock(&self.state);
+            let has_role = guard.role == Role::Handed(job);
+            return (guard, has_role);
+        };
+        let left =
+            until.map_or(LONGEST_PARK, |until| until.saturating_sub(guard.core.now()).min(LONGEST_PARK));
+        guard.role = Role::Parked(job);
+        guard.set_place(job, Place::Parked(until));
+        drop(guard);
+        park.park(Some(left));
+        let mut guard = P::lock(&self.state);
+        guard.set_place(job, Place::Awake);
+        let has_role = guard.role == Role::Parked(job) && !guard.broken;
+        if has_role {
+            self.turn(&mut guard);
+        }
+        (guard, has_role)
+    }
+
+    fn turn(&self, guard: &mut Guard<'_, C, P>) {
+        self.work(guard, C::turn);
+    }
+
+    /// Has the core do something, and tells the threads whose jobs have ended.
+    fn work(
+        &self,
+        guard: &mut Guard<'_, C, P>,
+        work: impl FnOnce(&mut C, &mut Vec<Job>) -> Result<(), Broken>,
+    ) {
+        let mut ended = std::mem::take(&mut guard.ended);
+        let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut guard.core, &mut ended)));
+        for job in ended.drain(..) {
+            self.end(guard, job);
+        }
+        guard.ended = ended;
+        match outcome {
+            Ok(Ok(())) => {}
+            Ok(Err(Broken)) => self.break_down(guard),
+            Err(panic) => self.give_up(guard, panic),
+        }
+    }
+
+    /// A job has ended: its thread is told.
+    fn end(&self, guard: &mut Guard<'_, C, P>, job: Job) {
+        let Some(waiting) = guard.waiting.get_mut(&job) else { return };
+        waiting.ended = true;
+        match waiting.place {
+            Place::Awake => {}
+            Place::Asleep if self.planted(fault!(NoWake)) => {}
+            Place::Asleep => P::notify(&waiting.wake),
+            Place::Parked(_) if self.planted(fault!(NoUnpark)) => {}
+            Place::Parked(_) => self.unpark(),
+        }
+    }
+
+    fn unpark(&self) {
+        if let Some(park) = &self.park {
+            park.unpark();
+        }
+    }
+
+    /// Wakes a parked driver that would look too late.
+    fn hurry(&self, guard: &mut Guard<'_, C, P>) {
+        let Role::Parked(driver) = guard.role else { return };
+        let Some(Place::Parked(planned)) = guard.waiting.get(&driver).map(|waiting| waiting.place) else {
+            return;
+        };
+        let is_late = match guard.core.next() {
+            Next::Turn => true,
+            Next::Wait { until: Some(until) } => planned.is_none_or(|planned| until < planned),
+            Next::Wait { until: None } | Next::Nothing => false,
+        };
+        if is_late && !self.planted(fault!(LateTimer)) {
+            self.unpark();
+        }
+    }
+
+    /// A thread is done here. What it has left for others to do gets a driver.
+    fn leave(&self, mut guard: Guard<'_, C, P>) {
+        if guard.broken {
+            return;
+        }
+        if guard.core.next() == Next::Turn && !matches!(guard.role, Role::Handed(_)) {
+            self.turn(&mut guard);
+        }
+        if guard.role == Role::Free && guard.core.next() != Next::Nothing {
+            self.hand_over(&mut guard);
+        }
+        self.hurry(&mut guard);
+    }
+
+    /// Gives the role to the thread that has waited longest.
+    fn hand_over(&self, guard: &mut Guard<'_, C, P>) {
+        if self.planted(fault!(NoHandOver)) {
+            return;
+        }
+        let next = guard.waiting.iter().find(|(_, waiting)| waiting.place != Place::Awake && !waiting.ended);
+        let Some((job, waiting)) = next else { return };
+        let role = match waiting.place {
+            Place::Asleep => {
+                P::notify(&waiting.wake);
+                Role::Handed(*job)
+            }
+            // A keeper whose role was taken: it waits for the device still, and may go on.
+            _ => Role::Parked(*job),
+        };
+        guard.role = role;
+    }
+
+    /// The core cannot go on: everybody who waits is told.
+    fn break_down(&self, guard: &mut Guard<'_, C, P>) {
+        guard.broken = true;
+        let jobs: Vec<Job> = guard.waiting.keys().copied().collect();
+        for job in jobs {
+            self.end(guard, job);
+        }
+    }
+
+    /// A thread has panicked in the core. The others are told, and the panic goes on.
+    fn give_up(&self, guard: &mut Guard<'_, C, P>, panic: Box<dyn Any + Send>) -> ! {
+        self.break_down(guard);
+        resume_unwind(panic)
+    }
+
+    #[cfg(test)]
+    fn planted(&self, fault: Planted) -> bool {
+        self.planted == Some(fault)
+    }
+
+    #[cfg(not(test))]
+    #[inline]
+    fn planted(&self, (): ()) -> bool {
+        false
+    }
+}

@@ -1,0 +1,114 @@
+//! A shard with what drives it: the part that only one thread at a time may use.
+
+use super::confined::Confined;
+use super::driving::{Broken, Core, Job, Next};
+use crate::{Error, Options, Snapshot, Store, Transaction};
+use fulgurite_base::Nanos;
+use fulgurite_device::{Device, Executor, Outlook, RunError};
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
+use std::future::Future;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Where a job that had to wait leaves its result.
+pub type Slot<T> = Arc<Mutex<Option<Result<T, Error>>>>;
+
+/// A shard's store, its executor, and what threads have begun there.
+pub struct Inside<D: Device + 'static> {
+    pub store: Store<D>,
+    /// Transactions and snapshots by number.
+    pub transactions: FxHashMap<u64, Rc<Transaction<D>>>,
+    pub snapshots: FxHashMap<u64, Rc<Snapshot<D>>>,
+    drawn: u64,
+    ended: Rc<RefCell<Vec<Job>>>,
+    executor: Executor<D>,
+}
+
+impl<D: Device + Send + 'static> Inside<D> {
+    /// Makes a store on `device`, or opens the one that is there.
+    pub fn begin(device: D, options: Options, create: bool) -> Result<Inside<D>, Error> {
+        if device.is_bound_to_thread() {
+            return Err(Error::Options(
+                "the device works on one thread only; open it for many threads (many_threads)".to_owned(),
+            ));
+        }
+        let executor = Executor::new(device);
+        let handle = executor.handle();
+        let store = executor.block_on(async move {
+            if create { Store::create(handle, options).await } else { Store::open(handle, options).await }
+        });
+        Ok(Inside {
+            store: store.map_err(stopped)??,
+            transactions: FxHashMap::default(),
+            snapshots: FxHashMap::default(),
+            drawn: 0,
+            ended: Rc::default(),
+            executor,
+        })
+    }
+
+    /// A number for a transaction or a snapshot.
+    pub fn draw(&mut self) -> u64 {
+        self.drawn += 1;
+        self.drawn
+    }
+
+    /// Runs `work` with nothing else beside it.
+    pub fn alone<T: 'static, F: Future<Output = Result<T, Error>> + 'static>(
+        &self,
+        work: impl FnOnce(Store<D>) -> F,
+    ) -> Result<T, Error> {
+        self.executor.block_on(work(self.store.clone())).map_err(stopped)?
+    }
+
+    /// Tries `work` at once. If it must wait, its result will lie in `slot`, and `job` will be among those that ended.
+    pub fn start<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Error>> + 'static,
+        job: Job,
+        slot: &mut Option<Slot<T>>,
+    ) -> Option<Result<T, Error>> {
+        self.executor.try_now(work, || {
+            let late = Slot::default();
+            *slot = Some(Arc::clone(&late));
+            let ended = Rc::clone(&self.ended);
+            move |result| {
+                *late.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+                ended.borrow_mut().push(job);
+            }
+        })
+    }
+
+    fn after(&self, outcome: Result<(), RunError>, ended: &mut Vec<Job>) -> Result<(), Broken> {
+        ended.append(&mut self.ended.borrow_mut());
+        outcome.map_err(|_| Broken)
+    }
+}
+
+fn stopped(error: RunError) -> Error {
+    Error::Fatal(format!("the device broke its rules: {error}"))
+}
+
+impl<D: Device + Send + 'static> Core for Confined<Inside<D>> {
+    fn turn(&mut self, ended: &mut Vec<Job>) -> Result<(), Broken> {
+        self.with(|inside| inside.after(inside.executor.turn(), ended))
+    }
+
+    fn wait(&mut self, ended: &mut Vec<Job>) -> Result<(), Broken> {
+        self.with(|inside| inside.after(inside.executor.wait(), ended))
+    }
+
+    #[inline]
+    fn next(&self) -> Next {
+        self.look(|inside| match inside.executor.outlook() {
+            Outlook::Ready => Next::Turn,
+            Outlook::Waiting { until } => Next::Wait { until },
+            Outlook::Idle => Next::Nothing,
+        })
+    }
+
+    fn now(&self) -> Nanos {
+        self.look(|inside| inside.store.handle().now())
+    }
+}

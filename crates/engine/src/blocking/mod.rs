@@ -1,0 +1,355 @@
+//! A handle on the store that any thread may use.
+//!
+//! A [`Db`] is one store in one or several *shards*. Each shard has a drive, a pool, a log and an executor of its own, and
+//! is used by one thread at a time; a key belongs to one shard, by its hash. There are no threads inside: whoever
+//! calls does the work. What is in memory is read by the calling thread under the shard's lock, in less than a microsecond.
+//! A call that has to wait for the drive waits without the lock.
+//!
+//! ```
+//! use fulgurite_base::Nanos;
+//! use fulgurite_device::MemDevice;
+//! use fulgurite_engine::{Options, blocking::Db};
+//!
+//! # fn main() -> Result<(), fulgurite_engine::Error> {
+//! let drive = MemDevice::new(4096, 4096, 64, Nanos::from_micros(10));
+//! let db = Db::create(vec![drive], Options { log_bytes: 2 << 20, ..Options::default() })?;
+//! let users = db.create_table("users")?;
+//! std::thread::scope(|scope| {
+//!     let (db, users) = (&db, &users);
+//!     scope.spawn(move || db.put(users, b"ada", b"1815")).join().expect("it does not panic")
+//! })?;
+//! assert_eq!(db.get(&users, b"ada")?, Some(b"1815".to_vec()));
+//! db.close()
+//! # }
+//! ```
+//!
+//! # Work that nobody waits for
+//!
+//! A commit with [`Durability::Relaxed`](crate::Durability::Relaxed) returns before it is written. The next call that waits
+//! for something carries such work on, and so do [`Db::close`] and the end of the last handle. To have it done while
+//! no call waits, give each shard a thread: see [`Db::keepers`].
+
+mod confined;
+mod driving;
+mod inside;
+mod primitives;
+mod scan;
+mod set;
+mod shard;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+mod transaction;
+
+use crate::{Durability, Error, Options, Statistics};
+use fulgurite_base::fnv1a;
+use fulgurite_device::Device;
+use inside::Inside;
+pub use scan::{PAGE_RECORDS, Records};
+use shard::Cell;
+pub use snapshot::Snapshot;
+use std::rc::Rc;
+use std::sync::Arc;
+pub use transaction::Transaction;
+
+/// Names the index keys of a record, given its key and its value: none, one or several. It runs inside the shard, so it
+/// must not use the handle.
+pub type Extract = Arc<dyn Fn(&[u8], &[u8], &mut Vec<Vec<u8>>) + Send + Sync>;
+
+/// A table, in every shard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table(Arc<[crate::Table]>);
+
+/// An index over a table, in every shard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Index(Arc<[crate::Index]>);
+
+impl Table {
+    fn of(&self, shard: usize) -> Result<crate::Table, Error> {
+        self.0.get(shard).copied().ok_or_else(|| Error::NoTable("of another store".to_owned()))
+    }
+}
+
+impl Index {
+    fn of(&self, shard: usize) -> Result<crate::Index, Error> {
+        self.0.get(shard).copied().ok_or_else(|| Error::NoTable("of another store".to_owned()))
+    }
+}
+
+/// A store that any thread may use. Clones share it; when the last one is dropped, what is under way comes to its end.
+///
+/// [`Db::close`] comes before that where the next opening shall be quick. All functions may wait for the drive, and those of
+/// transactions for other transactions.
+pub struct Db<D: Device + Send + 'static>(Arc<Shards<D>>);
+
+struct Shards<D: Device + Send + 'static>(Vec<Arc<Cell<D>>>);
+
+impl<D: Device + Send + 'static> Drop for Shards<D> {
+    fn drop(&mut self) {
+        for shard in &self.0 {
+            shard.stop_keeper();
+            shard.finish();
+        }
+    }
+}
+
+impl<D: Device + Send + 'static> Clone for Db<D> {
+    fn clone(&self) -> Db<D> {
+        Db(Arc::clone(&self.0))
+    }
+}
+
+impl<D: Device + Send + 'static> Db<D> {
+    /// Makes an empty store with a shard on each of the drives. What was on them is lost.
+    pub fn create(drives: Vec<D>, options: Options) -> Result<Db<D>, Error> {
+        Db::start(drives, options, true)
+    }
+
+    /// Opens the store on these drives, which are given in the same order as when it was made.
+    pub fn open(drives: Vec<D>, options: Options) -> Result<Db<D>, Error> {
+        Db::start(drives, options, false)
+    }
+
+    fn start(drives: Vec<D>, options: Options, create: bool) -> Result<Db<D>, Error> {
+        let count = drives.len();
+        if count == 0 {
+            return Err(Error::Options("a store needs a drive for each shard, and at least one".to_owned()));
+        }
+        let mut shards = Vec::with_capacity(count);
+        let mut set = None;
+        for (index, drive) in drives.into_iter().enumerate() {
+            // The first shard's identity names the whole set.
+            let place = set::Place { index: index as u32, count: count as u32, set };
+            let first = move |inside: &Inside<D>| inside.alone(|store| set::join(store, place, create));
+            let (shard, joined) = Cell::new(drive, options.clone(), create, first)?;
+            set = Some(joined);
+            shards.push(Arc::new(shard));
+        }
+        Ok(Db(Arc::new(Shards(shards))))
+    }
+
+    /// The number of shards.
+    pub fn shards(&self) -> usize {
+        self.0.0.len()
+    }
+
+    /// The shard that a key belongs to.
+    pub fn shard_of(&self, key: &[u8]) -> usize {
+        match self.shards() {
+            1 => 0,
+            shards => (fnv1a(key) % shards as u64) as usize,
+        }
+    }
+
+    fn shard(&self, index: usize) -> &Cell<D> {
+        &self.0.0[index]
+    }
+
+    /// What `work` gives for each shard in turn.
+    fn each<T>(&self, work: impl FnMut(usize) -> Result<T, Error>) -> Result<Vec<T>, Error> {
+        (0..self.shards()).map(work).collect()
+    }
+
+    /// The table of this name, made if there is none.
+    pub fn create_table(&self, name: &str) -> Result<Table, Error> {
+        let name: Arc<str> = name.into();
+        let tables = self.each(|shard| {
+            let name = Arc::clone(&name);
+            self.shard(shard).run(move |inside| {
+                let store = inside.store.clone();
+                Ok(async move { store.create_table(&name).await })
+            })
+        })?;
+        Ok(Table(tables.into()))
+    }
+
+    /// The table of this name.
+    pub fn table(&self, name: &str) -> Result<Table, Error> {
+        let name: Arc<str> = name.into();
+        let tables = self.each(|shard| {
+            let name = Arc::clone(&name);
+            self.shard(shard).run(move |inside| {
+                let store = inside.store.clone();
+                Ok(async move { store.table(&name).await })
+            })
+        })?;
+        Ok(Table(tables.into()))
+    }
+
+    /// The index of this name over a table, made if there is none, with the records that the table has. It is to be called
+    /// after each opening, before the table is written: functions are not stored.
+    pub fn create_index(&self, table: &Table, name: &str, extract: Extract) -> Result<Index, Error> {
+        let name: Arc<str> = name.into();
+        let indexes = self.each(|shard| {
+            let (name, extract, table) = (Arc::clone(&name), Arc::clone(&extract), table.of(shard)?);
+            self.shard(shard).run(move |inside| {
+                let store = inside.store.clone();
+                let extract: crate::Extract = Rc::new(move |key, value, keys| extract(key, value, keys));
+                Ok(async move { store.create_index(table, &name, extract).await })
+            })
+        })?;
+        Ok(Index(indexes.into()))
+    }
+
+    /// The committed value of a key.
+    pub fn get(&self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        let shard = self.shard_of(key);
+        let (table, key) = (table.of(shard)?, Box::<[u8]>::from(key));
+        self.shard(shard).run(move |inside| {
+            let store = inside.store.clone();
+            Ok(async move {
+                loop {
+                    let found = store.snapshot().get(table, &key).await;
+                    // It became too old while it waited for the drive. A newer state is as good.
+                    if found != Err(Error::SnapshotTooOld) {
+                        return found;
+                    }
+                }
+            })
+        })
+    }
+
+    /// The committed values of several keys, read from each drive at once where they are not in memory. Those of one shard
+    /// are of one state.
+    pub fn get_many(&self, table: &Table, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, Error> {
+        loop {
+            let found = self.snapshot_of(keys)?.get_many(table, keys);
+            if found != Err(Error::SnapshotTooOld) {
+                return found;
+            }
+        }
+    }
+
+    /// Gives a key a value, in a transaction of its own.
+    pub fn put(&self, table: &Table, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        self.write(table, key, Some(value), None)
+    }
+
+    /// The same with another durability than the store's.
+    pub fn put_with(
+        &self,
+        table: &Table,
+        key: &[u8],
+        value: &[u8],
+        durability: Durability,
+    ) -> Result<(), Error> {
+        self.write(table, key, Some(value), Some(durability))
+    }
+
+    /// Takes a key's value away, if it has one, in a transaction of its own.
+    pub fn delete(&self, table: &Table, key: &[u8]) -> Result<(), Error> {
+        self.write(table, key, None, None)
+    }
+
+    fn write(
+        &self,
+        table: &Table,
+        key: &[u8],
+        value: Option<&[u8]>,
+        durability: Option<Durability>,
+    ) -> Result<(), Error> {
+        let shard = self.shard_of(key);
+        let table = table.of(shard)?;
+        loop {
+            let (key, value) = (Box::<[u8]>::from(key), value.map(Box::<[u8]>::from));
+            let outcome = self.shard(shard).run(move |inside| {
+                let transaction = inside.store.begin();
+                let durability = durability.unwrap_or_else(|| inside.store.durability());
+                Ok(async move {
+                    match value {
+                        Some(value) => transaction.put(table, &key, &value).await?,
+                        None => transaction.delete(table, &key).await?,
+                    }
+                    transaction.commit_with(durability).await
+                })
+            });
+            // One record with its index entries can meet others in a deadlock. Nobody else has seen the attempt.
+            if outcome != Err(Error::Deadlock) {
+                return outcome;
+            }
+        }
+    }
+
+    /// Begins a transaction. It lies in the shard of the first key that it touches.
+    pub fn begin(&self) -> Transaction<D> {
+        Transaction::new(self)
+    }
+
+    /// Runs `work` in a transaction and commits it; begins anew where it was given up to end a deadlock.
+    pub fn transact<T>(
+        &self,
+        mut work: impl FnMut(&mut Transaction<D>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        loop {
+            let mut transaction = self.begin();
+            let outcome = work(&mut transaction);
+            let outcome = outcome.and_then(|value| transaction.commit().map(|()| value));
+            match outcome {
+                Err(error) if error.is_retryable() => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Takes a snapshot of what is committed now: one state of each shard. The shards are asked one after the other.
+    pub fn snapshot(&self) -> Result<Snapshot<D>, Error> {
+        Snapshot::new(self, |_| true)
+    }
+
+    fn snapshot_of(&self, keys: &[&[u8]]) -> Result<Snapshot<D>, Error> {
+        let mut wanted = vec![false; self.shards()];
+        keys.iter().for_each(|key| wanted[self.shard_of(key)] = true);
+        Snapshot::new(self, |shard| wanted[shard])
+    }
+
+    /// Writes everything that differs from the drives, so that recovery would have nothing to do.
+    pub fn checkpoint(&self) -> Result<(), Error> {
+        self.each(|shard| {
+            self.shard(shard).run(|inside| {
+                let store = inside.store.clone();
+                Ok(async move { store.checkpoint().await })
+            })
+        })
+        .map(drop)
+    }
+
+    /// Waits for the commits under way, writes everything and marks the store as closed. Keepers end. What is asked of any
+    /// handle afterwards fails with [`Error::Closed`].
+    pub fn close(&self) -> Result<(), Error> {
+        let closed: Vec<Result<(), Error>> = (0..self.shards())
+            .map(|shard| {
+                let outcome = self.shard(shard).run(|inside| {
+                    let store = inside.store.clone();
+                    Ok(async move { store.close().await })
+                });
+                self.shard(shard).stop_keeper();
+                outcome
+            })
+            .collect();
+        // A shard that cannot be closed keeps none of the others from it.
+        closed.into_iter().collect()
+    }
+
+    /// What each shard has done and how large it is.
+    pub fn statistics(&self) -> Result<Vec<Statistics>, Error> {
+        self.each(|shard| self.shard(shard).at_once(|inside| inside.store.statistics()))
+    }
+
+    /// A keeper for each shard. They may be run by threads, and need not be.
+    pub fn keepers(&self) -> Vec<Keeper<D>> {
+        self.0.0.iter().map(|shard| Keeper(Arc::clone(shard))).collect()
+    }
+}
+
+/// Carries the work of one shard that nobody waits for: relaxed commits, checkpoints.
+///
+/// It does not keep the store open: it ends with the last handle.
+pub struct Keeper<D: Device + Send + 'static>(Arc<Cell<D>>);
+
+impl<D: Device + Send + 'static> Keeper<D> {
+    /// Works until the store is closed or its last handle is dropped. It sleeps where there is nothing to do, and keeps
+    /// out of the way of threads that wait for the drive. A second keeper of the same shard returns at once.
+    pub fn run(self) {
+        self.0.keep();
+    }
+}

@@ -1,0 +1,52 @@
+//! The locks and signals that threads meet at. The model checker brings its own.
+
+use std::ops::DerefMut;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// A mutex and a condition variable.
+pub trait Primitives: 'static {
+    /// A mutex.
+    type Mutex<T: Send>: Send + Sync;
+    /// A locked mutex.
+    type Guard<'a, T: Send + 'a>: DerefMut<Target = T>;
+    /// What a thread sleeps on. One thread at most sleeps on each.
+    type Condvar: Default + Send + Sync;
+
+    /// A mutex that holds `value`.
+    fn mutex<T: Send>(value: T) -> Self::Mutex<T>;
+
+    /// Waits for the mutex.
+    fn lock<T: Send>(mutex: &Self::Mutex<T>) -> Self::Guard<'_, T>;
+
+    /// Gives the mutex up, sleeps until [`Primitives::notify`] or for no reason, and takes the mutex again.
+    fn wait<'a, T: Send + 'a>(condvar: &Self::Condvar, guard: Self::Guard<'a, T>) -> Self::Guard<'a, T>;
+
+    /// Wakes who sleeps.
+    fn notify(condvar: &Self::Condvar);
+}
+
+/// Those of the standard library. A panic under the lock is told in another way, so poisoning is not looked at.
+pub struct Std;
+
+impl Primitives for Std {
+    type Mutex<T: Send> = Mutex<T>;
+    type Guard<'a, T: Send + 'a> = MutexGuard<'a, T>;
+    type Condvar = Condvar;
+
+    fn mutex<T: Send>(value: T) -> Mutex<T> {
+        Mutex::new(value)
+    }
+
+    #[inline]
+    fn lock<T: Send>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+        mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a, T: Send + 'a>(condvar: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        condvar.wait(guard).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn notify(condvar: &Condvar) {
+        condvar.notify_one();
+    }
+}

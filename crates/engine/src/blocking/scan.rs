@@ -1,0 +1,108 @@
+//! Scans for threads: pages of records from each shard, merged in order.
+
+use crate::transaction::Range;
+use crate::{Direction, Error, Record};
+use std::collections::VecDeque;
+use std::ops::Bound;
+
+/// Records that a scan fetches from a shard at once.
+pub const PAGE_RECORDS: usize = 256;
+
+/// A range that somebody lends.
+pub type Source<'a> = Range<'a>;
+
+/// Records of a part of a range.
+pub type Page = Result<Vec<Record>, Error>;
+
+/// The bounds of a range of keys, owned.
+pub type Owned = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+/// A copy of a range.
+pub fn owned((low, high): Range<'_>) -> Owned {
+    (low.map(<[u8]>::to_vec), high.map(<[u8]>::to_vec))
+}
+
+/// Gives the first records, at most so many, of a range of a shard.
+type Fetch<'a> = Box<dyn FnMut(usize, Source<'_>, Direction, usize) -> Page + 'a>;
+
+/// What a scan has of one shard.
+#[derive(Default)]
+struct Part {
+    found: VecDeque<Record>,
+    /// The last key fetched.
+    last: Option<Vec<u8>>,
+    done: bool,
+}
+
+/// The records of a range in order. Between two of them it holds nothing but a page of records in memory.
+///
+/// It ends with the first error.
+pub struct Records<'a> {
+    range: Owned,
+    direction: Direction,
+    parts: Vec<Part>,
+    fetch: Fetch<'a>,
+    failed: bool,
+}
+
+impl<'a> Records<'a> {
+    pub(super) fn new(
+        shards: usize,
+        range: Range<'_>,
+        direction: Direction,
+        fetch: impl FnMut(usize, Source<'_>, Direction, usize) -> Page + 'a,
+    ) -> Records<'a> {
+        let parts = (0..shards).map(|_| Part::default()).collect();
+        Records { range: owned(range), direction, parts, fetch: Box::new(fetch), failed: false }
+    }
+
+    /// Fetches what comes next of a shard, where nothing is left of the last page.
+    fn fill(&mut self, shard: usize) -> Result<(), Error> {
+        let part = &mut self.parts[shard];
+        if part.done || !part.found.is_empty() {
+            return Ok(());
+        }
+        let (low, high) = (self.range.0.as_ref(), self.range.1.as_ref());
+        let (mut low, mut high) = (low.map(|key| &key[..]), high.map(|key| &key[..]));
+        if let Some(last) = &part.last {
+            match self.direction {
+                Direction::Forward => low = Bound::Excluded(last),
+                Direction::Backward => high = Bound::Excluded(last),
+            }
+        }
+        let found = (self.fetch)(shard, (low, high), self.direction, PAGE_RECORDS)?;
+        part.done = found.len() < PAGE_RECORDS;
+        part.last = found.last().map(|(key, _)| key.clone());
+        part.found = found.into();
+        Ok(())
+    }
+
+    /// The shard whose next record comes first.
+    fn first(&self) -> Option<usize> {
+        let heads = self.parts.iter().enumerate();
+        let heads = heads.filter_map(|(shard, part)| Some((&part.found.front()?.0, shard)));
+        match self.direction {
+            Direction::Forward => heads.min(),
+            Direction::Backward => heads.max(),
+        }
+        .map(|(_, shard)| shard)
+    }
+}
+
+impl Iterator for Records<'_> {
+    type Item = Result<Record, Error>;
+
+    fn next(&mut self) -> Option<Result<Record, Error>> {
+        if self.failed {
+            return None;
+        }
+        for shard in 0..self.parts.len() {
+            if let Err(error) = self.fill(shard) {
+                self.failed = true;
+                return Some(Err(error));
+            }
+        }
+        let shard = self.first()?;
+        self.parts[shard].found.pop_front().map(Ok)
+    }
+}

@@ -1,0 +1,77 @@
+//! Which shard of which store a drive has.
+//!
+//! A store of several shards has a table [`TABLE`] in each, with one record: `index (4), count (4), identity of the first
+//! shard (16)`, little-endian. Shards that are missing, in another order, or of different stores are refused. A store of
+//! one shard is like any other store and has no such table.
+
+use crate::page::{array, get_u32};
+use crate::{Error, Store};
+use fulgurite_device::Device;
+
+const TABLE: &str = "fulgurite.shards";
+const KEY: &[u8] = b"place";
+
+/// A place among shards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Which shard.
+    pub index: u32,
+    /// Of how many.
+    pub count: u32,
+    /// The first shard's identity; unknown where this is the first.
+    pub set: Option<u128>,
+}
+
+/// Notes a new shard's place, or compares it with that of one that was opened. Returns the identity of the first shard.
+pub async fn join<D: Device + 'static>(store: Store<D>, place: Place, create: bool) -> Result<u128, Error> {
+    let own = store.0.superblock.borrow().identity;
+    let set = place.set.unwrap_or(own);
+    if create {
+        if place.count > 1 {
+            write(&store, place, set).await?;
+        }
+        return Ok(set);
+    }
+    let wanted = (place.index, place.count, set);
+    let found = read(&store).await?.unwrap_or((0, 1, own));
+    if found == wanted {
+        return Ok(set);
+    }
+    // It was clean, perhaps, and shall be again.
+    store.close().await?;
+    let (index, count, _) = found;
+    Err(Error::Options(if (index, count) == (place.index, place.count) {
+        format!("drive {index} belongs to another store than drive 0")
+    } else {
+        format!(
+            "drive {} of {} has shard {index} of {count}; give all drives of the store in their order",
+            place.index, place.count
+        )
+    }))
+}
+
+async fn write<D: Device + 'static>(store: &Store<D>, place: Place, set: u128) -> Result<(), Error> {
+    let table = store.create_table(TABLE).await?;
+    let value = [&place.index.to_le_bytes()[..], &place.count.to_le_bytes(), &set.to_le_bytes()].concat();
+    let transaction = store.begin();
+    transaction.put(table, KEY, &value).await?;
+    transaction.commit_with(crate::Durability::Flush).await
+}
+
+async fn read<D: Device + 'static>(store: &Store<D>) -> Result<Option<(u32, u32, u128)>, Error> {
+    let table = match store.table(TABLE).await {
+        Ok(table) => table,
+        Err(Error::NoTable(_)) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let value = store.snapshot().get(table, KEY).await?;
+    match value.as_deref() {
+        Some(value) if value.len() == 24 => {
+            Ok(Some((get_u32(value, 0), get_u32(value, 4), u128::from_le_bytes(array(value, 8)))))
+        }
+        // The shard was being made when it was cut off.
+        _ => Err(Error::Options(
+            "a shard of this store was never made to its end; make the store anew".to_owned(),
+        )),
+    }
+}

@@ -1,0 +1,76 @@
+//! One shard of a [`Db`](super::Db), as threads see it.
+
+use super::confined::Confined;
+use super::driving::{Broken, Driving};
+use super::inside::{Inside, Slot};
+use super::primitives::Std;
+use crate::{Error, Options};
+use fulgurite_device::Device;
+use std::future::Future;
+use std::sync::PoisonError;
+
+/// A shard that any thread may use.
+pub struct Cell<D: Device + Send + 'static>(Driving<Confined<Inside<D>>, Std>);
+
+impl<D: Device + Send + 'static> Cell<D> {
+    /// Makes or opens a store, and does `first` with it before anybody else can.
+    pub fn new<T: Send>(
+        device: D,
+        options: Options,
+        create: bool,
+        first: impl FnOnce(&Inside<D>) -> Result<T, Error> + Send,
+    ) -> Result<(Cell<D>, T), Error> {
+        let park = device.parker();
+        let mut inside = Confined::make(move || Inside::begin(device, options, create))?;
+        let first = inside.with(|inside| first(inside))?;
+        Ok((Cell(Driving::new(inside, park)), first))
+    }
+
+    /// Does what needs no wait.
+    pub fn at_once<T: Send>(&self, work: impl FnOnce(&mut Inside<D>) -> T + Send) -> Result<T, Error> {
+        let outcome = self.0.call(|core, _| Some(core.with(work)));
+        outcome.map_err(broken)?.ok_or_else(|| broken(Broken))
+    }
+
+    /// Runs the future that `work` makes to its end, and helps the shard along where that takes time.
+    pub fn run<T, W, F>(&self, work: W) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        W: FnOnce(&mut Inside<D>) -> Result<F, Error> + Send,
+        F: Future<Output = Result<T, Error>> + 'static,
+    {
+        let mut slot: Option<Slot<T>> = None;
+        let outcome = self.0.call(|core, job| {
+            core.with(|inside| match work(inside) {
+                Ok(future) => inside.start(future, job, &mut slot),
+                Err(error) => Some(Err(error)),
+            })
+        });
+        match outcome.map_err(broken)? {
+            Some(result) => result,
+            None => {
+                let late = slot.and_then(|slot| slot.lock().unwrap_or_else(PoisonError::into_inner).take());
+                late.unwrap_or_else(|| Err(broken(Broken)))
+            }
+        }
+    }
+
+    /// See [`Keeper::run`](super::Keeper::run).
+    pub fn keep(&self) {
+        self.0.keep();
+    }
+
+    /// Has the keeper end.
+    pub fn stop_keeper(&self) {
+        self.0.stop_keeper();
+    }
+
+    /// Carries what is under way to its end.
+    pub fn finish(&self) {
+        self.0.finish();
+    }
+}
+
+fn broken(_: Broken) -> Error {
+    Error::Fatal("a thread panicked in the shard, or its device broke the rules".to_owned())
+}

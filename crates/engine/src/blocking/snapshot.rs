@@ -1,0 +1,140 @@
+//! Snapshots for threads.
+
+use super::scan::{Page, Records, Source, owned};
+use super::{Db, Index, Table};
+use crate::transaction::Range;
+use crate::{Direction, Error, IndexRow};
+use fulgurite_device::Device;
+use std::rc::Rc;
+
+/// One state of each shard: everything that was committed there when it was taken, and nothing later.
+///
+/// Every read may fail with [`Error::SnapshotTooOld`] once the old values that it needs no longer fit into memory.
+pub struct Snapshot<D: Device + Send + 'static> {
+    db: Db<D>,
+    /// The snapshot's number in each shard; none where it is not needed.
+    numbers: Vec<Option<u64>>,
+}
+
+impl<D: Device + Send + 'static> Snapshot<D> {
+    pub(super) fn new(db: &Db<D>, is_wanted: impl Fn(usize) -> bool) -> Result<Snapshot<D>, Error> {
+        let mut snapshot = Snapshot { db: db.clone(), numbers: vec![None; db.shards()] };
+        for shard in (0..db.shards()).filter(|shard| is_wanted(*shard)) {
+            let number = db.shard(shard).at_once(|inside| {
+                let number = inside.draw();
+                inside.snapshots.insert(number, Rc::new(inside.store.snapshot()));
+                number
+            })?;
+            snapshot.numbers[shard] = Some(number);
+        }
+        Ok(snapshot)
+    }
+
+    /// The value of a key.
+    pub fn get(&self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        let shard = self.db.shard_of(key);
+        let (number, table, key) = (self.number(shard)?, table.of(shard)?, Box::<[u8]>::from(key));
+        self.db.shard(shard).run(move |inside| {
+            let snapshot = find(&inside.snapshots, number)?;
+            Ok(async move { snapshot.get(table, &key).await })
+        })
+    }
+
+    /// The values of several keys, read from each drive at once where they are not in memory.
+    pub fn get_many(&self, table: &Table, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, Error> {
+        let mut values = vec![None; keys.len()];
+        for shard in 0..self.db.shards() {
+            let places: Vec<usize> =
+                (0..keys.len()).filter(|place| self.db.shard_of(keys[*place]) == shard).collect();
+            if places.is_empty() {
+                continue;
+            }
+            let own: Vec<Box<[u8]>> = places.iter().map(|place| keys[*place].into()).collect();
+            let (number, table) = (self.number(shard)?, table.of(shard)?);
+            let found = self.db.shard(shard).run(move |inside| {
+                let snapshot = find(&inside.snapshots, number)?;
+                Ok(async move {
+                    let keys: Vec<&[u8]> = own.iter().map(|key| &**key).collect();
+                    snapshot.get_many(table, &keys).await
+                })
+            })?;
+            for (place, value) in std::iter::zip(places, found) {
+                values[place] = value;
+            }
+        }
+        Ok(values)
+    }
+
+    /// The records of a range, in order over all shards.
+    pub fn scan(&self, table: &Table, range: Range<'_>, direction: Direction) -> Records<'_> {
+        let table = table.clone();
+        Records::new(self.db.shards(), range, direction, move |shard, range, direction, most| {
+            self.page(&table, shard, range, direction, most)
+        })
+    }
+
+    fn page(
+        &self,
+        table: &Table,
+        shard: usize,
+        range: Source<'_>,
+        direction: Direction,
+        most: usize,
+    ) -> Page {
+        let (number, table, (low, high)) = (self.number(shard)?, table.of(shard)?, owned(range));
+        self.db.shard(shard).run(move |inside| {
+            let snapshot = find(&inside.snapshots, number)?;
+            Ok(async move {
+                let range = (low.as_ref().map(|key| &key[..]), high.as_ref().map(|key| &key[..]));
+                snapshot.scan(table, range, direction).limit(most).all().await
+            })
+        })
+    }
+
+    /// The first rows that a range of an index leads to, at most `most`, in the order of the index over all shards.
+    pub fn index_scan(
+        &self,
+        index: &Index,
+        range: Range<'_>,
+        direction: Direction,
+        most: usize,
+    ) -> Result<Vec<IndexRow>, Error> {
+        let mut rows = Vec::new();
+        for shard in 0..self.db.shards() {
+            let (number, index, (low, high)) = (self.number(shard)?, index.of(shard)?, owned(range));
+            rows.append(&mut self.db.shard(shard).run(move |inside| {
+                let snapshot = find(&inside.snapshots, number)?;
+                Ok(async move {
+                    let range = (low.as_ref().map(|key| &key[..]), high.as_ref().map(|key| &key[..]));
+                    snapshot.index_scan(index, range, direction).limit(most).all().await
+                })
+            })?);
+        }
+        // Each shard's rows are in order already; the sort is stable and keeps equal ones of one shard so.
+        rows.sort_by(|a, b| {
+            let order = (&a.index_key, &a.key).cmp(&(&b.index_key, &b.key));
+            if direction == Direction::Forward { order } else { order.reverse() }
+        });
+        rows.truncate(most);
+        Ok(rows)
+    }
+
+    fn number(&self, shard: usize) -> Result<u64, Error> {
+        self.numbers[shard].ok_or(Error::Closed)
+    }
+}
+
+fn find<T>(begun: &rustc_hash::FxHashMap<u64, Rc<T>>, number: u64) -> Result<Rc<T>, Error> {
+    begun.get(&number).cloned().ok_or(Error::Closed)
+}
+
+impl<D: Device + Send + 'static> Drop for Snapshot<D> {
+    fn drop(&mut self) {
+        for (shard, number) in self.numbers.iter().enumerate() {
+            if let Some(number) = *number {
+                // In a shard that is broken there is nothing to give back.
+                let _ = self.db.shard(shard).at_once(|inside| drop(inside.snapshots.remove(&number)));
+            }
+        }
+    }
+}

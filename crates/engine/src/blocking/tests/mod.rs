@@ -1,0 +1,4 @@
+//! The protocol under random schedules.
+
+mod model;
+mod schedules;

@@ -1,0 +1,296 @@
+//! A small core with everything that the protocol meets in a shard: jobs that end at once, wait for a device, for a timer,
+//! or for each other. And a device: a thread of the model completes its commands.
+
+use crate::blocking::driving::{Broken, Core, Driving, Job, Next, Planted};
+use crate::blocking::primitives::Primitives;
+use fulgurite_base::Nanos;
+use fulgurite_device::Park;
+use shuttle::sync::{Condvar, Mutex, MutexGuard};
+use shuttle::thread;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// The model checker's locks.
+pub struct Model;
+
+impl Primitives for Model {
+    type Mutex<T: Send> = Mutex<T>;
+    type Guard<'a, T: Send + 'a> = MutexGuard<'a, T>;
+    type Condvar = Condvar;
+
+    fn mutex<T: Send>(value: T) -> Mutex<T> {
+        Mutex::new(value)
+    }
+
+    fn lock<T: Send>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+        mutex.lock().unwrap()
+    }
+
+    fn wait<'a, T: Send + 'a>(condvar: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        condvar.wait(guard).unwrap()
+    }
+
+    fn notify(condvar: &Condvar) {
+        condvar.notify_one();
+    }
+}
+
+/// What the device's thread and the parked driver share.
+#[derive(Default)]
+struct Ring {
+    submitted: VecDeque<Job>,
+    completed: Vec<Job>,
+    unparked: bool,
+    /// The device's time: it goes on when somebody waits for a timer.
+    now: u64,
+    /// Commands are taken and not completed.
+    stands_still: bool,
+    gone: bool,
+}
+
+/// A device whose commands a thread completes.
+pub struct Device {
+    ring: Mutex<Ring>,
+    changed: Condvar,
+}
+
+impl Device {
+    fn new() -> Arc<Device> {
+        Arc::new(Device { ring: Mutex::default(), changed: Condvar::new() })
+    }
+
+    /// Completes commands, one at a time, until the device is gone.
+    fn work(&self) {
+        let mut ring = self.ring.lock().unwrap();
+        while !ring.gone {
+            match if ring.stands_still { None } else { ring.submitted.pop_front() } {
+                Some(job) => {
+                    drop(ring);
+                    // Here a command takes its time.
+                    thread::yield_now();
+                    ring = self.ring.lock().unwrap();
+                    ring.completed.push(job);
+                    self.changed.notify_all();
+                }
+                None => ring = self.changed.wait(ring).unwrap(),
+            }
+        }
+    }
+
+    fn stand_still(&self, stands_still: bool) {
+        self.ring.lock().unwrap().stands_still = stands_still;
+        self.changed.notify_all();
+    }
+
+    fn end(&self) {
+        self.ring.lock().unwrap().gone = true;
+        self.changed.notify_all();
+    }
+}
+
+impl Park for Device {
+    fn park(&self, timeout: Option<Nanos>) {
+        let mut ring = self.ring.lock().unwrap();
+        // A second is the protocol's own longest wait, which must not be what saves it.
+        let until = timeout.filter(|left| left.0 < 1_000_000_000).map(|left| ring.now + left.0);
+        while ring.completed.is_empty() && !ring.unparked {
+            if let Some(until) = until {
+                ring.now = ring.now.max(until);
+                break;
+            }
+            ring = self.changed.wait(ring).unwrap();
+        }
+        ring.unparked = false;
+    }
+
+    fn unpark(&self) {
+        self.ring.lock().unwrap().unparked = true;
+        self.changed.notify_all();
+    }
+}
+
+/// The model of a shard.
+pub struct Shard {
+    device: Arc<Device>,
+    ready: VecDeque<Job>,
+    to_submit: Vec<Job>,
+    in_flight: usize,
+    timers: Vec<(u64, Job)>,
+    /// The lock of the model: who holds it, and who waits for it.
+    held: bool,
+    queue: VecDeque<Job>,
+}
+
+impl Shard {
+    fn now(&self) -> u64 {
+        self.device.ring.lock().unwrap().now
+    }
+
+    /// Takes what the device has completed and what is due.
+    fn reap(&mut self) {
+        let mut ring = self.device.ring.lock().unwrap();
+        ring.submitted.extend(self.to_submit.drain(..));
+        self.in_flight -= ring.completed.len();
+        self.ready.extend(ring.completed.drain(..));
+        let now = ring.now;
+        drop(ring);
+        self.device.changed.notify_all();
+        self.timers.sort_unstable_by_key(|(at, _)| *at);
+        while self.timers.first().is_some_and(|(at, _)| *at <= now) {
+            self.ready.push_back(self.timers.remove(0).1);
+        }
+    }
+}
+
+impl Core for Shard {
+    fn turn(&mut self, ended: &mut Vec<Job>) -> Result<(), Broken> {
+        ended.extend(self.ready.drain(..));
+        self.reap();
+        Ok(())
+    }
+
+    fn wait(&mut self, ended: &mut Vec<Job>) -> Result<(), Broken> {
+        self.reap();
+        if self.ready.is_empty() {
+            let until = self.timers.first().map(|(at, _)| *at);
+            let now = Shard::now(self);
+            self.device.park(until.map(|until| Nanos(until.saturating_sub(now))));
+            self.reap();
+        }
+        ended.extend(self.ready.drain(..));
+        Ok(())
+    }
+
+    fn next(&self) -> Next {
+        if !self.ready.is_empty() || !self.to_submit.is_empty() {
+            return Next::Turn;
+        }
+        let until = self.timers.iter().map(|(at, _)| Nanos(*at)).min();
+        if until.is_some() || self.in_flight > 0 { Next::Wait { until } } else { Next::Nothing }
+    }
+
+    fn now(&self) -> Nanos {
+        Nanos(Shard::now(self))
+    }
+}
+
+/// A shard with its threads.
+pub struct World {
+    pub driving: Driving<Shard, Model>,
+    device: Arc<Device>,
+}
+
+impl World {
+    /// Runs `threads`, each with its number, beside the device's thread, and a keeper if there is one.
+    pub fn run(
+        parks: bool,
+        keeper: bool,
+        planted: Option<Planted>,
+        threads: usize,
+        work: impl Fn(&World, usize) + Send + Sync + 'static,
+    ) {
+        let device = Device::new();
+        let shard = Shard {
+            device: Arc::clone(&device),
+            ready: VecDeque::new(),
+            to_submit: Vec::new(),
+            in_flight: 0,
+            timers: Vec::new(),
+            held: false,
+            queue: VecDeque::new(),
+        };
+        let park = parks.then(|| Arc::clone(&device) as Arc<dyn Park>);
+        let mut driving = Driving::new(shard, park);
+        driving.planted = planted;
+        let world = Arc::new(World { driving, device: Arc::clone(&device) });
+        let kernel = thread::spawn(move || device.work());
+        let keeper = keeper.then(|| {
+            let world = Arc::clone(&world);
+            thread::spawn(move || world.driving.keep())
+        });
+        let work = Arc::new(work);
+        let threads: Vec<_> = (0..threads)
+            .map(|thread| {
+                let (world, work) = (Arc::clone(&world), Arc::clone(&work));
+                thread::spawn(move || work(&world, thread))
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        world.driving.stop_keeper();
+        if let Some(keeper) = keeper {
+            keeper.join().unwrap();
+        }
+        world.driving.finish();
+        world.device.end();
+        kernel.join().unwrap();
+    }
+
+    /// Ends at once, as a read of what is in memory does.
+    pub fn read(&self) {
+        assert_eq!(self.driving.call(|_, _| Some(7)), Ok(Some(7)));
+    }
+
+    /// Ends with its command.
+    pub fn io(&self) {
+        self.wait_for(|shard, job| {
+            shard.in_flight += 1;
+            shard.to_submit.push(job);
+        });
+    }
+
+    /// Whether the device completes nothing for now.
+    pub fn device_stands_still(&self, stands_still: bool) {
+        self.device.stand_still(stands_still);
+    }
+
+    /// Ends after some time.
+    pub fn sleep(&self, nanos: u64) {
+        self.wait_for(|shard, job| {
+            let at = Shard::now(shard) + nanos;
+            shard.timers.push((at, job));
+        });
+    }
+
+    /// Starts a command that nobody waits for.
+    pub fn leave_io(&self) {
+        let left = self.driving.call(|shard, _| {
+            shard.in_flight += 1;
+            shard.to_submit.push(Job(u64::MAX - 1));
+            Some(())
+        });
+        assert_eq!(left, Ok(Some(())));
+    }
+
+    /// Ends when the lock is had.
+    pub fn lock(&self) {
+        let outcome = self.driving.call(|shard, job| {
+            if !shard.held {
+                shard.held = true;
+                return Some(());
+            }
+            shard.queue.push_back(job);
+            None
+        });
+        assert!(outcome.is_ok());
+    }
+
+    /// Gives the lock to who has waited longest. Ends at once; the other one's job is ready then.
+    pub fn unlock(&self) {
+        let outcome = self.driving.call(|shard, _| {
+            match shard.queue.pop_front() {
+                Some(job) => shard.ready.push_back(job),
+                None => shard.held = false,
+            }
+            Some(())
+        });
+        assert_eq!(outcome, Ok(Some(())));
+    }
+
+    fn wait_for(&self, start: impl FnOnce(&mut Shard, Job)) {
+        let outcome = self.driving.call(|shard, job| {
+            start(shard, job);
+            None::<()>
+        });
+        assert_eq!(outcome, Ok(None));
+    }
+}

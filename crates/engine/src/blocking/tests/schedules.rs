@@ -1,0 +1,115 @@
+//! Many threads, random schedules: every call ends. And each planted fault is found by the same tests.
+//!
+//! The model checker reports a deadlock where no thread can go on, which is what a lost wake-up or a role without a driver
+//! comes to.
+
+use super::model::World;
+use crate::blocking::driving::Planted;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Schedules of each test.
+const SCHEDULES: usize = 1500;
+/// Schedules in which a planted fault must show.
+const SEARCH: usize = 20_000;
+
+/// Everything that threads do with a shard, in an order that depends on the thread.
+fn mixed(world: &World, thread: usize) {
+    for step in 0..3 {
+        match (thread + step) % 5 {
+            0 => world.read(),
+            1 => world.io(),
+            2 => world.sleep(10 + 7 * thread as u64),
+            3 => {
+                world.lock();
+                world.io();
+                world.unlock();
+            }
+            _ => world.leave_io(),
+        }
+    }
+}
+
+fn check(parks: bool, keeper: bool, planted: Option<Planted>, threads: usize, schedules: usize) {
+    shuttle::check_random(move || World::run(parks, keeper, planted, threads, mixed), schedules);
+}
+
+#[test]
+fn every_call_ends_beside_a_parked_driver() {
+    check(true, false, None, 4, SCHEDULES);
+    check(true, false, None, 9, SCHEDULES / 5);
+}
+
+#[test]
+fn every_call_ends_where_the_device_waits_under_the_lock() {
+    check(false, false, None, 4, SCHEDULES);
+}
+
+#[test]
+fn every_call_ends_beside_a_keeper() {
+    check(true, true, None, 3, SCHEDULES);
+    check(false, true, None, 3, SCHEDULES / 2);
+}
+
+#[test]
+fn a_hundred_threads_end() {
+    check(true, true, None, 100, 20);
+}
+
+#[test]
+fn schedules_with_few_switches_are_checked_too() {
+    shuttle::check_pct(|| World::run(true, true, None, 3, mixed), SCHEDULES, 3);
+}
+
+/// One thread waits for a command that ends only after another thread's timer.
+fn timer_beside_a_slow_command(planted: Option<Planted>, schedules: usize) {
+    let work = |world: &World, thread: usize| {
+        if thread == 0 {
+            world.io();
+        } else {
+            world.device_stands_still(true);
+            world.sleep(10);
+            world.device_stands_still(false);
+        }
+    };
+    shuttle::check_random(move || World::run(true, false, planted, 2, work), schedules);
+}
+
+#[test]
+fn a_timer_does_not_wait_for_a_command() {
+    timer_beside_a_slow_command(None, SCHEDULES);
+}
+
+/// The keeper is sent away while other threads have jobs.
+fn keeper_that_leaves(planted: Option<Planted>, schedules: usize) {
+    let work = |world: &World, thread: usize| {
+        if thread == 0 {
+            world.leave_io();
+            world.driving.stop_keeper();
+        } else {
+            world.leave_io();
+            world.lock();
+            world.io();
+            world.unlock();
+        }
+    };
+    shuttle::check_random(move || World::run(true, true, planted, 3, work), schedules);
+}
+
+#[test]
+fn a_keeper_may_leave_at_any_time() {
+    keeper_that_leaves(None, SCHEDULES);
+}
+
+#[test]
+fn planted_faults_are_found() {
+    use Planted::{LateTimer, NoHandOver, NoUnpark, NoWake, RoleLost};
+    // The model checker prints each schedule that fails; here all of them are meant to.
+    for fault in [NoHandOver, NoWake, NoUnpark] {
+        let run = || check(true, false, Some(fault), 4, SEARCH);
+        assert!(catch_unwind(AssertUnwindSafe(run)).is_err(), "{fault:?} was not found");
+    }
+    let run = || keeper_that_leaves(Some(RoleLost), SEARCH);
+    assert!(catch_unwind(AssertUnwindSafe(run)).is_err(), "RoleLost was not found");
+    let run = || timer_beside_a_slow_command(Some(LateTimer), SEARCH);
+    assert!(catch_unwind(AssertUnwindSafe(run)).is_err(), "LateTimer was not found");
+}

@@ -1,0 +1,132 @@
+//! Shards behind one handle: scans in order over all of them, indexes, reopening, and drives that do not belong together.
+
+use fulgurite_base::Nanos;
+use fulgurite_device::MemDevice;
+use fulgurite_engine::blocking::{Db, Extract, PAGE_RECORDS};
+use fulgurite_engine::{Direction, Error, Options};
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+fn options() -> Options {
+    Options { memory_bytes: 2 << 20, log_bytes: 2 << 20, ..Options::default() }
+}
+
+fn mem() -> MemDevice {
+    MemDevice::new(8192, 4096, 64, Nanos::from_micros(10))
+}
+
+#[test]
+fn a_scan_gives_all_shards_in_order() {
+    for shards in [1, 3] {
+        let db = Db::create((0..shards).map(|_| mem()).collect(), options()).unwrap();
+        let table = db.create_table("records").unwrap();
+        let keys: Vec<Vec<u8>> =
+            (0..4 * PAGE_RECORDS as u32).map(|number| number.to_be_bytes().to_vec()).collect();
+        for part in keys.chunks(50) {
+            // A transaction for each shard.
+            for shard in 0..db.shards() {
+                db.transact(|transaction| {
+                    let own = part.iter().filter(|key| db.shard_of(key) == shard);
+                    own.into_iter().try_for_each(|key| transaction.put(&table, key, key))
+                })
+                .unwrap();
+            }
+        }
+        let snapshot = db.snapshot().unwrap();
+        db.delete(&table, &keys[3]).unwrap();
+        for (low, high) in [(0, keys.len() - 1), (5, 900), (PAGE_RECORDS, 2 * PAGE_RECORDS)] {
+            let range = (Bound::Included(&keys[low][..]), Bound::Excluded(&keys[high][..]));
+            let scan = |direction| -> Vec<Vec<u8>> {
+                snapshot.scan(&table, range, direction).map(|record| record.unwrap().0).collect()
+            };
+            assert_eq!(scan(Direction::Forward), &keys[low..high]);
+            let mut backward = scan(Direction::Backward);
+            backward.reverse();
+            assert_eq!(backward, &keys[low..high]);
+        }
+        let wanted: Vec<&[u8]> = [3, 900, 17].iter().map(|place| &keys[*place][..]).collect();
+        let expected: Vec<Option<Vec<u8>>> = wanted.iter().map(|key| Some(key.to_vec())).collect();
+        assert_eq!(snapshot.get_many(&table, &wanted).unwrap(), expected);
+        assert_eq!(db.get_many(&table, &wanted).unwrap()[..2], [None, expected[1].clone()]);
+    }
+}
+
+#[test]
+fn an_index_leads_to_rows_of_all_shards() {
+    let db = Db::create(vec![mem(), mem()], options()).unwrap();
+    let table = db.create_table("people").unwrap();
+    for number in 0..100u8 {
+        db.put(&table, &[number], &[number % 7]).unwrap();
+    }
+    let extract: Extract = Arc::new(|_, value, keys| keys.push(value.to_vec()));
+    let index = db.create_index(&table, "by class", extract).unwrap();
+    db.put(&table, &[200], &[5]).unwrap();
+    db.delete(&table, &[5]).unwrap();
+    let class = [5];
+    let range = (Bound::Included(&class[..]), Bound::Included(&class[..]));
+    let rows = db.snapshot().unwrap().index_scan(&index, range, Direction::Forward, 100).unwrap();
+    let found: Vec<u8> = rows.iter().map(|row| row.key[0]).collect();
+    let expected: Vec<u8> = (6..100).filter(|number| number % 7 == 5).chain([200]).collect();
+    assert_eq!(found, expected);
+    let last = db.snapshot().unwrap().index_scan(&index, range, Direction::Backward, 2).unwrap();
+    assert_eq!(last.iter().map(|row| row.key[0]).collect::<Vec<u8>>(), [200, 96]);
+}
+
+/// Drives that keep what was written when they are opened again.
+struct Drives(tempfile::TempDir);
+
+impl Drives {
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn open(&self, names: &[&str]) -> Vec<fulgurite_uring::PsyncDevice> {
+        let open = |path: &Path| {
+            let options = fulgurite_uring::DriveOptions { pages: Some(2048), ..Default::default() };
+            fulgurite_uring::PsyncDevice::open(path, &options).unwrap()
+        };
+        names.iter().map(|name| open(&self.path(name))).collect()
+    }
+}
+
+#[test]
+fn shards_are_opened_together_and_in_order() {
+    let drives = Drives(tempfile::tempdir().unwrap());
+    let db = Db::create(drives.open(&["a", "b"]), options()).unwrap();
+    let table = db.create_table("records").unwrap();
+    for number in 0..200u32 {
+        db.put(&table, &number.to_be_bytes(), b"value").unwrap();
+    }
+    db.close().unwrap();
+    drop(db);
+    let other = Db::create(drives.open(&["c", "d"]), options()).unwrap();
+    other.close().unwrap();
+    drop(other);
+    for wrong in [&["a"][..], &["b"], &["b", "a"], &["a", "b", "c"], &["a", "d"]] {
+        let refused = Db::open(drives.open(wrong), options()).err();
+        assert!(matches!(refused, Some(Error::Options(_))), "{wrong:?}: {refused:?}");
+    }
+    let db = Db::open(drives.open(&["a", "b"]), options()).unwrap();
+    let table = db.table("records").unwrap();
+    for number in 0..200u32 {
+        assert_eq!(db.get(&table, &number.to_be_bytes()).unwrap(), Some(b"value".to_vec()));
+    }
+    assert_eq!(db.table("nothing").err(), Some(Error::NoTable("nothing".to_owned())));
+}
+
+/// A store of one shard is a store like any other.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_device_of_one_thread_is_refused() {
+    use fulgurite_uring::{DriveOptions, OpenError, UringDevice};
+    let drives = Drives(tempfile::tempdir().unwrap());
+    let options_of_drive = DriveOptions { pages: Some(2048), ..DriveOptions::default() };
+    match UringDevice::open(&drives.path("a"), &options_of_drive) {
+        Err(OpenError::NoUring(error)) => println!("skipped: io_uring cannot be used here: {error}"),
+        drive => {
+            let refused = Db::create(vec![drive.unwrap()], options()).err();
+            assert!(matches!(refused, Some(Error::Options(_))), "{refused:?}");
+        }
+    }
+}

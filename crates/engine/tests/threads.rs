@@ -1,0 +1,245 @@
+//! A hundred threads on one handle: on a drive in memory, on a file through io_uring, and on several shards. All of them
+//! finish, none is left behind, and what transactions keep is kept.
+
+use fulgurite_base::{Nanos, Prng};
+use fulgurite_device::{Device, Fault, FaultDevice, MemDevice};
+use fulgurite_engine::blocking::{Db, Table};
+use fulgurite_engine::{Direction, Durability, Error, Options};
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+const THREADS: u64 = 100;
+const ACCOUNTS: u64 = 500;
+const EACH: i64 = 1000;
+
+fn options() -> Options {
+    // Smaller than the data, so that threads wait for the drive as well.
+    Options { memory_bytes: 1 << 20, log_bytes: 4 << 20, ..Options::default() }
+}
+
+fn mem() -> MemDevice {
+    MemDevice::new(16_384, 4096, 64, Nanos::from_micros(10))
+}
+
+fn account(number: u64) -> [u8; 8] {
+    number.to_be_bytes()
+}
+
+fn amount(value: &[u8]) -> i64 {
+    i64::from_le_bytes(value[..8].try_into().unwrap())
+}
+
+/// Accounts take a good part of a page each.
+fn value(amount: i64) -> Vec<u8> {
+    let mut value = vec![0; 600];
+    value[..8].copy_from_slice(&amount.to_le_bytes());
+    value
+}
+
+fn fill<D: Device + Send + 'static>(db: &Db<D>) -> Table {
+    let table = db.create_table("accounts").unwrap();
+    for number in 0..ACCOUNTS {
+        db.put_with(&table, &account(number), &value(EACH), Durability::Relaxed).unwrap();
+    }
+    table
+}
+
+/// Moves an amount between two accounts of one shard. Returns how often it was given up before.
+fn transfer<D: Device + Send + 'static>(db: &Db<D>, table: &Table, prng: &mut Prng) -> u64 {
+    let from = account(prng.below(ACCOUNTS));
+    let to = loop {
+        let to = account(prng.below(ACCOUNTS));
+        if to != from && db.shard_of(&to) == db.shard_of(&from) {
+            break to;
+        }
+    };
+    let moved = prng.below(10) as i64;
+    let mut attempts = 0;
+    db.transact(|transaction| {
+        attempts += 1;
+        // Shared locks first, so that deadlocks happen.
+        let left = amount(&transaction.get(table, &from)?.unwrap()) - moved;
+        let right = amount(&transaction.get(table, &to)?.unwrap()) + moved;
+        transaction.put(table, &from, &value(left))?;
+        transaction.put(table, &to, &value(right))
+    })
+    .unwrap();
+    attempts - 1
+}
+
+fn sum<D: Device + Send + 'static>(db: &Db<D>, table: &Table) -> i64 {
+    let snapshot = db.snapshot().unwrap();
+    let all = (Bound::Unbounded, Bound::Unbounded);
+    snapshot.scan(table, all, Direction::Forward).map(|record| amount(&record.unwrap().1)).sum()
+}
+
+/// A hundred threads for a while. Returns the operations of the slowest and of the fastest.
+fn crowd<D: Device + Send + 'static>(db: &Db<D>, table: &Table, time: Duration) -> (u64, u64) {
+    let stop = AtomicBool::new(false);
+    let done: Vec<AtomicU64> = (0..THREADS).map(|_| AtomicU64::new(0)).collect();
+    let deadlocks = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (stop, done, deadlocks) = (&stop, &done, &deadlocks);
+            scope.spawn(move || {
+                let mut prng = Prng::new(thread, "threads");
+                while !stop.load(Ordering::Relaxed) {
+                    match prng.below(10) {
+                        0 => drop(deadlocks.fetch_add(transfer(db, table, &mut prng), Ordering::Relaxed)),
+                        1 => {
+                            let own = [&b"own"[..], &thread.to_be_bytes()].concat();
+                            db.put(table, &own, &value(0)).unwrap();
+                            assert_eq!(
+                                db.get(table, &own).unwrap(),
+                                Some(value(0)),
+                                "one's own commit is seen"
+                            );
+                        }
+                        _ => drop(db.get(table, &account(prng.below(ACCOUNTS))).unwrap().unwrap()),
+                    }
+                    done[thread as usize].fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        std::thread::sleep(time);
+        stop.store(true, Ordering::Relaxed);
+    });
+    let done: Vec<u64> = done.into_iter().map(AtomicU64::into_inner).collect();
+    let (least, most) = (*done.iter().min().unwrap(), *done.iter().max().unwrap());
+    println!(
+        "{} operations, {least} to {most} a thread, {} deadlocks",
+        done.iter().sum::<u64>(),
+        deadlocks.into_inner()
+    );
+    assert_eq!(sum(db, table), ACCOUNTS as i64 * EACH);
+    (least, most)
+}
+
+/// The slowest thread has a fair share of what the fastest one has.
+fn is_fair((least, most): (u64, u64)) {
+    assert!(least > 0 && most <= 30 * least, "{least} and {most}");
+}
+
+#[test]
+fn a_hundred_threads_on_a_drive_in_memory() {
+    let db = Db::create(vec![mem()], options()).unwrap();
+    let table = fill(&db);
+    is_fair(crowd(&db, &table, Duration::from_millis(1500)));
+    assert_eq!(db.statistics().unwrap()[0].locks, 0, "no transaction is left");
+    db.close().unwrap();
+    assert_eq!(db.get(&table, &account(0)), Err(Error::Closed));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_hundred_threads_on_a_file() {
+    use fulgurite_uring::{DriveOptions, OpenError, UringDevice};
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let drive = || {
+        UringDevice::open(
+            &path,
+            &DriveOptions { pages: Some(16_384), many_threads: true, ..DriveOptions::default() },
+        )
+    };
+    let first = match drive() {
+        Err(OpenError::NoUring(error)) => return println!("skipped: io_uring cannot be used here: {error}"),
+        first => first.unwrap(),
+    };
+    let db = Db::create(vec![first], options()).unwrap();
+    let keepers: Vec<_> =
+        db.keepers().into_iter().map(|keeper| std::thread::spawn(|| keeper.run())).collect();
+    let table = fill(&db);
+    is_fair(crowd(&db, &table, Duration::from_millis(3000)));
+    // Without close: what was under way comes to its end, and the rest is recovered.
+    drop(db);
+    keepers.into_iter().for_each(|keeper| keeper.join().unwrap());
+    let db = Db::open(vec![drive().unwrap()], options()).unwrap();
+    let table = db.table("accounts").unwrap();
+    assert_eq!(sum(&db, &table), ACCOUNTS as i64 * EACH);
+    db.close().unwrap();
+}
+
+#[test]
+fn a_hundred_threads_on_three_shards() {
+    let db = Db::create(vec![mem(), mem(), mem()], options()).unwrap();
+    let table = fill(&db);
+    is_fair(crowd(&db, &table, Duration::from_millis(1000)));
+    let (a, b) =
+        (account(0), (1..).map(account).find(|key| db.shard_of(key) != db.shard_of(&account(0))).unwrap());
+    let mut transaction = db.begin();
+    transaction.put(&table, &a, &value(EACH)).unwrap();
+    let refused = transaction.put(&table, &b, &value(EACH));
+    assert!(matches!(refused, Err(Error::CrossShard { .. })), "{refused:?}");
+    let all = (Bound::Unbounded, Bound::Unbounded);
+    let refused = transaction.scan(&table, all, Direction::Forward).err();
+    assert!(matches!(refused, Some(Error::CrossShard { .. })), "{refused:?}");
+}
+
+/// A relaxed commit is written within its time where a keeper works, though nobody calls.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_keeper_writes_what_nobody_waits_for() {
+    use fulgurite_uring::{DriveOptions, OpenError, UringDevice};
+    let folder = tempfile::tempdir().unwrap();
+    let drive = DriveOptions { pages: Some(16_384), many_threads: true, ..DriveOptions::default() };
+    let drive = match UringDevice::open(&folder.path().join("store"), &drive) {
+        Err(OpenError::NoUring(error)) => return println!("skipped: io_uring cannot be used here: {error}"),
+        drive => drive.unwrap(),
+    };
+    let db = Db::create(vec![drive], options()).unwrap();
+    let keepers: Vec<_> =
+        db.keepers().into_iter().map(|keeper| std::thread::spawn(|| keeper.run())).collect();
+    let table = db.create_table("records").unwrap();
+    let before = db.statistics().unwrap()[0].log_flushes;
+    db.put_with(&table, b"key", b"value", Durability::Relaxed).unwrap();
+    let patience = Instant::now() + Duration::from_secs(20);
+    while db.statistics().unwrap()[0].log_flushes == before {
+        assert!(Instant::now() < patience, "the commit was not written");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    db.close().unwrap();
+    keepers.into_iter().for_each(|keeper| keeper.join().unwrap());
+}
+
+/// What a device does not complete ends as an error for everybody, not as a wait for ever.
+#[test]
+fn a_device_that_loses_a_completion_stops_the_shard() {
+    let lossy = FaultDevice::new(mem(), vec![Fault::LoseCompletion(400)]);
+    let db = Db::create(vec![lossy], options()).unwrap();
+    let table = db.create_table("records").unwrap();
+    let failed = Arc::new(AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for thread in 0..8u64 {
+            let (db, table, failed) = (&db, &table, Arc::clone(&failed));
+            scope.spawn(move || {
+                for step in 0..200u64 {
+                    if let Err(error) = db.put(table, &(thread << 32 | step).to_be_bytes(), &[1; 500]) {
+                        assert!(matches!(error, Error::Fatal(_)), "{error}");
+                        failed.fetch_add(1, Ordering::Relaxed);
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(failed.load(Ordering::Relaxed), 8, "every thread is told");
+}
+
+/// A panic in the function of an index is the caller's own; the others are told that the shard is gone.
+#[test]
+fn a_panic_inside_is_told_to_the_others() {
+    let db = Db::create(vec![mem()], options()).unwrap();
+    let table = db.create_table("records").unwrap();
+    let extract: fulgurite_engine::blocking::Extract = Arc::new(|key, _, keys| {
+        assert!(key != b"bad", "a key that this function does not like");
+        keys.push(key.to_vec());
+    });
+    db.create_index(&table, "by key", extract).unwrap();
+    db.put(&table, b"good", b"").unwrap();
+    let panicked = std::thread::scope(|scope| scope.spawn(|| db.put(&table, b"bad", b"")).join());
+    assert!(panicked.is_err());
+    assert!(matches!(db.get(&table, b"good"), Err(Error::Fatal(_))));
+}

@@ -1,0 +1,53 @@
+//! What a drive holds, kept apart from it: many drives can begin with the same contents, as if each had been filled anew.
+
+use super::contents::Contents;
+use super::in_place::InPlace;
+use super::{SimDrive, Translation};
+use crate::SsdConfig;
+use fulgurite_ftl::Ftl;
+
+/// What an idle drive holds: where its pages are, and their bytes where it keeps them. Clones share the bytes.
+#[derive(Clone)]
+pub struct Image {
+    translation: Held,
+    contents: Option<Contents>,
+}
+
+#[derive(Clone)]
+enum Held {
+    PageMapped(Box<Ftl>),
+    InPlace(InPlace),
+}
+
+impl SimDrive {
+    /// What the drive holds; `None` while something is under way in it (see [`SimDrive::drain_events`]).
+    pub fn image(&self) -> Option<Image> {
+        if !self.commands.is_empty() || !self.flash.is_idle() {
+            return None;
+        }
+        let translation = match &self.translation {
+            Translation::PageMapped(ftl) => {
+                let mut ftl = ftl.clone();
+                // A drive that begins with the image has had no requests.
+                ftl.start_anew(self.config.endurance);
+                Held::PageMapped(ftl)
+            }
+            Translation::InPlace(medium) => Held::InPlace(InPlace { host_pages: 0, ..medium.clone() }),
+        };
+        Some(Image { translation, contents: self.flash.contents.clone() })
+    }
+
+    /// A drive that holds what another one with the same `config` held. Its clock, counters and wear begin at zero.
+    pub fn with_image(config: SsdConfig, image: &Image) -> SimDrive {
+        let (ftl, medium) = match &image.translation {
+            Held::PageMapped(ftl) => (Some((**ftl).clone()), None),
+            Held::InPlace(medium) => (None, Some(medium.clone())),
+        };
+        let mut drive = SimDrive::with_ftl(config, ftl, image.contents.is_some());
+        if let Some(medium) = medium {
+            drive.translation = Translation::InPlace(medium);
+        }
+        drive.flash.contents.clone_from(&image.contents);
+        drive
+    }
+}

@@ -1,0 +1,176 @@
+//! Builds a run of a benchmark from what was asked.
+
+use super::Measured;
+use crate::StackError;
+use crate::device::{DriveConfig, MemConfig};
+use crate::run::{Benchmarked, EngineStage, Load, Measure, Policies, Rows, Run, Stack};
+use crate::settings::{Asked, Memory};
+use fulgurite_base::{Declared, Nanos};
+use fulgurite_bench::{BenchmarkConfig, Extent};
+use fulgurite_engine::{Durability, TornPages};
+use fulgurite_pool::WriteBackConfig;
+
+/// Transactions of the measured part where nothing is said.
+const DEFAULT_OPS: u64 = 20_000;
+/// The share of the loaded data that an engine has memory for where nothing is said: one in so many bytes.
+const DATA_PER_MEMORY: u64 = 10;
+/// The least memory that a share of the data stands for.
+const LEAST_MEMORY: u64 = 1 << 20;
+/// Room on a drive that is made for a benchmark, beside its log and twice its data.
+const ROOM_BESIDE: u64 = 64 << 20;
+/// CPU time of a call of the store on a simulated drive where nothing is said.
+const CPU_PER_OP: Nanos = Nanos::from_micros(2);
+
+pub(super) fn bench(mut asked: Asked) -> Result<Run, StackError> {
+    let (page_bytes, log_bytes, seed, reuse) = (asked.page_bytes, asked.log_bytes, asked.seed, asked.reuse);
+    let load = benchmarked(&asked)?;
+    let measure = Measure { rows: rows(&asked)?, ..Measure::default() };
+    let data_bytes = load.benchmark.data_bytes();
+    let memory_bytes = memory_bytes(asked.memory, data_bytes);
+    let missing = |what: &str| StackError::request(format!("{what} is missing"));
+    // `super::stack` consumes `asked`, so the settings of the engine are taken out before.
+    let replacement = asked.replacement.take().ok_or_else(|| missing("--replacement"))?;
+    let write_back = asked.write_back.take().ok_or_else(|| missing("--write-back"))?;
+    let prefetch = asked.prefetch.take().ok_or_else(|| missing("--prefetch"))?;
+    let torn_pages = asked.torn_pages.unwrap_or(TornPages::Auto);
+    let durability = asked.durability.unwrap_or(Durability::Group);
+    let cpu_per_op = asked.cpu_per_op;
+    let mut stack = super::stack(asked)?;
+    let room = data_bytes.saturating_mul(2).saturating_add(log_bytes).saturating_add(ROOM_BESIDE);
+    make_room(&mut stack, page_bytes, room)?;
+    stack.check_storage()?;
+    if reuse {
+        check_reuse(&stack, &write_back)?;
+    }
+    let batches = write_back.resolve(Measured { stack: &stack, page_bytes, seed });
+    let batches = batches.map_err(|error| StackError::request(format!("--write-back: {error}")))?;
+    let usual = if stack.device.is_real() { Nanos::ZERO } else { CPU_PER_OP };
+    let torn_pages = stack.torn_pages(torn_pages, page_bytes)?;
+    stack.engine = Some(EngineStage {
+        policies: Policies { replacement, write_back, batches, prefetch },
+        page_bytes,
+        memory_bytes,
+        log_bytes,
+        torn_pages,
+        durability,
+        cpu_per_op: cpu_per_op.unwrap_or(usual),
+        reuse,
+    });
+    Ok(Run { stack, load: Load::Benchmark(load), measure, seed })
+}
+
+fn benchmarked(asked: &Asked) -> Result<Benchmarked, StackError> {
+    let mut benchmark: BenchmarkConfig = asked.benchmark.parse()?;
+    let usual = benchmark.clone().with_scale(1)?;
+    let has_own_size = benchmark.data() != usual.data();
+    if let Some(scale) = asked.scale {
+        if has_own_size {
+            return Err(StackError::request(format!(
+                "--scale {scale} and {} each say how much data there are; accepted: one of them",
+                asked.benchmark
+            )));
+        }
+        benchmark = benchmark.with_scale(scale)?;
+    }
+    if let Some(degree) = asked.degree {
+        benchmark = with_degree(benchmark, degree)?;
+    }
+    let stop = match (asked.ops, asked.time) {
+        (Some(_), Some(_)) => {
+            return Err(StackError::request(
+                "--ops and --time each say how long the measured part is; accepted: one of them",
+            ));
+        }
+        (_, Some(time)) => Extent::Time(time),
+        (ops, None) => Extent::Ops(ops.unwrap_or(DEFAULT_OPS)),
+    };
+    let tenth = match stop {
+        Extent::Ops(ops) => Extent::Ops(ops / 10),
+        Extent::Time(time) => Extent::Time(Nanos(time.0 / 10)),
+    };
+    Ok(Benchmarked {
+        label: asked.benchmark.clone(),
+        benchmark,
+        scale: asked.scale.or((!has_own_size).then_some(1)),
+        users: asked.users.unwrap_or(1),
+        stop,
+        warm_up: asked.warm_up.unwrap_or(tenth),
+    })
+}
+
+fn with_degree(mut benchmark: BenchmarkConfig, degree: u64) -> Result<BenchmarkConfig, StackError> {
+    let BenchmarkConfig::IndexScan(scan) = &mut benchmark else {
+        return Err(StackError::request(format!(
+            "--degree {degree} does not go with {}, which reads no rows through an index; accepted with index-scan",
+            benchmark.name()
+        )));
+    };
+    scan.degree = u32::try_from(degree).unwrap_or(u32::MAX);
+    scan.check_bounds().map_err(|error| StackError::request(format!("--degree: {error}")))?;
+    Ok(benchmark)
+}
+
+/// A row for the run, for every stretch of time, or for every type of transaction.
+fn rows(asked: &Asked) -> Result<Rows, StackError> {
+    match (asked.time_interval, asked.by_type) {
+        (None, false) => Ok(Rows::Run),
+        (Some(length), false) => Ok(Rows::TimeIntervals(length)),
+        (None, true) => Ok(Rows::Types),
+        (Some(_), true) => Err(StackError::request(
+            "--interval and --by-type each say what rows are about; accepted: one of them",
+        )),
+    }
+}
+
+fn memory_bytes(asked: Option<Memory>, data_bytes: u64) -> u64 {
+    match asked {
+        Some(Memory::Bytes(bytes)) => bytes,
+        Some(Memory::OfData(share)) => share.of(data_bytes).max(LEAST_MEMORY),
+        None => (data_bytes / DATA_PER_MEMORY).max(LEAST_MEMORY),
+    }
+}
+
+/// Makes room where the device is a file, or in memory, whose size was not given.
+fn make_room(stack: &mut Stack, page_bytes: u32, bytes: u64) -> Result<(), StackError> {
+    stack.device_pages_per(page_bytes)?;
+    let pages = bytes.div_ceil(u64::from(page_bytes)) * u64::from(page_bytes / stack.device.page_bytes());
+    if let DriveConfig::Mem(mem) = &mut stack.device.drive {
+        // A store takes the whole drive, and the usual one is far larger than any data.
+        if mem.pages == MemConfig::default().pages {
+            mem.pages = pages;
+        }
+    }
+    stack.make_room_for(pages);
+    Ok(())
+}
+
+/// Measuring a drive overwrites it, so what shall be kept must not be measured.
+fn check_reuse(stack: &Stack, write_back: &WriteBackConfig) -> Result<(), StackError> {
+    if !stack.device.is_real() || stack.layer.is_some() {
+        return Err(StackError::request(format!(
+            "--reuse does not go with {}: only a file without a layer keeps data from one run to the next; a grid loads simulated drives once by itself",
+            stack.device.label
+        )));
+    }
+    let known = write_back.resolve(|| Err(fulgurite_base::SpecError::new("measured")));
+    known.map(drop).map_err(|_| {
+        StackError::request(format!(
+            "--reuse does not go with --write-back {write_back}, which measures the drive and so overwrites the file; accepted: one with its numbers given, like ace:n_w=8",
+        ))
+    })
+}
+
+impl Stack {
+    /// What `asked` means on this device, as far as that is known before the device is opened. Fails where the device
+    /// cannot give it.
+    fn torn_pages(&self, asked: TornPages, page_bytes: u32) -> Result<TornPages, StackError> {
+        let refused = |error| {
+            let name = fulgurite_base::option::name_of(asked);
+            StackError::request(format!("--torn-pages {name} on {}: {error}", self.device.label))
+        };
+        match (self.device.simulated(), &self.layer) {
+            (Some(config), None) => asked.resolve(&config.caps(true), page_bytes).map_err(refused),
+            _ => Ok(asked),
+        }
+    }
+}

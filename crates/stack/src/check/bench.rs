@@ -1,0 +1,123 @@
+//! Refuses runs of benchmarks that cannot work.
+
+use crate::StackError;
+use crate::device::DriveConfig;
+use crate::run::{Benchmarked, EngineStage, Rows, Run};
+use fulgurite_base::{Nanos, units};
+use fulgurite_bench::Extent;
+use fulgurite_device::Caps;
+use fulgurite_engine::Options;
+use fulgurite_pool::ReplacementPolicy;
+
+impl EngineStage {
+    /// The options of the store.
+    pub(crate) fn options(&self) -> Options {
+        Options {
+            page_bytes: self.page_bytes,
+            memory_bytes: self.memory_bytes,
+            log_bytes: self.log_bytes,
+            torn_pages: self.torn_pages,
+            durability: self.durability,
+            replacement: self.policies.replacement.clone(),
+            write_back: self.policies.batches.clone(),
+            prefetch: self.policies.prefetch.clone(),
+            ..Options::default()
+        }
+    }
+}
+
+impl Run {
+    pub(super) fn check_bench(&self, asked: &Benchmarked, stage: &EngineStage) -> Result<(), StackError> {
+        let stack = &self.stack;
+        stack.check_storage()?;
+        stack.device_pages_per(stage.page_bytes)?;
+        if asked.users == 0 || asked.stop == Extent::Ops(0) {
+            return Err(StackError::request(
+                "--users 0 or --ops 0: nothing would be measured; accepted: at least 1",
+            ));
+        }
+        if !matches!(self.measure.rows, Rows::Run | Rows::Types | Rows::TimeIntervals(_)) {
+            return Err(StackError::request(
+                "rows of a benchmark are about the run, stretches of time or types of transactions",
+            ));
+        }
+        if stack.device.is_real() && stage.cpu_per_op > Nanos::ZERO {
+            return Err(StackError::request(format!(
+                "--cpu-per-op {} is for simulated drives: on {} time passes of itself; leave it out",
+                units::format_micros(stage.cpu_per_op),
+                stack.device.label
+            )));
+        }
+        self.check_options(stage)?;
+        self.check_fits(asked, stage)
+    }
+
+    fn check_options(&self, stage: &EngineStage) -> Result<(), StackError> {
+        let (options, device) = (stage.options(), &self.stack.device);
+        let caps = Caps { contents: true, ..self.caps() };
+        options
+            .check(&caps)
+            .map_err(|error| StackError::request(format!("--page or --log-size: {error}")))?;
+        let frames = options.frames(stage.page_bytes).map_err(|error| {
+            StackError::request(format!("--memory {}: {error}", units::format_size(stage.memory_bytes)))
+        })?;
+        let policies = &stage.policies;
+        let replacement = policies.replacement.start(frames)?;
+        if replacement.needs_erase_counts() && !self.stack.tells_erase_counts() {
+            return Err(StackError::request(format!(
+                "--replacement {} asks how often erase blocks were erased, which {} does not tell; accepted: a preset with flash, like p4510",
+                policies.replacement, device.label
+            )));
+        }
+        if policies.batches.buffers >= frames {
+            return Err(StackError::request(format!(
+                "--write-back {} takes {} of {frames} frames for pages under way; accepted: more --memory, or fewer buffers=",
+                policies.write_back, policies.batches.buffers
+            )));
+        }
+        Ok(())
+    }
+
+    /// What is known of the device before it is opened.
+    fn caps(&self) -> Caps {
+        let device = &self.stack.device;
+        match device.simulated() {
+            Some(config) => config.caps(true),
+            None => Caps {
+                page_bytes: device.page_bytes(),
+                pages: device.pages(),
+                queue_depth: device.queue_depth(),
+                pages_per_command: 1,
+                atomic_bytes: 0,
+                share: false,
+                streams: 1,
+                contents: true,
+                erase_counts: false,
+            },
+        }
+    }
+
+    /// The data, and the log beside them, must have room on the device.
+    fn check_fits(&self, asked: &Benchmarked, stage: &EngineStage) -> Result<(), StackError> {
+        let (stack, data) = (&self.stack, asked.benchmark.data_bytes());
+        let has = stack.pages().saturating_mul(u64::from(stack.device.page_bytes()));
+        let needed = data.saturating_add(stage.log_bytes);
+        if needed <= has {
+            return Ok(());
+        }
+        let mib = |bytes: u64| bytes >> 20;
+        let larger = match &stack.device.drive {
+            DriveConfig::Mem(_) => "mem:pages=N".to_owned(),
+            DriveConfig::File(file) => format!("file:{},size=SIZE", file.path.display()),
+            _ => format!("{}:blocks=N", stack.device.label.split(':').next().unwrap_or_default()),
+        };
+        Err(StackError::request(format!(
+            "{} takes about {} MiB of data and {} MiB of log, and {} has {} MiB; use a smaller --scale or a larger drive, like {larger}",
+            asked.benchmark,
+            mib(data),
+            mib(stage.log_bytes),
+            stack.device.label,
+            mib(has)
+        )))
+    }
+}

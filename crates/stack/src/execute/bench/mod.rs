@@ -1,0 +1,176 @@
+//! A benchmark on a storage engine on a device: load, warm-up, the measured part, and then every check there is.
+
+mod prepare;
+mod row;
+mod watched;
+
+use crate::run::{Benchmarked, EngineStage, Rows};
+use crate::{Progress, Row, Run, StackError};
+use fulgurite_base::Nanos;
+use fulgurite_bench::{BenchmarkConfig, Error, Extent, Outcome, Plan, Verified};
+use fulgurite_device::{Executor, Handle};
+use fulgurite_engine::{Options, Statistics, Store, TornPages};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Instant;
+use watched::{Seen, Watched, Watcher};
+
+/// A run of a benchmark.
+#[derive(Clone, Copy)]
+pub(super) struct BenchRun<'a> {
+    pub run: &'a Run,
+    pub asked: &'a Benchmarked,
+    pub stage: &'a EngineStage,
+}
+
+/// Counts at one moment.
+struct Noted {
+    seen: Seen,
+    statistics: Statistics,
+    /// CPU time that this thread has used, where the system tells.
+    cpu: Option<Nanos>,
+}
+
+/// What a run has given.
+struct Measured {
+    outcome: Outcome,
+    before: Noted,
+    after: Noted,
+    torn_pages: TornPages,
+    verified: Verified,
+}
+
+/// What the tasks of a run need: they live as long as the executor.
+struct Job {
+    benchmark: BenchmarkConfig,
+    options: Options,
+    plan: Plan,
+    watcher: Watcher,
+}
+
+impl BenchRun<'_> {
+    /// Executes the run.
+    pub fn execute(&self, progress: &Progress) -> Result<Vec<Row>, StackError> {
+        let drive = self.loaded_drive()?;
+        let start = Instant::now();
+        let (watched, watcher) = Watched::new(drive);
+        let executor = Executor::new(watched);
+        let job = Job {
+            benchmark: self.asked.benchmark.clone(),
+            options: self.stage.options(),
+            plan: self.plan(),
+            watcher: watcher.clone(),
+        };
+        let measured = executor.block_on(job.measure(executor.handle())).map_err(StackError::run)??;
+        self.check_outcome(&measured.outcome)?;
+        check_drive(&watcher)?;
+        progress.add(self.run.ops());
+        self.rows(&measured, start)
+    }
+
+    fn plan(&self) -> Plan {
+        Plan {
+            users: self.asked.users,
+            stop: self.asked.stop,
+            warm_up: self.asked.warm_up,
+            seed: self.run.seed,
+            cpu_per_op: self.stage.cpu_per_op,
+            interval: match self.run.measure.rows {
+                Rows::TimeIntervals(length) => length,
+                _ => Plan::default().interval,
+            },
+        }
+    }
+
+    /// What must hold of any outcome: every transaction that was taken has ended, and was counted once.
+    fn check_outcome(&self, outcome: &Outcome) -> Result<(), StackError> {
+        let (transactions, counted) = (outcome.transactions(), outcome.latency.count());
+        let in_series: u64 = outcome.series.transactions.iter().sum();
+        let asked = match self.asked.stop {
+            Extent::Ops(ops) => ops,
+            Extent::Time(_) => transactions,
+        };
+        if (transactions, counted, in_series) == (asked, asked, asked) {
+            return Ok(());
+        }
+        Err(StackError::run(format!(
+            "conservation is broken: {asked} transactions were asked for, {transactions} ended, {counted} have a latency, {in_series} are in the time series"
+        )))
+    }
+}
+
+impl Job {
+    /// Runs the benchmark, checks its data and the store, and closes it.
+    async fn measure(self, handle: Handle<Watched>) -> Result<Measured, StackError> {
+        let engine = |error: fulgurite_engine::Error| failed(error.into());
+        let store = Store::open(handle, self.options).await.map_err(engine)?;
+        let program = self.benchmark.open(&store).await.map_err(failed)?;
+        let before = Rc::new(RefCell::new(None));
+        let note = {
+            let (before, store, watcher) = (Rc::clone(&before), store.clone(), self.watcher.clone());
+            move || *before.borrow_mut() = Some(Noted::now(&store, &watcher))
+        };
+        let outcome = program.run(&store, &self.plan, note).await.map_err(failed)?;
+        // Before the checks, which read everything.
+        let after = Noted::now(&store, &self.watcher);
+        let before = before.take().ok_or_else(|| StackError::run("the measured part never began"))?;
+        let verified = program.verify(&store).await.map_err(failed)?;
+        let report = store.check().await.map_err(engine)?;
+        if let Some(problem) = report.problems.first() {
+            let more = report.problems.len() - 1;
+            return Err(StackError::run(format!("the store is damaged: {problem} (and {more} more)")));
+        }
+        let torn_pages = store.torn_pages();
+        store.close().await.map_err(engine)?;
+        Ok(Measured { outcome, before, after, torn_pages, verified })
+    }
+}
+
+impl Noted {
+    fn now(store: &Store<Watched>, watcher: &Watcher) -> Noted {
+        Noted { seen: watcher.look(), statistics: store.statistics(), cpu: thread_cpu() }
+    }
+}
+
+/// Checks the laws of the drive, and that it has received what the store wrote.
+fn check_drive(watcher: &Watcher) -> Result<(), StackError> {
+    watcher
+        .with(|drive| {
+            drive.drain_events();
+            drive.verify(true)
+        })
+        .map_err(StackError::run)?;
+    let seen = watcher.look();
+    match seen.done.host_pages_written() {
+        Some(received) if received != seen.pages_written => Err(StackError::run(format!(
+            "conservation is broken: the store wrote {} drive pages, the drive received {received}",
+            seen.pages_written
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// CPU time that this thread has used.
+#[cfg(unix)]
+fn thread_cpu() -> Option<Nanos> {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Some(Nanos(u64::try_from(time.tv_sec).ok()? * 1_000_000_000 + u64::try_from(time.tv_nsec).ok()?))
+}
+
+#[cfg(not(unix))]
+fn thread_cpu() -> Option<Nanos> {
+    None
+}
+
+/// An error of a benchmark: a wrong request where other settings would do, else a failed run.
+fn failed(error: Error) -> StackError {
+    match error {
+        Error::Spec(_) | Error::NoTime { .. } | Error::Engine(fulgurite_engine::Error::Options(_)) => {
+            StackError::request(error.to_string())
+        }
+        Error::Engine(fulgurite_engine::Error::Full { .. }) => {
+            StackError::run(format!("{error}, or use a larger drive, fewer --ops or a smaller --scale"))
+        }
+        error => StackError::run(error),
+    }
+}

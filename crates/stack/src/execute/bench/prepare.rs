@@ -1,0 +1,163 @@
+//! Drives that hold a benchmark's data.
+//!
+//! A simulated drive is loaded once for all runs of a process that have the same device, page, log, data and seed: what it
+//! then holds is kept, and each run begins with a drive that holds the same, at time zero. So users, durability, memory
+//! and policies are compared from one state, and a run gives the same rows alone and in a grid. The load itself always has
+//! the same options, whatever the run's. Other drives are loaded by each run, unless it asks to go on with what the file holds.
+
+use super::watched::Watched;
+use super::{BenchRun, failed};
+use crate::StackError;
+use crate::device::{AnyDrive, Boxed, DriveConfig, FileConfig};
+use crate::memo::Memo;
+use fulgurite_bench::{BenchmarkConfig, Data};
+use fulgurite_device::{Device, Executor, Handle};
+use fulgurite_engine::{Durability, Options, Store};
+use fulgurite_ssd::{Image, SimDrive};
+use std::sync::Arc;
+
+/// The name of the table that says which benchmark's data a store holds.
+const MARKER: &str = "benchmark";
+/// Memory of a load: that of its data within these bounds.
+const LOAD_MEMORY: (u64, u64) = (8 << 20, 256 << 20);
+
+type Loaded = Result<Arc<Image>, StackError>;
+
+impl BenchRun<'_> {
+    /// The device with the benchmark's data on it.
+    pub(super) fn loaded_drive(&self) -> Result<AnyDrive, StackError> {
+        let stack = &self.run.stack;
+        match (&stack.device.drive, &stack.layer) {
+            (DriveConfig::Simulated { config, .. }, None) => {
+                let image = self.image()?;
+                Ok(Box::new(SimDrive::with_image((**config).clone(), &image)))
+            }
+            (DriveConfig::File(file), _) if self.stage.reuse && file.holds_store() => {
+                let drive = self.drive()?;
+                self.on(drive, |handle, load| async move { load.look(handle).await }).map(|(drive, ())| drive)
+            }
+            _ => self.load().map(|(drive, ())| drive),
+        }
+    }
+
+    fn drive(&self) -> Result<AnyDrive, StackError> {
+        let pages = self.run.stack.device_pages_per(self.stage.page_bytes)?;
+        self.run.stack.with_device(self.run.seed, pages, Boxed)
+    }
+
+    fn load(&self) -> Result<(AnyDrive, ()), StackError> {
+        let drive = self.drive()?;
+        self.on(drive, |handle, load| async move { load.fill(handle).await })
+    }
+
+    /// What a simulated drive holds after the load.
+    fn image(&self) -> Loaded {
+        static KEPT: Memo<Loaded> = Memo::new();
+        let (run, stage) = (self.run, self.stage);
+        let key = format!(
+            "{} {} {} {} {}",
+            run.stack.canonical_storage(),
+            stage.page_bytes,
+            stage.log_bytes,
+            self.asked.benchmark.data(),
+            run.seed
+        );
+        KEPT.get(key, || {
+            let (mut drive, ()) = self.load()?;
+            drive.drain_events();
+            drive.verify(true).map_err(StackError::run)?;
+            drive.image().map(Arc::new).ok_or_else(|| StackError::run("the drive is not idle after the load"))
+        })
+    }
+
+    /// Runs a task over a drive and gives the drive back.
+    fn on<T: 'static, F: Future<Output = Result<T, StackError>> + 'static>(
+        &self,
+        drive: AnyDrive,
+        task: impl FnOnce(Handle<Watched>, Load) -> F,
+    ) -> Result<(AnyDrive, T), StackError> {
+        let load = Load {
+            benchmark: self.asked.benchmark.clone(),
+            options: self.load_options(),
+            seed: self.run.seed,
+            is_overwritten: match &self.run.stack.device.drive {
+                DriveConfig::File(FileConfig { destroy_contents, .. }) => *destroy_contents,
+                _ => true,
+            },
+        };
+        let (watched, watcher) = Watched::new(drive);
+        let executor = Executor::new(watched);
+        let task = task(executor.handle(), load);
+        let output = executor.block_on(task).map_err(StackError::run)??;
+        drop(executor);
+        let drive = watcher.into_drive().ok_or_else(|| StackError::run("a task still uses the drive"))?;
+        Ok((drive, output))
+    }
+
+    fn load_options(&self) -> Options {
+        let usual = Options::default();
+        let memory = self.asked.benchmark.data_bytes().clamp(LOAD_MEMORY.0, LOAD_MEMORY.1);
+        Options {
+            page_bytes: self.stage.page_bytes,
+            log_bytes: self.stage.log_bytes,
+            memory_bytes: memory.max(u64::from(self.stage.page_bytes) * 256),
+            // The load ends with a checkpoint, so nothing needs to wait on the way.
+            durability: Durability::Relaxed,
+            ..usual
+        }
+    }
+}
+
+/// What is loaded.
+struct Load {
+    benchmark: BenchmarkConfig,
+    options: Options,
+    seed: u64,
+    /// Whether a store that holds something else may be overwritten.
+    is_overwritten: bool,
+}
+
+impl Load {
+    /// Makes a store with the data.
+    async fn fill<D: Device + 'static>(self, handle: Handle<D>) -> Result<(), StackError> {
+        let store = Store::create(handle, self.options).await.map_err(|error| failed(error.into()))?;
+        self.benchmark.load(&store, self.seed).await.map_err(failed)?;
+        store.close().await.map_err(|error| failed(error.into()))
+    }
+
+    /// Looks whether the store holds the data already, and makes it anew where it does not and that is allowed.
+    async fn look<D: Device + 'static>(self, handle: Handle<D>) -> Result<(), StackError> {
+        let found = self.found(handle.clone()).await;
+        match found {
+            Ok(()) => Ok(()),
+            Err(_) if self.is_overwritten => self.fill(handle).await,
+            Err(why) => Err(StackError::request(format!(
+                "--reuse: {why}; accepted: another file, or --destroy-contents to load it anew"
+            ))),
+        }
+    }
+
+    async fn found<D: Device + 'static>(&self, handle: Handle<D>) -> Result<(), String> {
+        let text = |error: fulgurite_engine::Error| error.to_string();
+        let store = Store::open(handle, self.options.clone()).await.map_err(text)?;
+        let tables = store.tables().await.map_err(text)?;
+        let data = match tables.iter().any(|(name, _)| name == MARKER) {
+            true => Data::of(&store).await.map_err(|error| error.to_string())?,
+            false => None,
+        };
+        let page_bytes = store.page_bytes();
+        store.close().await.map_err(text)?;
+        let wanted = Data { text: self.benchmark.data(), seed: self.seed };
+        match data {
+            None => Err("the file holds a store that is no benchmark's".to_owned()),
+            Some(data) if data != wanted => Err(format!(
+                "the file holds the data of {} from seed {}, and {} from seed {} was asked for",
+                data.text, data.seed, wanted.text, wanted.seed
+            )),
+            Some(_) if page_bytes != self.options.page_bytes => {
+                Err(format!("the store in the file has pages of {page_bytes} bytes"))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+}
