@@ -10,10 +10,10 @@
 //! What changes during a pass is in that part of the log, and opening the image does it again. The one exception is
 //! a bulk load, whose pages are in no log: they are copied before the log is.
 //!
-//! **The log under a backup.** The log is not written over from the pass's redo point on, as long as that is at most half of
-//! the log. A longer part is given up at once, so that no commit ever waits for a backup; then the pass ends, and another begins
-//! with a new redo point, for the pages that were changed meanwhile. Each pass is usually much shorter than the one
-//! before. A backup that is overtaken in [`MOST_PASSES`] passes fails with [`Error::BackupOvertaken`].
+//! **The log under a backup.** The ring has the last of the log anyway, as much as it is large. A pass whose part of the log has grown
+//! to more than half of that is *overtaken*: another begins, with a new redo point, for the pages that were changed
+//! meanwhile. So no commit ever waits for a backup, and the log is not written over under it. Each pass is
+//! usually much shorter than the one before; a backup that is overtaken in [`MOST_PASSES`] passes fails with [`Error::BackupOvertaken`].
 //!
 //! **Identity.** The image has the identity of the store, because the checksums of its pages begin with it. So a store and
 //! its backup cannot be told apart; they must not be opened on the same drive in turn without copying all of the image.
@@ -58,10 +58,6 @@ pub struct Watch {
     touched: BTreeSet<PageId>,
     /// Pages that have become used with contents that no log has.
     unlogged: BTreeSet<PageId>,
-    /// The log is needed from here on.
-    redo: Lsn,
-    /// It is not kept any longer.
-    overtaken: bool,
 }
 
 impl Watch {
@@ -86,34 +82,21 @@ impl<D: Device + 'static> Drop for Watching<'_, D> {
 }
 
 impl<D: Device + 'static> Shard<D> {
-    /// From where on a backup needs the log. One that needs too much of it is overtaken.
-    pub fn held_back(&self) -> Option<Lsn> {
-        let mut watch = self.watch.borrow_mut();
-        let watch = watch.as_mut()?;
-        let held = self.log.tail().0.saturating_sub(watch.redo.0);
-        watch.overtaken |= held > self.log.capacity() / 2 || self.closed.get();
-        (!watch.overtaken).then_some(watch.redo)
-    }
-
     /// Notes for a backup under way.
     fn watched<T>(&self, change: impl FnOnce(&mut Watch) -> T) -> Result<T, Error> {
         self.check_open()?;
         self.watch.borrow_mut().as_mut().map(change).ok_or(Error::Closed)
     }
 
-    /// Begins a pass: from here on the log is kept. Returns the redo point and the pages that were changed meanwhile.
+    /// Begins a pass. Returns the redo point and the pages that were changed meanwhile.
     fn begin_pass(&self) -> Result<(Lsn, Vec<PageId>), Error> {
         let redo = self.commits.borrow().first_unapplied().unwrap_or_else(|| self.log.tail());
-        self.watched(|watch| {
-            watch.redo = redo;
-            watch.overtaken = false;
-            (redo, std::mem::take(&mut watch.touched).into_iter().collect())
-        })
+        self.watched(|watch| (redo, std::mem::take(&mut watch.touched).into_iter().collect()))
     }
 
-    fn overtaken(&self) -> Result<bool, Error> {
-        self.held_back();
-        self.watched(|watch| watch.overtaken)
+    /// Whether the log from `redo` on is more than an image shall have. The ring has all of twice as much still.
+    fn overtaken(&self, redo: Lsn) -> bool {
+        self.log.tail().0 - redo.0 > self.log.capacity() / 2
     }
 
     /// A page as it is now, with its checksum.
@@ -181,7 +164,7 @@ impl<D: Device + 'static> Shard<D> {
         }
     }
 
-    /// Copies the blocks of the log from `redo` to `end`. The drive has them as long as the backup is not overtaken.
+    /// Copies the blocks of the log from `redo` to `end`. The ring has them as long as the pass is not overtaken.
     async fn copy_log(&self, sink: &impl Sink, (redo, end): (Lsn, Lsn)) -> Result<u64, Error> {
         let superblock = self.superblock.borrow().clone();
         let start = superblock.log_start().0 * u64::from(superblock.page_bytes);
@@ -210,11 +193,11 @@ impl<D: Device + 'static> Shard<D> {
         }
         report.passes += 1;
         let (end, crc) = self.end_of_log(sink, report).await?;
-        if self.overtaken()? {
+        if self.overtaken(redo) {
             return Ok(None);
         }
         report.log_bytes += self.copy_log(sink, (redo, end)).await?;
-        if self.overtaken()? {
+        if self.overtaken(redo) {
             return Ok(None);
         }
         report.lsn = end;

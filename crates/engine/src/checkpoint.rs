@@ -61,8 +61,7 @@ impl<D: Device + 'static> Shard<D> {
         Ok(())
     }
 
-    /// As far as the redo point may move: to the first change that the drive does not have for sure, and not past what
-    /// a backup still needs.
+    /// As far as the redo point may move: to the first change that the drive does not have for sure.
     fn redo_point(&self) -> Lsn {
         let (durable, _) = self.log.durable_end();
         if planted!(self.options, CheckpointTooNew) {
@@ -70,7 +69,7 @@ impl<D: Device + 'static> Shard<D> {
         }
         let unapplied = self.commits.borrow().first_unapplied();
         let unwritten = self.pages.changed(|changed| changed.least());
-        [unapplied, unwritten, self.held_back()].into_iter().flatten().fold(durable, Lsn::min)
+        [unapplied, unwritten].into_iter().flatten().fold(durable, Lsn::min)
     }
 
     /// The superblock that follows the last one.

@@ -205,3 +205,29 @@ proptest! {
         }
     }
 }
+
+#[test]
+#[ignore = "measures; run it by hand in a release build"]
+fn what_looking_at_a_node_costs() {
+    // The least of many rounds: others use the machine too.
+    let round = |f: &dyn Fn() -> bool| {
+        #[allow(clippy::disallowed_types, clippy::disallowed_methods)] // a measurement
+        let begin = std::time::Instant::now();
+        assert!((0..2_000).all(|_| std::hint::black_box(f)()));
+        begin.elapsed().as_nanos() / 2_000
+    };
+    let time = |what: &str, f: &dyn Fn() -> bool| {
+        println!("{what}: {:?} ns", (0..50).map(|_| round(f)).min());
+    };
+    for records in [34u32, 200] {
+        let mut bytes = vec![0; 4096];
+        let mut node = NodeMut::init(&mut bytes, PageId(9), 4, 0, (b"", None));
+        for number in 0..records {
+            let value = vec![1; if records > 100 { 4 } else { 90 }];
+            assert!(node.put(&number.to_be_bytes(), Cell::inline(&value)));
+        }
+        page::seal(&mut bytes, page::Salt(5));
+        time(&format!("checksum, {records} records"), &|| page::is_whole(&bytes, PageId(9), page::Salt(5)));
+        time(&format!("look, {records} records"), &|| page::fault(&bytes).is_none());
+    }
+}

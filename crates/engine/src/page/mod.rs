@@ -155,7 +155,8 @@ pub fn is_whole(bytes: &[u8], page: PageId, salt: Salt) -> bool {
 }
 
 /// What makes a page with a right checksum unusable all the same, if anything does: software that was wrong, or
-/// somebody who means harm. Costs about as much as the checksum itself.
+/// somebody who means harm. For a leaf of 34 records it costs 86 ns, beside 156 ns for the checksum; for a node of 200, 327 ns
+/// (measured by `what_looking_at_a_node_costs`, pages of 4 KiB).
 pub fn fault(bytes: &[u8]) -> Option<String> {
     node::Node::new(bytes).and_then(|node| node.check().err())
 }

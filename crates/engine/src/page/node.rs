@@ -318,23 +318,31 @@ impl<'a> Node<'a> {
 
     /// Looks at the records one by one. Returns the bytes of the heap that they and the fences use.
     fn check_records(&self) -> Result<usize, String> {
-        let (len, size) = (self.len(), self.0.len());
+        let size = self.0.len();
         let fences = self.low_len() + self.high_len();
+        let (heap, end) = (self.heap(), size - fences);
         let mut used = fences;
-        for index in 0..len {
-            let slot = self.slot(index);
-            let (at, key, value) = (get_u16(slot, 0), get_u16(slot, 2), get_u16(slot, 4) & !LARGE);
-            let record = usize::from(key) + usize::from(value);
-            if usize::from(at) < self.heap() || usize::from(at) + record > size - fences {
+        let mut before: Option<(u32, &[u8])> = None;
+        // The slots lie inside the page, as the frame says; this runs for every page that is read.
+        let slots = self.0[SLOTS..SLOTS + self.len() * SLOT].chunks_exact(SLOT);
+        for (index, slot) in slots.enumerate() {
+            let at = usize::from(get_u16(slot, 0));
+            let key = usize::from(get_u16(slot, 2));
+            let record = key + usize::from(get_u16(slot, 4) & !LARGE);
+            if at < heap || at + record > end {
                 return Err(format!("record {index} lies outside the heap"));
             }
             used += record;
-            if self.head_at(index) != head(self.suffix(index)) {
+            let (own, suffix) = (get_u32(slot, 6), &self.0[at..at + key]);
+            if own != head(suffix) {
                 return Err(format!("record {index} has the head of another key"));
             }
-            if index > 0 && self.suffix(index - 1) >= self.suffix(index) {
+            // Different heads tell the order of their keys.
+            let ordered = before.is_none_or(|(least, key)| least < own || (least == own && key < suffix));
+            if !ordered {
                 return Err(format!("records {} and {index} are out of order", index - 1));
             }
+            before = Some((own, suffix));
         }
         Ok(used)
     }

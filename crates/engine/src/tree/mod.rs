@@ -137,8 +137,7 @@ impl<D: Device + 'static> Shard<D> {
     pub async fn find(&self, tree: Tree, seek: Seek<'_>, level: u8) -> Result<ReadGuard<D>, Error> {
         for _ in 0..MOST_RESTARTS {
             let mut guard = self.read_page(tree.root).await?;
-            loop {
-                let Some(node) = node_of(guard.bytes(), tree, seek) else { break };
+            while let Some(node) = node_of(guard.bytes(), tree, seek) {
                 if node.level() <= level {
                     return Ok(guard);
                 }

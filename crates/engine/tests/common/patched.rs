@@ -114,7 +114,7 @@ impl Device for Patched {
         if self.done.is_empty() {
             self.now = self.now.max(deadline.unwrap_or(self.now));
         } else {
-            self.now = self.now + Nanos(1000);
+            self.now += Nanos(1000);
         }
         let at = self.now;
         completions.extend(self.done.drain(..).map(|(tag, status)| Completion { tag, at, status }));
