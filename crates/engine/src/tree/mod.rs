@@ -86,6 +86,15 @@ fn node_of<'a>(bytes: &'a [u8], tree: Tree, seek: Seek<'_>) -> Option<Node<'a>> 
     Node::new(bytes).filter(|node| page::tree(bytes) == tree.id && seek.fits(*node))
 }
 
+/// Begins to fetch the parts of a node that every search touches: header, hints with the first slots, fences. They lie
+/// far apart, and memory answers for all of them in the time of one.
+#[inline]
+fn prefetch_node(bytes: &[u8]) {
+    for at in [0, 64, 128, bytes.len().saturating_sub(1)] {
+        fulgurite_base::prefetch(bytes, at);
+    }
+}
+
 /// The node in a page that a search has found.
 #[inline]
 pub fn leaf(bytes: &[u8]) -> Result<Node<'_>, Error> {
@@ -118,6 +127,7 @@ impl<D: Device + 'static> Shard<D> {
             let mut at = tree.root;
             loop {
                 let guard = self.read_page(at).await?;
+                prefetch_node(guard.bytes());
                 let Some(node) = node_of(guard.bytes(), tree, seek) else { break };
                 if node.level() <= level {
                     return Ok(guard);
