@@ -36,6 +36,17 @@ impl Arena {
         self.layout.size()
     }
 
+    /// The first of the bytes `offset..offset + len`. Panics where they do not lie inside the arena.
+    #[inline]
+    pub fn address(&self, offset: usize, len: usize) -> NonNull<u8> {
+        assert!(
+            offset.checked_add(len).is_some_and(|end| end <= self.layout.size()),
+            "bytes outside their arena"
+        );
+        // SAFETY: the bytes lie inside the arena.
+        unsafe { self.start.add(offset) }
+    }
+
     /// The bytes `offset..offset + len`. Panics where they do not lie inside the arena.
     pub fn buffer(self: &Arc<Arena>, offset: usize, len: usize) -> Buffer {
         assert!(

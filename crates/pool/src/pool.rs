@@ -631,8 +631,12 @@ pub(crate) struct Fixed<D: Device + 'static> {
 }
 
 impl<D: Device + 'static> Fixed<D> {
-    fn buffer(&self) -> Option<Buffer> {
-        self.inner.buffer(self.frame)
+    /// Where the page's bytes lie, and how many they are. A guard asks often, so no buffer is made for it.
+    #[inline]
+    fn bytes(&self) -> Option<(*mut u8, usize)> {
+        let len = self.inner.page_bytes;
+        let arena = self.inner.arena.as_ref()?;
+        Some((arena.address(self.frame.index() * len, len).as_ptr(), len))
     }
 }
 
@@ -664,20 +668,21 @@ impl<D: Device + 'static> WriteGuard<D> {
 
     /// The page's bytes, to change; none where the device keeps no contents.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        match self.0.buffer() {
+        match self.0.bytes() {
             // SAFETY: the latch is exclusive, so there is no other guard and no I/O; the arena
             // lives as long as the pool, which the guard holds.
-            Some(buffer) => unsafe { std::slice::from_raw_parts_mut(buffer.as_ptr(), buffer.len()) },
+            Some((start, len)) => unsafe { std::slice::from_raw_parts_mut(start, len) },
             None => &mut [],
         }
     }
 }
 
+#[inline]
 fn bytes<D: Device>(fixed: &Fixed<D>) -> &[u8] {
-    match fixed.buffer() {
+    match fixed.bytes() {
         // SAFETY: the latch keeps others from changing the bytes while the guard lives; the arena
         // lives as long as the pool, which the guard holds.
-        Some(buffer) => unsafe { std::slice::from_raw_parts(buffer.as_ptr(), buffer.len()) },
+        Some((start, len)) => unsafe { std::slice::from_raw_parts(start, len) },
         None => &[],
     }
 }

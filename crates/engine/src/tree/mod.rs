@@ -107,6 +107,15 @@ fn node_of<'a>(bytes: &'a [u8], tree: Tree, seek: Seek<'_>) -> Option<Node<'a>> 
     Node::new(bytes).filter(|node| page::tree(bytes) == tree.id && seek.fits(*node))
 }
 
+/// Begins to fetch the parts of a node that every search touches: header, hints with the first slots, fences. They lie
+/// far apart, and memory answers for all of them in the time of one.
+#[inline]
+fn prefetch_node(bytes: &[u8]) {
+    for at in [0, 64, 128, bytes.len().saturating_sub(1)] {
+        fulgurite_base::prefetch(bytes, at);
+    }
+}
+
 /// The node in a page that a search has found.
 #[inline]
 pub fn leaf(bytes: &[u8]) -> Result<Node<'_>, Error> {
@@ -137,6 +146,7 @@ impl<D: Device + 'static> Shard<D> {
     pub async fn find(&self, tree: Tree, seek: Seek<'_>, level: u8) -> Result<ReadGuard<D>, Error> {
         for _ in 0..MOST_RESTARTS {
             let mut guard = self.read_page(tree.root).await?;
+            prefetch_node(guard.bytes());
             while let Some(node) = node_of(guard.bytes(), tree, seek) {
                 if node.level() <= level {
                     return Ok(guard);
@@ -146,6 +156,7 @@ impl<D: Device + 'static> Shard<D> {
                 // In memory, both are looked at side by side. To wait for the drive, nothing may be in hand.
                 let (next, fits) = match self.pool.try_read(child) {
                     Some(next) => {
+                        prefetch_node(next.bytes());
                         let fits = node.has_child(index, next.bytes());
                         (next, fits)
                     }
