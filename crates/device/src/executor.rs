@@ -129,7 +129,11 @@ impl<D: Device> Core<D> {
         if self.wakers.len() == task as usize {
             let is_woken = Arc::new(AtomicBool::new(false));
             let wakes = Arc::clone(&self.wakes);
-            self.wakers.push(Waker::from(Arc::new(TaskWaker { task, is_woken: Arc::clone(&is_woken), wakes })));
+            self.wakers.push(Waker::from(Arc::new(TaskWaker {
+                task,
+                is_woken: Arc::clone(&is_woken),
+                wakes,
+            })));
             self.woken.push(is_woken);
         }
         task
