@@ -25,7 +25,7 @@
 //!
 //! # Work that nobody waits for
 //!
-//! A commit with [`Durability::Relaxed`](crate::Durability::Relaxed) returns before it is written. The next call that waits
+//! A commit with [`Durability::Relaxed`] returns before it is written. The next call that waits
 //! for something carries such work on, and so do [`Db::close`] and the end of the last handle. To have it done while
 //! no call waits, give each shard a thread: see [`Db::keepers`].
 
