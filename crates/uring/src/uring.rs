@@ -164,7 +164,8 @@ impl UringDevice {
             let flight = &mut self.flights[key];
             let result = entry.result();
             let transfers = matches!(flight.kind, CommandKind::Read | CommandKind::Write);
-            // The kernel cancels what a thread has submitted and what has not begun, when that thread ends.
+            // When a thread ends, the kernel may cancel what it has submitted and what has not begun. (6.18 does so only
+            // for files of other kinds than drives.)
             let interrupted = [Errno::AGAIN, Errno::INTR, Errno::CANCELED]
                 .iter()
                 .any(|errno| result == -errno.raw_os_error());

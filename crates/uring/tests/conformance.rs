@@ -61,7 +61,71 @@ fn uring_conforms() {
         conformance::check(|| UringDevice::open(&folder.next(), &options()).unwrap());
         let polling = DriveOptions { poll: true, ..options() };
         conformance::check(|| UringDevice::open(&folder.next(), &polling).unwrap());
+        let many_threads = DriveOptions { many_threads: true, ..options() };
+        conformance::check(|| UringDevice::open(&folder.next(), &many_threads).unwrap());
     }
+}
+
+/// A thread hands commands to the kernel and ends. They succeed all the same, and another thread learns it.
+#[test]
+#[cfg(target_os = "linux")]
+fn commands_outlive_the_thread_that_submitted_them() {
+    use fulgurite_base::{Lpn, Nanos};
+    use fulgurite_device::{Command, Operation, Tag};
+    const COMMANDS: usize = 30;
+    let folder = Folder::new("threads");
+    if !has_uring(&folder) {
+        return;
+    }
+    let options = DriveOptions { many_threads: true, ..options() };
+    let mut drive = UringDevice::open(&folder.next(), &options).unwrap();
+    let parker = drive.parker().expect("a drive of many threads can be waited for");
+    for round in 0..8u64 {
+        let mut done = Vec::new();
+        drive = std::thread::scope(|scope| {
+            let submit = || {
+                // More than the kernel's workers begin with at once.
+                for tag in 0..COMMANDS as u64 {
+                    let lpn = Lpn((round + tag) % 100);
+                    let operation = match tag % 3 {
+                        0 => Operation::write(lpn, 1),
+                        1 => Operation::Trim { lpn, pages: 2 },
+                        _ => Operation::Flush,
+                    };
+                    drive.submit(Command { tag: Tag(tag), operation }).unwrap();
+                }
+                // A time that has passed: everything is handed to the kernel, and nothing is waited for.
+                drive.wait(Some(Nanos::ZERO), &mut done);
+                drive
+            };
+            scope.spawn(submit).join().unwrap()
+        });
+        while done.len() < COMMANDS {
+            parker.park(None);
+            drive.wait(Some(Nanos::ZERO), &mut done);
+        }
+        assert!(done.iter().all(|completion| completion.status.is_ok()), "round {round}: {done:?}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_parked_thread_is_woken() {
+    let folder = Folder::new("parker");
+    if !has_uring(&folder) {
+        return;
+    }
+    let options = DriveOptions { many_threads: true, ..options() };
+    let drive = UringDevice::open(&folder.next(), &options).unwrap();
+    let parker = drive.parker().expect("a drive of many threads can be waited for");
+    // Each call ends one wait, whether it comes before or after the wait has begun.
+    std::thread::scope(|scope| {
+        scope.spawn(|| parker.unpark());
+        parker.park(None);
+    });
+    let start = std::time::Instant::now();
+    parker.park(Some(fulgurite_base::Nanos::from_micros(20_000)));
+    assert!(start.elapsed().as_millis() >= 20, "nobody ended this wait");
 }
 
 #[test]
