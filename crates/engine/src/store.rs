@@ -105,6 +105,11 @@ impl<D: Device + 'static> Store<D> {
             erase_superblock(&handle, &none).await?;
         }
         handle.submit(fulgurite_device::Operation::Flush).await.map_err(Error::Io)?;
+        // Blocks of an older store's log must not pass for lost ones of this one.
+        let device_pages = superblock.page_bytes / caps.page_bytes;
+        let first = Lpn(superblock.log_start().0 * u64::from(device_pages));
+        let pages = (superblock.data_start().0 - superblock.log_start().0) as u32 * device_pages;
+        handle.submit(fulgurite_device::Operation::Trim { lpn: first, pages }).await.map_err(Error::Io)?;
         write_first_pages(&handle, &superblock).await?;
         handle.submit(fulgurite_device::Operation::Flush).await.map_err(Error::Io)?;
         write_superblock(&handle, &superblock).await?;
