@@ -1,8 +1,9 @@
 //! Flushes of the drive that many tasks share.
 //!
 //! A flush makes durable what had completed before it began. So a task needs a flush that begins after it asked; all
-//! tasks that ask during one flush share the next. A failed flush stops the store: which writes it lost is unknown, and
-//! a second flush would succeed without them.
+//! tasks that ask during one flush share the next. Who need not be durable at once takes a ticket, and often finds that
+//! others have flushed meanwhile. A failed flush stops the store: which writes it lost is unknown, and a second flush would
+//! succeed without them.
 
 use crate::Error;
 use crate::wait::{Health, Signal};
@@ -15,6 +16,10 @@ struct State {
     ended: Cell<u64>,
     changed: Signal,
 }
+
+/// What had completed at some point in time: the number of the first flush that began later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket(u64);
 
 /// The flushes of one drive.
 pub struct Barrier<D> {
@@ -36,9 +41,18 @@ impl<D: Device + 'static> Barrier<D> {
         self.state.ended.get()
     }
 
+    /// A ticket for what has completed before this call.
+    pub fn ticket(&self) -> Ticket {
+        Ticket(self.state.begun.get() + 1)
+    }
+
     /// Waits until everything that has completed before this call is durable.
     pub async fn flush(&self) -> Result<(), Error> {
-        let needed = self.state.begun.get() + 1;
+        self.flushed(self.ticket()).await
+    }
+
+    /// Waits until what a ticket stands for is durable; flushes where nobody has since.
+    pub async fn flushed(&self, Ticket(needed): Ticket) -> Result<(), Error> {
         loop {
             self.health.check()?;
             if self.state.ended.get() >= needed {

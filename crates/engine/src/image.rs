@@ -4,6 +4,7 @@
 //! two traits; what stands above the engine implements them. [`MemImage`] is an image in memory, and drives of the same
 //! executor are images too.
 
+use crate::write::writes;
 use crate::{Error, memory};
 use fulgurite_base::Lpn;
 use fulgurite_device::{Arena, Device, Handle, IoError, Operation};
@@ -125,20 +126,10 @@ impl<D: Device + 'static> Source for Handle<D> {
 /// The drive of this executor, to put an image on. Places and lengths are multiples of its page.
 impl<D: Device + 'static> Sink for Handle<D> {
     async fn write(&self, at: u64, bytes: &[u8]) -> Result<(), Error> {
-        let caps = self.caps();
-        let (page, longest) = (u64::from(caps.page_bytes), caps.pages_per_command as usize);
         let buffer = Arena::new(bytes.len()).buffer(0, bytes.len());
         memory::fill(&buffer, bytes);
-        let step = longest * page as usize;
-        let writes = (0..bytes.len()).step_by(step).map(|from| {
-            let len = step.min(bytes.len() - from);
-            crate::write::write(
-                Lpn((at + from as u64) / page),
-                (len as u64 / page) as u32,
-                buffer.part(from, len),
-            )
-        });
-        self.submit_all(writes).await.map_err(Error::Io)
+        let first = Lpn(at / u64::from(self.caps().page_bytes));
+        self.submit_all(writes(self, first, &buffer)).await.map_err(Error::Io)
     }
 
     async fn clear(&self, at: u64, bytes: u64) -> Result<(), Error> {

@@ -48,6 +48,7 @@ mod hostile;
 mod image;
 mod index;
 mod layout;
+mod load;
 mod locking;
 pub mod locks;
 mod log;
@@ -77,6 +78,7 @@ pub use compact::CompactReport;
 pub use error::Error;
 pub use image::{MemImage, Sink, Source};
 pub use layout::{PLACES as SUPERBLOCKS, is_store};
+pub use load::BulkLoad;
 pub use lsn::Lsn;
 pub use options::{Durability, Options, TornPages};
 #[cfg(feature = "planted")]

@@ -7,14 +7,14 @@ use crate::commits::Commits;
 use crate::layout::{DOUBLE_WRITE_PAGES, PLACES, Superblock};
 use crate::locks::Locks;
 use crate::log::{Delta, Log, LogReader, LogStart, Op, Tail};
-use crate::page::node::{NodeMut, longest_key, longest_record};
+use crate::page::node::{NodeMut, longest_key};
 use crate::page::{self, Kind, map};
 use crate::recovery::{Redone, first_catalogue, redo_structure, restore};
 use crate::scan::{Direction, Record};
 use crate::shard::{Counters, Shard};
 use crate::space::Space;
 use crate::transaction::{Snapshot, Transaction};
-use crate::tree::{CATALOGUE, LARGE, Load, Tree};
+use crate::tree::{CATALOGUE, LARGE, Tree};
 use crate::versions::Versions;
 use crate::wait::{Health, Signal, Turns};
 use crate::write::{InPlace, write};
@@ -356,56 +356,6 @@ impl<D: Device + 'static> Store<D> {
         Snapshot::new(&self.0)
     }
 
-    /// Fills an empty table without indexes from records in ascending order of their keys. Much faster than transactions,
-    /// and all or nothing: durable when it returns. Returns the bytes of keys and values.
-    pub async fn bulk_load(
-        &self,
-        table: Table,
-        records: impl IntoIterator<Item = (Vec<u8>, Vec<u8>)>,
-    ) -> Result<u64, Error> {
-        let shard = &self.0;
-        shard.check_open()?;
-        if shard.catalogue.borrow().table(table).is_some_and(|info| !info.indexes.is_empty()) {
-            return Err(Error::BulkLoad("the table has indexes; make them after the load"));
-        }
-        // Nobody else reads or writes the table meanwhile.
-        let transaction = self.begin();
-        transaction.lock_all(table.0).await?;
-        let mut load = Load::new(shard, table.0).await?;
-        let most = longest_record(shard.page_bytes());
-        let mut bytes = 0;
-        let mut large: Vec<Op> = Vec::new();
-        for (key, value) in records {
-            bytes += (key.len() + value.len()) as u64;
-            if key.len() + value.len() > most {
-                let (place, mut pieces) = shard.put_large(&value);
-                large.append(&mut pieces);
-                load.push(key, place.write(), true).await?;
-            } else {
-                load.push(key, value, false).await?;
-            }
-            if large.len() > 256 {
-                self.put_pieces(std::mem::take(&mut large)).await?;
-            }
-        }
-        self.put_pieces(large).await?;
-        load.finish().await?;
-        shard.log.sync(shard.log.tail(), fulgurite_base::Nanos::ZERO).await?;
-        Ok(bytes)
-    }
-
-    /// Commits pieces of large values, before the records that say where they lie.
-    async fn put_pieces(&self, pieces: Vec<Op>) -> Result<(), Error> {
-        if pieces.is_empty() {
-            return Ok(());
-        }
-        let transaction = self.begin();
-        for piece in pieces {
-            transaction.note_piece(piece);
-        }
-        transaction.commit().await
-    }
-
     /// Writes everything that differs from the drive, so that recovery would have nothing to do.
     pub async fn checkpoint(&self) -> Result<(), Error> {
         self.0.check_open()?;
@@ -456,11 +406,6 @@ impl<D: Device + 'static> Transaction<D> {
     /// Adds the index entries of a record that is there already.
     pub(crate) async fn index_record(&self, table: Table, key: &[u8], value: &[u8]) -> Result<(), Error> {
         self.write_indexes(table, key, None, Some(value)).await
-    }
-
-    /// Adds a piece of a large value.
-    pub(crate) fn note_piece(&self, piece: Op) {
-        self.note(Tree { id: LARGE, root: PageId(0) }, piece.key, piece.value);
     }
 }
 

@@ -53,6 +53,62 @@ fn a_scan_gives_all_shards_in_order() {
 }
 
 #[test]
+fn a_limit_gives_the_first_records_and_reads_no_more() {
+    let db = Db::create(vec![mem()], options()).unwrap();
+    let table = db.create_table("records").unwrap();
+    db.bulk_load(&table, (0..1000u32).map(|number| (number.to_be_bytes().to_vec(), vec![0; 900]))).unwrap();
+    let all = (Bound::Unbounded, Bound::Unbounded);
+    let snapshot = db.snapshot().unwrap();
+    let requests = || {
+        let pool = db.statistics().unwrap()[0].pool;
+        pool.hits + pool.misses
+    };
+    let before = requests();
+    let found: Vec<Vec<u8>> =
+        snapshot.scan(&table, all, Direction::Backward).limit(3).map(|record| record.unwrap().0).collect();
+    assert_eq!(found, [999u32, 998, 997].map(|number| number.to_be_bytes().to_vec()));
+    // Four records are in a leaf, and there are three levels.
+    assert!(requests() - before <= 4 * 3, "{} pages for three records", requests() - before);
+    assert_eq!(snapshot.scan(&table, all, Direction::Forward).limit(0).count(), 0);
+}
+
+#[test]
+fn a_bulk_load_fills_all_shards() {
+    for shards in [1, 3] {
+        let db = Db::create((0..shards).map(|_| mem()).collect(), options()).unwrap();
+        let table = db.create_table("records").unwrap();
+        // Large values among them, more than one transaction takes.
+        let value = |number: u32| vec![number as u8; if number % 50 == 7 { 5_000 } else { 100 }];
+        let records = (0..5000u32).map(|number| (number.to_be_bytes().to_vec(), value(number)));
+        assert_eq!(db.bulk_load(&table, records.clone()).unwrap(), 5000 * 104 + 100 * 4900);
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        let snapshot = db.snapshot().unwrap();
+        let found = snapshot.scan(&table, all, Direction::Forward).map(Result::unwrap);
+        assert!(found.eq(records.clone()), "the records in order");
+        let refused = db.bulk_load(&table, records);
+        assert_eq!(refused, Err(Error::BulkLoad("the table is not empty")));
+        db.put(&table, b"another", b"value").unwrap();
+    }
+}
+
+#[test]
+fn a_bulk_load_that_comes_to_nothing_leaves_nothing() {
+    let db = Db::create(vec![MemDevice::new(2048, 4096, 64, Nanos::from_micros(10))], options()).unwrap();
+    let table = db.create_table("records").unwrap();
+    // Each attempt takes a third of the pages.
+    for _ in 0..10 {
+        let numbers = (0..10_000u32).chain([0]);
+        let records = numbers.map(|number| (number.to_be_bytes().to_vec(), vec![1; 100]));
+        let refused = db.bulk_load(&table, records);
+        assert_eq!(refused, Err(Error::BulkLoad("the keys are not in ascending order")));
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        assert_eq!(db.snapshot().unwrap().scan(&table, all, Direction::Forward).count(), 0);
+    }
+    db.put(&table, b"key", b"value").unwrap();
+    db.close().unwrap();
+}
+
+#[test]
 fn an_index_leads_to_rows_of_all_shards() {
     let db = Db::create(vec![mem(), mem()], options()).unwrap();
     let table = db.create_table("people").unwrap();

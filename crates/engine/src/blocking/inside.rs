@@ -2,6 +2,7 @@
 
 use super::confined::Confined;
 use super::driving::{Broken, Core, Job, Next};
+use super::load;
 use crate::{Error, Options, Snapshot, Store, Transaction};
 use fulgurite_base::Nanos;
 use fulgurite_device::{Device, Executor, Outlook, RunError};
@@ -20,6 +21,8 @@ pub struct Inside<D: Device + 'static> {
     /// Transactions and snapshots by number.
     pub transactions: FxHashMap<u64, Rc<Transaction<D>>>,
     pub snapshots: FxHashMap<u64, Rc<Snapshot<D>>>,
+    /// Bulk loads by number.
+    pub loads: FxHashMap<u64, load::Slot<D>>,
     drawn: u64,
     ended: Rc<RefCell<Vec<Job>>>,
     executor: Executor<D>,
@@ -42,6 +45,7 @@ impl<D: Device + Send + 'static> Inside<D> {
             store: store.map_err(stopped)??,
             transactions: FxHashMap::default(),
             snapshots: FxHashMap::default(),
+            loads: FxHashMap::default(),
             drawn: 0,
             ended: Rc::default(),
             executor,

@@ -32,6 +32,7 @@
 mod confined;
 mod driving;
 mod inside;
+mod load;
 mod primitives;
 mod scan;
 mod set;

@@ -5,7 +5,7 @@ use crate::{Direction, Error, Record};
 use std::collections::VecDeque;
 use std::ops::Bound;
 
-/// Records that a scan fetches from a shard at once.
+/// Records that a scan fetches from a shard at once, at most.
 pub const PAGE_RECORDS: usize = 256;
 
 /// A range that somebody lends.
@@ -42,6 +42,8 @@ pub struct Records<'a> {
     direction: Direction,
     parts: Vec<Part>,
     fetch: Fetch<'a>,
+    /// How many more it will give.
+    left: usize,
     failed: bool,
 }
 
@@ -53,7 +55,20 @@ impl<'a> Records<'a> {
         fetch: impl FnMut(usize, Source<'_>, Direction, usize) -> Page + 'a,
     ) -> Records<'a> {
         let parts = (0..shards).map(|_| Part::default()).collect();
-        Records { range: owned(range), direction, parts, fetch: Box::new(fetch), failed: false }
+        Records {
+            range: owned(range),
+            direction,
+            parts,
+            fetch: Box::new(fetch),
+            left: usize::MAX,
+            failed: false,
+        }
+    }
+
+    /// Gives at most so many records. No more are read for them, as there might be where the iterator is only left early.
+    pub fn limit(mut self, records: usize) -> Self {
+        self.left = records;
+        self
     }
 
     /// Fetches what comes next of a shard, where nothing is left of the last page.
@@ -70,8 +85,9 @@ impl<'a> Records<'a> {
                 Direction::Backward => high = Bound::Excluded(last),
             }
         }
-        let found = (self.fetch)(shard, (low, high), self.direction, PAGE_RECORDS)?;
-        part.done = found.len() < PAGE_RECORDS;
+        let most = PAGE_RECORDS.min(self.left);
+        let found = (self.fetch)(shard, (low, high), self.direction, most)?;
+        part.done = found.len() < most;
         part.last = found.last().map(|(key, _)| key.clone());
         part.found = found.into();
         Ok(())
@@ -93,7 +109,7 @@ impl Iterator for Records<'_> {
     type Item = Result<Record, Error>;
 
     fn next(&mut self) -> Option<Result<Record, Error>> {
-        if self.failed {
+        if self.failed || self.left == 0 {
             return None;
         }
         for shard in 0..self.parts.len() {
@@ -103,6 +119,7 @@ impl Iterator for Records<'_> {
             }
         }
         let shard = self.first()?;
+        self.left -= 1;
         self.parts[shard].found.pop_front().map(Ok)
     }
 }

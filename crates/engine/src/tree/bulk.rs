@@ -12,6 +12,7 @@ use crate::shard::Shard;
 use fulgurite_base::PageId;
 use fulgurite_device::Device;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// How full pages are made, in per cent: an update in place then mostly finds room.
 const FILL: usize = 90;
@@ -38,21 +39,30 @@ struct Level {
 }
 
 /// A tree that is being built.
-pub struct Load<'a, D: Device + 'static> {
-    shard: &'a Shard<D>,
+///
+/// Dropped before its end, it gives its pages back.
+pub struct Load<D: Device + 'static> {
+    shard: Rc<Shard<D>>,
     tree: Tree,
     levels: Vec<Level>,
     pages: Vec<PageId>,
 }
 
-impl<'a, D: Device + 'static> Load<'a, D> {
+impl<D: Device + 'static> Drop for Load<D> {
+    fn drop(&mut self) {
+        self.pages.iter().for_each(|page| self.shard.space.put_back(*page));
+    }
+}
+
+impl<D: Device + 'static> Load<D> {
     /// Begins to load an empty tree.
-    pub async fn new(shard: &'a Shard<D>, tree: Tree) -> Result<Load<'a, D>, Error> {
+    pub async fn new(shard: Rc<Shard<D>>, tree: Tree) -> Result<Load<D>, Error> {
         let guard = shard.read_page(tree.root).await?;
         let root = leaf(guard.bytes())?;
         if root.level() > 0 || !root.is_empty() {
             return Err(Error::BulkLoad("the table is not empty"));
         }
+        drop(guard);
         Ok(Load { shard, tree, levels: vec![Level::default()], pages: Vec::new() })
     }
 
@@ -109,8 +119,9 @@ impl<'a, D: Device + 'static> Load<'a, D> {
         let records = std::mem::take(&mut state.records);
         let low = std::mem::replace(&mut state.low, high.clone().unwrap_or_default());
         state.bytes = 0;
-        let mut guard = self.shard.pool.create(page).await?;
+        // From here on it is given back if the load comes to nothing.
         self.pages.push(page);
+        let mut guard = self.shard.pool.create(page).await?;
         let bytes = guard.bytes_mut();
         fill(bytes, page, self.tree.id, level as u8, (&low, high.as_deref()), &records)?;
         // The log may say what the page was before. Recovery must not do that again over what it is now.
@@ -140,7 +151,7 @@ impl<'a, D: Device + 'static> Load<'a, D> {
 
     /// The record of the log that makes the pages part of the tree.
     async fn take_over(&mut self, root: &[u8]) -> Result<(), Error> {
-        let shard = self.shard;
+        let shard = Rc::clone(&self.shard);
         let mut runs: BTreeMap<PageId, Vec<(u32, u32)>> = BTreeMap::new();
         self.pages.sort_unstable();
         for page in std::mem::take(&mut self.pages) {

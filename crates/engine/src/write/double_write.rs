@@ -9,13 +9,13 @@
 //! Copies of pages that were last changed before the redo point are left alone: such a page was durable in its place, so
 //! its damage has another cause, and an old copy would hide it.
 
-use super::in_place::{BATCH, write};
-use crate::barrier::Barrier;
+use super::in_place::{BATCH, Sealed, write, writes};
+use crate::barrier::{Barrier, Ticket};
 use crate::layout::Superblock;
 use crate::wait::Turns;
 use crate::{Error, Lsn, Options, TornPages, memory, page};
 use fulgurite_base::{Lpn, PageId};
-use fulgurite_device::{Arena, Buffer, Device, Handle, Operation};
+use fulgurite_device::{Arena, Device, Handle, Operation};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -24,8 +24,8 @@ use std::rc::Rc;
 struct Slot {
     first: Lpn,
     turns: Turns,
-    /// Whether pages were brought to their places since the last flush that this slot waited for.
-    unflushed: Cell<bool>,
+    /// For the pages that were brought to their places last: while they are not durable there, the slot protects them.
+    protects: Cell<Option<Ticket>>,
 }
 
 /// The double-write area.
@@ -52,7 +52,7 @@ impl<D: Device + 'static> Area<D> {
         let slot = |index: u64| Slot {
             first: Lpn((first.0 + index * BATCH as u64) * u64::from(device_pages)),
             turns: Turns::default(),
-            unflushed: Cell::new(false),
+            protects: Cell::new(None),
         };
         let slots = (0..pages / BATCH as u64).map(slot).collect();
         Area {
@@ -67,41 +67,37 @@ impl<D: Device + 'static> Area<D> {
     }
 
     /// Writes sealed pages, at most [`BATCH`], to their places, so that each of them is whole somewhere all the time.
-    pub async fn write(
-        &self,
-        pages: Vec<(PageId, Buffer)>,
-        lpn: impl Fn(PageId) -> Lpn,
-    ) -> Result<(), Error> {
+    pub async fn write(&self, pages: &Sealed, lpn: impl Fn(PageId) -> Lpn) -> Result<(), Error> {
         let slot = &self.slots[self.next.get() % self.slots.len()];
         let reused_early = planted!(self.options, DoubleWriteAreaReusedEarly);
         self.next.set(if reused_early { 0 } else { self.next.get() + 1 });
         let turn = slot.turns.take().await;
-        if slot.unflushed.get() && !reused_early {
-            self.barrier.flush().await?;
-            slot.unflushed.set(false);
+        if let Some(ticket) = slot.protects.get()
+            && !reused_early
+        {
+            // The log's flushes have mostly done it already.
+            self.barrier.flushed(ticket).await?;
+            slot.protects.set(None);
         }
-        let place = |index: usize| Lpn(slot.first.0 + index as u64 * u64::from(self.device_pages));
-        let copies = pages
-            .iter()
-            .enumerate()
-            .map(|(index, (_, bytes))| write(place(index), self.device_pages, bytes.clone()));
+        // The copies lie side by side: few large commands.
+        let copies = writes(&self.handle, slot.first, &pages.bytes);
         self.handle.submit_all(copies).await.map_err(Error::Io)?;
-        let home: Vec<Operation> = if self.torn_pages == TornPages::Share {
-            let share = |(index, (page, _)): (usize, &(PageId, Buffer))| Operation::Share {
+        if self.torn_pages == TornPages::Share {
+            let share = |(index, page): (usize, &PageId)| Operation::Share {
                 destination: lpn(*page),
-                source: place(index),
+                source: Lpn(slot.first.0 + index as u64 * u64::from(self.device_pages)),
                 pages: self.device_pages,
             };
-            pages.iter().enumerate().map(share).collect()
-        } else {
-            self.barrier.flush().await?;
-            // From here on the slot protects these pages, even if a write fails.
-            slot.unflushed.set(true);
-            pages.into_iter().map(|(page, bytes)| write(lpn(page), self.device_pages, bytes)).collect()
-        };
+            let shares: Vec<Operation> = pages.numbers.iter().enumerate().map(share).collect();
+            return self.handle.submit_all(shares.into_iter()).await.map_err(Error::Io);
+        }
+        self.barrier.flush().await?;
+        let homes = pages.iter().map(|(page, bytes)| write(lpn(page), self.device_pages, bytes));
         // The slot is somebody else's only when the pages are in their places.
         let turn = (!reused_early).then_some(turn);
-        let outcome = self.handle.submit_all(home.into_iter()).await.map_err(Error::Io);
+        let outcome = self.handle.submit_all(homes).await.map_err(Error::Io);
+        // Even if a write has failed.
+        slot.protects.set(Some(self.barrier.ticket()));
         drop(turn);
         outcome
     }

@@ -164,40 +164,38 @@ impl<D: Device + 'static> InPlace<D> {
     }
 
     /// Copies pages into memory of their own and seals them there, since the pool's may be read meanwhile.
-    fn sealed(&self, pages: &[PageBytes]) -> Vec<(PageId, Buffer)> {
+    fn sealed(&self, pages: &[PageBytes]) -> Sealed {
         let size = self.0.page_bytes;
-        let arena = Arena::new(pages.len() * size);
-        let copies = pages.iter().enumerate().filter_map(|(index, page)| {
-            let (from, copy) = (page.bytes.as_ref()?, arena.buffer(index * size, size));
+        let sealed = Sealed {
+            numbers: pages.iter().map(|page| page.page).collect(),
+            bytes: Arena::new(pages.len() * size).buffer(0, pages.len() * size),
+        };
+        for (page, (_, copy)) in std::iter::zip(pages, sealed.iter()) {
+            let Some(from) = &page.bytes else { continue };
             memory::look(from, |bytes| memory::fill(&copy, bytes));
             memory::change(&copy, |bytes| page::seal(bytes, self.0.salt));
-            Some((page.page, copy))
-        });
-        copies.collect()
+        }
+        sealed
     }
 
     /// Writes a batch. Returns the checksums of its pages.
-    async fn write_batch(&self, pages: Vec<PageBytes>) -> Result<Vec<(PageId, u32)>, Error> {
-        self.log_first(&pages).await?;
-        let copies = self.sealed(&pages);
-        let mut sums = Vec::with_capacity(copies.len());
-        for (page, copy) in &copies {
-            let sum = memory::look(copy, |bytes| page::get_u32(bytes, 0));
-            sums.push((*page, sum));
-            self.0.remembered.borrow_mut()[page.0 as usize % REMEMBERED] = (*page, sum);
+    async fn write_batch(&self, pages: &[PageBytes]) -> Result<Vec<(PageId, u32)>, Error> {
+        self.log_first(pages).await?;
+        let sealed = self.sealed(pages);
+        let mut sums = Vec::with_capacity(pages.len());
+        for (page, copy) in sealed.iter() {
+            let sum = memory::look(&copy, |bytes| page::get_u32(bytes, 0));
+            sums.push((page, sum));
+            self.0.remembered.borrow_mut()[page.0 as usize % REMEMBERED] = (page, sum);
         }
-        let protected = self.0.torn_pages;
-        self.0.written.set(self.0.written.get() + copies.len() as u64);
-        let written = match protected {
-            TornPages::DoubleWrite | TornPages::Share => {
-                self.0.written.set(self.0.written.get() + copies.len() as u64);
-                self.0.area.write(copies, |page| self.lpn(page)).await
-            }
-            _ => {
-                let writes =
-                    copies.into_iter().map(|(page, copy)| write(self.lpn(page), self.0.device_pages, copy));
-                self.0.handle.submit_all(writes).await.map_err(Error::Io)
-            }
+        let is_doubled = matches!(self.0.torn_pages, TornPages::DoubleWrite | TornPages::Share);
+        let times = if is_doubled { 2 } else { 1 };
+        self.0.written.set(self.0.written.get() + times * pages.len() as u64);
+        let written = if is_doubled {
+            self.0.area.write(&sealed, |page| self.lpn(page)).await
+        } else {
+            let homes = sealed.iter().map(|(page, copy)| write(self.lpn(page), self.0.device_pages, copy));
+            self.0.handle.submit_all(homes).await.map_err(Error::Io)
         };
         written.map(|()| sums)
     }
@@ -237,7 +235,39 @@ impl<D: Device + 'static> InPlace<D> {
     }
 }
 
-/// A write of a page.
+/// Pages that are ready for the drive, side by side.
+pub struct Sealed {
+    /// Their numbers.
+    pub numbers: Vec<PageId>,
+    /// Their bytes, in the same order.
+    pub bytes: Buffer,
+}
+
+impl Sealed {
+    /// Each page with its bytes.
+    pub fn iter(&self) -> impl Iterator<Item = (PageId, Buffer)> {
+        let size = self.bytes.len() / self.numbers.len().max(1);
+        let part = move |(index, page): (usize, &PageId)| (*page, self.bytes.part(index * size, size));
+        self.numbers.iter().enumerate().map(part)
+    }
+}
+
+/// The writes that bring bytes, whole pages of the drive, to the places from `first` on: as few as the drive allows.
+pub fn writes<D: Device + 'static>(
+    handle: &Handle<D>,
+    first: Lpn,
+    bytes: &Buffer,
+) -> impl Iterator<Item = Operation> {
+    let caps = handle.caps();
+    let page = caps.page_bytes as usize;
+    let step = caps.pages_per_command as usize * page;
+    (0..bytes.len()).step_by(step).map(move |from| {
+        let len = step.min(bytes.len() - from);
+        write(Lpn(first.0 + (from / page) as u64), (len / page) as u32, bytes.part(from, len))
+    })
+}
+
+/// A write of pages.
 pub fn write(lpn: Lpn, pages: u32, from: Buffer) -> Operation {
     Operation::Write { lpn, pages, from: Some(from), stream: StreamId::default() }
 }
@@ -269,7 +299,7 @@ impl<D: Device + 'static> PageStore for InPlace<D> {
             let mut outcome = Ok(());
             let mut sums = Vec::new();
             for batch in pages.chunks(BATCH) {
-                match this.write_batch(batch.to_vec()).await {
+                match this.write_batch(batch).await {
                     Ok(mut written) => sums.append(&mut written),
                     Err(error) => {
                         outcome = Err(error);

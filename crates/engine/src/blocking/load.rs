@@ -1,0 +1,91 @@
+//! Bulk load for threads.
+
+use super::{Db, Table};
+use crate::{BulkLoad, Error, Record};
+use fulgurite_device::Device;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Bytes of records that go to a shard together.
+const TOGETHER: usize = 64 << 10;
+
+/// A load within a shard. It is taken out while it is worked on.
+pub type Slot<D> = Rc<RefCell<Option<BulkLoad<D>>>>;
+
+/// A shard's part of a load. Dropped before its end, it leaves the shard's table empty.
+struct Part<'a, D: Device + Send + 'static> {
+    db: &'a Db<D>,
+    shard: usize,
+    number: u64,
+    waiting: Vec<Record>,
+    bytes: usize,
+}
+
+impl<D: Device + Send + 'static> Db<D> {
+    /// Fills an empty table without indexes from records in ascending order of their keys. Much faster than transactions,
+    /// and durable when it returns. After an error the table is empty, except where the last step, which takes the shards
+    /// one by one, failed between two of them. Returns the bytes of keys and values.
+    pub fn bulk_load(&self, table: &Table, records: impl IntoIterator<Item = Record>) -> Result<u64, Error> {
+        let mut parts = self.each(|shard| Part::begin(self, table.of(shard)?, shard))?;
+        for record in records {
+            parts[self.shard_of(&record.0)].push(record)?;
+        }
+        for part in &mut parts {
+            part.send()?;
+        }
+        parts.iter_mut().map(Part::finish).sum()
+    }
+}
+
+impl<'a, D: Device + Send + 'static> Part<'a, D> {
+    fn begin(db: &'a Db<D>, table: crate::Table, shard: usize) -> Result<Part<'a, D>, Error> {
+        let number = db.shard(shard).run(move |inside| {
+            let (store, number, slot) = (inside.store.clone(), inside.draw(), Slot::default());
+            inside.loads.insert(number, Rc::clone(&slot));
+            Ok(async move {
+                slot.replace(Some(store.begin_load(table).await?));
+                Ok(number)
+            })
+        })?;
+        Ok(Part { db, shard, number, waiting: Vec::new(), bytes: 0 })
+    }
+
+    fn push(&mut self, record: Record) -> Result<(), Error> {
+        self.bytes += record.0.len() + record.1.len();
+        self.waiting.push(record);
+        if self.bytes >= TOGETHER { self.send() } else { Ok(()) }
+    }
+
+    fn send(&mut self) -> Result<(), Error> {
+        self.bytes = 0;
+        let (records, number) = (std::mem::take(&mut self.waiting), self.number);
+        self.db.shard(self.shard).run(move |inside| {
+            let slot = inside.loads.get(&number).cloned().ok_or(Error::Closed)?;
+            Ok(async move {
+                let mut load = slot.take().ok_or(Error::Closed)?;
+                for (key, value) in records {
+                    load.push(key, value).await?;
+                }
+                slot.replace(Some(load));
+                Ok(())
+            })
+        })
+    }
+
+    fn finish(&mut self) -> Result<u64, Error> {
+        let number = self.number;
+        self.db.shard(self.shard).run(move |inside| {
+            let slot = inside.loads.get(&number).cloned().ok_or(Error::Closed)?;
+            let load = slot.take().ok_or(Error::Closed)?;
+            Ok(async move { load.finish().await })
+        })
+    }
+}
+
+impl<D: Device + Send + 'static> Drop for Part<'_, D> {
+    fn drop(&mut self) {
+        let number = self.number;
+        // In a shard that is broken there is nothing to undo.
+        let _ = self.db.shard(self.shard).at_once(move |inside| drop(inside.loads.remove(&number)));
+    }
+}

@@ -1,0 +1,89 @@
+//! Bulk load of a table: records in ascending order become a tree without going through the log.
+
+use crate::log::Op;
+use crate::page::node::longest_record;
+use crate::tree::{LARGE, Load, Tree};
+use crate::{Error, Store, Table, Transaction};
+use fulgurite_base::{Nanos, PageId};
+use fulgurite_device::Device;
+
+/// Pieces of large values are committed when they have this share of the log, which a transaction may well have.
+const PIECES_SHARE: u64 = 64;
+
+/// A table that is being filled. Dropped before [`BulkLoad::finish`], it leaves the table empty.
+pub struct BulkLoad<D: Device + 'static> {
+    store: Store<D>,
+    load: Load<D>,
+    /// Holds the lock on the whole table, so that nobody else reads or writes it meanwhile.
+    _lock: Transaction<D>,
+    /// Pieces of large values that no transaction has yet.
+    pieces: Vec<Op>,
+    bytes: u64,
+}
+
+impl<D: Device + 'static> Store<D> {
+    /// Fills an empty table without indexes from records in ascending order of their keys. Much faster than transactions,
+    /// and all or nothing: durable when it returns. Returns the bytes of keys and values.
+    pub async fn bulk_load(
+        &self,
+        table: Table,
+        records: impl IntoIterator<Item = (Vec<u8>, Vec<u8>)>,
+    ) -> Result<u64, Error> {
+        let mut load = self.begin_load(table).await?;
+        for (key, value) in records {
+            load.push(key, value).await?;
+        }
+        load.finish().await
+    }
+
+    /// Begins what [`Store::bulk_load`] does, for records that come one by one.
+    pub async fn begin_load(&self, table: Table) -> Result<BulkLoad<D>, Error> {
+        let shard = &self.0;
+        shard.check_open()?;
+        if shard.catalogue.borrow().table(table).is_some_and(|info| !info.indexes.is_empty()) {
+            return Err(Error::BulkLoad("the table has indexes; make them after the load"));
+        }
+        let lock = self.begin();
+        lock.lock_all(table.0).await?;
+        let load = Load::new(shard.clone(), table.0).await?;
+        Ok(BulkLoad { store: self.clone(), load, _lock: lock, pieces: Vec::new(), bytes: 0 })
+    }
+}
+
+impl<D: Device + 'static> BulkLoad<D> {
+    /// Adds the next record. Its key is larger than all before.
+    pub async fn push(&mut self, key: Vec<u8>, value: Vec<u8>) -> Result<(), Error> {
+        let shard = &self.store.0;
+        self.bytes += (key.len() + value.len()) as u64;
+        if key.len() + value.len() <= longest_record(shard.page_bytes()) {
+            return self.load.push(key, value, false).await;
+        }
+        let (place, mut pieces) = shard.put_large(&value);
+        self.pieces.append(&mut pieces);
+        self.load.push(key, place.write(), true).await?;
+        let waiting: u64 = self.pieces.iter().map(|piece| piece.bytes() as u64).sum();
+        if waiting > shard.log.capacity() / PIECES_SHARE { self.put_pieces().await } else { Ok(()) }
+    }
+
+    /// Makes the records the table's. It is durable when this returns. Returns the bytes of keys and values.
+    pub async fn finish(mut self) -> Result<u64, Error> {
+        self.put_pieces().await?;
+        self.load.finish().await?;
+        let log = &self.store.0.log;
+        log.sync(log.tail(), Nanos::ZERO).await?;
+        Ok(self.bytes)
+    }
+
+    /// Commits pieces of large values, before the records that say where they lie.
+    async fn put_pieces(&mut self) -> Result<(), Error> {
+        let pieces = std::mem::take(&mut self.pieces);
+        if pieces.is_empty() {
+            return Ok(());
+        }
+        let transaction = self.store.begin();
+        for piece in pieces {
+            transaction.note(Tree { id: LARGE, root: PageId(0) }, piece.key, piece.value);
+        }
+        transaction.commit().await
+    }
+}
