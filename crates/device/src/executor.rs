@@ -6,7 +6,7 @@
 //! A command in flight belongs to the executor, not to the future that asked for it: dropping the
 //! future leaves the command to complete, with its buffer kept alive until then.
 
-use crate::{Arena, Caps, Command, Completion, Device, IoError, Operation, QueueFull, Tag};
+use crate::{Arena, Caps, Command, Completion, Device, Done, Errand, IoError, Operation, QueueFull, Tag};
 use fulgurite_base::{Lpn, Nanos};
 use slab::Slab;
 use std::cell::{Cell, RefCell};
@@ -117,6 +117,8 @@ struct Core<D> {
     cpu_free: Nanos,
     submitted: u64,
     completed: u64,
+    /// Commands in flight that their callers carry out.
+    errands: u64,
     /// Commands that the device has been given since it last waited.
     fresh: bool,
     wakes: ForeignWakes,
@@ -265,6 +267,7 @@ impl<D: Device + 'static> Executor<D> {
             cpu_free: Nanos::ZERO,
             submitted: 0,
             completed: 0,
+            errands: 0,
             fresh: false,
             wakes: ForeignWakes::default(),
         };
@@ -326,6 +329,29 @@ impl<D: Device + 'static> Executor<D> {
         self.advance(Some(now)).map(drop)
     }
 
+    /// Runs what is ready. Where one command comes of it, the caller may get it to carry out itself, without the
+    /// executor: see [`Device::take_errand`].
+    pub fn errand(&self) -> Option<Errand> {
+        self.run_ready();
+        let mut core = self.core.borrow_mut();
+        // What waits for room in the queue comes first.
+        if !core.backlog.is_empty() {
+            return None;
+        }
+        let errand = core.device.take_errand()?;
+        core.errands += 1;
+        core.fresh = false;
+        Some(errand)
+    }
+
+    /// An errand is done. The next turn wakes who waits for it.
+    pub fn end_errand(&self, done: Done) {
+        let mut core = self.core.borrow_mut();
+        core.errands -= 1;
+        core.device.end_errand(done);
+        core.fresh = true;
+    }
+
     /// What could be done next.
     #[inline]
     pub fn outlook(&self) -> Outlook {
@@ -335,7 +361,8 @@ impl<D: Device + 'static> Executor<D> {
             return Outlook::Ready;
         }
         let until = core.timers.first_key_value().map(|((at, _), _)| *at);
-        if until.is_some() || core.submitted > core.completed {
+        // For an errand nobody need wait but who carries it out.
+        if until.is_some() || core.submitted > core.completed + core.errands {
             Outlook::Waiting { until }
         } else {
             Outlook::Idle

@@ -16,7 +16,9 @@ mod mem;
 mod meter;
 
 pub use buffer::{Arena, Buffer};
-pub use command::{Caps, Command, Completion, Device, IoError, Operation, Park, QueueFull, Tag};
+pub use command::{
+    Caps, Command, Completion, Device, Done, Errand, IoError, Operation, Park, QueueFull, Tag,
+};
 pub use executor::{Executor, Handle, Outlook, RunError};
 pub use fault::{Fault, FaultDevice};
 pub use mem::MemDevice;

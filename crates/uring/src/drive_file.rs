@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use thiserror::Error;
 
 /// What a drive shall be.
@@ -97,7 +98,7 @@ const FILL_BYTES: usize = 1 << 20;
 
 /// An open drive.
 pub(crate) struct DriveFile {
-    pub file: File,
+    pub file: Arc<File>,
     pub caps: Caps,
     /// Keeps others out as long as it lives.
     _lock: Lock,
@@ -214,7 +215,7 @@ impl DriveFile {
         if !ours || bytes > kept {
             make(path, kept, bytes, is_block_device).map_err(at(path))?;
         }
-        let file = open_direct(path).map_err(at(path))?;
+        let file = Arc::new(open_direct(path).map_err(at(path))?);
         let caps = Caps {
             page_bytes: options.page_bytes,
             pages,

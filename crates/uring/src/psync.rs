@@ -4,6 +4,7 @@ use crate::drive_file::{DriveFile, DriveOptions, OpenError};
 use fulgurite_base::Nanos;
 use fulgurite_device::{Arena, Buffer, Caps, Command, Completion, Device, IoError, Operation, QueueFull};
 use std::collections::VecDeque;
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -31,39 +32,44 @@ impl PsyncDevice {
             opened: Instant::now(),
         })
     }
+}
 
-    fn perform(&mut self, operation: &Operation) -> Result<(), IoError> {
-        if let Some(fault) = operation.fault(&self.drive.caps) {
-            return Err(fault);
-        }
-        let page = u64::from(self.drive.caps.page_bytes);
-        let scratch = |pages: u32| self.scratch.buffer(0, pages as usize * page as usize);
-        let file = &self.drive.file;
-        let outcome = match operation {
-            Operation::Read { lpn, pages, into } => {
-                let buffer: Buffer = into.clone().unwrap_or_else(|| scratch(*pages));
-                // SAFETY: from submission to completion the buffer is the device's.
-                file.read_exact_at(unsafe { buffer.bytes_mut() }, lpn.0 * page)
-            }
-            Operation::Write { lpn, pages, from, .. } => {
-                let buffer: Buffer = from.clone().unwrap_or_else(|| scratch(*pages));
-                // SAFETY: from submission to completion nobody changes the buffer.
-                write(file, &self.drive.caps, unsafe { buffer.bytes() }, lpn.0 * page)
-            }
-            Operation::Trim { pages: 0, .. } => Ok(()),
-            Operation::Trim { lpn, pages } => {
-                let zeros = vec![0; *pages as usize * page as usize];
-                trim(file, lpn.0 * page, &zeros)
-            }
-            Operation::Share { .. } => return Err(IoError::Unsupported),
-            Operation::Flush => file.sync_data(),
-        };
-        outcome.map_err(|_| IoError::Media)
+/// Carries out a command by plain system calls. `scratch` is for a command without a buffer of its own.
+pub(crate) fn perform(
+    file: &File,
+    caps: &Caps,
+    scratch: &Arc<Arena>,
+    operation: &Operation,
+) -> Result<(), IoError> {
+    if let Some(fault) = operation.fault(caps) {
+        return Err(fault);
     }
+    let page = u64::from(caps.page_bytes);
+    let scratch = |pages: u32| scratch.buffer(0, pages as usize * page as usize);
+    let outcome = match operation {
+        Operation::Read { lpn, pages, into } => {
+            let buffer: Buffer = into.clone().unwrap_or_else(|| scratch(*pages));
+            // SAFETY: from submission to completion the buffer is the device's.
+            file.read_exact_at(unsafe { buffer.bytes_mut() }, lpn.0 * page)
+        }
+        Operation::Write { lpn, pages, from, .. } => {
+            let buffer: Buffer = from.clone().unwrap_or_else(|| scratch(*pages));
+            // SAFETY: from submission to completion nobody changes the buffer.
+            write(file, caps, unsafe { buffer.bytes() }, lpn.0 * page)
+        }
+        Operation::Trim { pages: 0, .. } => Ok(()),
+        Operation::Trim { lpn, pages } => {
+            let zeros = vec![0; *pages as usize * page as usize];
+            trim(file, lpn.0 * page, &zeros)
+        }
+        Operation::Share { .. } => return Err(IoError::Unsupported),
+        Operation::Flush => file.sync_data(),
+    };
+    outcome.map_err(|_| IoError::Media)
 }
 
 /// Writes all bytes, untorn where the drive can.
-fn write(file: &std::fs::File, caps: &Caps, bytes: &[u8], at: u64) -> io::Result<()> {
+fn write(file: &File, caps: &Caps, bytes: &[u8], at: u64) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     if crate::drive_file::is_atomic(caps, at, bytes.len() as u32) {
         use rustix::io::{ReadWriteFlags, pwritev2};
@@ -77,7 +83,7 @@ fn write(file: &std::fs::File, caps: &Caps, bytes: &[u8], at: u64) -> io::Result
 }
 
 /// Frees the range, or writes zeros where the file system cannot.
-fn trim(file: &std::fs::File, at: u64, zeros: &[u8]) -> io::Result<()> {
+fn trim(file: &File, at: u64, zeros: &[u8]) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
         use rustix::fs::FallocateFlags;
@@ -109,7 +115,8 @@ impl Device for PsyncDevice {
     fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
         // A command blocks until it ends, so one is enough to have something to report.
         if let Some(Command { tag, operation }) = self.queue.pop_front() {
-            let status = self.perform(&operation);
+            let PsyncDevice { drive, scratch, .. } = self;
+            let status = perform(&drive.file, &drive.caps, scratch, &operation);
             completions.push(Completion { tag, at: self.now(), status });
         } else if let Some(deadline) = deadline {
             std::thread::sleep(Duration::from_nanos(deadline.saturating_sub(self.now()).0));

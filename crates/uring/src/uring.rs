@@ -4,12 +4,16 @@
 //! next [`Device::wait`], so that a batch costs one system call. The file is registered, and so is the
 //! memory that [`Device::register`] announces, so the kernel need not look up the file and map the memory
 //! for every command. A command that ends short, or is interrupted, goes on where it stopped.
+//!
+//! Where several threads use the device, one command alone is better carried out by the thread that waits for it, with a
+//! plain system call: see [`Device::take_errand`].
 
 use crate::drive_file::{DriveFile, DriveOptions, OpenError, UNTORN, is_atomic};
 use crate::parker::RingParker;
+use crate::psync::perform;
 use fulgurite_base::Nanos;
 use fulgurite_device::{
-    Arena, Buffer, Caps, Command, Completion, Device, IoError, Operation, Park, QueueFull, Tag,
+    Arena, Buffer, Caps, Command, Completion, Device, Done, Errand, IoError, Operation, Park, QueueFull, Tag,
 };
 use io_uring::squeue::Entry;
 use io_uring::{IoUring, Probe, opcode, types};
@@ -50,6 +54,10 @@ struct Flight {
 pub struct UringDevice {
     ring: IoUring,
     drive: DriveFile,
+    /// Commands that were submitted since the last wait.
+    fresh: Vec<Command>,
+    /// Commands that their callers carry out.
+    errands: usize,
     flights: Slab<Flight>,
     /// Commands that ended without the kernel.
     answered: Vec<(Tag, Result<(), IoError>)>,
@@ -80,6 +88,8 @@ impl UringDevice {
         let mut device = UringDevice {
             ring,
             drive,
+            fresh: Vec::new(),
+            errands: 0,
             flights: Slab::new(),
             answered: Vec::new(),
             arenas: Vec::new(),
@@ -152,6 +162,46 @@ impl UringDevice {
             // A full submission queue has room again once the kernel has taken its entries.
             let _ = self.ring.submit();
         }
+    }
+
+    /// Puts what was submitted into the ring.
+    fn begin_fresh(&mut self) {
+        let mut fresh = std::mem::take(&mut self.fresh);
+        for command in fresh.drain(..) {
+            self.begin(command);
+        }
+        self.fresh = fresh;
+    }
+
+    /// Puts a command into the ring, or answers it where there is nothing to do.
+    fn begin(&mut self, Command { tag, operation }: Command) {
+        if let Some(fault) = operation.fault(&self.drive.caps) {
+            return self.answered.push((tag, Err(fault)));
+        }
+        let page = self.drive.caps.page_bytes;
+        let scratch = |pages: u32| self.scratch.buffer(0, pages as usize * page as usize);
+        let (kind, lpn, pages, buffer) = match operation {
+            Operation::Read { lpn, pages, into } => {
+                (CommandKind::Read, lpn.0, pages, into.or_else(|| Some(scratch(pages))))
+            }
+            Operation::Write { lpn, pages, from, .. } => {
+                (CommandKind::Write, lpn.0, pages, from.or_else(|| Some(scratch(pages))))
+            }
+            // The system call refuses a length of zero.
+            Operation::Trim { pages: 0, .. } => return self.answered.push((tag, Ok(()))),
+            Operation::Trim { lpn, pages } => (CommandKind::Trim, lpn.0, pages, None),
+            Operation::Share { .. } => return self.answered.push((tag, Err(IoError::Unsupported))),
+            Operation::Flush => (CommandKind::Flush, 0, 0, None),
+        };
+        let arena = buffer.as_ref().and_then(|buffer| {
+            // A buffer lies in one arena, so its first byte tells which.
+            let start = buffer.as_ptr() as usize;
+            let holds = |(_, first, len): &(Arc<Arena>, usize, usize)| (*first..first + len).contains(&start);
+            self.arenas.iter().position(holds).map(|place| place as u16)
+        });
+        let (at, bytes) = (lpn * u64::from(page), pages * page);
+        let key = self.flights.insert(Flight { tag, kind, buffer, done: 0, at, bytes, arena });
+        self.push(key);
     }
 
     /// Moves what the kernel has completed to `completions`.
@@ -234,51 +284,38 @@ impl Device for UringDevice {
     }
 
     fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
-        // A command that was answered here is in flight until `wait` reports it.
-        if self.flights.len() + self.answered.len() >= self.drive.caps.queue_depth as usize {
+        let in_flight = self.flights.len() + self.answered.len() + self.fresh.len() + self.errands;
+        if in_flight >= self.drive.caps.queue_depth as usize {
             return Err(QueueFull(command));
         }
-        let Command { tag, operation } = command;
-        if let Some(fault) = operation.fault(&self.drive.caps) {
-            self.answered.push((tag, Err(fault)));
-            return Ok(());
-        }
-        let page = self.drive.caps.page_bytes;
-        let scratch = |pages: u32| self.scratch.buffer(0, pages as usize * page as usize);
-        let (kind, lpn, pages, buffer) = match operation {
-            Operation::Read { lpn, pages, into } => {
-                (CommandKind::Read, lpn.0, pages, into.or_else(|| Some(scratch(pages))))
-            }
-            Operation::Write { lpn, pages, from, .. } => {
-                (CommandKind::Write, lpn.0, pages, from.or_else(|| Some(scratch(pages))))
-            }
-            Operation::Trim { lpn, pages } => (CommandKind::Trim, lpn.0, pages, None),
-            Operation::Flush => (CommandKind::Flush, 0, 0, None),
-            Operation::Share { .. } => {
-                self.answered.push((tag, Err(IoError::Unsupported)));
-                return Ok(());
-            }
-        };
-        // The system call refuses a length of zero.
-        if kind == CommandKind::Trim && pages == 0 {
-            self.answered.push((tag, Ok(())));
-            return Ok(());
-        }
-        let arena = buffer.as_ref().and_then(|buffer| {
-            // A buffer lies in one arena, so its first byte tells which.
-            let start = buffer.as_ptr() as usize;
-            let holds = |(_, first, len): &(Arc<Arena>, usize, usize)| (*first..first + len).contains(&start);
-            self.arenas.iter().position(holds).map(|place| place as u16)
-        });
-        let (at, bytes) = (lpn * u64::from(page), pages * page);
-        let key = self.flights.insert(Flight { tag, kind, buffer, done: 0, at, bytes, arena });
-        self.push(key);
+        self.fresh.push(command);
         Ok(())
+    }
+
+    fn take_errand(&mut self) -> Option<Errand> {
+        let is_alone = self.fresh.len() == 1 && self.answered.is_empty() && self.parker.is_some();
+        // Freeing space may take long, and memory that commands share is not for several threads.
+        let fits = |command: &mut Command| match &command.operation {
+            Operation::Read { into: buffer, .. } | Operation::Write { from: buffer, .. } => buffer.is_some(),
+            Operation::Flush => true,
+            Operation::Trim { .. } | Operation::Share { .. } => false,
+        };
+        let Command { tag, operation } = self.fresh.pop_if(|only| is_alone && fits(only))?;
+        self.errands += 1;
+        let (file, caps) = (Arc::clone(&self.drive.file), self.drive.caps.clone());
+        let scratch = Arc::clone(&self.scratch);
+        Some(Errand { tag, work: Box::new(move || perform(&file, &caps, &scratch, &operation)) })
+    }
+
+    fn end_errand(&mut self, Done { tag, status }: Done) {
+        self.errands -= 1;
+        self.answered.push((tag, status));
     }
 
     fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
         let before = completions.len();
         let at = self.now();
+        self.begin_fresh();
         completions.extend(self.answered.drain(..).map(|(tag, status)| Completion { tag, at, status }));
         self.reap(completions);
         let mut is_late = deadline.is_some_and(|deadline| deadline <= at);

@@ -108,6 +108,65 @@ fn commands_outlive_the_thread_that_submitted_them() {
     }
 }
 
+/// The thread that asked for a command may carry it out itself where it is the only one; it ends as any other does.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_command_alone_is_an_errand() {
+    use fulgurite_base::{Lpn, Nanos, StreamId};
+    use fulgurite_device::{Arena, Command, IoError, Operation, Tag};
+    let folder = Folder::new("errands");
+    if !has_uring(&folder) {
+        return;
+    }
+    let options = DriveOptions { many_threads: true, queue_depth: 2, ..options() };
+    let mut drive = UringDevice::open(&folder.next(), &options).unwrap();
+    let arena = Arena::new(8192);
+    let (from, into) = (arena.buffer(0, 4096), arena.buffer(4096, 4096));
+    // SAFETY: nobody else has the arena.
+    unsafe { from.bytes_mut() }.fill(7);
+    let write =
+        |lpn| Operation::Write { lpn, pages: 1, from: Some(from.clone()), stream: StreamId::default() };
+    let read = |lpn| Operation::Read { lpn, pages: 1, into: Some(into.clone()) };
+    let submit = |drive: &mut UringDevice, tag, operation| {
+        let submitted = drive.submit(Command { tag: Tag(tag), operation });
+        submitted.map_err(|_| "the queue is full")
+    };
+    let mut done = Vec::new();
+    for (tag, operation) in [(1, write(Lpn(5))), (2, Operation::Flush), (3, read(Lpn(5)))] {
+        submit(&mut drive, tag, operation).unwrap();
+        let errand = drive.take_errand().expect("it is alone");
+        assert!(drive.take_errand().is_none(), "it is handed out once");
+        drive.wait(Some(Nanos::ZERO), &mut done);
+        assert!(done.is_empty(), "it is under way");
+        let ended = std::thread::scope(|scope| scope.spawn(|| errand.run()).join().unwrap());
+        drive.end_errand(ended);
+        drive.wait(None, &mut done);
+        assert_eq!(done.iter().map(|one| (one.tag, one.status)).collect::<Vec<_>>(), [(Tag(tag), Ok(()))]);
+        done.clear();
+    }
+    // SAFETY: nothing is under way.
+    assert_eq!(unsafe { into.bytes() }, [7; 4096]);
+    // Errors are told, an errand takes a place in the queue, and several commands are for the ring.
+    submit(&mut drive, 4, read(Lpn(1000))).unwrap();
+    let outside = drive.take_errand().unwrap();
+    submit(&mut drive, 5, read(Lpn(5))).unwrap();
+    assert!(submit(&mut drive, 6, Operation::Flush).is_err(), "the queue has two places");
+    drive.end_errand(outside.run());
+    submit(&mut drive, 6, Operation::Flush).unwrap_err();
+    drive.wait(Some(Nanos::ZERO), &mut done);
+    assert_eq!((done[0].tag, done[0].status), (Tag(4), Err(IoError::OutOfRange)));
+    while done.len() < 2 {
+        drive.wait(None, &mut done);
+    }
+    submit(&mut drive, 7, write(Lpn(1))).unwrap();
+    submit(&mut drive, 8, read(Lpn(5))).unwrap();
+    assert!(drive.take_errand().is_none(), "two commands go side by side");
+    while done.len() < 4 {
+        drive.wait(None, &mut done);
+    }
+    assert!(done[1..].iter().all(|one| one.status.is_ok()), "{done:?}");
+}
+
 #[test]
 #[cfg(target_os = "linux")]
 fn a_parked_thread_is_woken() {

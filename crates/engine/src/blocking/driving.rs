@@ -8,6 +8,8 @@
 //!   device cannot be waited for in that way, it waits under the lock.
 //! - A call that finds the driver parked runs its own turn of the core, which also hands its commands to the device.
 //!   Where its job is not done then, the thread sleeps until the job is done or the role is handed to it.
+//! - Where a job comes to one command alone, its thread carries the command out by itself, without the lock and without a
+//!   driver: an *errand*. It runs a turn of the core when it comes back.
 //! - A driver whose own job is done hands the role to the thread that has waited longest.
 //! - A core without anything under way needs no driver: its jobs wait for other calls. Every call that leaves looks
 //!   whether there is something to wait for and nobody who does, and hands the role to one who sleeps.
@@ -18,7 +20,7 @@
 
 use super::primitives::Primitives;
 use fulgurite_base::Nanos;
-use fulgurite_device::Park;
+use fulgurite_device::{Done, Errand, Park};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -56,7 +58,13 @@ pub trait Core {
     /// Waits for something that is under way, and adds the jobs that ended.
     fn wait(&mut self, ended: &mut Vec<Job>) -> Result<(), Broken>;
 
-    /// What comes next.
+    /// Runs what is ready, and may give out a command that came of it, for the caller to carry out itself.
+    fn errand(&mut self, ended: &mut Vec<Job>) -> Option<Errand>;
+
+    /// Runs what is ready now that an errand is done.
+    fn end_errand(&mut self, done: Done, ended: &mut Vec<Job>) -> Result<(), Broken>;
+
+    /// What comes next. Errands do not count as under way.
     fn next(&self) -> Next;
 
     /// The clock of [`Next::Wait`].
@@ -102,6 +110,7 @@ struct State<C, P: Primitives> {
     /// Empty; its memory is used again.
     ended: Vec<Job>,
     broken: bool,
+    keeper_stopped: bool,
 }
 
 impl<C, P: Primitives> State<C, P> {
@@ -138,6 +147,10 @@ pub enum Planted {
     LateTimer,
     /// A thread that was handed the role, and whose job has ended meanwhile, keeps the role.
     RoleLost,
+    /// A thread that is woken in place of another one does not tell it.
+    KeptForItself,
+    /// A driver that goes on an errand leaves what else is under way to nobody.
+    ErrandFirst,
 }
 
 /// A fault for the model checker; nothing elsewhere.
@@ -166,6 +179,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
             waiting: BTreeMap::new(),
             ended: Vec::new(),
             broken: false,
+            keeper_stopped: false,
         };
         Driving {
             state: P::mutex(state),
@@ -197,15 +211,18 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
     /// Drives whenever no other thread does, until [`Driving::stop_keeper`].
     pub fn keep(&self) {
         let guard = P::lock(&self.state);
-        if !guard.waiting.contains_key(&KEEPER) {
+        if !guard.keeper_stopped && !guard.waiting.contains_key(&KEEPER) {
             let guard = self.until_ended(KEEPER, guard);
             self.leave(guard);
         }
     }
 
-    /// Has [`Driving::keep`] return.
+    /// Has [`Driving::keep`] return, now and from now on.
     pub fn stop_keeper(&self) {
-        self.end(&mut P::lock(&self.state), KEEPER);
+        let mut guard = P::lock(&self.state);
+        // The keeper's thread may not have come to its work yet.
+        guard.keeper_stopped = true;
+        self.end(&mut guard, KEEPER);
     }
 
     /// Carries everything that is under way to its end. No other thread has a job meanwhile.
@@ -224,6 +241,18 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         let waiting = Waiting { wake: Arc::clone(&wake), place: Place::Awake, ended: false };
         guard.waiting.insert(job, waiting);
         while !guard.broken && !guard.has_ended(job) {
+            // Who is handed the role carries the others' work first.
+            if job != KEEPER && guard.role != Role::Handed(job) {
+                match self.errand(&mut guard) {
+                    Some(errand) => {
+                        guard = self.run_errand(errand, guard);
+                        continue;
+                    }
+                    // What was ready may have been all that the job waited for.
+                    None if guard.broken || guard.has_ended(job) => break,
+                    None => {}
+                }
+            }
             let next = guard.core.next();
             let drives = match guard.role {
                 Role::Free => next != Next::Nothing,
@@ -259,10 +288,38 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
             }
             let has_role;
             (guard, has_role) = self.step(job, guard);
-            if !has_role {
+            // A command that has come of it may be an errand.
+            if !has_role || (job != KEEPER && guard.core.next() == Next::Turn) {
+                guard.role = if has_role { Role::Free } else { guard.role };
                 return guard;
             }
         }
+    }
+
+    fn errand(&self, guard: &mut Guard<'_, C, P>) -> Option<Errand> {
+        let mut errand = None;
+        self.work(guard, |core, ended| {
+            errand = core.errand(ended);
+            Ok(())
+        });
+        errand
+    }
+
+    /// Carries out an errand, without the lock.
+    fn run_errand<'a>(&'a self, errand: Errand, mut guard: Guard<'a, C, P>) -> Guard<'a, C, P> {
+        // What else is under way does not wait for it.
+        let is_needed = guard.role == Role::Free && guard.core.next() != Next::Nothing;
+        if is_needed && !self.planted(fault!(ErrandFirst)) {
+            self.hand_over(&mut guard);
+        }
+        self.hurry(&mut guard);
+        drop(guard);
+        let done = errand.run();
+        let mut guard = P::lock(&self.state);
+        if !guard.broken {
+            self.work(&mut guard, |core, ended| core.end_errand(done, ended));
+        }
+        guard
     }
 
     /// One step of a driver. Returns whether it is still the driver.
@@ -292,6 +349,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         park.park(Some(left));
         let mut guard = P::lock(&self.state);
         guard.set_place(job, Place::Awake);
+        self.pass_on(&mut guard);
         let has_role = guard.role == Role::Parked(job) && !guard.broken;
         if has_role {
             self.turn(&mut guard);
@@ -332,6 +390,18 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
             Place::Asleep => P::notify(&waiting.wake),
             Place::Parked(_) if self.planted(fault!(NoUnpark)) => {}
             Place::Parked(_) => self.unpark(),
+        }
+    }
+
+    /// A driver and a keeper whose role it took may wait for the device at once. An unpark wakes one of them, perhaps not
+    /// the one that it was for.
+    fn pass_on(&self, guard: &mut Guard<'_, C, P>) {
+        let mut others = guard.waiting.values();
+        let is_meant = others.any(|waiting| waiting.ended && matches!(waiting.place, Place::Parked(_)));
+        if is_meant && !self.planted(fault!(KeptForItself)) {
+            self.unpark();
+        } else {
+            self.hurry(guard);
         }
     }
 

@@ -5,7 +5,7 @@ use super::driving::{Broken, Core, Job, Next};
 use super::load;
 use crate::{Error, Options, Snapshot, Store, Transaction};
 use fulgurite_base::Nanos;
-use fulgurite_device::{Device, Executor, Outlook, RunError};
+use fulgurite_device::{Device, Done, Errand, Executor, Outlook, RunError};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::future::Future;
@@ -101,6 +101,21 @@ impl<D: Device + Send + 'static> Core for Confined<Inside<D>> {
 
     fn wait(&mut self, ended: &mut Vec<Job>) -> Result<(), Broken> {
         self.with(|inside| inside.after(inside.executor.wait(), ended))
+    }
+
+    fn errand(&mut self, ended: &mut Vec<Job>) -> Option<Errand> {
+        self.with(|inside| {
+            let errand = inside.executor.errand();
+            ended.append(&mut inside.ended.borrow_mut());
+            errand
+        })
+    }
+
+    fn end_errand(&mut self, done: Done, ended: &mut Vec<Job>) -> Result<(), Broken> {
+        self.with(|inside| {
+            inside.executor.end_errand(done);
+            inside.after(inside.executor.turn(), ended)
+        })
     }
 
     #[inline]

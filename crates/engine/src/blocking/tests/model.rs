@@ -1,10 +1,11 @@
 //! A small core with everything that the protocol meets in a shard: jobs that end at once, wait for a device, for a timer,
-//! or for each other. And a device: a thread of the model completes its commands.
+//! or for each other. And a device: a thread of the model completes its commands, except
+//! those that are errands.
 
 use crate::blocking::driving::{Broken, Core, Driving, Job, Next, Planted};
 use crate::blocking::primitives::Primitives;
 use fulgurite_base::Nanos;
-use fulgurite_device::Park;
+use fulgurite_device::{Done, Errand, Park, Tag};
 use shuttle::sync::{Condvar, Mutex, MutexGuard};
 use shuttle::thread;
 use std::collections::VecDeque;
@@ -41,6 +42,8 @@ struct Ring {
     submitted: VecDeque<Job>,
     completed: Vec<Job>,
     unparked: bool,
+    /// Errands take until this is no longer so.
+    errands_last: bool,
     /// The device's time: it goes on when somebody waits for a timer.
     now: u64,
     /// Commands are taken and not completed.
@@ -82,6 +85,21 @@ impl Device {
         self.changed.notify_all();
     }
 
+    /// Whether errands take until this is called again.
+    fn hold_errands(&self, hold: bool) {
+        self.ring.lock().unwrap().errands_last = hold;
+        self.changed.notify_all();
+    }
+
+    /// What an errand does.
+    fn errand(&self) {
+        thread::yield_now();
+        let mut ring = self.ring.lock().unwrap();
+        while ring.errands_last {
+            ring = self.changed.wait(ring).unwrap();
+        }
+    }
+
     fn end(&self) {
         self.ring.lock().unwrap().gone = true;
         self.changed.notify_all();
@@ -115,6 +133,10 @@ pub struct Shard {
     ready: VecDeque<Job>,
     to_submit: Vec<Job>,
     in_flight: usize,
+    /// Jobs that come to another command when their first has ended.
+    twofold: Vec<Job>,
+    /// The job that errands take as long as.
+    before_errands: Option<Job>,
     timers: Vec<(u64, Job)>,
     /// The lock of the model: who holds it, and who waits for it.
     held: bool,
@@ -131,13 +153,32 @@ impl Shard {
         let mut ring = self.device.ring.lock().unwrap();
         ring.submitted.extend(self.to_submit.drain(..));
         self.in_flight -= ring.completed.len();
-        self.ready.extend(ring.completed.drain(..));
+        let completed: Vec<Job> = ring.completed.drain(..).collect();
         let now = ring.now;
         drop(ring);
+        for job in completed {
+            self.command_ended(job);
+        }
         self.device.changed.notify_all();
         self.timers.sort_unstable_by_key(|(at, _)| *at);
         while self.timers.first().is_some_and(|(at, _)| *at <= now) {
             self.ready.push_back(self.timers.remove(0).1);
+        }
+    }
+}
+
+impl Shard {
+    fn command_ended(&mut self, job: Job) {
+        if self.before_errands == Some(job) {
+            self.device.hold_errands(false);
+        }
+        match self.twofold.iter().position(|twofold| *twofold == job) {
+            Some(place) => {
+                self.twofold.remove(place);
+                self.in_flight += 1;
+                self.to_submit.push(job);
+            }
+            None => self.ready.push_back(job),
         }
     }
 }
@@ -159,6 +200,24 @@ impl Core for Shard {
         }
         ended.extend(self.ready.drain(..));
         Ok(())
+    }
+
+    fn errand(&mut self, ended: &mut Vec<Job>) -> Option<Errand> {
+        ended.extend(self.ready.drain(..));
+        let is_alone = self.to_submit.len() == 1;
+        let Job(tag) = self.to_submit.pop_if(|_| is_alone)?;
+        self.in_flight -= 1;
+        let device = Arc::clone(&self.device);
+        let work = move || {
+            device.errand();
+            Ok(())
+        };
+        Some(Errand { tag: Tag(tag), work: Box::new(work) })
+    }
+
+    fn end_errand(&mut self, done: Done, ended: &mut Vec<Job>) -> Result<(), Broken> {
+        self.command_ended(Job(done.tag.0));
+        self.turn(ended)
     }
 
     fn next(&self) -> Next {
@@ -195,6 +254,8 @@ impl World {
             ready: VecDeque::new(),
             to_submit: Vec::new(),
             in_flight: 0,
+            twofold: Vec::new(),
+            before_errands: None,
             timers: Vec::new(),
             held: false,
             queue: VecDeque::new(),
@@ -235,6 +296,33 @@ impl World {
         self.wait_for(|shard, job| {
             shard.in_flight += 1;
             shard.to_submit.push(job);
+        });
+    }
+
+    /// Ends with several commands, which are no errands, and one more when the first of them has ended.
+    pub fn io_and_more(&self) {
+        self.wait_for(|shard, job| {
+            shard.in_flight += 2;
+            shard.to_submit.extend([job, Job(u64::MAX - 1)]);
+            shard.twofold.push(job);
+        });
+    }
+
+    /// Ends with several commands.
+    pub fn large_io(&self) {
+        self.wait_for(|shard, job| {
+            shard.in_flight += 2;
+            shard.to_submit.extend([Job(u64::MAX - 1), job]);
+        });
+    }
+
+    /// Ends with several commands. Errands take until then.
+    pub fn io_before_errands(&self) {
+        self.wait_for(|shard, job| {
+            shard.in_flight += 2;
+            shard.to_submit.extend([Job(u64::MAX - 1), job]);
+            shard.before_errands = Some(job);
+            shard.device.hold_errands(true);
         });
     }
 

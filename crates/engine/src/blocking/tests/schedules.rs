@@ -17,7 +17,7 @@ const SEARCH: usize = 20_000;
 /// Everything that threads do with a shard, in an order that depends on the thread.
 fn mixed(world: &World, thread: usize) {
     for step in 0..3 {
-        match (thread + step) % 5 {
+        match (thread + step) % 7 {
             0 => world.read(),
             1 => world.io(),
             2 => world.sleep(10 + 7 * thread as u64),
@@ -26,7 +26,9 @@ fn mixed(world: &World, thread: usize) {
                 world.io();
                 world.unlock();
             }
-            _ => world.leave_io(),
+            4 => world.leave_io(),
+            5 => world.large_io(),
+            _ => world.io_and_more(),
         }
     }
 }
@@ -75,7 +77,7 @@ fn schedules_with_few_switches_are_checked_too() {
 fn timer_beside_a_slow_command(planted: Option<Planted>, schedules: usize) {
     let work = |world: &World, thread: usize| {
         if thread == 0 {
-            world.io();
+            world.large_io();
         } else {
             world.device_stands_still(true);
             world.sleep(10);
@@ -108,19 +110,42 @@ fn keeper_that_leaves(planted: Option<Planted>, schedules: usize) {
 
 #[test]
 fn a_keeper_may_leave_at_any_time() {
+    // Even before it has come.
+    check(true, true, None, 0, 50);
     keeper_that_leaves(None, SCHEDULES);
+}
+
+/// One thread's errand takes until another thread's commands have ended, and somebody has seen that.
+fn errand_beside_a_command(planted: Option<Planted>, schedules: usize) {
+    let work = |world: &World, thread: usize| {
+        if thread == 0 {
+            world.io_and_more();
+        } else {
+            world.io_before_errands();
+        }
+    };
+    explore(move || World::run(true, false, planted, 2, work), schedules);
+}
+
+#[test]
+fn an_errand_keeps_no_other_job_waiting() {
+    errand_beside_a_command(None, SCHEDULES);
 }
 
 #[test]
 fn planted_faults_are_found() {
-    use Planted::{LateTimer, NoHandOver, NoUnpark, NoWake, RoleLost};
+    use Planted::{ErrandFirst, KeptForItself, LateTimer, NoHandOver, NoUnpark, NoWake, RoleLost};
     // The model checker prints each schedule that fails; here all of them are meant to.
     for fault in [NoHandOver, NoWake, NoUnpark] {
         let run = || check(true, false, Some(fault), 4, SEARCH);
         assert!(catch_unwind(AssertUnwindSafe(run)).is_err(), "{fault:?} was not found");
     }
-    let run = || keeper_that_leaves(Some(RoleLost), SEARCH);
-    assert!(catch_unwind(AssertUnwindSafe(run)).is_err(), "RoleLost was not found");
+    for fault in [RoleLost, KeptForItself] {
+        let run = || keeper_that_leaves(Some(fault), SEARCH);
+        assert!(catch_unwind(AssertUnwindSafe(run)).is_err(), "{fault:?} was not found");
+    }
+    let run = || errand_beside_a_command(Some(ErrandFirst), SEARCH);
+    assert!(catch_unwind(AssertUnwindSafe(run)).is_err(), "ErrandFirst was not found");
     let run = || timer_beside_a_slow_command(Some(LateTimer), SEARCH);
     assert!(catch_unwind(AssertUnwindSafe(run)).is_err(), "LateTimer was not found");
 }
