@@ -3,9 +3,9 @@
 use crate::arguments::Common;
 use crate::{print, watched_as, written};
 use clap::{Args, Subcommand};
-use fulgurite_study::StackError;
 use fulgurite_study::store::{self, Form, LoadAsked, Said, ScanAsked, StoreFile};
 use fulgurite_study::table::Table;
+use fulgurite_study::{Column, StackError};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -189,9 +189,12 @@ fn in_two_tables(table: &Table) -> String {
     let (first, others) = table.rows.split_at(table.rows.len().min(1));
     let first = Table { rows: first.to_vec() };
     let others = Table { rows: others.to_vec() };
-    let mut text = first.to_upright_text(&first.columns());
+    let (mut names, rest): (Vec<_>, Vec<_>) =
+        first.columns().into_iter().partition(|column| *column == Column::File);
+    names.extend(rest);
+    let mut text = first.to_upright_text(&names);
     if !others.rows.is_empty() {
-        let columns: Vec<_> = others.columns().into_iter().filter(|column| column.name() != "file").collect();
+        let columns: Vec<_> = others.columns().into_iter().filter(|column| *column != Column::File).collect();
         text += &format!("\n{}", others.to_text(&columns));
     }
     text

@@ -41,10 +41,11 @@ fn said(file: &StoreFile, Found { report, tables }: &Found) -> Said {
     row.set(Column::PagesUnused, report.unused_pages);
     row.set(Column::Problems, report.problems.len() as u64);
     let looked_at = format!(
-        "{} pages, {} tables, {} records",
+        "{} pages, {} records in {} table{}",
         row.text(Column::PagesChecked),
+        row.text(Column::Records),
         row.text(Column::Tables),
-        row.text(Column::Records)
+        plural(*tables)
     );
     let mut rows = vec![row];
     rows.extend(report.problems.iter().map(|problem| problem_row(&name, problem)));
@@ -54,18 +55,22 @@ fn said(file: &StoreFile, Found { report, tables }: &Found) -> Said {
     }
     let verdict = match report.problems.len() {
         0 => {
-            text += &format!("{name} is sound: {looked_at} were looked at\n");
+            text += &format!("{name} is sound: {looked_at}\n");
             Ok(())
         }
         problems => Err(StackError::run(format!(
             "{name} is damaged: {problems} problem{} in {looked_at}; fulgurite repair {name} OUT saves the rest",
-            if problems == 1 { "" } else { "s" }
+            plural(problems as u64)
         ))),
     };
     if report.unused_pages > 0 {
         text += &format!("{} pages are in use for nothing, which costs room alone\n", report.unused_pages);
     }
     Said { rows, text: Some(text), verdict }
+}
+
+fn plural(count: u64) -> &'static str {
+    if count == 1 { "" } else { "s" }
 }
 
 fn problem_row(file: &str, problem: &Problem) -> Row {

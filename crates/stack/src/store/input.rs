@@ -37,6 +37,8 @@ struct State {
     left: Cell<u64>,
     /// Whether an odd number of quotes was read.
     is_quoted: Cell<bool>,
+    /// Whether the input has ended.
+    is_ended: Cell<bool>,
 }
 
 /// An input that fails where a row does not end: one open quote must not fill the memory with the rest of a file.
@@ -48,6 +50,7 @@ struct Limited {
 impl Read for Limited {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let len = self.input.read(into)?;
+        self.state.is_ended.set(len == 0);
         let left = self.state.left.get().checked_sub(len as u64).ok_or_else(|| {
             io::Error::other("a row is longer than the log takes; is a quote opened and not closed?")
         })?;
@@ -96,7 +99,7 @@ impl Input {
             );
         };
         // The parser takes the end of the input for the end of a quote, which may have swallowed rows.
-        if self.reader.is_done() && self.state.is_quoted.get() && value.contains(&b'\n') {
+        if self.state.is_ended.get() && self.state.is_quoted.get() && value.contains(&b'\n') {
             return Err(self.refused(number, "a quote is opened and not closed; accepted: \"...\""));
         }
         let read = |field| text::unescape(field).map_err(|what| self.refused(number, &what));
