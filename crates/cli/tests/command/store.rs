@@ -151,8 +151,8 @@ fn what_is_not_there_is_named() {
 #[test]
 fn a_bad_row_is_named_by_its_line_and_the_rows_before_it_stay() {
     for (row, words) in [
-        ("x,y,z", &["line 3", "3 fields"][..]),
-        ("alone", &["line 3", "1 fields"]),
+        ("x,y,z", &["line 3", "fields in the row: 3"][..]),
+        ("alone", &["line 3", "fields in the row: 1"]),
         ("x,\\q", &["line 3", "\\q", "\\xNN"]),
         (&format!("{},x", "k".repeat(600)), &["line 3", "600", "512"]),
         ("x,\"open\nd,4", &["line 3", "quote"]),
@@ -178,6 +178,10 @@ fn a_load_that_asks_for_nonsense_makes_nothing() {
     refused(&folder, "load a t --size 5KB", 2, &["--size", "multiple"]);
     refused(&folder, "load a t --page 3KiB --size 3MiB", 2, &["--page", "power of two"]);
     refused(&folder, "load a t --log 4KiB --size 64MiB", 2, &["--log", "accepted"]);
+    // More than processors can address.
+    refused(&folder, "load a t --size 500TiB --memory 900TiB", 2, &["--memory 900TiB", "less"]);
+    let nameless = command(&folder, "load a").arg("").output().unwrap();
+    assert_eq!(nameless.status.code(), Some(2));
     refused(&folder, "load no/folder/a t", 2, &["FILE", "no/folder/a"]);
     assert_eq!(folder.names(), [""; 0]);
 }
@@ -226,6 +230,7 @@ fn stat_counts_what_there_is() {
     assert_eq!((&about["records"], &about["tables"]), (&1001.into(), &2.into()));
     let number = |column: &str| about[column].as_u64().unwrap_or_else(|| panic!("{column}: {about}"));
     assert_eq!(number("pages_used") + number("pages_free"), number("pages"));
+    assert_eq!(number("log_used_bytes"), 0, "a load closes the store: {about}");
     // 99 KB of records, some of them in pages that are half full.
     assert!((25..80).contains(&number("pages_used")), "{about}");
     let text = done(&folder, "stat a");

@@ -95,7 +95,7 @@ impl Input {
         let (Some(key), Some(value), 2) = (self.row.get(0), self.row.get(1), self.row.len()) else {
             let fields = self.row.len();
             return Err(
-                self.refused(number, &format!("the row has {fields} fields; accepted: two, key,value"))
+                self.refused(number, &format!("fields in the row: {fields}; accepted: two, key,value"))
             );
         };
         // The parser takes the end of the input for the end of a quote, which may have swallowed rows.

@@ -61,6 +61,9 @@ pub fn load(asked: &LoadAsked, progress: &Progress) -> Result<Said, StackError> 
         page: read_size("--page", page.as_deref())?,
         log: read_size("--log", log.as_deref())?,
     };
+    if table.is_empty() {
+        return Err(StackError::request("TABLE has no name; accepted: 1 byte or more"));
+    }
     // Before anything is made.
     let input = Input::open(from.as_deref())?;
     let began = Instant::now();
@@ -110,7 +113,7 @@ fn create(file: &StoreFile, sizes: &Sizes, input: Option<u64>) -> Result<Opened,
         )));
     }
     let options =
-        Options { page_bytes, log_bytes: sizes.log.unwrap_or(usual.log_bytes), ..file.options(bytes) };
+        Options { page_bytes, log_bytes: sizes.log.unwrap_or(usual.log_bytes), ..file.options(bytes)? };
     let new = NewFile::begin("FILE", &file.path, bytes)?;
     let executor = Executor::new(open_drive(new.unfinished())?);
     let making = Store::create(executor.handle(), options);
@@ -135,7 +138,7 @@ fn open(file: &StoreFile, sizes: &Sizes) -> Result<Opened, StackError> {
     let executor = Executor::new(open_drive(&file.path)?);
     let caps = executor.handle().caps();
     let bytes = caps.pages * u64::from(caps.page_bytes);
-    let opening = Store::open(executor.handle(), file.options(bytes));
+    let opening = Store::open(executor.handle(), file.options(bytes)?);
     let store = executor.block_on(opening).map_err(StackError::run)?.map_err(|error| file.failed(&error))?;
     let has = [
         ("--size", sizes.size, bytes),

@@ -3,6 +3,7 @@
 //! the unfinished one.
 
 use crate::StackError;
+use fulgurite_base::units;
 use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::PermissionsExt;
@@ -23,8 +24,9 @@ impl NewFile {
         refuse_existing(argument, path)?;
         let cannot = |error: io::Error| {
             StackError::request(format!(
-                "{argument} {} cannot be made: {error}; accepted: a new file, in a folder that exists and takes files of this length",
-                path.display()
+                "{argument} {} cannot be made with a length of {}: {error}; accepted: a new file, in a folder that exists and takes files of this length",
+                path.display(),
+                units::format_size(bytes)
             ))
         };
         let mut builder = tempfile::Builder::new();

@@ -47,16 +47,25 @@ impl StoreFile {
     }
 
     /// Options of a store in a file of so many bytes.
-    pub(super) fn options(&self, bytes: u64) -> Options {
-        let most = bytes.saturating_mul(2).max(ANY_MEMORY);
-        Options {
-            memory_bytes: self.memory_bytes.min(most),
+    pub(super) fn options(&self, bytes: u64) -> Result<Options, StackError> {
+        let memory_bytes = self.memory_bytes.min(bytes.saturating_mul(2).max(ANY_MEMORY));
+        // The pool takes its memory in one piece, and a process that asks for too much is ended by the allocator.
+        let tried = usize::try_from(memory_bytes)
+            .is_ok_and(|bytes| Vec::<u8>::new().try_reserve_exact(bytes).is_ok());
+        if !tried {
+            return Err(StackError::request(format!(
+                "--memory {} is more than this machine has; accepted: less, or leave it out",
+                units::format_size(self.memory_bytes)
+            )));
+        }
+        Ok(Options {
+            memory_bytes,
             // A load ends with the store closed, so nothing needs to wait on the way.
             durability: Durability::Relaxed,
             // As many as the engine protects from tearing with one flush; one by one, random keys load six times slower.
             write_back: WriteBack::ace(WRITTEN_TOGETHER),
             ..Options::default()
-        }
+        })
     }
 
     /// The file, to be read. Nobody writes it meanwhile.
@@ -67,7 +76,7 @@ impl StoreFile {
     /// A drive with the file's contents that leaves the file as it is, and the options for a store on it.
     pub(super) fn overlay(&self) -> Result<(Executor<AnyDrive>, Options), StackError> {
         let file = self.read_only()?;
-        let options = self.options(file.bytes());
+        let options = self.options(file.bytes())?;
         let beside = tempfile::tempfile().map_err(|error| {
             StackError::run(format!(
                 "no temporary file can be made in {}: {error}",
