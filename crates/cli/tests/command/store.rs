@@ -182,6 +182,7 @@ fn a_load_that_asks_for_nonsense_makes_nothing() {
     refused(&folder, "load a t --size 500TiB --memory 900TiB", 2, &["--memory 900TiB", "less"]);
     let nameless = command(&folder, "load a").arg("").output().unwrap();
     assert_eq!(nameless.status.code(), Some(2));
+    refused(&folder, "load a fulgurite.shards", 2, &["TABLE fulgurite.shards"]);
     refused(&folder, "load no/folder/a t", 2, &["FILE", "no/folder/a"]);
     assert_eq!(folder.names(), [""; 0]);
 }

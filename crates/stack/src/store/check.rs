@@ -20,6 +20,10 @@ pub fn check(file: &StoreFile) -> Result<Said, StackError> {
     match executor.block_on(looking).map_err(StackError::run)? {
         Ok(found) => Ok(said(file, &found)),
         Err(error) if is_damage(&error) => Ok(said_unopened(file, &error)),
+        Err(Error::NotAStore) => Err(StackError::request(format!(
+            "{} holds no store; accepted: a store, or for one whose first pages are lost, fulgurite repair",
+            file.path.display()
+        ))),
         Err(error) => Err(file.failed(&error)),
     }
 }

@@ -3,7 +3,7 @@
 use super::Said;
 use super::input::{Input, Line};
 use super::new_file::NewFile;
-use super::open::{Opened, StoreFile, open_drive, read_size};
+use super::open::{Opened, SHARDS, StoreFile, open_drive, read_size};
 use crate::device::AnyDrive;
 use crate::{Column, Progress, Row, StackError};
 use fulgurite_base::units;
@@ -63,6 +63,11 @@ pub fn load(asked: &LoadAsked, progress: &Progress) -> Result<Said, StackError> 
     };
     if table.is_empty() {
         return Err(StackError::request("TABLE has no name; accepted: 1 byte or more"));
+    }
+    if table == SHARDS {
+        return Err(StackError::request(format!(
+            "TABLE {SHARDS} is the engine's own; accepted: another name"
+        )));
     }
     // Before anything is made.
     let input = Input::open(from.as_deref())?;
@@ -140,6 +145,9 @@ fn open(file: &StoreFile, sizes: &Sizes) -> Result<Opened, StackError> {
     let bytes = caps.pages * u64::from(caps.page_bytes);
     let opening = Store::open(executor.handle(), file.options(bytes)?);
     let store = executor.block_on(opening).map_err(StackError::run)?.map_err(|error| file.failed(&error))?;
+    let opened = Opened { executor, store };
+    file.refuse_shard(&opened)?;
+    let Opened { executor, store } = opened;
     let has = [
         ("--size", sizes.size, bytes),
         ("--page", sizes.page, u64::from(store.page_bytes())),

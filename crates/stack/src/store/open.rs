@@ -18,6 +18,9 @@ const ANY_MEMORY: u64 = 64 << 20;
 /// Pages that are written together when frames are needed.
 const WRITTEN_TOGETHER: u32 = 64;
 
+/// The table by which the engine knows one drive of a store of several shards.
+pub(super) const SHARDS: &str = "fulgurite.shards";
+
 /// The store that a command works on: where it is, and the memory for it.
 #[derive(Clone, Debug)]
 pub struct StoreFile {
@@ -91,11 +94,24 @@ impl StoreFile {
     pub(super) fn open_to_read(&self) -> Result<Opened, StackError> {
         let (executor, options) = self.overlay()?;
         let opening = Store::open(executor.handle(), options);
-        let opened = executor.block_on(opening).map_err(StackError::run)?;
-        match opened {
-            Ok(store) => Ok(Opened { executor, store }),
-            Err(error) => Err(self.failed(&error)),
+        let store =
+            executor.block_on(opening).map_err(StackError::run)?.map_err(|error| self.failed(&error))?;
+        let opened = Opened { executor, store };
+        self.refuse_shard(&opened)?;
+        Ok(opened)
+    }
+
+    /// Refuses one drive of a store that lies on several: it has only some of the keys.
+    pub(super) fn refuse_shard(&self, opened: &Opened) -> Result<(), StackError> {
+        let store = opened.store.clone();
+        let found = opened.executor.block_on(async move { store.table(SHARDS).await });
+        if found.map_err(StackError::run)?.is_err() {
+            return Ok(());
         }
+        Err(StackError::request(format!(
+            "{} is one drive of a store of several shards, which only a program opens (blocking::Db); accepted: a store in one file",
+            self.path.display()
+        )))
     }
 
     /// Whether the file begins as a store does.
@@ -182,4 +198,33 @@ pub(super) fn read_size(argument: &str, text: Option<&str>) -> Result<Option<u64
 pub(super) fn read_key(argument: &str, text: &str) -> Result<Vec<u8>, StackError> {
     text::unescape(text.as_bytes())
         .map_err(|error| StackError::request(format!("{argument} {text}: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::new_file::NewFile;
+
+    #[test]
+    fn one_shard_of_several_is_no_store_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("shard");
+        let new = NewFile::begin("FILE", &path, 8 << 20).unwrap();
+        let executor = Executor::new(open_drive(new.unfinished()).unwrap());
+        let file = StoreFile::new(path, None).unwrap();
+        let options = Options { log_bytes: 1 << 20, ..file.options(8 << 20).unwrap() };
+        let handle = executor.handle();
+        let making = executor.block_on(async move {
+            let store = Store::create(handle, options).await?;
+            store.create_table("own").await?;
+            store.create_table(SHARDS).await?;
+            store.close().await
+        });
+        making.unwrap().unwrap();
+        new.finish().unwrap();
+        drop(executor);
+        let refused = file.open_to_read().map(drop).unwrap_err();
+        assert_eq!(refused.exit_code(), 2);
+        assert!(refused.to_string().contains("several shards"), "{refused}");
+    }
 }
