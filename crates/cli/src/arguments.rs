@@ -1,6 +1,7 @@
 //! What can be typed. Values stay text here: the stack crate knows what they mean.
 //!
-//! The commands over a store in a file are in [`crate::store`]. The commands that run stacks have no list of options of their own: their options are the declared settings.
+//! The commands over a store in a file are in [`crate::store`]. The commands that run stacks have no list of
+//! options of their own: their options are the declared settings.
 
 use crate::store::Stored;
 use clap::{Arg, ArgAction, ArgMatches, Args, Parser, Subcommand};

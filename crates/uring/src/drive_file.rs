@@ -276,8 +276,8 @@ fn mark() -> [u8; MARK_BYTES as usize] {
     mark
 }
 
-/// Makes an empty file a drive of `bytes` bytes, a multiple of 4096, that reads as zeros. It takes up room as it is
-/// written, unlike a drive that opening makes: a disk that is full by then is an error of the write.
+/// Makes an empty file a drive of `bytes` bytes, a multiple of 4096, that reads as zeros. It takes up room as it
+/// is written, unlike a drive that opening makes: a disk that is full by then is an error of the write.
 pub fn make_sparse(file: &File, bytes: u64) -> io::Result<()> {
     // The length comes first: a disk that does not take it shall fail before anything is written.
     file.set_len(bytes + MARK_BYTES)?;

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 /// Bytes in a page.
 const PAGE_BYTES: u32 = 4096;
 
-/// A file that is only read, as a drive: what is written goes into a second file, and reads see it. So a store that was
-/// not closed can be recovered and read, and its file keeps every byte.
+/// A file that is only read, as a drive: what is written goes into a second file, and reads see it. So a store
+/// that was not closed can be recovered and read, and its file keeps every byte.
 ///
 /// Commands are performed one after the other with plain system calls, through the page cache, which reads ahead.
 pub struct OverlayDevice {

@@ -8,9 +8,11 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// A file or block device, open for reading and never written. It needs no mark, because nothing in it can be lost.
+/// A file or block device, open for reading and never written. It needs no mark, because nothing in it can be
+/// lost.
 ///
-/// Any number of readers may have it at once. A drive that is open for writing has no readers, and the other way round.
+/// Any number of readers may have it at once. A drive that is open for writing has no readers, and the other way
+/// round.
 pub struct ReadOnlyFile {
     file: File,
     bytes: u64,
@@ -19,8 +21,8 @@ pub struct ReadOnlyFile {
 }
 
 impl ReadOnlyFile {
-    /// Opens the file at `path`. Fails where there is none, where it is neither a file nor a block device, and with
-    /// [`OpenError::InUse`] where it is open as a drive.
+    /// Opens the file at `path`. Fails where there is none, where it is neither a file nor a block device, and
+    /// with [`OpenError::InUse`] where it is open as a drive.
     pub fn open(path: &Path) -> Result<ReadOnlyFile, OpenError> {
         if let Found::Nothing = look(path)? {
             return Err(at(path)(io::ErrorKind::NotFound.into()));

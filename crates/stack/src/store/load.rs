@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 
 /// The least size of a new store where none is asked for.
 const USUAL_BYTES: u64 = 16 << 30;
-/// A new store is at least so many times as large as the file that is loaded: pages are not full, and more may follow.
+/// A new store is at least so many times as large as the file that is loaded: pages are not full, and more may
+/// follow.
 const SIZE_BY_INPUT: u64 = 4;
 /// Records and bytes of one transaction.
 const BATCH: (usize, u64) = (1024, 256 << 10);
@@ -53,7 +54,8 @@ struct Loaded {
     bytes: u64,
 }
 
-/// Loads the records. A later row wins over an earlier one with the same key. Rows before one that is refused stay.
+/// Loads the records. A later row wins over an earlier one with the same key. Rows before one that is refused
+/// stay.
 pub fn load(asked: &LoadAsked, progress: &Progress) -> Result<Said, StackError> {
     let LoadAsked { file, table, from, size, page, log } = asked.clone();
     let sizes = Sizes {

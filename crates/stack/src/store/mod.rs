@@ -1,11 +1,12 @@
 //! A store in a file: what the commands `load`, `get`, `scan`, `stat`, `check`, `repair` and `backup` do.
 //!
-//! Only `load` writes to the store that it is given. The others open it through a drive that keeps what recovery writes
-//! elsewhere ([`fulgurite_uring::OverlayDevice`]), so they change no byte of it, and a store that was not closed is
-//! recovered for them alone. What they make (`OUT`, a new store of `load`) appears whole or not at all; see `new_file.rs`.
+//! Only `load` writes to the store that it is given. The others open it through a drive that keeps what recovery
+//! writes elsewhere ([`fulgurite_uring::OverlayDevice`]), so they change no byte of it, and a store that was not
+//! closed is recovered for them alone. What they make (`OUT`, a new store of `load`) appears whole or not at all;
+//! see `new_file.rs`.
 //!
-//! The functions that read and write other files inside an executor's tasks block there: one task runs, so there is nobody who would
-//! wait for it.
+//! The functions that read and write other files inside an executor's tasks block there: one task runs, so there
+//! is nobody who would wait for it.
 
 mod backup;
 mod check;

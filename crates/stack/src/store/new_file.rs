@@ -1,6 +1,6 @@
-//! Files that hold a new store. Such a file is made under another name in its own folder, `.fulgurite-*.unfinished`, and
-//! gets its name when it is complete. It never takes the place of another file. A process that is killed may leave
-//! the unfinished one.
+//! Files that hold a new store. Such a file is made under another name in its own folder,
+//! `.fulgurite-*.unfinished`, and gets its name when it is complete. It never takes the place of another file. A
+//! process that is killed may leave the unfinished one.
 
 use crate::StackError;
 use fulgurite_base::units;
@@ -19,7 +19,8 @@ pub struct NewFile {
 }
 
 impl NewFile {
-    /// Begins the file that `argument` names: a drive of `bytes` bytes, all zeros, that takes up room as it is written.
+    /// Begins the file that `argument` names: a drive of `bytes` bytes, all zeros, that takes up room as it is
+    /// written.
     pub fn begin(argument: &'static str, path: &Path, bytes: u64) -> Result<NewFile, StackError> {
         refuse_existing(argument, path)?;
         let cannot = |error: io::Error| {
@@ -65,7 +66,8 @@ impl NewFile {
                 StackError::run(format!("{argument} {} cannot be written: {}", path.display(), failed.error))
             }
         })?;
-        // The name is durable with its folder. Some file systems cannot flush one; they have nothing to flush then.
+        // The name is durable with its folder. Some file systems cannot flush one; they have nothing to flush
+        // then.
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let _ = File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all());
         Ok(())

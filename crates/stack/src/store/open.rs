@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 
 /// The least memory of a command: enough for frames of the largest page.
 const LEAST_MEMORY: u64 = 2 << 20;
-/// Memory that a store of any size may have. A pool beyond what the store holds would only be room that nothing fills.
+/// Memory that a store of any size may have. A pool beyond what the store holds would only be room that nothing
+/// fills.
 const ANY_MEMORY: u64 = 64 << 20;
 
 /// Pages that are written together when frames are needed.
@@ -65,7 +66,8 @@ impl StoreFile {
             memory_bytes,
             // A load ends with the store closed, so nothing needs to wait on the way.
             durability: Durability::Relaxed,
-            // As many as the engine protects from tearing with one flush; one by one, random keys load six times slower.
+            // As many as the engine protects from tearing with one flush; one by one, random keys load six times
+            // slower.
             write_back: WriteBack::ace(WRITTEN_TOGETHER),
             ..Options::default()
         })
@@ -153,8 +155,8 @@ impl StoreFile {
     }
 }
 
-/// Whether an error says that a store which should open cannot: a part of it is gone or changed. When an existing store
-/// is opened, its own sizes are the only options that can be wrong.
+/// Whether an error says that a store which should open cannot: a part of it is gone or changed. When an existing
+/// store is opened, its own sizes are the only options that can be wrong.
 pub(super) fn is_damage(error: &Error) -> bool {
     matches!(error, Error::Corrupt { .. } | Error::LogCorrupt { .. } | Error::Options(_))
 }
