@@ -1,7 +1,9 @@
 //! What can be typed. Values stay text here: the stack crate knows what they mean.
 //!
-//! The commands that run stacks have no list of options of their own: their options are the declared settings.
+//! The commands over a store in a file are in [`crate::store`]. The commands that run stacks have no list of
+//! options of their own: their options are the declared settings.
 
+use crate::store::Stored;
 use clap::{Arg, ArgAction, ArgMatches, Args, Parser, Subcommand};
 use fulgurite_study::Command as Runs;
 use fulgurite_study::settings::{Absent, Setting};
@@ -74,6 +76,8 @@ pub enum Command {
         #[command(subcommand)]
         command: Trace,
     },
+    #[command(flatten)]
+    Store(Stored),
 }
 
 #[derive(Subcommand)]

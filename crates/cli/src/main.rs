@@ -1,6 +1,7 @@
 //! The `fulgurite` command: parses, calls the study crate, prints. No logic lives here.
 
 mod arguments;
+mod store;
 
 use arguments::{Arguments, Command, Common, Trace, Typed};
 use clap::Parser;
@@ -98,6 +99,7 @@ fn run(arguments: Arguments) -> Result<(), StackError> {
         Some(Command::Gc(typed)) => grid(typed, &common),
         Some(Command::Replay(typed)) => grid(typed, &common),
         Some(Command::Bench(typed)) => grid(typed, &common),
+        Some(Command::Store(command)) => store::run(command, &common),
     }
 }
 
@@ -149,6 +151,11 @@ fn threads(common: &Common) -> NonZeroUsize {
 
 /// Does `work` under a bar on standard error where that is a terminal, and quietly elsewhere.
 fn watched<T>(work: impl FnOnce(&Progress) -> T) -> T {
+    watched_as("{bar:32} {percent}% of {human_len} requests, {elapsed} ({eta} left)", work)
+}
+
+/// The same, under a bar of another form.
+fn watched_as<T>(template: &str, work: impl FnOnce(&Progress) -> T) -> T {
     let progress = Progress::default();
     // A log file would be filled with the frames of the bar.
     if !io::stderr().is_terminal() {
@@ -156,16 +163,15 @@ fn watched<T>(work: impl FnOnce(&Progress) -> T) -> T {
     }
     let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        scope.spawn(|| watch(&progress, &is_done));
+        scope.spawn(|| watch(template, &progress, &is_done));
         let result = work(&progress);
         is_done.store(true, Ordering::Relaxed);
         result
     })
 }
 
-fn watch(progress: &Progress, is_done: &AtomicBool) {
-    let style =
-        ProgressStyle::with_template("{bar:32} {percent}% of {human_len} requests, {elapsed} ({eta} left)");
+fn watch(template: &str, progress: &Progress, is_done: &AtomicBool) {
+    let style = ProgressStyle::with_template(template);
     let bar = ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     while !is_done.load(Ordering::Relaxed) {
         bar.set_length(progress.total());

@@ -217,6 +217,11 @@ impl<D: Device + 'static> Store<D> {
         self.0.page_bytes()
     }
 
+    /// Bytes of the log's area on the drive.
+    pub fn log_bytes(&self) -> u64 {
+        self.0.options.log_bytes
+    }
+
     /// The table of this name, made if there is none.
     pub async fn create_table(&self, name: &str) -> Result<Table, Error> {
         match self.named(name) {

@@ -20,6 +20,7 @@ mod row;
 mod run;
 pub mod runner;
 pub mod settings;
+pub mod store;
 pub mod timeline;
 pub mod workload;
 

@@ -10,4 +10,4 @@ pub mod table;
 pub mod trace_convert;
 pub mod trace_info;
 
-pub use fulgurite_stack::{Column, Command, Progress, Run, StackError, runner, settings};
+pub use fulgurite_stack::{Column, Command, Progress, Run, StackError, runner, settings, store};

@@ -105,7 +105,7 @@ pub(crate) struct DriveFile {
 }
 
 /// The lock of a drive.
-struct Lock(File);
+pub(crate) struct Lock(File);
 
 impl Drop for Lock {
     fn drop(&mut self) {
@@ -115,7 +115,7 @@ impl Drop for Lock {
 }
 
 /// What was found at a path.
-enum Found {
+pub(crate) enum Found {
     Nothing,
     /// A file or device.
     Drive {
@@ -129,11 +129,11 @@ enum Found {
     },
 }
 
-fn at(path: &Path) -> impl Fn(io::Error) -> OpenError + '_ {
+pub(crate) fn at(path: &Path) -> impl Fn(io::Error) -> OpenError + '_ {
     |error| OpenError::Io { path: path.to_owned(), error }
 }
 
-fn look(path: &Path) -> Result<Found, OpenError> {
+pub(crate) fn look(path: &Path) -> Result<Found, OpenError> {
     // The type comes before the opening, because opening a pipe waits for its writer.
     let stat = match rustix::fs::stat(path) {
         Ok(stat) => stat,
@@ -235,8 +235,12 @@ impl DriveFile {
 /// made, so that of two who would make it one is refused.
 fn lock(path: &Path) -> Result<Lock, OpenError> {
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
-    let file = file.map_err(at(path))?;
-    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+    locked(file.map_err(at(path))?, path, FlockOperation::NonBlockingLockExclusive)
+}
+
+/// Locks a file as `how` says, without waiting.
+pub(crate) fn locked(file: File, path: &Path, how: FlockOperation) -> Result<Lock, OpenError> {
+    match rustix::fs::flock(&file, how) {
         Ok(()) => Ok(Lock(file)),
         Err(rustix::io::Errno::WOULDBLOCK) => Err(OpenError::InUse(path.to_owned())),
         Err(error) => Err(at(path)(error.into())),
@@ -254,8 +258,7 @@ fn make(path: &Path, from: u64, bytes: u64, is_block_device: bool) -> io::Result
         at += len;
     }
     // The mark comes last: an interrupted filling leaves no drive that looks complete.
-    let mut mark = [0; MARK_BYTES as usize];
-    mark[..MARK.len()].copy_from_slice(MARK);
+    let mark = mark();
     file.write_all_at(&mark, bytes)?;
     if is_block_device {
         // The mark is looked for at the end of the device, and the pages in use may end before it.
@@ -267,10 +270,25 @@ fn make(path: &Path, from: u64, bytes: u64, is_block_device: bool) -> io::Result
     file.sync_all()
 }
 
+/// The block behind the last page of a drive that is ours.
+fn mark() -> [u8; MARK_BYTES as usize] {
+    let mut mark = [0; MARK_BYTES as usize];
+    mark[..MARK.len()].copy_from_slice(MARK);
+    mark
+}
+
+/// Makes an empty file a drive of `bytes` bytes, a multiple of 4096, that reads as zeros. It takes up room as it
+/// is written, unlike a drive that opening makes: a disk that is full by then is an error of the write.
+pub fn make_sparse(file: &File, bytes: u64) -> io::Result<()> {
+    // The length comes first: a disk that does not take it shall fail before anything is written.
+    file.set_len(bytes + MARK_BYTES)?;
+    file.write_all_at(&mark(), bytes)
+}
+
 /// The longest write that the file system and the drive below it never tear (Linux 6.11 and later), in bytes; 0 where
 /// they promise none.
 #[cfg(target_os = "linux")]
-fn atomic_bytes(file: &File) -> u32 {
+pub(crate) fn atomic_bytes(file: &File) -> u32 {
     use rustix::fs::{AtFlags, StatxFlags};
     /// `STATX_WRITE_ATOMIC`.
     const WRITE_ATOMIC: StatxFlags = StatxFlags::from_bits_retain(0x1_0000);
@@ -281,7 +299,7 @@ fn atomic_bytes(file: &File) -> u32 {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn atomic_bytes(_file: &File) -> u32 {
+pub(crate) fn atomic_bytes(_file: &File) -> u32 {
     0
 }
 

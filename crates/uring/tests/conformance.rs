@@ -1,7 +1,7 @@
 //! Real drives pass the common body, keep what was written, and leave alone what is not theirs.
 
 use fulgurite_device::{Device, conformance};
-use fulgurite_uring::{DriveOptions, OpenError, PsyncDevice};
+use fulgurite_uring::{DriveOptions, OpenError, OverlayDevice, PsyncDevice, ReadOnlyFile};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -51,6 +51,69 @@ fn has_uring(folder: &Folder) -> bool {
 fn psync_conforms() {
     let folder = Folder::new("psync");
     conformance::check(|| PsyncDevice::open(&folder.next(), &options()).unwrap());
+}
+
+/// A file of 128 pages that all have this byte, open for reading, and a drive over it.
+fn overlay(path: &Path, byte: u8) -> OverlayDevice {
+    fs::write(path, vec![byte; 128 * 4096]).unwrap();
+    let beside = path.with_extension("beside");
+    let beside = fs::File::options().read(true).write(true).create_new(true).open(beside).unwrap();
+    OverlayDevice::new(ReadOnlyFile::open(path).unwrap(), beside)
+}
+
+#[test]
+fn an_overlay_conforms() {
+    let folder = Folder::new("overlay");
+    conformance::check(|| overlay(&folder.next(), 0));
+}
+
+#[test]
+fn an_overlay_reads_what_was_written_and_leaves_its_file_alone() {
+    use fulgurite_base::Lpn;
+    use fulgurite_device::{Arena, Executor, Operation};
+    let folder = Folder::new("beside");
+    let path = folder.next();
+    let executor = Executor::new(overlay(&path, 7));
+    let handle = executor.handle();
+    let arena = Arena::new(5 * 4096);
+    let buffer = arena.buffer(0, 5 * 4096);
+    let into = buffer.clone();
+    let run = executor.block_on(async move {
+        // The pages of a buffer that is not given have some contents; zeros are known.
+        handle.submit(Operation::Trim { lpn: Lpn(11), pages: 2 }).await.unwrap();
+        handle.submit(Operation::Trim { lpn: Lpn(14), pages: 1 }).await.unwrap();
+        handle.submit(Operation::Read { lpn: Lpn(10), pages: 5, into: Some(into) }).await.unwrap();
+    });
+    run.unwrap();
+    // SAFETY: the read has completed.
+    let pages: Vec<u8> = unsafe { buffer.bytes() }.chunks(4096).map(|page| page[100]).collect();
+    assert_eq!(pages, [7, 0, 0, 7, 0]);
+    assert!(fs::read(&path).unwrap().iter().all(|byte| *byte == 7));
+}
+
+#[test]
+fn a_drive_has_one_writer_or_many_readers() {
+    let folder = Folder::new("readers");
+    let path = folder.next();
+    let writer = PsyncDevice::open(&path, &options()).unwrap();
+    assert!(matches!(ReadOnlyFile::open(&path), Err(OpenError::InUse(_))));
+    drop(writer);
+    let readers = [ReadOnlyFile::open(&path).unwrap(), ReadOnlyFile::open(&path).unwrap()];
+    assert!(matches!(PsyncDevice::open(&path, &options()), Err(OpenError::InUse(_))));
+    drop(readers);
+    PsyncDevice::open(&path, &options()).unwrap();
+}
+
+#[test]
+fn a_sparse_drive_is_a_drive_that_takes_no_room() {
+    use std::os::unix::fs::MetadataExt;
+    let folder = Folder::new("sparse");
+    let path = folder.next();
+    let file = fs::File::create_new(&path).unwrap();
+    fulgurite_uring::make_sparse(&file, 1 << 30).unwrap();
+    let drive = PsyncDevice::open(&path, &DriveOptions::default()).unwrap();
+    assert_eq!(drive.caps().pages, (1 << 30) / 4096);
+    assert!(file.metadata().unwrap().blocks() * 512 < 1 << 20);
 }
 
 #[test]

@@ -6,3 +6,4 @@ mod contract;
 mod folder;
 mod outputs;
 mod repeatable;
+mod store;

@@ -4,7 +4,7 @@ use fulgurite_base::{Lpn, Nanos};
 use fulgurite_device::{Arena, Caps, Command, Completion, Device, FaultDevice, MemDevice, QueueFull};
 use fulgurite_log::{LogCounters, LogDevice};
 use fulgurite_ssd::{DriveCounters, Image, Served, SimDrive, Timeline};
-use fulgurite_uring::PsyncDevice;
+use fulgurite_uring::{OverlayDevice, PsyncDevice};
 use std::sync::Arc;
 
 /// How worn a drive is.
@@ -146,6 +146,16 @@ impl Observed for MemDevice {
 }
 
 impl Observed for PsyncDevice {
+    fn observe(&self) -> Option<DriveCounters> {
+        None
+    }
+
+    fn verify(&self, _: bool) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+impl Observed for OverlayDevice {
     fn observe(&self) -> Option<DriveCounters> {
         None
     }

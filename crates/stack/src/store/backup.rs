@@ -1,0 +1,42 @@
+//! A copy of a store as a store of its own.
+
+use super::Said;
+use super::file::FileSink;
+use super::new_file::{NewFile, refuse_existing};
+use super::open::{Opened, StoreFile};
+use crate::{Column, Row, StackError};
+use std::path::Path;
+
+/// Bytes of the mark that stands behind the last page of a drive.
+const MARK_BYTES: u64 = 4096;
+
+/// Copies the store into a new file, which appears when it is complete.
+pub fn backup(file: &StoreFile, out: &Path) -> Result<Said, StackError> {
+    refuse_existing("OUT", out)?;
+    let Opened { executor, store } = file.open_to_read()?;
+    let caps = executor.handle().caps();
+    let bytes = (caps.pages * u64::from(caps.page_bytes)).saturating_sub(MARK_BYTES);
+    let new = NewFile::begin("OUT", out, bytes)?;
+    let sink = FileSink::new(new.file()?);
+    let page_bytes = u64::from(store.page_bytes());
+    let copying = sink.clone();
+    let outcome = executor.block_on(async move { store.backup(&copying).await }).map_err(StackError::run)?;
+    let report = outcome.map_err(|error| match sink.take_error() {
+        Some(refused) => new.failed(&refused),
+        None => file.failed(&error),
+    })?;
+    new.finish()?;
+    let mut row = Row::default();
+    row.set(Column::File, file.path.display().to_string());
+    row.set(Column::Out, out.display().to_string());
+    row.set(Column::PagesCopied, report.pages);
+    row.set(Column::CopiedBytes, report.pages * page_bytes + report.log_bytes);
+    let text = format!(
+        "{} is a copy of {}: {} pages, {} with the log\n",
+        row.text(Column::Out),
+        row.text(Column::File),
+        row.text(Column::PagesCopied),
+        Column::CopiedBytes.unit().humane(row.number(Column::CopiedBytes).unwrap_or(0.0)),
+    );
+    Ok(Said { rows: vec![row], text: Some(text), verdict: Ok(()) })
+}

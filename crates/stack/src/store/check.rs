@@ -1,0 +1,106 @@
+//! Whether a store is sound, and what is lost where it is not.
+
+use super::open::{StoreFile, is_damage};
+use super::{Said, text};
+use crate::device::AnyDrive;
+use crate::{Column, Row, StackError};
+use fulgurite_device::Handle;
+use fulgurite_engine::{CheckReport, Error, Options, Problem, Store};
+
+/// What a check has found in a store that could be opened.
+struct Found {
+    report: CheckReport,
+    tables: u64,
+}
+
+/// Looks at every page of the store and leaves the file as it is. A store that cannot be opened is a damaged one.
+pub fn check(file: &StoreFile) -> Result<Said, StackError> {
+    let (executor, options) = file.overlay()?;
+    let looking = look(executor.handle(), options);
+    match executor.block_on(looking).map_err(StackError::run)? {
+        Ok(found) => Ok(said(file, &found)),
+        Err(error) if is_damage(&error) => Ok(said_unopened(file, &error)),
+        Err(Error::NotAStore) => Err(StackError::request(format!(
+            "{} holds no store; accepted: a store, or for one whose first pages are lost, fulgurite repair",
+            file.path.display()
+        ))),
+        Err(error) => Err(file.failed(&error)),
+    }
+}
+
+async fn look(handle: Handle<AnyDrive>, options: Options) -> Result<Found, Error> {
+    let store = Store::open(handle, options).await?;
+    let report = store.check().await?;
+    let tables = store.tables().await?.len() as u64;
+    Ok(Found { report, tables })
+}
+
+fn said(file: &StoreFile, Found { report, tables }: &Found) -> Said {
+    let name = file.path.display().to_string();
+    let mut row = Row::default();
+    row.set(Column::File, name.as_str());
+    row.set(Column::Tables, *tables);
+    row.set(Column::Records, report.records);
+    row.set(Column::PagesChecked, report.pages);
+    row.set(Column::PagesUnused, report.unused_pages);
+    row.set(Column::Problems, report.problems.len() as u64);
+    let looked_at = format!(
+        "{} pages, {} records in {} table{}",
+        row.text(Column::PagesChecked),
+        row.text(Column::Records),
+        row.text(Column::Tables),
+        plural(*tables)
+    );
+    let mut rows = vec![row];
+    rows.extend(report.problems.iter().map(|problem| problem_row(&name, problem)));
+    let mut text = String::new();
+    for problem in &report.problems {
+        text += &format!("{problem}\n");
+    }
+    let verdict = match report.problems.len() {
+        0 => {
+            text += &format!("{name} is sound: {looked_at}\n");
+            Ok(())
+        }
+        problems => Err(StackError::run(format!(
+            "{name} is damaged: {problems} problem{} in {looked_at}; fulgurite repair {name} OUT saves the rest",
+            plural(problems as u64)
+        ))),
+    };
+    if report.unused_pages > 0 {
+        text += &format!("{} pages are in use for nothing, which costs room alone\n", report.unused_pages);
+    }
+    Said { rows, text: Some(text), verdict }
+}
+
+fn plural(count: u64) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
+fn problem_row(file: &str, problem: &Problem) -> Row {
+    let mut row = Row::default();
+    row.set(Column::File, file);
+    row.set(Column::Table, problem.table.as_str());
+    row.set_some(Column::Page, problem.page.map(|page| page.0));
+    row.set(Column::Problem, problem.what.as_str());
+    if let Some((low, high)) = &problem.lost {
+        row.set(Column::LostFrom, text::escape(low));
+        row.set_some(Column::LostTo, high.as_deref().map(text::escape));
+    }
+    row
+}
+
+fn said_unopened(file: &StoreFile, error: &Error) -> Said {
+    let name = file.path.display().to_string();
+    let mut row = Row::default();
+    row.set(Column::File, name.as_str());
+    row.set(Column::Problems, 1u64);
+    row.set(Column::Problem, format!("it cannot be opened: {error}"));
+    Said {
+        rows: vec![row],
+        text: Some(format!("{name} cannot be opened: {error}\n")),
+        verdict: Err(StackError::run(format!(
+            "{name} is damaged; fulgurite repair {name} OUT saves what can be saved, and says what is lost"
+        ))),
+    }
+}

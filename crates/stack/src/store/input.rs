@@ -1,0 +1,126 @@
+//! The records that are to be loaded, from rows of CSV.
+
+use super::text;
+use crate::StackError;
+use csv::{ByteRecord, ReaderBuilder};
+use std::cell::Cell;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::rc::Rc;
+
+/// Bytes of a row beyond what is asked for: what the parser has read ahead.
+const AHEAD: u64 = 1 << 20;
+
+/// A record and the line on which it begins.
+pub struct Line {
+    pub number: u64,
+    pub key: Vec<u8>,
+    pub value: Vec<u8>,
+}
+
+/// Rows of `key,value`.
+pub struct Input {
+    /// What messages call it.
+    name: String,
+    /// Bytes of the file, where it is one.
+    pub bytes: Option<u64>,
+    reader: csv::Reader<Limited>,
+    row: ByteRecord,
+    state: Rc<State>,
+}
+
+/// What is known of the bytes that were read.
+#[derive(Default)]
+struct State {
+    /// Bytes that may be read before the next row is complete.
+    left: Cell<u64>,
+    /// Whether an odd number of quotes was read.
+    is_quoted: Cell<bool>,
+    /// Whether the input has ended.
+    is_ended: Cell<bool>,
+}
+
+/// An input that fails where a row does not end: one open quote must not fill the memory with the rest of a file.
+struct Limited {
+    input: Box<dyn Read>,
+    state: Rc<State>,
+}
+
+impl Read for Limited {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let len = self.input.read(into)?;
+        self.state.is_ended.set(len == 0);
+        let left = self.state.left.get().checked_sub(len as u64).ok_or_else(|| {
+            io::Error::other("a row is longer than the log takes; is a quote opened and not closed?")
+        })?;
+        self.state.left.set(left);
+        let quotes = into[..len].iter().filter(|byte| **byte == b'"').count();
+        self.state.is_quoted.set(self.state.is_quoted.get() != (quotes % 2 == 1));
+        Ok(len)
+    }
+}
+
+impl Input {
+    /// Opens a file; standard input for `-` and where none is given.
+    pub fn open(from: Option<&Path>) -> Result<Input, StackError> {
+        let from = from.filter(|path| *path != Path::new("-"));
+        let state = Rc::new(State::default());
+        let (name, bytes, input): (String, Option<u64>, Box<dyn Read>) = match from {
+            None => ("standard input".to_owned(), None, Box::new(io::stdin())),
+            Some(path) => {
+                let (file, bytes) = open_file(path)?;
+                (path.display().to_string(), bytes, Box::new(file))
+            }
+        };
+        let limited = Limited { input, state: Rc::clone(&state) };
+        // Rows of another length are refused with a sentence of our own.
+        let reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(limited);
+        Ok(Input { name: format!("--from {name}"), bytes, reader, row: ByteRecord::new(), state })
+    }
+
+    /// The next record, whose row has at most `most` bytes.
+    pub fn next(&mut self, most: u64) -> Result<Option<Line>, StackError> {
+        self.state.left.set(most.saturating_add(AHEAD));
+        let line = self.reader.position().line();
+        let is_row =
+            self.reader.read_byte_record(&mut self.row).map_err(|error| match error.into_kind() {
+                csv::ErrorKind::Io(error) => StackError::run(format!("{}, line {line}: {error}", self.name)),
+                other => StackError::run(format!("{}, line {line}: {other:?}", self.name)),
+            })?;
+        if !is_row {
+            return Ok(None);
+        }
+        let number = self.row.position().map_or(line, csv::Position::line);
+        let (Some(key), Some(value), 2) = (self.row.get(0), self.row.get(1), self.row.len()) else {
+            let fields = self.row.len();
+            return Err(
+                self.refused(number, &format!("fields in the row: {fields}; accepted: two, key,value"))
+            );
+        };
+        // The parser takes the end of the input for the end of a quote, which may have swallowed rows.
+        if self.state.is_ended.get() && self.state.is_quoted.get() && value.contains(&b'\n') {
+            return Err(self.refused(number, "a quote is opened and not closed; accepted: \"...\""));
+        }
+        let read = |field| text::unescape(field).map_err(|what| self.refused(number, &what));
+        Ok(Some(Line { number, key: read(key)?, value: read(value)? }))
+    }
+
+    /// What is wrong with a line.
+    pub fn refused(&self, line: u64, what: &str) -> StackError {
+        StackError::request(format!("{}, line {line}: {what}", self.name))
+    }
+}
+
+fn open_file(path: &Path) -> Result<(File, Option<u64>), StackError> {
+    let refused = |what: String| {
+        let path = path.display();
+        StackError::request(format!("--from {path}: {what}; accepted: a file of key,value rows, or -"))
+    };
+    let file = File::open(path).map_err(|error| refused(error.to_string()))?;
+    let metadata = file.metadata().map_err(|error| refused(error.to_string()))?;
+    if metadata.is_dir() {
+        return Err(refused("it is a folder".to_owned()));
+    }
+    Ok((file, metadata.is_file().then_some(metadata.len())))
+}

@@ -1,0 +1,299 @@
+//! Records from CSV into a table, and a new store where there is none.
+
+use super::Said;
+use super::input::{Input, Line};
+use super::new_file::NewFile;
+use super::open::{Opened, SHARDS, StoreFile, open_drive, read_size};
+use crate::device::AnyDrive;
+use crate::{Column, Progress, Row, StackError};
+use fulgurite_base::units;
+use fulgurite_device::Executor;
+use fulgurite_engine::{Durability, Error, Options, Store, Table};
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// The least size of a new store where none is asked for.
+const USUAL_BYTES: u64 = 16 << 30;
+/// A new store is at least so many times as large as the file that is loaded: pages are not full, and more may
+/// follow.
+const SIZE_BY_INPUT: u64 = 4;
+/// Records and bytes of one transaction.
+const BATCH: (usize, u64) = (1024, 256 << 10);
+/// Bytes of text that a byte of a record may take.
+const ESCAPED: u64 = 4;
+
+/// What is to be loaded; sizes as they were typed.
+#[derive(Clone, Debug)]
+pub struct LoadAsked {
+    /// The store.
+    pub file: StoreFile,
+    /// The table, which is made where there is none.
+    pub table: String,
+    /// The file with the rows; standard input where none is given.
+    pub from: Option<PathBuf>,
+    /// Bytes of a new store.
+    pub size: Option<String>,
+    /// Bytes in a page of a new store.
+    pub page: Option<String>,
+    /// Bytes of the log of a new store.
+    pub log: Option<String>,
+}
+
+/// Sizes that were asked for.
+struct Sizes {
+    size: Option<u64>,
+    page: Option<u64>,
+    log: Option<u64>,
+}
+
+/// What was loaded.
+#[derive(Clone, Copy, Default)]
+struct Loaded {
+    records: u64,
+    bytes: u64,
+}
+
+/// Loads the records. A later row wins over an earlier one with the same key. Rows before one that is refused
+/// stay.
+pub fn load(asked: &LoadAsked, progress: &Progress) -> Result<Said, StackError> {
+    let LoadAsked { file, table, from, size, page, log } = asked.clone();
+    let sizes = Sizes {
+        size: read_size("--size", size.as_deref())?,
+        page: read_size("--page", page.as_deref())?,
+        log: read_size("--log", log.as_deref())?,
+    };
+    if table.is_empty() {
+        return Err(StackError::request("TABLE has no name; accepted: 1 byte or more"));
+    }
+    if table == SHARDS {
+        return Err(StackError::request(format!(
+            "TABLE {SHARDS} is the engine's own; accepted: another name"
+        )));
+    }
+    // Before anything is made.
+    let input = Input::open(from.as_deref())?;
+    let began = Instant::now();
+    let opened = match fs::symlink_metadata(&file.path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => create(&file, &sizes, input.bytes)?,
+        _ => open(&file, &sizes)?,
+    };
+    let Opened { executor, store } = opened;
+    let loading = Loading { file: file.clone(), store, table, input, progress: progress.clone() };
+    let loaded = executor.block_on(loading.run()).map_err(StackError::run)??;
+    Ok(said(asked, loaded, began.elapsed()))
+}
+
+fn said(asked: &LoadAsked, loaded: Loaded, elapsed: Duration) -> Said {
+    let file = asked.file.path.display();
+    let rate = loaded.records as f64 / elapsed.as_secs_f64().max(1e-9);
+    let mut row = Row::default();
+    row.set(Column::File, file.to_string());
+    row.set(Column::Table, asked.table.as_str());
+    row.set(Column::Records, loaded.records);
+    row.set(Column::RecordBytes, loaded.bytes);
+    row.set(Column::ElapsedNs, elapsed.as_nanos() as u64);
+    row.set(Column::RecordsS, rate);
+    let text = format!(
+        "loaded {} records of {} into table {} of {file} in {} ({} records/s)\n",
+        row.text(Column::Records),
+        Column::RecordBytes.unit().humane(loaded.bytes as f64),
+        asked.table,
+        Column::ElapsedNs.unit().humane(elapsed.as_nanos() as f64),
+        row.text(Column::RecordsS),
+    );
+    Said { rows: vec![row], text: Some(text), verdict: Ok(()) }
+}
+
+/// Makes a store in a new file. The file appears with the store in it.
+fn create(file: &StoreFile, sizes: &Sizes, input: Option<u64>) -> Result<Opened, StackError> {
+    let usual = Options::default();
+    let by_input = input.unwrap_or(0).saturating_mul(SIZE_BY_INPUT).next_multiple_of(1 << 20);
+    let page_bytes = sizes.page.unwrap_or(u64::from(usual.page_bytes));
+    let page_bytes = u32::try_from(page_bytes).unwrap_or(u32::MAX);
+    let bytes = sizes.size.unwrap_or(USUAL_BYTES.max(by_input));
+    if bytes > 1 << 60 || !bytes.is_multiple_of(u64::from(page_bytes)) {
+        return Err(StackError::request(format!(
+            "--size {} is not a number of pages of {}; accepted: a multiple of that, up to 1 EiB",
+            units::format_size(bytes),
+            units::format_size(u64::from(page_bytes))
+        )));
+    }
+    let options =
+        Options { page_bytes, log_bytes: sizes.log.unwrap_or(usual.log_bytes), ..file.options(bytes)? };
+    let new = NewFile::begin("FILE", &file.path, bytes)?;
+    let executor = Executor::new(open_drive(new.unfinished())?);
+    let making = Store::create(executor.handle(), options);
+    let store = executor.block_on(making).map_err(StackError::run)?.map_err(|error| match error {
+        Error::Options(what) => StackError::request(format!("--size, --page, --log, --memory: {what}")),
+        error => file.failed(&error),
+    })?;
+    new.finish()?;
+    Ok(Opened { executor, store })
+}
+
+/// Opens a store that is there, to be written.
+fn open(file: &StoreFile, sizes: &Sizes) -> Result<Opened, StackError> {
+    // For the sentences about what is no file, and what is in use.
+    drop(file.read_only()?);
+    if !file.holds_store() {
+        return Err(StackError::request(format!(
+            "FILE {} holds no store and is left as it is; accepted: a store, or a name that is free",
+            file.path.display()
+        )));
+    }
+    let executor = Executor::new(open_drive(&file.path)?);
+    let caps = executor.handle().caps();
+    let bytes = caps.pages * u64::from(caps.page_bytes);
+    let opening = Store::open(executor.handle(), file.options(bytes)?);
+    let store = executor.block_on(opening).map_err(StackError::run)?.map_err(|error| file.failed(&error))?;
+    let opened = Opened { executor, store };
+    file.refuse_shard(&opened)?;
+    let Opened { executor, store } = opened;
+    let has = [
+        ("--size", sizes.size, bytes),
+        ("--page", sizes.page, u64::from(store.page_bytes())),
+        ("--log", sizes.log, store.log_bytes()),
+    ];
+    let other = has.into_iter().find(|(_, asked, has)| asked.is_some_and(|asked| asked != *has));
+    if let Some((argument, Some(asked), has)) = other {
+        let closing = store.clone();
+        // The refusal counts, whatever closing says: the store opens after a crash too.
+        let _ = executor.block_on(async move { closing.close().await });
+        let [asked, has] = [asked, has].map(units::format_size);
+        return Err(StackError::request(format!(
+            "{argument} {asked} is not that of the store in {}; accepted: {has}, or leave it out",
+            file.path.display()
+        )));
+    }
+    Ok(Opened { executor, store })
+}
+
+/// A load under way.
+struct Loading {
+    file: StoreFile,
+    store: Store<AnyDrive>,
+    table: String,
+    input: Input,
+    progress: Progress,
+}
+
+/// Why a batch was not loaded in full.
+struct Refused {
+    /// How many of its records were.
+    loaded: usize,
+    error: Error,
+}
+
+impl Loading {
+    async fn run(mut self) -> Result<Loaded, StackError> {
+        let mut loaded = Loaded::default();
+        let outcome = self.load(&mut loaded).await;
+        // What was loaded is made durable, also where the rest is refused.
+        let closed = self.store.close().await;
+        match (outcome, closed) {
+            (Ok(()), closed) => closed.map(|()| loaded).map_err(|error| self.failed(&error)),
+            (Err(error), Ok(())) => Err(with_count(error, loaded.records)),
+            (Err(error), Err(_)) => Err(error),
+        }
+    }
+
+    async fn load(&mut self, loaded: &mut Loaded) -> Result<(), StackError> {
+        let table = self.store.create_table(&self.table).await.map_err(|error| match error {
+            Error::Options(what) => StackError::request(format!("TABLE {}: {what}", self.table)),
+            error => self.failed(&error),
+        })?;
+        // A small log takes small transactions.
+        let most_bytes = BATCH.1.min(self.store.log_bytes() / 64);
+        let longest_row = self.store.log_bytes().saturating_mul(ESCAPED);
+        let mut batch: Vec<Line> = Vec::new();
+        let mut bytes = 0;
+        loop {
+            let next = self.input.next(longest_row);
+            let is_last = !matches!(next, Ok(Some(_)));
+            if is_last || batch.len() == BATCH.0 || bytes >= most_bytes {
+                self.commit(table, &mut batch, loaded).await?;
+                bytes = 0;
+            }
+            let Some(line) = next? else { return Ok(()) };
+            bytes += (line.key.len() + line.value.len()) as u64;
+            batch.push(line);
+        }
+    }
+
+    /// Puts a batch into the table and counts it.
+    async fn commit(
+        &self,
+        table: Table,
+        batch: &mut Vec<Line>,
+        loaded: &mut Loaded,
+    ) -> Result<(), StackError> {
+        let outcome = self.put_batch(table, batch).await;
+        let done = outcome.as_ref().map_or_else(|refused| refused.loaded, |()| batch.len());
+        let bytes = batch[..done].iter().map(|line| (line.key.len() + line.value.len()) as u64);
+        loaded.bytes += bytes.sum::<u64>();
+        loaded.records += done as u64;
+        self.progress.add(done as u64);
+        let refused = outcome.map_err(|Refused { error, .. }| match error {
+            Error::KeyTooLong { .. } | Error::TransactionTooLarge { .. } => {
+                self.input.refused(batch[done].number, &error.to_string())
+            }
+            error => self.failed(&error),
+        });
+        batch.clear();
+        refused
+    }
+
+    async fn put_batch(&self, table: Table, batch: &[Line]) -> Result<(), Refused> {
+        let error = match self.put_all(table, batch).await {
+            Ok(()) => return Ok(()),
+            Err(error) => error,
+        };
+        let is_one_of_them = matches!(
+            error,
+            Error::KeyTooLong { .. } | Error::TransactionTooLarge { .. } | Error::Full { .. }
+        );
+        if !is_one_of_them || batch.len() == 1 {
+            return Err(Refused { loaded: 0, error });
+        }
+        // One by one, to load all in front of the one that does not fit.
+        for (loaded, line) in batch.iter().enumerate() {
+            let put = self.put_all(table, std::slice::from_ref(line)).await;
+            put.map_err(|error| Refused { loaded, error })?;
+        }
+        Ok(())
+    }
+
+    async fn put_all(&self, table: Table, lines: &[Line]) -> Result<(), Error> {
+        let transaction = self.store.begin();
+        for line in lines {
+            transaction.put(table, &line.key, &line.value).await?;
+        }
+        transaction.commit_with(Durability::Relaxed).await
+    }
+
+    fn failed(&self, error: &Error) -> StackError {
+        let file = self.file.path.display();
+        match error {
+            Error::Full { .. } => StackError::run(format!(
+                "{file} is full; a store keeps the size that it was made with, so load into a new file with a larger --size"
+            )),
+            Error::IndexNotOpen { table, index } => StackError::request(format!(
+                "TABLE {table} has the index `{index}`, which only the program that made it can keep; accepted: a table without indexes"
+            )),
+            Error::Fatal(_) | Error::Io(_) => StackError::run(format!(
+                "{file}: {error}; is the disk below it full? What is durable by now is there when the store is opened again"
+            )),
+            error => self.file.failed(error),
+        }
+    }
+}
+
+/// Adds how many records were loaded before.
+fn with_count(error: StackError, records: u64) -> StackError {
+    let text = |said: String| format!("{said} ({records} records before that were loaded)");
+    match error {
+        StackError::Request(said) => StackError::Request(text(said)),
+        StackError::Run(said) => StackError::Run(text(said)),
+    }
+}

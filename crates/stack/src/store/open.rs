@@ -1,0 +1,232 @@
+//! Opening a store in a file, to read it or to go on with it.
+
+use super::text;
+use crate::StackError;
+use crate::device::{AnyDrive, FileConfig};
+use fulgurite_base::units;
+use fulgurite_device::Executor;
+use fulgurite_engine::{Durability, Error, Options, Store, Table};
+use fulgurite_pool::WriteBack;
+use fulgurite_uring::{DriveOptions, OpenError, OverlayDevice, PsyncDevice, ReadOnlyFile};
+use std::path::{Path, PathBuf};
+
+/// The least memory of a command: enough for frames of the largest page.
+const LEAST_MEMORY: u64 = 2 << 20;
+/// Memory that a store of any size may have. A pool beyond what the store holds would only be room that nothing
+/// fills.
+const ANY_MEMORY: u64 = 64 << 20;
+
+/// Pages that are written together when frames are needed.
+const WRITTEN_TOGETHER: u32 = 64;
+
+/// The table by which the engine knows one drive of a store of several shards.
+pub(super) const SHARDS: &str = "fulgurite.shards";
+
+/// The store that a command works on: where it is, and the memory for it.
+#[derive(Clone, Debug)]
+pub struct StoreFile {
+    /// The file or block device.
+    pub path: PathBuf,
+    memory_bytes: u64,
+}
+
+/// A store and what it runs on.
+pub(super) struct Opened {
+    pub executor: Executor<AnyDrive>,
+    pub store: Store<AnyDrive>,
+}
+
+impl StoreFile {
+    /// The store in the file at `path`, with `--memory` as it was typed.
+    pub fn new(path: PathBuf, memory: Option<&str>) -> Result<StoreFile, StackError> {
+        let memory_bytes = read_size("--memory", memory)?.unwrap_or(Options::default().memory_bytes);
+        if memory_bytes < LEAST_MEMORY {
+            return Err(StackError::request(format!(
+                "--memory {} is too little for a store; accepted: {} or more",
+                units::format_size(memory_bytes),
+                units::format_size(LEAST_MEMORY)
+            )));
+        }
+        Ok(StoreFile { path, memory_bytes })
+    }
+
+    /// Options of a store in a file of so many bytes.
+    pub(super) fn options(&self, bytes: u64) -> Result<Options, StackError> {
+        let memory_bytes = self.memory_bytes.min(bytes.saturating_mul(2).max(ANY_MEMORY));
+        // The pool takes its memory in one piece, and a process that asks for too much is ended by the allocator.
+        let tried = usize::try_from(memory_bytes)
+            .is_ok_and(|bytes| Vec::<u8>::new().try_reserve_exact(bytes).is_ok());
+        if !tried {
+            return Err(StackError::request(format!(
+                "--memory {} is more than this machine has; accepted: less, or leave it out",
+                units::format_size(self.memory_bytes)
+            )));
+        }
+        Ok(Options {
+            memory_bytes,
+            // A load ends with the store closed, so nothing needs to wait on the way.
+            durability: Durability::Relaxed,
+            // As many as the engine protects from tearing with one flush; one by one, random keys load six times
+            // slower.
+            write_back: WriteBack::ace(WRITTEN_TOGETHER),
+            ..Options::default()
+        })
+    }
+
+    /// The file, to be read. Nobody writes it meanwhile.
+    pub(super) fn read_only(&self) -> Result<ReadOnlyFile, StackError> {
+        ReadOnlyFile::open(&self.path).map_err(|error| refused(&self.path, error))
+    }
+
+    /// A drive with the file's contents that leaves the file as it is, and the options for a store on it.
+    pub(super) fn overlay(&self) -> Result<(Executor<AnyDrive>, Options), StackError> {
+        let file = self.read_only()?;
+        let options = self.options(file.bytes())?;
+        let beside = tempfile::tempfile().map_err(|error| {
+            StackError::run(format!(
+                "no temporary file can be made in {}: {error}",
+                std::env::temp_dir().display()
+            ))
+        })?;
+        let drive: AnyDrive = Box::new(OverlayDevice::new(file, beside));
+        Ok((Executor::new(drive), options))
+    }
+
+    /// Opens the store and leaves the file as it is.
+    pub(super) fn open_to_read(&self) -> Result<Opened, StackError> {
+        let (executor, options) = self.overlay()?;
+        let opening = Store::open(executor.handle(), options);
+        let store =
+            executor.block_on(opening).map_err(StackError::run)?.map_err(|error| self.failed(&error))?;
+        let opened = Opened { executor, store };
+        self.refuse_shard(&opened)?;
+        Ok(opened)
+    }
+
+    /// Refuses one drive of a store that lies on several: it has only some of the keys.
+    pub(super) fn refuse_shard(&self, opened: &Opened) -> Result<(), StackError> {
+        let store = opened.store.clone();
+        let found = opened.executor.block_on(async move { store.table(SHARDS).await });
+        if found.map_err(StackError::run)?.is_err() {
+            return Ok(());
+        }
+        Err(StackError::request(format!(
+            "{} is one drive of a store of several shards, which only a program opens (blocking::Db); accepted: a store in one file",
+            self.path.display()
+        )))
+    }
+
+    /// Whether the file begins as a store does.
+    pub(super) fn holds_store(&self) -> bool {
+        FileConfig { path: self.path.clone(), ..FileConfig::default() }.holds_store()
+    }
+
+    /// What to report when the engine has failed.
+    pub(super) fn failed(&self, error: &Error) -> StackError {
+        let file = self.path.display();
+        match error {
+            Error::NotAStore => StackError::request(format!(
+                "{file} holds no store; accepted: a file with a store, as fulgurite load makes it"
+            )),
+            Error::Version { .. } => StackError::request(format!("{file}: {error}")),
+            error if is_damage(error) => StackError::run(format!(
+                "{file}: {error}; fulgurite check says what is lost, fulgurite repair saves the rest"
+            )),
+            error => StackError::run(format!("{file}: {error}")),
+        }
+    }
+
+    /// The table of this name; the error names those that there are.
+    pub(super) async fn table(&self, store: &Store<AnyDrive>, name: &str) -> Result<Table, StackError> {
+        match store.table(name).await {
+            Err(Error::NoTable(_)) => {
+                let tables = store.tables().await.map_err(|error| self.failed(&error))?;
+                let mut names: Vec<&str> = tables.iter().map(|(name, _)| name.as_str()).collect();
+                names.sort_unstable();
+                let accepted =
+                    if names.is_empty() { "none, it is empty".to_owned() } else { names.join(", ") };
+                Err(StackError::request(format!(
+                    "TABLE {name} is not in {}; accepted: {accepted}",
+                    self.path.display()
+                )))
+            }
+            found => found.map_err(|error| self.failed(&error)),
+        }
+    }
+}
+
+/// Whether an error says that a store which should open cannot: a part of it is gone or changed. When an existing
+/// store is opened, its own sizes are the only options that can be wrong.
+pub(super) fn is_damage(error: &Error) -> bool {
+    matches!(error, Error::Corrupt { .. } | Error::LogCorrupt { .. } | Error::Options(_))
+}
+
+/// Opens a drive that Fulgurite made, to be written: through io_uring, or without where there is none.
+pub(super) fn open_drive(path: &Path) -> Result<AnyDrive, StackError> {
+    let options = DriveOptions::default();
+    #[cfg(target_os = "linux")]
+    match fulgurite_uring::UringDevice::open(path, &options) {
+        Err(OpenError::NoUring(_)) => {}
+        Ok(device) => return Ok(Box::new(device)),
+        Err(error) => return Err(refused(path, error)),
+    }
+    match PsyncDevice::open(path, &options) {
+        Ok(device) => Ok(Box::new(device)),
+        Err(error) => Err(refused(path, error)),
+    }
+}
+
+fn refused(path: &Path, error: OpenError) -> StackError {
+    let file = path.display();
+    StackError::request(match error {
+        OpenError::NotOurs(_) => format!(
+            "{file} lacks Fulgurite's mark behind its last page, so it was cut off or copied in part; fulgurite repair saves what is there"
+        ),
+        OpenError::InUse(_) => {
+            format!("{file} is in use; a store is written by one process, and read by none meanwhile")
+        }
+        OpenError::Io { error, .. } => format!("FILE {file} cannot be opened: {error}"),
+        error => error.to_string(),
+    })
+}
+
+/// A size as it was typed.
+pub(super) fn read_size(argument: &str, text: Option<&str>) -> Result<Option<u64>, StackError> {
+    let size = text.map(units::parse_size).transpose();
+    size.map_err(|error| StackError::request(format!("{argument}: {error}")))
+}
+
+/// A key as it was typed.
+pub(super) fn read_key(argument: &str, text: &str) -> Result<Vec<u8>, StackError> {
+    text::unescape(text.as_bytes())
+        .map_err(|error| StackError::request(format!("{argument} {text}: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::new_file::NewFile;
+
+    #[test]
+    fn one_shard_of_several_is_no_store_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("shard");
+        let new = NewFile::begin("FILE", &path, 8 << 20).unwrap();
+        let executor = Executor::new(open_drive(new.unfinished()).unwrap());
+        let file = StoreFile::new(path, None).unwrap();
+        let options = Options { log_bytes: 1 << 20, ..file.options(8 << 20).unwrap() };
+        let handle = executor.handle();
+        let making = executor.block_on(async move {
+            let store = Store::create(handle, options).await?;
+            store.create_table("own").await?;
+            store.create_table(SHARDS).await?;
+            store.close().await
+        });
+        making.unwrap().unwrap();
+        new.finish().unwrap();
+        drop(executor);
+        let refused = file.open_to_read().map(drop).unwrap_err();
+        assert_eq!(refused.exit_code(), 2);
+        assert!(refused.to_string().contains("several shards"), "{refused}");
+    }
+}

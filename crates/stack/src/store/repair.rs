@@ -1,0 +1,116 @@
+//! What can be saved of a damaged store, as a new store.
+
+use super::file::FileSource;
+use super::new_file::{NewFile, refuse_existing};
+use super::open::{StoreFile, open_drive};
+use super::{Said, text};
+use crate::{Column, Row, StackError};
+use fulgurite_device::Executor;
+use fulgurite_engine::{Error, KeyRange, RepairReport, TableRepair};
+use std::path::Path;
+
+/// How often a larger new store is tried, each twice as large as the one before.
+const MOST_TRIES: u32 = 6;
+/// Sizes of files are multiples of this, the largest page.
+const UNIT: u64 = 64 << 10;
+
+/// Saves what can be saved into a new file, which appears when it is complete.
+pub fn repair(file: &StoreFile, out: &Path) -> Result<Said, StackError> {
+    refuse_existing("OUT", out)?;
+    // A file that was cut off is shorter than its store needs, and a full store may need a little more.
+    let mut bytes = file.read_only()?.bytes().next_multiple_of(UNIT);
+    let mut left = MOST_TRIES;
+    let (new, report) = loop {
+        match try_repair(file, out, bytes)? {
+            (new, Ok(report)) => break (new, report),
+            (_, Err(Error::Full { .. } | Error::Options(_))) if left > 0 => bytes *= 2,
+            (_, Err(Error::NotAStore)) => return Err(file.failed(&Error::NotAStore)),
+            (_, Err(error)) => {
+                let file = file.path.display();
+                return Err(StackError::run(format!("{file} cannot be repaired: {error}")));
+            }
+        }
+        left -= 1;
+    };
+    new.finish()?;
+    Ok(said(file, out, &report))
+}
+
+/// Repairs into a new store of so many bytes.
+fn try_repair(
+    file: &StoreFile,
+    out: &Path,
+    bytes: u64,
+) -> Result<(NewFile, Result<RepairReport, Error>), StackError> {
+    let source = FileSource(file.read_only()?);
+    let new = NewFile::begin("OUT", out, bytes)?;
+    let executor = Executor::new(open_drive(new.unfinished())?);
+    let (handle, options) = (executor.handle(), file.options(bytes)?);
+    let outcome = executor.block_on(async move { fulgurite_engine::repair(&source, handle, options).await });
+    Ok((new, outcome.map_err(StackError::run)?))
+}
+
+fn said(file: &StoreFile, out: &Path, report: &RepairReport) -> Said {
+    let [name, out] = [&file.path, out].map(|path| path.display().to_string());
+    let mut rows = Vec::new();
+    let mut words = String::new();
+    for table in &report.tables {
+        rows.push(table_row(&name, &out, table));
+        words += &format!("{}: {} records saved\n", table.name, table.records);
+        for range in &table.lost {
+            words += &format!("{}: lost: the keys {}\n", table.name, between(range));
+        }
+        for key in &table.lost_large {
+            words += &format!("{}: lost: the value of `{}`\n", table.name, text::escape(key));
+        }
+    }
+    let whole = [
+        report.log.as_ref().map(|log| format!("lost of the log: {log}")),
+        report
+            .guessed
+            .then(|| "both superblocks were damaged, so sizes were found from the pages".to_owned()),
+        (!report.indexes.is_empty())
+            .then(|| format!("indexes to be made again: {}", report.indexes.join(", "))),
+    ];
+    let names = report.lost_names.iter().map(|range| format!("lost: tables with names {}", between(range)));
+    for note in whole.into_iter().flatten().chain(names) {
+        words += &format!("{note}\n");
+        let mut row = Row::default();
+        row.set(Column::File, name.as_str());
+        row.set(Column::Out, out.as_str());
+        row.set(Column::Problem, note);
+        rows.push(row);
+    }
+    let verdict = if report.is_whole() {
+        words += &format!("everything was saved in {out}\n");
+        Ok(())
+    } else {
+        Err(StackError::run(format!("a part of {name} is lost; the rest is in {out}")))
+    };
+    Said { rows, text: Some(words), verdict }
+}
+
+fn table_row(file: &str, out: &str, table: &TableRepair) -> Row {
+    let mut row = Row::default();
+    row.set(Column::File, file);
+    row.set(Column::Out, out);
+    row.set(Column::Table, table.name.as_str());
+    row.set(Column::Records, table.records);
+    row.set(Column::LostRanges, table.lost.len() as u64);
+    row.set(Column::LostValues, table.lost_large.len() as u64);
+    let ranges: Vec<String> = table.lost.iter().map(between).collect();
+    let values: Vec<String> = table.lost_large.iter().map(|key| format!("`{}`", text::escape(key))).collect();
+    if !table.lost.is_empty() || !table.lost_large.is_empty() {
+        row.set(Column::Lost, [ranges, values].concat().join("; "));
+    }
+    row
+}
+
+/// A part of the keys in words.
+fn between((low, high): &KeyRange) -> String {
+    let low = text::escape(low);
+    match high {
+        Some(high) => format!("from `{low}` up to `{}`", text::escape(high)),
+        None => format!("from `{low}` to the end"),
+    }
+}

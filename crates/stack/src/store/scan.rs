@@ -1,0 +1,187 @@
+//! The records of a range, in order.
+
+use super::open::{StoreFile, read_key};
+use super::text;
+use crate::StackError;
+use crate::device::AnyDrive;
+use fulgurite_base::units;
+use fulgurite_engine::{Direction, Snapshot, Table};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::ops::Bound;
+
+/// How records are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// `key,value` rows of CSV without a header, as `load` reads them.
+    Csv,
+    /// One JSON array of objects with `key` and `value`, a record a line.
+    Json,
+}
+
+/// Which records of a store are asked for. Keys are text with escapes.
+#[derive(Clone, Debug)]
+pub struct ScanAsked {
+    /// The store.
+    pub file: StoreFile,
+    /// The table.
+    pub table: String,
+    /// The least key.
+    pub from: Option<String>,
+    /// The key before which it ends.
+    pub to: Option<String>,
+    /// What keys begin with, in place of the two.
+    pub prefix: Option<String>,
+    /// From the greatest key down.
+    pub backward: bool,
+    /// The most records, as a count.
+    pub limit: Option<String>,
+    /// How they are written.
+    pub form: Form,
+}
+
+/// What is asked for, read.
+struct Asked {
+    low: Bound<Vec<u8>>,
+    high: Bound<Vec<u8>>,
+    direction: Direction,
+    limit: u64,
+}
+
+impl ScanAsked {
+    fn read(&self) -> Result<Asked, StackError> {
+        let key = |argument, text: &Option<String>| {
+            text.as_deref().map(|text| read_key(argument, text)).transpose()
+        };
+        let (mut from, mut to) = (key("--from", &self.from)?, key("--to", &self.to)?);
+        if let Some(prefix) = key("--prefix", &self.prefix)? {
+            to = behind(&prefix);
+            from = Some(prefix);
+        }
+        let limit = self.limit.as_deref().map(units::parse_count).transpose();
+        let limit = limit.map_err(|error| StackError::request(format!("--limit: {error}")))?;
+        Ok(Asked {
+            low: from.map_or(Bound::Unbounded, Bound::Included),
+            high: to.map_or(Bound::Unbounded, Bound::Excluded),
+            direction: if self.backward { Direction::Backward } else { Direction::Forward },
+            limit: limit.unwrap_or(u64::MAX),
+        })
+    }
+}
+
+/// The least key behind all that begin with `prefix`; none where there is none.
+fn behind(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|byte| *byte < u8::MAX)?;
+    let mut key = prefix[..=last].to_vec();
+    key[last] += 1;
+    Some(key)
+}
+
+/// Why the records could not be written.
+enum Stopped {
+    Failed(StackError),
+    /// The reader has seen enough (`| head`), or the output cannot be written.
+    Output(io::Error),
+}
+
+impl From<io::Error> for Stopped {
+    fn from(error: io::Error) -> Stopped {
+        Stopped::Output(error)
+    }
+}
+
+/// Writes the records to `output`. A reader that closes its pipe ends that quietly.
+pub fn scan(asked: &ScanAsked, output: impl Write + 'static) -> Result<(), StackError> {
+    let ScanAsked { file, table, form, .. } = asked.clone();
+    let range = asked.read()?;
+    let opened = file.open_to_read()?;
+    let store = opened.store.clone();
+    let task = async move {
+        let table = file.table(&store, &table).await.map_err(Stopped::Failed)?;
+        let snapshot = store.snapshot();
+        let mut writer = Writer::new(form, BufWriter::with_capacity(1 << 16, output));
+        write_all(&file, &snapshot, table, &range, &mut writer).await?;
+        writer.finish().map_err(Stopped::Output)
+    };
+    match opened.executor.block_on(task).map_err(StackError::run)? {
+        Ok(()) => Ok(()),
+        Err(Stopped::Failed(error)) => Err(error),
+        Err(Stopped::Output(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        Err(Stopped::Output(error)) => {
+            Err(StackError::run(format!("standard output cannot be written: {error}")))
+        }
+    }
+}
+
+async fn write_all<W: Write>(
+    file: &StoreFile,
+    snapshot: &Snapshot<AnyDrive>,
+    table: Table,
+    range: &Asked,
+    writer: &mut Writer<W>,
+) -> Result<(), Stopped> {
+    let bounds = (range.low.as_ref().map(|key| &key[..]), range.high.as_ref().map(|key| &key[..]));
+    let mut scan = snapshot.scan(table, bounds, range.direction);
+    let mut left = range.limit;
+    while left > 0 {
+        let record = scan.next().await;
+        let Some((key, value)) = record.map_err(|error| Stopped::Failed(file.failed(&error)))? else { break };
+        writer.write(&text::escape(&key), &text::escape(&value))?;
+        left -= 1;
+    }
+    Ok(())
+}
+
+/// Writes records in one of the forms.
+pub(super) enum Writer<W: Write> {
+    Csv(Box<csv::Writer<W>>),
+    Json { output: W, records: u64 },
+}
+
+impl<W: Write> Writer<W> {
+    /// Before the first record.
+    pub fn new(form: Form, output: W) -> Writer<W> {
+        match form {
+            Form::Csv => Writer::Csv(Box::new(csv::Writer::from_writer(output))),
+            Form::Json => Writer::Json { output, records: 0 },
+        }
+    }
+
+    /// Writes a record, given as text with escapes.
+    pub fn write(&mut self, key: &str, value: &str) -> io::Result<()> {
+        match self {
+            Writer::Csv(csv) => csv.write_record([key, value]).map_err(|error| match error.into_kind() {
+                // Its own conversion would hide a closed pipe.
+                csv::ErrorKind::Io(error) => error,
+                other => io::Error::other(format!("{other:?}")),
+            }),
+            Writer::Json { output, records } => {
+                let before = if *records == 0 { "[\n" } else { ",\n" };
+                *records += 1;
+                write!(output, "{before}{}", serde_json::json!({ "key": key, "value": value }))
+            }
+        }
+    }
+
+    /// Behind the last record.
+    pub fn finish(self) -> io::Result<()> {
+        match self {
+            Writer::Csv(mut csv) => csv.flush(),
+            Writer::Json { mut output, records } => {
+                output.write_all(if records == 0 { b"[]\n" } else { b"\n]\n" })?;
+                output.flush()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_ends_before_the_next_one() {
+        assert_eq!(behind(b"ab"), Some(b"ac".to_vec()));
+        assert_eq!(behind(b"a\xff\xff"), Some(b"b".to_vec()));
+        assert_eq!((behind(b"\xff"), behind(b"")), (None, None));
+    }
+}

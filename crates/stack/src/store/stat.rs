@@ -1,0 +1,66 @@
+//! How large a store is, and what it holds.
+
+use super::Said;
+use super::open::{Opened, StoreFile};
+use crate::device::AnyDrive;
+use crate::{Column, Row, StackError};
+use fulgurite_base::option::name_of;
+use fulgurite_engine::{Direction, Error, Store, Table};
+use std::ops::Bound;
+
+/// A row about the store and one about each table. Records are counted, so all of the store is read.
+pub fn stat(file: &StoreFile) -> Result<Said, StackError> {
+    let Opened { executor, store } = file.open_to_read()?;
+    let name = file.path.display().to_string();
+    // The last block is the drive's mark.
+    let pages = executor.handle().caps().pages;
+    let bytes = pages * u64::from(executor.handle().caps().page_bytes);
+    let rows = executor.block_on(async move { rows(&store, &name, bytes).await });
+    let rows = rows.map_err(StackError::run)?.map_err(|error| file.failed(&error))?;
+    Ok(Said { rows, text: None, verdict: Ok(()) })
+}
+
+async fn rows(store: &Store<AnyDrive>, file: &str, file_bytes: u64) -> Result<Vec<Row>, Error> {
+    let mut tables = store.tables().await?;
+    tables.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let mut rows = vec![Row::default()];
+    for (name, table) in &tables {
+        let mut row = Row::default();
+        row.set(Column::File, file);
+        row.set(Column::Table, name.as_str());
+        count(store, *table, &mut row).await?;
+        rows.push(row);
+    }
+    let statistics = store.statistics();
+    let sum = |column| rows[1..].iter().filter_map(|row| row.number(column)).sum::<f64>() as u64;
+    let (records, record_bytes) = (sum(Column::Records), sum(Column::RecordBytes));
+    let about = &mut rows[0];
+    about.set(Column::File, file);
+    about.set(Column::FileBytes, file_bytes);
+    about.set(Column::PageBytes, store.page_bytes());
+    about.set(Column::Pages, statistics.pages);
+    about.set(Column::PagesUsed, statistics.pages_used);
+    about.set(Column::PagesFree, statistics.pages - statistics.pages_used);
+    about.set(Column::SpaceBytes, statistics.space_bytes);
+    about.set(Column::LogBytes, store.log_bytes());
+    about.set(Column::LogUsedBytes, statistics.log_bytes_used);
+    about.set(Column::TornPages, name_of(store.torn_pages()));
+    about.set(Column::Tables, tables.len() as u64);
+    about.set(Column::Records, records);
+    about.set(Column::RecordBytes, record_bytes);
+    Ok(rows)
+}
+
+/// Counts the records of a table and their bytes.
+async fn count(store: &Store<AnyDrive>, table: Table, row: &mut Row) -> Result<(), Error> {
+    let snapshot = store.snapshot();
+    let mut scan = snapshot.scan(table, (Bound::Unbounded, Bound::Unbounded), Direction::Forward);
+    let (mut records, mut bytes) = (0u64, 0u64);
+    while let Some((key, value)) = scan.next().await? {
+        records += 1;
+        bytes += (key.len() + value.len()) as u64;
+    }
+    row.set(Column::Records, records);
+    row.set(Column::RecordBytes, bytes);
+    Ok(())
+}
