@@ -3,6 +3,7 @@
 use crate::Error;
 #[cfg(feature = "planted")]
 use crate::planted::Planted;
+use crate::write::BATCH;
 use fulgurite_base::{Choice, Nanos, NoOptions};
 use fulgurite_device::Caps;
 use fulgurite_pool::{PrefetchConfig, ReplacementConfig, WriteBack};
@@ -86,8 +87,9 @@ pub struct Options {
     pub durability: Durability,
     /// Which frame leaves the pool.
     pub replacement: ReplacementConfig,
-    /// What is written when a frame is needed.
-    pub write_back: WriteBack,
+    /// What is written when a frame is needed; `None` for what fits the protection and the memory: ACE+RAW with a batch
+    /// that the double-write area takes with one flush, fewer pages in a small pool.
+    pub write_back: Option<WriteBack>,
     /// What is read beside a missed page.
     pub prefetch: PrefetchConfig,
     /// How long a `group` commit waits for others.
@@ -112,7 +114,7 @@ impl Default for Options {
             torn_pages: TornPages::Auto,
             durability: Durability::Group,
             replacement: ReplacementConfig::Lru(NoOptions),
-            write_back: WriteBack::SINGLE,
+            write_back: None,
             prefetch: PrefetchConfig::None(NoOptions),
             group_window: Nanos::from_micros(100),
             relaxed_window: Nanos::from_micros(10_000),
@@ -122,6 +124,9 @@ impl Default for Options {
         }
     }
 }
+
+/// Pages that are written together where nothing protects them that takes a flush: the write concurrency of usual drives.
+const UNFLUSHED_BATCH: u32 = 16;
 
 /// The fewest frames that a store works with.
 const LEAST_FRAMES: u64 = 16;
@@ -140,6 +145,20 @@ impl Options {
             )));
         }
         Ok(u32::try_from(frames).unwrap_or(u32::MAX / 8))
+    }
+
+    /// The write-back policy of a pool of `frames` whose pages are protected by `torn_pages`.
+    pub(crate) fn write_back(&self, frames: u32, torn_pages: TornPages) -> WriteBack {
+        let usual = || {
+            let n_w = match torn_pages {
+                TornPages::DoubleWrite | TornPages::Share => BATCH as u32,
+                // Pages without a flush between them gain nothing from more than a drive writes at once.
+                _ => UNFLUSHED_BATCH,
+            };
+            let n_w = n_w.min(frames / 8).max(1);
+            WriteBack { buffers: 2 * n_w, ..WriteBack::ace(n_w) }
+        };
+        self.write_back.clone().unwrap_or_else(usual)
     }
 
     /// Bytes for old versions.

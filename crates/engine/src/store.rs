@@ -526,7 +526,7 @@ fn new_pool<D: Device + 'static>(
         frames,
         page_bytes: superblock.page_bytes,
         replacement,
-        write_back: options.write_back.clone(),
+        write_back: options.write_back(frames, pages.torn_pages()),
         prefetch: options.prefetch.start().map_err(|error| refuse(error.to_string()))?,
         store: Some(Rc::new(pages.clone())),
     };

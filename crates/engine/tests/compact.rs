@@ -107,7 +107,7 @@ fn a_crash_during_a_compaction_leaves_a_sound_store() {
         });
         let mut images = Vec::new();
         while !done.get() {
-            handle.sleep_until(handle.now() + Nanos::from_micros(3000)).await;
+            handle.sleep_until(handle.now() + Nanos::from_micros(1500)).await;
             // The drive as it is at this moment.
             let mut bytes = vec![0; 4096 * 4096];
             fulgurite_engine::Source::read(&handle, 0, &mut bytes).await.unwrap();

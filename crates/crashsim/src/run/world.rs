@@ -145,7 +145,7 @@ pub(super) fn options(plan: &crate::plan::StorePlan) -> Result<Options, String> 
         log_bytes: u64::from(plan.log_pages) * u64::from(plan.page_bytes),
         torn_pages: plan.torn_pages,
         replacement: plan.replacement.parse().map_err(text)?,
-        write_back: write_back.resolve(Drive).map_err(text)?,
+        write_back: Some(write_back.resolve(Drive).map_err(text)?),
         prefetch: plan.prefetch.parse().map_err(text)?,
         group_window: plan.group_window,
         relaxed_window: plan.relaxed_window,

@@ -9,4 +9,4 @@ mod double_write;
 mod in_place;
 
 pub use double_write::restore_torn;
-pub use in_place::{InPlace, write, writes};
+pub use in_place::{BATCH, InPlace, write, writes};

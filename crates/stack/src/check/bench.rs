@@ -19,7 +19,7 @@ impl EngineStage {
             torn_pages: self.torn_pages,
             durability: self.durability,
             replacement: self.policies.replacement.clone(),
-            write_back: self.policies.batches.clone(),
+            write_back: Some(self.policies.batches.clone()),
             prefetch: self.policies.prefetch.clone(),
             ..Options::default()
         }

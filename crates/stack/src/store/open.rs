@@ -6,7 +6,6 @@ use crate::device::{AnyDrive, FileConfig};
 use fulgurite_base::units;
 use fulgurite_device::Executor;
 use fulgurite_engine::{Durability, Error, Options, Store, Table};
-use fulgurite_pool::WriteBack;
 use fulgurite_uring::{DriveOptions, OpenError, OverlayDevice, PsyncDevice, ReadOnlyFile};
 use std::path::{Path, PathBuf};
 
@@ -15,9 +14,6 @@ const LEAST_MEMORY: u64 = 2 << 20;
 /// Memory that a store of any size may have. A pool beyond what the store holds would only be room that nothing
 /// fills.
 const ANY_MEMORY: u64 = 64 << 20;
-
-/// Pages that are written together when frames are needed.
-const WRITTEN_TOGETHER: u32 = 64;
 
 /// The table by which the engine knows one drive of a store of several shards.
 pub(super) const SHARDS: &str = "fulgurite.shards";
@@ -66,9 +62,6 @@ impl StoreFile {
             memory_bytes,
             // A load ends with the store closed, so nothing needs to wait on the way.
             durability: Durability::Relaxed,
-            // As many as the engine protects from tearing with one flush; one by one, random keys load six times
-            // slower.
-            write_back: WriteBack::ace(WRITTEN_TOGETHER),
             ..Options::default()
         })
     }
