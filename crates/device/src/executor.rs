@@ -62,6 +62,10 @@ struct Slot {
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 
+/// A task of an executor, as long as it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskId(u32);
+
 /// What an executor could do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outlook {
@@ -119,6 +123,8 @@ struct Core<D> {
     completed: u64,
     /// Commands in flight that their callers carry out.
     errands: u64,
+    /// The task that has submitted the last command.
+    submitter: u32,
     /// Commands that the device has been given since it last waited.
     fresh: bool,
     wakes: ForeignWakes,
@@ -173,6 +179,7 @@ impl<D: Device> Core<D> {
 
     fn push(&mut self, command: Command) {
         self.submitted += 1;
+        self.submitter = self.current.0;
         self.fresh = true;
         // A command must not overtake those that wait for room in the queue.
         if !self.backlog.is_empty() {
@@ -268,6 +275,7 @@ impl<D: Device + 'static> Executor<D> {
             submitted: 0,
             completed: 0,
             errands: 0,
+            submitter: u32::MAX,
             fresh: false,
             wakes: ForeignWakes::default(),
         };
@@ -329,13 +337,13 @@ impl<D: Device + 'static> Executor<D> {
         self.advance(Some(now)).map(drop)
     }
 
-    /// Runs what is ready. Where one command comes of it, the caller may get it to carry out itself, without the
-    /// executor: see [`Device::take_errand`].
-    pub fn errand(&self) -> Option<Errand> {
+    /// Runs what is ready. Where one command of `task` comes of it and nothing else, the caller may get it to carry out
+    /// itself, without the executor: see [`Device::take_errand`].
+    pub fn errand(&self, task: TaskId) -> Option<Errand> {
         self.run_ready();
         let mut core = self.core.borrow_mut();
         // What waits for room in the queue comes first.
-        if !core.backlog.is_empty() {
+        if !core.backlog.is_empty() || core.submitter != task.0 {
             return None;
         }
         let errand = core.device.take_errand()?;
@@ -386,14 +394,14 @@ impl<D: Device + 'static> Executor<D> {
         Ok((any, now))
     }
 
-    /// Polls `future` at once. If it ends, its output is returned. If not, it becomes a task, and what `end` returns is
-    /// called with its output once it has ended.
+    /// Polls `future` at once. If it ends, its output is returned. If not, it becomes a task, and what `end` returns,
+    /// given the task, is called with its output once it has ended.
     ///
     /// Must not be called by a task.
     pub fn try_now<T, E: FnOnce(T) + 'static>(
         &self,
         future: impl Future<Output = T> + 'static,
-        end: impl FnOnce() -> E,
+        end: impl FnOnce(TaskId) -> E,
     ) -> Option<T> {
         let mut future = Box::pin(future);
         let (id, waker) = {
@@ -411,7 +419,7 @@ impl<D: Device + 'static> Executor<D> {
                 Some(output)
             }
             Poll::Pending => {
-                let end = end();
+                let end = end(TaskId(id));
                 core.tasks[id as usize] = Some(Box::pin(async move { end(future.await) }));
                 None
             }

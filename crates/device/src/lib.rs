@@ -19,7 +19,7 @@ pub use buffer::{Arena, Buffer};
 pub use command::{
     Caps, Command, Completion, Device, Done, Errand, IoError, Operation, Park, QueueFull, Tag,
 };
-pub use executor::{Executor, Handle, Outlook, RunError};
+pub use executor::{Executor, Handle, Outlook, RunError, TaskId};
 pub use fault::{Fault, FaultDevice};
 pub use mem::MemDevice;
 pub use meter::{Meter, MeterError};

@@ -125,8 +125,8 @@ impl Default for Options {
     }
 }
 
-/// Pages that are written together where nothing protects them that takes a flush: the write concurrency of usual drives.
-const UNFLUSHED_BATCH: u32 = 16;
+/// Pages that are written at once where no write-back policy says how many.
+const WRITES_AT_ONCE: u32 = 16;
 
 /// The fewest frames that a store works with.
 const LEAST_FRAMES: u64 = 16;
@@ -153,12 +153,17 @@ impl Options {
             let n_w = match torn_pages {
                 TornPages::DoubleWrite | TornPages::Share => BATCH as u32,
                 // Pages without a flush between them gain nothing from more than a drive writes at once.
-                _ => UNFLUSHED_BATCH,
+                _ => WRITES_AT_ONCE,
             };
             let n_w = n_w.min(frames / 8).max(1);
             WriteBack { buffers: 2 * n_w, ..WriteBack::ace(n_w) }
         };
         self.write_back.clone().unwrap_or_else(usual)
+    }
+
+    /// Pages of a batch that are written to their places at once. A policy that was asked for means what it says.
+    pub(crate) fn writes_at_once(&self) -> usize {
+        if self.write_back.is_some() { BATCH } else { WRITES_AT_ONCE as usize }
     }
 
     /// Bytes for old versions.

@@ -129,15 +129,24 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
             Direction::Forward => span.high == self.span.high,
             Direction::Backward => span.low == self.span.low,
         };
-        let mut rows = BTreeMap::new();
-        let from = node.search(&span.low).unwrap_or_else(|index| index);
-        let to =
+        let mut from = node.search(&span.low).unwrap_or_else(|index| index);
+        let mut to =
             span.high.as_ref().map_or(node.len(), |high| node.search(high).unwrap_or_else(|index| index));
-        for index in from..to {
-            rows.insert(node.key(index), Value::of(node.value(index))?);
+        let seen = self.seen_instead(&span)?;
+        if seen.is_empty() {
+            // No more than will be asked for.
+            match self.direction {
+                Direction::Forward => to = to.min(from.saturating_add(self.left)),
+                Direction::Backward => from = from.max(to.saturating_sub(self.left)),
+            }
         }
-        self.lay_over(&span, &mut rows)?;
-        let mut rows: Vec<(Vec<u8>, Value)> = rows.into_iter().collect();
+        let mut rows = Vec::with_capacity(to.saturating_sub(from));
+        for index in from..to {
+            rows.push((node.key(index), Value::of(node.value(index))?));
+        }
+        if !seen.is_empty() {
+            rows = merged(rows, seen);
+        }
         if self.direction == Direction::Backward {
             rows.reverse();
         }
@@ -154,11 +163,11 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
         Ok(Part { span, rows, is_last })
     }
 
-    /// Puts over the leaf's records what this reader sees in their place.
-    fn lay_over(&self, span: &Span, rows: &mut BTreeMap<Vec<u8>, Value>) -> Result<(), Error> {
-        let mut put = |key: &[u8], value: Option<&[u8]>| match value {
-            Some(value) => drop(rows.insert(key.to_vec(), Value::Here(value.to_vec()))),
-            None => drop(rows.remove(key)),
+    /// What this reader sees in place of the leaf's records: its own writes, or older values.
+    fn seen_instead(&self, span: &Span) -> Result<BTreeMap<Vec<u8>, Option<Vec<u8>>>, Error> {
+        let mut seen = BTreeMap::new();
+        let mut put = |key: &[u8], value: Option<&[u8]>| {
+            seen.insert(key.to_vec(), value.map(<[u8]>::to_vec));
         };
         match self.view {
             View::Locked { writes, .. } => {
@@ -181,8 +190,20 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
                 }
             }
         }
-        Ok(())
+        Ok(seen)
     }
+}
+
+/// A leaf's records with those in place of which others are seen; `None` is seen where there is none.
+fn merged(rows: Vec<(Vec<u8>, Value)>, seen: BTreeMap<Vec<u8>, Option<Vec<u8>>>) -> Vec<(Vec<u8>, Value)> {
+    let mut all: BTreeMap<Vec<u8>, Value> = rows.into_iter().collect();
+    for (key, value) in seen {
+        match value {
+            Some(value) => drop(all.insert(key, Value::Here(value))),
+            None => drop(all.remove(&key)),
+        }
+    }
+    all.into_iter().collect()
 }
 
 /// A row that an index leads to.

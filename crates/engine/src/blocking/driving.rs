@@ -8,7 +8,7 @@
 //!   device cannot be waited for in that way, it waits under the lock.
 //! - A call that finds the driver parked runs its own turn of the core, which also hands its commands to the device.
 //!   Where its job is not done then, the thread sleeps until the job is done or the role is handed to it.
-//! - Where a job comes to one command alone, its thread carries the command out by itself, without the lock and without a
+//! - Where a job has one command to wait for, its thread carries the command out by itself, without the lock and without a
 //!   driver: an *errand*. It runs a turn of the core when it comes back.
 //! - A driver whose own job is done hands the role to the thread that has waited longest.
 //! - A core without anything under way needs no driver: its jobs wait for other calls. Every call that leaves looks
@@ -27,7 +27,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 /// Number of a job. Jobs are numbered in the order in which they came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Job(pub u64);
 
 /// The job of a thread that only drives. It comes behind all others.
@@ -58,8 +58,8 @@ pub trait Core {
     /// Waits for something that is under way, and adds the jobs that ended.
     fn wait(&mut self, ended: &mut Vec<Job>) -> Result<(), Broken>;
 
-    /// Runs what is ready, and may give out a command that came of it, for the caller to carry out itself.
-    fn errand(&mut self, ended: &mut Vec<Job>) -> Option<Errand>;
+    /// Runs what is ready, and may give out a command of this job that came of it, for the caller to carry out itself.
+    fn errand(&mut self, job: Job, ended: &mut Vec<Job>) -> Result<Option<Errand>, Broken>;
 
     /// Runs what is ready now that an errand is done.
     fn end_errand(&mut self, done: Done, ended: &mut Vec<Job>) -> Result<(), Broken>;
@@ -243,7 +243,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         while !guard.broken && !guard.has_ended(job) {
             // Who is handed the role carries the others' work first.
             if job != KEEPER && guard.role != Role::Handed(job) {
-                match self.errand(&mut guard) {
+                match self.errand(job, &mut guard) {
                     Some(errand) => {
                         guard = self.run_errand(errand, guard);
                         continue;
@@ -296,10 +296,10 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         }
     }
 
-    fn errand(&self, guard: &mut Guard<'_, C, P>) -> Option<Errand> {
+    fn errand(&self, job: Job, guard: &mut Guard<'_, C, P>) -> Option<Errand> {
         let mut errand = None;
         self.work(guard, |core, ended| {
-            errand = core.errand(ended);
+            errand = core.errand(job, ended)?;
             Ok(())
         });
         errand

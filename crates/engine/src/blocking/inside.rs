@@ -5,7 +5,7 @@ use super::driving::{Broken, Core, Job, Next};
 use super::load;
 use crate::{Error, Options, Snapshot, Store, Transaction};
 use fulgurite_base::Nanos;
-use fulgurite_device::{Device, Done, Errand, Executor, Outlook, RunError};
+use fulgurite_device::{Device, Done, Errand, Executor, Outlook, RunError, TaskId};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::future::Future;
@@ -25,6 +25,8 @@ pub struct Inside<D: Device + 'static> {
     pub loads: FxHashMap<u64, load::Slot<D>>,
     drawn: u64,
     ended: Rc<RefCell<Vec<Job>>>,
+    /// The tasks of the jobs that wait.
+    tasks: FxHashMap<Job, TaskId>,
     executor: Executor<D>,
 }
 
@@ -48,6 +50,7 @@ impl<D: Device + Send + 'static> Inside<D> {
             loads: FxHashMap::default(),
             drawn: 0,
             ended: Rc::default(),
+            tasks: FxHashMap::default(),
             executor,
         })
     }
@@ -68,12 +71,14 @@ impl<D: Device + Send + 'static> Inside<D> {
 
     /// Tries `work` at once. If it must wait, its result will lie in `slot`, and `job` will be among those that ended.
     pub fn start<T: Send + 'static>(
-        &self,
+        &mut self,
         work: impl Future<Output = Result<T, Error>> + 'static,
         job: Job,
         slot: &mut Option<Slot<T>>,
     ) -> Option<Result<T, Error>> {
-        self.executor.try_now(work, || {
+        let tasks = &mut self.tasks;
+        self.executor.try_now(work, |task| {
+            tasks.insert(job, task);
             let late = Slot::default();
             *slot = Some(Arc::clone(&late));
             let ended = Rc::clone(&self.ended);
@@ -84,8 +89,11 @@ impl<D: Device + Send + 'static> Inside<D> {
         })
     }
 
-    fn after(&self, outcome: Result<(), RunError>, ended: &mut Vec<Job>) -> Result<(), Broken> {
-        ended.append(&mut self.ended.borrow_mut());
+    fn after(&mut self, outcome: Result<(), RunError>, ended: &mut Vec<Job>) -> Result<(), Broken> {
+        for job in self.ended.borrow_mut().drain(..) {
+            self.tasks.remove(&job);
+            ended.push(job);
+        }
         outcome.map_err(|_| Broken)
     }
 }
@@ -96,25 +104,31 @@ fn stopped(error: RunError) -> Error {
 
 impl<D: Device + Send + 'static> Core for Confined<Inside<D>> {
     fn turn(&mut self, ended: &mut Vec<Job>) -> Result<(), Broken> {
-        self.with(|inside| inside.after(inside.executor.turn(), ended))
+        self.with(|inside| {
+            let outcome = inside.executor.turn();
+            inside.after(outcome, ended)
+        })
     }
 
     fn wait(&mut self, ended: &mut Vec<Job>) -> Result<(), Broken> {
-        self.with(|inside| inside.after(inside.executor.wait(), ended))
+        self.with(|inside| {
+            let outcome = inside.executor.wait();
+            inside.after(outcome, ended)
+        })
     }
 
-    fn errand(&mut self, ended: &mut Vec<Job>) -> Option<Errand> {
+    fn errand(&mut self, job: Job, ended: &mut Vec<Job>) -> Result<Option<Errand>, Broken> {
         self.with(|inside| {
-            let errand = inside.executor.errand();
-            ended.append(&mut inside.ended.borrow_mut());
-            errand
+            let errand = inside.tasks.get(&job).and_then(|task| inside.executor.errand(*task));
+            inside.after(Ok(()), ended).map(|()| errand)
         })
     }
 
     fn end_errand(&mut self, done: Done, ended: &mut Vec<Job>) -> Result<(), Broken> {
         self.with(|inside| {
             inside.executor.end_errand(done);
-            inside.after(inside.executor.turn(), ended)
+            let outcome = inside.executor.turn();
+            inside.after(outcome, ended)
         })
     }
 

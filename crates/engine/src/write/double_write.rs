@@ -12,7 +12,7 @@
 use super::in_place::{BATCH, Sealed, write, writes};
 use crate::barrier::{Barrier, Ticket};
 use crate::layout::Superblock;
-use crate::wait::Turns;
+use crate::wait::{Turns, together};
 use crate::{Error, Lsn, Options, TornPages, memory, page};
 use fulgurite_base::{Lpn, PageId};
 use fulgurite_device::{Arena, Device, Handle, Operation};
@@ -92,14 +92,30 @@ impl<D: Device + 'static> Area<D> {
             return self.handle.submit_all(shares.into_iter()).await.map_err(Error::Io);
         }
         self.barrier.flush().await?;
-        let homes = pages.iter().map(|(page, bytes)| write(lpn(page), self.device_pages, bytes));
+        let homes: Vec<Operation> =
+            pages.iter().map(|(page, bytes)| write(lpn(page), self.device_pages, bytes)).collect();
         // The slot is somebody else's only when the pages are in their places.
         let turn = (!reused_early).then_some(turn);
-        let outcome = self.handle.submit_all(homes).await.map_err(Error::Io);
+        let outcome = self.write_homes(&homes).await;
         // Even if a write has failed.
         slot.protects.set(Some(self.barrier.ticket()));
         drop(turn);
         outcome
+    }
+
+    /// Brings pages to their places, not all of them at once: nobody waits for them, and reads that come meanwhile would
+    /// stand behind them in the drive.
+    async fn write_homes(&self, homes: &[Operation]) -> Result<(), Error> {
+        let at_once = self.options.writes_at_once();
+        let lanes = (0..at_once.min(homes.len())).map(|lane| async move {
+            let mut outcome = Ok(());
+            for home in homes.iter().skip(lane).step_by(at_once) {
+                outcome = outcome.and(self.handle.submit(home.clone()).await);
+            }
+            outcome
+        });
+        let ended = together(lanes.collect()).await;
+        ended.into_iter().collect::<Result<(), _>>().map_err(Error::Io)
     }
 }
 

@@ -202,17 +202,19 @@ impl Core for Shard {
         Ok(())
     }
 
-    fn errand(&mut self, ended: &mut Vec<Job>) -> Option<Errand> {
+    fn errand(&mut self, job: Job, ended: &mut Vec<Job>) -> Result<Option<Errand>, Broken> {
         ended.extend(self.ready.drain(..));
-        let is_alone = self.to_submit.len() == 1;
-        let Job(tag) = self.to_submit.pop_if(|_| is_alone)?;
+        if self.to_submit != [job] {
+            return Ok(None);
+        }
+        self.to_submit.clear();
         self.in_flight -= 1;
         let device = Arc::clone(&self.device);
         let work = move || {
             device.errand();
             Ok(())
         };
-        Some(Errand { tag: Tag(tag), work: Box::new(work) })
+        Ok(Some(Errand { tag: Tag(job.0), work: Box::new(work) }))
     }
 
     fn end_errand(&mut self, done: Done, ended: &mut Vec<Job>) -> Result<(), Broken> {
