@@ -11,6 +11,7 @@ use std::path::Path;
 mod bftree;
 #[cfg(feature = "fjall")]
 mod fjall;
+mod fulgurite;
 #[cfg(feature = "lmdb")]
 mod lmdb;
 #[cfg(feature = "redb")]
@@ -27,6 +28,8 @@ mod wiredtiger;
 pub struct Options {
     /// The engine's own cache, for all threads together.
     pub cache_bytes: u64,
+    /// The limit on all memory of the process, with its page cache.
+    pub memory_bytes: u64,
     /// A commit is on the drive before it returns.
     pub durable: bool,
     /// Keep the page cache out, in the engines that can.
@@ -88,8 +91,9 @@ pub struct Kind {
     pub reopens: bool,
 }
 
-/// The engines that were built in, in the order of the table. A file for `fulgurite` joins this list.
+/// The engines that were built in, in the order of the table.
 pub const KINDS: &[Kind] = &[
+    fulgurite::KIND,
     #[cfg(feature = "sqlite")]
     sqlite::KIND,
     #[cfg(feature = "lmdb")]

@@ -122,6 +122,7 @@ fn task(args: &Args, kind: &Kind, folder: &Path, direct: bool) -> Task {
         rows: args.rows,
         threads: args.threads,
         cache_bytes: args.cache,
+        memory_bytes: args.memory,
         direct,
         seed: args.seed,
         load: None,

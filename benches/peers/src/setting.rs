@@ -103,6 +103,7 @@ pub struct Task {
     pub rows: u64,
     pub threads: u8,
     pub cache_bytes: u64,
+    pub memory_bytes: u64,
     pub direct: bool,
     pub seed: u64,
     /// Fill the empty store with rows in this order first.

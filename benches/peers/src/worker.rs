@@ -61,6 +61,7 @@ pub fn work(task: &Task) -> Result<Option<Outcome>> {
     let durable = task.measure.as_ref().is_some_and(|measure| measure.durability == Durability::Durable);
     let options = Options {
         cache_bytes: task.cache_bytes,
+        memory_bytes: task.memory_bytes,
         durable,
         direct: task.direct && kind.direct,
         threads: task.threads.into(),

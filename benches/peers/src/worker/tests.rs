@@ -129,6 +129,7 @@ fn attempt(fault: Fault, workload: Workload) -> Result<u64> {
         rows: 3000,
         threads: 2,
         cache_bytes: 0,
+        memory_bytes: 64 << 20,
         direct: false,
         seed: 1,
         load: None,
