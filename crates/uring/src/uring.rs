@@ -78,8 +78,10 @@ impl UringDevice {
         let drive = DriveFile::open(path, options)?;
         let ring = Self::ring(drive.caps.queue_depth, options).map_err(OpenError::NoUring)?;
         ring.submitter().register_files(&[drive.file.as_raw_fd()]).map_err(OpenError::NoUring)?;
-        // Without this, or without the right to lock memory, buffers are mapped anew for every command.
-        let can_register = ring.submitter().register_buffers_sparse(ARENAS).is_ok();
+        // Without this, or without the right to lock memory, buffers are mapped anew for every command. It touches all of the
+        // memory at once, half a second for each GiB: too long for a store that is opened to be used by threads, which
+        // carry out most commands by themselves.
+        let can_register = !options.many_threads && ring.submitter().register_buffers_sparse(ARENAS).is_ok();
         // SAFETY: the ring is open, and it outlives this borrow of its file.
         let file = unsafe { BorrowedFd::borrow_raw(ring.as_raw_fd()) };
         let parker =
