@@ -41,7 +41,7 @@ pub fn is_store(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
 }
 /// Where the log begins, in bytes.
-const HEAD: u64 = 131_072;
+pub const HEAD: u64 = 131_072;
 /// Bytes of a superblock.
 pub const SUPERBLOCK: usize = 128;
 /// Pages of the double-write area: two batches of 64, so that one is written while the other is made durable.
@@ -180,7 +180,7 @@ impl Superblock {
         PageId(self.double_write_start().0 + self.double_write_pages)
     }
 
-    /// What the checksums of this store's pages begin with.
+    /// What the checksums of this store's pages, and of the blocks of its log, begin with.
     pub fn salt(&self) -> Salt {
         Salt(self.identity as u32)
     }

@@ -4,7 +4,8 @@ use crate::barrier::Barrier;
 use crate::catalogue::{self, Index, Named, Table};
 use crate::checkpoint::{read_superblock, write_superblock};
 use crate::commits::Commits;
-use crate::layout::{DOUBLE_WRITE_PAGES, PLACES, Superblock};
+use crate::image::Source;
+use crate::layout::{DOUBLE_WRITE_PAGES, HEAD, PLACES, Superblock};
 use crate::locks::Locks;
 use crate::log::{Delta, Log, LogReader, LogStart, Op, Tail};
 use crate::page::node::{NodeMut, longest_key};
@@ -105,11 +106,6 @@ impl<D: Device + 'static> Store<D> {
             erase_superblock(&handle, &none).await?;
         }
         handle.submit(fulgurite_device::Operation::Flush).await.map_err(Error::Io)?;
-        // Blocks of an older store's log must not pass for lost ones of this one.
-        let device_pages = superblock.page_bytes / caps.page_bytes;
-        let first = Lpn(superblock.log_start().0 * u64::from(device_pages));
-        let pages = (superblock.data_start().0 - superblock.log_start().0) as u32 * device_pages;
-        handle.submit(fulgurite_device::Operation::Trim { lpn: first, pages }).await.map_err(Error::Io)?;
         write_first_pages(&handle, &superblock).await?;
         handle.submit(fulgurite_device::Operation::Flush).await.map_err(Error::Io)?;
         write_superblock(&handle, &superblock).await?;
@@ -422,12 +418,7 @@ async fn new_superblock<D: Device + 'static>(
 ) -> Result<Superblock, Error> {
     let page_bytes = options.page_bytes;
     let block_bytes = caps.page_bytes.max(4096);
-    // Told from a store that was here before, and from others: pages of theirs must not pass for ours.
-    let before =
-        read_superblock(handle).await.map_or(0, |old| old.identity.wrapping_add(u128::from(old.generation)));
-    let seed = [handle.now().0.to_le_bytes(), caps.pages.to_le_bytes()].concat();
-    let mixed =
-        u128::from(fulgurite_base::fnv1a(&seed)) << 64 | u128::from(crc32c::crc32c(&before.to_le_bytes()));
+    let identity = new_identity(handle, caps).await;
     let superblock = Superblock {
         generation: 2,
         page_bytes,
@@ -437,10 +428,10 @@ async fn new_superblock<D: Device + 'static>(
         double_write_pages: DOUBLE_WRITE_PAGES,
         redo: Lsn(0),
         log_end: Lsn(0),
-        log_crc: mixed as u32,
+        log_crc: identity as u32,
         clean: true,
         next_large: 1,
-        identity: mixed,
+        identity,
     };
     let least = superblock.data_start().0 + LEAST_PAGES;
     if superblock.pages < least {
@@ -450,6 +441,27 @@ async fn new_superblock<D: Device + 'static>(
         )));
     }
     Ok(superblock)
+}
+
+/// Tells a new store from the one that was on the drive before, and from others: pages and log blocks of theirs must not
+/// pass for its own.
+async fn new_identity<D: Device + 'static>(handle: &Handle<D>, caps: &Caps) -> u128 {
+    let before =
+        read_superblock(handle).await.map_or(0, |old| old.identity.wrapping_add(u128::from(old.generation)));
+    // Where the superblocks are gone, the beginning of the log is not: a store that has written a log has written that.
+    // What cannot be read tells nothing.
+    let mut log = [0; 4096];
+    let _ = handle.read(HEAD, &mut log).await;
+    let seed = [
+        &before.to_le_bytes()[..],
+        &handle.now().0.to_le_bytes(),
+        &caps.pages.to_le_bytes(),
+        &caps.page_bytes.to_le_bytes(),
+        &crc32c::crc32c(&log).to_le_bytes(),
+    ];
+    let seed = seed.concat();
+    // The low 32 bits are the salt.
+    u128::from(fulgurite_base::fnv1a(&seed)) << 64 | u128::from(crc32c::crc32c(&seed))
 }
 
 /// Writes zeros where the superblock of this generation would be.
@@ -510,6 +522,7 @@ fn log_start<D: Device + 'static>(handle: &Handle<D>, superblock: &Superblock) -
         tail: superblock.log_end,
         crc: superblock.log_crc,
         redo: superblock.redo,
+        salt: superblock.salt(),
     }
 }
 

@@ -163,7 +163,7 @@ impl<D: Device + 'static> LogReader<D> {
         }
         let from = (at.0 - self.piece_at.0) as usize;
         let trusting = planted!(self.options, TornLogBlockAccepted);
-        let found = Block::read(&self.piece[from..from + len], trusting);
+        let found = Block::read(&self.piece[from..from + len], trusting, self.start.salt);
         Ok(found.filter(|(block, _)| block.at == at).map(|(block, crc)| (block, crc, from..from + len)))
     }
 

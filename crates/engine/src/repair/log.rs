@@ -32,7 +32,7 @@ pub async fn blocks(source: &impl Source, superblock: &Superblock) -> BTreeMap<u
             continue;
         }
         if let Some((header, crc)) =
-            Block::read(&bytes, false).filter(|(header, _)| header.at.0 % ring == place)
+            Block::read(&bytes, false, superblock.salt()).filter(|(header, _)| header.at.0 % ring == place)
         {
             found.insert(header.at.0, (header, crc));
         }
