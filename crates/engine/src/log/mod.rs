@@ -26,8 +26,10 @@
 pub mod block;
 mod reader;
 mod record;
+mod records;
 mod writer;
 
 pub use reader::{LogReader, Tail};
 pub use record::{Delta, Entry, Op};
+pub use records::Records;
 pub use writer::{Log, LogStart};
