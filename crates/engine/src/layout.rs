@@ -27,6 +27,7 @@
 use crate::page::{Salt, array, get_u32, get_u64, set};
 use crate::{Error, Lsn};
 use fulgurite_base::PageId;
+use fulgurite_device::Caps;
 
 /// The format of the files that this version writes.
 pub const FORMAT: u32 = 1;
@@ -46,6 +47,12 @@ pub const HEAD: u64 = 131_072;
 pub const SUPERBLOCK: usize = 128;
 /// Pages of the double-write area: two batches of 64, so that one is written while the other is made durable.
 pub const DOUBLE_WRITE_PAGES: u64 = 128;
+
+/// Bytes in a block of the log on a drive, and of each superblock with the zeros behind it: at least a page of the drive,
+/// which writes nothing smaller.
+pub fn block_bytes(caps: &Caps) -> u32 {
+    caps.page_bytes.max(4096)
+}
 
 /// More bytes than any drive or log has: 2^60.
 const MOST_BYTES: u64 = 1 << 60;

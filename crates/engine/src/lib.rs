@@ -64,6 +64,7 @@ mod scan;
 mod shard;
 mod space;
 mod store;
+mod superblock;
 mod transaction;
 mod tree;
 mod versions;

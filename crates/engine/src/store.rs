@@ -2,10 +2,9 @@
 
 use crate::barrier::Barrier;
 use crate::catalogue::{self, Index, Named, Table};
-use crate::checkpoint::{read_superblock, write_superblock};
 use crate::commits::Commits;
 use crate::image::Source;
-use crate::layout::{DOUBLE_WRITE_PAGES, HEAD, PLACES, Superblock};
+use crate::layout::{DOUBLE_WRITE_PAGES, HEAD, Superblock, block_bytes};
 use crate::locks::Locks;
 use crate::log::{Delta, Log, LogReader, LogStart, Op, Tail};
 use crate::page::node::{NodeMut, longest_key};
@@ -19,7 +18,7 @@ use crate::tree::{CATALOGUE, LARGE, Tree};
 use crate::versions::Versions;
 use crate::wait::{Health, Signal, Turns};
 use crate::write::{InPlace, write};
-use crate::{Durability, Error, Lsn, Options, TornPages, memory};
+use crate::{Durability, Error, Lsn, Options, TornPages, memory, superblock};
 use fulgurite_base::{Lpn, PageId};
 use fulgurite_device::{Arena, Caps, Device, Handle};
 use fulgurite_pool::{BufferPool, PoolConfig, PoolCounters};
@@ -101,14 +100,11 @@ impl<D: Device + 'static> Store<D> {
         options.check(&caps)?;
         let superblock = new_superblock(&handle, &caps, &options).await?;
         // An older store must not be found again if this is interrupted.
-        for generation in 0..PLACES.len() as u64 {
-            let none = Superblock { generation, ..superblock.clone() };
-            erase_superblock(&handle, &none).await?;
-        }
+        superblock::erase(&handle, superblock.block_bytes).await?;
         handle.submit(fulgurite_device::Operation::Flush).await.map_err(Error::Io)?;
         write_first_pages(&handle, &superblock).await?;
         handle.submit(fulgurite_device::Operation::Flush).await.map_err(Error::Io)?;
-        write_superblock(&handle, &superblock).await?;
+        superblock::write(&handle, &superblock).await?;
         handle.submit(fulgurite_device::Operation::Flush).await.map_err(Error::Io)?;
         Store::open(handle, options).await
     }
@@ -116,7 +112,7 @@ impl<D: Device + 'static> Store<D> {
     /// Opens the store on a drive. After a crash it recovers what was committed. Size of pages and log are the store's,
     /// whatever `options` say.
     pub async fn open(handle: Handle<D>, options: Options) -> Result<Store<D>, Error> {
-        let superblock = read_superblock(&handle).await?;
+        let superblock = superblock::read(&handle).await?;
         let caps = handle.caps();
         let log_bytes = superblock.log_pages * u64::from(superblock.page_bytes);
         let options = Options { page_bytes: superblock.page_bytes, log_bytes, ..options };
@@ -140,7 +136,7 @@ impl<D: Device + 'static> Store<D> {
             superblock.clean && !LogReader::new(handle.clone(), start, None, &options).continues().await?;
         // From here on a crash finds an unclean store. Nothing else is changed before that is durable.
         let superblock = Superblock { generation: superblock.generation + 1, clean: false, ..superblock };
-        write_superblock(&handle, &superblock).await?;
+        superblock::write(&handle, &superblock).await?;
         let health = Health::default();
         let barrier = Rc::new(Barrier::new(handle.clone(), health.clone()));
         barrier.flush().await?;
@@ -417,12 +413,11 @@ async fn new_superblock<D: Device + 'static>(
     options: &Options,
 ) -> Result<Superblock, Error> {
     let page_bytes = options.page_bytes;
-    let block_bytes = caps.page_bytes.max(4096);
     let identity = new_identity(handle, caps).await;
     let superblock = Superblock {
         generation: 2,
         page_bytes,
-        block_bytes,
+        block_bytes: block_bytes(caps),
         pages: caps.pages * u64::from(caps.page_bytes) / u64::from(page_bytes),
         log_pages: options.log_bytes / u64::from(page_bytes),
         double_write_pages: DOUBLE_WRITE_PAGES,
@@ -447,7 +442,7 @@ async fn new_superblock<D: Device + 'static>(
 /// pass for its own.
 async fn new_identity<D: Device + 'static>(handle: &Handle<D>, caps: &Caps) -> u128 {
     let before =
-        read_superblock(handle).await.map_or(0, |old| old.identity.wrapping_add(u128::from(old.generation)));
+        superblock::read(handle).await.map_or(0, |old| old.identity.wrapping_add(u128::from(old.generation)));
     // Where the superblocks are gone, the beginning of the log is not: a store that has written a log has written that.
     // What cannot be read tells nothing.
     let mut log = [0; 4096];
@@ -462,19 +457,6 @@ async fn new_identity<D: Device + 'static>(handle: &Handle<D>, caps: &Caps) -> u
     let seed = seed.concat();
     // The low 32 bits are the salt.
     u128::from(fulgurite_base::fnv1a(&seed)) << 64 | u128::from(crc32c::crc32c(&seed))
-}
-
-/// Writes zeros where the superblock of this generation would be.
-async fn erase_superblock<D: Device + 'static>(
-    handle: &Handle<D>,
-    superblock: &Superblock,
-) -> Result<(), Error> {
-    let device_page = handle.caps().page_bytes as usize;
-    let bytes = device_page.max(4096);
-    let place = PLACES[(superblock.generation % 2) as usize];
-    let buffer = Arena::new(bytes).buffer(0, bytes);
-    let erase = write(Lpn(place / device_page as u64), (bytes / device_page) as u32, buffer);
-    handle.submit(erase).await.map_err(Error::Io)
 }
 
 /// Writes the maps and the empty roots of the two trees that every store has.
