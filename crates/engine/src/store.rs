@@ -1,7 +1,7 @@
 //! The store: made, opened, asked, closed.
 
 use crate::barrier::Barrier;
-use crate::catalogue::{self, Index, Named, Table};
+use crate::catalogue::{self, Catalogue, Index, Named, Table};
 use crate::commits::Commits;
 use crate::image::Source;
 use crate::layout::{DOUBLE_WRITE_PAGES, HEAD, Superblock, block_bytes};
@@ -9,7 +9,7 @@ use crate::locks::Locks;
 use crate::log::{Delta, Log, LogReader, LogStart, Op, Tail};
 use crate::page::node::{NodeMut, longest_key};
 use crate::page::{self, Kind, map};
-use crate::recovery::{Redone, first_catalogue, redo_structure, restore};
+use crate::recovery::{Redone, redo_structure};
 use crate::scan::{Direction, Record};
 use crate::shard::{Counters, Shard};
 use crate::space::Space;
@@ -17,7 +17,7 @@ use crate::transaction::{Snapshot, Transaction};
 use crate::tree::{CATALOGUE, LARGE, Tree};
 use crate::versions::Versions;
 use crate::wait::{Health, Signal, Turns};
-use crate::write::{InPlace, write};
+use crate::write::{InPlace, restore_torn, write};
 use crate::{Durability, Error, Lsn, Options, TornPages, memory, superblock};
 use fulgurite_base::{Lpn, PageId};
 use fulgurite_device::{Arena, Caps, Device, Handle};
@@ -151,7 +151,8 @@ impl<D: Device + 'static> Store<D> {
         was_clean: bool,
     ) -> Result<Store<D>, Error> {
         let torn_pages = options.torn_pages.resolve(&handle.caps(), superblock.page_bytes)?;
-        let restored = if was_clean { 0 } else { restore(&handle, &barrier, &superblock, &options).await? };
+        let restored =
+            if was_clean { 0 } else { restore_torn(&handle, &barrier, &superblock, &options).await? };
         let pages = InPlace::new(
             handle.clone(),
             Rc::clone(&barrier),
@@ -169,10 +170,6 @@ impl<D: Device + 'static> Store<D> {
             let data = superblock.data_start().0..superblock.pages;
             redo_structure(&handle, &pool, &pages, (start, superblock.next_large, data), &options).await?
         };
-        if pages.newest_read() > redone.tail.at {
-            let what = format!("it ends before {}, up to where it was durable", pages.newest_read());
-            return Err(Error::LogCorrupt { at: redone.tail.at, what });
-        }
         let redo = start;
         start.tail = redone.tail.at;
         start.crc = redone.tail.crc;
@@ -543,7 +540,7 @@ fn assemble<D: Device + 'static>(
     Shard {
         handle,
         space,
-        catalogue: RefCell::new(first_catalogue(&superblock)),
+        catalogue: RefCell::new(Catalogue::new(superblock.catalogue_root(), superblock.large_root())),
         superblock: RefCell::new(superblock),
         health,
         barrier,
