@@ -14,7 +14,7 @@
 use crate::log::{Delta, LogReader, LogStart, Op, Tail};
 use crate::page::{self, map};
 use crate::shard::{Shard, count};
-use crate::tree::{Applied, CATALOGUE, LARGE, Seek, Tree, leaf};
+use crate::tree::{Applied, CATALOGUE, LARGE, Seek, Tree};
 use crate::wait::together;
 use crate::{Error, Lsn};
 use fulgurite_base::PageId;
@@ -139,18 +139,11 @@ impl<D: Device + 'static> Shard<D> {
     /// Reads the catalogue into memory.
     pub async fn load_catalogue(&self) -> Result<(), Error> {
         let tree = self.tree(CATALOGUE)?;
-        let mut low = Vec::new();
-        loop {
-            let guard = self.find(tree, Seek::At(&low), 0).await?;
-            let node = leaf(guard.bytes())?;
-            for (key, value) in node.records() {
-                self.catalogue.borrow_mut().add(&key, value.bytes)?;
-            }
-            match node.high() {
-                Some(high) => low = high.to_vec(),
-                None => return Ok(()),
-            }
-        }
+        self.each_leaf(tree, |node| {
+            let mut catalogue = self.catalogue.borrow_mut();
+            node.records().try_for_each(|(key, value)| catalogue.add(&key, value.bytes))
+        })
+        .await
     }
 
     /// Step 3.
