@@ -6,6 +6,7 @@ use crate::page::{self, map};
 use crate::shard::Shard;
 use crate::store::Store;
 use crate::tree::{LARGE, Place, Tree};
+use crate::wait::insist;
 use crate::{Error, index};
 use fulgurite_base::PageId;
 use fulgurite_device::Device;
@@ -58,9 +59,6 @@ pub struct CheckReport {
     pub problems: Vec<Problem>,
 }
 
-/// How often a page is asked for again after an error of the drive.
-const ASKED_AGAIN: u32 = 3;
-
 /// A page that is to be looked at, and what its parent says of it.
 struct Visit {
     page: PageId,
@@ -91,13 +89,7 @@ impl<D: Device + 'static> Walk<'_, D> {
 
     /// A page. An error of the drive may be about another page that made room for it, so it is asked again.
     async fn page(&self, page: PageId) -> Result<ReadGuard<D>, Error> {
-        let mut left = ASKED_AGAIN;
-        loop {
-            match self.shard.read_page(page).await {
-                Err(Error::Io(_)) if left > 0 => left -= 1,
-                outcome => return outcome,
-            }
-        }
+        insist(async || self.shard.read_page(page).await).await
     }
 
     async fn tree(&mut self, tree: Tree, is_table: bool) -> Result<(), Error> {

@@ -69,7 +69,8 @@ fn use_node(bytes: &[u8], records: &[(Vec<u8>, Vec<u8>)]) {
     }
 }
 
-fn sound_superblock() -> Superblock {
+/// A superblock that makes sense.
+pub fn sound_superblock() -> Superblock {
     Superblock {
         generation: 3,
         page_bytes: 4096,

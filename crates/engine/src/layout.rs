@@ -206,23 +206,11 @@ impl Superblock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hostile::sound_superblock;
 
     #[test]
     fn a_superblock_reads_back_and_damage_is_noticed() {
-        let superblock = Superblock {
-            generation: 3,
-            page_bytes: 4096,
-            block_bytes: 4096,
-            pages: 1 << 20,
-            log_pages: 512,
-            double_write_pages: DOUBLE_WRITE_PAGES,
-            redo: Lsn(77),
-            log_end: Lsn(8192),
-            log_crc: 5,
-            clean: true,
-            next_large: 9,
-            identity: 1 << 100,
-        };
+        let superblock = sound_superblock();
         let bytes = superblock.encode();
         assert_eq!(Superblock::decode(&bytes), Ok(superblock));
         for byte in 0..SUPERBLOCK {

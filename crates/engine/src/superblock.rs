@@ -4,10 +4,8 @@
 use crate::Error;
 use crate::image::{Sink, Source};
 use crate::layout::{PLACES, SUPERBLOCK, Superblock};
+use crate::wait::insist;
 use fulgurite_device::IoError;
-
-/// How often a place is read again that the drive could not read.
-const READ_AGAIN: u32 = 3;
 
 /// Writes a superblock to the place whose turn it is. It takes as many bytes as a block of the log, since the drive writes
 /// nothing smaller.
@@ -32,15 +30,11 @@ pub async fn read_both(source: &impl Source) -> [Result<Superblock, Error>; 2] {
 
 async fn read_place(source: &impl Source, place: u64) -> Result<Superblock, Error> {
     let mut bytes = vec![0; 4096];
-    let mut left = READ_AGAIN;
-    loop {
-        match source.read(place, &mut bytes).await {
-            Ok(()) => return Superblock::decode(&bytes),
-            // Beyond the end of the drive there is no store.
-            Err(Error::Io(IoError::OutOfRange)) => return Err(Error::NotAStore),
-            Err(Error::Io(_)) if left > 0 => left -= 1,
-            Err(error) => return Err(error),
-        }
+    match insist(async || source.read(place, &mut bytes).await).await {
+        Ok(()) => Superblock::decode(&bytes),
+        // Beyond the end of the drive there is no store.
+        Err(Error::Io(IoError::OutOfRange)) => Err(Error::NotAStore),
+        Err(error) => Err(error),
     }
 }
 
