@@ -245,3 +245,30 @@ fn what_follows_a_flush_that_was_cut_off_is_saved() {
     let (missing, report) = verify(image, &[expected], "cut off");
     assert!(missing == 0 && report.is_whole(), "{report:?}");
 }
+
+/// A bulk load that is given up leaves pieces of large values. `check` names them, `compact` leaves them, a repair leaves
+/// them out; no record is touched.
+#[test]
+fn pieces_of_a_load_that_was_given_up_go_with_a_repair() {
+    let sample = sample::closed();
+    let executor = Executor::new(Patched::new(&sample.image));
+    let (before, after) = run(&executor, |handle| async move {
+        let store = Store::open(handle, sample::options()).await.unwrap();
+        let mut load = store.begin_load(store.table("empty").await.unwrap()).await.unwrap();
+        for number in 0..4u8 {
+            load.push(vec![number], vec![number; 5000]).await.unwrap();
+        }
+        drop(load);
+        let before = store.check().await.unwrap().problems;
+        store.compact().await.unwrap();
+        let after = store.check().await.unwrap().problems;
+        store.close().await.unwrap();
+        (before, after)
+    });
+    assert!(!before.is_empty() && before == after, "{before:?}, {after:?}");
+    assert!(before.iter().all(|problem| problem.what.contains("belongs to no value")), "{before:?}");
+    // `saved` checks the new store.
+    let image = executor.with_device(|device| device.contents());
+    let (missing, report) = verify(image, last(&sample), "given up");
+    assert!(missing == 0 && report.is_whole(), "{report:?}");
+}
