@@ -19,12 +19,12 @@
 //! its backup cannot be told apart; they must not be opened on the same drive in turn without copying all of the image.
 
 use crate::image::{Sink, Source};
-use crate::layout::{PLACES, SUPERBLOCK, Superblock};
+use crate::layout::{Superblock, block_bytes};
 use crate::page::{self, map};
 use crate::shard::Shard;
 use crate::store::Store;
 use crate::wait::together;
-use crate::{Error, Lsn};
+use crate::{Error, Lsn, superblock};
 use fulgurite_base::{Nanos, PageId};
 use fulgurite_device::{Device, Handle};
 use std::collections::BTreeSet;
@@ -35,8 +35,6 @@ pub const MOST_PASSES: u32 = 16;
 const COPIED_TOGETHER: usize = 32;
 /// Bytes of log, and of an image that is brought back, that are copied at once.
 const PIECE: u64 = 256 << 10;
-/// Bytes that a superblock has to itself.
-const SUPERBLOCK_PAGE: u64 = 4096;
 
 /// What a backup has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -219,9 +217,7 @@ impl<D: Device + 'static> Store<D> {
         shard.check_open()?;
         let _turn = shard.backup_turn.take().await;
         let superblock = shard.superblock.borrow().clone();
-        for place in PLACES {
-            sink.clear(place, SUPERBLOCK_PAGE).await?;
-        }
+        superblock::erase(sink, superblock.block_bytes).await?;
         // Nothing of an older log or an older double-write area may be there.
         let page_bytes = u64::from(superblock.page_bytes);
         let (from, to) = (superblock.log_start().0 * page_bytes, superblock.data_start().0 * page_bytes);
@@ -233,18 +229,12 @@ impl<D: Device + 'static> Store<D> {
         while report.passes < MOST_PASSES {
             let Some(superblock) = shard.pass(sink, &mut report).await? else { continue };
             sink.sync().await?;
-            write_superblock(sink, &superblock).await?;
+            superblock::write(sink, &superblock).await?;
             sink.sync().await?;
             return Ok(report);
         }
         Err(Error::BackupOvertaken { passes: report.passes })
     }
-}
-
-async fn write_superblock(sink: &impl Sink, superblock: &Superblock) -> Result<(), Error> {
-    let mut image = vec![0; SUPERBLOCK_PAGE as usize];
-    image[..SUPERBLOCK].copy_from_slice(&superblock.encode());
-    sink.write(PLACES[(superblock.generation % 2) as usize], &image).await
 }
 
 /// Copies an image onto a drive, where [`Store::open`] then opens it. What was on the drive is lost; a drive that is larger than
@@ -256,9 +246,7 @@ pub async fn restore<D: Device + 'static>(image: &impl Source, target: &Handle<D
     if bytes > room {
         return Err(Error::Options(format!("the image has {bytes} bytes and the drive only {room}")));
     }
-    for place in PLACES {
-        target.clear(place, SUPERBLOCK_PAGE.max(page)).await?;
-    }
+    superblock::erase(target, block_bytes(&caps)).await?;
     target.sync().await?;
     // The piece with the superblocks comes last.
     let first = PIECE.min(bytes);

@@ -5,7 +5,8 @@ use crate::page::node::Node;
 use crate::page::{self, map};
 use crate::shard::Shard;
 use crate::store::Store;
-use crate::tree::{LARGE, Place, Seek, Tree, leaf};
+use crate::tree::{LARGE, Place, Tree};
+use crate::wait::insist;
 use crate::{Error, index};
 use fulgurite_base::PageId;
 use fulgurite_device::Device;
@@ -58,9 +59,6 @@ pub struct CheckReport {
     pub problems: Vec<Problem>,
 }
 
-/// How often a page is asked for again after an error of the drive.
-const ASKED_AGAIN: u32 = 3;
-
 /// A page that is to be looked at, and what its parent says of it.
 struct Visit {
     page: PageId,
@@ -91,13 +89,7 @@ impl<D: Device + 'static> Walk<'_, D> {
 
     /// A page. An error of the drive may be about another page that made room for it, so it is asked again.
     async fn page(&self, page: PageId) -> Result<ReadGuard<D>, Error> {
-        let mut left = ASKED_AGAIN;
-        loop {
-            match self.shard.read_page(page).await {
-                Err(Error::Io(_)) if left > 0 => left -= 1,
-                outcome => return outcome,
-            }
-        }
+        insist(async || self.shard.read_page(page).await).await
     }
 
     async fn tree(&mut self, tree: Tree, is_table: bool) -> Result<(), Error> {
@@ -169,25 +161,19 @@ impl<D: Device + 'static> Walk<'_, D> {
                 );
             }
         }
-        let mut low = Vec::new();
-        loop {
-            let guard = match self.shard.find(tree, Seek::At(&low), 0).await {
-                Ok(guard) => guard,
-                // The walk has reported it.
-                Err(_) => return Ok(()),
-            };
-            let node = leaf(guard.bytes())?;
+        let shard = self.shard;
+        let look = |node: Node<'_>| {
             for (key, _) in node.records() {
                 let number = key.get(..8).map(|number| u64::from_be_bytes(page::array(number, 0)));
                 if number.is_none_or(|number| !known.contains(&number)) {
                     self.problem(tree, None, format!("the piece {} belongs to no value", text(&key)), None);
                 }
             }
-            match node.high() {
-                Some(high) => low = high.to_vec(),
-                None => return Ok(()),
-            }
-        }
+            Ok(())
+        };
+        // An error is of a page that the walk has reported.
+        let _ = shard.each_leaf(tree, look).await;
+        Ok(())
     }
 
     /// Whether the maps say what the walk has seen.
@@ -240,7 +226,7 @@ impl<D: Device + 'static> Walk<'_, D> {
                     continue;
                 }
                 let mut entries = FxHashSet::default();
-                for (entry, _) in self.records(tree).await? {
+                for (entry, _) in self.records(tree).await {
                     let found = match index::split(&entry) {
                         Some((_, key)) => shard.current(table.0, &key).await?.is_some(),
                         None => false,
@@ -257,7 +243,7 @@ impl<D: Device + 'static> Walk<'_, D> {
                 }
                 let Some(extract) = extract else { continue };
                 let mut expected = 0;
-                for (key, _) in self.records(table.0).await? {
+                for (key, _) in self.records(table.0).await {
                     let value = shard.current(table.0, &key).await?.unwrap_or_default();
                     let mut keys = Vec::new();
                     extract(&key, &value, &mut keys);
@@ -283,18 +269,15 @@ impl<D: Device + 'static> Walk<'_, D> {
     }
 
     /// The records of a tree whose pages can be read; a large value's place stands for it.
-    async fn records(&self, tree: Tree) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
+    async fn records(&self, tree: Tree) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut records = Vec::new();
-        let mut low = Vec::new();
-        loop {
-            let Ok(guard) = self.shard.find(tree, Seek::At(&low), 0).await else { return Ok(records) };
-            let node = leaf(guard.bytes())?;
+        let look = |node: Node<'_>| {
             records.extend(node.records().map(|(key, value)| (key, value.bytes.to_vec())));
-            match node.high() {
-                Some(high) => low = high.to_vec(),
-                None => return Ok(records),
-            }
-        }
+            Ok(())
+        };
+        // An error is of a page that the walk has reported.
+        let _ = self.shard.each_leaf(tree, look).await;
+        records
     }
 }
 

@@ -4,11 +4,11 @@
 //! and puts the least place that is still needed into the superblock as the redo point. What changes meanwhile
 //! only keeps the redo point from moving further.
 
-use crate::layout::{PLACES, Superblock};
+use crate::layout::Superblock;
 use crate::shard::{Shard, count};
-use crate::{Error, Lsn, memory};
-use fulgurite_base::{Lpn, Nanos, PageId};
-use fulgurite_device::{Arena, Device, Handle, IoError, Operation};
+use crate::{Error, Lsn, superblock};
+use fulgurite_base::{Nanos, PageId};
+use fulgurite_device::Device;
 use std::rc::Rc;
 
 /// Pages that are written together.
@@ -52,7 +52,7 @@ impl<D: Device + 'static> Shard<D> {
         self.pages.flush().await?;
         let redo = self.redo_point();
         let superblock = self.next_superblock(redo, false);
-        write_superblock(&self.handle, &superblock).await?;
+        superblock::write(&self.handle, &superblock).await?;
         self.barrier.flush().await?;
         *self.superblock.borrow_mut() = superblock;
         self.log.set_redo(redo);
@@ -93,75 +93,9 @@ impl<D: Device + 'static> Shard<D> {
         self.checkpoint(Lsn(u64::MAX)).await?;
         let redo = self.redo_point();
         let superblock = self.next_superblock(redo, redo == self.log.durable_end().0);
-        write_superblock(&self.handle, &superblock).await?;
+        superblock::write(&self.handle, &superblock).await?;
         self.barrier.flush().await?;
         *self.superblock.borrow_mut() = superblock;
         Ok(())
-    }
-}
-
-/// Writes a superblock to the place whose turn it is.
-pub async fn write_superblock<D: Device + 'static>(
-    handle: &Handle<D>,
-    superblock: &Superblock,
-) -> Result<(), Error> {
-    let device_page = handle.caps().page_bytes as usize;
-    let bytes = device_page.max(4096);
-    let buffer = Arena::new(bytes).buffer(0, bytes);
-    let mut image = vec![0; bytes];
-    let encoded = superblock.encode();
-    image[..encoded.len()].copy_from_slice(&encoded);
-    memory::fill(&buffer, &image);
-    let place = PLACES[(superblock.generation % 2) as usize];
-    let lpn = Lpn(place / device_page as u64);
-    let write = crate::write::write(lpn, (bytes / device_page) as u32, buffer);
-    handle.submit(write).await.map_err(Error::Io)
-}
-
-/// How often a superblock is read again that the drive could not read.
-const READ_AGAIN: u32 = 3;
-
-/// Reads the superblock with the higher generation.
-///
-/// Where the other place is damaged, the newest may have been there: so the store counts as not closed, and the log tells
-/// what followed. A place that cannot be read is an error, since what it says is not known.
-pub async fn read_superblock<D: Device + 'static>(handle: &Handle<D>) -> Result<Superblock, Error> {
-    let mut found: Vec<Result<Superblock, Error>> = Vec::new();
-    for place in PLACES {
-        found.push(read_place(handle, place).await?);
-    }
-    let newest = found.iter().flatten().max_by_key(|superblock| superblock.generation).cloned();
-    if let Some(superblock) = newest {
-        // The other one may have been the newer, and may have said that the store was opened since: then only the log tells.
-        let clean = superblock.clean && found.iter().all(Result::is_ok);
-        return Ok(Superblock { clean, ..superblock });
-    }
-    // The most telling refusal: another version, then damage, then something foreign.
-    let rank = |error: &Error| match error {
-        Error::Version { .. } => 2,
-        Error::Corrupt { .. } => 1,
-        _ => 0,
-    };
-    let errors = found.into_iter().filter_map(Result::err);
-    Err(errors.max_by_key(rank).unwrap_or(Error::NotAStore))
-}
-
-async fn read_place<D: Device + 'static>(
-    handle: &Handle<D>,
-    place: u64,
-) -> Result<Result<Superblock, Error>, Error> {
-    let device_page = handle.caps().page_bytes as usize;
-    let bytes = device_page.max(4096);
-    let buffer = Arena::new(bytes).buffer(0, bytes);
-    let (lpn, pages) = (Lpn(place / device_page as u64), (bytes / device_page) as u32);
-    let mut left = READ_AGAIN;
-    loop {
-        match handle.submit(Operation::Read { lpn, pages, into: Some(buffer.clone()) }).await {
-            Ok(()) => return Ok(memory::look(&buffer, Superblock::decode)),
-            // Beyond the end of the drive there is no store.
-            Err(IoError::OutOfRange) => return Ok(Err(Error::NotAStore)),
-            Err(_) if left > 0 => left -= 1,
-            Err(error) => return Err(Error::Io(error)),
-        }
     }
 }

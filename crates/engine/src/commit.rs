@@ -16,7 +16,7 @@ use crate::page;
 use crate::page::node::{Cell, longest_record};
 use crate::shard::{Shard, count};
 use crate::tree::{Applied, CATALOGUE, FIRST_USER_TREE, Place, Seek, leaf};
-use crate::wait::together;
+use crate::wait::{insist, together};
 use crate::{Durability, Error, Lsn};
 use fulgurite_base::{Nanos, PageId};
 use fulgurite_device::Device;
@@ -197,7 +197,9 @@ impl<D: Device + 'static> Shard<D> {
         self.handle.spawn(async move {
             for op in &ops {
                 let keep_old = op.tree >= FIRST_USER_TREE || op.tree == CATALOGUE;
-                if let Err(error) = shard.apply_surely(op, Applied { since, lsn, keep_old }).await {
+                let at = Applied { since, lsn, keep_old };
+                let applied = insist(async || shard.apply(shard.tree(op.tree)?, op, at).await);
+                if let Err(error) = applied.await {
                     // The commit is in the log, and memory does not have it: only recovery can bring the two together.
                     shard.health.stop(format!("a commit could not be applied: {error}"));
                     shard.stop_waiting();
@@ -210,18 +212,6 @@ impl<D: Device + 'static> Shard<D> {
             shard.give_back(need);
             shard.advance();
         });
-    }
-
-    /// Applies an operation; an error of the drive is given a few more chances.
-    async fn apply_surely(&self, op: &Op, at: Applied) -> Result<(), Error> {
-        let tree = self.tree(op.tree)?;
-        let mut left = 3;
-        loop {
-            match self.apply(tree, op, at).await {
-                Err(Error::Io(_)) if left > 0 => left -= 1,
-                outcome => return outcome,
-            }
-        }
     }
 
     /// Sees to it that the log becomes durable as a commit asks for.

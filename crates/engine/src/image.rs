@@ -12,7 +12,8 @@ use std::cell::RefCell;
 use std::future::Future;
 use std::rc::Rc;
 
-/// Where a backup goes. Places are in bytes from the image's beginning. Places and lengths are multiples of 4096.
+/// Where a backup goes. Places are in bytes from the image's beginning. Places and lengths are multiples of 4096, and of the
+/// page of the store's drive.
 pub trait Sink {
     /// Puts bytes at a place.
     fn write(&self, at: u64, bytes: &[u8]) -> impl Future<Output = Result<(), Error>>;

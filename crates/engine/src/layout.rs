@@ -27,6 +27,7 @@
 use crate::page::{Salt, array, get_u32, get_u64, set};
 use crate::{Error, Lsn};
 use fulgurite_base::PageId;
+use fulgurite_device::Caps;
 
 /// The format of the files that this version writes.
 pub const FORMAT: u32 = 1;
@@ -41,11 +42,17 @@ pub fn is_store(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
 }
 /// Where the log begins, in bytes.
-const HEAD: u64 = 131_072;
+pub const HEAD: u64 = 131_072;
 /// Bytes of a superblock.
 pub const SUPERBLOCK: usize = 128;
 /// Pages of the double-write area: two batches of 64, so that one is written while the other is made durable.
 pub const DOUBLE_WRITE_PAGES: u64 = 128;
+
+/// Bytes in a block of the log on a drive, and of each superblock with the zeros behind it: at least a page of the drive,
+/// which writes nothing smaller.
+pub fn block_bytes(caps: &Caps) -> u32 {
+    caps.page_bytes.max(4096)
+}
 
 /// More bytes than any drive or log has: 2^60.
 const MOST_BYTES: u64 = 1 << 60;
@@ -180,7 +187,7 @@ impl Superblock {
         PageId(self.double_write_start().0 + self.double_write_pages)
     }
 
-    /// What the checksums of this store's pages begin with.
+    /// What the checksums of this store's pages, and of the blocks of its log, begin with.
     pub fn salt(&self) -> Salt {
         Salt(self.identity as u32)
     }
@@ -199,23 +206,11 @@ impl Superblock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hostile::sound_superblock;
 
     #[test]
     fn a_superblock_reads_back_and_damage_is_noticed() {
-        let superblock = Superblock {
-            generation: 3,
-            page_bytes: 4096,
-            block_bytes: 4096,
-            pages: 1 << 20,
-            log_pages: 512,
-            double_write_pages: DOUBLE_WRITE_PAGES,
-            redo: Lsn(77),
-            log_end: Lsn(8192),
-            log_crc: 5,
-            clean: true,
-            next_large: 9,
-            identity: 1 << 100,
-        };
+        let superblock = sound_superblock();
         let bytes = superblock.encode();
         assert_eq!(Superblock::decode(&bytes), Ok(superblock));
         for byte in 0..SUPERBLOCK {

@@ -19,11 +19,11 @@
 #![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]
 #![deny(unsafe_code)]
 
-/// Whether a bug was planted; always false without the feature `planted`.
+/// Whether a bug, or one of several, was planted; always false without the feature `planted`.
 macro_rules! planted {
-    ($options:expr, $bug:ident) => {{
+    ($options:expr, $($bug:ident)|+) => {{
         #[cfg(feature = "planted")]
-        let planted = $options.planted == Some(crate::planted::Planted::$bug);
+        let planted = matches!($options.planted, Some($(crate::planted::Planted::$bug)|+));
         #[cfg(not(feature = "planted"))]
         let planted = {
             let _ = &$options;
@@ -64,6 +64,7 @@ mod scan;
 mod shard;
 mod space;
 mod store;
+mod superblock;
 mod transaction;
 mod tree;
 mod versions;

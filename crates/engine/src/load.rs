@@ -10,7 +10,8 @@ use fulgurite_device::Device;
 /// Pieces of large values are committed when they have this share of the log, which a transaction may well have.
 const PIECES_SHARE: u64 = 64;
 
-/// A table that is being filled. Dropped before [`BulkLoad::finish`], it leaves the table empty.
+/// A table that is being filled. Dropped before [`BulkLoad::finish`], it leaves the table empty. Pieces of large values that it has
+/// committed by then stay, and cost room: [`Store::check`] names them, and [`repair`](crate::repair()) leaves them out.
 pub struct BulkLoad<D: Device + 'static> {
     store: Store<D>,
     load: Load<D>,

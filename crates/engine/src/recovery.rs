@@ -11,12 +11,10 @@
 //! A crash meanwhile leaves the redo point where it was, and everything is done again. Splits in step 3 are logged behind
 //! the log's end like any others.
 
-use crate::barrier::Barrier;
-use crate::catalogue::Catalogue;
-use crate::log::{Delta, Entry, LogReader, LogStart, Op, Tail};
+use crate::log::{Delta, LogReader, LogStart, Op, Tail};
 use crate::page::{self, map};
 use crate::shard::{Shard, count};
-use crate::tree::{Applied, CATALOGUE, LARGE, Seek, Tree, leaf};
+use crate::tree::{Applied, CATALOGUE, LARGE, Seek, Tree};
 use crate::wait::together;
 use crate::{Error, Lsn};
 use fulgurite_base::PageId;
@@ -48,7 +46,6 @@ pub async fn redo_structure<D: Device + 'static>(
 ) -> Result<Redone, Error> {
     let mut reader = LogReader::new(handle.clone(), start, None, options);
     let mut next_large = next_large;
-    let mut newest = Lsn(0);
     while let Some((since, lsn, entry)) = reader.next().await? {
         let sound = entry.deltas.iter().all(|delta| data.contains(&delta.page().0))
             && entry.ops.iter().all(|op| op.fits(pages.page_bytes()));
@@ -62,7 +59,7 @@ pub async fn redo_structure<D: Device + 'static>(
             by_page.entry(delta.page()).or_default().push(delta);
         }
         for (page, deltas) in by_page {
-            newest = newest.max(redo_page(pool, page, lsn, &deltas, options).await?);
+            redo_page(pool, page, lsn, &deltas, options).await?;
             pages.mark(page, since);
         }
         for op in entry.ops.iter().filter(|op| op.tree == LARGE && op.key.len() == 12) {
@@ -70,6 +67,8 @@ pub async fn redo_structure<D: Device + 'static>(
         }
     }
     let tail = reader.tail().await?;
+    // The log goes before the pages. A page that is newer shows that the log has lost its end.
+    let newest = pages.newest_read();
     if newest > tail.at {
         let what = format!("a page has changes up to {newest}, and the log ends before");
         return Err(Error::LogCorrupt { at: tail.at, what });
@@ -83,7 +82,7 @@ async fn redo_page<D: Device + 'static>(
     lsn: Lsn,
     deltas: &[&Delta],
     options: &crate::Options,
-) -> Result<Lsn, Error> {
+) -> Result<(), Error> {
     let replaces = deltas.first().is_some_and(|delta| delta.replaces_page());
     let mut guard: WriteGuard<D> = match pool.write(page).await {
         Ok(guard) => guard,
@@ -102,9 +101,11 @@ async fn redo_page<D: Device + 'static>(
         contained < lsn
     };
     if !is_behind {
-        return Ok(page::lsn(guard.bytes()));
+        return Ok(());
     }
     let bytes = guard.bytes_mut();
+    // Before the changes: an image has its own LSN field, which the page's past says nothing about.
+    let newest = page::lsn(bytes).max(lsn);
     for delta in deltas {
         delta
             .apply(bytes)
@@ -115,9 +116,8 @@ async fn redo_page<D: Device + 'static>(
         }
     }
     page::set_structure_lsn(bytes, lsn);
-    let newest = page::lsn(bytes).max(lsn);
     page::set_lsn(bytes, newest);
-    Ok(newest)
+    Ok(())
 }
 
 impl<D: Device + 'static> Shard<D> {
@@ -139,18 +139,11 @@ impl<D: Device + 'static> Shard<D> {
     /// Reads the catalogue into memory.
     pub async fn load_catalogue(&self) -> Result<(), Error> {
         let tree = self.tree(CATALOGUE)?;
-        let mut low = Vec::new();
-        loop {
-            let guard = self.find(tree, Seek::At(&low), 0).await?;
-            let node = leaf(guard.bytes())?;
-            for (key, value) in node.records() {
-                self.catalogue.borrow_mut().add(&key, value.bytes)?;
-            }
-            match node.high() {
-                Some(high) => low = high.to_vec(),
-                None => return Ok(()),
-            }
-        }
+        self.each_leaf(tree, |node| {
+            let mut catalogue = self.catalogue.borrow_mut();
+            node.records().try_for_each(|(key, value)| catalogue.add(&key, value.bytes))
+        })
+        .await
     }
 
     /// Step 3.
@@ -158,29 +151,21 @@ impl<D: Device + 'static> Shard<D> {
         let mut reader = LogReader::new(self.handle.clone(), start, Some(tail), &self.options);
         let most = (self.options.memory_bytes / 8).max(1 << 20);
         let mut stretch = Stretch::default();
-        let mut waiting: Option<(Lsn, Entry)> = None;
-        loop {
-            let next = reader.next().await?;
-            let is_end = next.is_none();
-            if let Some((since, _, entry)) = waiting
-                .take()
-                .filter(|_| !(is_end && planted!(self.options, LostTail)))
-                .map(|(since, entry)| (since, (), entry))
-            {
+        let mut next = reader.next().await?;
+        while let Some((since, _, entry)) = next {
+            next = reader.next().await?;
+            if next.is_some() || !planted!(self.options, LostTail) {
                 stretch.add(since, entry.ops);
             }
-            waiting = next.map(|(since, _, entry)| (since, entry));
-            if is_end || stretch.bytes > most {
+            if next.is_none() || stretch.bytes > most {
                 self.redo_stretch(&mut stretch, tail.at).await?;
                 if self.log.used() > self.log.capacity() * 3 / 4 {
                     // The log may have no room for what is still to come, so what was done is made durable.
                     self.checkpoint(Lsn(u64::MAX)).await?;
                 }
             }
-            if is_end {
-                return Ok(());
-            }
         }
+        Ok(())
     }
 
     async fn redo_stretch(self: &Rc<Self>, stretch: &mut Stretch, end: Lsn) -> Result<(), Error> {
@@ -231,19 +216,4 @@ impl Stretch {
             self.ops.insert((op.tree, op.key.clone()), op);
         }
     }
-}
-
-/// A catalogue that knows the two trees that every store has.
-pub fn first_catalogue(superblock: &crate::layout::Superblock) -> Catalogue {
-    Catalogue::new(superblock.catalogue_root(), superblock.large_root())
-}
-
-/// Restores torn pages; see [`crate::write::restore_torn`].
-pub async fn restore<D: Device + 'static>(
-    handle: &Handle<D>,
-    barrier: &Barrier<D>,
-    superblock: &crate::layout::Superblock,
-    options: &crate::Options,
-) -> Result<u64, Error> {
-    crate::write::restore_torn(handle, barrier, superblock, options).await
 }

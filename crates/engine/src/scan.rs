@@ -172,13 +172,8 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
         match self.view {
             View::Locked { writes, .. } => {
                 let writes = writes.borrow();
-                let from = (self.tree.id, span.low.clone().into());
-                for ((tree, key), value) in writes.range(from..) {
-                    let is_inside =
-                        *tree == self.tree.id && span.high.as_ref().is_none_or(|high| **key < high[..]);
-                    if !is_inside {
-                        break;
-                    }
+                let inside = writes.get(&self.tree.id).map(|writes| writes.range::<[u8], _>(span.bounds()));
+                for (key, value) in inside.into_iter().flatten() {
                     put(key, value.as_deref());
                 }
             }

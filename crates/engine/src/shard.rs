@@ -122,8 +122,7 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Moves on what is visible as far as it goes.
     pub fn advance(&self) {
-        let bug =
-            planted!(self.options, UndurableVisible) || planted!(self.options, NoFlushBeforeAcknowledge);
+        let bug = planted!(self.options, UndurableVisible | NoFlushBeforeAcknowledge);
         let durable = if bug { Lsn(u64::MAX) } else { self.log.durable() };
         let moved = self.commits.borrow_mut().advance(durable);
         if moved {

@@ -22,8 +22,9 @@ pub struct Space {
     first: PageId,
     pages: u64,
     per_group: u64,
-    /// Free pages of each group.
+    /// Free pages of each group, and of all.
     free: RefCell<Vec<u32>>,
+    all_free: Cell<u64>,
     /// Picked, and not yet used in a map.
     picked: RefCell<FxHashSet<PageId>>,
     promised: Cell<u64>,
@@ -42,6 +43,7 @@ impl Space {
             pages,
             per_group,
             free: RefCell::new(vec![0; groups]),
+            all_free: Cell::new(0),
             picked: RefCell::default(),
             promised: Cell::new(0),
             next: Cell::new((0, 0)),
@@ -76,7 +78,13 @@ impl Space {
 
     /// How many pages of the group of `map` are free.
     pub fn set_free(&self, map: PageId, free: u32) {
-        self.free.borrow_mut()[self.group(map)] = free;
+        self.change_free(map, |_| free);
+    }
+
+    fn change_free(&self, map: PageId, change: impl FnOnce(u32) -> u32) {
+        let free = &mut self.free.borrow_mut()[self.group(map)];
+        let before = std::mem::replace(free, change(*free));
+        self.all_free.set(self.all_free.get() - u64::from(before) + u64::from(*free));
     }
 
     /// Pages of the store's data part, maps among them.
@@ -86,14 +94,13 @@ impl Space {
 
     /// Free pages, those that are picked, promised or kept for recovery left out.
     pub fn available(&self) -> u64 {
-        let free: u64 = self.free.borrow().iter().map(|free| u64::from(*free)).sum();
         let taken = self.picked.borrow().len() as u64 + self.promised.get() + kept_for_recovery(self.pages);
-        free.saturating_sub(taken)
+        self.all_free.get().saturating_sub(taken)
     }
 
     /// Pages that are used.
     pub fn used(&self) -> u64 {
-        self.pages.saturating_sub(self.free.borrow().iter().map(|free| u64::from(*free)).sum::<u64>())
+        self.pages.saturating_sub(self.all_free.get())
     }
 
     /// Promises pages to a commit.
@@ -123,16 +130,15 @@ impl Space {
 
     /// The map of a group changes.
     pub fn changed(&self, map: PageId, from: u32, count: u32, used: bool) {
-        let free = &mut self.free.borrow_mut()[self.group(map)];
         if used {
             // On a map that is wrong the counts may be, too; `check` says so.
-            *free = free.saturating_sub(count);
+            self.change_free(map, |free| free.saturating_sub(count));
             let mut picked = self.picked.borrow_mut();
             (from..from + count).for_each(|index| {
                 picked.remove(&PageId(map.0 + u64::from(index)));
             });
         } else {
-            *free += count;
+            self.change_free(map, |free| free + count);
         }
     }
 
@@ -175,5 +181,28 @@ impl<D: Device + 'static> Shard<D> {
             }
         }
         Err(Error::Full { free: 0, pages: space.pages, needed: 1 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pages_that_are_free_are_those_of_all_groups() {
+        let per_group = map::pages_per_group(4096);
+        let space = Space::new(PageId(100), 100 + 2 * per_group + 500, 4096);
+        let maps: Vec<PageId> = space.maps().map(|(map, _)| map).collect();
+        maps.iter().zip([70, 2000, 400]).for_each(|(map, free)| space.set_free(*map, free));
+        let used = |free: u64| 2 * per_group + 500 - free;
+        assert_eq!(space.used(), used(2470));
+        assert_eq!(space.available(), 2470 - kept_for_recovery(space.pages()));
+        space.changed(maps[1], 7, 30, true);
+        space.changed(maps[2], 9, 4, false);
+        assert_eq!(space.used(), used(2444));
+        // Counted again, and more used than were free: a map that was wrong.
+        space.set_free(maps[1], 100);
+        space.changed(maps[0], 1, 90, true);
+        assert_eq!(space.used(), used(504));
     }
 }

@@ -1,15 +1,15 @@
 //! The store: made, opened, asked, closed.
 
 use crate::barrier::Barrier;
-use crate::catalogue::{self, Index, Named, Table};
-use crate::checkpoint::{read_superblock, write_superblock};
+use crate::catalogue::{self, Catalogue, Index, Named, Table};
 use crate::commits::Commits;
-use crate::layout::{DOUBLE_WRITE_PAGES, PLACES, Superblock};
+use crate::image::Source;
+use crate::layout::{DOUBLE_WRITE_PAGES, HEAD, Superblock, block_bytes};
 use crate::locks::Locks;
 use crate::log::{Delta, Log, LogReader, LogStart, Op, Tail};
 use crate::page::node::{NodeMut, longest_key};
 use crate::page::{self, Kind, map};
-use crate::recovery::{Redone, first_catalogue, redo_structure, restore};
+use crate::recovery::{Redone, redo_structure};
 use crate::scan::{Direction, Record};
 use crate::shard::{Counters, Shard};
 use crate::space::Space;
@@ -17,8 +17,8 @@ use crate::transaction::{Snapshot, Transaction};
 use crate::tree::{CATALOGUE, LARGE, Tree};
 use crate::versions::Versions;
 use crate::wait::{Health, Signal, Turns};
-use crate::write::{InPlace, write};
-use crate::{Durability, Error, Lsn, Options, TornPages, memory};
+use crate::write::{InPlace, restore_torn, write};
+use crate::{Durability, Error, Lsn, Options, TornPages, memory, superblock};
 use fulgurite_base::{Lpn, PageId};
 use fulgurite_device::{Arena, Caps, Device, Handle};
 use fulgurite_pool::{BufferPool, PoolConfig, PoolCounters};
@@ -100,19 +100,11 @@ impl<D: Device + 'static> Store<D> {
         options.check(&caps)?;
         let superblock = new_superblock(&handle, &caps, &options).await?;
         // An older store must not be found again if this is interrupted.
-        for generation in 0..PLACES.len() as u64 {
-            let none = Superblock { generation, ..superblock.clone() };
-            erase_superblock(&handle, &none).await?;
-        }
+        superblock::erase(&handle, superblock.block_bytes).await?;
         handle.submit(fulgurite_device::Operation::Flush).await.map_err(Error::Io)?;
-        // Blocks of an older store's log must not pass for lost ones of this one.
-        let device_pages = superblock.page_bytes / caps.page_bytes;
-        let first = Lpn(superblock.log_start().0 * u64::from(device_pages));
-        let pages = (superblock.data_start().0 - superblock.log_start().0) as u32 * device_pages;
-        handle.submit(fulgurite_device::Operation::Trim { lpn: first, pages }).await.map_err(Error::Io)?;
         write_first_pages(&handle, &superblock).await?;
         handle.submit(fulgurite_device::Operation::Flush).await.map_err(Error::Io)?;
-        write_superblock(&handle, &superblock).await?;
+        superblock::write(&handle, &superblock).await?;
         handle.submit(fulgurite_device::Operation::Flush).await.map_err(Error::Io)?;
         Store::open(handle, options).await
     }
@@ -120,7 +112,7 @@ impl<D: Device + 'static> Store<D> {
     /// Opens the store on a drive. After a crash it recovers what was committed. Size of pages and log are the store's,
     /// whatever `options` say.
     pub async fn open(handle: Handle<D>, options: Options) -> Result<Store<D>, Error> {
-        let superblock = read_superblock(&handle).await?;
+        let superblock = superblock::read(&handle).await?;
         let caps = handle.caps();
         let log_bytes = superblock.log_pages * u64::from(superblock.page_bytes);
         let options = Options { page_bytes: superblock.page_bytes, log_bytes, ..options };
@@ -144,7 +136,7 @@ impl<D: Device + 'static> Store<D> {
             superblock.clean && !LogReader::new(handle.clone(), start, None, &options).continues().await?;
         // From here on a crash finds an unclean store. Nothing else is changed before that is durable.
         let superblock = Superblock { generation: superblock.generation + 1, clean: false, ..superblock };
-        write_superblock(&handle, &superblock).await?;
+        superblock::write(&handle, &superblock).await?;
         let health = Health::default();
         let barrier = Rc::new(Barrier::new(handle.clone(), health.clone()));
         barrier.flush().await?;
@@ -159,7 +151,8 @@ impl<D: Device + 'static> Store<D> {
         was_clean: bool,
     ) -> Result<Store<D>, Error> {
         let torn_pages = options.torn_pages.resolve(&handle.caps(), superblock.page_bytes)?;
-        let restored = if was_clean { 0 } else { restore(&handle, &barrier, &superblock, &options).await? };
+        let restored =
+            if was_clean { 0 } else { restore_torn(&handle, &barrier, &superblock, &options).await? };
         let pages = InPlace::new(
             handle.clone(),
             Rc::clone(&barrier),
@@ -177,10 +170,6 @@ impl<D: Device + 'static> Store<D> {
             let data = superblock.data_start().0..superblock.pages;
             redo_structure(&handle, &pool, &pages, (start, superblock.next_large, data), &options).await?
         };
-        if pages.newest_read() > redone.tail.at {
-            let what = format!("it ends before {}, up to where it was durable", pages.newest_read());
-            return Err(Error::LogCorrupt { at: redone.tail.at, what });
-        }
         let redo = start;
         start.tail = redone.tail.at;
         start.crc = redone.tail.crc;
@@ -421,26 +410,20 @@ async fn new_superblock<D: Device + 'static>(
     options: &Options,
 ) -> Result<Superblock, Error> {
     let page_bytes = options.page_bytes;
-    let block_bytes = caps.page_bytes.max(4096);
-    // Told from a store that was here before, and from others: pages of theirs must not pass for ours.
-    let before =
-        read_superblock(handle).await.map_or(0, |old| old.identity.wrapping_add(u128::from(old.generation)));
-    let seed = [handle.now().0.to_le_bytes(), caps.pages.to_le_bytes()].concat();
-    let mixed =
-        u128::from(fulgurite_base::fnv1a(&seed)) << 64 | u128::from(crc32c::crc32c(&before.to_le_bytes()));
+    let identity = new_identity(handle, caps).await;
     let superblock = Superblock {
         generation: 2,
         page_bytes,
-        block_bytes,
+        block_bytes: block_bytes(caps),
         pages: caps.pages * u64::from(caps.page_bytes) / u64::from(page_bytes),
         log_pages: options.log_bytes / u64::from(page_bytes),
         double_write_pages: DOUBLE_WRITE_PAGES,
         redo: Lsn(0),
         log_end: Lsn(0),
-        log_crc: mixed as u32,
+        log_crc: identity as u32,
         clean: true,
         next_large: 1,
-        identity: mixed,
+        identity,
     };
     let least = superblock.data_start().0 + LEAST_PAGES;
     if superblock.pages < least {
@@ -452,17 +435,25 @@ async fn new_superblock<D: Device + 'static>(
     Ok(superblock)
 }
 
-/// Writes zeros where the superblock of this generation would be.
-async fn erase_superblock<D: Device + 'static>(
-    handle: &Handle<D>,
-    superblock: &Superblock,
-) -> Result<(), Error> {
-    let device_page = handle.caps().page_bytes as usize;
-    let bytes = device_page.max(4096);
-    let place = PLACES[(superblock.generation % 2) as usize];
-    let buffer = Arena::new(bytes).buffer(0, bytes);
-    let erase = write(Lpn(place / device_page as u64), (bytes / device_page) as u32, buffer);
-    handle.submit(erase).await.map_err(Error::Io)
+/// Tells a new store from the one that was on the drive before, and from others: pages and log blocks of theirs must not
+/// pass for its own.
+async fn new_identity<D: Device + 'static>(handle: &Handle<D>, caps: &Caps) -> u128 {
+    let before =
+        superblock::read(handle).await.map_or(0, |old| old.identity.wrapping_add(u128::from(old.generation)));
+    // Where the superblocks are gone, the beginning of the log is not: a store that has written a log has written that.
+    // What cannot be read tells nothing.
+    let mut log = [0; 4096];
+    let _ = handle.read(HEAD, &mut log).await;
+    let seed = [
+        &before.to_le_bytes()[..],
+        &handle.now().0.to_le_bytes(),
+        &caps.pages.to_le_bytes(),
+        &caps.page_bytes.to_le_bytes(),
+        &crc32c::crc32c(&log).to_le_bytes(),
+    ];
+    let seed = seed.concat();
+    // The low 32 bits are the salt.
+    u128::from(fulgurite_base::fnv1a(&seed)) << 64 | u128::from(crc32c::crc32c(&seed))
 }
 
 /// Writes the maps and the empty roots of the two trees that every store has.
@@ -510,6 +501,7 @@ fn log_start<D: Device + 'static>(handle: &Handle<D>, superblock: &Superblock) -
         tail: superblock.log_end,
         crc: superblock.log_crc,
         redo: superblock.redo,
+        salt: superblock.salt(),
     }
 }
 
@@ -548,7 +540,7 @@ fn assemble<D: Device + 'static>(
     Shard {
         handle,
         space,
-        catalogue: RefCell::new(first_catalogue(&superblock)),
+        catalogue: RefCell::new(Catalogue::new(superblock.catalogue_root(), superblock.large_root())),
         superblock: RefCell::new(superblock),
         health,
         barrier,

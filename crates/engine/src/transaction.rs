@@ -12,6 +12,7 @@ use crate::wait::together;
 use crate::{Durability, Error, index};
 use fulgurite_device::Device;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::rc::Rc;
 
@@ -222,7 +223,7 @@ impl<D: Device + 'static> Transaction<D> {
     /// Adds a write that is locked already, or needs no lock.
     pub(crate) fn note(&self, tree: Tree, key: Box<[u8]>, value: Option<Box<[u8]>>) {
         if let View::Locked { writes, .. } = &self.view {
-            writes.borrow_mut().insert((tree.id, key), value);
+            writes.borrow_mut().entry(tree.id).or_default().insert(key, value);
         }
     }
 
@@ -243,8 +244,10 @@ impl<D: Device + 'static> Transaction<D> {
             let settled = if used.get() { shard.until_settled().await } else { Ok(()) };
             return settled.inspect(|()| count(&shard.counters.commits, 1));
         }
-        let writes: Vec<Write> =
-            writes.take().into_iter().map(|((tree, key), value)| (tree, key, value)).collect();
+        let of_tree = |(tree, writes): (u32, BTreeMap<_, _>)| {
+            writes.into_iter().map(move |(key, value)| (tree, key, value))
+        };
+        let writes: Vec<Write> = writes.take().into_iter().flat_map(of_tree).collect();
         let outcome = shard.commit(self.txn, writes, durability, &self.ended).await;
         outcome.map(drop)
     }

@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::rc::Rc;
 
-/// Writes that nobody else sees yet.
-pub type Writes = BTreeMap<(u32, Box<[u8]>), Option<Box<[u8]>>>;
+/// Writes that nobody else sees yet: trees, their keys, and the values. A tree is there only with a key.
+pub type Writes = BTreeMap<u32, BTreeMap<Box<[u8]>, Option<Box<[u8]>>>>;
 
 /// A value that a scan has found.
 #[derive(Clone, Debug)]
@@ -154,7 +154,7 @@ impl<D: Device + 'static> View<D> {
         match self {
             View::Locked { shard, writes, .. } => {
                 self.lock(tree, key, mode).await?;
-                let own = writes.borrow().get(&(tree.id, key.into())).cloned();
+                let own = writes.borrow().get(&tree.id).and_then(|writes| writes.get(key)).cloned();
                 match own {
                     Some(value) => Ok(value.map(Vec::from)),
                     None => shard.current(tree, key).await,

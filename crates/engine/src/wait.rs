@@ -1,5 +1,8 @@
-//! Tasks that wait for each other: a signal, a lock with turns, and futures that end together.
+//! Tasks that wait for each other: a signal, a lock with turns, and futures that end together; and attempts on a drive that
+//! may fail.
 
+use crate::Error;
+use fulgurite_device::IoError;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -106,6 +109,21 @@ pub async fn together<T>(futures: Vec<impl Future<Output = T>>) -> Vec<T> {
     outputs.into_iter().flatten().collect()
 }
 
+/// Attempts behind the first one.
+const TRIED_AGAIN: u32 = 3;
+
+/// Tries again a few times where the drive fails: what goes wrong on the way mostly does not happen twice. Beyond its end
+/// it always fails.
+pub async fn insist<T>(mut attempt: impl AsyncFnMut() -> Result<T, Error>) -> Result<T, Error> {
+    let mut left = TRIED_AGAIN;
+    loop {
+        match attempt().await {
+            Err(Error::Io(error)) if left > 0 && error != IoError::OutOfRange => left -= 1,
+            outcome => return outcome,
+        }
+    }
+}
+
 /// Why the store stopped, once it has. Shared by everything that could stop it.
 #[derive(Clone, Default)]
 pub struct Health(Rc<HealthState>);
@@ -119,18 +137,18 @@ struct HealthState {
 
 impl Health {
     /// Fails once the store has stopped.
-    pub fn check(&self) -> Result<(), crate::Error> {
+    pub fn check(&self) -> Result<(), Error> {
         match &*self.0.reason.borrow() {
-            Some(why) => Err(crate::Error::Fatal(why.clone())),
+            Some(why) => Err(Error::Fatal(why.clone())),
             None => Ok(()),
         }
     }
 
     /// Stops the store; the first reason stays.
-    pub fn stop(&self, why: impl Into<String>) -> crate::Error {
+    pub fn stop(&self, why: impl Into<String>) -> Error {
         let reason = self.0.reason.borrow_mut().get_or_insert_with(|| why.into()).clone();
         self.0.waiting.borrow().iter().for_each(Signal::notify);
-        crate::Error::Fatal(reason)
+        Error::Fatal(reason)
     }
 
     /// Has `signal` given when the store stops.

@@ -4,7 +4,7 @@ mod common;
 
 use common::{fill, mem, options, run};
 use fulgurite_base::{Nanos, Prng};
-use fulgurite_device::{Executor, Handle, MemDevice};
+use fulgurite_device::{Executor, Handle, IoError, MemDevice};
 use fulgurite_engine::{
     BackupReport, Direction, Durability, Error, MemImage, Options, Sink, Store, Table, restore,
 };
@@ -258,4 +258,51 @@ fn an_interrupted_backup_is_no_store_and_a_closed_store_makes_none() {
         Store::open(handle, options()).await.map(drop)
     });
     assert_eq!(opened, Err(Error::NotAStore));
+}
+
+/// An image on a drive whose pages have 16 KiB: it takes whole pages, like any drive.
+struct LargePages(MemImage);
+
+const LARGE_PAGE: u64 = 16 << 10;
+
+impl LargePages {
+    fn whole(at: u64, bytes: u64) -> Result<(), Error> {
+        let is_whole = at.is_multiple_of(LARGE_PAGE) && bytes.is_multiple_of(LARGE_PAGE);
+        is_whole.then_some(()).ok_or(Error::Io(IoError::Invalid))
+    }
+}
+
+impl Sink for LargePages {
+    async fn write(&self, at: u64, bytes: &[u8]) -> Result<(), Error> {
+        LargePages::whole(at, bytes.len() as u64)?;
+        self.0.write(at, bytes).await
+    }
+
+    async fn clear(&self, at: u64, bytes: u64) -> Result<(), Error> {
+        LargePages::whole(at, bytes)?;
+        self.0.clear(at, bytes).await
+    }
+
+    async fn sync(&self) -> Result<(), Error> {
+        self.0.sync().await
+    }
+}
+
+#[test]
+fn a_backup_goes_to_a_drive_of_large_pages() {
+    let drive = || Executor::new(MemDevice::new(2048, LARGE_PAGE as u32, 64, Nanos::from_micros(10)));
+    let options = Options { memory_bytes: 4 << 20, page_bytes: LARGE_PAGE as u32, ..options() };
+    let image = MemImage::default();
+    let (target, own) = (LargePages(image.clone()), options.clone());
+    run(&drive(), |handle| async move {
+        let store = Store::create(handle, own).await.unwrap();
+        fill(&store, "base", (0..500u32).map(|n| (n.to_be_bytes().to_vec(), vec![2; 200]))).await;
+        store.backup(&target).await.unwrap();
+    });
+    run(&drive(), |handle| async move {
+        restore(&image, &handle).await.unwrap();
+        let store = Store::open(handle, options).await.unwrap();
+        assert_eq!(contents(&store, store.table("base").await.unwrap()).await.len(), 500);
+        assert_eq!(store.check().await.unwrap().problems, []);
+    });
 }

@@ -6,7 +6,9 @@ use common::patched::{PAGE, Patched};
 use common::sample::{self, DATA, Model, Sample, State};
 use common::{all, run};
 use fulgurite_device::Executor;
-use fulgurite_engine::{Error, KeyRange, MemImage, RepairReport, Source, Store, TableRepair, repair};
+use fulgurite_engine::{
+    Durability, Error, KeyRange, MemImage, RepairReport, Source, Store, TableRepair, repair,
+};
 use std::rc::Rc;
 
 /// Repairs an image. Returns the report, and the tables of the new store.
@@ -212,4 +214,61 @@ fn what_is_no_store_is_refused() {
     assert_eq!(saved(vec![0; sample::PAGES * PAGE]).map(drop), Err(Error::NotAStore));
     assert_eq!(saved(vec![7; 3000]).map(drop), Err(Error::NotAStore));
     assert_eq!(MemImage::default().len(), 0);
+}
+
+/// A power cut leaves the first block of a flush without the others. The record in it was never acknowledged, and the log
+/// goes on behind it.
+#[test]
+fn what_follows_a_flush_that_was_cut_off_is_saved() {
+    let commit = |image: Vec<u8>, key: &'static [u8], len: usize| {
+        let executor = Executor::new(Patched::new(&Rc::new(image)));
+        run(&executor, move |handle| async move {
+            let store = Store::open(handle, sample::options()).await.unwrap();
+            let table = store.create_table("empty").await.unwrap();
+            let transaction = store.begin();
+            transaction.put(table, key, &vec![1; len]).await.unwrap();
+            transaction.commit_with(Durability::Flush).await.unwrap();
+        });
+        executor.with_device(|device| device.contents())
+    };
+    let Sample { image, states } = sample::crashed();
+    let mut image = commit(image.to_vec(), b"cut off", 9000);
+    let block = |page: usize| &image[page * PAGE..(page + 1) * PAGE];
+    let blocks = (sample::LOG..sample::DOUBLE_WRITE).filter(|page| &block(*page)[4..8] == b"FLOG");
+    let at = |page: &usize| u64::from_le_bytes(block(*page)[8..16].try_into().unwrap());
+    let last = blocks.max_by_key(at).unwrap();
+    assert_eq!([last - 2, last - 1, last].map(|page| block(page)[30]), [1, 0, 0], "a flush of three blocks");
+    image[(last - 1) * PAGE..(last + 1) * PAGE].fill(0);
+    let image = commit(image, b"later", 10);
+    let mut expected = states.last().unwrap().clone();
+    expected.get_mut("empty").unwrap().insert(b"later".to_vec(), vec![1; 10]);
+    let (missing, report) = verify(image, &[expected], "cut off");
+    assert!(missing == 0 && report.is_whole(), "{report:?}");
+}
+
+/// A bulk load that is given up leaves pieces of large values. `check` names them, `compact` leaves them, a repair leaves
+/// them out; no record is touched.
+#[test]
+fn pieces_of_a_load_that_was_given_up_go_with_a_repair() {
+    let sample = sample::closed();
+    let executor = Executor::new(Patched::new(&sample.image));
+    let (before, after) = run(&executor, |handle| async move {
+        let store = Store::open(handle, sample::options()).await.unwrap();
+        let mut load = store.begin_load(store.table("empty").await.unwrap()).await.unwrap();
+        for number in 0..4u8 {
+            load.push(vec![number], vec![number; 5000]).await.unwrap();
+        }
+        drop(load);
+        let before = store.check().await.unwrap().problems;
+        store.compact().await.unwrap();
+        let after = store.check().await.unwrap().problems;
+        store.close().await.unwrap();
+        (before, after)
+    });
+    assert!(!before.is_empty() && before == after, "{before:?}, {after:?}");
+    assert!(before.iter().all(|problem| problem.what.contains("belongs to no value")), "{before:?}");
+    // `saved` checks the new store.
+    let image = executor.with_device(|device| device.contents());
+    let (missing, report) = verify(image, last(&sample), "given up");
+    assert!(missing == 0 && report.is_whole(), "{report:?}");
 }

@@ -1,7 +1,7 @@
 //! Blocks of the log; see [`crate::log`].
 
 use crate::Lsn;
-use crate::page::{get_u16, get_u32, get_u64, set};
+use crate::page::{Salt, get_u16, get_u32, get_u64, set};
 
 /// Bytes of a block's header.
 pub const HEADER: usize = 32;
@@ -24,25 +24,26 @@ pub struct Block {
 
 impl Block {
     /// Writes the header of a block whose records are there already. Returns its CRC.
-    pub fn seal(&self, bytes: &mut [u8]) -> u32 {
+    pub fn seal(&self, bytes: &mut [u8], salt: Salt) -> u32 {
         set(bytes, 4, &MAGIC.to_le_bytes());
         set(bytes, 8, &self.at.0.to_le_bytes());
         set(bytes, 16, &self.durable.0.to_le_bytes());
         set(bytes, 24, &self.previous.to_le_bytes());
         set(bytes, 28, &self.used.to_le_bytes());
         set(bytes, 30, &u16::from(self.first).to_le_bytes());
-        let crc = crc32c::crc32c(&bytes[4..]);
+        let crc = salt.sum(bytes);
         set(bytes, 0, &crc.to_le_bytes());
         crc
     }
 
-    /// The header and the CRC of a block; `None` where the bytes are none, or damaged. `trusting` leaves the CRC out.
-    pub fn read(bytes: &[u8], trusting: bool) -> Option<(Block, u32)> {
+    /// The header and the CRC of a block; `None` where the bytes are none of this store, or damaged. `trusting` leaves the
+    /// CRC out.
+    pub fn read(bytes: &[u8], trusting: bool, salt: Salt) -> Option<(Block, u32)> {
         let crc = get_u32(bytes, 0);
         let used = get_u16(bytes, 28);
         let is_whole = get_u32(bytes, 4) == MAGIC
             && usize::from(used) <= bytes.len() - HEADER
-            && (trusting || crc == crc32c::crc32c(&bytes[4..]));
+            && (trusting || crc == salt.sum(bytes));
         is_whole.then(|| {
             let block = Block {
                 at: Lsn(get_u64(bytes, 8)),

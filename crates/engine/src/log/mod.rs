@@ -6,7 +6,7 @@
 //!
 //! | bytes | header of a block |
 //! |---|---|
-//! | 0–4 | CRC-32C of everything behind it |
+//! | 0–4 | CRC-32C of everything behind it, begun with the store's salt |
 //! | 4–8 | `FLOG` |
 //! | 8–16 | the place of the block in the log |
 //! | 16–24 | what was durable when the block was written: the log up to this place |
@@ -17,6 +17,8 @@
 //! A crash may leave the first blocks of a flush without the last ones. The log then goes on behind them, and the record
 //! that they do not finish is dropped where the next flush begins.
 //!
+//! The salt keeps blocks of an older store, which was on the drive before, from passing for blocks of this one.
+//!
 //! The CRC of the block before makes the blocks a chain. A block of an earlier round of the ring, or of a part of the
 //! log that a crash has cut off, does not continue it. Where the chain ends, the log ends, unless a later block says that the
 //! log beyond the end was durable: then something was lost, and that is an error.
@@ -24,8 +26,10 @@
 pub mod block;
 mod reader;
 mod record;
+mod records;
 mod writer;
 
 pub use reader::{LogReader, Tail};
 pub use record::{Delta, Entry, Op};
+pub use records::Records;
 pub use writer::{Log, LogStart};

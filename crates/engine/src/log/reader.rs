@@ -1,9 +1,9 @@
 //! Reading the log after a crash: along the chain of blocks, record by record.
 
-use super::block::{Block, HEADER};
-use super::record::{Entry, FRAME};
+use super::block::Block;
+use super::record::Entry;
+use super::records::Records;
 use super::writer::LogStart;
-use crate::page::get_u32;
 use crate::{Error, Lsn, Options, memory};
 use fulgurite_base::Lpn;
 use fulgurite_device::{Arena, Device, Handle, Operation};
@@ -35,11 +35,8 @@ pub struct LogReader<D> {
     previous: Option<u32>,
     /// The last block's durable place.
     durable: Lsn,
-    /// Bytes of records not yet taken, and where they begin.
-    records: Vec<u8>,
-    taken: usize,
-    /// Where the bytes of `records` lie: place in `records`, place in the log.
-    places: Vec<(usize, Lsn)>,
+    /// The records of the blocks so far.
+    records: Records,
     /// How much of the log a record may be read from: all, or to a known end.
     end: Option<Tail>,
 }
@@ -60,9 +57,7 @@ impl<D: Device + 'static> LogReader<D> {
             // Where nothing is known to be durable behind the redo point, the block there must follow the last one.
             previous: (first == start.tail).then_some(start.crc),
             durable: Lsn(0),
-            records: Vec::new(),
-            taken: 0,
-            places: Vec::new(),
+            records: Records::default(),
             end,
         }
     }
@@ -76,41 +71,14 @@ impl<D: Device + 'static> LogReader<D> {
     /// The next record with its place and end; `None` at the end of the log.
     pub async fn next(&mut self) -> Result<Option<(Lsn, Lsn, Entry)>, Error> {
         loop {
-            if let Some((len, crc)) = self.frame() {
-                let from = self.taken + FRAME;
-                if self.records.len() >= from + len {
-                    let (at, end) = (self.place(self.taken), self.place_end(from + len));
-                    let payload = &self.records[from..from + len];
-                    let entry = Entry::decode(at, crc, payload).ok_or_else(|| Error::LogCorrupt {
-                        at,
-                        what: "a record is not what was written there".to_owned(),
-                    })?;
-                    self.taken = from + len;
-                    return Ok(Some((at, end, entry)));
-                }
+            if let Some(record) = self.records.next() {
+                let what = "a record is not what was written there".to_owned();
+                return record.map(Some).map_err(|at| Error::LogCorrupt { at, what });
             }
             if !self.block().await? {
                 return Ok(None);
             }
         }
-    }
-
-    /// Length and CRC of the next record, where its frame was read.
-    fn frame(&self) -> Option<(usize, u32)> {
-        let frame = self.records.get(self.taken..self.taken + FRAME)?;
-        Some((get_u32(frame, 0) as usize, get_u32(frame, 4)))
-    }
-
-    /// The place in the log of a byte of `records`.
-    fn place(&self, index: usize) -> Lsn {
-        let run = self.places.partition_point(|(from, _)| *from <= index) - 1;
-        let (from, at) = self.places[run];
-        Lsn(at.0 + (index - from) as u64)
-    }
-
-    /// The place behind the last byte before `index`.
-    fn place_end(&self, index: usize) -> Lsn {
-        Lsn(self.place(index - 1).0 + 1)
     }
 
     /// Reads one block more. False at the end of the log.
@@ -123,32 +91,7 @@ impl<D: Device + 'static> LogReader<D> {
         if !follows && !planted!(self.options, ChainIgnored) {
             return Ok(false);
         }
-        if block.first {
-            // A record that is not finished here never will be: its flush was cut off.
-            self.taken = self.records.len();
-        }
-        // What was taken is dropped, so that memory holds one record and one block.
-        self.records.drain(..self.taken);
-        self.places.retain_mut(|(from, at)| {
-            let (old, keep) = (*from, *from >= self.taken);
-            *from = old.saturating_sub(self.taken);
-            *at = Lsn(at.0 + (self.taken.saturating_sub(old)) as u64);
-            keep || old < self.taken
-        });
-        // Of runs that now begin at 0 the last one counts.
-        let at_zero = self.places.iter().filter(|(from, _)| *from == 0).count();
-        self.places.drain(..at_zero.saturating_sub(1));
-        self.taken = 0;
-        let mut data = range.start + HEADER..range.start + HEADER + block.used as usize;
-        let mut at = Lsn(block.at.0 + HEADER as u64);
-        if self.next.0 <= self.start.redo.0 && self.start.redo > at {
-            // The first block: records before the redo point are not wanted.
-            let skip = ((self.start.redo.0 - at.0) as usize).min(data.len());
-            data.start += skip;
-            at = Lsn(at.0 + skip as u64);
-        }
-        self.places.push((self.records.len(), at));
-        self.records.extend_from_slice(&self.piece[data]);
+        self.records.add(&block, &self.piece[range], self.start.redo);
         self.previous = Some(crc);
         self.durable = self.durable.max(block.durable);
         self.next = Lsn(self.next.0 + u64::from(self.start.block_bytes));
@@ -163,7 +106,7 @@ impl<D: Device + 'static> LogReader<D> {
         }
         let from = (at.0 - self.piece_at.0) as usize;
         let trusting = planted!(self.options, TornLogBlockAccepted);
-        let found = Block::read(&self.piece[from..from + len], trusting);
+        let found = Block::read(&self.piece[from..from + len], trusting, self.start.salt);
         Ok(found.filter(|(block, _)| block.at == at).map(|(block, crc)| (block, crc, from..from + len)))
     }
 

@@ -7,6 +7,7 @@
 use super::block::{Block, HEADER};
 use super::record::Entry;
 use crate::barrier::Barrier;
+use crate::page::Salt;
 use crate::wait::{Health, Signal};
 use crate::{Error, Lsn, Options, memory};
 use fulgurite_base::{Lpn, Nanos, StreamId};
@@ -34,6 +35,8 @@ pub struct LogStart {
     pub crc: u32,
     /// What recovery would begin with.
     pub redo: Lsn,
+    /// What the CRCs of the blocks begin with.
+    pub salt: Salt,
 }
 
 /// Blocks that are not on the drive yet.
@@ -54,6 +57,7 @@ struct State<D> {
     first: Lpn,
     block_bytes: u32,
     blocks: u64,
+    salt: Salt,
     pending: RefCell<Pending>,
     durable: Cell<Lsn>,
     redo: Cell<Lsn>,
@@ -100,6 +104,7 @@ impl<D: Device + 'static> Log<D> {
             first: start.first,
             block_bytes: start.block_bytes,
             blocks: start.blocks,
+            salt: start.salt,
             pending: RefCell::new(pending),
             durable: Cell::new(start.tail),
             redo: Cell::new(start.redo),
@@ -282,7 +287,7 @@ impl<D: Device + 'static> Log<D> {
                 used: used as u16,
                 first: index == 0,
             };
-            pending.crc = header.seal(one);
+            pending.crc = header.seal(one, self.0.salt);
         }
         pending.base = Lsn(base.0 + bytes.len() as u64);
         let (at, crc) = (pending.base, pending.crc);

@@ -133,12 +133,14 @@ pub fn tree(bytes: &[u8]) -> u32 {
     get_u32(bytes, 32)
 }
 
-/// Tells the pages of one store from those of another that was on the same drive: their checksums begin with it.
+/// Tells the pages and the log of one store from those of another that was on the same drive: their checksums begin
+/// with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Salt(pub u32);
 
 impl Salt {
-    fn sum(self, bytes: &[u8]) -> u32 {
+    /// The checksum of a page or a block of the log: of everything behind its first four bytes, which it takes.
+    pub fn sum(self, bytes: &[u8]) -> u32 {
         crc32c::crc32c_append(self.0, &bytes[4..])
     }
 }

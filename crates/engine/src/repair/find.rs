@@ -5,11 +5,11 @@
 
 use super::log::blocks;
 use crate::image::Source;
-use crate::layout::{DOUBLE_WRITE_PAGES, PLACES, Superblock};
+use crate::layout::{DOUBLE_WRITE_PAGES, HEAD, Superblock};
 use crate::log::block::Block;
 use crate::page::{self, Kind};
 use crate::tree::{CATALOGUE, LARGE};
-use crate::{Error, Lsn};
+use crate::{Error, Lsn, superblock};
 use fulgurite_base::PageId;
 use std::collections::BTreeMap;
 
@@ -20,12 +20,7 @@ const LEAST_VOTES: u32 = 2;
 
 /// The superblock of a damaged store, and whether it was guessed.
 pub async fn superblock(source: &impl Source) -> Result<(Superblock, bool), Error> {
-    let mut found = Vec::new();
-    for place in PLACES {
-        let mut bytes = vec![0; 4096];
-        let read = source.read(place, &mut bytes).await;
-        found.push(read.and_then(|()| Superblock::decode(&bytes)));
-    }
+    let found = superblock::read_both(source).await;
     let version = found.iter().flat_map(|found| found.as_ref().err()).find(|error| {
         // Another version's store is not a damaged one.
         matches!(error, Error::Version { .. })
@@ -115,7 +110,7 @@ async fn from_pages(
     salt: u32,
     data_start: u64,
 ) -> Result<Superblock, Error> {
-    let head = 131_072 / u64::from(page_bytes);
+    let head = HEAD / u64::from(page_bytes);
     let log_pages = data_start.checked_sub(head + DOUBLE_WRITE_PAGES).filter(|pages| *pages > 0);
     let mut superblock = Superblock {
         generation: 1,

@@ -116,11 +116,12 @@ impl<'a, S: Source> Pages<'a, S> {
             if page::structure_lsn(&bytes) >= lsn {
                 return Some(bytes);
             }
+            // As in recovery: the LSN field of an image counts for nothing.
+            let newest = page::lsn(&bytes).max(lsn);
             for delta in deltas {
                 delta.apply(&mut bytes).ok().filter(|()| page::fault(&bytes).is_none())?;
             }
             page::set_structure_lsn(&mut bytes, lsn);
-            let newest = page::lsn(&bytes).max(lsn);
             page::set_lsn(&mut bytes, newest);
             Some(bytes).filter(|bytes| page::number(bytes) == number)
         });

@@ -206,6 +206,24 @@ impl<D: Device + 'static> Shard<D> {
         Err(self.no_way(tree))
     }
 
+    /// Shows `look` every leaf of a tree, in order.
+    pub async fn each_leaf(
+        &self,
+        tree: Tree,
+        mut look: impl FnMut(Node<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut low = Vec::new();
+        loop {
+            let guard = self.find(tree, Seek::At(&low), 0).await?;
+            let node = leaf(guard.bytes())?;
+            look(node)?;
+            match node.high() {
+                Some(high) => low = high.to_vec(),
+                None => return Ok(()),
+            }
+        }
+    }
+
     fn no_way(&self, tree: Tree) -> Error {
         Error::corrupt(tree.root, format!("no way leads from this root of tree {} to its leaves", tree.id))
     }

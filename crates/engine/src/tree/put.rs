@@ -3,7 +3,7 @@
 use super::{Tree, leaf, merge};
 use crate::log::Op;
 use crate::page;
-use crate::page::node::{Cell, NodeMut};
+use crate::page::node::NodeMut;
 use crate::shard::Shard;
 use crate::{Error, Lsn};
 use fulgurite_device::Device;
@@ -30,7 +30,8 @@ impl<D: Device + 'static> Shard<D> {
             if at.keep_old {
                 // In the same step as the change, so that a reader finds the one or the other.
                 let old = found.ok().map(|index| node.value(index));
-                self.keep_old(tree, &op.key, at.lsn, old);
+                // A large value was read before the commit was appended.
+                self.versions.borrow_mut().keep(tree.id, &op.key, at.lsn, old);
             }
             let number = page::number(guard.bytes());
             let mut node = NodeMut::new(guard.bytes_mut());
@@ -53,10 +54,5 @@ impl<D: Device + 'static> Shard<D> {
             self.make_room(tree, &op.key, cost).await?;
         };
         if sparse { self.shrink(tree, &op.key).await } else { Ok(()) }
-    }
-
-    /// Keeps what a reader of an older state needs. A large value was read before the commit was appended.
-    fn keep_old(&self, tree: Tree, key: &[u8], lsn: Lsn, old: Option<Cell<'_>>) {
-        self.versions.borrow_mut().keep(tree.id, key, lsn, old);
     }
 }

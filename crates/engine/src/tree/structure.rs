@@ -109,11 +109,11 @@ impl<D: Device + 'static> Shard<D> {
         ops: Vec<Op>,
     ) -> Result<(Lsn, Lsn), Error> {
         let entry = Entry { deltas, ops };
-        let has = |kind: fn(&Delta) -> bool| entry.deltas.iter().any(kind);
-        let is_forgotten = planted!(self.options, SplitNotLogged)
-            && has(|delta| matches!(delta, Delta::Keep { .. }))
-            || planted!(self.options, FreePageReusedEarly)
-                && has(|delta| matches!(delta, Delta::Free { .. }));
+        let is_forgotten = entry.deltas.iter().any(|delta| match delta {
+            Delta::Keep { .. } => planted!(self.options, SplitNotLogged),
+            Delta::Free { .. } => planted!(self.options, FreePageReusedEarly),
+            _ => false,
+        });
         let (since, lsn) =
             if is_forgotten { (self.log.tail(), self.log.tail()) } else { self.log.append(&entry) };
         for delta in &entry.deltas {
