@@ -14,7 +14,7 @@
 use crate::log::{Delta, LogReader, LogStart, Op, Tail};
 use crate::page::{self, map};
 use crate::shard::{Shard, count};
-use crate::tree::{Applied, CATALOGUE, LARGE, Seek, Tree};
+use crate::tree::{Applied, CATALOGUE, LARGE, Seek, Tree, leaf};
 use crate::wait::together;
 use crate::{Error, Lsn};
 use fulgurite_base::PageId;
@@ -149,8 +149,10 @@ impl<D: Device + 'static> Shard<D> {
     /// Step 3.
     pub async fn redo_records(self: &Rc<Self>, start: LogStart, tail: Tail) -> Result<(), Error> {
         let mut reader = LogReader::new(self.handle.clone(), start, Some(tail), &self.options);
-        let most = (self.options.memory_bytes / 8).max(1 << 20);
+        // What old versions and commits have otherwise: nobody uses the store yet.
+        let most = (self.options.memory_bytes / 4).max(1 << 20);
         let mut stretch = Stretch::default();
+        let mut is_upward = true;
         let mut next = reader.next().await?;
         while let Some((since, _, entry)) = next {
             next = reader.next().await?;
@@ -158,7 +160,8 @@ impl<D: Device + 'static> Shard<D> {
                 stretch.add(since, entry.ops);
             }
             if next.is_none() || stretch.bytes > most {
-                self.redo_stretch(&mut stretch, tail.at).await?;
+                self.redo_stretch(std::mem::take(&mut stretch), is_upward, tail.at).await?;
+                is_upward = !is_upward;
                 if self.log.used() > self.log.capacity() * 3 / 4 {
                     // The log may have no room for what is still to come, so what was done is made durable.
                     self.checkpoint(Lsn(u64::MAX)).await?;
@@ -168,11 +171,10 @@ impl<D: Device + 'static> Shard<D> {
         Ok(())
     }
 
-    async fn redo_stretch(self: &Rc<Self>, stretch: &mut Stretch, end: Lsn) -> Result<(), Error> {
-        let Stretch { ops, since, .. } = std::mem::take(stretch);
+    async fn redo_stretch(self: &Rc<Self>, stretch: Stretch, is_upward: bool, end: Lsn) -> Result<(), Error> {
+        let at = Applied { since: stretch.since, lsn: end, keep_old: false };
+        let ops = stretch.last_by_key();
         count(&self.counters.recovered_ops, ops.len() as u64);
-        let at = Applied { since, lsn: end, keep_old: false };
-        let ops: Vec<Op> = ops.into_values().collect();
         // New tables come first, since the trees of other operations may be theirs.
         let tables = ops.partition_point(|op| op.tree == CATALOGUE);
         for op in &ops[..tables] {
@@ -181,26 +183,79 @@ impl<D: Device + 'static> Shard<D> {
         if tables > 0 {
             self.load_catalogue().await?;
         }
-        for part in ops[tables..].chunks(READ_TOGETHER) {
-            let looks = part.iter().map(|op| async move {
-                let tree: Tree = self.tree(op.tree)?;
-                self.find(tree, Seek::At(&op.key), 0).await.map(drop)
-            });
-            for looked in together(looks.collect()).await {
-                looked?;
+        for ops in ops[tables..].chunk_by(|op, next| op.tree == next.tree) {
+            self.redo_tree(self.tree(ops[0].tree)?, ops, is_upward, at).await?;
+        }
+        Ok(())
+    }
+
+    /// Does operations on one tree, in the order of their keys. Every other stretch goes downward, part by part: the leaves
+    /// where one ends are in the pool still when the next begins.
+    async fn redo_tree(
+        self: &Rc<Self>,
+        tree: Tree,
+        ops: &[Op],
+        is_upward: bool,
+        at: Applied,
+    ) -> Result<(), Error> {
+        // A part is what lies below one parent of leaves.
+        let mut parts = Vec::new();
+        let mut rest = ops;
+        while let Some(first) = rest.first() {
+            let parent = self.find(tree, Seek::At(&first.key), 1).await?;
+            let high = leaf(parent.bytes())?.high();
+            let len = high.map_or(rest.len(), |high| rest.partition_point(|op| *op.key < *high));
+            let (part, later) = rest.split_at(len);
+            parts.push(part);
+            rest = later;
+        }
+        if !is_upward {
+            parts.reverse();
+        }
+        for mut part in parts {
+            self.read_leaves(tree, part).await?;
+            while !part.is_empty() {
+                let done = self.apply_run(tree, part, at).await?;
+                part = &part[done..];
             }
-            for op in part {
-                self.apply(self.tree(op.tree)?, op, at).await?;
+        }
+        Ok(())
+    }
+
+    /// Brings the leaves of operations below one parent into the pool, many at once.
+    async fn read_leaves(&self, tree: Tree, ops: &[Op]) -> Result<(), Error> {
+        let mut missing = Vec::new();
+        if let Some(first) = ops.first() {
+            let guard = self.find(tree, Seek::At(&first.key), 1).await?;
+            let parent = leaf(guard.bytes())?;
+            let mut rest = if parent.level() == 1 { ops } else { &[] };
+            while let Some(op) = rest.first().filter(|op| parent.covers(&op.key)) {
+                let index = parent.child_for(&op.key);
+                let child = parent.child(index);
+                if self.pool.try_read(child).is_none() {
+                    missing.push(child);
+                }
+                let high = (index + 1 < parent.len()).then(|| parent.key(index + 1));
+                rest = match high {
+                    Some(high) => &rest[rest.partition_point(|op| *op.key < *high)..],
+                    None => &[],
+                };
             }
+        }
+        for pages in missing.chunks(READ_TOGETHER) {
+            // A page that cannot be read is met again where it is needed.
+            let reads = pages.iter().map(|page| async move { self.read_page(*page).await.map(drop) });
+            together(reads.collect()).await;
         }
         Ok(())
     }
 }
 
-/// The last operation on each key of a stretch of the log.
+/// Operations of a stretch of the log.
 #[derive(Default)]
 struct Stretch {
-    ops: BTreeMap<(u32, Box<[u8]>), Op>,
+    /// In the log's order.
+    ops: Vec<Op>,
     bytes: u64,
     /// Where the stretch begins.
     since: Lsn,
@@ -211,9 +266,66 @@ impl Stretch {
         if self.ops.is_empty() {
             self.since = since;
         }
-        for op in ops {
-            self.bytes += op.bytes() as u64 + 100;
-            self.ops.insert((op.tree, op.key.clone()), op);
+        // An operation in memory: its own size, and what the allocator takes for key and value.
+        self.bytes += ops.iter().map(|op| op.bytes() as u64 + 100).sum::<u64>();
+        self.ops.extend(ops);
+    }
+
+    /// The last operation on each key, by tree and key.
+    fn last_by_key(self) -> Vec<Op> {
+        let ops = self.ops;
+        // Keys lie all over memory, so most comparisons are of a few bytes behind what all keys have in common.
+        let shared = ops.iter().map(|op| shared_bytes(&ops[0].key, &op.key)).min().unwrap_or(0);
+        let mut order: Vec<(u32, u64, u32)> = Vec::with_capacity(ops.len());
+        order.extend((0u32..).zip(&ops).map(|(index, op)| (op.tree, head(&op.key[shared..]), index)));
+        let key = |index: u32| &ops[index as usize].key;
+        order.sort_unstable_by(|one, other| {
+            let heads = (one.0, one.1).cmp(&(other.0, other.1));
+            heads.then_with(|| key(one.2).cmp(key(other.2))).then(one.2.cmp(&other.2))
+        });
+        let places: Vec<u32> = order
+            .chunk_by(|one, other| (one.0, one.1) == (other.0, other.1) && key(one.2) == key(other.2))
+            .filter_map(|same| same.last().map(|last| last.2))
+            .collect();
+        let mut ops: Vec<Option<Op>> = ops.into_iter().map(Some).collect();
+        places.into_iter().filter_map(|place| ops[place as usize].take()).collect()
+    }
+}
+
+fn shared_bytes(one: &[u8], other: &[u8]) -> usize {
+    std::iter::zip(one, other).take_while(|(one, other)| one == other).count()
+}
+
+/// The first eight bytes as a number; keys are in order wherever these numbers are.
+fn head(key: &[u8]) -> u64 {
+    let mut head = [0; 8];
+    let len = key.len().min(8);
+    head[..len].copy_from_slice(&key[..len]);
+    u64::from_be_bytes(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fulgurite_base::Prng;
+
+    #[test]
+    fn the_last_operation_on_each_key_is_left_in_order() {
+        let mut prng = Prng::new(1, "stretch");
+        for round in 0..300 {
+            let mut stretch = Stretch::default();
+            let mut expected = BTreeMap::new();
+            for number in 0..prng.below(200) {
+                // Keys that are beginnings of each other, with zeros at their ends, and longer than what is compared first.
+                let shared = if round % 2 == 0 { "the same for all" } else { "" };
+                let bytes = (0..prng.below(12)).map(|_| prng.below(3) as u8);
+                let key: Box<[u8]> = shared.bytes().chain(bytes).collect();
+                let value = Some(Box::from(number.to_le_bytes()));
+                let op = Op { tree: prng.below(2) as u32, key, value, large: false };
+                expected.insert((op.tree, op.key.clone()), op.clone());
+                stretch.add(Lsn(number), vec![op]);
+            }
+            assert_eq!(stretch.last_by_key(), expected.into_values().collect::<Vec<_>>());
         }
     }
 }

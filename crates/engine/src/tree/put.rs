@@ -20,6 +20,53 @@ pub struct Applied {
 }
 
 impl<D: Device + 'static> Shard<D> {
+    /// Does operations that are in the log, in ascending order of their keys, as far as they lie in the leaf of the first.
+    /// Returns how many were done, at least one. For recovery: nobody needs what was there before.
+    pub async fn apply_run(&self, tree: Tree, ops: &[Op], at: Applied) -> Result<usize, Error> {
+        let Some(first) = ops.first() else { return Ok(0) };
+        let (mut done, mut is_sparse) = (0, false);
+        {
+            let mut guard = self.find_for_change(tree, &first.key).await?;
+            let number = page::number(guard.bytes());
+            let bytes = guard.bytes_mut();
+            for op in ops {
+                if !leaf(bytes)?.covers(&op.key) {
+                    break;
+                }
+                let mut node = NodeMut::new(bytes);
+                let has_room = match op.cell() {
+                    Some(cell) => node.put(&op.key, cell),
+                    None => {
+                        if let Ok(index) = leaf(bytes)?.search(&op.key) {
+                            NodeMut::new(bytes).remove(index);
+                            is_sparse = true;
+                        }
+                        true
+                    }
+                };
+                if !has_room {
+                    break;
+                }
+                done += 1;
+            }
+            if done > 0 {
+                let lsn = page::lsn(bytes).max(at.lsn);
+                page::set_lsn(bytes, lsn);
+                self.mark(number, at.since);
+            }
+            is_sparse = is_sparse && number != tree.root && merge::is_sparse(leaf(bytes)?);
+        }
+        if done == 0 {
+            // The leaf has to be divided.
+            self.apply(tree, first, at).await?;
+            return Ok(1);
+        }
+        if is_sparse {
+            self.shrink(tree, &first.key).await?;
+        }
+        Ok(done)
+    }
+
     /// Does an operation that is in the log.
     pub async fn apply(&self, tree: Tree, op: &Op, at: Applied) -> Result<(), Error> {
         let sparse = loop {
