@@ -11,7 +11,7 @@
 //! A crash meanwhile leaves the redo point where it was, and everything is done again. Splits in step 3 are logged behind
 //! the log's end like any others.
 
-use crate::log::{Delta, LogReader, LogStart, Op, Tail};
+use crate::log::{Delta, Entry, LogReader, LogStart, OpRef, Tail};
 use crate::page::{self, map};
 use crate::shard::{Shard, count};
 use crate::tree::{Applied, CATALOGUE, LARGE, Seek, Tree, leaf};
@@ -46,24 +46,30 @@ pub async fn redo_structure<D: Device + 'static>(
 ) -> Result<Redone, Error> {
     let mut reader = LogReader::new(handle.clone(), start, None, options);
     let mut next_large = next_large;
-    while let Some((since, lsn, entry)) = reader.next().await? {
-        let sound = entry.deltas.iter().all(|delta| data.contains(&delta.page().0))
-            && entry.ops.iter().all(|op| op.fits(pages.page_bytes()));
-        if !sound {
+    loop {
+        let mut fits = true;
+        let read = |_: Lsn, payload: &[u8]| {
+            Entry::visit(payload, |op| {
+                fits &= op.fits(pages.page_bytes());
+                if op.tree == LARGE && op.key.len() == 12 {
+                    let number = u64::from_be_bytes(page::array(op.key, 0));
+                    next_large = next_large.max(number.saturating_add(1));
+                }
+            })
+        };
+        let Some((since, lsn, deltas)) = reader.next(read).await? else { break };
+        if !fits || !deltas.iter().all(|delta| data.contains(&delta.page().0)) {
             let what = "a record says what no store does".to_owned();
             return Err(Error::LogCorrupt { at: since, what });
         }
         // A record may change a page in several steps, which its LSN covers together.
         let mut by_page: BTreeMap<PageId, Vec<&Delta>> = BTreeMap::new();
-        for delta in &entry.deltas {
+        for delta in &deltas {
             by_page.entry(delta.page()).or_default().push(delta);
         }
         for (page, deltas) in by_page {
             redo_page(pool, page, lsn, &deltas, options).await?;
             pages.mark(page, since);
-        }
-        for op in entry.ops.iter().filter(|op| op.tree == LARGE && op.key.len() == 12) {
-            next_large = next_large.max(u64::from_be_bytes(page::array(&op.key, 0)).saturating_add(1));
         }
     }
     let tail = reader.tail().await?;
@@ -151,34 +157,45 @@ impl<D: Device + 'static> Shard<D> {
         let mut reader = LogReader::new(self.handle.clone(), start, Some(tail), &self.options);
         // What old versions and commits have otherwise: nobody uses the store yet.
         let most = (self.options.memory_bytes / 4).max(1 << 20);
-        let mut stretch = Stretch::default();
-        let mut is_upward = true;
-        let mut next = reader.next().await?;
-        while let Some((since, _, entry)) = next {
-            next = reader.next().await?;
-            if next.is_some() || !planted!(self.options, LostTail) {
-                stretch.add(since, entry.ops);
+        let mut stretch = Stretch::new(most);
+        let (mut is_upward, mut last) = (true, 0);
+        loop {
+            let len = stretch.ops.len();
+            let next = reader.next(|at, payload| stretch.add(at, payload)).await?;
+            if next.is_some() {
+                last = len;
             }
-            if next.is_none() || stretch.bytes > most {
-                self.redo_stretch(std::mem::take(&mut stretch), is_upward, tail.at).await?;
+            if next.is_none() || stretch.is_full() {
+                if next.is_none() && planted!(self.options, LostTail) {
+                    stretch.truncate(last);
+                }
+                self.redo_stretch(&stretch, is_upward, tail.at).await?;
                 is_upward = !is_upward;
+                stretch.clear();
                 if self.log.used() > self.log.capacity() * 3 / 4 {
                     // The log may have no room for what is still to come, so what was done is made durable.
                     self.checkpoint(Lsn(u64::MAX)).await?;
                 }
             }
+            if next.is_none() {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
-    async fn redo_stretch(self: &Rc<Self>, stretch: Stretch, is_upward: bool, end: Lsn) -> Result<(), Error> {
+    async fn redo_stretch(
+        self: &Rc<Self>,
+        stretch: &Stretch,
+        is_upward: bool,
+        end: Lsn,
+    ) -> Result<(), Error> {
         let at = Applied { since: stretch.since, lsn: end, keep_old: false };
         let ops = stretch.last_by_key();
         count(&self.counters.recovered_ops, ops.len() as u64);
         // New tables come first, since the trees of other operations may be theirs.
         let tables = ops.partition_point(|op| op.tree == CATALOGUE);
         for op in &ops[..tables] {
-            self.apply(self.tree(CATALOGUE)?, op, at).await?;
+            self.apply(self.tree(CATALOGUE)?, &op.to_op(), at).await?;
         }
         if tables > 0 {
             self.load_catalogue().await?;
@@ -194,7 +211,7 @@ impl<D: Device + 'static> Shard<D> {
     async fn redo_tree(
         self: &Rc<Self>,
         tree: Tree,
-        ops: &[Op],
+        ops: &[OpRef<'_>],
         is_upward: bool,
         at: Applied,
     ) -> Result<(), Error> {
@@ -202,9 +219,9 @@ impl<D: Device + 'static> Shard<D> {
         let mut parts = Vec::new();
         let mut rest = ops;
         while let Some(first) = rest.first() {
-            let parent = self.find(tree, Seek::At(&first.key), 1).await?;
+            let parent = self.find(tree, Seek::At(first.key), 1).await?;
             let high = leaf(parent.bytes())?.high();
-            let len = high.map_or(rest.len(), |high| rest.partition_point(|op| *op.key < *high));
+            let len = high.map_or(rest.len(), |high| rest.partition_point(|op| op.key < high));
             let (part, later) = rest.split_at(len);
             parts.push(part);
             rest = later;
@@ -223,21 +240,21 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Brings the leaves of operations below one parent into the pool, many at once.
-    async fn read_leaves(&self, tree: Tree, ops: &[Op]) -> Result<(), Error> {
+    async fn read_leaves(&self, tree: Tree, ops: &[OpRef<'_>]) -> Result<(), Error> {
         let mut missing = Vec::new();
         if let Some(first) = ops.first() {
-            let guard = self.find(tree, Seek::At(&first.key), 1).await?;
+            let guard = self.find(tree, Seek::At(first.key), 1).await?;
             let parent = leaf(guard.bytes())?;
             let mut rest = if parent.level() == 1 { ops } else { &[] };
-            while let Some(op) = rest.first().filter(|op| parent.covers(&op.key)) {
-                let index = parent.child_for(&op.key);
+            while let Some(op) = rest.first().filter(|op| parent.covers(op.key)) {
+                let index = parent.child_for(op.key);
                 let child = parent.child(index);
                 if self.pool.try_read(child).is_none() {
                     missing.push(child);
                 }
                 let high = (index + 1 < parent.len()).then(|| parent.key(index + 1));
                 rest = match high {
-                    Some(high) => &rest[rest.partition_point(|op| *op.key < *high)..],
+                    Some(high) => &rest[rest.partition_point(|op| op.key < &high[..])..],
                     None => &[],
                 };
             }
@@ -251,44 +268,89 @@ impl<D: Device + 'static> Shard<D> {
     }
 }
 
-/// Operations of a stretch of the log.
-#[derive(Default)]
+/// Operations of a stretch of the log, in the log's order.
 struct Stretch {
-    /// In the log's order.
-    ops: Vec<Op>,
-    bytes: u64,
+    /// Their keys and values, one behind the other.
+    bytes: Vec<u8>,
+    ops: Vec<Place>,
     /// Where the stretch begins.
     since: Lsn,
+    most: usize,
 }
 
+/// An operation of a stretch.
+#[derive(Clone, Copy)]
+struct Place {
+    tree: u32,
+    /// Where the key begins; the value is behind it.
+    from: u32,
+    key: u32,
+    value: Option<u32>,
+    large: bool,
+}
+
+/// Memory for an operation beside its bytes: its place, its place in the order of keys, the reference that is left.
+const PLACE_BYTES: usize = size_of::<Place>() + size_of::<(u32, u64, u32)>() + size_of::<OpRef<'_>>();
+
 impl Stretch {
-    fn add(&mut self, since: Lsn, ops: Vec<Op>) {
+    /// One that is full with so many bytes of memory.
+    fn new(most: u64) -> Stretch {
+        let most = usize::try_from(most).unwrap_or(usize::MAX).min(1 << 31);
+        Stretch { bytes: Vec::new(), ops: Vec::new(), since: Lsn(0), most }
+    }
+
+    /// Adds the operations of a record's payload; `None` where it makes no sense.
+    fn add(&mut self, at: Lsn, payload: &[u8]) -> Option<()> {
         if self.ops.is_empty() {
-            self.since = since;
+            self.since = at;
         }
-        // An operation in memory: its own size, and what the allocator takes for key and value.
-        self.bytes += ops.iter().map(|op| op.bytes() as u64 + 100).sum::<u64>();
-        self.ops.extend(ops);
+        Entry::visit(payload, |op| {
+            let from = self.bytes.len() as u32;
+            self.bytes.extend_from_slice(op.key);
+            self.bytes.extend_from_slice(op.value.unwrap_or_default());
+            let (key, value) = (op.key.len() as u32, op.value.map(|value| value.len() as u32));
+            self.ops.push(Place { tree: op.tree, from, key, value, large: op.large });
+        })
+        .map(drop)
+    }
+
+    fn is_full(&self) -> bool {
+        self.bytes.len() + self.ops.len() * PLACE_BYTES > self.most
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ops.clear();
+    }
+
+    /// Forgets all but the first operations.
+    fn truncate(&mut self, ops: usize) {
+        self.ops.truncate(ops);
+    }
+
+    fn get(&self, index: u32) -> OpRef<'_> {
+        let Place { tree, from, key, value, large } = self.ops[index as usize];
+        let (key, rest) = self.bytes[from as usize..].split_at(key as usize);
+        OpRef { tree, key, value: value.map(|len| &rest[..len as usize]), large }
     }
 
     /// The last operation on each key, by tree and key.
-    fn last_by_key(self) -> Vec<Op> {
-        let ops = self.ops;
+    fn last_by_key(&self) -> Vec<OpRef<'_>> {
+        let all = || (0..self.ops.len() as u32).map(|index| self.get(index));
         // Keys lie all over memory, so most comparisons are of a few bytes behind what all keys have in common.
-        let shared = ops.iter().map(|op| shared_bytes(&ops[0].key, &op.key)).min().unwrap_or(0);
-        let mut order: Vec<(u32, u64, u32)> = Vec::with_capacity(ops.len());
-        order.extend((0u32..).zip(&ops).map(|(index, op)| (op.tree, head(&op.key[shared..]), index)));
-        let key = |index: u32| &ops[index as usize].key;
+        let first = all().next().map_or(&[][..], |op| op.key);
+        let shared = all().map(|op| shared_bytes(first, op.key)).min().unwrap_or(0);
+        let mut order: Vec<(u32, u64, u32)> = Vec::with_capacity(self.ops.len());
+        order.extend((0u32..).zip(all()).map(|(index, op)| (op.tree, head(&op.key[shared..]), index)));
+        let key = |index: u32| self.get(index).key;
         order.sort_unstable_by(|one, other| {
             let heads = (one.0, one.1).cmp(&(other.0, other.1));
             heads.then_with(|| key(one.2).cmp(key(other.2))).then(one.2.cmp(&other.2))
         });
-        let places: Vec<u32> = order
+        order
             .chunk_by(|one, other| (one.0, one.1) == (other.0, other.1) && key(one.2) == key(other.2))
-            .filter_map(|same| same.last().map(|last| last.2))
-            .collect();
-        let mut ops: Vec<Option<Op>> = ops.into_iter().map(Some).collect();
-        places.into_iter().filter_map(|place| ops[place as usize].take()).collect()
+            .filter_map(|same| same.last().map(|last| self.get(last.2)))
+            .collect()
     }
 }
 
@@ -307,25 +369,33 @@ fn head(key: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log::Op;
+    use crate::log::record::FRAME;
     use fulgurite_base::Prng;
 
     #[test]
     fn the_last_operation_on_each_key_is_left_in_order() {
         let mut prng = Prng::new(1, "stretch");
         for round in 0..300 {
-            let mut stretch = Stretch::default();
+            let mut stretch = Stretch::new(1 << 20);
             let mut expected = BTreeMap::new();
             for number in 0..prng.below(200) {
                 // Keys that are beginnings of each other, with zeros at their ends, and longer than what is compared first.
                 let shared = if round % 2 == 0 { "the same for all" } else { "" };
                 let bytes = (0..prng.below(12)).map(|_| prng.below(3) as u8);
                 let key: Box<[u8]> = shared.bytes().chain(bytes).collect();
-                let value = Some(Box::from(number.to_le_bytes()));
+                let value = (prng.below(4) > 0).then(|| Box::from(number.to_le_bytes()));
                 let op = Op { tree: prng.below(2) as u32, key, value, large: false };
                 expected.insert((op.tree, op.key.clone()), op.clone());
-                stretch.add(Lsn(number), vec![op]);
+                let mut record = Vec::new();
+                Entry { deltas: Vec::new(), ops: vec![op] }.encode(Lsn(number), &mut record);
+                stretch.add(Lsn(number), &record[FRAME..]).unwrap();
             }
-            assert_eq!(stretch.last_by_key(), expected.into_values().collect::<Vec<_>>());
+            let expected: Vec<Op> = expected.into_values().collect();
+            let found: Vec<Op> = stretch.last_by_key().into_iter().map(OpRef::to_op).collect();
+            assert_eq!(found, expected);
+            stretch.clear();
+            assert!(stretch.last_by_key().is_empty());
         }
     }
 }

@@ -25,11 +25,11 @@
 
 pub mod block;
 mod reader;
-mod record;
+pub mod record;
 mod records;
 mod writer;
 
 pub use reader::{LogReader, Tail};
-pub use record::{Delta, Entry, Op};
+pub use record::{Delta, Entry, Op, OpRef};
 pub use records::Records;
 pub use writer::{Log, LogStart};

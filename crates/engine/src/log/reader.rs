@@ -1,7 +1,6 @@
 //! Reading the log after a crash: along the chain of blocks, record by record.
 
 use super::block::Block;
-use super::record::Entry;
 use super::records::Records;
 use super::writer::LogStart;
 use crate::{Error, Lsn, Options, memory};
@@ -68,10 +67,13 @@ impl<D: Device + 'static> LogReader<D> {
         Ok(found.is_some_and(|(block, ..)| Some(block.previous) == self.previous))
     }
 
-    /// The next record with its place and end; `None` at the end of the log.
-    pub async fn next(&mut self) -> Result<Option<(Lsn, Lsn, Entry)>, Error> {
+    /// The next record with its place and end, as `read` gives it from place and payload; `None` at the end of the log.
+    pub async fn next<T>(
+        &mut self,
+        mut read: impl FnMut(Lsn, &[u8]) -> Option<T>,
+    ) -> Result<Option<(Lsn, Lsn, T)>, Error> {
         loop {
-            if let Some(record) = self.records.next() {
+            if let Some(record) = self.records.next(&mut read) {
                 let what = "a record is not what was written there".to_owned();
                 return record.map(Some).map_err(|at| Error::LogCorrupt { at, what });
             }

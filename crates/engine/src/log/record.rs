@@ -29,20 +29,58 @@ pub struct Op {
 impl Op {
     /// The value as it is put into a leaf.
     pub fn cell(&self) -> Option<Cell<'_>> {
-        self.value.as_ref().map(|bytes| Cell { bytes, large: self.large })
+        self.as_ref().cell()
     }
 
-    /// Whether a leaf takes the record.
-    pub fn fits(&self, page_bytes: u32) -> bool {
-        let value = self.value.as_ref().map_or(0, |value| value.len());
-        self.key.len() <= longest_key(page_bytes)
-            && self.key.len() + value <= longest_record(page_bytes).max(self.key.len() + 16)
-            && (!self.large || value == 16)
+    /// The same without bytes of its own.
+    pub fn as_ref(&self) -> OpRef<'_> {
+        OpRef { tree: self.tree, key: &self.key, value: self.value.as_deref(), large: self.large }
     }
 
     /// Bytes that the operation takes in the log, at most.
     pub fn bytes(&self) -> usize {
         20 + self.key.len() + self.value.as_ref().map_or(0, |value| value.len())
+    }
+}
+
+/// An operation whose bytes lie in a record of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpRef<'a> {
+    /// See [`Op`].
+    pub tree: u32,
+    /// See [`Op`].
+    pub key: &'a [u8],
+    /// See [`Op`].
+    pub value: Option<&'a [u8]>,
+    /// See [`Op`].
+    pub large: bool,
+}
+
+impl<'a> OpRef<'a> {
+    /// The value as it is put into a leaf.
+    pub fn cell(&self) -> Option<Cell<'a>> {
+        self.value.map(|bytes| Cell { bytes, large: self.large })
+    }
+
+    /// Whether a leaf takes the record.
+    pub fn fits(&self, page_bytes: u32) -> bool {
+        let value = self.value.map_or(0, <[u8]>::len);
+        self.key.len() <= longest_key(page_bytes)
+            && self.key.len() + value <= longest_record(page_bytes).max(self.key.len() + 16)
+            && (!self.large || value == 16)
+    }
+
+    /// A copy with bytes of its own.
+    pub fn to_op(self) -> Op {
+        Op { tree: self.tree, key: self.key.into(), value: self.value.map(Box::from), large: self.large }
+    }
+
+    fn take(input: &mut &'a [u8]) -> Option<OpRef<'a>> {
+        let tree = u32::try_from(take_number(input)?).ok()?;
+        let flags = take_byte(input)?;
+        let key = take_bytes(input)?;
+        let value = if flags & 1 == 1 { Some(take_bytes(input)?) } else { None };
+        Some(OpRef { tree, key, value, large: flags & 2 == 2 })
     }
 }
 
@@ -264,30 +302,29 @@ impl Entry {
         page::set(out, start + 4, &crc.to_le_bytes());
     }
 
-    fn crc(at: Lsn, payload: &[u8]) -> u32 {
+    /// The checksum of a record's payload at a place of the log.
+    pub fn crc(at: Lsn, payload: &[u8]) -> u32 {
         crc32c::crc32c_append(crc32c::crc32c(&at.0.to_le_bytes()), payload)
     }
 
-    /// Reads the payload of a record at a place of the log; `None` where it is not what was written there.
-    pub fn decode(at: Lsn, crc: u32, payload: &[u8]) -> Option<Entry> {
-        if crc != Entry::crc(at, payload) {
-            return None;
-        }
+    /// Reads a record's payload; `None` where it makes no sense.
+    pub fn read(payload: &[u8]) -> Option<Entry> {
+        let mut ops = Vec::new();
+        let deltas = Entry::visit(payload, |op| ops.push(op.to_op()))?;
+        Some(Entry { deltas, ops })
+    }
+
+    /// Reads a record's payload without copies of its operations. Returns the changes of the structure; `None` where the
+    /// payload makes no sense.
+    pub fn visit<'a>(payload: &'a [u8], mut each: impl FnMut(OpRef<'a>)) -> Option<Vec<Delta>> {
         let input = &mut &*payload;
         let deltas = take_number(input)?;
         let deltas = (0..deltas).map(|_| Delta::decode(input)).collect::<Option<_>>()?;
-        let ops = take_number(input)?;
-        let ops = (0..ops).map(|_| take_op(input)).collect::<Option<_>>()?;
-        input.is_empty().then_some(Entry { deltas, ops })
+        for _ in 0..take_number(input)? {
+            each(OpRef::take(input)?);
+        }
+        input.is_empty().then_some(deltas)
     }
-}
-
-fn take_op(input: &mut &[u8]) -> Option<Op> {
-    let tree = u32::try_from(take_number(input)?).ok()?;
-    let flags = take_byte(input)?;
-    let key = take_bytes(input)?.into();
-    let value = if flags & 1 == 1 { Some(take_bytes(input)?.into()) } else { None };
-    Some(Op { tree, key, value, large: flags & 2 == 2 })
 }
 
 fn put_number(out: &mut Vec<u8>, mut number: u64) {
@@ -353,8 +390,8 @@ mod tests {
         let (len, crc) = (page::get_u32(&out, 1) as usize, page::get_u32(&out, 5));
         let payload = &out[1 + FRAME..];
         assert_eq!(len, payload.len());
-        assert_eq!(Entry::decode(Lsn(1000), crc, payload), Some(entry.clone()));
-        assert_eq!(Entry::decode(Lsn(1001), crc, payload), None);
+        assert_eq!(Entry::read(payload), Some(entry.clone()));
+        assert_eq!((Entry::crc(Lsn(1000), payload), Entry::crc(Lsn(1001), payload) == crc), (crc, false));
         let mut again = vec![1; 4096];
         entry.deltas[0].apply(&mut again).expect("an image fits");
         assert_eq!(again, bytes);

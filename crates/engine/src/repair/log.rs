@@ -60,7 +60,7 @@ pub async fn read(source: &impl Source, superblock: &Superblock) -> LogRead {
             break;
         }
         records.add(header, &bytes, superblock.redo);
-        while let Some(record) = records.next() {
+        while let Some(record) = records.next(|_, payload| Entry::read(payload)) {
             match record {
                 Ok((_, end, entry)) => read.entries.push((end, entry)),
                 Err(place) => {

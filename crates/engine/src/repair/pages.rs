@@ -51,7 +51,7 @@ impl<'a, S: Source> Pages<'a, S> {
             for (page, deltas) in by_page {
                 pages.change(page, lsn, &deltas).await;
             }
-            let fits = |op: &Op| op.fits(pages.superblock.page_bytes);
+            let fits = |op: &Op| op.as_ref().fits(pages.superblock.page_bytes);
             let ops = entry.ops.into_iter().filter(fits).map(|op| ((op.tree, op.key.to_vec()), op));
             pages.ops.extend(ops);
         }

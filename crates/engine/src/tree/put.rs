@@ -1,7 +1,7 @@
 //! One operation on one leaf.
 
 use super::{Tree, leaf, merge};
-use crate::log::Op;
+use crate::log::{Op, OpRef};
 use crate::page;
 use crate::page::node::NodeMut;
 use crate::shard::Shard;
@@ -22,22 +22,22 @@ pub struct Applied {
 impl<D: Device + 'static> Shard<D> {
     /// Does operations that are in the log, in ascending order of their keys, as far as they lie in the leaf of the first.
     /// Returns how many were done, at least one. For recovery: nobody needs what was there before.
-    pub async fn apply_run(&self, tree: Tree, ops: &[Op], at: Applied) -> Result<usize, Error> {
+    pub async fn apply_run(&self, tree: Tree, ops: &[OpRef<'_>], at: Applied) -> Result<usize, Error> {
         let Some(first) = ops.first() else { return Ok(0) };
         let (mut done, mut is_sparse) = (0, false);
         {
-            let mut guard = self.find_for_change(tree, &first.key).await?;
+            let mut guard = self.find_for_change(tree, first.key).await?;
             let number = page::number(guard.bytes());
             let bytes = guard.bytes_mut();
             for op in ops {
-                if !leaf(bytes)?.covers(&op.key) {
+                if !leaf(bytes)?.covers(op.key) {
                     break;
                 }
                 let mut node = NodeMut::new(bytes);
                 let has_room = match op.cell() {
-                    Some(cell) => node.put(&op.key, cell),
+                    Some(cell) => node.put(op.key, cell),
                     None => {
-                        if let Ok(index) = leaf(bytes)?.search(&op.key) {
+                        if let Ok(index) = leaf(bytes)?.search(op.key) {
                             NodeMut::new(bytes).remove(index);
                             is_sparse = true;
                         }
@@ -58,11 +58,11 @@ impl<D: Device + 'static> Shard<D> {
         }
         if done == 0 {
             // The leaf has to be divided.
-            self.apply(tree, first, at).await?;
+            self.apply(tree, &first.to_op(), at).await?;
             return Ok(1);
         }
         if is_sparse {
-            self.shrink(tree, &first.key).await?;
+            self.shrink(tree, first.key).await?;
         }
         Ok(done)
     }
