@@ -8,7 +8,9 @@
 //!    something that is there was called, and nothing that a transaction saw which is there.
 //! 4. What an acknowledged reader or a snapshot saw is there, `relaxed` commits excepted: those are visible before they are
 //!    durable.
-//! 5. Transactions are there as a whole, and all they read and the records after the restart have one serial order. A
+//! 5. Where the drive may damage the log's tail, the last commits may be gone, also those of earlier generations; then nothing
+//!    that came later is there.
+//! 6. Transactions are there as a whole, and all they read and the records after the restart have one serial order. A
 //!    reader of every record that comes after all others stands for the records.
 
 use crate::device::Allowed;
@@ -39,6 +41,9 @@ pub fn judge(history: &History, found: &BTreeMap<Key, Version>, allowed: Allowed
         history.txns.iter().map(|txn| !txn.writes() || found.contains_key(&Key::marker(txn.id))).collect();
     let judge = Judge { history, found, allowed, places, there };
     judge.issued()?;
+    if let Some(lost) = judge.lost_before().filter(|_| allowed.lost_tail) {
+        return judge.nothing_since(lost);
+    }
     judge.acknowledged()?;
     judge.prefix()?;
     judge.readers()?;
@@ -66,6 +71,24 @@ impl Judge<'_> {
     /// Whether the transaction that wrote `version` is there; those of earlier generations were checked then.
     fn is_there(&self, version: Version) -> bool {
         self.places.get(&version.writer()).is_none_or(|at| self.there[*at])
+    }
+
+    /// The marker of a transaction of an earlier generation that is gone: as long as no commit has come behind it, its block
+    /// is the last of the log, and cannot be told from a torn one if the drive damages it now.
+    fn lost_before(&self) -> Option<Key> {
+        let mut before = self.history.initial.keys().filter(|key| key.table == TableName::Markers);
+        before.find(|key| !self.found.contains_key(key)).copied()
+    }
+
+    /// Nothing of this generation is there where the end of an earlier one is gone. What is left of that one was checked then.
+    fn nothing_since(&self, lost: Key) -> Result<(), Violation> {
+        match self.present().next() {
+            Some(txn) => {
+                let text = format!("{} is there, and {lost}, of an earlier generation, is gone", txn.id);
+                Err(violation(ViolationKind::NotAPrefix, text))
+            }
+            None => Ok(()),
+        }
     }
 
     fn issued(&self) -> Result<(), Violation> {

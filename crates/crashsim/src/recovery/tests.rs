@@ -73,6 +73,26 @@ fn what_is_there_is_a_prefix() {
 }
 
 #[test]
+fn the_end_of_an_earlier_generation_is_lost_only_with_all_that_came_later() {
+    let mut history = history(&[1]);
+    let earlier = TxnId(77);
+    history.initial.insert(Key::marker(earlier), Version::new(earlier, 0));
+    history.initial.insert(key(9), Version::new(earlier, 1));
+    let all: BTreeMap<Key, Version> =
+        found(&history, &[1]).into_iter().chain(history.initial.clone()).collect();
+    assert_eq!(kind(&history, &all, NOTHING), None);
+    let without = |keys: &[Key]| -> BTreeMap<Key, Version> {
+        all.iter().filter(|(key, _)| !keys.contains(key)).map(|(key, version)| (*key, *version)).collect()
+    };
+    let early = [Key::marker(earlier), key(9)];
+    assert_eq!(kind(&history, &without(&early), TAIL), Some(ViolationKind::NotAPrefix));
+    let later: Vec<Key> = found(&history, &[1]).into_keys().collect();
+    let both = [&early[..], &later].concat();
+    assert_eq!(kind(&history, &without(&both), TAIL), None);
+    assert!(kind(&history, &without(&both), NOTHING).is_some());
+}
+
+#[test]
 fn what_failed_or_never_asked_to_commit_is_not_there() {
     let mut failed = history(&[1]);
     failed.txns[0].outcome = Outcome::Failed;
