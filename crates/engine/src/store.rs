@@ -181,6 +181,7 @@ impl<D: Device + 'static> Store<D> {
         shard.count_free().await?;
         shard.load_catalogue().await?;
         if !was_clean {
+            shard.log.clear_next().await?;
             shard.redo_records(redo, redone.tail).await?;
         }
         Ok(Store(shard))

@@ -148,6 +148,16 @@ impl<D: Device + 'static> Log<D> {
         Lsn(pending.base.0 + pending.bytes.len() as u64)
     }
 
+    /// Makes the place of the next block empty, before anything is appended.
+    ///
+    /// After a crash it may have a part of a block whose flush was cut off. Another write there that is cut off as well
+    /// could leave that block whole, and with it a commit that the store had already been opened without.
+    pub async fn clear_next(&self) -> Result<(), Error> {
+        let at = self.0.pending.borrow().base;
+        self.write(at, &vec![0; self.0.block_bytes as usize]).await?;
+        self.0.barrier.flush().await
+    }
+
     /// The log is durable up to here.
     pub fn durable(&self) -> Lsn {
         self.0.durable.get()
