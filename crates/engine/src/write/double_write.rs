@@ -82,6 +82,8 @@ impl<D: Device + 'static> Area<D> {
         // The copies lie side by side: few large commands.
         let copies = writes(&self.handle, slot.first, &pages.bytes);
         self.handle.submit_all(copies).await.map_err(Error::Io)?;
+        // The slot is somebody else's only when the pages are in their places.
+        let turn = (!reused_early).then_some(turn);
         if self.torn_pages == TornPages::Share {
             let share = |(index, page): (usize, &PageId)| Operation::Share {
                 destination: lpn(*page),
@@ -94,8 +96,6 @@ impl<D: Device + 'static> Area<D> {
         self.barrier.flush().await?;
         let homes: Vec<Operation> =
             pages.iter().map(|(page, bytes)| write(lpn(page), self.device_pages, bytes)).collect();
-        // The slot is somebody else's only when the pages are in their places.
-        let turn = (!reused_early).then_some(turn);
         let outcome = self.write_homes(&homes).await;
         // Even if a write has failed.
         slot.protects.set(Some(self.barrier.ticket()));
