@@ -5,7 +5,8 @@ use crate::codec::{Key, KeyRange, Row};
 use crate::meter::Meter;
 use fulgurite_base::Nanos;
 use fulgurite_device::{Device, Handle};
-use fulgurite_engine::{Direction, Index, IndexRow, Snapshot, Store, Table, Transaction};
+pub use fulgurite_engine::Record;
+use fulgurite_engine::{Direction, Index, IndexRow, Scan, Snapshot, Store, Table, Transaction};
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -13,9 +14,6 @@ use std::task::Poll;
 
 /// How long users may go on by turns before the device is looked at, on a device with a clock of its own.
 const TURN: Nanos = Nanos::from_micros(20);
-
-/// A key and its value.
-pub type Record = (Vec<u8>, Vec<u8>);
 
 /// The store as one user of a run sees it.
 pub struct Session<D: Device + 'static> {
@@ -89,6 +87,20 @@ impl<D: Device + 'static> Session<D> {
         Ok(found)
     }
 
+    /// At most `most` records of a scan.
+    async fn scan(&self, mut scan: Scan<'_, D>, most: usize) -> Result<Vec<Record>, Error> {
+        let scan = async {
+            let mut records = Vec::new();
+            while records.len() < most {
+                let Some(record) = scan.next().await? else { break };
+                records.push(record);
+            }
+            self.owe(records.len() as u64);
+            Ok(records)
+        };
+        self.read(1, scan).await
+    }
+
     /// Lets the other users and the device go on after a transaction that began at `begin`.
     pub(crate) async fn turn(&self, begin: Nanos) {
         let now = self.now();
@@ -154,17 +166,7 @@ impl<D: Device + 'static> Work<'_, D> {
         direction: Direction,
         most: usize,
     ) -> Result<Vec<Record>, Error> {
-        let scan = async {
-            let mut scan = self.transaction.scan(table, range.bounds(), direction);
-            let mut records = Vec::new();
-            while records.len() < most {
-                let Some(record) = scan.next().await? else { break };
-                records.push(record);
-            }
-            self.session.owe(records.len() as u64);
-            Ok(records)
-        };
-        self.session.read(1, scan).await
+        self.session.scan(self.transaction.scan(table, range.bounds(), direction), most).await
     }
 
     /// Sets the value of a key.
@@ -233,17 +235,7 @@ impl<D: Device + 'static> View<'_, D> {
         direction: Direction,
         most: usize,
     ) -> Result<Vec<Record>, Error> {
-        let scan = async {
-            let mut scan = self.snapshot.scan(table, range.bounds(), direction);
-            let mut records = Vec::new();
-            while records.len() < most {
-                let Some(record) = scan.next().await? else { break };
-                records.push(record);
-            }
-            self.session.owe(records.len() as u64);
-            Ok(records)
-        };
-        self.session.read(1, scan).await
+        self.session.scan(self.snapshot.scan(table, range.bounds(), direction), most).await
     }
 
     /// At most `most` rows of a range of an index, in the order of `direction`.

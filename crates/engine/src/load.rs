@@ -19,6 +19,8 @@ pub struct BulkLoad<D: Device + 'static> {
     _lock: Transaction<D>,
     /// Pieces of large values that no transaction has yet.
     pieces: Vec<Op>,
+    /// Bytes that they take in the log.
+    pieces_bytes: u64,
     bytes: u64,
 }
 
@@ -47,7 +49,7 @@ impl<D: Device + 'static> Store<D> {
         let lock = self.begin();
         lock.lock_all(table.0).await?;
         let load = Load::new(shard.clone(), table.0).await?;
-        Ok(BulkLoad { store: self.clone(), load, _lock: lock, pieces: Vec::new(), bytes: 0 })
+        Ok(BulkLoad { store: self.clone(), load, _lock: lock, pieces: Vec::new(), pieces_bytes: 0, bytes: 0 })
     }
 }
 
@@ -60,10 +62,10 @@ impl<D: Device + 'static> BulkLoad<D> {
             return self.load.push(key, value, false).await;
         }
         let (place, mut pieces) = shard.put_large(&value);
+        self.pieces_bytes += pieces.iter().map(|piece| piece.bytes() as u64).sum::<u64>();
         self.pieces.append(&mut pieces);
         self.load.push(key, place.write(), true).await?;
-        let waiting: u64 = self.pieces.iter().map(|piece| piece.bytes() as u64).sum();
-        if waiting > shard.log.capacity() / PIECES_SHARE { self.put_pieces().await } else { Ok(()) }
+        if self.pieces_bytes > shard.log.capacity() / PIECES_SHARE { self.put_pieces().await } else { Ok(()) }
     }
 
     /// Makes the records the table's. It is durable when this returns. Returns the bytes of keys and values.
@@ -77,6 +79,7 @@ impl<D: Device + 'static> BulkLoad<D> {
 
     /// Commits pieces of large values, before the records that say where they lie.
     async fn put_pieces(&mut self) -> Result<(), Error> {
+        self.pieces_bytes = 0;
         let pieces = std::mem::take(&mut self.pieces);
         if pieces.is_empty() {
             return Ok(());
