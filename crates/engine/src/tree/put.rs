@@ -6,6 +6,7 @@ use crate::page;
 use crate::page::node::NodeMut;
 use crate::shard::Shard;
 use crate::{Error, Lsn};
+use fulgurite_base::PageId;
 use fulgurite_device::Device;
 
 /// Where an operation stands in the log.
@@ -33,26 +34,14 @@ impl<D: Device + 'static> Shard<D> {
                 if !leaf(bytes)?.covers(op.key) {
                     break;
                 }
-                let mut node = NodeMut::new(bytes);
-                let has_room = match op.cell() {
-                    Some(cell) => node.put(op.key, cell),
-                    None => {
-                        if let Ok(index) = leaf(bytes)?.search(op.key) {
-                            NodeMut::new(bytes).remove(index);
-                            is_sparse = true;
-                        }
-                        true
-                    }
-                };
-                if !has_room {
+                if !change(bytes, *op)? {
                     break;
                 }
+                is_sparse |= op.value.is_none();
                 done += 1;
             }
             if done > 0 {
-                let lsn = page::lsn(bytes).max(at.lsn);
-                page::set_lsn(bytes, lsn);
-                self.mark(number, at.since);
+                self.note_change(bytes, number, at);
             }
             is_sparse = is_sparse && number != tree.root && merge::is_sparse(leaf(bytes)?);
         }
@@ -72,34 +61,42 @@ impl<D: Device + 'static> Shard<D> {
         let sparse = loop {
             let mut guard = self.find_for_change(tree, &op.key).await?;
             let node = leaf(guard.bytes())?;
-            let found = node.search(&op.key);
             let cost = op.cell().map_or(0, |cell| node.cost(op.key.len(), cell.bytes.len()));
             if at.keep_old {
                 // In the same step as the change, so that a reader finds the one or the other.
-                let old = found.ok().map(|index| node.value(index));
+                let old = node.search(&op.key).ok().map(|index| node.value(index));
                 // A large value was read before the commit was appended.
                 self.versions.borrow_mut().keep(tree.id, &op.key, at.lsn, old);
             }
             let number = page::number(guard.bytes());
-            let mut node = NodeMut::new(guard.bytes_mut());
-            let done = match (op.cell(), found) {
-                (Some(cell), _) => node.put(&op.key, cell),
-                (None, Ok(index)) => {
-                    node.remove(index);
-                    true
-                }
-                (None, Err(_)) => true,
-            };
-            if done {
-                let bytes = guard.bytes_mut();
-                let lsn = page::lsn(bytes).max(at.lsn);
-                page::set_lsn(bytes, lsn);
-                self.mark(number, at.since);
+            let bytes = guard.bytes_mut();
+            if change(bytes, op.as_ref())? {
+                self.note_change(bytes, number, at);
                 break op.value.is_none() && number != tree.root && merge::is_sparse(leaf(bytes)?);
             }
             drop(guard);
             self.make_room(tree, &op.key, cost).await?;
         };
         if sparse { self.shrink(tree, &op.key).await } else { Ok(()) }
+    }
+
+    /// Notes that a leaf contains what the log says from there on.
+    fn note_change(&self, bytes: &mut [u8], number: PageId, at: Applied) {
+        let lsn = page::lsn(bytes).max(at.lsn);
+        page::set_lsn(bytes, lsn);
+        self.mark(number, at.since);
+    }
+}
+
+/// Does an operation on the leaf that covers its key. False where there is no room.
+fn change(bytes: &mut [u8], op: OpRef<'_>) -> Result<bool, Error> {
+    match op.cell() {
+        Some(cell) => Ok(NodeMut::new(bytes).put(op.key, cell)),
+        None => {
+            if let Ok(index) = leaf(bytes)?.search(op.key) {
+                NodeMut::new(bytes).remove(index);
+            }
+            Ok(true)
+        }
     }
 }
