@@ -1,4 +1,4 @@
-//! How long a store takes to open: after a crash, with 256 MiB of log to do again, and after a close.
+//! How long stores take to open: after a crash, with 256 MiB of log to do again, and after a close.
 //!
 //! `cargo bench -p fulgurite-engine --bench recovery [-- FOLDER]`, on a file in FOLDER (default: the folder for temporary
 //! files); `--test` makes a short run. The crash is a process that lets go of the store without closing it: everything is
@@ -11,17 +11,76 @@ use fulgurite_uring::{DriveOptions, OpenError, UringDevice};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-const ROWS: u64 = 2_000_000;
 /// Updates of one transaction.
 const TOGETHER: usize = 32;
 
-fn options(log_bytes: u64) -> Options {
-    // A checkpoint comes when half of the log's area is full, so the area is a little more than twice what is measured.
-    Options {
-        memory_bytes: 256 << 20,
-        log_bytes: log_bytes * 9 / 4,
-        durability: Durability::Relaxed,
-        ..Options::default()
+/// A store, and what happens to it before the crash.
+struct Case {
+    rows: u64,
+    value_bytes: usize,
+    memory_bytes: u64,
+    log_bytes: u64,
+}
+
+impl Case {
+    fn options(&self) -> Options {
+        // A checkpoint comes when half of the log's area is full, so the area is a little more than twice what is measured.
+        Options {
+            memory_bytes: self.memory_bytes,
+            log_bytes: self.log_bytes * 9 / 4,
+            durability: Durability::Relaxed,
+            ..Options::default()
+        }
+    }
+
+    /// Updates rows all over the table until there is so much log.
+    fn update(&self, db: &Db<UringDevice>, table: &Table) -> Result<u64, Error> {
+        let mut prng = Prng::new(1, "updates");
+        let value = vec![2; self.value_bytes];
+        loop {
+            for _ in 0..500 {
+                db.transact(|transaction| {
+                    (0..TOGETHER)
+                        .try_for_each(|_| transaction.put(table, &key(prng.below(self.rows)), &value))
+                })?;
+            }
+            let used = db.statistics()?[0].log_bytes_used;
+            if used >= self.log_bytes {
+                return Ok(used);
+            }
+        }
+    }
+
+    fn run(&self, path: &Path) -> Result<(), Box<dyn std::error::Error>> {
+        let db = Db::create(vec![drive(path)?], self.options())?;
+        let table = db.create_table("rows")?;
+        db.bulk_load(&table, (0..self.rows).map(|number| (key(number), vec![1; self.value_bytes])))?;
+        db.checkpoint()?;
+        let used = self.update(&db, &table)?;
+        drop(db);
+
+        let start = Instant::now();
+        let db = Db::open(vec![drive(path)?], self.options())?;
+        let elapsed = start.elapsed().as_secs_f64();
+        let operations = db.statistics()?[0].recovered_ops;
+        println!(
+            "{} rows of {} bytes, {:.0} MiB of memory",
+            self.rows,
+            self.value_bytes,
+            mib(self.memory_bytes)
+        );
+        println!(
+            "  after a crash: {elapsed:.3} s for {:.1} MiB of log, {operations} operations; {:.3} s per 256 MiB",
+            mib(used),
+            elapsed * 256.0 / mib(used)
+        );
+        db.close()?;
+        drop(db);
+        let start = Instant::now();
+        let db = Db::open(vec![drive(path)?], self.options())?;
+        println!("  after a close: {:.1} ms", start.elapsed().as_secs_f64() * 1e3);
+        db.close()?;
+        Ok(())
     }
 }
 
@@ -34,22 +93,6 @@ fn key(number: u64) -> Vec<u8> {
     format!("key {number:012}").into_bytes()
 }
 
-/// Updates rows all over the table until there is so much log.
-fn update(db: &Db<UringDevice>, table: &Table, rows: u64, log_bytes: u64) -> Result<u64, Error> {
-    let mut prng = Prng::new(1, "updates");
-    loop {
-        for _ in 0..500 {
-            db.transact(|transaction| {
-                (0..TOGETHER).try_for_each(|_| transaction.put(table, &key(prng.below(rows)), &[2; 100]))
-            })?;
-        }
-        let used = db.statistics()?[0].log_bytes_used;
-        if used >= log_bytes {
-            return Ok(used);
-        }
-    }
-}
-
 fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
@@ -58,37 +101,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
     let is_test = words.iter().any(|word| word == "--test");
     let folder = words.iter().find(|word| !word.starts_with('-')).map_or(std::env::temp_dir(), PathBuf::from);
-    let (rows, log_bytes) = if is_test { (20_000, 4 << 20) } else { (ROWS, 256 << 20) };
     let folder = tempfile::tempdir_in(folder)?;
-    let path = folder.path().join("store");
-    let first = match drive(&path) {
-        Err(OpenError::NoUring(error)) => {
-            println!("skipped: io_uring cannot be used here: {error}");
-            return Ok(());
-        }
-        first => first?,
-    };
-    let db = Db::create(vec![first], options(log_bytes))?;
-    let table = db.create_table("rows")?;
-    db.bulk_load(&table, (0..rows).map(|number| (key(number), vec![1; 100])))?;
-    db.checkpoint()?;
-    let used = update(&db, &table, rows, log_bytes)?;
-    drop(db);
-
-    let start = Instant::now();
-    let db = Db::open(vec![drive(&path)?], options(log_bytes))?;
-    let elapsed = start.elapsed().as_secs_f64();
-    let operations = db.statistics()?[0].recovered_ops;
-    println!(
-        "after a crash: {elapsed:.3} s for {:.1} MiB of log, {operations} operations; {:.3} s per 256 MiB",
-        mib(used),
-        elapsed * 256.0 / mib(used)
-    );
-    db.close()?;
-    drop(db);
-    let start = Instant::now();
-    let db = Db::open(vec![drive(&path)?], options(log_bytes))?;
-    println!("after a close: {:.1} ms", start.elapsed().as_secs_f64() * 1e3);
-    db.close()?;
+    if let Err(OpenError::NoUring(error)) = drive(&folder.path().join("probe")) {
+        println!("skipped: io_uring cannot be used here: {error}");
+        return Ok(());
+    }
+    // Small rows with less memory than data, small rows that all fit, and the rows of YCSB.
+    let (few, log_bytes) = if is_test { (100, 4 << 20) } else { (1, 256 << 20) };
+    let sizes = [(2_000_000, 100, 256), (2_000_000, 100, 1024), (250_000, 1000, 256)];
+    for (number, (rows, value_bytes, memory)) in (0..).zip(sizes) {
+        let case = Case { rows: rows / few, value_bytes, memory_bytes: memory << 20, log_bytes };
+        case.run(&folder.path().join(format!("store-{number}")))?;
+    }
     Ok(())
 }

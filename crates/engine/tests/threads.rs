@@ -76,7 +76,7 @@ fn sum<D: Device + Send + 'static>(db: &Db<D>, table: &Table) -> i64 {
 }
 
 /// What the slowest thread of a crowd has to do before the crowd stops.
-const SHARE: u64 = 500;
+const SHARE: u64 = 1_000;
 
 /// How long that may take. A thread that starves does not get there.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -131,16 +131,17 @@ fn crowd<D: Device + Send + 'static>(db: &Db<D>, table: &Table) -> (u64, u64) {
     (least, most)
 }
 
-/// The slowest thread has a fair share of what the fastest one has.
-fn is_fair((least, most): (u64, u64)) {
-    assert!(least >= SHARE && most <= 30 * least, "{least} and {most}");
+/// Nobody starves: the slowest thread has done its share while all others went on. How much more the fastest did says
+/// nothing about the store: a thread that has a core for 10 ms reads 16,000 times from memory.
+fn nobody_starves((least, most): (u64, u64)) {
+    assert!(least >= SHARE, "{least} and {most}");
 }
 
 #[test]
 fn a_hundred_threads_on_a_drive_in_memory() {
     let db = Db::create(vec![mem()], options()).unwrap();
     let table = fill(&db);
-    is_fair(crowd(&db, &table));
+    nobody_starves(crowd(&db, &table));
     assert_eq!(db.statistics().unwrap()[0].locks, 0, "no transaction is left");
     db.close().unwrap();
     assert_eq!(db.get(&table, &account(0)), Err(Error::Closed));
@@ -166,7 +167,7 @@ fn a_hundred_threads_on_a_file() {
     let keepers: Vec<_> =
         db.keepers().into_iter().map(|keeper| std::thread::spawn(|| keeper.run())).collect();
     let table = fill(&db);
-    is_fair(crowd(&db, &table));
+    nobody_starves(crowd(&db, &table));
     // Without close: what was under way comes to its end, and the rest is recovered.
     drop(db);
     keepers.into_iter().for_each(|keeper| keeper.join().unwrap());
@@ -180,7 +181,7 @@ fn a_hundred_threads_on_a_file() {
 fn a_hundred_threads_on_three_shards() {
     let db = Db::create(vec![mem(), mem(), mem()], options()).unwrap();
     let table = fill(&db);
-    is_fair(crowd(&db, &table));
+    nobody_starves(crowd(&db, &table));
     let (a, b) =
         (account(0), (1..).map(account).find(|key| db.shard_of(key) != db.shard_of(&account(0))).unwrap());
     let mut transaction = db.begin();
