@@ -551,6 +551,25 @@ impl<D: Device> Handle<D> {
         .await;
     }
 
+    /// Lets other tasks run, and the drive begin what it was asked for, before this task goes on. No time passes. For a task
+    /// that computes for long beside reads of its own.
+    pub async fn pause(&self) {
+        let mut is_set = false;
+        poll_fn(|context| {
+            if std::mem::replace(&mut is_set, true) {
+                return Poll::Ready(());
+            }
+            let mut core = self.core.borrow_mut();
+            // A timer fires after the device was looked at.
+            core.timers_set += 1;
+            let key = (core.device.now(), core.timers_set - 1);
+            let waiter = core.waiter(context);
+            core.timers.insert(key, waiter);
+            Poll::Pending
+        })
+        .await;
+    }
+
     /// Spends `cost` of CPU. There is one core: tasks that compute at once queue for it.
     pub async fn compute(&self, cost: Nanos) {
         let done = {

@@ -147,6 +147,18 @@ impl Options {
         Ok(u32::try_from(frames).unwrap_or(u32::MAX / 8))
     }
 
+    /// How the memory is divided while a store is recovered: frames that may hold pages, and bytes for operations of the log.
+    /// The fewer stretches the log is divided into, the fewer times each leaf is read and written.
+    pub(crate) fn recovery_memory(&self, page_bytes: u32) -> Result<(u32, u64), Error> {
+        let frames = self.frames(page_bytes)?;
+        // What old versions and commits have otherwise: nobody uses the store yet.
+        let spare = self.memory_bytes / 4;
+        if u64::from(frames) < 3 * LEAST_FRAMES {
+            return Ok((frames, spare));
+        }
+        Ok((frames / 3, spare + self.memory_bytes / 2))
+    }
+
     /// The write-back policy of a pool of `frames` whose pages are protected by `torn_pages`.
     pub(crate) fn write_back(&self, frames: u32, torn_pages: TornPages) -> WriteBack {
         let usual = || {

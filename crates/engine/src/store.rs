@@ -9,7 +9,7 @@ use crate::locks::Locks;
 use crate::log::{Delta, Log, LogReader, LogStart, Op, Tail};
 use crate::page::node::{NodeMut, longest_key};
 use crate::page::{self, Kind, map};
-use crate::recovery::{Redone, redo_structure};
+use crate::recovery::{Redone, Stretch, redo_structure};
 use crate::scan::{Direction, Record};
 use crate::shard::{Counters, Shard};
 use crate::space::Space;
@@ -163,12 +163,18 @@ impl<D: Device + 'static> Store<D> {
         );
         let pool = new_pool(&handle, &options, &superblock, &pages)?;
         let mut start = log_start(&handle, &superblock);
+        let (frames, stretch_bytes) = options.recovery_memory(superblock.page_bytes)?;
+        let mut stretch = Stretch::new(stretch_bytes, options.log_bytes);
         let redone = if was_clean {
             let tail = Tail { at: superblock.log_end, crc: superblock.log_crc };
-            Redone { tail, next_large: superblock.next_large }
+            Redone { tail, next_large: superblock.next_large, rest: None }
         } else {
+            pool.set_limit(frames);
+            // Nobody reads but recovery itself.
+            pages.set_hurry(true);
             let data = superblock.data_start().0..superblock.pages;
-            redo_structure(&handle, &pool, &pages, (start, superblock.next_large, data), &options).await?
+            let from = (start, superblock.next_large, data);
+            redo_structure(&handle, &pool, &pages, from, &mut stretch, &options).await?
         };
         let redo = start;
         start.tail = redone.tail.at;
@@ -182,7 +188,9 @@ impl<D: Device + 'static> Store<D> {
         shard.load_catalogue().await?;
         if !was_clean {
             shard.log.clear_next().await?;
-            shard.redo_records(redo, redone.tail).await?;
+            shard.redo_records(redo, &redone, &mut stretch).await?;
+            shard.pool.set_limit(u32::MAX);
+            shard.pages.set_hurry(false);
         }
         Ok(Store(shard))
     }

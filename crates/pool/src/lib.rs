@@ -22,6 +22,7 @@
 #![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod counting;
+mod fetch;
 mod frames;
 mod ghosts;
 mod lists;
@@ -38,7 +39,7 @@ pub use counting::MissCounter;
 pub use frames::FrameTable;
 pub use pool::{
     BufferPool, PageBytes, PageIo, PageStore, PoolConfig, PoolConfigError, PoolCounters, PoolError,
-    ReadGuard, WriteGuard,
+    ReadGuard, RunIo, WriteGuard,
 };
 pub use prefetch::{Prefetch, PrefetchConfig};
 pub use replacement::{Arrival, Cursor, Recall, Replacement, ReplacementConfig, ReplacementPolicy};

@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 /// What stands between a miss and a frame.
-enum Room {
+pub(crate) enum Room {
     /// Nothing: here it is.
     Frame(FrameId),
     /// These pages must be written first.
@@ -67,7 +67,7 @@ impl<D: Device + 'static> Inner<D> {
 
     /// A frame that holds nothing, made by eviction if need be, and how many more may be evicted for
     /// pages to prefetch.
-    async fn room(self: &Rc<Self>) -> Result<(FrameId, u32), PoolError> {
+    pub async fn room(self: &Rc<Self>) -> Result<(FrameId, u32), PoolError> {
         // What a batch that this miss has waited for entitles to; whether it has waited its turn, and for
         // a write.
         let (mut batched, mut again, mut waited) = (None, false, false);
@@ -117,7 +117,7 @@ impl<D: Device + 'static> Inner<D> {
     }
 
     /// Performs as much of the write-back policy's plan as needs no waiting.
-    fn make_room(self: &Rc<Self>, state: &mut PoolState) -> Room {
+    pub fn make_room(self: &Rc<Self>, state: &mut PoolState) -> Room {
         if let Some(frame) = state.take_free() {
             // A pool that is filling up has frames to prefetch into.
             state.plan.prefetch = u32::MAX;
@@ -272,25 +272,25 @@ impl<D: Device + 'static> Future for Reading<D> {
 }
 
 /// A page on its way in.
-struct Loading<D: Device + 'static> {
+pub(crate) struct Loading<D: Device + 'static> {
     inner: Rc<Inner<D>>,
-    page: PageId,
+    pub page: PageId,
     frame: Option<FrameId>,
     io: Option<Reading<D>>,
     settled: bool,
 }
 
 impl<D: Device + 'static> Loading<D> {
-    fn new(inner: &Rc<Inner<D>>, page: PageId, frame: Option<FrameId>) -> Loading<D> {
+    pub fn new(inner: &Rc<Inner<D>>, page: PageId, frame: Option<FrameId>) -> Loading<D> {
         Loading { inner: Rc::clone(inner), page, frame, io: None, settled: false }
     }
 
-    fn frame(&self) -> FrameId {
+    pub fn frame(&self) -> FrameId {
         self.frame.expect("a page is read into a frame")
     }
 
     /// Asks the drive for the page.
-    fn submit(&mut self) {
+    pub fn submit(&mut self) {
         let inner = &self.inner;
         {
             let counters = &mut inner.state.borrow_mut().counters;
@@ -308,7 +308,7 @@ impl<D: Device + 'static> Loading<D> {
     }
 
     /// Waits for the drive.
-    async fn read(&mut self) -> Result<(), PoolError> {
+    pub async fn read(&mut self) -> Result<(), PoolError> {
         let outcome = self.io.as_mut().expect("submitted").await;
         self.io = None;
         outcome.map_err(|error| PoolError::Read { page: self.page, error })
@@ -327,14 +327,25 @@ impl<D: Device + 'static> Loading<D> {
         self.settled = true;
     }
 
-    /// The page is in its frame. Tasks that asked for it during the read are served.
-    fn settle_prefetched(mut self) {
+    /// A page that a policy expects is in its frame. Tasks that asked for it during the read are served.
+    fn settle_prefetched(self) {
+        self.settle(|_, joined| Arrival { prefetched: joined == 0, ..Arrival::default() });
+    }
+
+    /// A page that will be needed for sure is in its frame.
+    pub fn settle_fetched(self) {
+        let page = self.page;
+        self.settle(|state, _| Arrival { recall: state.replacement.miss(page), ..Arrival::default() });
+    }
+
+    /// The page is in its frame, and nobody has its latch before those who have joined. `arrival` is told how many these are.
+    fn settle(mut self, arrival: impl FnOnce(&mut PoolState, usize) -> Arrival) {
         let mut state = self.inner.state.borrow_mut();
         let frame = self.frame();
         state.frames.load(frame, self.page);
         state.frames.set(frame, FrameTable::PREFETCHED);
         let joined = state.loading.remove(&self.page).unwrap_or_default();
-        let arrival = Arrival { prefetched: joined.is_empty(), ..Arrival::default() };
+        let arrival = arrival(&mut state, joined.len());
         state.deliver(frame, self.page, arrival, joined);
         drop(state);
         self.settled = true;

@@ -72,14 +72,31 @@ pub enum PoolConfigError {
 /// The end of a page's way to or from the drive.
 pub type PageIo = Pin<Box<dyn Future<Output = Result<(), IoError>>>>;
 
+/// The end of the way from the drive of several pages: for each of them, in order.
+pub type RunIo = Pin<Box<dyn Future<Output = Vec<Result<(), IoError>>>>>;
+
 /// Where pages are, and how they get there and back. Without one, a page lies at its own number on the drive
 /// and is written as it is.
 ///
-/// The pool calls both functions when the I/O begins, and awaits what they return. It polls a future to its end even if
+/// The pool calls its functions when the I/O begins, and awaits what they return. It polls a future to its end even if
 /// nobody wants the page any more. The functions themselves must not use the pool; their futures may.
 pub trait PageStore {
     /// Reads `page` into `into`. An error keeps the page out of the pool.
     fn read(&self, page: PageId, into: Option<Buffer>) -> PageIo;
+
+    /// Reads the pages from `first` on, one into each of `into`. An error keeps its page out of the pool, and no other. A store
+    /// where they lie side by side asks the drive once.
+    fn read_run(&self, first: PageId, into: Vec<Option<Buffer>>) -> RunIo {
+        let reads: Vec<PageIo> =
+            (first.0..).zip(into).map(|(page, into)| self.read(PageId(page), into)).collect();
+        Box::pin(async move {
+            let mut outcomes = Vec::with_capacity(reads.len());
+            for read in reads {
+                outcomes.push(read.await);
+            }
+            outcomes
+        })
+    }
 
     /// Writes pages. Nobody changes them before the future has ended; an error keeps them dirty. What must be durable
     /// first, such as the log of their changes, is this function's to wait for.
@@ -298,13 +315,13 @@ pub(crate) struct Inner<D: Device + 'static> {
     pub turns: Turns,
     /// Frame contents, where the device keeps any.
     arena: Option<Arc<Arena>>,
-    page_bytes: usize,
+    pub page_bytes: usize,
     /// Device pages in a pool page.
     pub device_pages: u32,
 }
 
 /// A buffer pool; see the crate. Clones share the same pool.
-pub struct BufferPool<D: Device + 'static>(Rc<Inner<D>>);
+pub struct BufferPool<D: Device + 'static>(pub(crate) Rc<Inner<D>>);
 
 impl<D: Device + 'static> Clone for BufferPool<D> {
     fn clone(&self) -> Self {
@@ -379,6 +396,18 @@ impl<D: Device + 'static> BufferPool<D> {
     /// Pages that fit on the device.
     pub fn pages(&self) -> u64 {
         self.0.pages()
+    }
+
+    /// Frames that may hold pages.
+    pub fn limit(&self) -> u32 {
+        self.0.state.borrow().resident_max
+    }
+
+    /// From now on at most so many frames hold pages, at least one, and never more than the pool has beside those for pages
+    /// on their way out. Pages that are beyond the limit when it falls stay until they are evicted one for one.
+    pub fn set_limit(&self, frames: u32) {
+        let mut state = self.0.state.borrow_mut();
+        state.resident_max = frames.min(state.frames.len() - self.0.write_back.buffers).max(1);
     }
 
     /// The unpinned pages in the order in which they would leave, and whether each is dirty.

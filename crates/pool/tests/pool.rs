@@ -49,6 +49,10 @@ fn stamped_run(users: usize, shape: PoolConfig) -> BufferPool<MemDevice> {
                     1 => (page + 1) % pages,
                     _ => prng.below(pages / 8),
                 };
+                if prng.below(8) == 0 {
+                    let ahead: Vec<PageId> = (page..pages.min(page + 5)).map(PageId).collect();
+                    pool.fetch(&ahead).await.unwrap();
+                }
                 if prng.below(2) == 0 {
                     let mut guard = pool.write(PageId(page)).await.unwrap();
                     let version = versions.borrow()[page as usize];
@@ -486,4 +490,74 @@ fn impossible_pools_are_refused() {
     let error = PoolConfigError::PageSize { page_bytes: 700, device_bytes: PAGE_BYTES };
     assert_eq!(refuse(PoolConfig { page_bytes: 700, ..good() }), Some(error));
     assert!(refuse(PoolConfig { page_bytes: 2 * PAGE_BYTES, ..good() }).is_none());
+}
+
+/// Writes each page's number into it.
+fn numbered(pages: u64) -> MemDevice {
+    let executor = Executor::new(mem(pages));
+    let pool = BufferPool::new(executor.handle(), config(4, WriteBack::SINGLE)).unwrap();
+    executor
+        .block_on(async move {
+            for page in 0..pages {
+                pool.write(PageId(page)).await.unwrap().bytes_mut()[..8].copy_from_slice(&page.to_le_bytes());
+            }
+            pool.flush().await.unwrap();
+        })
+        .unwrap();
+    executor.with_device(|device| std::mem::replace(device, mem(1)))
+}
+
+#[test]
+fn pages_that_follow_each_other_are_fetched_with_one_command() {
+    let (executor, pool) = pool_over(numbered(64), 32, WriteBack::SINGLE);
+    let reader = pool.clone();
+    executor
+        .block_on(async move {
+            drop(reader.read(PageId(12)).await.unwrap());
+            // 10 and 11, 13 to 15, and 20: page 12 is there, and 11 is named twice.
+            let wanted = [10, 11, 11, 12, 13, 14, 15, 20].map(PageId);
+            reader.fetch(&wanted).await.unwrap();
+            for page in wanted {
+                let guard = reader.read(page).await.unwrap();
+                assert_eq!(guard.bytes()[..8], page.0.to_le_bytes());
+            }
+        })
+        .unwrap();
+    let PoolCounters { read_ios, pages_read, misses, hits, prefetched, prefetch_hits, .. } = pool.counters();
+    assert_eq!((read_ios, pages_read), (1 + 3, 1 + 6));
+    assert_eq!((misses, hits, prefetched, prefetch_hits), (1, 8, 6, 6));
+}
+
+#[test]
+fn more_pages_than_frames_are_fetched_in_the_end() {
+    let (executor, pool) = pool_over(numbered(64), 8, WriteBack::SINGLE);
+    let reader = pool.clone();
+    executor
+        .block_on(async move {
+            let wanted: Vec<PageId> = (0..64).map(PageId).collect();
+            reader.fetch(&wanted).await.unwrap();
+            assert_eq!(reader.read(PageId(5)).await.unwrap().bytes()[..8], 5u64.to_le_bytes());
+        })
+        .unwrap();
+    let counters = pool.counters();
+    assert_eq!((counters.pages_read, counters.prefetched), (65, 64));
+}
+
+#[test]
+fn a_page_that_cannot_be_fetched_is_read_again_by_who_needs_it() {
+    let (executor, pool) =
+        pool_over(FaultDevice::new(numbered(64), vec![Fault::FailRead(0)]), 8, WriteBack::SINGLE);
+    let reader = pool.clone();
+    executor
+        .block_on(async move {
+            reader.fetch(&[7].map(PageId)).await.unwrap();
+            assert_eq!(reader.read(PageId(7)).await.unwrap().bytes()[..8], 7u64.to_le_bytes());
+            let all: Vec<PageId> = (8..16).map(PageId).collect();
+            reader.fetch(&all).await.unwrap();
+            for page in all {
+                assert_eq!(reader.read(page).await.unwrap().bytes()[..8], page.0.to_le_bytes());
+            }
+        })
+        .unwrap();
+    assert_eq!(pool.counters().prefetched, 9);
 }

@@ -5,8 +5,8 @@ use super::records::Records;
 use super::writer::LogStart;
 use crate::{Error, Lsn, Options, memory};
 use fulgurite_base::Lpn;
-use fulgurite_device::{Arena, Device, Handle, Operation};
-use std::sync::Arc;
+use fulgurite_device::executor::Io;
+use fulgurite_device::{Arena, Buffer, Device, Handle, Operation};
 
 /// Bytes that are read from the drive at once.
 const PIECE: u64 = 1 << 20;
@@ -21,11 +21,12 @@ pub struct Tail {
 }
 
 /// Reads a log from its redo point on.
-pub struct LogReader<D> {
+pub struct LogReader<D: Device + 'static> {
     handle: Handle<D>,
     start: LogStart,
     options: Options,
-    arena: Arc<Arena>,
+    /// The piece that is being read ahead: where it lies in the log, its bytes on their way, and the end of that.
+    ahead: Option<(Lsn, Buffer, Io<D>)>,
     /// What was read last, and where it lies in the log.
     piece: Vec<u8>,
     piece_at: Lsn,
@@ -49,7 +50,7 @@ impl<D: Device + 'static> LogReader<D> {
             handle,
             start,
             options: options.clone(),
-            arena: Arena::new(PIECE as usize),
+            ahead: None,
             piece: Vec::new(),
             piece_at: Lsn(0),
             next: first,
@@ -112,31 +113,44 @@ impl<D: Device + 'static> LogReader<D> {
         Ok(found.filter(|(block, _)| block.at == at).map(|(block, crc)| (block, crc, from..from + len)))
     }
 
-    /// Reads a piece of the ring from `at` on.
+    /// Takes the piece of the ring from `at` on, and begins to read the one behind it.
     async fn fetch(&mut self, at: Lsn) -> Result<(), Error> {
+        let ahead = self.ahead.take().filter(|(begun, ..)| *begun == at);
+        let (_, piece, io) = ahead.unwrap_or_else(|| self.read_piece(at));
+        let outcome = io.await;
+        let behind = Lsn(at.0 + piece.len() as u64);
+        // Who looks at the end of a closed store's log needs one piece.
+        if !self.piece.is_empty() && self.end.is_none_or(|end| behind < end.at) {
+            self.ahead = Some(self.read_piece(behind));
+            self.handle.pause().await;
+        }
+        outcome.map_err(Error::Io)?;
+        self.piece.clear();
+        memory::look(&piece, |read| self.piece.extend_from_slice(read));
+        self.piece_at = at;
+        Ok(())
+    }
+
+    /// Asks the drive for a piece of the ring.
+    fn read_piece(&self, at: Lsn) -> (Lsn, Buffer, Io<D>) {
         let caps = self.handle.caps();
         let (block, page) = (u64::from(self.start.block_bytes), u64::from(caps.page_bytes));
         let index = at.0 / block % self.start.blocks;
         let bytes = ((self.start.blocks - index) * block).min(PIECE / block * block).max(block);
         let longest = u64::from(caps.pages_per_command) * page;
         let first = self.start.first.0 + index * (block / page);
+        let buffer = Arena::new(bytes as usize).buffer(0, bytes as usize);
         let mut operations = Vec::new();
         let mut from = 0;
         while from < bytes {
             let len = longest.min(bytes - from);
-            let into = Some(self.arena.buffer(from as usize, len as usize));
-            operations.push(Operation::Read {
-                lpn: Lpn(first + from / page),
-                pages: (len / page) as u32,
-                into,
-            });
+            let into = Some(buffer.part(from as usize, len as usize));
+            let (lpn, pages) = (Lpn(first + from / page), (len / page) as u32);
+            operations.push(Operation::Read { lpn, pages, into });
             from += len;
         }
-        self.handle.submit_all(operations.into_iter()).await.map_err(Error::Io)?;
-        self.piece.clear();
-        memory::look(&self.arena.buffer(0, bytes as usize), |read| self.piece.extend_from_slice(read));
-        self.piece_at = at;
-        Ok(())
+        let io = self.handle.submit_all(operations.into_iter());
+        (at, buffer, io)
     }
 
     /// Where the log ends, once [`LogReader::next`] has given `None`. Fails where something behind the end was durable.

@@ -4,6 +4,7 @@ use super::{Tree, leaf, merge};
 use crate::log::{Op, OpRef};
 use crate::page;
 use crate::page::node::NodeMut;
+use crate::recovery::look_ahead;
 use crate::shard::Shard;
 use crate::{Error, Lsn};
 use fulgurite_base::PageId;
@@ -31,6 +32,7 @@ impl<D: Device + 'static> Shard<D> {
             let number = page::number(guard.bytes());
             let bytes = guard.bytes_mut();
             for op in ops {
+                look_ahead(ops, done);
                 if !leaf(bytes)?.covers(op.key) {
                     break;
                 }

@@ -36,6 +36,8 @@ pub struct Area<D> {
     device_pages: u32,
     slots: Vec<Slot>,
     next: Cell<usize>,
+    /// Pages that are brought to their places at once.
+    at_once: Cell<usize>,
     options: Options,
 }
 
@@ -62,8 +64,14 @@ impl<D: Device + 'static> Area<D> {
             device_pages,
             slots,
             next: Cell::new(0),
+            at_once: Cell::new(options.writes_at_once()),
             options: options.clone(),
         }
+    }
+
+    /// From now on so many pages of a batch are brought to their places at once.
+    pub fn set_writes_at_once(&self, pages: usize) {
+        self.at_once.set(pages);
     }
 
     /// Writes sealed pages, at most [`BATCH`], to their places, so that each of them is whole somewhere all the time.
@@ -94,9 +102,7 @@ impl<D: Device + 'static> Area<D> {
             return self.handle.submit_all(shares.into_iter()).await.map_err(Error::Io);
         }
         self.barrier.flush().await?;
-        let homes: Vec<Operation> =
-            pages.iter().map(|(page, bytes)| write(lpn(page), self.device_pages, bytes)).collect();
-        let outcome = self.write_homes(&homes).await;
+        let outcome = self.write_homes(pages, lpn).await;
         // Even if a write has failed.
         slot.protects.set(Some(self.barrier.ticket()));
         drop(turn);
@@ -105,18 +111,39 @@ impl<D: Device + 'static> Area<D> {
 
     /// Brings pages to their places, not all of them at once: nobody waits for them, and reads that come meanwhile would
     /// stand behind them in the drive.
-    async fn write_homes(&self, homes: &[Operation]) -> Result<(), Error> {
-        let at_once = self.options.writes_at_once();
-        let lanes = (0..at_once.min(homes.len())).map(|lane| async move {
-            let mut outcome = Ok(());
-            for home in homes.iter().skip(lane).step_by(at_once) {
-                outcome = outcome.and(self.handle.submit(home.clone()).await);
+    async fn write_homes(&self, pages: &Sealed, lpn: impl Fn(PageId) -> Lpn) -> Result<(), Error> {
+        let at_once = self.at_once.get();
+        let homes: Vec<Operation> = homes(&self.handle, pages, at_once, lpn).collect();
+        // So many commands have so many pages, on average.
+        let lanes = (at_once * homes.len() / pages.numbers.len().max(1)).max(1);
+        let lane = |lane: usize| {
+            let homes = homes.iter().skip(lane).step_by(lanes).cloned();
+            async move {
+                let mut outcome = Ok(());
+                for home in homes {
+                    outcome = outcome.and(self.handle.submit(home).await);
+                }
+                outcome
             }
-            outcome
-        });
-        let ended = together(lanes.collect()).await;
+        };
+        let ended = together((0..lanes.min(homes.len())).map(lane).collect()).await;
         ended.into_iter().collect::<Result<(), _>>().map_err(Error::Io)
     }
+}
+
+/// The writes that bring pages to their places: those that follow each other together, at most `longest` of them.
+fn homes<D: Device + 'static>(
+    handle: &Handle<D>,
+    pages: &Sealed,
+    longest: usize,
+    lpn: impl Fn(PageId) -> Lpn,
+) -> impl Iterator<Item = Operation> {
+    let caps = handle.caps();
+    let device_page = caps.page_bytes as usize;
+    let most = caps.pages_per_command as usize * device_page / pages.page_bytes().max(1);
+    pages
+        .runs(longest.min(most))
+        .map(move |(page, bytes)| write(lpn(page), (bytes.len() / device_page) as u32, bytes))
 }
 
 /// Puts whole copies of the area, as new as the redo point, at the places of pages that are damaged. Returns how many there were.

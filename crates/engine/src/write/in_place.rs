@@ -10,7 +10,7 @@ use crate::wait::Health;
 use crate::{Error, Lsn, Options, TornPages, memory, page};
 use fulgurite_base::{Lpn, Nanos, PageId, StreamId};
 use fulgurite_device::{Arena, Buffer, Device, Handle, IoError, Operation};
-use fulgurite_pool::{PageBytes, PageIo, PageStore};
+use fulgurite_pool::{PageBytes, PageIo, PageStore, RunIo};
 use rustc_hash::FxHashSet;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -91,6 +91,11 @@ impl<D: Device + 'static> InPlace<D> {
     /// What protects the pages.
     pub fn torn_pages(&self) -> TornPages {
         self.0.torn_pages
+    }
+
+    /// Whether pages go to their places as fast as they can, or leave room for reads that come meanwhile.
+    pub fn set_hurry(&self, hurry: bool) {
+        self.0.area.set_writes_at_once(if hurry { BATCH } else { self.0.options.writes_at_once() });
     }
 
     /// Bytes in a page.
@@ -194,6 +199,7 @@ impl<D: Device + 'static> InPlace<D> {
         let written = if is_doubled {
             self.0.area.write(&sealed, |page| self.lpn(page)).await
         } else {
+            // Each by itself: a drive that does not tear pages may tear what is longer.
             let homes = sealed.iter().map(|(page, copy)| write(self.lpn(page), self.0.device_pages, copy));
             self.0.handle.submit_all(homes).await.map_err(Error::Io)
         };
@@ -246,9 +252,30 @@ pub struct Sealed {
 impl Sealed {
     /// Each page with its bytes.
     pub fn iter(&self) -> impl Iterator<Item = (PageId, Buffer)> {
-        let size = self.bytes.len() / self.numbers.len().max(1);
+        let size = self.page_bytes();
         let part = move |(index, page): (usize, &PageId)| (*page, self.bytes.part(index * size, size));
         self.numbers.iter().enumerate().map(part)
+    }
+
+    /// Runs of pages whose numbers follow each other, at most `most` in each: the first page's number, and their bytes.
+    pub fn runs(&self, most: usize) -> impl Iterator<Item = (PageId, Buffer)> {
+        let (size, mut from) = (self.page_bytes(), 0);
+        let ends = move |pages: &[PageId]| {
+            let follows = std::iter::zip(pages, &pages[1..]).take_while(|(one, next)| one.0 + 1 == next.0);
+            (follows.count() + 1).min(most.max(1))
+        };
+        std::iter::from_fn(move || {
+            let first = *self.numbers.get(from)?;
+            let len = ends(&self.numbers[from..]);
+            let run = self.bytes.part(from * size, len * size);
+            from += len;
+            Some((first, run))
+        })
+    }
+
+    /// Bytes in a page.
+    pub fn page_bytes(&self) -> usize {
+        self.bytes.len() / self.numbers.len().max(1)
     }
 }
 
@@ -290,7 +317,37 @@ impl<D: Device + 'static> PageStore for InPlace<D> {
         })
     }
 
-    fn write(&self, pages: Vec<PageBytes>) -> PageIo {
+    fn read_run(&self, first: PageId, into: Vec<Option<Buffer>>) -> RunIo {
+        let this = self.clone();
+        let size = self.0.page_bytes;
+        let run = Arena::new(into.len() * size).buffer(0, into.len() * size);
+        let (lpn, pages) = (self.lpn(first), self.0.device_pages * into.len() as u32);
+        let io = self.0.handle.submit(Operation::Read { lpn, pages, into: Some(run.clone()) });
+        Box::pin(async move {
+            let is_read = io.await.is_ok();
+            let mut outcomes = Vec::with_capacity(into.len());
+            for (index, into) in into.into_iter().enumerate() {
+                let page = PageId(first.0 + index as u64);
+                let is_right = is_read
+                    && into.as_ref().is_some_and(|into| {
+                        memory::look(&run.part(index * size, size), |bytes| {
+                            let is_right = this.is_right(page, bytes);
+                            if is_right {
+                                memory::fill(into, bytes);
+                            }
+                            is_right
+                        })
+                    });
+                // One that is damaged, or stands in the way of the others, is looked at by itself.
+                outcomes.push(if is_right { Ok(()) } else { this.read(page, into).await });
+            }
+            outcomes
+        })
+    }
+
+    fn write(&self, mut pages: Vec<PageBytes>) -> PageIo {
+        // Pages that follow each other on the drive are written together.
+        pages.sort_unstable_by_key(|page| page.page);
         // The pages cannot change before the write has ended, so what is changed later is not in it.
         let writing = self.0.changed.borrow_mut().begin(pages.iter().map(|page| page.page));
         self.0.under_way.borrow_mut().extend(pages.iter().map(|page| page.page));

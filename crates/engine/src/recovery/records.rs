@@ -1,0 +1,182 @@
+//! Step 3: operations on records are done again.
+
+use super::{Redone, Stretch};
+use crate::log::{Entry, LogReader, LogStart, OpRef};
+use crate::page::map;
+use crate::shard::{Shard, count};
+use crate::tree::{Applied, CATALOGUE, Seek, Tree, leaf};
+use crate::wait::together;
+use crate::{Error, Lsn};
+use fulgurite_base::{PageId, prefetch};
+use fulgurite_device::Device;
+use std::ops::Range;
+use std::rc::Rc;
+
+/// Maps that are read at once.
+const READ_TOGETHER: usize = 64;
+/// How many operations ahead the bytes of one are fetched from memory: they lie there in the log's order.
+const AHEAD: usize = 12;
+
+/// Parts whose leaves are read while one is done.
+const PARTS_AHEAD: usize = 4;
+
+/// Operations whose leaves lie below one parent.
+struct Part {
+    places: Range<usize>,
+    leaves: Vec<PageId>,
+}
+
+impl<D: Device + 'static> Shard<D> {
+    /// Counts the free pages of all groups.
+    pub async fn count_free(&self) -> Result<(), Error> {
+        let maps: Vec<(PageId, u32)> = self.space.maps().collect();
+        for part in maps.chunks(READ_TOGETHER) {
+            let counts = part.iter().map(|(map, pages)| async move {
+                let guard = self.read_page(*map).await?;
+                Ok::<u32, Error>(pages - map::count_used(guard.bytes(), *pages))
+            });
+            for (free, (map, _)) in std::iter::zip(together(counts.collect()).await, part) {
+                self.space.set_free(*map, free?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the catalogue into memory.
+    pub async fn load_catalogue(&self) -> Result<(), Error> {
+        let tree = self.tree(CATALOGUE)?;
+        self.each_leaf(tree, |node| {
+            let mut catalogue = self.catalogue.borrow_mut();
+            node.records().try_for_each(|(key, value)| catalogue.add(&key, value.bytes))
+        })
+        .await
+    }
+
+    /// Does the operations of the first stretch again, and those of the log behind it.
+    pub async fn redo_records(
+        self: &Rc<Self>,
+        start: LogStart,
+        redone: &Redone,
+        stretch: &mut Stretch,
+    ) -> Result<(), Error> {
+        let mut is_upward = true;
+        self.redo_stretch(stretch, is_upward, redone.tail.at).await?;
+        let Some(rest) = redone.rest else { return Ok(()) };
+        let start = LogStart { redo: rest, ..start };
+        let mut reader = LogReader::new(self.handle.clone(), start, Some(redone.tail), &self.options);
+        loop {
+            stretch.clear();
+            let mut is_end = false;
+            while !stretch.is_full() && !is_end {
+                let read = |at, payload: &[u8]| {
+                    stretch.begin_record(at);
+                    Entry::visit(payload, |op| stretch.add(op)).map(drop)
+                };
+                is_end = reader.next(read).await?.is_none();
+            }
+            if is_end && planted!(self.options, LostTail) {
+                stretch.forget_last_record();
+            }
+            is_upward = !is_upward;
+            self.redo_stretch(stretch, is_upward, redone.tail.at).await?;
+            if is_end {
+                return Ok(());
+            }
+            if self.log.used() > self.log.capacity() * 3 / 4 {
+                // The log may have no room for what is still to come, so what was done is made durable.
+                self.checkpoint(Lsn(u64::MAX)).await?;
+            }
+        }
+    }
+
+    async fn redo_stretch(
+        self: &Rc<Self>,
+        stretch: &mut Stretch,
+        is_upward: bool,
+        end: Lsn,
+    ) -> Result<(), Error> {
+        let at = Applied { since: stretch.since(), lsn: end, keep_old: false };
+        stretch.keep_last_by_key();
+        count(&self.counters.recovered_ops, stretch.len() as u64);
+        // New tables come first, since the trees of other operations may be theirs.
+        if stretch.trees().any(|tree| tree == CATALOGUE) {
+            for index in 0..stretch.len_of(CATALOGUE) {
+                self.apply(self.tree(CATALOGUE)?, &stretch.get(CATALOGUE, index).to_op(), at).await?;
+            }
+            self.load_catalogue().await?;
+        }
+        let trees: Vec<u32> = stretch.trees().filter(|tree| *tree != CATALOGUE).collect();
+        for tree in trees {
+            self.redo_tree(self.tree(tree)?, stretch, is_upward, at).await?;
+        }
+        Ok(())
+    }
+
+    /// Does operations on one tree, in the order of their keys. Every other stretch goes downward, part by part: the leaves
+    /// where one ends are in the pool still when the next begins. The leaves of the next parts are read while one is done.
+    async fn redo_tree(
+        self: &Rc<Self>,
+        tree: Tree,
+        stretch: &Stretch,
+        is_upward: bool,
+        at: Applied,
+    ) -> Result<(), Error> {
+        let mut parts = Vec::new();
+        let mut from = 0;
+        while from < stretch.len_of(tree.id) {
+            let part = self.part(tree, stretch, from).await?;
+            from = part.places.end;
+            parts.push(part);
+        }
+        if !is_upward {
+            parts.reverse();
+        }
+        let mut ops = Vec::new();
+        let mut fetched = 0;
+        for (index, part) in parts.iter().enumerate() {
+            for next in parts.iter().take(index + 1 + PARTS_AHEAD).skip(fetched) {
+                self.pool.fetch(&next.leaves).await?;
+                fetched += 1;
+            }
+            self.handle.pause().await;
+            ops.clear();
+            ops.extend(part.places.clone().map(|index| stretch.get(tree.id, index)));
+            let mut rest: &[OpRef<'_>] = &ops;
+            while !rest.is_empty() {
+                let done = self.apply_run(tree, rest, at).await?;
+                rest = &rest[done..];
+            }
+        }
+        Ok(())
+    }
+
+    /// The operations from the one at `from` on whose leaves have the same parent, and these leaves.
+    async fn part(&self, tree: Tree, stretch: &Stretch, from: usize) -> Result<Part, Error> {
+        let guard = self.find(tree, Seek::At(stretch.get(tree.id, from).key), 1).await?;
+        let parent = leaf(guard.bytes())?;
+        let end = stretch.end_below(tree.id, from, parent.high());
+        let mut part = Part { places: from..end, leaves: Vec::new() };
+        // A page that cannot be read is met again where it is needed. More than half of the pool would displace each other.
+        let most = if parent.level() == 1 { self.pool.limit() as usize / (2 + 2 * PARTS_AHEAD) } else { 0 };
+        let mut at = from;
+        while at < end && part.leaves.len() < most {
+            let index = parent.child_for(stretch.get(tree.id, at).key);
+            part.leaves.push(parent.child(index));
+            let high = (index + 1 < parent.len()).then(|| parent.key(index + 1));
+            at = stretch.end_below(tree.id, at, high.as_deref().or(parent.high())).max(at + 1);
+        }
+        Ok(part)
+    }
+}
+
+/// Fetches the bytes of an operation that comes soon, while others are done.
+#[inline]
+pub fn look_ahead(ops: &[OpRef<'_>], done: usize) {
+    if let Some(op) = ops.get(done + AHEAD) {
+        prefetch(op.key, 0);
+        // The value lies behind the key.
+        let value = op.value.unwrap_or_default();
+        prefetch(value, value.len() / 2);
+        prefetch(value, value.len().saturating_sub(1));
+    }
+}

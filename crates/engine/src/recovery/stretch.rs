@@ -1,0 +1,281 @@
+//! Operations of a stretch of the log.
+
+use crate::Lsn;
+use crate::log::OpRef;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+/// Operations of a stretch of the log: in the log's order until [`Stretch::keep_last_by_key`], in the order of keys behind it.
+pub struct Stretch {
+    /// Their keys and values, one behind the other.
+    bytes: Vec<u8>,
+    trees: BTreeMap<u32, OfTree>,
+    ops: usize,
+    /// Where the stretch begins.
+    since: Lsn,
+    /// Where the bytes of the last record's operations begin.
+    last_record: usize,
+    most: usize,
+    /// Bytes to reserve for `bytes`.
+    reserved: usize,
+}
+
+/// The operations on one tree.
+#[derive(Default)]
+struct OfTree {
+    places: Vec<Place>,
+    /// What all keys begin with.
+    shared: Vec<u8>,
+}
+
+/// An operation of a stretch.
+#[derive(Clone, Copy)]
+struct Place {
+    /// The eight bytes of the key behind what all keys share, once they are sorted.
+    head: u64,
+    /// Where the key begins; the value is behind it.
+    from: u32,
+    key: u16,
+    /// Bytes of the value, [`LARGE`] for a large one, or [`NONE`].
+    value: u16,
+}
+
+/// Marks a value that says where a large one lies.
+const LARGE: u16 = 1 << 15;
+/// The operation takes the record away.
+const NONE: u16 = u16::MAX;
+
+/// Memory for an operation beside its bytes: its place, and as much again where the list of places grows.
+const PLACE_BYTES: usize = 2 * size_of::<Place>();
+
+impl Stretch {
+    /// One of a log of `log_bytes` that is full with `most` bytes of memory.
+    pub fn new(most: u64, log_bytes: u64) -> Stretch {
+        let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX).min(1 << 31);
+        let (bytes, trees) = (Vec::new(), BTreeMap::new());
+        let reserved = size(most.min(log_bytes));
+        Stretch { bytes, trees, ops: 0, since: Lsn(0), last_record: 0, most: size(most), reserved }
+    }
+
+    /// A record begins at `at`.
+    pub fn begin_record(&mut self, at: Lsn) {
+        if self.ops == 0 {
+            self.since = at;
+            // Memory that is not touched is not used, and bytes that need not move are not copied.
+            self.bytes.reserve(self.reserved);
+        }
+        self.last_record = self.bytes.len();
+    }
+
+    /// Adds an operation of the last record; key and value are as long as a leaf takes.
+    pub fn add(&mut self, op: OpRef<'_>) {
+        let from = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(op.key);
+        self.bytes.extend_from_slice(op.value.unwrap_or_default());
+        let value = match op.value {
+            Some(value) => value.len() as u16 | if op.large { LARGE } else { 0 },
+            None => NONE,
+        };
+        let place = Place { head: 0, from, key: op.key.len() as u16, value };
+        self.trees.entry(op.tree).or_default().places.push(place);
+        self.ops += 1;
+    }
+
+    /// Whether there is no room for another record.
+    pub fn is_full(&self) -> bool {
+        self.bytes.len() + self.ops * PLACE_BYTES > self.most
+    }
+
+    /// Where the first record begins.
+    pub fn since(&self) -> Lsn {
+        self.since
+    }
+
+    /// Forgets all operations.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.trees.values_mut().for_each(|tree| tree.places.clear());
+        self.ops = 0;
+    }
+
+    /// Forgets the operations of the last record: a bug to plant.
+    pub fn forget_last_record(&mut self) {
+        for tree in self.trees.values_mut() {
+            tree.places.retain(|place| (place.from as usize) < self.last_record);
+        }
+        self.ops = self.trees.values().map(|tree| tree.places.len()).sum();
+    }
+
+    /// Operations.
+    pub fn len(&self) -> usize {
+        self.ops
+    }
+
+    /// Operations on a tree.
+    pub fn len_of(&self, tree: u32) -> usize {
+        self.trees.get(&tree).map_or(0, |tree| tree.places.len())
+    }
+
+    /// The trees with operations.
+    pub fn trees(&self) -> impl Iterator<Item = u32> {
+        self.trees.iter().filter(|(_, tree)| !tree.places.is_empty()).map(|(tree, _)| *tree)
+    }
+
+    /// An operation on a tree. Panics where there are not so many.
+    #[inline]
+    pub fn get(&self, tree: u32, index: usize) -> OpRef<'_> {
+        let place = self.trees[&tree].places[index];
+        let (key, rest) = self.bytes[place.from as usize..].split_at(usize::from(place.key));
+        let (value, large) = match place.value {
+            NONE => (None, false),
+            value => (Some(&rest[..usize::from(value & !LARGE)]), value & LARGE != 0),
+        };
+        OpRef { tree, key, value, large }
+    }
+
+    /// Keeps the last operation on each key, and puts them in the order of their keys.
+    pub fn keep_last_by_key(&mut self) {
+        let bytes = &self.bytes;
+        for tree in self.trees.values_mut() {
+            tree.sort(bytes);
+        }
+        self.ops = self.trees.values().map(|tree| tree.places.len()).sum();
+    }
+
+    /// Where the operations on a tree end, from the one at `from` on, whose keys are below `high`, if there is such a bound.
+    pub fn end_below(&self, tree: u32, from: usize, high: Option<&[u8]>) -> usize {
+        let Some(OfTree { places, shared }) = self.trees.get(&tree) else { return from };
+        let Some(high) = high else { return places.len() };
+        let behind = high.strip_prefix(&shared[..]);
+        let is_below = |place: &Place| match behind {
+            // Mostly the heads tell, which lie side by side.
+            Some(behind) => match place.head.cmp(&head(behind)) {
+                Ordering::Equal => key(&self.bytes, place) < high,
+                order => order == Ordering::Less,
+            },
+            None => key(&self.bytes, place) < high,
+        };
+        // The end is near mostly, so steps grow from there.
+        let (mut low, mut step) = (from, 1);
+        while low + step <= places.len() && is_below(&places[low + step - 1]) {
+            low += step;
+            step *= 2;
+        }
+        let high = (low + step).min(places.len());
+        low + places[low..high].partition_point(is_below)
+    }
+}
+
+impl OfTree {
+    fn sort(&mut self, bytes: &[u8]) {
+        let Some(first) = self.places.first() else { return };
+        let first = key(bytes, first);
+        let shared =
+            self.places.iter().map(|place| shared_bytes(first, key(bytes, place))).min().unwrap_or(0);
+        self.shared = first[..shared].to_vec();
+        for place in &mut self.places {
+            place.head = head(&key(bytes, place)[shared..]);
+        }
+        // Keys lie all over memory, so few comparisons look at them: where the heads have all that two keys do not share, equal
+        // heads leave only zeros at the end of one of them.
+        let is_whole = |place: &Place| usize::from(place.key) <= shared + size_of::<u64>();
+        let order = |one: &Place, other: &Place| match one.head.cmp(&other.head) {
+            Ordering::Equal if is_whole(one) && is_whole(other) => one.key.cmp(&other.key),
+            Ordering::Equal => key(bytes, one).cmp(key(bytes, other)),
+            order => order,
+        };
+        // Of one key, the last operation comes first.
+        self.places.sort_unstable_by(|one, other| order(one, other).then(other.from.cmp(&one.from)));
+        self.places.dedup_by(|later, kept| order(later, kept).is_eq());
+    }
+}
+
+fn key<'a>(bytes: &'a [u8], place: &Place) -> &'a [u8] {
+    &bytes[place.from as usize..][..usize::from(place.key)]
+}
+
+fn shared_bytes(one: &[u8], other: &[u8]) -> usize {
+    std::iter::zip(one, other).take_while(|(one, other)| one == other).count()
+}
+
+/// The first eight bytes as a number; keys are in order wherever these numbers are.
+fn head(key: &[u8]) -> u64 {
+    let mut head = [0; 8];
+    let len = key.len().min(8);
+    head[..len].copy_from_slice(&key[..len]);
+    u64::from_be_bytes(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::Op;
+    use fulgurite_base::Prng;
+
+    fn random_key(prng: &mut Prng, shared: &str) -> Box<[u8]> {
+        // Keys that are beginnings of each other, with zeros at their ends, and longer than what is compared first.
+        let len = prng.below(12);
+        shared.bytes().chain((0..len).map(|_| prng.below(3) as u8)).collect()
+    }
+
+    #[test]
+    fn the_last_operation_on_each_key_is_left_in_order() {
+        let mut prng = Prng::new(1, "stretch");
+        for round in 0..300 {
+            let mut stretch = Stretch::new(1 << 20, 1 << 16);
+            let mut expected = BTreeMap::new();
+            let shared = if round % 2 == 0 { "the same for all" } else { "" };
+            for number in 0..prng.below(200) {
+                let value =
+                    (prng.below(4) > 0).then(|| Box::from(&number.to_le_bytes()[..prng.below(9) as usize]));
+                let large = value.is_some() && prng.below(3) == 0;
+                let op = Op { tree: prng.below(2) as u32, key: random_key(&mut prng, shared), value, large };
+                expected.insert((op.tree, op.key.clone()), op.clone());
+                stretch.begin_record(Lsn(number));
+                stretch.add(op.as_ref());
+            }
+            stretch.keep_last_by_key();
+            let expected: Vec<Op> = expected.into_values().collect();
+            let trees: Vec<u32> = stretch.trees().collect();
+            let all = trees
+                .iter()
+                .flat_map(|tree| (0..stretch.len_of(*tree)).map(|index| stretch.get(*tree, index)));
+            let found: Vec<Op> = all.map(OpRef::to_op).collect();
+            assert_eq!(found, expected);
+            ends_are_right(&stretch, &mut prng, shared);
+            stretch.clear();
+            assert_eq!((stretch.len(), stretch.trees().count()), (0, 0));
+        }
+    }
+
+    /// Ends as they are found with steps, beside counting one by one.
+    fn ends_are_right(stretch: &Stretch, prng: &mut Prng, shared: &str) {
+        for tree in stretch.trees() {
+            let len = stretch.len_of(tree);
+            assert_eq!(stretch.end_below(tree, 0, None), len);
+            for _ in 0..20 {
+                let from = prng.below(len as u64) as usize;
+                let shared = if prng.below(3) == 0 { "the last" } else { shared };
+                let high = random_key(prng, shared);
+                let below = (from..len).take_while(|index| *stretch.get(tree, *index).key < *high).count();
+                assert_eq!(stretch.end_below(tree, from, Some(&high)), from + below);
+            }
+        }
+    }
+
+    #[test]
+    fn a_stretch_is_full_with_its_memory_and_forgets_its_last_record() {
+        let mut stretch = Stretch::new(10_000, 1 << 20);
+        let op = OpRef { tree: 3, key: b"key", value: Some(&[0; 97]), large: false };
+        let mut records = 0;
+        while !stretch.is_full() {
+            stretch.begin_record(Lsn(100 + records));
+            stretch.add(op);
+            stretch.add(OpRef { tree: 4, ..op });
+            records += 1;
+        }
+        assert_eq!((records, stretch.since(), stretch.len()), (10_000 / 264 + 1, Lsn(100), 2 * 38));
+        stretch.forget_last_record();
+        assert_eq!((stretch.len(), stretch.len_of(3)), (2 * 37, 37));
+    }
+}

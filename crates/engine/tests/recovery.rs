@@ -1,0 +1,74 @@
+//! Recovery with less memory than the log has operations.
+
+mod common;
+
+use common::{all, mem, options, run};
+use fulgurite_base::Prng;
+use fulgurite_device::{Executor, MemDevice};
+use fulgurite_engine::{Durability, Options, Store};
+use std::collections::BTreeMap;
+
+type Model = BTreeMap<(usize, Vec<u8>), Vec<u8>>;
+
+const TABLES: [&str; 2] = ["one", "two"];
+const KEYS: u64 = 1_500;
+
+fn long_log() -> Options {
+    Options { log_bytes: 8 << 20, ..options() }
+}
+
+/// Commits puts and deletes, more than recovery can hold at once, and loses the store. Returns the drive and what must be there.
+fn crashed() -> (MemDevice, Model) {
+    let executor = Executor::new(mem());
+    let model = run(&executor, |handle| async move {
+        let store = Store::create(handle, long_log()).await.unwrap();
+        let mut tables = Vec::new();
+        for name in TABLES {
+            tables.push(store.create_table(name).await.unwrap());
+        }
+        let (mut model, mut prng) = (Model::new(), Prng::new(5, "stretches"));
+        for _ in 0..1_000 {
+            let transaction = store.begin();
+            for _ in 0..16 {
+                let place = prng.below(2) as usize;
+                let key = prng.below(KEYS).to_be_bytes().to_vec();
+                if prng.below(5) == 0 {
+                    transaction.delete(tables[place], &key).await.unwrap();
+                    model.remove(&(place, key));
+                } else {
+                    let value = vec![prng.below(256) as u8; prng.below(120) as usize];
+                    transaction.put(tables[place], &key, &value).await.unwrap();
+                    model.insert((place, key), value);
+                }
+            }
+            transaction.commit_with(Durability::Relaxed).await.unwrap();
+        }
+        let last = store.begin();
+        last.put(tables[0], b"last", b"").await.unwrap();
+        last.commit_with(Durability::Flush).await.unwrap();
+        model.insert((0, b"last".to_vec()), Vec::new());
+        model
+    });
+    (executor.with_device(|device| std::mem::replace(device, mem())), model)
+}
+
+#[test]
+fn a_log_of_many_stretches_is_done_again_in_order() {
+    let (device, model) = crashed();
+    let executor = Executor::new(device);
+    run(&executor, |handle| async move {
+        let store = Store::open(handle, long_log()).await.unwrap();
+        // Of each key, a stretch does one operation.
+        let most_of_a_stretch = 2 * KEYS + 1;
+        let recovered = store.statistics().recovered_ops;
+        assert!(recovered > 2 * most_of_a_stretch, "{recovered} operations are not many stretches");
+        let mut found = Model::new();
+        for (place, table) in TABLES.into_iter().enumerate() {
+            let records = all(&store, table).await.unwrap();
+            found.extend(records.into_iter().map(|(key, value)| ((place, key), value)));
+        }
+        assert!(found == model, "{} records, not the {} that were committed", found.len(), model.len());
+        let report = store.check().await.unwrap();
+        assert!(report.problems.is_empty(), "{:?}", report.problems);
+    });
+}

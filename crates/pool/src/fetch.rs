@@ -1,0 +1,141 @@
+//! Pages that will be needed soon, read together.
+
+use crate::miss::{Loading, Room};
+use crate::pool::{BufferPool, Inner, PoolError, RunIo};
+use fulgurite_base::{FrameId, PageId};
+use fulgurite_device::{Arena, Buffer, Device, Operation};
+use std::rc::Rc;
+
+/// Pages that one command reads at most: larger ones are no faster, and a page waits for all of its command.
+const LONGEST_RUN: u64 = 64;
+
+/// Pages that follow each other on the drive, with frames to read them into.
+type Run<D> = Vec<Loading<D>>;
+
+impl<D: Device + 'static> BufferPool<D> {
+    /// Begins to read those of `pages` that are neither in the pool nor on their way; pages that follow each other are read
+    /// with one command. Returns when the drive has been asked for all of them. Whoever asks for one of them meanwhile waits
+    /// for this read. A page that cannot be read stays out of the pool: who needs it reads it again and gets the error.
+    ///
+    /// Fails where a write that made room has failed. More pages than half of the frames displace each other.
+    pub async fn fetch(&self, pages: &[PageId]) -> Result<(), PoolError> {
+        let inner = &self.0;
+        let longest = u64::from(inner.handle.caps().pages_per_command / inner.device_pages).min(LONGEST_RUN);
+        let mut run: Run<D> = Vec::new();
+        for page in pages {
+            {
+                let state = inner.state.borrow();
+                if state.lookup(*page).is_some() || state.loading.contains_key(page) {
+                    continue;
+                }
+            }
+            let follows = run.last().is_some_and(|last| last.page.0 + 1 == page.0);
+            if !follows || run.len() as u64 >= longest.max(1) {
+                inner.read_run(std::mem::take(&mut run));
+            }
+            let frame = match inner.frame_at_once() {
+                Some(frame) => frame,
+                None => {
+                    // Nothing waits for frames with frames in hand: they might be the ones that are missing.
+                    inner.read_run(std::mem::take(&mut run));
+                    inner.room().await?.0
+                }
+            };
+            // It may have come during the wait.
+            match inner.announce(*page, frame) {
+                Some(loading) => run.push(loading),
+                None => continue,
+            }
+        }
+        inner.read_run(run);
+        Ok(())
+    }
+}
+
+impl<D: Device + 'static> Inner<D> {
+    /// A frame that can be had without waiting, and without going before others who wait.
+    fn frame_at_once(self: &Rc<Self>) -> Option<FrameId> {
+        if !self.turns.is_empty() {
+            return None;
+        }
+        let mut state = self.state.borrow_mut();
+        // A failed write is told by `room`.
+        if state.failure.is_some() {
+            return None;
+        }
+        match self.make_room(&mut state) {
+            Room::Frame(frame) => Some(frame),
+            Room::After(_) | Room::None => None,
+        }
+    }
+
+    /// Notes that a page is on its way into `frame`. Gives the frame back where somebody else was faster.
+    fn announce(self: &Rc<Self>, page: PageId, frame: FrameId) -> Option<Loading<D>> {
+        let is_known = {
+            let mut state = self.state.borrow_mut();
+            let is_known = state.lookup(page).is_some() || state.loading.contains_key(&page);
+            if is_known {
+                state.free.push(frame);
+                state.resident -= 1;
+            } else {
+                state.counters.prefetched += 1;
+                state.loading.insert(page, Vec::new());
+            }
+            is_known
+        };
+        if is_known {
+            self.turns.next();
+            return None;
+        }
+        Some(Loading::new(self, page, Some(frame)))
+    }
+
+    /// Asks the drive for pages that follow each other. A task of their own takes them in.
+    fn read_run(self: &Rc<Self>, mut run: Run<D>) {
+        if run.len() > 1 {
+            let io = self.submit_run(run[0].page, &run);
+            self.handle.spawn(async move {
+                for (loading, outcome) in std::iter::zip(run, io.await) {
+                    // A page that could not be read gives its frame back as it is dropped.
+                    if outcome.is_ok() {
+                        loading.settle_fetched();
+                    }
+                }
+            });
+        } else if let Some(mut only) = run.pop() {
+            only.submit();
+            self.handle.spawn(async move {
+                if only.read().await.is_ok() {
+                    only.settle_fetched();
+                }
+            });
+        }
+    }
+
+    fn submit_run(self: &Rc<Self>, first: PageId, run: &Run<D>) -> RunIo {
+        {
+            let counters = &mut self.state.borrow_mut().counters;
+            counters.read_ios += 1;
+            counters.pages_read += run.len() as u64;
+        }
+        let frames: Vec<Option<Buffer>> = run.iter().map(|loading| self.buffer(loading.frame())).collect();
+        if let Some(store) = &self.store {
+            return store.read_run(first, frames);
+        }
+        let bytes = frames.len() * self.page_bytes;
+        let read = frames.iter().all(Option::is_some).then(|| Arena::new(bytes).buffer(0, bytes));
+        let (lpn, pages) = (self.lpn(first), self.device_pages * frames.len() as u32);
+        let io = self.handle.submit(Operation::Read { lpn, pages, into: read.clone() });
+        let size = self.page_bytes;
+        Box::pin(async move {
+            let outcome = io.await;
+            if let (Ok(()), Some(read)) = (outcome, read) {
+                for (index, frame) in frames.iter().flatten().enumerate() {
+                    // SAFETY: the read into the one buffer has ended, and the frame of a page on its way is nobody else's.
+                    unsafe { frame.bytes_mut().copy_from_slice(read.part(index * size, size).bytes()) };
+                }
+            }
+            vec![outcome; frames.len()]
+        })
+    }
+}
