@@ -180,6 +180,8 @@ pub enum Rows {
     Groups,
     /// One for every type of transaction.
     Types,
+    /// One for every type of transaction in every stretch of time.
+    TypeIntervals(Nanos),
 }
 
 impl Run {

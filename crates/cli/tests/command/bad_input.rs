@@ -59,7 +59,7 @@ fn unknown_names_are_offered_the_nearest() {
                 &["--torn-pages share", "optane", "accepted"],
             ),
             ("bench ycsb-a --ops 5 --time 1s", &["--ops", "--time", "one of them"]),
-            ("bench ycsb-a --interval 1s --by-type", &["--interval", "--by-type", "one of them"]),
+            ("bench ycsb-a:records=1K --interval 1us --time 1s", &["--interval", "too short", "65536"]),
             ("bench ycsb-a:records=5 --scale 2", &["--scale 2", "one of them"]),
             ("bench ycsb-a --degree 4", &["--degree 4", "index-scan"]),
             ("bench index-scan --degree 256", &["--degree", "degree", "1"]),

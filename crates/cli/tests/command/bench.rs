@@ -54,8 +54,47 @@ fn types_and_stretches_of_time_add_up_to_the_run() {
     assert!(stretches.len() > 3, "{stretches:?}");
     assert_eq!(sum(&stretches, "ops"), 800.0);
     assert_eq!(sum(&stretches, "interval_ns"), number(whole, "elapsed_ns"));
+    for column in ["retries", "rollbacks"] {
+        assert_eq!(sum(&stretches, column), number(whole, column), "{column}");
+    }
     let timed = &folder.rows("bench ycsb-b:records=4K --time 50ms --users 3")[0];
     assert!((50e6..60e6).contains(&number(timed, "elapsed_ns")), "{timed}");
+}
+
+/// Were a stretch's latencies those of everything before it too, no maximum would ever fall and the means would not add up.
+#[test]
+fn latencies_of_a_stretch_are_of_that_stretch_alone() {
+    let folder = Folder::new();
+    let whole = &folder.rows(TPCC)[0];
+    let stretches = folder.rows(&format!("{TPCC} --interval 10ms"));
+    for kind in ["latency", "read_latency", "commit_latency"] {
+        let column = |figure: &str| format!("{kind}_{figure}_ns");
+        stretches.iter().for_each(|row| {
+            has(row, &["mean", "stddev", "p50", "p95", "p99", "p999", "max"].map(column).join(" "));
+        });
+        let maxima: Vec<f64> = stretches.iter().map(|row| number(row, &column("max"))).collect();
+        assert_eq!(maxima.iter().copied().fold(0.0, f64::max), number(whole, &column("max")));
+        assert!(maxima.windows(2).any(|pair| pair[1] < pair[0]), "{kind}: {maxima:?}");
+        // A percentile of more than the stretch would lie above its maximum sooner or later.
+        for row in &stretches {
+            let figures = ["p50", "p95", "p99", "p999", "max"].map(|figure| number(row, &column(figure)));
+            assert!(figures.is_sorted() && figures[0] > 0.0, "{kind}: {figures:?}");
+        }
+    }
+    let spent = |rows: &[Value]| -> f64 {
+        let ended = rows.iter().filter(|row| number(row, "ops") > 0.0);
+        ended.map(|row| number(row, "ops") * number(row, "latency_mean_ns")).sum()
+    };
+    let all = spent(std::slice::from_ref(whole));
+    assert!((spent(&stretches) / all - 1.0).abs() < 1e-9, "{} {all}", spent(&stretches));
+    let types = folder.rows(&format!("{TPCC} --interval 10ms --by-type"));
+    assert_eq!(types.len(), 5 * stretches.len());
+    assert!((spent(&types) / all - 1.0).abs() < 1e-9, "{} {all}", spent(&types));
+    for (of_types, stretch) in types.chunks(5).zip(&stretches) {
+        let ended: f64 = of_types.iter().map(|row| number(row, "ops")).sum();
+        assert_eq!(ended, number(stretch, "ops"));
+        assert!(of_types.iter().all(|row| row["time_ns"] == stretch["time_ns"]));
+    }
 }
 
 /// A run in a grid begins with the drive as it was after the load, not as the run before has left it.

@@ -24,7 +24,7 @@ const CPU_PER_OP: Nanos = Nanos::from_micros(2);
 pub(super) fn bench(mut asked: Asked) -> Result<Run, StackError> {
     let (page_bytes, log_bytes, seed, reuse) = (asked.page_bytes, asked.log_bytes, asked.seed, asked.reuse);
     let load = benchmarked(&asked)?;
-    let measure = Measure { rows: rows(&asked)?, ..Measure::default() };
+    let measure = Measure { rows: rows(&asked), ..Measure::default() };
     let data_bytes = load.benchmark.data_bytes();
     let memory_bytes = memory_bytes(asked.memory, data_bytes);
     let missing = |what: &str| StackError::request(format!("{what} is missing"));
@@ -110,15 +110,13 @@ fn with_degree(mut benchmark: BenchmarkConfig, degree: u64) -> Result<BenchmarkC
     Ok(benchmark)
 }
 
-/// A row for the run, for every stretch of time, or for every type of transaction.
-fn rows(asked: &Asked) -> Result<Rows, StackError> {
+/// A row for the run, or for every stretch of time and every type of transaction that rows are asked for of.
+fn rows(asked: &Asked) -> Rows {
     match (asked.time_interval, asked.by_type) {
-        (None, false) => Ok(Rows::Run),
-        (Some(length), false) => Ok(Rows::TimeIntervals(length)),
-        (None, true) => Ok(Rows::Types),
-        (Some(_), true) => Err(StackError::request(
-            "--interval and --by-type each say what rows are about; accepted: one of them",
-        )),
+        (None, false) => Rows::Run,
+        (Some(length), false) => Rows::TimeIntervals(length),
+        (None, true) => Rows::Types,
+        (Some(length), true) => Rows::TypeIntervals(length),
     }
 }
 

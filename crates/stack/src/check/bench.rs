@@ -36,7 +36,8 @@ impl Run {
                 "--users 0 or --ops 0: nothing would be measured; accepted: at least 1",
             ));
         }
-        if !matches!(self.measure.rows, Rows::Run | Rows::Types | Rows::TimeIntervals(_)) {
+        use Rows::{TimeIntervals, TypeIntervals, Types};
+        if !matches!(self.measure.rows, Rows::Run | Types | TimeIntervals(_) | TypeIntervals(_)) {
             return Err(StackError::request(
                 "rows of a benchmark are about the run, stretches of time or types of transactions",
             ));

@@ -4,6 +4,7 @@ mod bench;
 mod counting;
 mod done;
 mod gc;
+mod latency;
 mod pool;
 pub(crate) mod profile;
 mod replay;
@@ -12,7 +13,6 @@ mod stamps;
 use crate::device::Observed;
 use crate::run::{Load, PROFILE_OPS, Policies, Requested};
 use crate::{Column, Command, Progress, Row, Run, StackError};
-use fulgurite_base::Histogram;
 use fulgurite_pool::WriteBack;
 use std::time::{Duration, Instant};
 
@@ -85,16 +85,6 @@ fn set_policies(row: &mut Row, policies: &Policies) {
     row.set_some(Column::Buffers, Some(buffers).filter(|buffers| *buffers > 0));
     row.set_some(Column::Ahead, Some(ahead).filter(|ahead| *ahead > 0));
     row.set(Column::Prefetch, policies.prefetch.name());
-}
-
-fn set_latency(row: &mut Row, latency: &Histogram) {
-    row.set_some(Column::LatencyMeanNs, latency.mean_ns());
-    row.set_some(Column::LatencyStddevNs, latency.stddev_ns());
-    row.set_some(Column::LatencyP50Ns, latency.percentile_ns(50.0));
-    row.set_some(Column::LatencyP95Ns, latency.percentile_ns(95.0));
-    row.set_some(Column::LatencyP99Ns, latency.percentile_ns(99.0));
-    row.set_some(Column::LatencyP999Ns, latency.percentile_ns(99.9));
-    row.set_some(Column::LatencyMaxNs, latency.max_ns());
 }
 
 /// Sets the three columns about the simulator's own cost. They are the only ones that differ from one execution to

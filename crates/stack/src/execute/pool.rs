@@ -5,8 +5,9 @@
 //! another without pause; CPU cost, if any, is charged to the one core that all share.
 
 use super::done::{Done, set_collecting};
+use super::latency::{self, set_latency};
 use super::stamps::Stamps;
-use super::{set_cost, set_latency, set_policies};
+use super::{set_cost, set_policies};
 use crate::device::{DeviceUser, Observed};
 use crate::run::{Arrivals, PoolStage, Requested};
 use crate::workload::Requests;
@@ -69,7 +70,7 @@ impl PoolRun<'_> {
         row.set(Column::WriteWaits, counters.write_waits);
         row.set(Column::Rescued, counters.rescued);
         row.set_some(Column::PagesChecked, measured.pages_checked);
-        set_latency(&mut row, &measured.latency);
+        set_latency(&mut row, latency::ALL, measured.latency.summary());
         Ok(row)
     }
 }

@@ -365,10 +365,13 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "by_type",
         written: "",
-        about: "Give a row for every type of transaction instead of one for the run",
+        about: "Give a row for every type of transaction, with --interval for each in every stretch of time",
         commands: &[(Bench, Nothing)],
         read: |asked, text| put(&mut asked.by_type, units::parse_yes_no(text)),
-        show: |run| Ok((run.measure.rows == Rows::Types).then(|| "yes".to_owned())),
+        show: |run| {
+            let by_type = matches!(run.measure.rows, Rows::Types | Rows::TypeIntervals(_));
+            Ok(by_type.then(|| "yes".to_owned()))
+        },
     },
     Setting {
         name: "explain",
@@ -400,11 +403,11 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "interval",
         written: "100ms",
-        about: "Give a row for every stretch of time instead of one for the run",
+        about: "Give a row for every stretch of time instead of one for the run, with the latencies in it",
         commands: &[(Replay, Nothing), (Bench, Nothing)],
         read: |asked, text| put(&mut asked.time_interval, read_time_interval(text).map(Some)),
         show: |run| match run.measure.rows {
-            Rows::TimeIntervals(length) => Ok(Some(length.0.to_string())),
+            Rows::TimeIntervals(length) | Rows::TypeIntervals(length) => Ok(Some(length.0.to_string())),
             _ => Ok(None),
         },
     },

@@ -76,8 +76,8 @@ impl BenchRun<'_> {
             seed: self.run.seed,
             cpu_per_op: self.stage.cpu_per_op,
             interval: match self.run.measure.rows {
-                Rows::TimeIntervals(length) => length,
-                _ => Plan::default().interval,
+                Rows::TimeIntervals(length) | Rows::TypeIntervals(length) => Some(length),
+                _ => None,
             },
         }
     }
@@ -85,7 +85,9 @@ impl BenchRun<'_> {
     /// What must hold of any outcome: every transaction that was taken has ended, and was counted once.
     fn check_outcome(&self, outcome: &Outcome) -> Result<(), StackError> {
         let (transactions, counted) = (outcome.transactions(), outcome.latency.count());
-        let in_series: u64 = outcome.series.transactions.iter().sum();
+        let in_series = outcome.series.as_ref().map_or(transactions, |series| {
+            series.intervals.iter().map(|figures| figures.transactions()).sum()
+        });
         let asked = match self.asked.stop {
             Extent::Ops(ops) => ops,
             Extent::Time(_) => transactions,
@@ -165,6 +167,7 @@ fn thread_cpu() -> Option<Nanos> {
 /// An error of a benchmark: a wrong request where other settings would do, else a failed run.
 fn failed(error: Error) -> StackError {
     match error {
+        Error::TooManyIntervals { .. } => StackError::request(format!("--interval is too short: {error}")),
         Error::Spec(_) | Error::NoTime { .. } | Error::Engine(fulgurite_engine::Error::Options(_)) => {
             StackError::request(error.to_string())
         }
