@@ -30,5 +30,6 @@ pub use error::StackError;
 pub use progress::Progress;
 pub use row::{Row, Value};
 pub use run::{
-    Arrivals, Benchmarked, EngineStage, Load, Measure, Policies, PoolStage, Requested, Rows, Run, Stack,
+    Arrivals, Benchmarked, ChosenWriteBack, EngineStage, Load, Measure, Policies, PoolStage, Requested, Rows,
+    Run, Stack,
 };

@@ -77,6 +77,8 @@ fn unknown_names_are_offered_the_nearest() {
                 &["would not end", "charge CPU"],
             ),
             ("bench ycsb-a --users 1,0", &["--users", "0"]),
+            ("bench ycsb-a --write-back stor", &["--write-back", "did you mean `store`"]),
+            ("bench ycsb-a --write-back store:n_w=2", &["--write-back", "store"]),
             ("bench", &["BENCHMARK"]),
             ("profile p451", &["device", "did you mean `p4510`"]),
             ("study quikstart", &["did you mean `quickstart`", ".toml"]),

@@ -3,7 +3,7 @@
 use super::Measured;
 use crate::StackError;
 use crate::device::{DriveConfig, MemConfig};
-use crate::run::{Benchmarked, EngineStage, Load, Measure, Policies, Rows, Run, Stack};
+use crate::run::{Benchmarked, ChosenWriteBack, EngineStage, Load, Measure, Policies, Rows, Run, Stack};
 use crate::settings::{Asked, Memory};
 use fulgurite_base::{Declared, Nanos};
 use fulgurite_bench::{BenchmarkConfig, Extent};
@@ -30,7 +30,7 @@ pub(super) fn bench(mut asked: Asked) -> Result<Run, StackError> {
     let missing = |what: &str| StackError::request(format!("{what} is missing"));
     // `super::stack` consumes `asked`, so the settings of the engine are taken out before.
     let replacement = asked.replacement.take().ok_or_else(|| missing("--replacement"))?;
-    let write_back = asked.write_back.take().ok_or_else(|| missing("--write-back"))?;
+    let write_back = asked.write_back.take();
     let prefetch = asked.prefetch.take().ok_or_else(|| missing("--prefetch"))?;
     let torn_pages = asked.torn_pages.unwrap_or(TornPages::Auto);
     let durability = asked.durability.unwrap_or(Durability::Group);
@@ -40,14 +40,15 @@ pub(super) fn bench(mut asked: Asked) -> Result<Run, StackError> {
     make_room(&mut stack, page_bytes, room)?;
     stack.check_storage()?;
     if reuse {
-        check_reuse(&stack, &write_back)?;
+        check_reuse(&stack, write_back.as_ref())?;
     }
-    let batches = write_back.resolve(Measured { stack: &stack, page_bytes, seed });
-    let batches = batches.map_err(|error| StackError::request(format!("--write-back: {error}")))?;
+    let measured = Measured { stack: &stack, page_bytes, seed };
+    let write_back = write_back.map(|policy| ChosenWriteBack::on(policy, measured)).transpose()?;
     let usual = if stack.device.is_real() { Nanos::ZERO } else { CPU_PER_OP };
     let torn_pages = stack.torn_pages(torn_pages, page_bytes)?;
     stack.engine = Some(EngineStage {
-        policies: Policies { replacement, write_back, batches, prefetch },
+        policies: Policies { replacement, prefetch },
+        write_back,
         page_bytes,
         memory_bytes,
         log_bytes,
@@ -143,17 +144,18 @@ fn make_room(stack: &mut Stack, page_bytes: u32, bytes: u64) -> Result<(), Stack
 }
 
 /// Measuring a drive overwrites it, so what shall be kept must not be measured.
-fn check_reuse(stack: &Stack, write_back: &WriteBackConfig) -> Result<(), StackError> {
+fn check_reuse(stack: &Stack, write_back: Option<&WriteBackConfig>) -> Result<(), StackError> {
     if !stack.device.is_real() || stack.layer.is_some() {
         return Err(StackError::request(format!(
             "--reuse does not go with {}: only a file without a layer keeps data from one run to the next; a grid loads simulated drives once by itself",
             stack.device.label
         )));
     }
+    let Some(write_back) = write_back else { return Ok(()) };
     let known = write_back.resolve(|| Err(fulgurite_base::SpecError::new("measured")));
     known.map(drop).map_err(|_| {
         StackError::request(format!(
-            "--reuse does not go with --write-back {write_back}, which measures the drive and so overwrites the file; accepted: one with its numbers given, like ace:n_w=8",
+            "--reuse does not go with --write-back {write_back}, which measures the drive and so overwrites the file; accepted: store, or one with its numbers given, like ace:n_w=8",
         ))
     })
 }

@@ -19,7 +19,7 @@ impl EngineStage {
             torn_pages: self.torn_pages,
             durability: self.durability,
             replacement: self.policies.replacement.clone(),
-            write_back: Some(self.policies.batches.clone()),
+            write_back: self.write_back.as_ref().map(|chosen| chosen.batches.clone()),
             prefetch: self.policies.prefetch.clone(),
             ..Options::default()
         }
@@ -70,13 +70,13 @@ impl Run {
                 policies.replacement, device.label
             )));
         }
-        if policies.batches.buffers >= frames {
-            return Err(StackError::request(format!(
+        match &stage.write_back {
+            Some(chosen) if chosen.batches.buffers >= frames => Err(StackError::request(format!(
                 "--write-back {} takes {} of {frames} frames for pages under way; accepted: more --memory, or fewer buffers=",
-                policies.write_back, policies.batches.buffers
-            )));
+                chosen.policy, chosen.batches.buffers
+            ))),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// What is known of the device before it is opened.

@@ -115,10 +115,10 @@ impl Run {
                 pool.policies.replacement, stack.device.label
             )));
         }
-        if pool.policies.batches.buffers >= pool.frames {
+        if pool.write_back.batches.buffers >= pool.frames {
             return Err(StackError::request(format!(
                 "--write-back {} takes {} of {} frames for pages under way; accepted: more --frames, or fewer buffers=",
-                pool.policies.write_back, pool.policies.batches.buffers, pool.frames
+                pool.write_back.policy, pool.write_back.batches.buffers, pool.frames
             )));
         }
         if stack.device.is_none() { self.check_counting(requested, pool) } else { Ok(()) }
@@ -126,8 +126,7 @@ impl Run {
 
     /// Without a drive there is no time, so what matters only in time is refused.
     fn check_counting(&self, requested: &Requested, pool: &PoolStage) -> Result<(), StackError> {
-        let (write_back, prefetch) =
-            (pool.policies.write_back.to_string(), pool.policies.prefetch.to_string());
+        let (write_back, prefetch) = (pool.write_back.policy.to_string(), pool.policies.prefetch.to_string());
         let users = match requested.arrivals {
             Arrivals::Closed { users } => users,
             _ => 1,
@@ -136,7 +135,7 @@ impl Run {
         let timed = [
             (layer.is_some(), "--layer", layer.unwrap_or_default()),
             (
-                pool.policies.batches.buffers > 0 || pool.policies.batches.ahead > 0,
+                pool.write_back.batches.buffers > 0 || pool.write_back.batches.ahead > 0,
                 "--write-back",
                 write_back.as_str(),
             ),

@@ -11,7 +11,7 @@ mod replay;
 mod stamps;
 
 use crate::device::Observed;
-use crate::run::{Load, PROFILE_OPS, Policies, Requested};
+use crate::run::{ChosenWriteBack, Load, PROFILE_OPS, Policies, Requested, STORES_OWN};
 use crate::{Column, Command, Progress, Row, Run, StackError};
 use fulgurite_pool::WriteBack;
 use std::time::{Duration, Instant};
@@ -74,17 +74,22 @@ impl Run {
 }
 
 /// Sets the columns that say which policies a pool has.
-fn set_policies(row: &mut Row, policies: &Policies) {
+fn set_policies(row: &mut Row, policies: &Policies, write_back: Option<&ChosenWriteBack>) {
     row.set(Column::Replacement, policies.replacement.to_string());
-    row.set(Column::WriteBack, policies.write_back.to_string());
-    let WriteBack { n_e, buffers, ahead, .. } = policies.batches;
-    row.set(Column::NW, policies.batches.batch_pages());
+    row.set(Column::Prefetch, policies.prefetch.name());
+    let Some(ChosenWriteBack { policy, batches }) = write_back else {
+        // The store derives the numbers from its memory and its protection, and keeps them to itself.
+        row.set(Column::WriteBack, STORES_OWN);
+        return;
+    };
+    row.set(Column::WriteBack, policy.to_string());
+    let WriteBack { n_e, buffers, ahead, .. } = *batches;
+    row.set(Column::NW, batches.batch_pages());
     if !policies.prefetch.is_none() {
         row.set(Column::NE, n_e);
     }
     row.set_some(Column::Buffers, Some(buffers).filter(|buffers| *buffers > 0));
     row.set_some(Column::Ahead, Some(ahead).filter(|ahead| *ahead > 0));
-    row.set(Column::Prefetch, policies.prefetch.name());
 }
 
 /// Sets the three columns about the simulator's own cost. They are the only ones that differ from one execution to

@@ -43,7 +43,7 @@ impl PoolRun<'_> {
         let mut row = run.identity()?;
         row.set_some(Column::Channels, run.stack.device.simulated().map(|config| config.channels));
         set_collecting(&mut row, &run.stack);
-        set_policies(&mut row, &stage.policies);
+        set_policies(&mut row, &stage.policies, Some(&stage.write_back));
         row.set(Column::Frames, stage.frames);
         // `u64::MAX` stands for a trace whose pages were not counted.
         row.set_some(Column::Pages, Some(requested.pages).filter(|pages| *pages < u64::MAX));
@@ -135,7 +135,7 @@ impl PoolRun<'_> {
         let replacement = stage.policies.replacement.start(stage.frames)?;
         let config = PoolConfig {
             prefetch: stage.policies.prefetch.start()?,
-            ..PoolConfig::new(stage.frames, stage.page_bytes, replacement, stage.policies.batches.clone())
+            ..PoolConfig::new(stage.frames, stage.page_bytes, replacement, stage.write_back.batches.clone())
         };
         let pool = BufferPool::new(executor.handle(), config)
             .map_err(|error| StackError::request(error.to_string()))?;

@@ -43,7 +43,7 @@ impl BenchRun<'_> {
         row.set_some(Column::Scale, asked.scale);
         row.set_some(Column::Channels, run.stack.device.simulated().map(|config| config.channels));
         set_collecting(&mut row, &run.stack);
-        set_policies(&mut row, &stage.policies);
+        set_policies(&mut row, &stage.policies, stage.write_back.as_ref());
         row.set(Column::TornPages, option::name_of(measured.torn_pages));
         if let BenchmarkConfig::IndexScan(scan) = &asked.benchmark {
             row.set(Column::Degree, scan.degree);
