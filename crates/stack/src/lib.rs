@@ -14,6 +14,7 @@ pub mod device;
 mod error;
 mod execute;
 mod memo;
+mod memory;
 pub mod output;
 mod progress;
 mod row;

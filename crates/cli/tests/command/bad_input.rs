@@ -66,6 +66,15 @@ fn unknown_names_are_offered_the_nearest() {
             ("bench ycsb-a --page 2KiB", &["--page", "whole pages"]),
             ("bench ycsb-a --page 128KiB", &["--page", "4 KiB to 64 KiB"]),
             ("bench ycsb-a --memory 1KiB", &["--memory 1KiB", "accepted: from"]),
+            ("bench ycsb-a:records=1K --memory 16777216TiB", &["--memory", "16777216TiB"]),
+            (
+                "bench ycsb-a:records=1K --memory 1048576TiB",
+                &["--memory takes 1,073,741,824 GiB", "accepted: less"],
+            ),
+            (
+                "pool zipf --pages 4G --frames 4G --page 1MiB --device file:d,engine=psync",
+                &["--frames takes", "accepted: less"],
+            ),
             ("bench ycsb-a --memory 5", &["--memory", "4KiB"]),
             ("bench ycsb-a --log-size 4KiB", &["--log-size", "64 pages"]),
             ("bench tpcc --scale 500", &["MiB", "--scale", "p4510:blocks=N"]),

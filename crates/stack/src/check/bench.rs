@@ -1,8 +1,8 @@
 //! Refuses runs of benchmarks that cannot work.
 
-use crate::StackError;
 use crate::device::DriveConfig;
 use crate::run::{Benchmarked, EngineStage, Rows, Run};
+use crate::{StackError, memory};
 use fulgurite_base::{Nanos, units};
 use fulgurite_bench::Extent;
 use fulgurite_device::Caps;
@@ -55,6 +55,7 @@ impl Run {
 
     fn check_options(&self, stage: &EngineStage) -> Result<(), StackError> {
         let (options, device) = (stage.options(), &self.stack.device);
+        memory::check("--memory", stage.memory_bytes)?;
         let caps = Caps { contents: true, ..self.caps() };
         options
             .check(&caps)

@@ -6,11 +6,14 @@ mod bench;
 use crate::device::DriveConfig;
 use crate::output::{self, Named};
 use crate::run::{Arrivals, Load, Measure, PoolStage, Requested, Rows, Run};
-use crate::{Command, StackError};
+use crate::{Command, StackError, memory};
 use fulgurite_base::{Nanos, units};
 use fulgurite_ftl::FtlConfig;
 use fulgurite_pool::ReplacementPolicy;
 use std::path::Path;
+
+/// Bytes in tables for each frame of a pool.
+const TABLES_PER_FRAME: u64 = 64;
 
 impl Run {
     /// Refuses what cannot work together, in one sentence that names the argument and what would be accepted.
@@ -107,6 +110,10 @@ impl Run {
                 )));
             }
         }
+        // The drives that runs simulate keep no contents, but every frame has its place in tables.
+        let frame_bytes =
+            TABLES_PER_FRAME + if stack.device.is_real() { u64::from(pool.page_bytes) } else { 0 };
+        memory::check("--frames", u64::from(pool.frames) * frame_bytes)?;
         self.bind()?.requests(self.seed)?;
         let replacement = pool.policies.replacement.start(pool.frames)?;
         if replacement.needs_erase_counts() && !stack.tells_erase_counts() {

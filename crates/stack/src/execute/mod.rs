@@ -12,7 +12,7 @@ mod stamps;
 
 use crate::device::Observed;
 use crate::run::{ChosenWriteBack, Load, PROFILE_OPS, Policies, Requested, STORES_OWN};
-use crate::{Column, Command, Progress, Row, Run, StackError};
+use crate::{Column, Command, Progress, Row, Run, StackError, memory};
 use fulgurite_pool::WriteBack;
 use std::time::{Duration, Instant};
 
@@ -98,13 +98,5 @@ fn set_cost(row: &mut Row, start: Instant, read_for: Duration, ops: u64) {
     let seconds = (start.elapsed() + read_for).as_secs_f64();
     row.set(Column::SimWallS, seconds);
     row.set(Column::SimOpsS, ops as f64 / seconds);
-    row.set_some(Column::PeakRssBytes, peak_rss_bytes());
-}
-
-/// The process's peak memory, where the system tells.
-fn peak_rss_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    // `VmHWM` is the largest resident set that the process has had.
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+    row.set_some(Column::PeakRssBytes, memory::peak_rss());
 }
