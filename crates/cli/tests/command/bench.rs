@@ -61,6 +61,31 @@ fn types_and_stretches_of_time_add_up_to_the_run() {
     assert!((50e6..60e6).contains(&number(timed, "elapsed_ns")), "{timed}");
 }
 
+/// What the store writes depends little on what lies below; what the drive gets depends on how the layer collects.
+#[test]
+fn a_layer_lies_between_the_store_and_its_drive() {
+    let folder = Folder::new();
+    let command = "bench ycsb-a:records=5K --device virtual --memory 1MiB --users 4 --ops 3K";
+    let bare = &folder.rows(command)[0];
+    let rows = folder.rows(&format!("{command} --layer log --placement none,sepbit --victim greedy,fifo"));
+    let written = number(bare, "host_pages_written");
+    for row in &rows {
+        let share = number(row, "host_pages_written") / written;
+        assert!((0.8..1.25).contains(&share), "{share}: {row}");
+        let (layer, drive) = (number(row, "layer_waf"), number(row, "drive_waf"));
+        assert!(layer > 1.5 && drive >= 1.0, "{row}");
+        assert!((number(row, "waf") / (layer * drive) - 1.0).abs() < 1e-9, "{row}");
+    }
+    let copied: Vec<f64> = rows.iter().map(|row| number(row, "layer_pages_copied")).collect();
+    assert_eq!(copied.len(), 4);
+    assert!(
+        copied[1..].iter().all(|pages| *pages != copied[0]),
+        "each policy copies other pages: {copied:?}"
+    );
+    // A drive in memory has room for the layer's own space, too.
+    folder.rows("bench ycsb-a:records=5K --device mem --layer log --ops 100");
+}
+
 /// With `single` a miss writes one page; the store's own write-back writes several at once.
 #[test]
 fn the_store_chooses_its_write_back_where_none_is_asked_for() {

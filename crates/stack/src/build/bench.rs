@@ -133,10 +133,11 @@ fn memory_bytes(asked: Option<Memory>, data_bytes: u64) -> u64 {
 fn make_room(stack: &mut Stack, page_bytes: u32, bytes: u64) -> Result<(), StackError> {
     stack.device_pages_per(page_bytes)?;
     let pages = bytes.div_ceil(u64::from(page_bytes)) * u64::from(page_bytes / stack.device.page_bytes());
+    let below = stack.pages_below(pages);
     if let DriveConfig::Mem(mem) = &mut stack.device.drive {
         // A store takes the whole drive, and the usual one is far larger than any data.
         if mem.pages == MemConfig::default().pages {
-            mem.pages = pages;
+            mem.pages = below;
         }
     }
     stack.make_room_for(pages);
