@@ -46,6 +46,8 @@ struct Job {
     options: Options,
     plan: Plan,
     watcher: Watcher,
+    /// What the drive is called.
+    device: String,
 }
 
 impl BenchRun<'_> {
@@ -60,6 +62,7 @@ impl BenchRun<'_> {
             options: self.stage.options(),
             plan: self.plan(),
             watcher: watcher.clone(),
+            device: self.run.stack.device.label.clone(),
         };
         let measured = executor.block_on(job.measure(executor.handle())).map_err(StackError::run)??;
         self.check_outcome(&measured.outcome)?;
@@ -104,6 +107,7 @@ impl BenchRun<'_> {
 impl Job {
     /// Runs the benchmark, checks its data and the store, and closes it.
     async fn measure(self, handle: Handle<Watched>) -> Result<Measured, StackError> {
+        let failed = |error| failed(&self.device, error);
         let engine = |error: fulgurite_engine::Error| failed(error.into());
         let store = Store::open(handle, self.options).await.map_err(engine)?;
         let program = self.benchmark.open(&store).await.map_err(failed)?;
@@ -164,8 +168,8 @@ fn thread_cpu() -> Option<Nanos> {
     None
 }
 
-/// An error of a benchmark: a wrong request where other settings would do, else a failed run.
-fn failed(error: Error) -> StackError {
+/// An error of a benchmark on `device`: a wrong request where other settings would do, else a failed run.
+fn failed(device: &str, error: Error) -> StackError {
     match error {
         Error::TooManyIntervals { .. } => StackError::request(format!("--interval is too short: {error}")),
         Error::Spec(_) | Error::NoTime { .. } | Error::Engine(fulgurite_engine::Error::Options(_)) => {
@@ -173,6 +177,9 @@ fn failed(error: Error) -> StackError {
         }
         Error::Engine(fulgurite_engine::Error::Full { .. }) => {
             StackError::run(format!("{error}, or use a larger drive, fewer --ops or a smaller --scale"))
+        }
+        Error::Engine(fulgurite_engine::Error::Io(_) | fulgurite_engine::Error::Fatal(_)) => {
+            StackError::run(format!("{device}: {error}"))
         }
         error => StackError::run(error),
     }

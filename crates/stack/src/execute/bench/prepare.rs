@@ -79,6 +79,7 @@ impl BenchRun<'_> {
         let load = Load {
             benchmark: self.asked.benchmark.clone(),
             options: self.load_options(),
+            device: self.run.stack.device.label.clone(),
             seed: self.run.seed,
             is_overwritten: match &self.run.stack.device.drive {
                 DriveConfig::File(FileConfig { destroy_contents, .. }) => *destroy_contents,
@@ -112,6 +113,8 @@ impl BenchRun<'_> {
 struct Load {
     benchmark: BenchmarkConfig,
     options: Options,
+    /// What the drive is called.
+    device: String,
     seed: u64,
     /// Whether a store that holds something else may be overwritten.
     is_overwritten: bool,
@@ -120,6 +123,7 @@ struct Load {
 impl Load {
     /// Makes a store with the data.
     async fn fill<D: Device + 'static>(self, handle: Handle<D>) -> Result<(), StackError> {
+        let failed = |error| failed(&self.device, error);
         let store = Store::create(handle, self.options).await.map_err(|error| failed(error.into()))?;
         self.benchmark.load(&store, self.seed).await.map_err(failed)?;
         store.close().await.map_err(|error| failed(error.into()))
