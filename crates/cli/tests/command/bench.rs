@@ -206,6 +206,12 @@ fn a_file_is_loaded_checked_and_used_again_only_when_asked() {
     let other = folder.run(&command.replace("2000", "3000").replace("--ops", "--reuse --ops"));
     assert_eq!(other.code, 2);
     assert!(other.stderr.contains("rows=2000") && other.stderr.contains("rows=3000"), "{}", other.stderr);
+    for other in ["--page 8KiB", "--log-size 8MiB"] {
+        let refused = folder.run(&format!("{command} --reuse {other}"));
+        let own = if other.starts_with("--page") { "--page 4KiB" } else { "--log-size 64MiB" };
+        assert_eq!(refused.code, 2, "{other}: {}", refused.stderr);
+        assert!(refused.stderr.contains(own), "{other}: {}", refused.stderr);
+    }
     folder.rows(&format!("{command} --destroy-contents"));
     fs::write(folder.0.join("letters"), "mine").unwrap();
     let foreign = folder.run(&command.replace("file:drive", "file:letters"));

@@ -10,6 +10,7 @@ use super::{BenchRun, failed};
 use crate::StackError;
 use crate::device::{AnyDrive, Boxed, DriveConfig, FileConfig};
 use crate::memo::Memo;
+use fulgurite_base::units;
 use fulgurite_bench::{BenchmarkConfig, Data};
 use fulgurite_device::{Device, Executor, Handle};
 use fulgurite_engine::{Durability, Options, Store};
@@ -136,7 +137,7 @@ impl Load {
             Ok(()) => Ok(()),
             Err(_) if self.is_overwritten => self.fill(handle).await,
             Err(why) => Err(StackError::request(format!(
-                "--reuse: {why}; accepted: another file, or --destroy-contents to load it anew"
+                "--reuse: {why}; accepted: what the file holds, another file, or --destroy-contents to load it anew"
             ))),
         }
     }
@@ -149,7 +150,7 @@ impl Load {
             true => Data::of(&store).await.map_err(|error| error.to_string())?,
             false => None,
         };
-        let page_bytes = store.page_bytes();
+        let (page_bytes, log_bytes) = (store.page_bytes(), store.log_bytes());
         store.close().await.map_err(text)?;
         let wanted = Data { text: self.benchmark.data(), seed: self.seed };
         match data {
@@ -159,7 +160,11 @@ impl Load {
                 data.text, data.seed, wanted.text, wanted.seed
             )),
             Some(_) if page_bytes != self.options.page_bytes => {
-                Err(format!("the store in the file has pages of {page_bytes} bytes"))
+                Err(format!("the store in the file has --page {}", units::format_size(page_bytes.into())))
+            }
+            // Rows would tell of a log that there is not.
+            Some(_) if log_bytes != self.options.log_bytes => {
+                Err(format!("the store in the file has --log-size {}", units::format_size(log_bytes)))
             }
             Some(_) => Ok(()),
         }
