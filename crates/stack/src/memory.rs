@@ -6,24 +6,20 @@
 use crate::{StackError, Unit};
 use std::fs;
 
-/// Refuses `bytes` of memory, which `argument` asks for, where this machine does not have them.
-pub fn check(argument: &str, bytes: u64) -> Result<(), StackError> {
-    match available() {
-        Some(there) if bytes > there => Err(StackError::request(format!(
-            "{argument} takes {} of memory, and this machine has {} to give; accepted: less",
-            readable(bytes),
-            readable(there)
-        ))),
-        Some(_) => Ok(()),
+/// Refuses `bytes` of memory, which `asked` asks for (an argument with its value), where this machine does not have them.
+pub fn check(asked: &str, bytes: u64) -> Result<(), StackError> {
+    let there = match available() {
+        Some(there) if bytes <= there => return Ok(()),
+        Some(there) => format!(", {}", Unit::Bytes.humane(there as f64)),
         // Another system does not tell, but its allocator refuses what it cannot give.
         None => match usize::try_from(bytes).map(|bytes| Vec::<u8>::new().try_reserve_exact(bytes)) {
-            Ok(Ok(())) => Ok(()),
-            _ => Err(StackError::request(format!(
-                "{argument} takes {} of memory, which this machine does not give; accepted: less",
-                readable(bytes)
-            ))),
+            Ok(Ok(())) => return Ok(()),
+            _ => String::new(),
         },
-    }
+    };
+    Err(StackError::request(format!(
+        "{asked} takes more memory than this machine has to give{there}; accepted: less"
+    )))
 }
 
 /// The process's peak memory in bytes, where the system tells.
@@ -43,10 +39,6 @@ fn kib(text: &str, name: &str) -> Option<u64> {
     line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-fn readable(bytes: u64) -> String {
-    Unit::Bytes.humane(bytes as f64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,12 +52,12 @@ mod tests {
 
     #[test]
     fn what_no_machine_has_is_refused_and_a_little_is_not() {
-        assert!(check("--memory", 1 << 20).is_ok());
-        let refused = check("--memory", 1 << 60).unwrap_err();
+        assert!(check("--memory 1MiB", 1 << 20).is_ok());
+        let refused = check("--memory 1048576TiB", 1 << 60).unwrap_err();
         assert_eq!(refused.exit_code(), 2);
         let sentence = refused.to_string();
-        assert!(sentence.starts_with("--memory takes 1,073,741,824 GiB of memory, "), "{sentence}");
+        assert!(sentence.starts_with("--memory 1048576TiB takes more memory than "), "{sentence}");
         #[cfg(target_os = "linux")]
-        assert!(sentence.contains(" and this machine has "), "{sentence}");
+        assert!(sentence.contains(" has to give, "), "{sentence}");
     }
 }

@@ -55,14 +55,15 @@ impl Run {
 
     fn check_options(&self, stage: &EngineStage) -> Result<(), StackError> {
         let (options, device) = (stage.options(), &self.stack.device);
-        memory::check("--memory", stage.memory_bytes)?;
+        let memory = format!("--memory {}", units::format_size(stage.memory_bytes));
+        memory::check(&memory, stage.memory_bytes)?;
         let caps = Caps { contents: true, ..self.caps() };
         options
             .check(&caps)
             .map_err(|error| StackError::request(format!("--page or --log-size: {error}")))?;
-        let frames = options.frames(stage.page_bytes).map_err(|error| {
-            StackError::request(format!("--memory {}: {error}", units::format_size(stage.memory_bytes)))
-        })?;
+        let frames = options
+            .frames(stage.page_bytes)
+            .map_err(|error| StackError::request(format!("{memory}: {error}")))?;
         let policies = &stage.policies;
         let replacement = policies.replacement.start(frames)?;
         if replacement.needs_erase_counts() && !self.stack.tells_erase_counts() {

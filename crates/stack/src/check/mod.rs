@@ -113,7 +113,7 @@ impl Run {
         // The drives that runs simulate keep no contents, but every frame has its place in tables.
         let frame_bytes =
             TABLES_PER_FRAME + if stack.device.is_real() { u64::from(pool.page_bytes) } else { 0 };
-        memory::check("--frames", u64::from(pool.frames) * frame_bytes)?;
+        memory::check(&format!("--frames {}", pool.frames), u64::from(pool.frames) * frame_bytes)?;
         self.bind()?.requests(self.seed)?;
         let replacement = pool.policies.replacement.start(pool.frames)?;
         if replacement.needs_erase_counts() && !stack.tells_erase_counts() {

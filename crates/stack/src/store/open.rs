@@ -49,7 +49,7 @@ impl StoreFile {
     /// Options of a store in a file of so many bytes.
     pub(super) fn options(&self, bytes: u64) -> Result<Options, StackError> {
         let memory_bytes = self.memory_bytes.min(bytes.saturating_mul(2).max(ANY_MEMORY));
-        memory::check("--memory", memory_bytes)?;
+        memory::check(&format!("--memory {}", units::format_size(self.memory_bytes)), memory_bytes)?;
         Ok(Options {
             memory_bytes,
             // A load ends with the store closed, so nothing needs to wait on the way.
