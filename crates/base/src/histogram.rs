@@ -11,6 +11,25 @@ pub struct Histogram {
     max: u64,
 }
 
+/// What a distribution of durations looks like, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Summary {
+    /// The exact mean.
+    pub mean_ns: f64,
+    /// The exact population standard deviation; `None` where its sums overflow.
+    pub stddev_ns: Option<f64>,
+    /// The median; percentiles are as [`Histogram::percentile_ns`] gives them.
+    pub p50_ns: u64,
+    /// The 95th percentile.
+    pub p95_ns: u64,
+    /// The 99th percentile.
+    pub p99_ns: u64,
+    /// The 99.9th percentile.
+    pub p999_ns: u64,
+    /// The exact maximum.
+    pub max_ns: u64,
+}
+
 impl Default for Histogram {
     fn default() -> Self {
         Histogram {
@@ -30,6 +49,28 @@ impl Histogram {
         self.sum += u128::from(duration.0);
         self.sum_of_squares += u128::from(duration.0) * u128::from(duration.0);
         self.max = self.max.max(duration.0);
+    }
+
+    /// Forgets every duration and keeps the memory.
+    pub fn clear(&mut self) {
+        // Clearing touches every bucket, which an empty histogram need not pay for.
+        if self.count() > 0 {
+            self.buckets.reset();
+        }
+        (self.sum, self.sum_of_squares, self.max) = (0, 0, 0);
+    }
+
+    /// What the durations look like; `None` when empty.
+    pub fn summary(&self) -> Option<Summary> {
+        Some(Summary {
+            mean_ns: self.mean_ns()?,
+            stddev_ns: self.stddev_ns(),
+            p50_ns: self.percentile_ns(50.0)?,
+            p95_ns: self.percentile_ns(95.0)?,
+            p99_ns: self.percentile_ns(99.0)?,
+            p999_ns: self.percentile_ns(99.9)?,
+            max_ns: self.max_ns()?,
+        })
     }
 
     /// How many durations were recorded.
@@ -71,6 +112,22 @@ impl Histogram {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cleared_histogram_knows_nothing_of_before() {
+        let mut histogram = Histogram::default();
+        assert_eq!(histogram.summary(), None);
+        histogram.record(Nanos(9_000_000));
+        histogram.clear();
+        assert_eq!((histogram.summary(), histogram.sum_ns()), (None, 0));
+        for value in [10, 20, 30] {
+            histogram.record(Nanos(value));
+        }
+        let summary = histogram.summary().unwrap();
+        assert_eq!((summary.mean_ns, summary.p50_ns, summary.p99_ns, summary.max_ns), (20.0, 20, 30, 30));
+        // The deviations are 10, 0 and 10.
+        assert!((summary.stddev_ns.unwrap().powi(2) - 200.0 / 3.0).abs() < 1e-9);
+    }
 
     #[test]
     fn moments_are_exact() {

@@ -14,7 +14,7 @@ mod prng;
 pub mod spec;
 pub mod units;
 
-pub use histogram::Histogram;
+pub use histogram::{Histogram, Summary};
 pub use ids::{FrameId, Lpn, Nanos, PageId, Ppn, StreamId};
 pub use option::{Choice, Declared, Entry, Form, NoOptions, Opt, OptionHelp, Registry};
 pub use prefetch::prefetch;

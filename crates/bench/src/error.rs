@@ -56,6 +56,12 @@ pub enum Error {
         /// The device's time they took, in nanoseconds.
         elapsed_ns: u64,
     },
+    /// The intervals of the time series are too short for the run.
+    #[error("the run has more than {most} intervals; accepted: longer ones, or a shorter run")]
+    TooManyIntervals {
+        /// How many a run may have.
+        most: usize,
+    },
 }
 
 impl Error {

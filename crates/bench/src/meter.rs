@@ -1,6 +1,8 @@
 //! What a run measures: latencies by transaction type, of reads and of commits, and transactions over time.
 
-use fulgurite_base::{Histogram, Nanos};
+use crate::Error;
+use crate::series::{Recording, Series};
+use fulgurite_base::{Histogram, Nanos, Summary};
 use std::cell::{Cell, RefCell};
 
 /// What happened in the measured part of a run. Times are the device's.
@@ -20,8 +22,8 @@ pub struct Outcome {
     pub begin: Nanos,
     /// How long it took, to the end of its last transaction.
     pub elapsed: Nanos,
-    /// Transactions over time.
-    pub series: Series,
+    /// The same over time, where [`crate::Plan::interval`] asks for it.
+    pub series: Option<Series>,
 }
 
 impl Outcome {
@@ -39,6 +41,11 @@ impl Outcome {
     pub fn rollbacks(&self) -> u64 {
         self.kinds.iter().map(|kind| kind.rollbacks).sum()
     }
+
+    /// All of it in figures, as an interval of the series has them.
+    pub fn figures(&self) -> Figures {
+        Figures::of(&self.kinds, [&self.latency, &self.read_latency, &self.commit_latency])
+    }
 }
 
 /// What happened to the transactions of one type.
@@ -54,33 +61,70 @@ pub struct KindOutcome {
     pub rollbacks: u64,
 }
 
-/// Transactions over time: how many ended in each interval from the beginning on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Series {
-    /// The length of an interval.
-    pub interval: Nanos,
-    /// Transactions that ended in each.
-    pub transactions: Vec<u64>,
+impl KindOutcome {
+    fn figures(&self) -> KindFigures {
+        KindFigures {
+            kind: self.kind,
+            ended: self.latency.count(),
+            latency: self.latency.summary(),
+            retries: self.retries,
+            rollbacks: self.rollbacks,
+        }
+    }
 }
 
-/// More intervals than this are joined in pairs, so that a long run stays within bounds.
-const INTERVALS_MOST: usize = 4096;
+/// What happened in a stretch of time, in figures. A latency is `None` where nothing of its kind ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figures {
+    /// For each type of transaction, in the order of [`crate::Benchmark::kinds`].
+    pub kinds: Vec<KindFigures>,
+    /// All transactions together.
+    pub latency: Option<Summary>,
+    /// Reading calls.
+    pub read_latency: Option<Summary>,
+    /// Commits of transactions that wrote something.
+    pub commit_latency: Option<Summary>,
+}
 
-impl Series {
-    fn new(interval: Nanos) -> Series {
-        Series { interval: interval.max(Nanos(1)), transactions: Vec::new() }
+/// What happened to the transactions of one type, in figures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KindFigures {
+    /// The type's name.
+    pub kind: &'static str,
+    /// How many ended.
+    pub ended: u64,
+    /// Their latencies, with retries.
+    pub latency: Option<Summary>,
+    /// How often one had to be tried again.
+    pub retries: u64,
+    /// How many were rolled back because the benchmark wants it.
+    pub rollbacks: u64,
+}
+
+impl Figures {
+    /// Those of types of transactions, and of all latencies, of reads and of commits.
+    fn of(kinds: &[KindOutcome], [latency, read_latency, commit_latency]: [&Histogram; 3]) -> Figures {
+        Figures {
+            kinds: kinds.iter().map(KindOutcome::figures).collect(),
+            latency: latency.summary(),
+            read_latency: read_latency.summary(),
+            commit_latency: commit_latency.summary(),
+        }
     }
 
-    fn record(&mut self, at: Nanos) {
-        while at.0 / self.interval.0 >= INTERVALS_MOST as u64 {
-            self.transactions = self.transactions.chunks(2).map(|pair| pair.iter().sum()).collect();
-            self.interval = self.interval + self.interval;
-        }
-        let index = (at.0 / self.interval.0) as usize;
-        if index >= self.transactions.len() {
-            self.transactions.resize(index + 1, 0);
-        }
-        self.transactions[index] += 1;
+    /// Transactions that ended.
+    pub fn transactions(&self) -> u64 {
+        self.kinds.iter().map(|kind| kind.ended).sum()
+    }
+
+    /// How often a transaction had to be tried again.
+    pub fn retries(&self) -> u64 {
+        self.kinds.iter().map(|kind| kind.retries).sum()
+    }
+
+    /// Transactions that were rolled back because the benchmark wants it.
+    pub fn rollbacks(&self) -> u64 {
+        self.kinds.iter().map(|kind| kind.rollbacks).sum()
     }
 }
 
@@ -88,37 +132,72 @@ impl Series {
 pub(crate) struct Meter {
     begin: Nanos,
     recorded: RefCell<Recorded>,
+    series: RefCell<Option<Recording>>,
+    last: Cell<Nanos>,
     transactions: Cell<u64>,
     user_bytes_written: Cell<u64>,
 }
 
-struct Recorded {
+/// What is recorded of a whole run, and of an interval.
+pub(crate) struct Recorded {
     kinds: Vec<KindOutcome>,
     latency: Histogram,
-    read_latency: Histogram,
-    commit_latency: Histogram,
-    last: Nanos,
-    series: Series,
+    pub read_latency: Histogram,
+    pub commit_latency: Histogram,
 }
 
-impl Meter {
-    pub fn new(kinds: &[&'static str], begin: Nanos, interval: Nanos) -> Meter {
+impl Recorded {
+    pub fn new(kinds: &[&'static str]) -> Recorded {
         let kind = |kind: &&'static str| KindOutcome {
             kind,
             latency: Histogram::default(),
             retries: 0,
             rollbacks: 0,
         };
-        let recorded = Recorded {
+        Recorded {
             kinds: kinds.iter().map(kind).collect(),
             latency: Histogram::default(),
             read_latency: Histogram::default(),
             commit_latency: Histogram::default(),
-            last: begin,
-            series: Series::new(interval),
-        };
-        let (transactions, user_bytes_written) = (Cell::new(0), Cell::new(0));
-        Meter { begin, recorded: RefCell::new(recorded), transactions, user_bytes_written }
+        }
+    }
+
+    /// A transaction ended.
+    pub fn end(&mut self, kind: usize, latency: Nanos, rolled_back: bool) {
+        self.latency.record(latency);
+        self.kinds[kind].latency.record(latency);
+        self.kinds[kind].rollbacks += u64::from(rolled_back);
+    }
+
+    pub fn transactions(&self) -> u64 {
+        self.latency.count()
+    }
+
+    pub fn figures(&self) -> Figures {
+        Figures::of(&self.kinds, [&self.latency, &self.read_latency, &self.commit_latency])
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        let Recorded { kinds, latency, read_latency, commit_latency } = self;
+        [latency, read_latency, commit_latency].into_iter().for_each(Histogram::clear);
+        for kind in kinds {
+            kind.latency.clear();
+            (kind.retries, kind.rollbacks) = (0, 0);
+        }
+    }
+}
+
+impl Meter {
+    pub fn new(kinds: &[&'static str], begin: Nanos, interval: Option<Nanos>) -> Meter {
+        Meter {
+            begin,
+            recorded: RefCell::new(Recorded::new(kinds)),
+            series: RefCell::new(interval.map(|interval| Recording::new(interval, kinds))),
+            last: Cell::new(begin),
+            transactions: Cell::new(0),
+            user_bytes_written: Cell::new(0),
+        }
     }
 
     /// Transactions that have ended, and the time since the beginning.
@@ -126,34 +205,38 @@ impl Meter {
         (self.transactions.get(), now.saturating_sub(self.begin))
     }
 
-    pub fn read(&self, latency: Nanos) {
-        self.recorded.borrow_mut().read_latency.record(latency);
+    /// Records something that happened at `now`, for the run and for its interval.
+    fn record(&self, now: Nanos, happened: impl Fn(&mut Recorded)) {
+        happened(&mut self.recorded.borrow_mut());
+        if let Some(series) = &mut *self.series.borrow_mut() {
+            happened(series.at(now.saturating_sub(self.begin)));
+        }
     }
 
-    pub fn commit(&self, latency: Nanos, bytes: u64) {
-        self.recorded.borrow_mut().commit_latency.record(latency);
+    pub fn read(&self, now: Nanos, latency: Nanos) {
+        self.record(now, |recorded| recorded.read_latency.record(latency));
+    }
+
+    pub fn commit(&self, now: Nanos, latency: Nanos, bytes: u64) {
+        self.record(now, |recorded| recorded.commit_latency.record(latency));
         self.user_bytes_written.set(self.user_bytes_written.get() + bytes);
     }
 
-    pub fn retry(&self, kind: usize) {
-        self.recorded.borrow_mut().kinds[kind].retries += 1;
+    pub fn retry(&self, kind: usize, now: Nanos) {
+        self.record(now, |recorded| recorded.kinds[kind].retries += 1);
     }
 
-    /// A transaction ended at `now`, `latency` after it began.
-    pub fn end(&self, kind: usize, now: Nanos, latency: Nanos, rolled_back: bool) {
-        let mut recorded = self.recorded.borrow_mut();
-        recorded.kinds[kind].latency.record(latency);
-        recorded.kinds[kind].rollbacks += u64::from(rolled_back);
-        recorded.latency.record(latency);
-        recorded.last = recorded.last.max(now);
-        recorded.series.record(now.saturating_sub(self.begin));
+    /// A transaction ended at `now`, `latency` after it began. Fails where the time series has become too long.
+    pub fn end(&self, kind: usize, now: Nanos, latency: Nanos, rolled_back: bool) -> Result<(), Error> {
+        self.record(now, |recorded| recorded.end(kind, latency, rolled_back));
+        self.last.set(self.last.get().max(now));
         self.transactions.set(self.transactions.get() + 1);
+        self.series.borrow().as_ref().map_or(Ok(()), Recording::check)
     }
 
     /// What was measured, taken out.
     pub fn outcome(&self) -> Outcome {
-        let fresh = Meter::new(&[], self.begin, Nanos(1)).recorded;
-        let recorded = self.recorded.replace(fresh.into_inner());
+        let recorded = self.recorded.replace(Recorded::new(&[]));
         Outcome {
             kinds: recorded.kinds,
             latency: recorded.latency,
@@ -161,23 +244,8 @@ impl Meter {
             commit_latency: recorded.commit_latency,
             user_bytes_written: self.user_bytes_written.get(),
             begin: self.begin,
-            elapsed: recorded.last.saturating_sub(self.begin),
-            series: recorded.series,
+            elapsed: self.last.get().saturating_sub(self.begin),
+            series: self.series.take().map(Recording::finish),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_series_keeps_its_sum_in_wider_intervals() {
-        let mut series = Series::new(Nanos(10));
-        for at in 0..100_000u64 {
-            series.record(Nanos(at));
-        }
-        assert_eq!((series.interval, series.transactions.len()), (Nanos(40), 2_500));
-        assert!(series.transactions.iter().all(|count| *count == 40), "{series:?}");
     }
 }

@@ -83,7 +83,8 @@ impl<D: Device + 'static> Session<D> {
         let begin = self.now();
         self.pay(calls).await;
         let found = read.await?;
-        self.meter.read(self.now().saturating_sub(begin));
+        let now = self.now();
+        self.meter.read(now, now.saturating_sub(begin));
         Ok(found)
     }
 
@@ -198,7 +199,8 @@ impl<D: Device + 'static> Work<'_, D> {
         self.transaction.commit().await?;
         // A transaction that wrote nothing has nothing to wait for, and would hide the others' time.
         if let Some(bytes) = self.written.get() {
-            self.session.meter.commit(self.session.now().saturating_sub(begin), bytes);
+            let now = self.session.now();
+            self.session.meter.commit(now, now.saturating_sub(begin), bytes);
         }
         Ok(())
     }

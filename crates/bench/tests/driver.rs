@@ -4,7 +4,7 @@ mod common;
 
 use common::{config, loaded, on_store, plan};
 use fulgurite_base::{Nanos, Prng};
-use fulgurite_bench::{Benchmark, BenchmarkConfig, Ending, Error, Extent, Plan, Session};
+use fulgurite_bench::{Benchmark, BenchmarkConfig, Ending, Error, Extent, Figures, Plan, Session};
 use fulgurite_device::Device;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -30,7 +30,7 @@ fn outcome(text: &str, seed: u64) -> String {
         let outcome = program.run(&store, &plan, || ()).await.unwrap();
         let verified = program.verify(&store).await.unwrap();
         assert_eq!(outcome.transactions(), 300, "{text}");
-        assert_eq!(outcome.series.transactions.iter().sum::<u64>(), 300, "{text}");
+        assert_eq!(outcome.figures().transactions(), 300, "{text}");
         assert!(outcome.elapsed > Nanos::ZERO, "{text}");
         assert!(verified.rows > 0, "{text}");
         format!("{outcome:?} {verified:?}")
@@ -87,13 +87,16 @@ fn a_run_by_time_ends_on_time_with_all_that_had_begun() {
     on_store(async |store| {
         let program = loaded(&store, "ycsb-a:records=500").await;
         let time = Nanos::from_micros(5_000);
-        let plan = Plan { stop: Extent::Time(time), interval: Nanos::from_micros(500), ..plan(0) };
+        let plan = Plan { stop: Extent::Time(time), interval: Some(Nanos::from_micros(500)), ..plan(0) };
         let outcome = program.run(&store, &plan, || ()).await.unwrap();
         assert!(outcome.transactions() > 100, "{}", outcome.transactions());
         // One transaction takes some tens of microseconds.
         assert!(outcome.elapsed > time - Nanos::from_micros(500), "{}", outcome.elapsed);
         assert!(outcome.elapsed < time + Nanos::from_micros(1_000), "{}", outcome.elapsed);
-        assert!((10..=12).contains(&outcome.series.transactions.len()), "{:?}", outcome.series);
+        let series = outcome.series.as_ref().unwrap();
+        assert!((10..=12).contains(&series.intervals.len()), "{series:?}");
+        let sum: u64 = series.intervals.iter().map(Figures::transactions).sum();
+        assert_eq!(sum, outcome.transactions());
     });
 }
 

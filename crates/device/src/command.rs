@@ -1,6 +1,6 @@
 //! What a device is asked and what it answers.
 
-use crate::{Arena, Buffer};
+use crate::{Arena, Buffer, Failure};
 use fulgurite_base::{Lpn, Nanos, StreamId};
 use std::sync::Arc;
 use thiserror::Error;
@@ -111,6 +111,9 @@ pub enum IoError {
     /// What was read is not what was written there.
     #[error("what was read is not what was written there")]
     Corrupt,
+    /// The system refused a command to a real drive.
+    #[error("{0}")]
+    System(Failure),
 }
 
 /// The queue has no room; the command is handed back untouched.

@@ -11,6 +11,7 @@ mod command;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod executor;
+mod failure;
 mod fault;
 mod mem;
 mod meter;
@@ -20,6 +21,7 @@ pub use command::{
     Caps, Command, Completion, Device, Done, Errand, IoError, Operation, Park, QueueFull, Tag,
 };
 pub use executor::{Executor, Handle, Outlook, RunError, TaskId};
+pub use failure::{Doing, Failure};
 pub use fault::{Fault, FaultDevice};
 pub use mem::MemDevice;
 pub use meter::{Meter, MeterError};

@@ -113,3 +113,25 @@ fn parameters() -> Vec<Row> {
         config.describe_options().into_iter().map(parameter).collect()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use fulgurite_bench::BenchmarkConfig;
+    use fulgurite_workload::GeneratorConfig;
+
+    /// Both kinds have one name, so the list must say which is which.
+    #[test]
+    fn a_page_workload_with_the_name_of_a_benchmark_says_that_it_is_none() {
+        let benchmarks: Vec<&str> = BenchmarkConfig::registry().names().collect();
+        let alike =
+            GeneratorConfig::registry().entries.iter().filter(|entry| benchmarks.contains(&entry.name));
+        let mut count = 0;
+        for entry in alike {
+            let about = entry.about;
+            assert!(about.starts_with("pages like those of "), "{}: {about}", entry.name);
+            assert!(about.ends_with("; not transactions (see bench)"), "{}: {about}", entry.name);
+            count += 1;
+        }
+        assert_eq!(count, 11, "YCSB's six, TPC-C, LinkBench, three of sysbench");
+    }
+}

@@ -14,6 +14,7 @@ pub mod device;
 mod error;
 mod execute;
 mod memo;
+mod memory;
 pub mod output;
 mod progress;
 mod row;
@@ -30,5 +31,6 @@ pub use error::StackError;
 pub use progress::Progress;
 pub use row::{Row, Value};
 pub use run::{
-    Arrivals, Benchmarked, EngineStage, Load, Measure, Policies, PoolStage, Requested, Rows, Run, Stack,
+    Arrivals, Benchmarked, ChosenWriteBack, EngineStage, Load, Measure, Policies, PoolStage, Requested, Rows,
+    Run, Stack,
 };

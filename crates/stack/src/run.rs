@@ -39,24 +39,34 @@ pub struct Stack {
     pub device: DeviceConfig,
 }
 
-/// The policies of a buffer pool.
+/// The policies of a buffer pool, beside its write-back policy.
 #[derive(Clone, Debug)]
 pub struct Policies {
     /// Which frame leaves.
     pub replacement: ReplacementConfig,
-    /// What is written when a frame is needed, as it was asked for.
-    pub write_back: WriteBackConfig,
-    /// The same for the device of this stack: what was not given followed from measurements of it.
-    pub batches: WriteBack,
     /// What is read beside a missed page.
     pub prefetch: PrefetchConfig,
 }
+
+/// What is written when a frame is needed.
+#[derive(Clone, Debug)]
+pub struct ChosenWriteBack {
+    /// The policy as it was asked for.
+    pub policy: WriteBackConfig,
+    /// The same for the device of this stack: what was not given followed from measurements of it.
+    pub batches: WriteBack,
+}
+
+/// What tables call the store's own choice of a write-back policy, and how it is asked for.
+pub const STORES_OWN: &str = "store";
 
 /// A buffer pool in a stack.
 #[derive(Clone, Debug)]
 pub struct PoolStage {
     /// Its policies.
     pub policies: Policies,
+    /// What it writes when a frame is needed.
+    pub write_back: ChosenWriteBack,
     /// Frames.
     pub frames: u32,
     /// Bytes in a page.
@@ -70,6 +80,8 @@ pub struct PoolStage {
 pub struct EngineStage {
     /// The policies of its pool.
     pub policies: Policies,
+    /// What its pool writes when a frame is needed; `None` for what the store chooses by itself.
+    pub write_back: Option<ChosenWriteBack>,
     /// Bytes in a page.
     pub page_bytes: u32,
     /// Bytes of memory, for everything that grows.
@@ -180,6 +192,8 @@ pub enum Rows {
     Groups,
     /// One for every type of transaction.
     Types,
+    /// One for every type of transaction in every stretch of time.
+    TypeIntervals(Nanos),
 }
 
 impl Run {
@@ -262,6 +276,12 @@ impl Stack {
     pub fn policies(&self) -> Option<&Policies> {
         let of_engine = self.engine.as_ref().map(|engine| &engine.policies);
         of_engine.or(self.pool.as_ref().map(|pool| &pool.policies))
+    }
+
+    /// The write-back policy of that pool that was asked for; `None` where there is no pool, or the store chooses.
+    pub fn write_back(&self) -> Option<&ChosenWriteBack> {
+        let of_engine = self.engine.as_ref().and_then(|engine| engine.write_back.as_ref());
+        of_engine.or(self.pool.as_ref().map(|pool| &pool.write_back))
     }
 
     /// What the addresses of a workload mean in this stack.

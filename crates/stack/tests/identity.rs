@@ -68,6 +68,7 @@ fn other(command: Command, setting: &str) -> (Option<&'static str>, Values<'stat
         (_, "victim") => (Some("greedy"), one("victim", "fifo")),
         (_, "schedule") => (Some("paced"), one("schedule", "semi-preemptive")),
         (_, "replacement") => (Some("lru"), one("replacement", "clock")),
+        (Command::Bench, "write_back") => (Some("store"), one("write_back", "ace:n_w=4")),
         (_, "write_back") => (Some("single"), one("write_back", "ace:n_w=4")),
         (_, "prefetch") => (Some("none"), one("prefetch", "sequential")),
         // 6 % of the default number of pages.
@@ -278,7 +279,7 @@ fn equal_runs_have_one_identity_however_they_are_written() {
     }
     // What follows from the drive is the same whether it is asked or told.
     let k_w = run(Command::Pool, &[("workload", "mixed-skewed"), ("write_back", "ace")].into()).unwrap();
-    let n_w = format!("ace:n_w={}", k_w.stack.policies().unwrap().batches.n_w);
+    let n_w = format!("ace:n_w={}", k_w.stack.write_back().unwrap().batches.n_w);
     let told = run(Command::Pool, &[("workload", "mixed-skewed"), ("write_back", &n_w)].into()).unwrap();
     assert_eq!(k_w.id().unwrap(), told.id().unwrap());
 }

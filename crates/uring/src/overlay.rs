@@ -2,7 +2,9 @@
 
 use crate::read_only::ReadOnlyFile;
 use fulgurite_base::{Lpn, Nanos};
-use fulgurite_device::{Arena, Caps, Command, Completion, Device, IoError, Operation, QueueFull};
+use fulgurite_device::{
+    Arena, Caps, Command, Completion, Device, Doing, Failure, IoError, Operation, QueueFull,
+};
 use std::collections::{BTreeSet, VecDeque};
 use std::fs::File;
 use std::io;
@@ -81,7 +83,12 @@ impl OverlayDevice {
             // Nothing here outlives the device.
             Operation::Flush => Ok(()),
         };
-        outcome.map_err(|_| IoError::Media)
+        outcome.map_err(|error| {
+            let failure = Failure::of(operation, &error);
+            // A trim is a write of zeros here.
+            let is_read = failure.doing == Doing::Read;
+            IoError::System(if is_read { failure } else { Failure { doing: Doing::WriteBeside, ..failure } })
+        })
     }
 
     /// Reads pages, neighbours from one file together.

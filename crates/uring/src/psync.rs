@@ -2,7 +2,9 @@
 
 use crate::drive_file::{DriveFile, DriveOptions, OpenError};
 use fulgurite_base::Nanos;
-use fulgurite_device::{Arena, Buffer, Caps, Command, Completion, Device, IoError, Operation, QueueFull};
+use fulgurite_device::{
+    Arena, Buffer, Caps, Command, Completion, Device, Failure, IoError, Operation, QueueFull,
+};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
@@ -65,7 +67,7 @@ pub(crate) fn perform(
         Operation::Share { .. } => return Err(IoError::Unsupported),
         Operation::Flush => file.sync_data(),
     };
-    outcome.map_err(|_| IoError::Media)
+    outcome.map_err(|error| IoError::System(Failure::of(operation, &error)))
 }
 
 /// Writes all bytes, untorn where the drive can.

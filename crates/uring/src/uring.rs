@@ -11,9 +11,10 @@
 use crate::drive_file::{DriveFile, DriveOptions, OpenError, UNTORN, is_atomic};
 use crate::parker::RingParker;
 use crate::psync::perform;
-use fulgurite_base::Nanos;
+use fulgurite_base::{Lpn, Nanos};
 use fulgurite_device::{
-    Arena, Buffer, Caps, Command, Completion, Device, Done, Errand, IoError, Operation, Park, QueueFull, Tag,
+    Arena, Buffer, Caps, Command, Completion, Device, Doing, Done, Errand, Failure, IoError, Operation, Park,
+    QueueFull, Tag,
 };
 use io_uring::squeue::Entry;
 use io_uring::{IoUring, Probe, opcode, types};
@@ -48,6 +49,20 @@ struct Flight {
     bytes: u32,
     /// The registered arena that the buffer lies in.
     arena: Option<u16>,
+}
+
+impl Flight {
+    /// Its failure, with the system's number for it.
+    fn failure(&self, code: Option<i32>, page_bytes: u32) -> Failure {
+        let doing = match self.kind {
+            CommandKind::Read => Doing::Read,
+            CommandKind::Write => Doing::Write,
+            CommandKind::Trim => Doing::Trim,
+            CommandKind::Flush => Doing::Flush,
+        };
+        let lpn = Lpn(self.at / u64::from(page_bytes));
+        Failure { doing, lpn, pages: self.bytes / page_bytes, code }
+    }
 }
 
 /// A real drive through io_uring.
@@ -210,7 +225,7 @@ impl UringDevice {
     fn reap(&mut self, completions: &mut Vec<Completion>) {
         // The completion queue stays borrowed during the loop, so entries to repeat are pushed after it.
         let mut again = Vec::new();
-        let at = self.now();
+        let (at, page_bytes) = (self.now(), self.drive.caps.page_bytes);
         for entry in self.ring.completion() {
             let key = entry.user_data() as usize;
             let flight = &mut self.flights[key];
@@ -228,7 +243,11 @@ impl UringDevice {
             }
             // A transfer of no bytes has met the end of the file and would never finish.
             let ended_short = transfers && result == 0;
-            let status = if result < 0 || ended_short { Err(IoError::Media) } else { Ok(()) };
+            let code = (result < 0).then_some(-result);
+            let status = match code.is_some() || ended_short {
+                true => Err(IoError::System(flight.failure(code, page_bytes))),
+                false => Ok(()),
+            };
             completions.push(Completion { tag: flight.tag, at, status });
             self.flights.remove(key);
         }

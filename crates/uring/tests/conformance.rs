@@ -362,3 +362,26 @@ fn a_drive_has_one_user_at_a_time() {
     PsyncDevice::open(&path, &destroy).unwrap();
     assert!(fs::metadata(&path).unwrap().len() > before, "afterwards it may");
 }
+
+/// Every way to a file says which page it was that the system refused.
+#[test]
+fn a_file_that_was_cut_off_is_told_with_the_page() {
+    use fulgurite_base::Lpn;
+    use fulgurite_device::{Command, Doing, Failure, IoError, Operation, Tag};
+    let folder = Folder::new("cut-off");
+    let check = |drive: &mut dyn Device, path: &Path| {
+        std::fs::OpenOptions::new().write(true).open(path).unwrap().set_len(4 * 4096).unwrap();
+        drive.submit(Command { tag: Tag(1), operation: Operation::read(Lpn(6), 2) }).unwrap();
+        let mut done = Vec::new();
+        drive.wait(None, &mut done);
+        let failure = Failure { doing: Doing::Read, lpn: Lpn(6), pages: 2, code: None };
+        assert_eq!(done[0].status, Err(IoError::System(failure)));
+    };
+    let path = folder.next();
+    check(&mut PsyncDevice::open(&path, &options()).unwrap(), &path);
+    #[cfg(target_os = "linux")]
+    if has_uring(&folder) {
+        let path = folder.next();
+        check(&mut UringDevice::open(&path, &options()).unwrap(), &path);
+    }
+}

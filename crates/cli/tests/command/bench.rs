@@ -54,8 +54,116 @@ fn types_and_stretches_of_time_add_up_to_the_run() {
     assert!(stretches.len() > 3, "{stretches:?}");
     assert_eq!(sum(&stretches, "ops"), 800.0);
     assert_eq!(sum(&stretches, "interval_ns"), number(whole, "elapsed_ns"));
+    for column in ["retries", "rollbacks"] {
+        assert_eq!(sum(&stretches, column), number(whole, column), "{column}");
+    }
     let timed = &folder.rows("bench ycsb-b:records=4K --time 50ms --users 3")[0];
     assert!((50e6..60e6).contains(&number(timed, "elapsed_ns")), "{timed}");
+}
+
+/// The limit on the length of files stands for a drive that fails; the shell has its signal ignored, so that writes fail.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_failing_drive_is_named_with_the_page_and_the_reason() {
+    let folder = Folder::new();
+    let command = "bench ycsb-a:records=2K --users 2 --ops 2K --memory 1MiB --log-size 1MiB";
+    for engine in ["psync", "uring"] {
+        let file = format!("--device file:drive-{engine},engine={engine}");
+        let loaded = folder.run(&format!("{command} {file}"));
+        if engine == "uring" && loaded.code == 2 {
+            // The system has none, and says so.
+            continue;
+        }
+        assert_eq!(loaded.code, 0, "{}", loaded.stderr);
+        let script = format!(
+            "trap '' XFSZ; ulimit -f 1000; exec {} {command} {file} --reuse",
+            env!("CARGO_BIN_EXE_fulgurite")
+        );
+        let failed = std::process::Command::new("sh").args(["-c", &script]).current_dir(&folder.0).output();
+        let failed = failed.unwrap();
+        let sentence = String::from_utf8(failed.stderr).unwrap();
+        assert_eq!(failed.status.code(), Some(1), "{sentence}");
+        assert_eq!(sentence.lines().count(), 1, "{sentence}");
+        for words in [&format!("file:drive-{engine}"), "writing page", "File too large", "ulimit -f"] {
+            assert!(sentence.contains(words), "no `{words}` in {sentence}");
+        }
+    }
+}
+
+/// What the store writes depends little on what lies below; what the drive gets depends on how the layer collects.
+#[test]
+fn a_layer_lies_between_the_store_and_its_drive() {
+    let folder = Folder::new();
+    let command = "bench ycsb-a:records=5K --device virtual:blocks=32 --log-size 16MiB --memory 1MiB --users 4 --ops 1K";
+    let bare = &folder.rows(command)[0];
+    let rows = folder
+        .rows(&format!("{command} --layer log:segment=256KiB --placement none,sepbit --victim greedy,fifo"));
+    let written = number(bare, "host_pages_written");
+    for row in &rows {
+        let share = number(row, "host_pages_written") / written;
+        assert!((0.8..1.25).contains(&share), "{share}: {row}");
+        let (layer, drive) = (number(row, "layer_waf"), number(row, "drive_waf"));
+        assert!(layer > 1.5 && drive >= 1.0, "{row}");
+        assert!((number(row, "waf") / (layer * drive) - 1.0).abs() < 1e-9, "{row}");
+    }
+    let copied: Vec<f64> = rows.iter().map(|row| number(row, "layer_pages_copied")).collect();
+    assert_eq!(copied.len(), 4);
+    assert!(
+        copied[1..].iter().all(|pages| *pages != copied[0]),
+        "each policy copies other pages: {copied:?}"
+    );
+    // A drive in memory has room for the layer's own space, too.
+    folder.rows("bench ycsb-a:records=5K --device mem --layer log --ops 100");
+}
+
+/// With `single` a miss writes one page; the store's own write-back writes several at once.
+#[test]
+fn the_store_chooses_its_write_back_where_none_is_asked_for() {
+    let folder = Folder::new();
+    let usual = &folder.rows(TPCC)[0];
+    assert_eq!((&usual["write_back"], &usual["n_w"]), (&Value::from("store"), &Value::Null));
+    let rows = folder.rows(&format!("{TPCC} --write-back store,single"));
+    assert_eq!((&rows[0]["run_id"], &rows[1]["write_back"]), (&usual["run_id"], &Value::from("single")));
+    let together = |row: &Value| number(row, "pages_written") / number(row, "write_ios");
+    assert!(together(&rows[0]) > 4.0 && together(&rows[1]) < 1.5, "{rows:?}");
+}
+
+/// Were a stretch's latencies those of everything before it too, no maximum would ever fall and the means would not add up.
+#[test]
+fn latencies_of_a_stretch_are_of_that_stretch_alone() {
+    let folder = Folder::new();
+    let whole = &folder.rows(TPCC)[0];
+    let stretches = folder.rows(&format!("{TPCC} --interval 10ms"));
+    // The last one may be too short for a commit.
+    let (_, long) = stretches.split_last().unwrap();
+    for kind in ["latency", "read_latency", "commit_latency"] {
+        let column = |figure: &str| format!("{kind}_{figure}_ns");
+        long.iter().for_each(|row| {
+            has(row, &["mean", "stddev", "p50", "p95", "p99", "p999", "max"].map(column).join(" "));
+        });
+        let maxima: Vec<f64> = stretches.iter().filter_map(|row| row[column("max")].as_f64()).collect();
+        assert_eq!(maxima.iter().copied().fold(0.0, f64::max), number(whole, &column("max")));
+        assert!(maxima.windows(2).any(|pair| pair[1] < pair[0]), "{kind}: {maxima:?}");
+        // A percentile of more than the stretch would lie above its maximum sooner or later.
+        for row in long {
+            let figures = ["p50", "p95", "p99", "p999", "max"].map(|figure| number(row, &column(figure)));
+            assert!(figures.is_sorted() && figures[0] > 0.0, "{kind}: {figures:?}");
+        }
+    }
+    let spent = |rows: &[Value]| -> f64 {
+        let ended = rows.iter().filter(|row| number(row, "ops") > 0.0);
+        ended.map(|row| number(row, "ops") * number(row, "latency_mean_ns")).sum()
+    };
+    let all = spent(std::slice::from_ref(whole));
+    assert!((spent(&stretches) / all - 1.0).abs() < 1e-9, "{} {all}", spent(&stretches));
+    let types = folder.rows(&format!("{TPCC} --interval 10ms --by-type"));
+    assert_eq!(types.len(), 5 * stretches.len());
+    assert!((spent(&types) / all - 1.0).abs() < 1e-9, "{} {all}", spent(&types));
+    for (of_types, stretch) in types.chunks(5).zip(&stretches) {
+        let ended: f64 = of_types.iter().map(|row| number(row, "ops")).sum();
+        assert_eq!(ended, number(stretch, "ops"));
+        assert!(of_types.iter().all(|row| row["time_ns"] == stretch["time_ns"]));
+    }
 }
 
 /// A run in a grid begins with the drive as it was after the load, not as the run before has left it.
@@ -98,6 +206,12 @@ fn a_file_is_loaded_checked_and_used_again_only_when_asked() {
     let other = folder.run(&command.replace("2000", "3000").replace("--ops", "--reuse --ops"));
     assert_eq!(other.code, 2);
     assert!(other.stderr.contains("rows=2000") && other.stderr.contains("rows=3000"), "{}", other.stderr);
+    for other in ["--page 8KiB", "--log-size 8MiB"] {
+        let refused = folder.run(&format!("{command} --reuse {other}"));
+        let own = if other.starts_with("--page") { "--page 4KiB" } else { "--log-size 64MiB" };
+        assert_eq!(refused.code, 2, "{other}: {}", refused.stderr);
+        assert!(refused.stderr.contains(own), "{other}: {}", refused.stderr);
+    }
     folder.rows(&format!("{command} --destroy-contents"));
     fs::write(folder.0.join("letters"), "mine").unwrap();
     let foreign = folder.run(&command.replace("file:drive", "file:letters"));

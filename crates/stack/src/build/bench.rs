@@ -3,7 +3,7 @@
 use super::Measured;
 use crate::StackError;
 use crate::device::{DriveConfig, MemConfig};
-use crate::run::{Benchmarked, EngineStage, Load, Measure, Policies, Rows, Run, Stack};
+use crate::run::{Benchmarked, ChosenWriteBack, EngineStage, Load, Measure, Policies, Rows, Run, Stack};
 use crate::settings::{Asked, Memory};
 use fulgurite_base::{Declared, Nanos};
 use fulgurite_bench::{BenchmarkConfig, Extent};
@@ -24,13 +24,13 @@ const CPU_PER_OP: Nanos = Nanos::from_micros(2);
 pub(super) fn bench(mut asked: Asked) -> Result<Run, StackError> {
     let (page_bytes, log_bytes, seed, reuse) = (asked.page_bytes, asked.log_bytes, asked.seed, asked.reuse);
     let load = benchmarked(&asked)?;
-    let measure = Measure { rows: rows(&asked)?, ..Measure::default() };
+    let measure = Measure { rows: rows(&asked), ..Measure::default() };
     let data_bytes = load.benchmark.data_bytes();
     let memory_bytes = memory_bytes(asked.memory, data_bytes);
     let missing = |what: &str| StackError::request(format!("{what} is missing"));
     // `super::stack` consumes `asked`, so the settings of the engine are taken out before.
     let replacement = asked.replacement.take().ok_or_else(|| missing("--replacement"))?;
-    let write_back = asked.write_back.take().ok_or_else(|| missing("--write-back"))?;
+    let write_back = asked.write_back.take();
     let prefetch = asked.prefetch.take().ok_or_else(|| missing("--prefetch"))?;
     let torn_pages = asked.torn_pages.unwrap_or(TornPages::Auto);
     let durability = asked.durability.unwrap_or(Durability::Group);
@@ -40,14 +40,15 @@ pub(super) fn bench(mut asked: Asked) -> Result<Run, StackError> {
     make_room(&mut stack, page_bytes, room)?;
     stack.check_storage()?;
     if reuse {
-        check_reuse(&stack, &write_back)?;
+        check_reuse(&stack, write_back.as_ref())?;
     }
-    let batches = write_back.resolve(Measured { stack: &stack, page_bytes, seed });
-    let batches = batches.map_err(|error| StackError::request(format!("--write-back: {error}")))?;
+    let measured = Measured { stack: &stack, page_bytes, seed };
+    let write_back = write_back.map(|policy| ChosenWriteBack::on(policy, measured)).transpose()?;
     let usual = if stack.device.is_real() { Nanos::ZERO } else { CPU_PER_OP };
     let torn_pages = stack.torn_pages(torn_pages, page_bytes)?;
     stack.engine = Some(EngineStage {
-        policies: Policies { replacement, write_back, batches, prefetch },
+        policies: Policies { replacement, prefetch },
+        write_back,
         page_bytes,
         memory_bytes,
         log_bytes,
@@ -110,15 +111,13 @@ fn with_degree(mut benchmark: BenchmarkConfig, degree: u64) -> Result<BenchmarkC
     Ok(benchmark)
 }
 
-/// A row for the run, for every stretch of time, or for every type of transaction.
-fn rows(asked: &Asked) -> Result<Rows, StackError> {
+/// A row for the run, or for every stretch of time and every type of transaction that rows are asked for of.
+fn rows(asked: &Asked) -> Rows {
     match (asked.time_interval, asked.by_type) {
-        (None, false) => Ok(Rows::Run),
-        (Some(length), false) => Ok(Rows::TimeIntervals(length)),
-        (None, true) => Ok(Rows::Types),
-        (Some(_), true) => Err(StackError::request(
-            "--interval and --by-type each say what rows are about; accepted: one of them",
-        )),
+        (None, false) => Rows::Run,
+        (Some(length), false) => Rows::TimeIntervals(length),
+        (None, true) => Rows::Types,
+        (Some(length), true) => Rows::TypeIntervals(length),
     }
 }
 
@@ -134,10 +133,11 @@ fn memory_bytes(asked: Option<Memory>, data_bytes: u64) -> u64 {
 fn make_room(stack: &mut Stack, page_bytes: u32, bytes: u64) -> Result<(), StackError> {
     stack.device_pages_per(page_bytes)?;
     let pages = bytes.div_ceil(u64::from(page_bytes)) * u64::from(page_bytes / stack.device.page_bytes());
+    let below = stack.pages_below(pages);
     if let DriveConfig::Mem(mem) = &mut stack.device.drive {
         // A store takes the whole drive, and the usual one is far larger than any data.
         if mem.pages == MemConfig::default().pages {
-            mem.pages = pages;
+            mem.pages = below;
         }
     }
     stack.make_room_for(pages);
@@ -145,17 +145,18 @@ fn make_room(stack: &mut Stack, page_bytes: u32, bytes: u64) -> Result<(), Stack
 }
 
 /// Measuring a drive overwrites it, so what shall be kept must not be measured.
-fn check_reuse(stack: &Stack, write_back: &WriteBackConfig) -> Result<(), StackError> {
+fn check_reuse(stack: &Stack, write_back: Option<&WriteBackConfig>) -> Result<(), StackError> {
     if !stack.device.is_real() || stack.layer.is_some() {
         return Err(StackError::request(format!(
             "--reuse does not go with {}: only a file without a layer keeps data from one run to the next; a grid loads simulated drives once by itself",
             stack.device.label
         )));
     }
+    let Some(write_back) = write_back else { return Ok(()) };
     let known = write_back.resolve(|| Err(fulgurite_base::SpecError::new("measured")));
     known.map(drop).map_err(|_| {
         StackError::request(format!(
-            "--reuse does not go with --write-back {write_back}, which measures the drive and so overwrites the file; accepted: one with its numbers given, like ace:n_w=8",
+            "--reuse does not go with --write-back {write_back}, which measures the drive and so overwrites the file; accepted: store, or one with its numbers given, like ace:n_w=8",
         ))
     })
 }

@@ -4,13 +4,16 @@ mod bench;
 
 use crate::device::{DeviceConfig, DriveConfig};
 use crate::execute::profile;
-use crate::run::{Arrivals, Load, Measure, Policies, PoolStage, Requested, Rows, Run, Stack};
+use crate::run::{
+    Arrivals, ChosenWriteBack, Load, Measure, Policies, PoolStage, Requested, Rows, Run, Stack,
+};
 use crate::settings::{Asked, Workloads};
 use crate::workload::{AddressMap, Origin, View, Workload};
 use crate::{Command, StackError};
 use fulgurite_base::SpecError;
 use fulgurite_base::units::{self, Portion};
 use fulgurite_ftl::{Collect, FtlConfig};
+use fulgurite_pool::WriteBackConfig;
 use fulgurite_pool::write_back::{Curve, MeasuredDrive};
 use std::path::PathBuf;
 
@@ -94,11 +97,11 @@ fn pool(mut asked: Asked, workloads: &mut Workloads) -> Result<Run, StackError> 
         stack.check_storage()?;
     }
     let write_back = write_back.ok_or_else(|| StackError::request("--write-back is missing"))?;
-    let batches = write_back.resolve(Measured { stack: &stack, page_bytes, seed });
-    let batches = batches.map_err(|error| StackError::request(format!("--write-back: {error}")))?;
+    let write_back = ChosenWriteBack::on(write_back, Measured { stack: &stack, page_bytes, seed })?;
     let replacement = replacement.ok_or_else(|| StackError::request("--replacement is missing"))?;
     stack.pool = Some(PoolStage {
-        policies: Policies { replacement, write_back, batches, prefetch },
+        policies: Policies { replacement, prefetch },
+        write_back,
         frames: frames_of(frames, pages)?,
         page_bytes,
         cpu_per_request,
@@ -172,6 +175,15 @@ struct Measured<'a> {
     stack: &'a Stack,
     page_bytes: u32,
     seed: u64,
+}
+
+impl ChosenWriteBack {
+    /// What `policy` means for a drive.
+    fn on(policy: WriteBackConfig, drive: Measured) -> Result<ChosenWriteBack, StackError> {
+        let batches = policy.resolve(drive);
+        let batches = batches.map_err(|error| StackError::request(format!("--write-back: {error}")))?;
+        Ok(ChosenWriteBack { policy, batches })
+    }
 }
 
 impl Measured<'_> {

@@ -1,8 +1,8 @@
 //! Refuses runs of benchmarks that cannot work.
 
-use crate::StackError;
 use crate::device::DriveConfig;
 use crate::run::{Benchmarked, EngineStage, Rows, Run};
+use crate::{StackError, memory};
 use fulgurite_base::{Nanos, units};
 use fulgurite_bench::Extent;
 use fulgurite_device::Caps;
@@ -19,7 +19,7 @@ impl EngineStage {
             torn_pages: self.torn_pages,
             durability: self.durability,
             replacement: self.policies.replacement.clone(),
-            write_back: Some(self.policies.batches.clone()),
+            write_back: self.write_back.as_ref().map(|chosen| chosen.batches.clone()),
             prefetch: self.policies.prefetch.clone(),
             ..Options::default()
         }
@@ -36,7 +36,8 @@ impl Run {
                 "--users 0 or --ops 0: nothing would be measured; accepted: at least 1",
             ));
         }
-        if !matches!(self.measure.rows, Rows::Run | Rows::Types | Rows::TimeIntervals(_)) {
+        use Rows::{TimeIntervals, TypeIntervals, Types};
+        if !matches!(self.measure.rows, Rows::Run | Types | TimeIntervals(_) | TypeIntervals(_)) {
             return Err(StackError::request(
                 "rows of a benchmark are about the run, stretches of time or types of transactions",
             ));
@@ -54,13 +55,15 @@ impl Run {
 
     fn check_options(&self, stage: &EngineStage) -> Result<(), StackError> {
         let (options, device) = (stage.options(), &self.stack.device);
+        let memory = format!("--memory {}", units::format_size(stage.memory_bytes));
+        memory::check(&memory, stage.memory_bytes)?;
         let caps = Caps { contents: true, ..self.caps() };
         options
             .check(&caps)
             .map_err(|error| StackError::request(format!("--page or --log-size: {error}")))?;
-        let frames = options.frames(stage.page_bytes).map_err(|error| {
-            StackError::request(format!("--memory {}: {error}", units::format_size(stage.memory_bytes)))
-        })?;
+        let frames = options
+            .frames(stage.page_bytes)
+            .map_err(|error| StackError::request(format!("{memory}: {error}")))?;
         let policies = &stage.policies;
         let replacement = policies.replacement.start(frames)?;
         if replacement.needs_erase_counts() && !self.stack.tells_erase_counts() {
@@ -69,13 +72,13 @@ impl Run {
                 policies.replacement, device.label
             )));
         }
-        if policies.batches.buffers >= frames {
-            return Err(StackError::request(format!(
+        match &stage.write_back {
+            Some(chosen) if chosen.batches.buffers >= frames => Err(StackError::request(format!(
                 "--write-back {} takes {} of {frames} frames for pages under way; accepted: more --memory, or fewer buffers=",
-                policies.write_back, policies.batches.buffers
-            )));
+                chosen.policy, chosen.batches.buffers
+            ))),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// What is known of the device before it is opened.

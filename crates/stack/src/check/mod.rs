@@ -6,11 +6,14 @@ mod bench;
 use crate::device::DriveConfig;
 use crate::output::{self, Named};
 use crate::run::{Arrivals, Load, Measure, PoolStage, Requested, Rows, Run};
-use crate::{Command, StackError};
+use crate::{Command, StackError, memory};
 use fulgurite_base::{Nanos, units};
 use fulgurite_ftl::FtlConfig;
 use fulgurite_pool::ReplacementPolicy;
 use std::path::Path;
+
+/// Bytes in tables for each frame of a pool.
+const TABLES_PER_FRAME: u64 = 64;
 
 impl Run {
     /// Refuses what cannot work together, in one sentence that names the argument and what would be accepted.
@@ -107,6 +110,10 @@ impl Run {
                 )));
             }
         }
+        // The drives that runs simulate keep no contents, but every frame has its place in tables.
+        let frame_bytes =
+            TABLES_PER_FRAME + if stack.device.is_real() { u64::from(pool.page_bytes) } else { 0 };
+        memory::check(&format!("--frames {}", pool.frames), u64::from(pool.frames) * frame_bytes)?;
         self.bind()?.requests(self.seed)?;
         let replacement = pool.policies.replacement.start(pool.frames)?;
         if replacement.needs_erase_counts() && !stack.tells_erase_counts() {
@@ -115,10 +122,10 @@ impl Run {
                 pool.policies.replacement, stack.device.label
             )));
         }
-        if pool.policies.batches.buffers >= pool.frames {
+        if pool.write_back.batches.buffers >= pool.frames {
             return Err(StackError::request(format!(
                 "--write-back {} takes {} of {} frames for pages under way; accepted: more --frames, or fewer buffers=",
-                pool.policies.write_back, pool.policies.batches.buffers, pool.frames
+                pool.write_back.policy, pool.write_back.batches.buffers, pool.frames
             )));
         }
         if stack.device.is_none() { self.check_counting(requested, pool) } else { Ok(()) }
@@ -126,8 +133,7 @@ impl Run {
 
     /// Without a drive there is no time, so what matters only in time is refused.
     fn check_counting(&self, requested: &Requested, pool: &PoolStage) -> Result<(), StackError> {
-        let (write_back, prefetch) =
-            (pool.policies.write_back.to_string(), pool.policies.prefetch.to_string());
+        let (write_back, prefetch) = (pool.write_back.policy.to_string(), pool.policies.prefetch.to_string());
         let users = match requested.arrivals {
             Arrivals::Closed { users } => users,
             _ => 1,
@@ -136,7 +142,7 @@ impl Run {
         let timed = [
             (layer.is_some(), "--layer", layer.unwrap_or_default()),
             (
-                pool.policies.batches.buffers > 0 || pool.policies.batches.ahead > 0,
+                pool.write_back.batches.buffers > 0 || pool.write_back.batches.ahead > 0,
                 "--write-back",
                 write_back.as_str(),
             ),

@@ -62,10 +62,15 @@ impl Stack {
         Ok(page_bytes / unit)
     }
 
+    /// Pages that the device must have so that the layer, or without one the device, offers `pages`.
+    pub(crate) fn pages_below(&self, pages: u64) -> u64 {
+        let page_bytes = self.device.page_bytes();
+        self.layer.as_ref().map_or(pages, |layer| layer.log.pages_below(pages, page_bytes))
+    }
+
     /// Makes room for `pages`, where the device is a file whose size was not given.
     pub(crate) fn make_room_for(&mut self, pages: u64) {
-        let page_bytes = self.device.page_bytes();
-        let below = self.layer.as_ref().map_or(pages, |layer| layer.log.pages_below(pages, page_bytes));
+        let below = self.pages_below(pages);
         if let DriveConfig::File(file) = &mut self.device.drive {
             file.make_room_for(below);
         }

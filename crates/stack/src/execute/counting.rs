@@ -19,7 +19,7 @@ impl PoolRun<'_> {
         let mut requests = run.bind()?.requests(run.seed)?;
         let start = Instant::now();
         let replacement = stage.policies.replacement.start(stage.frames)?;
-        let mut counter = MissCounter::new(stage.frames, replacement, stage.policies.batches.clone());
+        let mut counter = MissCounter::new(stage.frames, replacement, stage.write_back.batches.clone());
         // Both buffers are reused, so that the loop allocates nothing.
         let mut taken: Vec<Request> = Vec::with_capacity(SLICE);
         let mut slice: Vec<(PageId, bool)> = Vec::with_capacity(SLICE);

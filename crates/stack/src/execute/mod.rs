@@ -4,15 +4,15 @@ mod bench;
 mod counting;
 mod done;
 mod gc;
+mod latency;
 mod pool;
 pub(crate) mod profile;
 mod replay;
 mod stamps;
 
 use crate::device::Observed;
-use crate::run::{Load, PROFILE_OPS, Policies, Requested};
-use crate::{Column, Command, Progress, Row, Run, StackError};
-use fulgurite_base::Histogram;
+use crate::run::{ChosenWriteBack, Load, PROFILE_OPS, Policies, Requested, STORES_OWN};
+use crate::{Column, Command, Progress, Row, Run, StackError, memory};
 use fulgurite_pool::WriteBack;
 use std::time::{Duration, Instant};
 
@@ -74,27 +74,22 @@ impl Run {
 }
 
 /// Sets the columns that say which policies a pool has.
-fn set_policies(row: &mut Row, policies: &Policies) {
+fn set_policies(row: &mut Row, policies: &Policies, write_back: Option<&ChosenWriteBack>) {
     row.set(Column::Replacement, policies.replacement.to_string());
-    row.set(Column::WriteBack, policies.write_back.to_string());
-    let WriteBack { n_e, buffers, ahead, .. } = policies.batches;
-    row.set(Column::NW, policies.batches.batch_pages());
+    row.set(Column::Prefetch, policies.prefetch.name());
+    let Some(ChosenWriteBack { policy, batches }) = write_back else {
+        // The store derives the numbers from its memory and its protection, and keeps them to itself.
+        row.set(Column::WriteBack, STORES_OWN);
+        return;
+    };
+    row.set(Column::WriteBack, policy.to_string());
+    let WriteBack { n_e, buffers, ahead, .. } = *batches;
+    row.set(Column::NW, batches.batch_pages());
     if !policies.prefetch.is_none() {
         row.set(Column::NE, n_e);
     }
     row.set_some(Column::Buffers, Some(buffers).filter(|buffers| *buffers > 0));
     row.set_some(Column::Ahead, Some(ahead).filter(|ahead| *ahead > 0));
-    row.set(Column::Prefetch, policies.prefetch.name());
-}
-
-fn set_latency(row: &mut Row, latency: &Histogram) {
-    row.set_some(Column::LatencyMeanNs, latency.mean_ns());
-    row.set_some(Column::LatencyStddevNs, latency.stddev_ns());
-    row.set_some(Column::LatencyP50Ns, latency.percentile_ns(50.0));
-    row.set_some(Column::LatencyP95Ns, latency.percentile_ns(95.0));
-    row.set_some(Column::LatencyP99Ns, latency.percentile_ns(99.0));
-    row.set_some(Column::LatencyP999Ns, latency.percentile_ns(99.9));
-    row.set_some(Column::LatencyMaxNs, latency.max_ns());
 }
 
 /// Sets the three columns about the simulator's own cost. They are the only ones that differ from one execution to
@@ -103,13 +98,5 @@ fn set_cost(row: &mut Row, start: Instant, read_for: Duration, ops: u64) {
     let seconds = (start.elapsed() + read_for).as_secs_f64();
     row.set(Column::SimWallS, seconds);
     row.set(Column::SimOpsS, ops as f64 / seconds);
-    row.set_some(Column::PeakRssBytes, peak_rss_bytes());
-}
-
-/// The process's peak memory, where the system tells.
-fn peak_rss_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    // `VmHWM` is the largest resident set that the process has had.
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+    row.set_some(Column::PeakRssBytes, memory::peak_rss());
 }

@@ -5,8 +5,9 @@
 //! another without pause; CPU cost, if any, is charged to the one core that all share.
 
 use super::done::{Done, set_collecting};
+use super::latency::{self, set_latency};
 use super::stamps::Stamps;
-use super::{set_cost, set_latency, set_policies};
+use super::{set_cost, set_policies};
 use crate::device::{DeviceUser, Observed};
 use crate::run::{Arrivals, PoolStage, Requested};
 use crate::workload::Requests;
@@ -42,7 +43,7 @@ impl PoolRun<'_> {
         let mut row = run.identity()?;
         row.set_some(Column::Channels, run.stack.device.simulated().map(|config| config.channels));
         set_collecting(&mut row, &run.stack);
-        set_policies(&mut row, &stage.policies);
+        set_policies(&mut row, &stage.policies, Some(&stage.write_back));
         row.set(Column::Frames, stage.frames);
         // `u64::MAX` stands for a trace whose pages were not counted.
         row.set_some(Column::Pages, Some(requested.pages).filter(|pages| *pages < u64::MAX));
@@ -69,7 +70,7 @@ impl PoolRun<'_> {
         row.set(Column::WriteWaits, counters.write_waits);
         row.set(Column::Rescued, counters.rescued);
         row.set_some(Column::PagesChecked, measured.pages_checked);
-        set_latency(&mut row, &measured.latency);
+        set_latency(&mut row, latency::ALL, measured.latency.summary());
         Ok(row)
     }
 }
@@ -134,7 +135,7 @@ impl PoolRun<'_> {
         let replacement = stage.policies.replacement.start(stage.frames)?;
         let config = PoolConfig {
             prefetch: stage.policies.prefetch.start()?,
-            ..PoolConfig::new(stage.frames, stage.page_bytes, replacement, stage.policies.batches.clone())
+            ..PoolConfig::new(stage.frames, stage.page_bytes, replacement, stage.write_back.batches.clone())
         };
         let pool = BufferPool::new(executor.handle(), config)
             .map_err(|error| StackError::request(error.to_string()))?;

@@ -5,7 +5,8 @@ use super::Setting;
 use super::asked::{Asked, count, read_extent, read_memory, read_page_bytes, read_speed, read_time_interval};
 use crate::Command::{Bench, Gc, Pool, Profile, Replay};
 use crate::device::{DeviceConfig, LayerConfig};
-use crate::{Benchmarked, EngineStage, Policies, Rows, Run, StackError};
+use crate::run::{ChosenWriteBack, STORES_OWN};
+use crate::{Benchmarked, EngineStage, Rows, Run, StackError};
 use fulgurite_base::option::{self, parse_choice};
 use fulgurite_base::{Spec, SpecError, units};
 use fulgurite_ftl::placement::PlacementConfig;
@@ -139,9 +140,17 @@ pub(super) const SETTINGS: &[Setting] = &[
         name: "write_back",
         written: "POLICY",
         about: "Write-back policy",
-        commands: &[(Pool, Value("single")), (Bench, Value("single"))],
+        commands: &[(Pool, Value("single"))],
         read: |asked, text| put(&mut asked.write_back, text.parse().map(Some)),
-        show: |run| Ok(run.stack.policies().map(canonical_write_back)),
+        show: |run| Ok(run.stack.write_back().map(canonical_write_back)),
+    },
+    Setting {
+        name: "write_back",
+        written: "POLICY",
+        about: "Write-back policy, or store for the store's own: ace+raw, as large as its torn-page protection and memory allow",
+        commands: &[(Bench, Value(STORES_OWN))],
+        read: |asked, text| put(&mut asked.write_back, read_write_back(text)),
+        show: |run| Ok(Some(run.stack.write_back().map_or(STORES_OWN.to_owned(), canonical_write_back))),
     },
     Setting {
         name: "prefetch",
@@ -365,10 +374,13 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "by_type",
         written: "",
-        about: "Give a row for every type of transaction instead of one for the run",
+        about: "Give a row for every type of transaction, with --interval for each in every stretch of time",
         commands: &[(Bench, Nothing)],
         read: |asked, text| put(&mut asked.by_type, units::parse_yes_no(text)),
-        show: |run| Ok((run.measure.rows == Rows::Types).then(|| "yes".to_owned())),
+        show: |run| {
+            let by_type = matches!(run.measure.rows, Rows::Types | Rows::TypeIntervals(_));
+            Ok(by_type.then(|| "yes".to_owned()))
+        },
     },
     Setting {
         name: "explain",
@@ -400,11 +412,11 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "interval",
         written: "100ms",
-        about: "Give a row for every stretch of time instead of one for the run",
+        about: "Give a row for every stretch of time instead of one for the run, with the latencies in it",
         commands: &[(Replay, Nothing), (Bench, Nothing)],
         read: |asked, text| put(&mut asked.time_interval, read_time_interval(text).map(Some)),
         show: |run| match run.measure.rows {
-            Rows::TimeIntervals(length) => Ok(Some(length.0.to_string())),
+            Rows::TimeIntervals(length) | Rows::TypeIntervals(length) => Ok(Some(length.0.to_string())),
             _ => Ok(None),
         },
     },
@@ -479,10 +491,24 @@ fn put<T>(place: &mut T, value: Result<T, SpecError>) -> Result<(), SpecError> {
     Ok(())
 }
 
+/// A write-back policy of the pool; `None` for the store's own.
+fn read_write_back(text: &str) -> Result<Option<WriteBackConfig>, SpecError> {
+    if text == STORES_OWN {
+        return Ok(None);
+    }
+    let names: Vec<&str> = WriteBackConfig::registry().names().chain([STORES_OWN]).collect();
+    let name = text.split(':').next().unwrap_or_default();
+    match names.contains(&name) {
+        true => text.parse().map(Some),
+        // The registry does not know of the store's own, which may be what was meant.
+        false => Err(SpecError::unknown("write-back", name, &names)),
+    }
+}
+
 /// The write-back policy with the numbers that it has on this device: the same whether they were given or measured.
-fn canonical_write_back(policies: &Policies) -> String {
-    let WriteBack { n_w, n_e, buffers, ahead, cleaner_n_w, .. } = policies.batches;
-    let name = match &policies.write_back {
+fn canonical_write_back(ChosenWriteBack { policy, batches }: &ChosenWriteBack) -> String {
+    let WriteBack { n_w, n_e, buffers, ahead, cleaner_n_w, .. } = batches;
+    let name = match policy {
         WriteBackConfig::Custom(custom) => custom.text(),
         config => config.name().to_owned(),
     };

@@ -1,6 +1,7 @@
 //! Plain files as images of stores.
 
-use fulgurite_device::IoError;
+use fulgurite_base::Lpn;
+use fulgurite_device::{Failure, IoError, Operation};
 use fulgurite_engine::{Error, Sink, Source};
 use fulgurite_uring::ReadOnlyFile;
 use std::cell::RefCell;
@@ -18,7 +19,12 @@ impl Source for FileSource {
     }
 
     async fn read(&self, at: u64, into: &mut [u8]) -> Result<(), Error> {
-        self.0.read_at(at, into).map_err(|_| Error::Io(IoError::Media))
+        self.0.read_at(at, into).map_err(|error| {
+            // Pages of a drive in a file have 4 KiB, whatever a store's own pages have.
+            let pages = into.len().div_ceil(4096) as u32;
+            let read = Operation::read(Lpn(at / 4096), pages);
+            Error::Io(IoError::System(Failure::of(&read, &error)))
+        })
     }
 }
 

@@ -282,7 +282,7 @@ impl Loading {
                 "TABLE {table} has the index `{index}`, which only the program that made it can keep; accepted: a table without indexes"
             )),
             Error::Fatal(_) | Error::Io(_) => StackError::run(format!(
-                "{file}: {error}; is the disk below it full? What is durable by now is there when the store is opened again"
+                "{file}: {error}. What is durable by now is there when the store is opened again"
             )),
             error => self.file.failed(error),
         }

@@ -1,8 +1,8 @@
 //! Opening a store in a file, to read it or to go on with it.
 
 use super::text;
-use crate::StackError;
 use crate::device::{AnyDrive, FileConfig};
+use crate::{StackError, memory};
 use fulgurite_base::units;
 use fulgurite_device::Executor;
 use fulgurite_engine::{Durability, Error, Options, Store, Table};
@@ -49,15 +49,7 @@ impl StoreFile {
     /// Options of a store in a file of so many bytes.
     pub(super) fn options(&self, bytes: u64) -> Result<Options, StackError> {
         let memory_bytes = self.memory_bytes.min(bytes.saturating_mul(2).max(ANY_MEMORY));
-        // The pool takes its memory in one piece, and a process that asks for too much is ended by the allocator.
-        let tried = usize::try_from(memory_bytes)
-            .is_ok_and(|bytes| Vec::<u8>::new().try_reserve_exact(bytes).is_ok());
-        if !tried {
-            return Err(StackError::request(format!(
-                "--memory {} is more than this machine has; accepted: less, or leave it out",
-                units::format_size(self.memory_bytes)
-            )));
-        }
+        memory::check(&format!("--memory {}", units::format_size(self.memory_bytes)), memory_bytes)?;
         Ok(Options {
             memory_bytes,
             // A load ends with the store closed, so nothing needs to wait on the way.

@@ -46,6 +46,8 @@ struct Job {
     options: Options,
     plan: Plan,
     watcher: Watcher,
+    /// What the drive is called.
+    device: String,
 }
 
 impl BenchRun<'_> {
@@ -60,6 +62,7 @@ impl BenchRun<'_> {
             options: self.stage.options(),
             plan: self.plan(),
             watcher: watcher.clone(),
+            device: self.run.stack.device.label.clone(),
         };
         let measured = executor.block_on(job.measure(executor.handle())).map_err(StackError::run)??;
         self.check_outcome(&measured.outcome)?;
@@ -76,8 +79,8 @@ impl BenchRun<'_> {
             seed: self.run.seed,
             cpu_per_op: self.stage.cpu_per_op,
             interval: match self.run.measure.rows {
-                Rows::TimeIntervals(length) => length,
-                _ => Plan::default().interval,
+                Rows::TimeIntervals(length) | Rows::TypeIntervals(length) => Some(length),
+                _ => None,
             },
         }
     }
@@ -85,7 +88,9 @@ impl BenchRun<'_> {
     /// What must hold of any outcome: every transaction that was taken has ended, and was counted once.
     fn check_outcome(&self, outcome: &Outcome) -> Result<(), StackError> {
         let (transactions, counted) = (outcome.transactions(), outcome.latency.count());
-        let in_series: u64 = outcome.series.transactions.iter().sum();
+        let in_series = outcome.series.as_ref().map_or(transactions, |series| {
+            series.intervals.iter().map(|figures| figures.transactions()).sum()
+        });
         let asked = match self.asked.stop {
             Extent::Ops(ops) => ops,
             Extent::Time(_) => transactions,
@@ -102,6 +107,7 @@ impl BenchRun<'_> {
 impl Job {
     /// Runs the benchmark, checks its data and the store, and closes it.
     async fn measure(self, handle: Handle<Watched>) -> Result<Measured, StackError> {
+        let failed = |error| failed(&self.device, error);
         let engine = |error: fulgurite_engine::Error| failed(error.into());
         let store = Store::open(handle, self.options).await.map_err(engine)?;
         let program = self.benchmark.open(&store).await.map_err(failed)?;
@@ -162,14 +168,18 @@ fn thread_cpu() -> Option<Nanos> {
     None
 }
 
-/// An error of a benchmark: a wrong request where other settings would do, else a failed run.
-fn failed(error: Error) -> StackError {
+/// An error of a benchmark on `device`: a wrong request where other settings would do, else a failed run.
+fn failed(device: &str, error: Error) -> StackError {
     match error {
+        Error::TooManyIntervals { .. } => StackError::request(format!("--interval is too short: {error}")),
         Error::Spec(_) | Error::NoTime { .. } | Error::Engine(fulgurite_engine::Error::Options(_)) => {
             StackError::request(error.to_string())
         }
         Error::Engine(fulgurite_engine::Error::Full { .. }) => {
             StackError::run(format!("{error}, or use a larger drive, fewer --ops or a smaller --scale"))
+        }
+        Error::Engine(fulgurite_engine::Error::Io(_) | fulgurite_engine::Error::Fatal(_)) => {
+            StackError::run(format!("{device}: {error}"))
         }
         error => StackError::run(error),
     }

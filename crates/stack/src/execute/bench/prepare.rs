@@ -10,6 +10,7 @@ use super::{BenchRun, failed};
 use crate::StackError;
 use crate::device::{AnyDrive, Boxed, DriveConfig, FileConfig};
 use crate::memo::Memo;
+use fulgurite_base::units;
 use fulgurite_bench::{BenchmarkConfig, Data};
 use fulgurite_device::{Device, Executor, Handle};
 use fulgurite_engine::{Durability, Options, Store};
@@ -79,6 +80,7 @@ impl BenchRun<'_> {
         let load = Load {
             benchmark: self.asked.benchmark.clone(),
             options: self.load_options(),
+            device: self.run.stack.device.label.clone(),
             seed: self.run.seed,
             is_overwritten: match &self.run.stack.device.drive {
                 DriveConfig::File(FileConfig { destroy_contents, .. }) => *destroy_contents,
@@ -112,6 +114,8 @@ impl BenchRun<'_> {
 struct Load {
     benchmark: BenchmarkConfig,
     options: Options,
+    /// What the drive is called.
+    device: String,
     seed: u64,
     /// Whether a store that holds something else may be overwritten.
     is_overwritten: bool,
@@ -120,6 +124,7 @@ struct Load {
 impl Load {
     /// Makes a store with the data.
     async fn fill<D: Device + 'static>(self, handle: Handle<D>) -> Result<(), StackError> {
+        let failed = |error| failed(&self.device, error);
         let store = Store::create(handle, self.options).await.map_err(|error| failed(error.into()))?;
         self.benchmark.load(&store, self.seed).await.map_err(failed)?;
         store.close().await.map_err(|error| failed(error.into()))
@@ -132,7 +137,7 @@ impl Load {
             Ok(()) => Ok(()),
             Err(_) if self.is_overwritten => self.fill(handle).await,
             Err(why) => Err(StackError::request(format!(
-                "--reuse: {why}; accepted: another file, or --destroy-contents to load it anew"
+                "--reuse: {why}; accepted: what the file holds, another file, or --destroy-contents to load it anew"
             ))),
         }
     }
@@ -145,7 +150,7 @@ impl Load {
             true => Data::of(&store).await.map_err(|error| error.to_string())?,
             false => None,
         };
-        let page_bytes = store.page_bytes();
+        let (page_bytes, log_bytes) = (store.page_bytes(), store.log_bytes());
         store.close().await.map_err(text)?;
         let wanted = Data { text: self.benchmark.data(), seed: self.seed };
         match data {
@@ -155,7 +160,11 @@ impl Load {
                 data.text, data.seed, wanted.text, wanted.seed
             )),
             Some(_) if page_bytes != self.options.page_bytes => {
-                Err(format!("the store in the file has pages of {page_bytes} bytes"))
+                Err(format!("the store in the file has --page {}", units::format_size(page_bytes.into())))
+            }
+            // Rows would tell of a log that there is not.
+            Some(_) if log_bytes != self.options.log_bytes => {
+                Err(format!("the store in the file has --log-size {}", units::format_size(log_bytes)))
             }
             Some(_) => Ok(()),
         }

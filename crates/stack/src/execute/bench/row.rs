@@ -2,11 +2,12 @@
 
 use super::{BenchRun, Measured};
 use crate::execute::done::set_collecting;
-use crate::execute::{set_cost, set_latency, set_policies};
+use crate::execute::latency::{self, set_latency};
+use crate::execute::{set_cost, set_policies};
 use crate::run::Rows;
 use crate::{Column, Row, StackError};
-use fulgurite_base::{Histogram, Nanos, option};
-use fulgurite_bench::{BenchmarkConfig, KindOutcome, Outcome};
+use fulgurite_base::{Nanos, option};
+use fulgurite_bench::{BenchmarkConfig, Figures, KindFigures, Series};
 use std::time::{Duration, Instant};
 
 impl BenchRun<'_> {
@@ -14,8 +15,17 @@ impl BenchRun<'_> {
         let common = self.common(measured)?;
         let outcome = &measured.outcome;
         match self.run.measure.rows {
-            Rows::Types => Ok(outcome.kinds.iter().map(|kind| of_type(&common, kind, outcome)).collect()),
-            Rows::TimeIntervals(_) => Ok(intervals(&common, outcome)),
+            Rows::Types => {
+                let mut common = common;
+                common.set(Column::ElapsedNs, outcome.elapsed.0);
+                Ok(types(&common, &outcome.figures(), outcome.elapsed))
+            }
+            rows @ (Rows::TimeIntervals(_) | Rows::TypeIntervals(_)) => {
+                let series = outcome.series.as_ref();
+                let series = series.ok_or_else(|| StackError::run("the run kept no time series"))?;
+                let by_type = matches!(rows, Rows::TypeIntervals(_));
+                Ok(intervals(&common, series, outcome.elapsed, by_type))
+            }
             _ => {
                 let mut row = common;
                 self.set_results(&mut row, measured);
@@ -33,7 +43,7 @@ impl BenchRun<'_> {
         row.set_some(Column::Scale, asked.scale);
         row.set_some(Column::Channels, run.stack.device.simulated().map(|config| config.channels));
         set_collecting(&mut row, &run.stack);
-        set_policies(&mut row, &stage.policies);
+        set_policies(&mut row, &stage.policies, stage.write_back.as_ref());
         row.set(Column::TornPages, option::name_of(measured.torn_pages));
         if let BenchmarkConfig::IndexScan(scan) = &asked.benchmark {
             row.set(Column::Degree, scan.degree);
@@ -51,16 +61,9 @@ impl BenchRun<'_> {
 
     fn set_results(&self, row: &mut Row, measured: &Measured) {
         let Measured { outcome, before, after, verified, .. } = measured;
-        let transactions = outcome.transactions();
-        row.set(Column::Ops, transactions);
         row.set(Column::ElapsedNs, outcome.elapsed.0);
-        set_throughput(row, transactions, outcome.elapsed);
-        row.set(Column::Retries, outcome.retries());
-        row.set(Column::Rollbacks, outcome.rollbacks());
+        set_figures(row, &outcome.figures(), outcome.elapsed);
         set_pool(row, measured);
-        set_latency(row, &outcome.latency);
-        set_latencies(row, READ, &outcome.read_latency);
-        set_latencies(row, COMMIT, &outcome.commit_latency);
         let (now, then) = (&after.statistics, &before.statistics);
         row.set(Column::Deadlocks, now.deadlocks - then.deadlocks);
         row.set(Column::UserBytesWritten, outcome.user_bytes_written);
@@ -74,7 +77,7 @@ impl BenchRun<'_> {
         row.set(Column::HostPagesWritten, after.seen.pages_written - before.seen.pages_written);
         after.seen.done.since(&before.seen.done).set(row);
         if let Some((now, then)) = after.cpu.zip(before.cpu) {
-            row.set(Column::CpuNsPerOp, (now.0 - then.0) as f64 / transactions as f64);
+            row.set(Column::CpuNsPerOp, (now.0 - then.0) as f64 / outcome.transactions() as f64);
         }
     }
 }
@@ -104,63 +107,48 @@ fn set_throughput(row: &mut Row, transactions: u64, elapsed: Nanos) {
     }
 }
 
-/// Mean, standard deviation and percentiles of a kind of latency.
-type Latencies = [Column; 7];
-
-const READ: Latencies = [
-    Column::ReadLatencyMeanNs,
-    Column::ReadLatencyStddevNs,
-    Column::ReadLatencyP50Ns,
-    Column::ReadLatencyP95Ns,
-    Column::ReadLatencyP99Ns,
-    Column::ReadLatencyP999Ns,
-    Column::ReadLatencyMaxNs,
-];
-const COMMIT: Latencies = [
-    Column::CommitLatencyMeanNs,
-    Column::CommitLatencyStddevNs,
-    Column::CommitLatencyP50Ns,
-    Column::CommitLatencyP95Ns,
-    Column::CommitLatencyP99Ns,
-    Column::CommitLatencyP999Ns,
-    Column::CommitLatencyMaxNs,
-];
-
-fn set_latencies(row: &mut Row, columns: Latencies, latency: &Histogram) {
-    let [mean, stddev, p50, p95, p99, p999, max] = columns;
-    row.set_some(mean, latency.mean_ns());
-    row.set_some(stddev, latency.stddev_ns());
-    for (column, percent) in [(p50, 50.0), (p95, 95.0), (p99, 99.0), (p999, 99.9)] {
-        row.set_some(column, latency.percentile_ns(percent));
-    }
-    row.set_some(max, latency.max_ns());
+/// Sets the columns of all transactions of a stretch of time.
+fn set_figures(row: &mut Row, figures: &Figures, elapsed: Nanos) {
+    let transactions = figures.transactions();
+    row.set(Column::Ops, transactions);
+    set_throughput(row, transactions, elapsed);
+    row.set(Column::Retries, figures.retries());
+    row.set(Column::Rollbacks, figures.rollbacks());
+    set_latency(row, latency::ALL, figures.latency);
+    set_latency(row, latency::READ, figures.read_latency);
+    set_latency(row, latency::COMMIT, figures.commit_latency);
 }
 
-/// The row of a type of transaction. What they have in common, such as the drive's counts, belongs to none of them.
-fn of_type(common: &Row, kind: &KindOutcome, outcome: &Outcome) -> Row {
-    let mut row = common.clone();
-    row.set(Column::Transaction, kind.kind);
-    row.set(Column::Ops, kind.latency.count());
-    row.set(Column::ElapsedNs, outcome.elapsed.0);
-    set_throughput(&mut row, kind.latency.count(), outcome.elapsed);
-    row.set(Column::Retries, kind.retries);
-    row.set(Column::Rollbacks, kind.rollbacks);
-    set_latency(&mut row, &kind.latency);
-    row
+/// The rows of the types of transactions in a stretch of time. What they have in common, such as the drive's counts,
+/// belongs to none of them.
+fn types(common: &Row, figures: &Figures, elapsed: Nanos) -> Vec<Row> {
+    let row = |kind: &KindFigures| {
+        let mut row = common.clone();
+        row.set(Column::Transaction, kind.kind);
+        row.set(Column::Ops, kind.ended);
+        set_throughput(&mut row, kind.ended, elapsed);
+        row.set(Column::Retries, kind.retries);
+        row.set(Column::Rollbacks, kind.rollbacks);
+        set_latency(&mut row, latency::ALL, kind.latency);
+        row
+    };
+    figures.kinds.iter().map(row).collect()
 }
 
-/// A row for each interval. The last one ends with the last transaction, so its rate is over what there is of it.
-fn intervals(common: &Row, outcome: &Outcome) -> Vec<Row> {
-    let length = outcome.series.interval;
-    let row = |(index, transactions): (usize, &u64)| {
-        let begin = Nanos(index as u64 * length.0);
-        let elapsed = length.min(outcome.elapsed.saturating_sub(begin));
+/// A row for each interval, or for each type of transaction in it. The last one ends with the last transaction, so its
+/// rate is over what there is of it.
+fn intervals(common: &Row, series: &Series, end: Nanos, by_type: bool) -> Vec<Row> {
+    let rows = |(index, figures): (usize, &Figures)| {
+        let begin = Nanos(index as u64 * series.interval.0);
+        let elapsed = series.interval.min(end.saturating_sub(begin));
         let mut row = common.clone();
         row.set(Column::TimeNs, begin.0);
         row.set(Column::IntervalNs, elapsed.0);
-        row.set(Column::Ops, *transactions);
-        set_throughput(&mut row, *transactions, elapsed);
-        row
+        if by_type {
+            return types(&row, figures, elapsed);
+        }
+        set_figures(&mut row, figures, elapsed);
+        vec![row]
     };
-    outcome.series.transactions.iter().enumerate().map(row).collect()
+    series.intervals.iter().enumerate().flat_map(rows).collect()
 }

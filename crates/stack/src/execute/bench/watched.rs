@@ -25,7 +25,7 @@ pub struct Watcher {
 pub struct Seen {
     /// By its own counts.
     pub done: Done,
-    /// Pages that it was told to write.
+    /// Pages that it was told to write, with those that it had counted before it was watched.
     pub pages_written: u64,
 }
 
@@ -33,8 +33,10 @@ impl Watched {
     /// Watches `drive`.
     pub fn new(drive: AnyDrive) -> (Watched, Watcher) {
         let caps = drive.caps().clone();
+        // A drive below a layer was loaded a moment ago and still counts that, so this count goes on from its own.
+        let before = Done::by(&*drive).host_pages_written().unwrap_or(0);
         let drive = Rc::new(RefCell::new(drive));
-        let pages_written = Rc::new(Cell::new(0));
+        let pages_written = Rc::new(Cell::new(before));
         let watcher = Watcher { drive: Rc::clone(&drive), pages_written: Rc::clone(&pages_written) };
         (Watched { drive, caps, pages_written }, watcher)
     }

@@ -1,6 +1,6 @@
 //! The sums over the requests of a replay, for all of them and for reads and writes apart.
 
-use crate::execute::set_latency;
+use crate::execute::latency::{self, set_latency};
 use crate::{Column, Row};
 use fulgurite_base::{Histogram, Nanos};
 use fulgurite_ssd::Waits;
@@ -65,25 +65,19 @@ impl Tally {
         }
         row.set(Column::Reads, self.reads.latency.count());
         row.set(Column::Writes, self.writes.latency.count());
-        set_latency(row, &self.all.latency);
+        set_latency(row, latency::ALL, self.all.latency.summary());
         row.set_some(
             Column::LatencyVarianceNs2,
             self.all.latency.stddev_ns().map(|deviation| deviation * deviation),
         );
-        for (class, columns) in [(&self.reads, READ_COLUMNS), (&self.writes, WRITE_COLUMNS)] {
-            let latency = &class.latency;
-            row.set_some(columns[0], latency.mean_ns());
-            row.set_some(columns[1], latency.stddev_ns());
-            let percents = [50.0, 95.0, 99.0, 99.9];
-            for (column, percent) in columns[2..6].iter().zip(percents) {
-                row.set_some(*column, latency.percentile_ns(percent));
-            }
-            row.set_some(columns[6], latency.max_ns());
-            let mean = |sum: u128| (latency.count() > 0).then(|| sum as f64 / latency.count() as f64);
-            if self.tells_waits {
-                row.set_some(columns[7], mean(class.gc_ns));
-                row.set_some(columns[8], mean(class.die_ns));
-                row.set_some(columns[9], mean(class.channel_ns));
+        let classes = [(&self.reads, latency::READ, READ_WAITS), (&self.writes, latency::WRITE, WRITE_WAITS)];
+        for (class, columns, [gc, die, channel]) in classes {
+            set_latency(row, columns, class.latency.summary());
+            let count = class.latency.count();
+            if self.tells_waits && count > 0 {
+                row.set(gc, class.gc_ns as f64 / count as f64);
+                row.set(die, class.die_ns as f64 / count as f64);
+                row.set(channel, class.channel_ns as f64 / count as f64);
             }
         }
         if !self.tells_waits {
@@ -99,28 +93,8 @@ impl Tally {
     }
 }
 
-const READ_COLUMNS: [Column; 10] = [
-    Column::ReadLatencyMeanNs,
-    Column::ReadLatencyStddevNs,
-    Column::ReadLatencyP50Ns,
-    Column::ReadLatencyP95Ns,
-    Column::ReadLatencyP99Ns,
-    Column::ReadLatencyP999Ns,
-    Column::ReadLatencyMaxNs,
-    Column::ReadWaitGcMeanNs,
-    Column::ReadWaitDieMeanNs,
-    Column::ReadWaitChannelMeanNs,
-];
-
-const WRITE_COLUMNS: [Column; 10] = [
-    Column::WriteLatencyMeanNs,
-    Column::WriteLatencyStddevNs,
-    Column::WriteLatencyP50Ns,
-    Column::WriteLatencyP95Ns,
-    Column::WriteLatencyP99Ns,
-    Column::WriteLatencyP999Ns,
-    Column::WriteLatencyMaxNs,
-    Column::WriteWaitGcMeanNs,
-    Column::WriteWaitDieMeanNs,
-    Column::WriteWaitChannelMeanNs,
-];
+/// What requests of a kind waited for on the average: collection, dies, channels.
+const READ_WAITS: [Column; 3] =
+    [Column::ReadWaitGcMeanNs, Column::ReadWaitDieMeanNs, Column::ReadWaitChannelMeanNs];
+const WRITE_WAITS: [Column; 3] =
+    [Column::WriteWaitGcMeanNs, Column::WriteWaitDieMeanNs, Column::WriteWaitChannelMeanNs];

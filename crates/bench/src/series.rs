@@ -1,0 +1,98 @@
+//! A run over time: what happened in each of its intervals, one after the other.
+//!
+//! The device's clock never goes back, so an interval is over when something happens after it. Its latencies are then
+//! summed up, and their histograms are used again for the next one: a long series costs some hundred bytes an interval.
+
+use crate::Error;
+use crate::meter::{Figures, Recorded};
+use fulgurite_base::Nanos;
+
+/// The intervals of a run, from its beginning on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// The length of an interval.
+    pub interval: Nanos,
+    /// What happened in each. Reads, commits and transactions belong to the interval in which they ended.
+    pub intervals: Vec<Figures>,
+}
+
+/// A run of more intervals is refused: their figures would fill the memory.
+const INTERVALS_MOST: usize = 1 << 16;
+
+/// A series under way.
+pub(crate) struct Recording {
+    interval: Nanos,
+    over: Vec<Figures>,
+    /// The interval that time is in.
+    current: Recorded,
+}
+
+impl Recording {
+    pub fn new(interval: Nanos, kinds: &[&'static str]) -> Recording {
+        Recording { interval: interval.max(Nanos(1)), over: Vec::new(), current: Recorded::new(kinds) }
+    }
+
+    /// The interval of what happens `at` this long after the beginning, those before being over.
+    pub fn at(&mut self, at: Nanos) -> &mut Recorded {
+        let index = usize::try_from(at.0 / self.interval.0).unwrap_or(usize::MAX).min(INTERVALS_MOST);
+        while self.over.len() < index {
+            self.over.push(self.current.figures());
+            self.current.clear();
+        }
+        &mut self.current
+    }
+
+    /// Fails where the series has become too long.
+    pub fn check(&self) -> Result<(), Error> {
+        match self.over.len() < INTERVALS_MOST {
+            true => Ok(()),
+            false => Err(Error::TooManyIntervals { most: INTERVALS_MOST }),
+        }
+    }
+
+    /// The series, which ends with the interval that time is in.
+    pub fn finish(mut self) -> Series {
+        if self.current.transactions() > 0 {
+            self.over.push(self.current.figures());
+        }
+        Series { interval: self.interval, intervals: self.over }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_of_an_interval_are_of_that_interval_alone() {
+        let mut series = Recording::new(Nanos(1_000), &["short", "long"]);
+        let mut end = |at: u64, kind: usize, latency: u64| {
+            let recorded = series.at(Nanos(at));
+            recorded.read_latency.record(Nanos(latency / 2));
+            recorded.end(kind, Nanos(latency), kind == 1);
+        };
+        (0..100).for_each(|number| end(number, 1, 900));
+        // Nothing ends in the second interval; the third one begins with its first nanosecond.
+        (0..10).for_each(|number| end(2_000 + number, 0, 20));
+        let Series { interval, intervals } = series.finish();
+        assert_eq!((interval, intervals.len()), (Nanos(1_000), 3));
+        let of = |figures: &Figures| figures.latency.map(|latency| (latency.p50_ns, latency.max_ns));
+        let found: Vec<_> = intervals.iter().map(|figures| (figures.transactions(), of(figures))).collect();
+        assert_eq!(found, [(100, Some((900, 900))), (0, None), (10, Some((20, 20)))]);
+        let reads = intervals[2].read_latency.unwrap();
+        assert_eq!((reads.mean_ns, reads.stddev_ns, reads.max_ns), (10.0, Some(0.0), 10));
+        let kinds: Vec<_> = intervals[2].kinds.iter().map(|kind| (kind.ended, kind.rollbacks)).collect();
+        assert_eq!(kinds, [(10, 0), (0, 0)]);
+        assert_eq!(intervals[0].kinds[1].rollbacks, 100);
+    }
+
+    #[test]
+    fn a_series_that_would_not_fit_is_refused() {
+        let mut series = Recording::new(Nanos(1), &["kind"]);
+        series.at(Nanos(INTERVALS_MOST as u64 - 1)).end(0, Nanos(1), false);
+        assert!(series.check().is_ok());
+        series.at(Nanos(u64::MAX)).end(0, Nanos(1), false);
+        let sentence = series.check().unwrap_err().to_string();
+        assert!(sentence.contains("65536"), "{sentence}");
+    }
+}

@@ -1,0 +1,114 @@
+//! What a system said when it refused a command to a real drive.
+
+use crate::Operation;
+use fulgurite_base::Lpn;
+use std::fmt;
+use std::io::{self, ErrorKind};
+
+/// What was to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doing {
+    /// Reading pages.
+    Read,
+    /// Writing pages.
+    Write,
+    /// Writing pages to a temporary file, since the drive itself is only read.
+    WriteBeside,
+    /// Freeing pages.
+    Trim,
+    /// Making the drive a copy of itself: no real drive can.
+    Share,
+    /// Making what was written durable.
+    Flush,
+}
+
+/// A command to a real drive that failed, and what the system said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What was to be done.
+    pub doing: Doing,
+    /// The first page, in pages of the drive.
+    pub lpn: Lpn,
+    /// How many pages; none for a flush.
+    pub pages: u32,
+    /// The system's number for what went wrong; `None` where the file ended before the pages did.
+    pub code: Option<i32>,
+}
+
+impl Failure {
+    /// Of `operation`, by what a system call returned.
+    pub fn of(operation: &Operation, error: &io::Error) -> Failure {
+        let (doing, lpn, pages) = match operation {
+            Operation::Read { lpn, pages, .. } => (Doing::Read, *lpn, *pages),
+            Operation::Write { lpn, pages, .. } => (Doing::Write, *lpn, *pages),
+            Operation::Trim { lpn, pages } => (Doing::Trim, *lpn, *pages),
+            Operation::Share { destination, pages, .. } => (Doing::Share, *destination, *pages),
+            Operation::Flush => (Doing::Flush, Lpn(0), 0),
+        };
+        Failure { doing, lpn, pages, code: error.raw_os_error() }
+    }
+
+    /// What a user may do about it.
+    fn advice(&self) -> &'static str {
+        let kind = self.code.map(|code| io::Error::from_raw_os_error(code).kind());
+        match kind {
+            None => "the file is shorter than when it was opened; restore it from a copy",
+            Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {
+                "make room on the file system that holds it, then try again"
+            }
+            Some(ErrorKind::FileTooLarge) => {
+                "raise the limit on the length of files (ulimit -f), then try again"
+            }
+            Some(ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) => {
+                "make it writable again; a file system turns read-only when its drive fails"
+            }
+            Some(_) => "the system's log says more; copy the file elsewhere if its drive is failing",
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.doing {
+            Doing::Read => "reading",
+            Doing::Write | Doing::WriteBeside => "writing",
+            Doing::Trim => "freeing",
+            Doing::Share => "sharing",
+            Doing::Flush => "making it durable",
+        })?;
+        match (self.pages, self.lpn.0) {
+            (0, _) => {}
+            (1, first) => write!(f, " page {first}")?,
+            (pages, first) => write!(f, " pages {first} to {}", first + u64::from(pages) - 1)?,
+        }
+        if self.doing == Doing::WriteBeside {
+            f.write_str(" to a temporary file")?;
+        }
+        match self.code {
+            Some(code) => write!(f, ": {}", io::Error::from_raw_os_error(code))?,
+            None => f.write_str(": the file ends before it")?,
+        }
+        write!(f, "; {}", self.advice())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_says_what_where_why_and_what_to_do() {
+        let full = io::Error::from(ErrorKind::UnexpectedEof);
+        let ends = Failure::of(&Operation::read(Lpn(7), 1), &full).to_string();
+        assert_eq!(
+            ends,
+            "reading page 7: the file ends before it; the file is shorter than when it was opened; restore it from a copy"
+        );
+        // 28 is "no space left" on every system that Fulgurite knows.
+        let full = Failure::of(&Operation::write(Lpn(10), 8), &io::Error::from_raw_os_error(28)).to_string();
+        assert!(full.starts_with("writing pages 10 to 17: ") && full.contains("(os error 28)"), "{full}");
+        assert!(full.ends_with("; make room on the file system that holds it, then try again"), "{full}");
+        let flush = Failure::of(&Operation::Flush, &io::Error::from_raw_os_error(5)).to_string();
+        assert!(flush.starts_with("making it durable: ") && flush.contains("system's log"), "{flush}");
+    }
+}

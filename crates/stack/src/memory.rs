@@ -1,0 +1,63 @@
+//! Memory of the machine, as far as the system tells: what this process has used, and what there is to be had.
+//!
+//! A process that asks for too much is ended by its allocator, or by the system when it begins to use what it got. So
+//! every command that takes an amount of memory has it checked here before anything is allocated.
+
+use crate::{StackError, Unit};
+use std::fs;
+
+/// Refuses `bytes` of memory, which `asked` asks for (an argument with its value), where this machine does not have them.
+pub fn check(asked: &str, bytes: u64) -> Result<(), StackError> {
+    let there = match available() {
+        Some(there) if bytes <= there => return Ok(()),
+        Some(there) => format!(", {}", Unit::Bytes.humane(there as f64)),
+        // Another system does not tell, but its allocator refuses what it cannot give.
+        None => match usize::try_from(bytes).map(|bytes| Vec::<u8>::new().try_reserve_exact(bytes)) {
+            Ok(Ok(())) => return Ok(()),
+            _ => String::new(),
+        },
+    };
+    Err(StackError::request(format!(
+        "{asked} takes more memory than this machine has to give{there}; accepted: less"
+    )))
+}
+
+/// The process's peak memory in bytes, where the system tells.
+pub fn peak_rss() -> Option<u64> {
+    // `VmHWM` is the largest resident set that the process has had.
+    kib(&fs::read_to_string("/proc/self/status").ok()?, "VmHWM:")
+}
+
+/// Bytes that can be used without pushing out what is in use, where the system tells.
+fn available() -> Option<u64> {
+    kib(&fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable:")
+}
+
+/// The bytes of the line that begins with `name`, which is in KiB.
+fn kib(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_system_is_read_in_bytes() {
+        let text = "MemTotal:       24605312 kB\nMemAvailable:   22605312 kB\n";
+        assert_eq!(kib(text, "MemAvailable:"), Some(22_605_312 << 10));
+        assert_eq!((kib(text, "MemFree:"), kib("VmHWM: 3 MB", "VmHWM:")), (None, None));
+    }
+
+    #[test]
+    fn what_no_machine_has_is_refused_and_a_little_is_not() {
+        assert!(check("--memory 1MiB", 1 << 20).is_ok());
+        let refused = check("--memory 1048576TiB", 1 << 60).unwrap_err();
+        assert_eq!(refused.exit_code(), 2);
+        let sentence = refused.to_string();
+        assert!(sentence.starts_with("--memory 1048576TiB takes more memory than "), "{sentence}");
+        #[cfg(target_os = "linux")]
+        assert!(sentence.contains(" has to give, "), "{sentence}");
+    }
+}
