@@ -239,9 +239,7 @@ impl<D: Device + 'static> Walk<'_, D> {
                     continue;
                 }
                 let entries: Vec<Vec<u8>> = self.keys(tree).await;
-                for some in entries.chunks(shard.most_ahead(AHEAD)) {
-                    self.lead_to_records(tree, table.0, some).await?;
-                }
+                self.lead_to_records(tree, table.0, &entries).await?;
                 let Some(extract) = extract else { continue };
                 let entries: FxHashSet<Vec<u8>> = entries.into_iter().collect();
                 let mut expected = 0;
@@ -270,21 +268,24 @@ impl<D: Device + 'static> Walk<'_, D> {
         Ok(())
     }
 
-    /// Whether entries of an index lead to records. These lie all over the table, so their leaves are read together.
+    /// Whether the entries of an index lead to records, in the order of these, which is the order of the table's leaves.
     async fn lead_to_records(&mut self, index: Tree, table: Tree, entries: &[Vec<u8>]) -> Result<(), Error> {
-        let split = entries.iter().map(|entry| (index::split(entry).map(|(_, key)| key), entry));
-        let mut rows: Vec<(Option<Vec<u8>>, &Vec<u8>)> = split.collect();
+        let mut rows = Vec::with_capacity(entries.len());
+        for entry in entries {
+            match index::split(entry) {
+                Some((_, key)) => rows.push((key, entry)),
+                None => self.problem(index, None, format!("the entry {} is damaged", text(entry)), None),
+            }
+        }
         rows.sort_unstable();
-        let keys: Vec<&[u8]> = rows.iter().filter_map(|(key, _)| key.as_deref()).collect();
-        self.shard.fetch_leaves(table, &keys).await?;
-        for (key, entry) in &rows {
-            let found = match key {
-                Some(key) => self.shard.current(table, key).await?.is_some(),
-                None => false,
-            };
-            if !found {
-                let what = format!("the entry {} leads to no record", text(entry));
-                self.problem(index, None, what, None);
+        for some in rows.chunks(self.shard.most_ahead(AHEAD)) {
+            let keys: Vec<&[u8]> = some.iter().map(|(key, _)| &key[..]).collect();
+            self.shard.fetch_leaves(table, &keys).await?;
+            for (key, entry) in some {
+                if self.shard.current(table, key).await?.is_none() {
+                    let what = format!("the entry {} leads to no record", text(entry));
+                    self.problem(index, None, what, None);
+                }
             }
         }
         Ok(())
@@ -329,7 +330,7 @@ pub async fn reachable<D: Device + 'static>(shard: &Shard<D>) -> Result<FxHashSe
 
 impl<D: Device + 'static> Store<D> {
     /// Looks at every page of the store. The structure of trees does not change meanwhile: who needs that waits. Memory: a
-    /// set of the pages, the entries of one index at a time, and its table's keys.
+    /// set of the pages, the entries of one index at a time, twice, and its table's keys.
     pub async fn check(&self) -> Result<CheckReport, Error> {
         let shard = &self.0;
         shard.check_open()?;

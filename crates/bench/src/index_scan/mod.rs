@@ -132,7 +132,8 @@ impl IndexScan {
         Ok(IndexScan { config: *config, table, index })
     }
 
-    /// Checks that the index has one entry for each row, in order and with the row's value.
+    /// Checks that every row is there and is an order. Whether the index has the entry of each row, and no other, is for
+    /// [`Store::check`], which goes through both in the order of the table.
     pub async fn verify<D: Device + 'static>(&self, store: &Store<D>) -> Result<Verified, Error> {
         let snapshot = store.snapshot();
         let mut scan = snapshot.scan(self.table, KeyRange::ALL.bounds(), Direction::Forward);
@@ -141,20 +142,10 @@ impl IndexScan {
             Orders::decode(&value)?;
             rows += 1;
         }
-        let (mut entries, mut before) = (0, Vec::new());
-        let mut scan = snapshot.index_scan(self.index, KeyRange::ALL.bounds(), Direction::Forward);
-        while let Some(found) = scan.next().await? {
-            self.check(&found.index_key, &found.value, 0, u32::MAX)?;
-            if found.index_key < before {
-                return Err(Error::row(Orders::TABLE, "comes out of the index's order"));
-            }
-            before = found.index_key;
-            entries += 1;
-        }
-        match rows == self.config.orders && entries == rows {
+        match rows == self.config.orders {
             true => Ok(Verified { rows, changes: 0 }),
             false => Err(Error::Broken(format!(
-                "`{}` has {rows} rows and {entries} in its index, and should have {} in both",
+                "`{}` has {rows} rows and should have {}",
                 Orders::TABLE,
                 self.config.orders
             ))),
