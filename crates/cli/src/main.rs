@@ -1,6 +1,7 @@
 //! The `fulgurite` command: parses, calls the study crate, prints. No logic lives here.
 
 mod arguments;
+mod interrupt;
 mod store;
 
 use arguments::{Arguments, Command, Common, Trace, Typed};
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
         Err(error) if error.use_stderr() => return fail(&StackError::request(one_sentence(&error))),
         Err(help) => return end(written(help.print())),
     };
+    interrupt::watch();
     end(run(arguments))
 }
 
@@ -63,7 +65,8 @@ fn one_sentence(error: &clap::Error) -> String {
 }
 
 fn run(arguments: Arguments) -> Result<(), StackError> {
-    let Arguments { common, command } = arguments;
+    let Arguments { mut common, command } = arguments;
+    common.is_stdout_taken = command.as_ref().is_some_and(Command::writes_stdout);
     match command {
         None => study("quickstart", None, false, &common),
         Some(Command::Study { study: name, out, quick }) => study(&name, out.as_deref(), quick, &common),
@@ -188,5 +191,10 @@ fn print(table: &Table, common: &Common, text: impl Fn(&Table) -> String) -> Res
         (_, true) => table.to_csv(),
         _ => text(table),
     };
+    if common.is_stdout_taken {
+        // Standard error may be closed; the output is written all the same.
+        let _ = io::stderr().write_all(text.as_bytes());
+        return Ok(());
+    }
     written(io::stdout().write_all(text.as_bytes()))
 }

@@ -58,7 +58,7 @@ Exit code 0: everything was saved. 1: something is lost, and OUT has the rest. F
 
 const BACKUP_HELP: &str = "\
 OUT is a store of its own. To restore, copy OUT to FILE, or back it up again under that name. FILE stays as it is, and \
-nobody writes it meanwhile. A process that is killed may leave .fulgurite-*.unfinished beside OUT.";
+nobody writes it meanwhile.";
 
 #[derive(Args)]
 pub struct Opened {

@@ -23,6 +23,7 @@ pub mod runner;
 pub mod settings;
 pub mod store;
 pub mod timeline;
+mod unfinished;
 pub mod workload;
 
 pub use column::{Column, Unit};

@@ -4,6 +4,8 @@ mod bad_input;
 mod bench;
 mod contract;
 mod folder;
+mod interrupts;
 mod outputs;
 mod repeatable;
 mod store;
+mod streams;

@@ -9,6 +9,7 @@ pub(crate) use open::Boxed;
 pub use open::DeviceUser;
 
 use crate::StackError;
+use crate::output::is_standard;
 use fulgurite_base::option::{self, COUNT, COUNT_64, SIZE, YES_NO};
 use fulgurite_base::{Choice, Declared, Form, Opt, Spec, SpecError, opt, units};
 use fulgurite_ftl::FtlConfig;
@@ -322,6 +323,11 @@ impl FileConfig {
         if path.is_empty() {
             return Err(StackError::request(
                 "device file: has no path; write file:PATH, file:PATH,size=1GiB",
+            ));
+        }
+        if is_standard(Path::new(path)) {
+            return Err(StackError::request(
+                "device file:- is read and written at any place, and standard input and output are not; accepted: a file or block device",
             ));
         }
         let mut spec = Spec::parse(&option::with_name(FILE, options))?;

@@ -44,7 +44,7 @@ fn try_repair(
 ) -> Result<(NewFile, Result<RepairReport, Error>), StackError> {
     let source = FileSource(file.read_only()?);
     let new = NewFile::begin("OUT", out, bytes)?;
-    let executor = Executor::new(open_drive(new.unfinished())?);
+    let executor = Executor::new(open_drive(&new.unfinished())?);
     let (handle, options) = (executor.handle(), file.options(bytes)?);
     let outcome = executor.block_on(async move { fulgurite_engine::repair(&source, handle, options).await });
     Ok((new, outcome.map_err(StackError::run)?))

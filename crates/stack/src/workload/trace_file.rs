@@ -1,5 +1,6 @@
 //! A trace file that is read when it is needed, and only once for each way of looking at it.
 
+use super::spool::{Spool, is_read_once, name_of};
 use crate::StackError;
 use fulgurite_base::{Nanos, PageId, fnv1a};
 use fulgurite_workload::trace::{self, Format, PageChanges, PageTrace, Trace, TraceOptions, TraceReader};
@@ -19,6 +20,8 @@ pub struct TraceFile {
     path: Option<PathBuf>,
     format: Option<Format>,
     options: TraceOptions,
+    /// What the file gave, where it can be read only once.
+    spool: Spool,
     records: OnceLock<Kept<Arc<Trace>>>,
     /// By page size and numbering.
     pages: Mutex<BTreeMap<(u32, Numbering), Arc<ListedPages>>>,
@@ -94,6 +97,7 @@ impl TraceFile {
             path,
             format,
             options,
+            spool: Spool::default(),
             records: OnceLock::new(),
             pages: Mutex::default(),
             changes: Mutex::default(),
@@ -113,6 +117,10 @@ impl TraceFile {
                 None,
                 TraceOptions::default(),
             ),
+            Some(path) if is_read_once(path) => {
+                let bytes = self.spool.open(path)?;
+                TraceReader::new(&name_of(path), bytes, self.format, self.options.clone())
+            }
             Some(path) => trace::open(path, self.format, self.options.clone()),
         };
         reader.map_err(|error| StackError::request(error.to_string()))
@@ -181,6 +189,9 @@ impl TraceFile {
     pub(super) fn content_hash(&self) -> Result<u64, StackError> {
         let how = fnv1a(format!("{:?} {:?}", self.format, self.options).as_bytes());
         let Some(path) = &self.path else { return Ok(how ^ hash_of(OWN_TRACE_BYTES)?) };
+        if is_read_once(path) {
+            return Ok(how ^ hash_of(self.spool.open(path)?)?);
+        }
         let file = File::open(path);
         let failed = |error| StackError::request(format!("{}: {error}", path.display()));
         Ok(how ^ hash_of(file.map_err(failed)?)?)

@@ -2,7 +2,7 @@
 //! fails leaves nothing.
 
 use fulgurite_stack::StackError;
-use fulgurite_stack::output::{self, Named, OutputFile};
+use fulgurite_stack::output::{self, Named, OutputFile, is_standard};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -30,6 +30,11 @@ pub(super) struct Folder {
 impl Folder {
     /// Makes the folder and tries its files, before hours of runs go to waste. None of them may be one of `inputs`.
     pub fn prepare(path: &Path, inputs: &[Named<'_>]) -> Result<Folder, StackError> {
+        if is_standard(path) {
+            return Err(StackError::request(
+                "--out - is no folder, and a study writes several files; accepted: a folder",
+            ));
+        }
         let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
         let mut made: Vec<PathBuf> = path.ancestors().take_while(is_missing).map(Path::to_path_buf).collect();
         // `ancestors` lists the innermost folder first.

@@ -14,10 +14,11 @@ use file::{File, Part};
 use folder::Folder;
 use fulgurite_base::SpecError;
 use fulgurite_stack::device::named_file;
-use fulgurite_stack::output::Named;
+use fulgurite_stack::output::{Named, is_standard};
 use fulgurite_stack::{Column, Progress, Row, Run, StackError, runner};
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -65,8 +66,14 @@ pub fn names() -> impl Iterator<Item = (&'static str, String)> {
 }
 
 impl Study {
-    /// The study that `typed` names: a built-in one, or a TOML file.
+    /// The study that `typed` names: a built-in one, a TOML file, or `-` for TOML from standard input.
     pub fn open(typed: &str) -> Result<Study, StackError> {
+        if is_standard(Path::new(typed)) {
+            let source = io::read_to_string(io::stdin())
+                .map_err(|error| StackError::request(format!("standard input cannot be read: {error}")))?;
+            let file = File::parse("standard input", &source)?;
+            return Ok(Study { name: "standard-input".to_owned(), source, typed: typed.to_owned(), file });
+        }
         let built_in = BUILT_IN.iter().find(|(name, _)| *name == typed);
         let (name, source) = match built_in {
             Some((name, text)) => ((*name).to_owned(), (*text).to_owned()),
