@@ -366,9 +366,12 @@ impl FileConfig {
         )))
     }
 
-    /// Whether the file begins as a store does.
+    /// Whether the file begins as a store does. One whose load was interrupted is none.
     pub(crate) fn holds_store(&self) -> bool {
         let Ok(file) = std::fs::File::open(&self.path) else { return false };
+        if fulgurite_uring::is_half_loaded(&self.path) {
+            return false;
+        }
         fulgurite_engine::SUPERBLOCKS.iter().any(|place| {
             let mut bytes = [0; 64];
             file.read_exact_at(&mut bytes, *place).is_ok() && fulgurite_engine::is_store(&bytes)
