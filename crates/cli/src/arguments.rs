@@ -40,6 +40,9 @@ pub struct Common {
     /// Runs at once [default: as many as there are cores]
     #[arg(long, global = true, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
+    /// Say how many runs there would be and what memory and time they would take, and run nothing
+    #[arg(long, global = true)]
+    pub dry_run: bool,
     /// Whether standard output holds a file that was asked for (`--requests-out -`), so that the table goes to
     /// standard error.
     #[arg(skip)]
@@ -74,6 +77,9 @@ pub enum Command {
         /// Smaller runs, as the study says: for a first look
         #[arg(long)]
         quick: bool,
+        /// Go on from the finished runs that an interrupted study has left in its folder
+        #[arg(long)]
+        resume: bool,
     },
     /// Look at trace files, convert and make them
     Trace {
@@ -85,6 +91,11 @@ pub enum Command {
 }
 
 impl Command {
+    /// Whether it runs stacks, of which can be said beforehand what they will need.
+    pub fn has_outlook(&self) -> bool {
+        !matches!(self, Command::List { .. } | Command::Trace { .. } | Command::Store(_))
+    }
+
     /// Whether an output of the command is `-`, standard output.
     pub fn writes_stdout(&self) -> bool {
         match self {

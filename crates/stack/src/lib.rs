@@ -15,8 +15,9 @@ mod error;
 mod execute;
 mod memo;
 mod memory;
+pub mod outlook;
 pub mod output;
-mod progress;
+pub mod progress;
 mod row;
 mod run;
 pub mod runner;
@@ -29,6 +30,7 @@ pub mod workload;
 pub use column::{Column, Unit};
 pub use command::Command;
 pub use error::StackError;
+pub use outlook::Outlook;
 pub use progress::Progress;
 pub use row::{Row, Value};
 pub use run::{

@@ -378,6 +378,15 @@ impl FileConfig {
         })
     }
 
+    /// Bytes that must be written to make the file, or to make it larger.
+    pub(crate) fn missing_bytes(&self) -> u64 {
+        let bytes = |pages: u64| pages.saturating_mul(self.options.page_bytes);
+        let plain = FileConfig { needed_pages: None, ..self.clone() };
+        let plain = FileConfig { options: FileOptions { size: None, ..plain.options }, ..plain };
+        let has = fulgurite_uring::check(&self.path, &plain.uring_options(None)).unwrap_or(0);
+        bytes(self.pages()).saturating_sub(bytes(has))
+    }
+
     /// Makes room for `pages`, where no size was given and the file has less.
     pub(crate) fn make_room_for(&mut self, pages: u64) {
         let has = fulgurite_uring::check(&self.path, &self.uring_options(None));

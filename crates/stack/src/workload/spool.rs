@@ -5,7 +5,8 @@
 
 use crate::StackError;
 use crate::output::is_standard;
-use fulgurite_workload::trace::{self, Format, TraceOptions, TraceReader};
+use crate::progress::step;
+use fulgurite_workload::trace::{Format, TraceError, TraceOptions, TraceReader};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
@@ -47,6 +48,8 @@ impl Read for Spooled {
 
 fn keep(path: &Path) -> io::Result<File> {
     let mut file = tempfile::tempfile()?;
+    // How much will come is not known.
+    let _step = step(format!("reading {}", name_of(path)), 0);
     if is_standard(path) {
         io::copy(&mut io::stdin().lock(), &mut file)?;
     } else {
@@ -73,9 +76,28 @@ pub fn open_trace(
     options: TraceOptions,
 ) -> Result<TraceReader, StackError> {
     let reader = if is_standard(path) {
-        TraceReader::new(STANDARD_INPUT, io::stdin(), format, options)
+        let step = step(format!("reading {STANDARD_INPUT}"), 0);
+        TraceReader::new(STANDARD_INPUT, step.reading(io::stdin()), format, options)
     } else {
-        trace::open(path, format, options)
+        open_file(path, format, options)
     };
     reader.map_err(|error| StackError::request(error.to_string()))
+}
+
+/// Opens the trace file at `path`; what is read of it is a step of the progress.
+pub(super) fn open_file(
+    path: &Path,
+    format: Option<Format>,
+    options: TraceOptions,
+) -> Result<TraceReader, TraceError> {
+    let name = path.display().to_string();
+    let cannot = |error: io::Error| TraceError {
+        file: name.clone(),
+        line: None,
+        reason: format!("cannot be opened: {error}"),
+    };
+    let file = File::open(path).map_err(cannot)?;
+    let bytes = file.metadata().map_or(0, |found| if found.is_file() { found.len() } else { 0 });
+    let step = step(format!("reading {name}"), bytes);
+    TraceReader::new(&name, step.reading(file), format, options)
 }

@@ -1,9 +1,10 @@
 //! A trace file that is read when it is needed, and only once for each way of looking at it.
 
-use super::spool::{Spool, is_read_once, name_of};
+use super::spool::{Spool, is_read_once, name_of, open_file};
 use crate::StackError;
+use crate::progress::step;
 use fulgurite_base::{Nanos, PageId, fnv1a};
-use fulgurite_workload::trace::{self, Format, PageChanges, PageTrace, Trace, TraceOptions, TraceReader};
+use fulgurite_workload::trace::{Format, PageChanges, PageTrace, Trace, TraceOptions, TraceReader};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Cursor, Read};
@@ -121,7 +122,7 @@ impl TraceFile {
                 let bytes = self.spool.open(path)?;
                 TraceReader::new(&name_of(path), bytes, self.format, self.options.clone())
             }
-            Some(path) => trace::open(path, self.format, self.options.clone()),
+            Some(path) => open_file(path, self.format, self.options.clone()),
         };
         reader.map_err(|error| StackError::request(error.to_string()))
     }
@@ -159,6 +160,7 @@ impl TraceFile {
         }
         let (records, took) = self.records()?;
         let start = Instant::now();
+        let _step = step("numbering the pages of the trace", 0);
         let trace = match numbering {
             Numbering::Dense => records.page_requests(u64::from(page_bytes))?,
             Numbering::InPlace => records.pages_in_place(u64::from(page_bytes))?,
@@ -192,9 +194,10 @@ impl TraceFile {
         if is_read_once(path) {
             return Ok(how ^ hash_of(self.spool.open(path)?)?);
         }
-        let file = File::open(path);
         let failed = |error| StackError::request(format!("{}: {error}", path.display()));
-        Ok(how ^ hash_of(file.map_err(failed)?)?)
+        let file = File::open(path).map_err(failed)?;
+        let bytes = file.metadata().map_or(0, |found| found.len());
+        Ok(how ^ hash_of(step(format!("hashing {}", path.display()), bytes).reading(file))?)
     }
 }
 

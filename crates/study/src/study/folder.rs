@@ -1,6 +1,7 @@
-//! Where a study writes. Its files take their places together, after the last of them is written, and a study that
-//! fails leaves nothing.
+//! Where a study writes. Its files take their places together, after the last of them is written. A study that fails
+//! leaves nothing but its finished runs; see `ledger.rs`.
 
+use super::ledger;
 use fulgurite_stack::StackError;
 use fulgurite_stack::output::{self, Named, OutputFile, is_standard};
 use std::fs;
@@ -47,7 +48,8 @@ impl Folder {
                 path.display()
             ))
         })?;
-        let paths: Vec<PathBuf> = NAMES.iter().map(|name| path.join(name)).collect();
+        let names = NAMES.iter().chain([&ledger::NAME]);
+        let paths: Vec<PathBuf> = names.map(|name| path.join(name)).collect();
         let outputs: Vec<Named<'_>> = paths.iter().map(|path| Named::new("--out", path)).collect();
         output::check(inputs, &outputs)?;
         Ok(folder)
