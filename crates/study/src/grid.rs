@@ -85,7 +85,8 @@ impl Grid {
             std::mem::take(&mut self.workloads).into_inner().unwrap_or_else(PoisonError::into_inner);
         self.workloads = Mutex::new(workloads.wet());
         if self.size <= LISTED_AT_MOST {
-            let step = progress::step("making ready", self.size as u64);
+            let parts = if self.size == 1 { 0 } else { self.size as u64 };
+            let step = progress::step("making ready", parts);
             for cell in 0..self.size {
                 let run = self.make(cell)?;
                 self.listed.push(run);
@@ -107,7 +108,9 @@ impl Grid {
         let mut outlook = Outlook::new(threads);
         let sampled = self.size.min(LISTED_AT_MOST);
         let weight = self.size as f64 / sampled as f64;
-        let step = progress::step("looking at the runs", sampled as u64);
+        // Of one run there is no share to show.
+        let parts = if sampled == 1 { 0 } else { sampled as u64 };
+        let step = progress::step("looking at the runs", parts);
         let mut ops = 0.0;
         for number in 0..sampled {
             // The product of two counts may be larger than either type of count.
