@@ -172,7 +172,8 @@ fn typed_again(asked: &StudyAsked<'_>, common: &Common) -> String {
 /// Says before the first run what all of them will need, where somebody looks on.
 fn announce(outlook: &Outlook) {
     if io::stderr().is_terminal() {
-        say(&outlook.sentence());
+        // In place of what the bar has drawn, which is drawn again below.
+        say(&format!("\r\x1b[2K{}", outlook.sentence()));
     }
 }
 

@@ -42,13 +42,17 @@ fn watch(counts: &str, progress: &Progress, is_done: &AtomicBool) {
         |template| ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
     let styles = [style("{spinner} {msg}"), style("{bar:24} {msg}")];
     let start = Instant::now();
-    let bar = ProgressBar::new(PARTS);
+    let bar = ProgressBar::new(PARTS).with_style(styles[0].clone());
+    let mut has_share = false;
     while !is_done.load(Ordering::Relaxed) {
         let seen = Seen { snapshot: progress.snapshot(), elapsed: start.elapsed() };
         let share = seen.share();
-        bar.set_style(styles[usize::from(share.is_some())].clone());
-        bar.set_position((share.unwrap_or(0.0) * PARTS as f64) as u64);
+        if has_share != share.is_some() {
+            has_share = share.is_some();
+            bar.set_style(styles[usize::from(has_share)].clone());
+        }
         bar.set_message(seen.words(counts));
+        bar.set_position((share.unwrap_or(0.0) * PARTS as f64) as u64);
         bar.tick();
         std::thread::sleep(Duration::from_millis(100));
     }
@@ -62,13 +66,11 @@ struct Seen {
 }
 
 impl Seen {
-    /// The share of the work that is done, where that is known and more than nothing.
+    /// The share of the requests that are done, or before the first of them of the step, where that is known and more
+    /// than nothing.
     fn share(&self) -> Option<f64> {
         let Snapshot { done, total, step, .. } = &self.snapshot;
-        let of =
-            |done: u64, total: u64| (done > 0 && total > 0).then(|| (done as f64 / total as f64).min(1.0));
-        // Before the first request a step is all that there is to see.
-        of(*done, *total).or_else(|| step.as_ref().and_then(|(_, done, total)| of(*done, *total)))
+        share(*done, *total).or_else(|| step.as_ref().and_then(|(_, done, total)| share(*done, *total)))
     }
 
     fn words(&self, counts: &str) -> String {
@@ -96,12 +98,18 @@ impl Seen {
 
     /// The time that is left, where enough is done to tell.
     fn left(&self) -> String {
-        let Some(share) = self.share().filter(|share| *share >= LEFT_AFTER.0) else { return String::new() };
+        // After a step others may come, of which nothing is known.
+        let share = share(self.snapshot.done, self.snapshot.total);
+        let Some(share) = share.filter(|share| *share >= LEFT_AFTER.0) else { return String::new() };
         if self.elapsed < LEFT_AFTER.1 || share >= 1.0 {
             return String::new();
         }
         format!(" ({} left)", duration(self.elapsed.as_secs_f64() * (1.0 - share) / share))
     }
+}
+
+fn share(done: u64, total: u64) -> Option<f64> {
+    (done > 0 && total > 0).then(|| (done as f64 / total as f64).min(1.0))
 }
 
 fn duration_so_far(elapsed: Duration) -> String {
@@ -140,6 +148,6 @@ mod tests {
         let little = Snapshot { done: 9, total: 1000, runs: 1, ..Snapshot::default() };
         assert_eq!(words(little, 10), "0% of 1,000 requests, 10 s", "too little to tell");
         let step = Some(("making d".to_owned(), 25, 100));
-        assert_eq!(words(Snapshot { step, ..Snapshot::default() }, 5), "making d, 25%, 5 s (15 s left)");
+        assert_eq!(words(Snapshot { step, ..Snapshot::default() }, 5), "making d, 25%, 5 s");
     }
 }

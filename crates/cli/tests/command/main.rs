@@ -7,6 +7,7 @@ mod folder;
 mod interrupts;
 mod outlook;
 mod outputs;
+mod progress;
 mod repeatable;
 mod resume;
 mod store;
