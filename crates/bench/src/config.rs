@@ -178,10 +178,18 @@ mod tests {
 
     #[test]
     fn the_index_scan_says_which_degree_it_accepts() {
-        assert_eq!(
-            "index-scan:degree=256".parse::<BenchmarkConfig>().unwrap_err().to_string(),
-            "degree of index-scan: `256` rows at once are not read yet; accepted: 1, one row after the other"
-        );
-        assert!("index-scan:degree=1".parse::<BenchmarkConfig>().is_ok());
+        for refused in ["0", "257", "-1", "many"] {
+            let sentence = format!("index-scan:degree={refused}").parse::<BenchmarkConfig>().unwrap_err();
+            assert_eq!(
+                sentence.to_string(),
+                format!(
+                    "degree of index-scan: `{refused}` is no number of rows to read at once; accepted: 1 to 256, or auto, the drive's k_r"
+                )
+            );
+        }
+        for accepted in ["1", "256", "auto"] {
+            let config: BenchmarkConfig = format!("index-scan:degree={accepted}").parse().unwrap();
+            assert_eq!(config.to_string(), format!("index-scan:degree={accepted}"));
+        }
     }
 }

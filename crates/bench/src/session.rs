@@ -6,7 +6,7 @@ use crate::meter::Meter;
 use fulgurite_base::Nanos;
 use fulgurite_device::{Device, Handle};
 pub use fulgurite_engine::Record;
-use fulgurite_engine::{Direction, Index, IndexRow, Scan, Snapshot, Store, Table, Transaction};
+use fulgurite_engine::{Direction, Index, IndexRow, IndexScan, Scan, Snapshot, Store, Table, Transaction};
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -89,13 +89,9 @@ impl<D: Device + 'static> Session<D> {
     }
 
     /// At most `most` records of a scan.
-    async fn scan(&self, mut scan: Scan<'_, D>, most: usize) -> Result<Vec<Record>, Error> {
+    async fn scan(&self, scan: Scan<'_, D>, most: usize) -> Result<Vec<Record>, Error> {
         let scan = async {
-            let mut records = Vec::new();
-            while records.len() < most {
-                let Some(record) = scan.next().await? else { break };
-                records.push(record);
-            }
+            let records = scan.limit(most).all().await?;
             self.owe(records.len() as u64);
             Ok(records)
         };
@@ -248,13 +244,23 @@ impl<D: Device + 'static> View<'_, D> {
         direction: Direction,
         most: usize,
     ) -> Result<Vec<IndexRow>, Error> {
+        self.rows(self.snapshot.index_scan(index, range.bounds(), direction).limit(most)).await
+    }
+
+    /// All rows of a range of an index, `degree` of them read at once.
+    pub async fn index_scan_of(
+        &self,
+        index: Index,
+        range: &KeyRange,
+        direction: Direction,
+        degree: u32,
+    ) -> Result<Vec<IndexRow>, Error> {
+        self.rows(self.snapshot.index_scan(index, range.bounds(), direction).degree(degree)).await
+    }
+
+    async fn rows(&self, scan: IndexScan<'_, D>) -> Result<Vec<IndexRow>, Error> {
         let scan = async {
-            let mut scan = self.snapshot.index_scan(index, range.bounds(), direction);
-            let mut rows = Vec::new();
-            while rows.len() < most {
-                let Some(row) = scan.next().await? else { break };
-                rows.push(row);
-            }
+            let rows = scan.all().await?;
             self.session.owe(rows.len() as u64);
             Ok(rows)
         };

@@ -14,6 +14,9 @@ use fulgurite_pool::ReadGuard;
 use rustc_hash::FxHashSet;
 use std::fmt;
 
+/// Pages that are read at once.
+const AHEAD: u32 = 64;
+
 /// What is wrong with a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
@@ -94,8 +97,18 @@ impl<D: Device + 'static> Walk<'_, D> {
 
     async fn tree(&mut self, tree: Tree, is_table: bool) -> Result<(), Error> {
         let mut left = vec![Visit { page: tree.root, low: Vec::new(), high: None, level: None }];
+        let most = self.shard.most_ahead(AHEAD);
+        let mut fetched = 0;
         while let Some(visit) = left.pop() {
             self.shard.health.check()?;
+            if visit.level == Some(0) && fetched == 0 {
+                let next = left.iter().rev().take(most - 1).take_while(|visit| visit.level == Some(0));
+                let pages = std::iter::once(&visit).chain(next).map(|visit| visit.page);
+                let pages: Vec<PageId> = pages.filter(|page| self.shard.space.is_data(*page)).collect();
+                fetched = pages.len();
+                self.shard.pool.fetch(&pages).await?;
+            }
+            fetched = fetched.saturating_sub(1);
             if let Err(what) = self.visit(tree, is_table, &visit, &mut left).await {
                 self.problem(tree, Some(visit.page), what, Some((visit.low, visit.high)));
             }
@@ -225,25 +238,12 @@ impl<D: Device + 'static> Walk<'_, D> {
                 {
                     continue;
                 }
-                let mut entries = FxHashSet::default();
-                for (entry, _) in self.records(tree).await {
-                    let found = match index::split(&entry) {
-                        Some((_, key)) => shard.current(table.0, &key).await?.is_some(),
-                        None => false,
-                    };
-                    if !found {
-                        self.problem(
-                            tree,
-                            None,
-                            format!("the entry {} leads to no record", text(&entry)),
-                            None,
-                        );
-                    }
-                    entries.insert(entry);
-                }
+                let entries: Vec<Vec<u8>> = self.keys(tree).await;
+                self.lead_to_records(tree, table.0, &entries).await?;
                 let Some(extract) = extract else { continue };
+                let entries: FxHashSet<Vec<u8>> = entries.into_iter().collect();
                 let mut expected = 0;
-                for (key, _) in self.records(table.0).await {
+                for key in self.keys(table.0).await {
                     let value = shard.current(table.0, &key).await?.unwrap_or_default();
                     let mut keys = Vec::new();
                     extract(&key, &value, &mut keys);
@@ -268,16 +268,39 @@ impl<D: Device + 'static> Walk<'_, D> {
         Ok(())
     }
 
-    /// The records of a tree whose pages can be read; a large value's place stands for it.
-    async fn records(&self, tree: Tree) -> Vec<(Vec<u8>, Vec<u8>)> {
-        let mut records = Vec::new();
+    /// Whether the entries of an index lead to records, in the order of these, which is the order of the table's leaves.
+    async fn lead_to_records(&mut self, index: Tree, table: Tree, entries: &[Vec<u8>]) -> Result<(), Error> {
+        let mut rows = Vec::with_capacity(entries.len());
+        for entry in entries {
+            match index::split(entry) {
+                Some((_, key)) => rows.push((key, entry)),
+                None => self.problem(index, None, format!("the entry {} is damaged", text(entry)), None),
+            }
+        }
+        rows.sort_unstable();
+        for some in rows.chunks(self.shard.most_ahead(AHEAD)) {
+            let keys: Vec<&[u8]> = some.iter().map(|(key, _)| &key[..]).collect();
+            self.shard.fetch_leaves(table, &keys).await?;
+            for (key, entry) in some {
+                if self.shard.current(table, key).await?.is_none() {
+                    let what = format!("the entry {} leads to no record", text(entry));
+                    self.problem(index, None, what, None);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The keys of a tree in the pages that can be read.
+    async fn keys(&self, tree: Tree) -> Vec<Vec<u8>> {
+        let mut keys = Vec::new();
         let look = |node: Node<'_>| {
-            records.extend(node.records().map(|(key, value)| (key, value.bytes.to_vec())));
+            keys.extend((0..node.len()).map(|index| node.key(index)));
             Ok(())
         };
         // An error is of a page that the walk has reported.
         let _ = self.shard.each_leaf(tree, look).await;
-        records
+        keys
     }
 }
 
@@ -307,7 +330,7 @@ pub async fn reachable<D: Device + 'static>(shard: &Shard<D>) -> Result<FxHashSe
 
 impl<D: Device + 'static> Store<D> {
     /// Looks at every page of the store. The structure of trees does not change meanwhile: who needs that waits. Memory: a
-    /// set of the pages, and the entries of one index at a time.
+    /// set of the pages, the entries of one index at a time, twice, and its table's keys.
     pub async fn check(&self) -> Result<CheckReport, Error> {
         let shard = &self.0;
         shard.check_open()?;

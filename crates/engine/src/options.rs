@@ -92,6 +92,9 @@ pub struct Options {
     pub write_back: Option<WriteBack>,
     /// What is read beside a missed page.
     pub prefetch: PrefetchConfig,
+    /// Leaves that scans read at once, as far as they need so many: best as many reads as the drive does at once (k_r). A
+    /// single scan may have a degree of its own.
+    pub degree: u32,
     /// How long a `group` commit waits for others.
     pub group_window: Nanos,
     /// How old a `relaxed` commit becomes before it is written.
@@ -116,6 +119,7 @@ impl Default for Options {
             replacement: ReplacementConfig::Lru(NoOptions),
             write_back: None,
             prefetch: PrefetchConfig::None(NoOptions),
+            degree: DEGREE,
             group_window: Nanos::from_micros(100),
             relaxed_window: Nanos::from_micros(10_000),
             verify_writes: false,
@@ -124,6 +128,9 @@ impl Default for Options {
         }
     }
 }
+
+/// Leaves that scans read at once where nothing is known of the drive: enough for most drives, and a window of 128 KiB.
+const DEGREE: u32 = 32;
 
 /// Pages that are written at once where no write-back policy says how many.
 const WRITES_AT_ONCE: u32 = 16;

@@ -1,9 +1,15 @@
 //! Scans: the records of a range in order, forward or backward, leaf by leaf.
+//!
+//! A scan asks for leaves ahead. How many depends on its *degree*, on the records that it may still give, and, where nobody has
+//! named a degree, on how far it has come: it begins with one leaf and doubles, so that a scan that is left early has
+//! read little in vain. A scan of an index does the same with the rows that the index leads to: it takes so many entries
+//! ahead, and the leaves of their rows are read together.
 
 use crate::Error;
 use crate::catalogue::Index;
 use crate::index;
 use crate::locks::Mode;
+use crate::shard::Shard;
 use crate::tree::{Seek, Tree, leaf};
 use crate::view::{Span, Value, View};
 use fulgurite_device::Device;
@@ -31,6 +37,49 @@ pub struct Scan<'a, D: Device + 'static> {
     left: usize,
     found: VecDeque<(Vec<u8>, Value)>,
     done: bool,
+    ahead: Ahead,
+}
+
+/// What a scan has asked for ahead.
+struct Ahead {
+    window: Window,
+    /// Leaves asked for and not scanned.
+    leaves: usize,
+    /// Where what was not asked for begins, or, backward, ends; `None` where nothing was asked for.
+    from: Option<Vec<u8>>,
+    /// Everything was asked for.
+    done: bool,
+}
+
+/// How much is asked for ahead at once.
+#[derive(Clone, Copy)]
+struct Window {
+    most: usize,
+    /// What was asked for last.
+    last: usize,
+}
+
+impl Window {
+    /// One that grows to the store's own degree.
+    fn growing<D: Device + 'static>(shard: &Shard<D>) -> Window {
+        Window { most: shard.most_ahead(shard.options.degree), last: 0 }
+    }
+
+    /// One of `degree` from the beginning.
+    fn fixed<D: Device + 'static>(shard: &Shard<D>, degree: u32) -> Window {
+        let most = shard.most_ahead(degree);
+        Window { most, last: most }
+    }
+
+    /// Whether more is to be asked for, where so much was asked for and is not used yet.
+    fn is_due(&self, left: usize) -> bool {
+        left <= self.last / 2
+    }
+
+    fn next(&mut self) -> usize {
+        self.last = (2 * self.last).clamp(1, self.most);
+        self.last
+    }
 }
 
 /// A part of the range whose records lie in one leaf.
@@ -43,7 +92,15 @@ struct Part {
 impl<'a, D: Device + 'static> Scan<'a, D> {
     pub(crate) fn new(view: &'a View<D>, tree: Tree, span: Span, direction: Direction) -> Scan<'a, D> {
         let done = span.is_empty();
-        Scan { view, tree, span, direction, left: usize::MAX, found: VecDeque::new(), done }
+        let ahead = Ahead { window: Window::growing(view.shard()), leaves: 0, from: None, done: false };
+        Scan { view, tree, span, direction, left: usize::MAX, found: VecDeque::new(), done, ahead }
+    }
+
+    /// Reads so many leaves at once, from 1, one after the other, to what fits into a quarter of the pool. Without it, the scan
+    /// begins with one and goes up to [`crate::Options::degree`].
+    pub fn degree(mut self, leaves: u32) -> Self {
+        self.ahead.window = Window::fixed(self.view.shard(), leaves);
+        self
     }
 
     /// Ends after `records` records. A transaction then locks no more of the range than it has seen.
@@ -88,6 +145,7 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
 
     /// Reads the next leaf.
     async fn advance(&mut self) -> Result<(), Error> {
+        self.read_ahead().await?;
         loop {
             self.view.check()?;
             let part = self.part().await?;
@@ -105,16 +163,62 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
         }
     }
 
-    /// The rows of the next leaf.
-    async fn part(&self) -> Result<Part, Error> {
+    /// Asks for leaves that come next, unless enough of them are on their way.
+    async fn read_ahead(&mut self) -> Result<(), Error> {
+        self.ahead.leaves = self.ahead.leaves.saturating_sub(1);
+        if self.ahead.done || self.ahead.window.most < 2 || !self.ahead.window.is_due(self.ahead.leaves) {
+            return Ok(());
+        }
         let shard = self.view.shard();
-        let seek = match (self.direction, &self.span.high) {
+        let most = match shard.records_of_a_leaf(self.tree) {
+            // So many leaves have what is still asked for, and no more are read.
+            Some(records) if self.left < usize::MAX => {
+                let needed = self.left.div_ceil(records.max(1)) + 1;
+                needed.saturating_sub(self.ahead.leaves).min(self.ahead.window.most)
+            }
+            _ => self.ahead.window.next(),
+        };
+        // One leaf alone is read where it is needed.
+        if most + self.ahead.leaves < 2 {
+            return Ok(());
+        }
+        let (seek, bound) = match (self.direction, &self.ahead.from) {
+            (Direction::Forward, Some(from)) => (Seek::At(from), self.span.high.as_deref()),
+            (Direction::Backward, Some(from)) => (Seek::Below(from), Some(&self.span.low[..])),
+            (Direction::Forward, None) => (self.seek(), self.span.high.as_deref()),
+            (Direction::Backward, None) => (self.seek(), Some(&self.span.low[..])),
+        };
+        let Some(leaves) = shard.leaves(self.tree, seek, bound, most).await? else {
+            self.ahead.done = true;
+            return Ok(());
+        };
+        shard.pool.fetch(&leaves.pages).await?;
+        self.ahead.leaves += leaves.pages.len();
+        self.ahead.done = match (self.direction, &leaves.end) {
+            (_, None) => true,
+            (Direction::Forward, Some(end)) => self.span.high.as_ref().is_some_and(|high| end >= high),
+            (Direction::Backward, Some(end)) => *end <= self.span.low,
+        };
+        self.ahead.from = leaves.end;
+        Ok(())
+    }
+
+    /// The next leaf.
+    fn seek(&self) -> Seek<'_> {
+        match (self.direction, &self.span.high) {
             (Direction::Forward, _) => Seek::At(&self.span.low),
             (Direction::Backward, Some(high)) => Seek::Below(high),
             (Direction::Backward, None) => Seek::Last,
-        };
+        }
+    }
+
+    /// The rows of the next leaf.
+    async fn part(&self) -> Result<Part, Error> {
+        let shard = self.view.shard();
+        let seek = self.seek();
         let guard = shard.find(self.tree, seek, 0).await?;
         let node = leaf(guard.bytes())?;
+        shard.note_records_of_a_leaf(self.tree, node.len());
         let mut span = self.span.clone();
         if self.direction == Direction::Forward {
             if let Some(fence) = node.high()
@@ -216,11 +320,17 @@ pub struct IndexRow {
 pub struct IndexScan<'a, D: Device + 'static> {
     scan: Scan<'a, D>,
     index: Index,
+    window: Window,
+    /// Entries whose rows were asked for: the key in the index, and the row's.
+    entries: VecDeque<(Vec<u8>, Vec<u8>)>,
+    ended: bool,
 }
 
 impl<'a, D: Device + 'static> IndexScan<'a, D> {
     pub(crate) fn new(view: &'a View<D>, index: Index, span: Span, direction: Direction) -> IndexScan<'a, D> {
-        IndexScan { scan: Scan::new(view, index.tree, span, direction), index }
+        let scan = Scan::new(view, index.tree, span, direction);
+        let window = Window::growing(view.shard());
+        IndexScan { scan, index, window, entries: VecDeque::new(), ended: false }
     }
 
     /// Ends after `rows` rows.
@@ -229,17 +339,47 @@ impl<'a, D: Device + 'static> IndexScan<'a, D> {
         self
     }
 
+    /// Reads the leaves of so many rows at once, from 1, one after the other, to what fits into a quarter of the pool. Without
+    /// it, the scan begins with one and goes up to [`crate::Options::degree`]. A transaction locks the entries of so many rows
+    /// ahead.
+    pub fn degree(mut self, rows: u32) -> Self {
+        self.window = Window::fixed(self.scan.view.shard(), rows);
+        self
+    }
+
     /// The next row; `None` behind the last.
     pub async fn next(&mut self) -> Result<Option<IndexRow>, Error> {
-        while let Some((entry, _)) = self.scan.next().await? {
-            let (index_key, key) = index::split(&entry)
-                .ok_or_else(|| Error::corrupt(self.index.tree.root, "an entry of the index is damaged"))?;
+        loop {
+            if !self.ended && self.window.is_due(self.entries.len()) {
+                self.take_entries().await?;
+            }
+            let Some((index_key, key)) = self.entries.pop_front() else { return Ok(None) };
             let view = self.scan.view;
             if let Some(value) = view.get(self.index.table.0, &key, Mode::Shared).await? {
                 return Ok(Some(IndexRow { index_key, key, value }));
             }
         }
-        Ok(None)
+    }
+
+    /// Takes entries ahead and asks for the leaves of their rows.
+    async fn take_entries(&mut self) -> Result<(), Error> {
+        let fresh = self.entries.len();
+        let most = self.window.next();
+        while self.entries.len() < fresh + most && !self.ended {
+            match self.scan.next().await? {
+                Some((entry, _)) => self.entries.push_back(index::split(&entry).ok_or_else(|| {
+                    Error::corrupt(self.index.tree.root, "an entry of the index is damaged")
+                })?),
+                None => self.ended = true,
+            }
+        }
+        // One row alone is read where it is needed.
+        if self.entries.len() > 1 {
+            let mut keys: Vec<&[u8]> = self.entries.range(fresh..).map(|(_, key)| &key[..]).collect();
+            keys.sort_unstable();
+            self.scan.view.shard().fetch_leaves(self.index.table.0, &keys).await?;
+        }
+        Ok(())
     }
 
     /// Every row that is left.

@@ -53,6 +53,8 @@ pub struct Shard<D: Device + 'static> {
     pub pool: BufferPool<D>,
     pub space: Space,
     pub catalogue: RefCell<Catalogue>,
+    /// By tree: the records of the leaf that was scanned last.
+    pub scanned: RefCell<FxHashMap<u32, usize>>,
     /// One change of a structure at a time.
     pub structure: Turns,
     /// The last change of a structure.
@@ -88,6 +90,16 @@ pub fn count(counter: &Cell<u64>, by: u64) {
 }
 
 impl<D: Device + 'static> Shard<D> {
+    /// Records that a leaf of the tree has, as far as scans have seen.
+    pub fn records_of_a_leaf(&self, tree: Tree) -> Option<usize> {
+        self.scanned.borrow().get(&tree.id).copied()
+    }
+
+    /// Notes how many records a scan has found in a leaf of the tree.
+    pub fn note_records_of_a_leaf(&self, tree: Tree, records: usize) {
+        self.scanned.borrow_mut().insert(tree.id, records);
+    }
+
     /// Bytes in a page.
     pub fn page_bytes(&self) -> u32 {
         self.superblock.borrow().page_bytes

@@ -548,6 +548,7 @@ fn assemble<D: Device + 'static>(
     health.tell(&room);
     Shard {
         handle,
+        scanned: RefCell::default(),
         space,
         catalogue: RefCell::new(Catalogue::new(superblock.catalogue_root(), superblock.large_root())),
         superblock: RefCell::new(superblock),

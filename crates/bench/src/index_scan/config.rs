@@ -39,8 +39,17 @@ pub struct IndexScanConfig {
     pub column: Column,
     /// The part of the column's values that a query asks for.
     pub share: Share,
-    /// Rows that are read at once: 1, the only one so far.
-    pub degree: u32,
+    /// Rows that are read at once.
+    pub degree: Degree,
+}
+
+/// Rows that an index scan reads at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Degree {
+    /// As many reads as the drive does at once, k_r.
+    Auto,
+    /// So many.
+    Rows(u32),
 }
 
 /// Orders of a scale factor of 1.
@@ -52,7 +61,7 @@ impl Default for IndexScanConfig {
             orders: ORDERS,
             column: Column::OrderDate,
             share: Share::from_ppm(1_000),
-            degree: 1,
+            degree: Degree::Rows(32),
         }
     }
 }
@@ -64,15 +73,44 @@ impl IndexScanConfig {
     }
 }
 
-/// How many rows are read at once.
-const DEGREE: Form<u32> = Form { written: "1", parse: parse_degree, show: u32::to_string };
+/// The most rows that are read at once.
+const MOST_ROWS: u32 = 256;
 
-fn parse_degree(text: &str) -> Result<u32, SpecError> {
+/// How many rows are read at once.
+const DEGREE: Form<Degree> = Form { written: "N|auto", parse: parse_degree, show: show_degree };
+
+fn parse_degree(text: &str) -> Result<Degree, SpecError> {
+    let rows = || text.parse().ok().filter(|rows| (1..=MOST_ROWS).contains(rows));
     match text {
-        "1" => Ok(1),
-        _ => Err(SpecError::new(format!(
-            "`{text}` rows at once are not read yet; accepted: 1, one row after the other"
-        ))),
+        "auto" => Ok(Degree::Auto),
+        _ => rows().map(Degree::Rows).ok_or_else(|| {
+            SpecError::new(format!(
+                "`{text}` is no number of rows to read at once; accepted: 1 to {MOST_ROWS}, or auto, the drive's k_r"
+            ))
+        }),
+    }
+}
+
+fn show_degree(degree: &Degree) -> String {
+    match degree {
+        Degree::Auto => "auto".to_owned(),
+        Degree::Rows(rows) => rows.to_string(),
+    }
+}
+
+impl IndexScanConfig {
+    /// Has the scan read `degree` rows at once, written as the option is.
+    pub fn set_degree(&mut self, degree: &str) -> Result<(), SpecError> {
+        self.degree = parse_degree(degree)?;
+        Ok(())
+    }
+
+    /// Puts the drive's k_r in the place of `auto`.
+    pub fn resolve(&mut self, k_r: impl FnOnce() -> Result<u32, SpecError>) -> Result<(), SpecError> {
+        if self.degree == Degree::Auto {
+            self.degree = Degree::Rows(k_r()?.clamp(1, MOST_ROWS));
+        }
+        Ok(())
     }
 }
 
@@ -81,7 +119,7 @@ impl Declared for IndexScanConfig {
         opt!("orders", orders, COUNT_64, 1 => 1 << 34, "rows of the table"),
         opt!("column", column, Form::<Column>::choice("orderdate|custkey"), "the column of the index"),
         opt!("share", share, SHARE, Share::from_ppm(1) => Share::ONE, "part of the column's values that a query asks for"),
-        opt!("degree", degree, DEGREE, 1 => 1, "rows that are read at once"),
+        opt!("degree", degree, DEGREE, "rows that are read at once; auto: k_r of the drive"),
     ];
 }
 

@@ -7,7 +7,7 @@
 
 mod config;
 
-pub use config::{Column, IndexScanConfig};
+pub use config::{Column, Degree, IndexScanConfig};
 
 use crate::codec::{Key, KeyRange, Reader, Row, row};
 use crate::data::load_table;
@@ -132,7 +132,8 @@ impl IndexScan {
         Ok(IndexScan { config: *config, table, index })
     }
 
-    /// Checks that the index has one entry for each row, in order and with the row's value.
+    /// Checks that every row is there and is an order. Whether the index has the entry of each row, and no other, is for
+    /// [`Store::check`], which goes through both in the order of the table.
     pub async fn verify<D: Device + 'static>(&self, store: &Store<D>) -> Result<Verified, Error> {
         let snapshot = store.snapshot();
         let mut scan = snapshot.scan(self.table, KeyRange::ALL.bounds(), Direction::Forward);
@@ -141,20 +142,10 @@ impl IndexScan {
             Orders::decode(&value)?;
             rows += 1;
         }
-        let (mut entries, mut before) = (0, Vec::new());
-        let mut scan = snapshot.index_scan(self.index, KeyRange::ALL.bounds(), Direction::Forward);
-        while let Some(found) = scan.next().await? {
-            self.check(&found.index_key, &found.value, 0, u32::MAX)?;
-            if found.index_key < before {
-                return Err(Error::row(Orders::TABLE, "comes out of the index's order"));
-            }
-            before = found.index_key;
-            entries += 1;
-        }
-        match rows == self.config.orders && entries == rows {
+        match rows == self.config.orders {
             true => Ok(Verified { rows, changes: 0 }),
             false => Err(Error::Broken(format!(
-                "`{}` has {rows} rows and {entries} in its index, and should have {} in both",
+                "`{}` has {rows} rows and should have {}",
                 Orders::TABLE,
                 self.config.orders
             ))),
@@ -202,8 +193,13 @@ impl Benchmark for IndexScan {
         session: &Session<D>,
     ) -> Result<Ending, Error> {
         let Request { first, last } = *request;
-        let rows =
-            session.view().index_scan(self.index, &request.keys(), Direction::Forward, usize::MAX).await?;
+        // Whoever runs the benchmark has resolved it; one row after the other serves any drive.
+        let degree = match self.config.degree {
+            Degree::Rows(rows) => rows,
+            Degree::Auto => 1,
+        };
+        let view = session.view();
+        let rows = view.index_scan_of(self.index, &request.keys(), Direction::Forward, degree).await?;
         rows.iter().try_for_each(|row| self.check(&row.index_key, &row.value, first, last))?;
         Ok(Ending::Committed)
     }

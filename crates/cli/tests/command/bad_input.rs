@@ -62,7 +62,7 @@ fn unknown_names_are_offered_the_nearest() {
             ("bench ycsb-a:records=1K --interval 1us --time 1s", &["--interval", "too short", "65536"]),
             ("bench ycsb-a:records=5 --scale 2", &["--scale 2", "one of them"]),
             ("bench ycsb-a --degree 4", &["--degree 4", "index-scan"]),
-            ("bench index-scan --degree 256", &["--degree", "degree", "1"]),
+            ("bench index-scan --degree 257", &["--degree", "257", "1 to 256, or auto"]),
             ("bench ycsb-a --page 2KiB", &["--page", "whole pages"]),
             ("bench ycsb-a --page 128KiB", &["--page", "4 KiB to 64 KiB"]),
             ("bench ycsb-a --memory 1KiB", &["--memory 1KiB", "accepted: from"]),

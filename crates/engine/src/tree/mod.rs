@@ -7,6 +7,7 @@
 //! There are no links between neighbours: a scan goes on with the leaf that covers the last one's fence. The root of a
 //! tree stays where it is for ever.
 
+mod ahead;
 mod bulk;
 mod large;
 mod merge;
@@ -213,7 +214,19 @@ impl<D: Device + 'static> Shard<D> {
         mut look: impl FnMut(Node<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let mut low = Vec::new();
+        let most = self.most_ahead(self.options.degree);
+        // Leaves asked for and not looked at, and where those begin that were not asked for.
+        let (mut ahead, mut unasked) = (0, Some(Vec::new()));
         loop {
+            if ahead <= most / 2
+                && let Some(from) = unasked.take()
+                && let Some(leaves) = self.leaves(tree, Seek::At(&from), None, most).await?
+            {
+                self.pool.fetch(&leaves.pages).await?;
+                ahead += leaves.pages.len();
+                unasked = leaves.end;
+            }
+            ahead = ahead.saturating_sub(1);
             let guard = self.find(tree, Seek::At(&low), 0).await?;
             let node = leaf(guard.bytes())?;
             look(node)?;

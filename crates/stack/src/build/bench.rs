@@ -5,7 +5,8 @@ use crate::StackError;
 use crate::device::{DriveConfig, MemConfig};
 use crate::run::{Benchmarked, ChosenWriteBack, EngineStage, Load, Measure, Policies, Rows, Run, Stack};
 use crate::settings::{Asked, Memory};
-use fulgurite_base::{Declared, Nanos};
+use fulgurite_base::Nanos;
+use fulgurite_bench::index_scan::Degree;
 use fulgurite_bench::{BenchmarkConfig, Extent};
 use fulgurite_engine::{Durability, TornPages};
 use fulgurite_pool::WriteBackConfig;
@@ -23,7 +24,7 @@ const CPU_PER_OP: Nanos = Nanos::from_micros(2);
 
 pub(super) fn bench(mut asked: Asked, is_dry: bool) -> Result<Run, StackError> {
     let (page_bytes, log_bytes, seed, reuse) = (asked.page_bytes, asked.log_bytes, asked.seed, asked.reuse);
-    let load = benchmarked(&asked)?;
+    let mut load = benchmarked(&asked)?;
     let measure = Measure { rows: rows(&asked), ..Measure::default() };
     let data_bytes = load.benchmark.data_bytes();
     let memory_bytes = memory_bytes(asked.memory, data_bytes);
@@ -41,7 +42,9 @@ pub(super) fn bench(mut asked: Asked, is_dry: bool) -> Result<Run, StackError> {
     stack.check_storage()?;
     if reuse {
         check_reuse(&stack, write_back.as_ref())?;
+        check_reuse_of_degree(&load.benchmark)?;
     }
+    resolve_degree(&mut load.benchmark, Measured { stack: &stack, page_bytes, seed, is_dry })?;
     let measured = Measured { stack: &stack, page_bytes, seed, is_dry };
     let write_back = write_back.map(|policy| ChosenWriteBack::on(policy, measured)).transpose()?;
     let usual = if stack.device.is_real() { Nanos::ZERO } else { CPU_PER_OP };
@@ -73,7 +76,7 @@ fn benchmarked(asked: &Asked) -> Result<Benchmarked, StackError> {
         }
         benchmark = benchmark.with_scale(scale)?;
     }
-    if let Some(degree) = asked.degree {
+    if let Some(degree) = &asked.degree {
         benchmark = with_degree(benchmark, degree)?;
     }
     let stop = match (asked.ops, asked.time) {
@@ -99,16 +102,21 @@ fn benchmarked(asked: &Asked) -> Result<Benchmarked, StackError> {
     })
 }
 
-fn with_degree(mut benchmark: BenchmarkConfig, degree: u64) -> Result<BenchmarkConfig, StackError> {
+fn with_degree(mut benchmark: BenchmarkConfig, degree: &str) -> Result<BenchmarkConfig, StackError> {
     let BenchmarkConfig::IndexScan(scan) = &mut benchmark else {
         return Err(StackError::request(format!(
             "--degree {degree} does not go with {}, which reads no rows through an index; accepted with index-scan",
             benchmark.name()
         )));
     };
-    scan.degree = u32::try_from(degree).unwrap_or(u32::MAX);
-    scan.check_bounds().map_err(|error| StackError::request(format!("--degree: {error}")))?;
+    scan.set_degree(degree).map_err(|error| StackError::request(format!("--degree: {error}")))?;
     Ok(benchmark)
+}
+
+/// Puts k_r in the place of a degree that is `auto`.
+fn resolve_degree(benchmark: &mut BenchmarkConfig, mut drive: Measured<'_>) -> Result<(), StackError> {
+    let BenchmarkConfig::IndexScan(scan) = benchmark else { return Ok(()) };
+    scan.resolve(|| drive.k_r()).map_err(|error| StackError::request(format!("degree auto: {error}")))
 }
 
 /// A row for the run, or for every stretch of time and every type of transaction that rows are asked for of.
@@ -159,6 +167,15 @@ fn check_reuse(stack: &Stack, write_back: Option<&WriteBackConfig>) -> Result<()
             "--reuse does not go with --write-back {write_back}, which measures the drive and so overwrites the file; accepted: store, or one with its numbers given, like ace:n_w=8",
         ))
     })
+}
+
+fn check_reuse_of_degree(benchmark: &BenchmarkConfig) -> Result<(), StackError> {
+    match benchmark {
+        BenchmarkConfig::IndexScan(scan) if scan.degree == Degree::Auto => Err(StackError::request(
+            "--reuse does not go with a degree of auto, which measures the drive and so overwrites the file; accepted: 1 to 256",
+        )),
+        _ => Ok(()),
+    }
 }
 
 impl Stack {

@@ -204,6 +204,14 @@ impl Measured<'_> {
     }
 }
 
+impl Measured<'_> {
+    /// How many reads the drive does at once.
+    fn k_r(&mut self) -> Result<u32, SpecError> {
+        let plateau = profile::plateau(self.stack, self.page_bytes, false, self.seed);
+        plateau.map(|reads| reads.k).map_err(|error| SpecError::new(error.to_string()))
+    }
+}
+
 impl MeasuredDrive for Measured<'_> {
     fn k_w(&mut self) -> Result<u32, SpecError> {
         self.refused("n_w")?;

@@ -18,7 +18,7 @@ pub(crate) struct Asked {
     pub workload: String,
     pub benchmark: String,
     pub scale: Option<u64>,
-    pub degree: Option<u64>,
+    pub degree: Option<String>,
     pub format: Option<(Format, TraceOptions)>,
     pub device: Option<DeviceConfig>,
     pub destroy_contents: bool,

@@ -51,9 +51,9 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "degree",
         written: "N",
-        about: "Rows that an index scan reads at once",
-        commands: &[(Bench, Words("1"))],
-        read: |asked, text| put(&mut asked.degree, count(text, 1, 1 << 20).map(Some)),
+        about: "Rows that an index scan reads at once: 1 to 256, or auto, the drive's k_r",
+        commands: &[(Bench, Words("32"))],
+        read: |asked, text| put(&mut asked.degree, Ok(Some(text.to_owned()))),
         show: no_effect,
     },
     Setting {

@@ -7,6 +7,7 @@ use crate::execute::{set_cost, set_policies};
 use crate::run::Rows;
 use crate::{Column, Row, StackError};
 use fulgurite_base::{Nanos, option};
+use fulgurite_bench::index_scan::Degree;
 use fulgurite_bench::{BenchmarkConfig, Figures, KindFigures, Series};
 use std::time::{Duration, Instant};
 
@@ -45,8 +46,10 @@ impl BenchRun<'_> {
         set_collecting(&mut row, &run.stack);
         set_policies(&mut row, &stage.policies, stage.write_back.as_ref());
         row.set(Column::TornPages, option::name_of(measured.torn_pages));
-        if let BenchmarkConfig::IndexScan(scan) = &asked.benchmark {
-            row.set(Column::Degree, scan.degree);
+        if let BenchmarkConfig::IndexScan(scan) = &asked.benchmark
+            && let Degree::Rows(rows) = scan.degree
+        {
+            row.set(Column::Degree, rows);
         }
         row.set(Column::Durability, option::name_of(stage.durability));
         row.set(Column::MemoryBytes, stage.memory_bytes);
