@@ -16,6 +16,7 @@ fn a_dry_run_tells_and_does_nothing() {
         // A drive is neither made nor measured.
         ("pool zipf --device file:d,size=64MiB --write-back ace,auto --pages 1K", 2),
         ("profile file:d,size=64MiB", 1),
+        ("bench index-scan --degree auto,8 --device file:d", 2),
     ] {
         let outcome = folder.run(&format!("{command} --dry-run --json"));
         if runs == 0 {

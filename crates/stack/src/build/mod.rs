@@ -21,7 +21,8 @@ use std::path::PathBuf;
 /// with LRU.
 const DEFAULT_PAGES: u64 = 102_400;
 const DEFAULT_OPS: u64 = 1_000_000;
-/// Writes that many drives do at once, where a drive must not be measured.
+/// Reads, and writes, that many drives do at once, where a drive must not be measured.
+const USUAL_K_R: u32 = 64;
 const USUAL_K_W: u32 = 8;
 /// Requests of a generated replay where nothing is said.
 const DEFAULT_REPLAY_OPS: u64 = 100_000;
@@ -207,6 +208,9 @@ impl Measured<'_> {
 impl Measured<'_> {
     /// How many reads the drive does at once.
     fn k_r(&mut self) -> Result<u32, SpecError> {
+        if self.is_dry {
+            return Ok(USUAL_K_R);
+        }
         let plateau = profile::plateau(self.stack, self.page_bytes, false, self.seed);
         plateau.map(|reads| reads.k).map_err(|error| SpecError::new(error.to_string()))
     }
