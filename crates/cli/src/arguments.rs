@@ -5,10 +5,10 @@
 
 use crate::store::Stored;
 use clap::{Arg, ArgAction, ArgMatches, Args, Parser, Subcommand};
-use fulgurite_study::Command as Runs;
 use fulgurite_study::settings::{Absent, Setting};
+use fulgurite_study::{Command as Runs, is_standard};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Storage that knows it is on flash: simulate, measure, compare.
 #[derive(Parser)]
@@ -40,6 +40,13 @@ pub struct Common {
     /// Runs at once [default: as many as there are cores]
     #[arg(long, global = true, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
+    /// Say how many runs there would be and what memory and time they would take, and run nothing
+    #[arg(long, global = true)]
+    pub dry_run: bool,
+    /// Whether standard output holds a file that was asked for (`--requests-out -`), so that the table goes to
+    /// standard error.
+    #[arg(skip)]
+    pub is_stdout_taken: bool,
 }
 
 #[derive(Subcommand)]
@@ -62,7 +69,7 @@ pub enum Command {
     Bench(Typed<BENCH>),
     /// Run a study: a table, and a report to read
     Study {
-        /// A built-in study, or a TOML file
+        /// A built-in study, a TOML file, or - for TOML from standard input
         study: String,
         /// Folder for table and report [default: results/NAME]
         #[arg(long, value_name = "DIR")]
@@ -70,6 +77,9 @@ pub enum Command {
         /// Smaller runs, as the study says: for a first look
         #[arg(long)]
         quick: bool,
+        /// Go on from the finished runs that an interrupted study has left in its folder
+        #[arg(long)]
+        resume: bool,
     },
     /// Look at trace files, convert and make them
     Trace {
@@ -80,11 +90,31 @@ pub enum Command {
     Store(Stored),
 }
 
+impl Command {
+    /// Whether it runs stacks, of which can be said beforehand what they will need.
+    pub fn has_outlook(&self) -> bool {
+        !matches!(self, Command::List { .. } | Command::Trace { .. } | Command::Store(_))
+    }
+
+    /// Whether an output of the command is `-`, standard output.
+    pub fn writes_stdout(&self) -> bool {
+        match self {
+            Command::Replay(typed) => {
+                typed.0.iter().any(|(name, value)| name.ends_with("_out") && is_standard(Path::new(value)))
+            }
+            Command::Trace { command: Trace::Convert { out, .. } | Trace::Generate { out, .. } } => {
+                is_standard(out)
+            }
+            _ => false,
+        }
+    }
+}
+
 #[derive(Subcommand)]
 pub enum Trace {
     /// Describe a trace: requests, sizes, footprint, rate, sequentiality, reuse
     Info {
-        /// The file, as it is or packed with gzip or zstd
+        /// The file, as it is or packed with gzip or zstd; - for standard input
         file: String,
         /// Trace format, with options (disksim:time_unit=ns), where the file's name and content do not tell
         #[arg(long, value_name = "NAME")]
@@ -95,9 +125,9 @@ pub enum Trace {
     },
     /// Write a trace in another format
     Convert {
-        /// The file, as it is or packed with gzip or zstd
+        /// The file, as it is or packed with gzip or zstd; - for standard input
         file: String,
-        /// The new file, packed if its name ends in .gz or .zst
+        /// The new file, packed if its name ends in .gz or .zst; - for standard output
         out: PathBuf,
         /// Its format
         #[arg(long, value_name = "NAME")]
@@ -113,7 +143,7 @@ pub enum Trace {
     Generate {
         /// A workload with options
         workload: String,
-        /// The new file, packed if its name ends in .gz or .zst
+        /// The new file, packed if its name ends in .gz or .zst; - for standard output
         out: PathBuf,
         /// Its format
         #[arg(long, value_name = "NAME")]

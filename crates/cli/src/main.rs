@@ -1,23 +1,23 @@
 //! The `fulgurite` command: parses, calls the study crate, prints. No logic lives here.
 
 mod arguments;
+mod interrupt;
+mod progress;
 mod store;
 
 use arguments::{Arguments, Command, Common, Trace, Typed};
 use clap::Parser;
-use fulgurite_study::grid::{self, Settings};
+use fulgurite_study::grid::{self, Grid, Settings};
 use fulgurite_study::report::Verdict;
-use fulgurite_study::study::Study;
+use fulgurite_study::study::{How, Study, finished_runs};
 use fulgurite_study::table::Table;
 use fulgurite_study::trace_convert::Generated;
-use fulgurite_study::{Column, Progress, StackError, list, runner, trace_convert, trace_info};
-use indicatif::{ProgressBar, ProgressStyle};
+use fulgurite_study::{Column, Outlook, StackError, list, runner, trace_convert, trace_info};
+use progress::watched;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         Err(error) if error.use_stderr() => return fail(&StackError::request(one_sentence(&error))),
         Err(help) => return end(written(help.print())),
     };
+    interrupt::watch();
     end(run(arguments))
 }
 
@@ -63,10 +64,18 @@ fn one_sentence(error: &clap::Error) -> String {
 }
 
 fn run(arguments: Arguments) -> Result<(), StackError> {
-    let Arguments { common, command } = arguments;
+    let Arguments { mut common, command } = arguments;
+    common.is_stdout_taken = command.as_ref().is_some_and(Command::writes_stdout);
+    if common.dry_run && command.as_ref().is_some_and(|command| !command.has_outlook()) {
+        return Err(StackError::request(
+            "--dry-run is for commands that run stacks: pool, gc, replay, bench, profile and study; leave it out",
+        ));
+    }
     match command {
-        None => study("quickstart", None, false, &common),
-        Some(Command::Study { study: name, out, quick }) => study(&name, out.as_deref(), quick, &common),
+        None => study("quickstart", &StudyAsked::default(), &common),
+        Some(Command::Study { study: name, out, quick, resume }) => {
+            study(&name, &StudyAsked { out: out.as_deref(), quick, resume }, &common)
+        }
         Some(Command::List { kind }) => {
             let table = list::list(kind.as_deref())?;
             let columns =
@@ -74,11 +83,13 @@ fn run(arguments: Arguments) -> Result<(), StackError> {
             print(&table, &common, |table| table.to_text(&columns))
         }
         Some(Command::Trace { command: Trace::Info { file, format, page } }) => {
-            let table = trace_info::describe(&file, format.as_deref(), page.as_deref())?;
+            let table =
+                watched("records", |_| trace_info::describe(&file, format.as_deref(), page.as_deref()))?;
             print(&table, &common, |table| table.to_upright_text(&table.columns()))
         }
         Some(Command::Trace { command: Trace::Convert { file, out, to, format, page } }) => {
-            let table = trace_convert::convert(&file, &out, &to, format.as_deref(), page.as_deref())?;
+            let convert = || trace_convert::convert(&file, &out, &to, format.as_deref(), page.as_deref());
+            let table = watched("records", |_| convert())?;
             print(&table, &common, |table| table.to_upright_text(&table.columns()))
         }
         Some(Command::Trace { command: Trace::Generate { workload, out, to, logical, page, ops } }) => {
@@ -91,7 +102,7 @@ fn run(arguments: Arguments) -> Result<(), StackError> {
                 ops: ops.as_deref(),
                 seed: common.seed.as_deref(),
             };
-            let table = watched(|progress| trace_convert::generate(generated, progress))?;
+            let table = watched("requests", |progress| trace_convert::generate(generated, progress))?;
             print(&table, &common, |table| table.to_upright_text(&table.columns()))
         }
         Some(Command::Profile(typed)) => grid(typed, &common),
@@ -103,11 +114,38 @@ fn run(arguments: Arguments) -> Result<(), StackError> {
     }
 }
 
+/// What was typed for a study, beside its name.
+#[derive(Default)]
+struct StudyAsked<'a> {
+    out: Option<&'a Path>,
+    quick: bool,
+    resume: bool,
+}
+
 /// Runs a study, and says what it found and where the report lies.
-fn study(name: &str, out: Option<&Path>, quick: bool, common: &Common) -> Result<(), StackError> {
+fn study(name: &str, asked: &StudyAsked<'_>, common: &Common) -> Result<(), StackError> {
     let study = Study::open(name)?;
-    let seed = common.seed.as_deref();
-    let outcome = watched(|progress| study.run(out, quick, seed, threads(common), progress))?;
+    let StudyAsked { out, quick, resume } = *asked;
+    let how = How { out, quick, seed: common.seed.as_deref(), threads: threads(common), resume };
+    if common.dry_run {
+        return tell_outlook(&watched("requests", |_| study.outlook(&how))?, common);
+    }
+    let folder = study.folder(out);
+    if !resume && finished_runs(&folder) > 0 {
+        say(&format!(
+            "{} has finished runs of an interrupted study, which --resume would go on from",
+            folder.display()
+        ));
+    }
+    let command = format!("fulgurite study {name}{} --resume", typed_again(asked, common));
+    interrupt::leaves(move || match finished_runs(&folder) {
+        0 => "no run of the study is finished".to_owned(),
+        finished => format!(
+            "finished runs are kept in {} ({finished}); go on from them with: {command}",
+            folder.display()
+        ),
+    });
+    let outcome = watched("requests", |progress| study.run(&how, progress, announce))?;
     let report = outcome.report.display();
     print(&outcome.table, common, |table| {
         let mut found = format!("{}\n", outcome.finding);
@@ -123,6 +161,29 @@ fn study(name: &str, out: Option<&Path>, quick: bool, common: &Common) -> Result
     Ok(())
 }
 
+/// The options of a study that must be typed again to go on with it.
+fn typed_again(asked: &StudyAsked<'_>, common: &Common) -> String {
+    let out = asked.out.map(|out| format!(" --out {}", out.display())).unwrap_or_default();
+    let quick = if asked.quick { " --quick" } else { "" };
+    let seed = common.seed.as_ref().map(|seed| format!(" --seed {seed}")).unwrap_or_default();
+    format!("{quick}{seed}{out}")
+}
+
+/// Says before the first run what all of them will need, where somebody looks on.
+fn announce(outlook: &Outlook) {
+    if io::stderr().is_terminal() {
+        // In place of what the bar has drawn, which is drawn again below.
+        say(&format!("\r\x1b[2K{}", outlook.sentence()));
+    }
+}
+
+/// Prints what runs will need, and then whether the machine has it.
+fn tell_outlook(outlook: &Outlook, common: &Common) -> Result<(), StackError> {
+    let table = Table { rows: vec![outlook.row()] };
+    print(&table, common, |_| outlook.sentence() + "\n")?;
+    outlook.check()
+}
+
 /// Runs the grid that the typed settings span, and prints its table.
 fn grid<const COMMAND: usize>(typed: Typed<COMMAND>, common: &Common) -> Result<(), StackError> {
     let command = Typed::<COMMAND>::COMMAND;
@@ -130,8 +191,17 @@ fn grid<const COMMAND: usize>(typed: Typed<COMMAND>, common: &Common) -> Result<
     for (name, value) in typed.0.into_iter().chain(common.seed.clone().map(|seed| ("seed", seed))) {
         settings.insert(name.to_owned(), grid::values(&value)?);
     }
-    let runs = grid::expand(command, &settings)?;
-    let rows = watched(|progress| runner::execute_each(&runs, threads(common), progress))?;
+    let threads = threads(common);
+    if common.dry_run {
+        return tell_outlook(&watched("requests", |_| Grid::new(command, &settings, threads))?.1, common);
+    }
+    let rows = watched("requests", |progress| {
+        let (mut runs, outlook) = Grid::new(command, &settings, threads)?;
+        outlook.check()?;
+        announce(&outlook);
+        runs.prepare()?;
+        runner::execute_all(&runs, threads, progress, &())
+    })?;
     let table = Table { rows: rows.into_iter().flatten().collect() };
     print(&table, common, |table| {
         let mut text = table.to_text(&table.columns_for_people(command));
@@ -149,38 +219,6 @@ fn threads(common: &Common) -> NonZeroUsize {
     common.threads.unwrap_or_else(runner::all_cores)
 }
 
-/// Does `work` under a bar on standard error where that is a terminal, and quietly elsewhere.
-fn watched<T>(work: impl FnOnce(&Progress) -> T) -> T {
-    watched_as("{bar:32} {percent}% of {human_len} requests, {elapsed} ({eta} left)", work)
-}
-
-/// The same, under a bar of another form.
-fn watched_as<T>(template: &str, work: impl FnOnce(&Progress) -> T) -> T {
-    let progress = Progress::default();
-    // A log file would be filled with the frames of the bar.
-    if !io::stderr().is_terminal() {
-        return work(&progress);
-    }
-    let is_done = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| watch(template, &progress, &is_done));
-        let result = work(&progress);
-        is_done.store(true, Ordering::Relaxed);
-        result
-    })
-}
-
-fn watch(template: &str, progress: &Progress, is_done: &AtomicBool) {
-    let style = ProgressStyle::with_template(template);
-    let bar = ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    while !is_done.load(Ordering::Relaxed) {
-        bar.set_length(progress.total());
-        bar.set_position(progress.done());
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    bar.finish_and_clear();
-}
-
 /// Prints the table as asked; `text` is the form for people.
 fn print(table: &Table, common: &Common, text: impl Fn(&Table) -> String) -> Result<(), StackError> {
     let text = match (common.json, common.csv) {
@@ -188,5 +226,10 @@ fn print(table: &Table, common: &Common, text: impl Fn(&Table) -> String) -> Res
         (_, true) => table.to_csv(),
         _ => text(table),
     };
+    if common.is_stdout_taken {
+        // Standard error may be closed; the output is written all the same.
+        let _ = io::stderr().write_all(text.as_bytes());
+        return Ok(());
+    }
     written(io::stdout().write_all(text.as_bytes()))
 }

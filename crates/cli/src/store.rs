@@ -1,7 +1,8 @@
 //! The commands over a store in a file.
 
 use crate::arguments::Common;
-use crate::{print, watched_as, written};
+use crate::progress::watched;
+use crate::{print, written};
 use clap::{Args, Subcommand};
 use fulgurite_study::store::{self, Form, LoadAsked, Said, ScanAsked, StoreFile};
 use fulgurite_study::table::Table;
@@ -58,7 +59,7 @@ Exit code 0: everything was saved. 1: something is lost, and OUT has the rest. F
 
 const BACKUP_HELP: &str = "\
 OUT is a store of its own. To restore, copy OUT to FILE, or back it up again under that name. FILE stays as it is, and \
-nobody writes it meanwhile. A process that is killed may leave .fulgurite-*.unfinished beside OUT.";
+nobody writes it meanwhile.";
 
 #[derive(Args)]
 pub struct Opened {
@@ -144,8 +145,7 @@ pub fn run(command: Stored, common: &Common) -> Result<(), StackError> {
     match command {
         Stored::Load(Load { opened, table, from, size, page, log }) => {
             let asked = LoadAsked { file: opened.store()?, table, from, size, page, log };
-            let template = "{spinner} {human_pos} records, {elapsed}";
-            tell(&watched_as(template, |progress| store::load(&asked, progress))?, common)
+            tell(&watched("records", |progress| store::load(&asked, progress))?, common)
         }
         Stored::Get(get) => self::get(get, common),
         Stored::Scan(Scan { opened, table, from, to, prefix, backward, limit }) => {
@@ -154,10 +154,14 @@ pub fn run(command: Stored, common: &Common) -> Result<(), StackError> {
             let asked = ScanAsked { file, table, from, to, prefix, backward, limit, form };
             store::scan(&asked, io::stdout())
         }
-        Stored::Stat(opened) => tell(&store::stat(&opened.store()?)?, common),
-        Stored::Check(opened) => tell(&store::check(&opened.store()?)?, common),
-        Stored::Repair(Copied { opened, out }) => tell(&store::repair(&opened.store()?, &out)?, common),
-        Stored::Backup(Copied { opened, out }) => tell(&store::backup(&opened.store()?, &out)?, common),
+        Stored::Stat(opened) => tell(&watched("records", |_| store::stat(&opened.store()?))?, common),
+        Stored::Check(opened) => tell(&watched("records", |_| store::check(&opened.store()?))?, common),
+        Stored::Repair(Copied { opened, out }) => {
+            tell(&watched("records", |_| store::repair(&opened.store()?, &out))?, common)
+        }
+        Stored::Backup(Copied { opened, out }) => {
+            tell(&watched("records", |_| store::backup(&opened.store()?, &out))?, common)
+        }
     }
 }
 

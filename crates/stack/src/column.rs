@@ -300,7 +300,14 @@ Explanation "explanation" Name [];
 CpuNsPerOp "cpu_ns_per_op" Number [cost];
 SimWallS "sim_wall_s" Number [cost];
 SimOpsS "sim_ops_s" Number [cost];
-PeakRssBytes "peak_rss_bytes" Bytes [cost];}
+PeakRssBytes "peak_rss_bytes" Bytes [cost];
+// What runs will need.
+Runs "runs" Number [];
+RunsAtOnce "runs_at_once" Number [];
+NeededBytes "needed_bytes" Bytes [];
+AvailableBytes "available_bytes" Bytes [];
+EstimateS "estimate_s" Number [];
+}
 
 impl Column {
     /// Every column, in order.

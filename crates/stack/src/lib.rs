@@ -15,19 +15,22 @@ mod error;
 mod execute;
 mod memo;
 mod memory;
+pub mod outlook;
 pub mod output;
-mod progress;
+pub mod progress;
 mod row;
 mod run;
 pub mod runner;
 pub mod settings;
 pub mod store;
 pub mod timeline;
+mod unfinished;
 pub mod workload;
 
 pub use column::{Column, Unit};
 pub use command::Command;
 pub use error::StackError;
+pub use outlook::Outlook;
 pub use progress::Progress;
 pub use row::{Row, Value};
 pub use run::{

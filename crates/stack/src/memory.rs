@@ -29,7 +29,7 @@ pub fn peak_rss() -> Option<u64> {
 }
 
 /// Bytes that can be used without pushing out what is in use, where the system tells.
-fn available() -> Option<u64> {
+pub fn available() -> Option<u64> {
     kib(&fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable:")
 }
 

@@ -1,21 +1,22 @@
 //! Files that the user asks for. Everything that writes a file goes through here.
 //!
-//! A file appears whole or not at all: it is written under another name in its own folder and renamed when it is
-//! complete, so that a run that fails leaves the old file, or none, and nothing unfinished. (A run that is killed may
-//! leave its `.fulgurite-*.unfinished`.) An existing file keeps its permissions, and a symbolic link keeps its place:
-//! its target is replaced.
+//! A file appears whole or not at all: it is written without its name (see `unfinished.rs`) and gets it when it is
+//! complete, so that a run that fails or is interrupted leaves the old file, or none, and nothing unfinished. An
+//! existing file keeps its permissions, and a symbolic link keeps its place: its target is replaced.
 //!
 //! What is not a regular file cannot be renamed over without being lost. So a character device (`/dev/null`), a FIFO
 //! and a name of an open file (`/dev/stdout`, `/dev/fd/3`) are written to as they are. Folders and block devices are
-//! refused. [`check`] refuses, before anything runs, an output that is an input or another output of the same run.
+//! refused. `-` is standard output. [`check`] refuses, before anything runs, an output that is an input or another output of the same run.
 
-use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use crate::unfinished::Unfinished;
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, fchown};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, fchown};
 use std::path::{Path, PathBuf};
-use tempfile::NamedTempFile;
 use thiserror::Error;
+
+pub use crate::unfinished::abandon_all;
 
 /// Why an output cannot be written, in a sentence that names its argument.
 #[derive(Debug, Error)]
@@ -100,11 +101,23 @@ impl<'a> Named<'a> {
     }
 }
 
+/// The path of standard input or output.
+pub const STANDARD: &str = "-";
+
+/// Whether `path` is standard input or output.
+pub fn is_standard(path: &Path) -> bool {
+    path == Path::new(STANDARD)
+}
+
 /// Checks, before anything runs, that every output can be written and is neither an input nor another output.
 /// Inputs that are no files (a generator's name) match nothing.
 pub fn check(inputs: &[Named<'_>], outputs: &[Named<'_>]) -> Result<(), OutputError> {
     // A terminal or a pipe is no file that could be lost: it may be read and written.
-    let of_file = |path| fs::metadata(path).ok().filter(Metadata::is_file);
+    let of_file = |path: &Path| {
+        // What is read from standard input may be a file too.
+        let path = if is_standard(path) { Path::new("/dev/stdin") } else { path };
+        fs::metadata(path).ok().filter(Metadata::is_file)
+    };
     let read: Vec<(Named<'_>, Identity)> = inputs
         .iter()
         .filter_map(|input| Some((*input, Identity::new(input.path.to_owned(), Some(&of_file(input.path)?)))))
@@ -143,7 +156,7 @@ pub struct OutputFile {
 
 enum Sink {
     /// Takes the place of `path` when it is complete.
-    Whole { temporary: NamedTempFile, path: PathBuf },
+    Whole { unfinished: Unfinished, path: PathBuf },
     /// Is written to as it is.
     Stream(File),
 }
@@ -182,18 +195,17 @@ impl Write for OutputFile {
 impl Sink {
     fn put(self) -> io::Result<()> {
         // A pipe or a terminal has nothing to wait for, and nothing to rename.
-        let Sink::Whole { temporary, path } = self else { return Ok(()) };
+        let Sink::Whole { unfinished, path } = self else { return Ok(()) };
         // Without this a power cut after the renaming could leave an empty file where the old one was.
-        temporary.as_file().sync_all()?;
-        temporary.persist(path).map_err(|failed| failed.error)?;
-        Ok(())
+        unfinished.file().sync_all()?;
+        unfinished.replace(&path)
     }
 }
 
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Sink::Whole { temporary, .. } => temporary.write(bytes),
+            Sink::Whole { unfinished, .. } => unfinished.file_mut().write(bytes),
             // A reader that closes its pipe has seen enough (`--requests-out /dev/stdout | head`).
             Sink::Stream(file) => match file.write(bytes) {
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(bytes.len()),
@@ -204,7 +216,7 @@ impl Write for Sink {
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            Sink::Whole { temporary, .. } => temporary.flush(),
+            Sink::Whole { unfinished, .. } => unfinished.file_mut().flush(),
             Sink::Stream(file) => file.flush(),
         }
     }
@@ -224,6 +236,10 @@ impl Destination {
     fn of(named: &Named<'_>) -> Result<Destination, OutputError> {
         let no_file = |found| OutputError::IsNoFile { output: named.text(), found };
         let error = |error| named.cannot_begin(error);
+        if is_standard(named.path) {
+            let own = io::stdout().as_fd().try_clone_to_owned().map_err(error)?;
+            return Ok(Destination::Standard(File::from(own)));
+        }
         let existing = match fs::metadata(named.path) {
             Ok(existing) => Some(existing),
             Err(missing) if missing.kind() == ErrorKind::NotFound => None,
@@ -257,16 +273,23 @@ impl Destination {
         Ok(match self {
             Destination::Regular(path, existing) => {
                 let identity = Identity::new(path.clone(), existing.as_ref());
-                // The temporary file is dropped at once, which removes it.
+                // The unfinished file is dropped at once, which removes it.
                 Destination::Regular(path, existing).open().map_err(|error| named.cannot_begin(error))?;
                 Some(identity)
             }
             // Opening a FIFO here would wait for its reader, and closing it would end that reader.
-            Destination::Standard(_) | Destination::Special(_) => {
-                let found = fs::metadata(named.path).map_err(|error| named.cannot_begin(error))?;
+            Destination::Standard(file) => {
+                let found = file.metadata().map_err(|error| named.cannot_begin(error))?;
+                // One of two outputs called `-` would be lost in the other, also on a terminal.
+                let takes_any = found.file_type().is_char_device() && !is_standard(named.path);
+                // Standard input is called `-` too, and is another file.
+                (!takes_any).then(|| Identity::new(PathBuf::from("/dev/stdout"), Some(&found)))
+            }
+            Destination::Special(path) => {
+                let found = fs::metadata(&path).map_err(|error| named.cannot_begin(error))?;
                 // `/dev/null` and a terminal take any number of outputs.
-                let is_device = found.file_type().is_char_device();
-                (!is_device).then(|| Identity::new(named.path.to_owned(), Some(&found)))
+                let takes_any = found.file_type().is_char_device();
+                (!takes_any).then(|| Identity::new(path, Some(&found)))
             }
         })
     }
@@ -277,19 +300,15 @@ impl Destination {
             // What is there already stays: the process that opened the file for us put it there.
             Destination::Special(path) => Ok(Sink::Stream(OpenOptions::new().append(true).open(path)?)),
             Destination::Regular(path, existing) => {
-                let mut builder = tempfile::Builder::new();
-                builder.prefix(".fulgurite-").suffix(".unfinished");
-                // Less the umask, as for any new file; temporary files are private otherwise.
-                builder.permissions(Permissions::from_mode(0o666));
-                let temporary = builder.tempfile_in(path.parent().unwrap_or(Path::new("/")))?;
+                let unfinished = Unfinished::begin(path.parent().unwrap_or(Path::new("/")))?;
                 if let Some(existing) = existing {
                     // A file that is protected from writing is protected from being replaced too.
                     OpenOptions::new().write(true).open(&path)?;
                     // Only root can give a file away; for others the new file is theirs.
-                    let _ = fchown(temporary.as_file(), Some(existing.uid()), Some(existing.gid()));
-                    temporary.as_file().set_permissions(existing.permissions())?;
+                    let _ = fchown(unfinished.file(), Some(existing.uid()), Some(existing.gid()));
+                    unfinished.file().set_permissions(existing.permissions())?;
                 }
-                Ok(Sink::Whole { temporary, path })
+                Ok(Sink::Whole { unfinished, path })
             }
         }
     }

@@ -4,13 +4,63 @@
 use crate::Row;
 use crate::StackError;
 use crate::{Progress, Run};
+use std::borrow::Cow;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// What a run gives: its rows.
 type Outcome = Result<Vec<Row>, StackError>;
+
+/// Runs by number. Of a large grid each is made when it is its turn, so that they need not be in memory together.
+pub trait Runs: Sync {
+    /// How many there are.
+    fn count(&self) -> usize;
+
+    /// The run with this number, below the count.
+    fn run(&self, at: usize) -> Result<Cow<'_, Run>, StackError>;
+
+    /// Requests of all, as far as is known.
+    fn ops(&self) -> u64;
+
+    /// Whether one of them uses a real drive.
+    fn is_real(&self) -> bool;
+}
+
+impl Runs for [Run] {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn run(&self, at: usize) -> Result<Cow<'_, Run>, StackError> {
+        Ok(Cow::Borrowed(&self[at]))
+    }
+
+    fn ops(&self) -> u64 {
+        self.iter().map(Run::ops).fold(0, u64::saturating_add)
+    }
+
+    fn is_real(&self) -> bool {
+        self.iter().any(Run::is_real)
+    }
+}
+
+/// What is known of runs from before, and is told of those that end.
+pub trait Journal: Sync {
+    /// The rows of a run that need not be executed again.
+    fn known(&self, _at: usize, _run: &Run) -> Result<Option<Vec<Row>>, StackError> {
+        Ok(None)
+    }
+
+    /// A run has ended.
+    fn finished(&self, _at: usize, _run: &Run, _rows: &[Row]) -> Result<(), StackError> {
+        Ok(())
+    }
+}
+
+/// Remembers nothing.
+impl Journal for () {}
 
 /// As many threads as the machine has cores.
 pub fn all_cores() -> NonZeroUsize {
@@ -24,40 +74,63 @@ pub fn execute_each(
     threads: NonZeroUsize,
     progress: &Progress,
 ) -> Result<Vec<Vec<Row>>, StackError> {
+    execute_all(runs, threads, progress, &())
+}
+
+/// The same for runs that are made one by one; `journal` may know some of them from before.
+pub fn execute_all(
+    runs: &(impl Runs + ?Sized),
+    threads: NonZeroUsize,
+    progress: &Progress,
+    journal: &impl Journal,
+) -> Result<Vec<Vec<Row>>, StackError> {
+    let count = runs.count();
     // Runs on a real drive would disturb each other, and so would anything else that computes.
-    let threads = if runs.iter().any(Run::is_real) { 1 } else { threads.get() };
+    let threads = if runs.is_real() { 1 } else { threads.get() };
     let next = AtomicUsize::new(0);
-    progress.expect(runs.iter().map(Run::ops).sum());
-    let results: Vec<Mutex<Option<Outcome>>> = runs.iter().map(|_| Mutex::new(None)).collect();
+    progress.expect(runs.ops());
+    progress.expect_runs(count as u64);
+    let outcomes: Mutex<Vec<(usize, Outcome)>> = Mutex::default();
     std::thread::scope(|scope| {
-        for _ in 0..threads.min(runs.len()) {
+        for _ in 0..threads.min(count) {
             scope.spawn(|| {
-                while let Some((at, run)) = take(&next, runs) {
-                    let result = guarded(run, progress);
-                    let failed = result.is_err();
-                    *results[at].lock().expect("no thread panics while it holds this") = Some(result);
-                    if failed {
-                        // After a failure no further run begins; those under way come to their end.
-                        next.store(runs.len(), Ordering::Relaxed);
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    if at >= count {
+                        return;
                     }
+                    let outcome = progress.watching(|| guarded(runs, at, progress, journal));
+                    progress.add_run();
+                    if outcome.is_err() {
+                        // After a failure no further run begins; those under way come to their end.
+                        next.store(count, Ordering::Relaxed);
+                    }
+                    outcomes.lock().unwrap_or_else(PoisonError::into_inner).push((at, outcome));
                 }
             });
         }
     });
     // A run that never began has no outcome. Runs begin in order, so the failure stands before it.
-    let outcomes = results.into_iter().filter_map(|cell| cell.into_inner().expect("threads have ended"));
-    outcomes.collect()
+    let mut outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
+    outcomes.sort_unstable_by_key(|(at, _)| *at);
+    outcomes.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
-fn take<'a>(next: &AtomicUsize, runs: &'a [Run]) -> Option<(usize, &'a Run)> {
-    let at = next.fetch_add(1, Ordering::Relaxed);
-    Some((at, runs.get(at)?))
+fn one(runs: &(impl Runs + ?Sized), at: usize, progress: &Progress, journal: &impl Journal) -> Outcome {
+    let run = runs.run(at)?;
+    if let Some(rows) = journal.known(at, &run)? {
+        progress.add(run.ops());
+        return Ok(rows);
+    }
+    let rows = run.execute(progress)?;
+    journal.finished(at, &run, &rows)?;
+    Ok(rows)
 }
 
 /// A broken assertion in the simulated core fails its run, with a reason, not the whole program.
-fn guarded(run: &Run, progress: &Progress) -> Outcome {
+fn guarded(runs: &(impl Runs + ?Sized), at: usize, progress: &Progress, journal: &impl Journal) -> Outcome {
     // Runs share only counters and memos, which stay usable after a panic.
-    catch_unwind(AssertUnwindSafe(|| run.execute(progress))).unwrap_or_else(|panic| {
+    catch_unwind(AssertUnwindSafe(|| one(runs, at, progress, journal))).unwrap_or_else(|panic| {
         let reason = panic
             .downcast_ref::<String>()
             .cloned()

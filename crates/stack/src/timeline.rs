@@ -4,8 +4,8 @@
 //! "Trace Event Format" (Google, 2016): complete events (`X`) with times in microseconds. The host's
 //! requests overlap, so they are asynchronous events (`b`, `e`).
 
-use crate::StackError;
-use crate::output::{Named, OutputFile, write_whole};
+use crate::output::{Named, OutputFile, is_standard, write_whole};
+use crate::{StackError, Unit, Value};
 use fulgurite_base::Nanos;
 use fulgurite_ftl::schedule::ScheduleState;
 use fulgurite_ssd::{Span, SpanKind, Timeline, Track};
@@ -24,11 +24,26 @@ pub fn write(path: &Path, timeline: &Timeline) -> Result<(), StackError> {
         let document = Document { unit: "ns", events: Events(timeline) };
         Ok(document.serialize(&mut serializer).map_err(|error| named.failed(error.into()))?)
     })?;
-    if timeline.left_out() > 0 {
-        // Standard error may be closed; the file is written all the same.
-        let _ = writeln!(io::stderr(), "timeline: full; {} later spans were left out", timeline.left_out());
-    }
+    // Standard error may be closed; the file is written all the same.
+    let _ = writeln!(io::stderr(), "timeline: {}", recorded(path, timeline));
     Ok(())
+}
+
+/// How much was recorded, and why no more.
+fn recorded(path: &Path, timeline: &Timeline) -> String {
+    let name = if is_standard(path) { "standard output".to_owned() } else { path.display().to_string() };
+    let count = |count: u64| Value::Integer(count).readable();
+    let spans = timeline.spans();
+    let (has, left_out) = (count(spans.len() as u64), timeline.left_out());
+    if left_out == 0 {
+        return format!("{name} has all {has} spans of the run");
+    }
+    let end = spans.iter().map(|span| span.end.0).max().unwrap_or(0);
+    format!(
+        "{name} has the first {has} spans, up to {} of the run; a viewer takes no more, so {} later ones were left out (fewer --ops leave out none)",
+        Unit::Nanoseconds.humane(end as f64),
+        count(left_out)
+    )
 }
 
 /// JSON with an event a line, so that line tools can read it too. No event holds a list of its own.

@@ -10,4 +10,7 @@ pub mod table;
 pub mod trace_convert;
 pub mod trace_info;
 
-pub use fulgurite_stack::{Column, Command, Progress, Run, StackError, runner, settings, store};
+pub use fulgurite_stack::output::{abandon_all, is_standard};
+pub use fulgurite_stack::{
+    Column, Command, Outlook, Progress, Run, StackError, Unit, outlook, progress, runner, settings, store,
+};

@@ -5,11 +5,11 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use fulgurite_base::{Spec, units};
 use fulgurite_stack::output::{self, Named, OutputFile, write_whole};
-use fulgurite_stack::workload::{View, Workload};
+use fulgurite_stack::workload::{View, Workload, open_trace};
 use fulgurite_stack::{Column, Progress, Row, StackError};
 use fulgurite_workload::Request;
 use fulgurite_workload::trace::{
-    Format, Record, TraceError, TraceOptions, TraceWriter, Unit, open, write_oracle_general,
+    Format, Record, TraceError, TraceOptions, TraceWriter, Unit, write_oracle_general,
 };
 use std::io::{self, Write};
 use std::path::Path;
@@ -34,7 +34,7 @@ pub fn convert(
     let out = Named::new("OUT", out);
     output::check(&[Named::new("FILE", Path::new(path))], &[out])?;
     let wrong = |error: TraceError| StackError::request(error.to_string());
-    let mut reader = open(path, format, options).map_err(wrong)?;
+    let mut reader = open_trace(Path::new(path), format, options)?;
     let unit = reader.unit();
     if page.is_some() && unit == to.unit() {
         return Err(StackError::request(format!(

@@ -2,6 +2,7 @@
 
 use crate::table::Table;
 use fulgurite_base::{Spec, units};
+use fulgurite_stack::workload::open_trace;
 use fulgurite_stack::{Column, Row, StackError};
 use fulgurite_workload::trace::{Format, OpSummary, Trace, TraceOptions, Unit};
 use std::path::Path;
@@ -13,8 +14,8 @@ pub fn describe(path: &str, format: Option<&str>, page: Option<&str>) -> Result<
     let (format, options) =
         format.map_or((None, TraceOptions::default()), |(format, options)| (Some(format), options));
     let page_bytes = page.map(units::parse_size).transpose()?;
-    let trace = Trace::load(Path::new(path), format, options)
-        .map_err(|error| StackError::request(error.to_string()))?;
+    let reader = open_trace(Path::new(path), format, options)?;
+    let trace = Trace::read(reader).map_err(|error| StackError::request(error.to_string()))?;
     let in_pages = trace.unit() == Unit::Pages;
     if let (true, Some(page)) = (in_pages, page) {
         return Err(StackError::request(format!(

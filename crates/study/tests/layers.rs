@@ -1,7 +1,7 @@
 //! A study over layers compares runs that differ in the layer and in nothing else.
 
 use fulgurite_stack::{Column, Progress, Row, runner};
-use fulgurite_study::study::Study;
+use fulgurite_study::study::{How, Study};
 use std::fs;
 use std::path::Path;
 
@@ -34,7 +34,8 @@ fn a_study_over_layers_pairs_each_run_with_its_own_baseline() {
     fs::write(&file, STUDY).unwrap();
     let study = Study::open(file.to_str().unwrap()).unwrap();
     let out = folder.join("out");
-    let outcome = study.run(Some(&out), false, None, runner::all_cores(), &Progress::default()).unwrap();
+    let how = How { out: Some(&out), quick: false, seed: None, threads: runner::all_cores(), resume: false };
+    let outcome = study.run(&how, &Progress::default(), |_| ()).unwrap();
     let rows = &outcome.table.rows;
     let throughput = |workload: &str, placement: &str, layered: bool| {
         let is = |row: &&Row| {

@@ -1,11 +1,13 @@
 //! The file or block device that is the drive: it is made, recognised by its mark, or refused.
 
+use crate::mark::{self, MARK_BYTES, Mark};
+use fulgurite_base::units;
 use fulgurite_device::Caps;
 use rustix::fs::{FileType, FlockOperation, OFlags, Stat};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thiserror::Error;
@@ -41,6 +43,9 @@ impl Default for DriveOptions {
     }
 }
 
+/// Room is told in whole mebibytes.
+const MIB: u64 = 1 << 20;
+
 /// Why a drive could not be opened. Nothing was changed.
 #[derive(Debug, Error)]
 pub enum OpenError {
@@ -70,6 +75,19 @@ pub enum OpenError {
     /// Somebody has the drive open: this process or another one.
     #[error("{} is in use; a drive has one user at a time", .0.display())]
     InUse(PathBuf),
+    /// The file system has no room for a new or larger file.
+    #[error(
+        "{} cannot have {}: its file system has room for {}; accepted: a smaller drive (size=), or another place",
+        path.display(), units::format_size(bytes.div_ceil(MIB).saturating_mul(MIB)), units::format_size(free / MIB * MIB)
+    )]
+    NoRoom {
+        /// The drive.
+        path: PathBuf,
+        /// Bytes that it would have.
+        bytes: u64,
+        /// Bytes that there are for it.
+        free: u64,
+    },
     /// A block device cannot grow.
     #[error("{} has room for {has} pages, {asked} were asked for", path.display())]
     TooSmall {
@@ -87,14 +105,6 @@ pub enum OpenError {
     #[error("io_uring cannot be used here ({0}); psync does without")]
     NoUring(io::Error),
 }
-
-/// What stands behind the last page of a drive that is ours.
-const MARK: &[u8; 24] = b"fulgurite drive, mark 1\n";
-/// The mark has a block of its own, the largest that direct I/O may ask for.
-const MARK_BYTES: u64 = 4096;
-/// A new drive is written once, in pieces of this size: otherwise its first reads would find holes and its
-/// first writes would pay for filling them.
-const FILL_BYTES: usize = 1 << 20;
 
 /// An open drive.
 pub(crate) struct DriveFile {
@@ -124,8 +134,10 @@ pub(crate) enum Found {
         /// A file of no length: it has no contents to lose. A block device always has some.
         is_empty: bool,
         is_block_device: bool,
-        /// Whether the mark is there.
-        ours: bool,
+        /// Bytes that files have taken up on the disk.
+        taken: u64,
+        /// The mark, where it is there.
+        mark: Option<Mark>,
     },
 }
 
@@ -151,11 +163,11 @@ pub(crate) fn look(path: &Path) -> Result<Found, OpenError> {
     let file = File::open(path).map_err(at(path))?;
     let all =
         rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0)).map_err(|error| at(path)(error.into()))?;
-    // The mark is in the last whole block.
-    let bytes = (all / MARK_BYTES * MARK_BYTES).saturating_sub(MARK_BYTES);
-    let mut mark = [0; MARK.len()];
-    let ours = all >= MARK_BYTES && file.read_exact_at(&mut mark, bytes).is_ok() && mark == *MARK;
-    Ok(Found::Drive { bytes, is_empty: all == 0 && !is_block_device, is_block_device, ours })
+    let bytes = mark::place(all);
+    let mark = Mark::read(&file, bytes).filter(|_| all >= MARK_BYTES);
+    // The system counts blocks of 512 bytes, whatever the file system's have.
+    let taken = u64::try_from(stat.st_blocks).unwrap_or(0) * 512;
+    Ok(Found::Drive { bytes, is_empty: all == 0 && !is_block_device, is_block_device, taken, mark })
 }
 
 /// Whether standard input, output or error goes to the file of `stat`. Such a file may be empty still: its
@@ -168,8 +180,20 @@ fn is_own_stream(stat: &Stat) -> bool {
     same(io::stdin().as_fd()) || same(io::stdout().as_fd()) || same(io::stderr().as_fd())
 }
 
-fn in_a_folder(path: &Path) -> bool {
-    path.parent().is_none_or(|folder| folder == Path::new("") || folder.is_dir())
+/// The folder of `path`.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
+}
+
+/// Refuses a file for which its file system has no room: `bytes`, of which the file has `taken` already.
+fn check_room(path: &Path, bytes: u64, taken: u64) -> Result<(), OpenError> {
+    // A file system that does not tell is tried.
+    let Ok(system) = rustix::fs::statvfs(folder_of(path)) else { return Ok(()) };
+    let free = system.f_bavail.saturating_mul(system.f_frsize);
+    match bytes.saturating_add(MARK_BYTES).saturating_sub(taken) <= free {
+        true => Ok(()),
+        false => Err(OpenError::NoRoom { path: path.to_owned(), bytes, free: free.saturating_add(taken) }),
+    }
 }
 
 /// Whether the drive at `path` may be used as `options` say, and how many pages it has or would have.
@@ -178,23 +202,29 @@ pub fn check(path: &Path, options: &DriveOptions) -> Result<u64, OpenError> {
     if !options.page_bytes.is_power_of_two() || !(512..=1 << 20).contains(&options.page_bytes) {
         return Err(OpenError::PageSize(options.page_bytes));
     }
+    let no_size = || OpenError::NoSize(path.to_owned());
+    let room_for = |pages: u64, taken| {
+        check_room(path, pages.saturating_mul(u64::from(options.page_bytes)), taken).map(|()| pages)
+    };
     match look(path)? {
-        Found::Nothing if !in_a_folder(path) => Err(OpenError::NoFolder(path.to_owned())),
-        Found::Nothing => options.pages.ok_or_else(|| OpenError::NoSize(path.to_owned())),
-        Found::Drive { ours: false, is_empty: false, .. } if !options.destroy_contents => {
+        Found::Nothing if !folder_of(path).is_dir() => Err(OpenError::NoFolder(path.to_owned())),
+        Found::Nothing => room_for(options.pages.ok_or_else(no_size)?, 0),
+        Found::Drive { mark: None, is_empty: false, .. } if !options.destroy_contents => {
             Err(OpenError::NotOurs(path.to_owned()))
         }
         // A file with no room beside a mark tells no size.
-        Found::Drive { ours: false, bytes: 0, is_block_device: false, .. } => {
-            options.pages.ok_or_else(|| OpenError::NoSize(path.to_owned()))
+        Found::Drive { mark: None, bytes: 0, is_block_device: false, taken, .. } => {
+            room_for(options.pages.ok_or_else(no_size)?, taken)
         }
-        Found::Drive { bytes, is_block_device, .. } => {
+        Found::Drive { bytes, is_block_device, taken, mark, .. } => {
             let has = bytes / u64::from(options.page_bytes);
             let asked = options.pages.unwrap_or(has);
-            if asked > has && is_block_device {
-                return Err(OpenError::TooSmall { path: path.to_owned(), has, asked });
+            match (is_block_device, asked > has) {
+                (true, true) => Err(OpenError::TooSmall { path: path.to_owned(), has, asked }),
+                (true, false) => Ok(asked),
+                (false, false) if matches!(mark, Some(Mark::Whole | Mark::Loading)) => Ok(asked),
+                (false, _) => room_for(asked, taken),
             }
-            Ok(asked)
         }
     }
 }
@@ -206,14 +236,27 @@ impl DriveFile {
         let lock = lock(path)?;
         // The mark behind the pages starts at a whole block, where `look` expects it.
         let bytes = (pages * u64::from(options.page_bytes)).next_multiple_of(MARK_BYTES);
-        let (has, is_block_device, ours) = match look(path)? {
-            Found::Nothing => (0, false, false),
-            Found::Drive { bytes, is_block_device, ours, .. } => (bytes, is_block_device, ours),
+        // The lock has made the file where there was none.
+        let (has, is_block_device, is_empty, mark) = match look(path)? {
+            Found::Nothing => (0, false, true, None),
+            Found::Drive { bytes, is_block_device, is_empty, mark, .. } => {
+                (bytes, is_block_device, is_empty, mark)
+            }
         };
         // Contents that Fulgurite did not write are overwritten from the start.
-        let kept = if ours { has } else { 0 };
-        if !ours || bytes > kept {
-            make(path, kept, bytes, is_block_device).map_err(at(path))?;
+        let (kept, whole) = match mark {
+            Some(Mark::Whole | Mark::Loading) => (has, true),
+            Some(Mark::Making { kept }) => (kept.min(has), false),
+            None => (0, false),
+        };
+        if !whole || bytes > kept {
+            mark::make(path, kept, bytes.max(kept), is_block_device).map_err(|error| {
+                if is_empty {
+                    // What a full disk took of a new file would only be in the way.
+                    let _ = std::fs::remove_file(path);
+                }
+                at(path)(error)
+            })?;
         }
         let file = Arc::new(open_direct(path).map_err(at(path))?);
         let caps = Caps {
@@ -245,44 +288,6 @@ pub(crate) fn locked(file: File, path: &Path, how: FlockOperation) -> Result<Loc
         Err(rustix::io::Errno::WOULDBLOCK) => Err(OpenError::InUse(path.to_owned())),
         Err(error) => Err(at(path)(error.into())),
     }
-}
-
-/// Writes zeros from `from` up to `bytes`, and the mark behind them.
-fn make(path: &Path, from: u64, bytes: u64, is_block_device: bool) -> io::Result<()> {
-    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
-    let zeros = vec![0; FILL_BYTES];
-    let mut at = from;
-    while at < bytes {
-        let len = (bytes - at).min(FILL_BYTES as u64);
-        file.write_all_at(&zeros[..len as usize], at)?;
-        at += len;
-    }
-    // The mark comes last: an interrupted filling leaves no drive that looks complete.
-    let mark = mark();
-    file.write_all_at(&mark, bytes)?;
-    if is_block_device {
-        // The mark is looked for at the end of the device, and the pages in use may end before it.
-        let end = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0))?;
-        file.write_all_at(&mark, (end / MARK_BYTES * MARK_BYTES).saturating_sub(MARK_BYTES))?;
-    } else {
-        file.set_len(bytes + MARK_BYTES)?;
-    }
-    file.sync_all()
-}
-
-/// The block behind the last page of a drive that is ours.
-fn mark() -> [u8; MARK_BYTES as usize] {
-    let mut mark = [0; MARK_BYTES as usize];
-    mark[..MARK.len()].copy_from_slice(MARK);
-    mark
-}
-
-/// Makes an empty file a drive of `bytes` bytes, a multiple of 4096, that reads as zeros. It takes up room as it
-/// is written, unlike a drive that opening makes: a disk that is full by then is an error of the write.
-pub fn make_sparse(file: &File, bytes: u64) -> io::Result<()> {
-    // The length comes first: a disk that does not take it shall fail before anything is written.
-    file.set_len(bytes + MARK_BYTES)?;
-    file.write_all_at(&mark(), bytes)
 }
 
 /// The longest write that the file system and the drive below it never tear (Linux 6.11 and later), in bytes; 0 where

@@ -7,9 +7,11 @@
 //! clock; no other crate below `study` reads a clock.
 //!
 //! A drive that Fulgurite made carries a mark behind its last page. Anything else is refused, unless the
-//! caller says that its contents may go: see [`DriveOptions::destroy_contents`].
+//! caller says that its contents may go: see [`DriveOptions::destroy_contents`]. A drive whose making was interrupted is
+//! ours too, and is made anew.
 
 mod drive_file;
+mod mark;
 mod overlay;
 #[cfg(target_os = "linux")]
 mod parker;
@@ -18,7 +20,8 @@ mod read_only;
 #[cfg(target_os = "linux")]
 mod uring;
 
-pub use drive_file::{DriveOptions, OpenError, check, make_sparse};
+pub use drive_file::{DriveOptions, OpenError, check};
+pub use mark::{is_half_loaded, make_sparse, mark_loading};
 pub use overlay::OverlayDevice;
 pub use psync::PsyncDevice;
 pub use read_only::ReadOnlyFile;

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What the command did.
@@ -55,6 +55,28 @@ impl Folder {
             stdout: String::from_utf8(output.stdout).unwrap(),
             stderr: String::from_utf8(output.stderr).unwrap(),
         }
+    }
+
+    /// Runs a script of bash here in which `fulgurite` is the command.
+    pub fn shell(&self, script: &str) -> Outcome {
+        let script = script.replace("fulgurite", env!("CARGO_BIN_EXE_fulgurite"));
+        let output = Command::new("bash").args(["-c", &script]).current_dir(&self.0).output().unwrap();
+        Outcome {
+            code: output.status.code().unwrap(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Starts `fulgurite` here.
+    pub fn start(&self, arguments: &str) -> Child {
+        Command::new(env!("CARGO_BIN_EXE_fulgurite"))
+            .args(arguments.split_whitespace())
+            .current_dir(&self.0)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
     }
 
     /// The same, which must succeed, with `--json`: its rows.

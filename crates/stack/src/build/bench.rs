@@ -22,7 +22,7 @@ const ROOM_BESIDE: u64 = 64 << 20;
 /// CPU time of a call of the store on a simulated drive where nothing is said.
 const CPU_PER_OP: Nanos = Nanos::from_micros(2);
 
-pub(super) fn bench(mut asked: Asked) -> Result<Run, StackError> {
+pub(super) fn bench(mut asked: Asked, is_dry: bool) -> Result<Run, StackError> {
     let (page_bytes, log_bytes, seed, reuse) = (asked.page_bytes, asked.log_bytes, asked.seed, asked.reuse);
     let mut load = benchmarked(&asked)?;
     let measure = Measure { rows: rows(&asked), ..Measure::default() };
@@ -44,8 +44,8 @@ pub(super) fn bench(mut asked: Asked) -> Result<Run, StackError> {
         check_reuse(&stack, write_back.as_ref())?;
         check_reuse_of_degree(&load.benchmark)?;
     }
-    resolve_degree(&mut load.benchmark, Measured { stack: &stack, page_bytes, seed })?;
-    let measured = Measured { stack: &stack, page_bytes, seed };
+    resolve_degree(&mut load.benchmark, Measured { stack: &stack, page_bytes, seed, is_dry })?;
+    let measured = Measured { stack: &stack, page_bytes, seed, is_dry };
     let write_back = write_back.map(|policy| ChosenWriteBack::on(policy, measured)).transpose()?;
     let usual = if stack.device.is_real() { Nanos::ZERO } else { CPU_PER_OP };
     let torn_pages = stack.torn_pages(torn_pages, page_bytes)?;

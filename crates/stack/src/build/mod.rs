@@ -21,6 +21,9 @@ use std::path::PathBuf;
 /// with LRU.
 const DEFAULT_PAGES: u64 = 102_400;
 const DEFAULT_OPS: u64 = 1_000_000;
+/// Reads, and writes, that many drives do at once, where a drive must not be measured.
+const USUAL_K_R: u32 = 64;
+const USUAL_K_W: u32 = 8;
 /// Requests of a generated replay where nothing is said.
 const DEFAULT_REPLAY_OPS: u64 = 100_000;
 
@@ -30,7 +33,7 @@ pub(crate) fn build(command: Command, asked: Asked, workloads: &mut Workloads) -
         Command::Pool => pool(asked, workloads),
         Command::Gc => gc(asked, workloads),
         Command::Replay => replay(asked, workloads),
-        Command::Bench => bench::bench(asked),
+        Command::Bench => bench::bench(asked, workloads.is_dry()),
         Command::Profile => {
             let (page_bytes, seed) = (asked.page_bytes, asked.seed);
             let (stack, load) = (stack(asked)?, Load::Characterisation { page_bytes });
@@ -97,7 +100,10 @@ fn pool(mut asked: Asked, workloads: &mut Workloads) -> Result<Run, StackError> 
         stack.check_storage()?;
     }
     let write_back = write_back.ok_or_else(|| StackError::request("--write-back is missing"))?;
-    let write_back = ChosenWriteBack::on(write_back, Measured { stack: &stack, page_bytes, seed })?;
+    let write_back = ChosenWriteBack::on(
+        write_back,
+        Measured { stack: &stack, page_bytes, seed, is_dry: workloads.is_dry() },
+    )?;
     let replacement = replacement.ok_or_else(|| StackError::request("--replacement is missing"))?;
     stack.pool = Some(PoolStage {
         policies: Policies { replacement, prefetch },
@@ -175,6 +181,8 @@ struct Measured<'a> {
     stack: &'a Stack,
     page_bytes: u32,
     seed: u64,
+    /// Whether the drive must be left alone, and usual figures stand in.
+    is_dry: bool,
 }
 
 impl ChosenWriteBack {
@@ -200,6 +208,9 @@ impl Measured<'_> {
 impl Measured<'_> {
     /// How many reads the drive does at once.
     fn k_r(&mut self) -> Result<u32, SpecError> {
+        if self.is_dry {
+            return Ok(USUAL_K_R);
+        }
         let plateau = profile::plateau(self.stack, self.page_bytes, false, self.seed);
         plateau.map(|reads| reads.k).map_err(|error| SpecError::new(error.to_string()))
     }
@@ -208,12 +219,19 @@ impl Measured<'_> {
 impl MeasuredDrive for Measured<'_> {
     fn k_w(&mut self) -> Result<u32, SpecError> {
         self.refused("n_w")?;
+        if self.is_dry {
+            return Ok(USUAL_K_W);
+        }
         let plateau = profile::plateau(self.stack, self.page_bytes, true, self.seed);
         plateau.map(|writes| writes.k).map_err(|error| SpecError::new(error.to_string()))
     }
 
     fn curves(&mut self) -> Result<[Curve; 2], SpecError> {
         self.refused("everything in auto")?;
+        if self.is_dry {
+            let curve: Curve = vec![(1, 1.0), (USUAL_K_W, f64::from(USUAL_K_W))];
+            return Ok([curve.clone(), curve]);
+        }
         let profile = profile::profile(self.stack, self.page_bytes, self.seed);
         let profile = profile.map_err(|error| SpecError::new(error.to_string()))?;
         Ok([profile.reads.curve, profile.writes.curve])

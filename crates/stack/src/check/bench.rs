@@ -49,6 +49,15 @@ impl Run {
                 stack.device.label
             )));
         }
+        if let DriveConfig::Mem(mem) = &stack.device.drive {
+            // A store takes the whole drive, which must be in memory when it is full.
+            let bytes = mem.pages.saturating_mul(mem.page_bytes);
+            let what = match stack.device.label.contains("pages=") {
+                true => format!("--device {}", stack.device.label),
+                false => format!("{} with its log on --device {}", asked.benchmark, stack.device.label),
+            };
+            memory::check(&what, bytes)?;
+        }
         self.check_options(stage)?;
         self.check_fits(asked, stage)
     }

@@ -9,6 +9,7 @@ pub(crate) use open::Boxed;
 pub use open::DeviceUser;
 
 use crate::StackError;
+use crate::output::is_standard;
 use fulgurite_base::option::{self, COUNT, COUNT_64, SIZE, YES_NO};
 use fulgurite_base::{Choice, Declared, Form, Opt, Spec, SpecError, opt, units};
 use fulgurite_ftl::FtlConfig;
@@ -324,6 +325,11 @@ impl FileConfig {
                 "device file: has no path; write file:PATH, file:PATH,size=1GiB",
             ));
         }
+        if is_standard(Path::new(path)) {
+            return Err(StackError::request(
+                "device file:- is read and written at any place, and standard input and output are not; accepted: a file or block device",
+            ));
+        }
         let mut spec = Spec::parse(&option::with_name(FILE, options))?;
         let options = FileOptions::default().with_options(&mut spec)?;
         spec.finish()?;
@@ -360,13 +366,25 @@ impl FileConfig {
         )))
     }
 
-    /// Whether the file begins as a store does.
+    /// Whether the file begins as a store does. One whose load was interrupted is none.
     pub(crate) fn holds_store(&self) -> bool {
         let Ok(file) = std::fs::File::open(&self.path) else { return false };
+        if fulgurite_uring::is_half_loaded(&self.path) {
+            return false;
+        }
         fulgurite_engine::SUPERBLOCKS.iter().any(|place| {
             let mut bytes = [0; 64];
             file.read_exact_at(&mut bytes, *place).is_ok() && fulgurite_engine::is_store(&bytes)
         })
+    }
+
+    /// Bytes that must be written to make the file, or to make it larger.
+    pub(crate) fn missing_bytes(&self) -> u64 {
+        let bytes = |pages: u64| pages.saturating_mul(self.options.page_bytes);
+        let plain = FileConfig { needed_pages: None, ..self.clone() };
+        let plain = FileConfig { options: FileOptions { size: None, ..plain.options }, ..plain };
+        let has = fulgurite_uring::check(&self.path, &plain.uring_options(None)).unwrap_or(0);
+        bytes(self.pages()).saturating_sub(bytes(has))
     }
 
     /// Makes room for `pages`, where no size was given and the file has less.

@@ -6,7 +6,8 @@
 use super::observed::AnyDrive;
 use super::{DriveConfig, Engine, FileConfig, LayerConfig, MEM_QUEUE_DEPTH, Observed};
 use crate::memo::Memo;
-use crate::{Stack, StackError};
+use crate::progress::step;
+use crate::{Stack, StackError, Unit};
 use fulgurite_base::{Nanos, Spec, SpecError};
 use fulgurite_device::MemDevice;
 use fulgurite_ftl::{CountingSink, Ftl};
@@ -152,6 +153,7 @@ impl Stack {
         }
         let mut device = LogDevice::new(below, log.clone())?;
         if log.fill {
+            let _step = step("filling the layer", 0);
             device.fill().map_err(StackError::run)?;
         }
         Ok(user.with(device))
@@ -182,12 +184,17 @@ impl Stack {
 
 fn with_file<U: DeviceUser>(file: &FileConfig, user: U) -> Result<U::Output, StackError> {
     let options = file.uring_options(Some(file.pages()));
+    let missing = Unit::Bytes.humane(file.missing_bytes() as f64);
+    let making = step(format!("making {}: {missing} to write", file.path.display()), 0);
     if file.options.engine == Engine::Psync {
-        return Ok(user.with(PsyncDevice::open(&file.path, &options).map_err(StackError::run)?));
+        let device = PsyncDevice::open(&file.path, &options).map_err(StackError::run)?;
+        drop(making);
+        return Ok(user.with(device));
     }
     #[cfg(target_os = "linux")]
     {
         let device = fulgurite_uring::UringDevice::open(&file.path, &options).map_err(StackError::run)?;
+        drop(making);
         Ok(user.with(device))
     }
     #[cfg(not(target_os = "linux"))]
@@ -200,6 +207,7 @@ fn preconditioned(config: &SsdConfig, request_pages: u32, seed: u64) -> Precondi
     static KEPT: Memo<Preconditioned> = Memo::new();
     // The debug text names every field, so different configurations never share a state.
     let key = format!("{config:?} {request_pages} {seed}");
+    let _step = step("preconditioning the drive", 0);
     KEPT.get(key, || SimDrive::preconditioned(config, request_pages, seed).map(Arc::new))
 }
 
@@ -213,6 +221,7 @@ fn preconditioned_layer(
 ) -> PreconditionedLayer {
     static KEPT: Memo<PreconditionedLayer> = Memo::new();
     let key = format!("{layer:?} {config:?} {request_pages} {seed}");
+    let _step = step("preconditioning the drive and the layer", 0);
     KEPT.get(key, || write_layer(layer, config, request_pages, seed).map(Arc::new))
 }
 

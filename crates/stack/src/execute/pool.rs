@@ -9,6 +9,7 @@ use super::latency::{self, set_latency};
 use super::stamps::Stamps;
 use super::{set_cost, set_policies};
 use crate::device::{DeviceUser, Observed};
+use crate::progress::step;
 use crate::run::{Arrivals, PoolStage, Requested};
 use crate::workload::Requests;
 use crate::{Column, Progress, Row, Run, StackError};
@@ -185,16 +186,19 @@ impl PoolRun<'_> {
     ) -> Result<u64, StackError> {
         // A single reader would wait for the drive at every page.
         const READERS: u64 = 32;
+        let step = Rc::new(step("checking every page on the drive", self.requested.pages));
         let stamps = Rc::new(RefCell::new(stamps));
         let failure = Rc::new(RefCell::new(None));
         let device_pages = self.stage.page_bytes / self.run.stack.device.page_bytes();
         for reader in 0..READERS {
             let (stamps, failure, handle) = (Rc::clone(&stamps), Rc::clone(&failure), executor.handle());
+            let step = Rc::clone(&step);
             let (pages, bytes) = (self.requested.pages, self.stage.page_bytes as usize);
             executor.spawn(async move {
                 let buffer = Arena::new(bytes).buffer(0, bytes);
                 // The stride gives every reader its own pages, so that none is read twice.
                 for page in (reader..pages).step_by(READERS as usize) {
+                    step.add(1);
                     if !stamps.borrow().is_written(page) || failure.borrow().is_some() {
                         continue;
                     }

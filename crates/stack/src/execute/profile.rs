@@ -8,6 +8,7 @@
 
 use crate::device::{DeviceUser, Observed};
 use crate::memo::Memo;
+use crate::progress::step;
 use crate::{Column, Row, Run, Stack, StackError};
 use fulgurite_base::{Lpn, Nanos, Prng};
 use fulgurite_device::{Command, Meter, Operation, Tag};
@@ -19,6 +20,9 @@ const USERS_AT_MOST: u32 = 256;
 
 /// Users whose throughput is always measured, for the curve.
 const CURVE: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+
+/// About the most points that are measured: the curve, and two searches by halving.
+const POINTS_AT_MOST: u64 = 20;
 
 /// How long a real drive warms up and is then watched for one point of the curve.
 const WARM_UP: Nanos = Nanos(300_000_000);
@@ -77,6 +81,8 @@ fn measure(stack: &Stack, page_bytes: u32, writes: bool, seed: u64) -> Result<Pl
     let real = stack.device.is_real();
     // Every user has a command in the queue, so there are no more users than it holds.
     let most = stack.device.queue_depth().min(USERS_AT_MOST);
+    let (label, what) = (&stack.device.label, if writes { "writes" } else { "reads" });
+    let step = step(format!("measuring {what} of {label}"), POINTS_AT_MOST);
     let mut measured = BTreeMap::new();
     let mut at = |users: u32| -> Result<f64, StackError> {
         // The searches for k and k_90 often ask for the same number of users.
@@ -88,6 +94,7 @@ fn measure(stack: &Stack, page_bytes: u32, writes: bool, seed: u64) -> Result<Pl
             request_pages,
             ClosedLoop { users, request_pages, writes, real, seed },
         )??;
+        step.add(1);
         measured.insert(users, iops);
         Ok(iops)
     };

@@ -23,7 +23,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "workload",
         written: "WORKLOAD",
-        about: "A workload with options (mixed-skewed, zipf:theta=0.99,write=50%) or the path of a trace file",
+        about: "A workload with options (mixed-skewed, zipf:theta=0.99,write=50%) or the path of a trace file, - for standard input",
         commands: &[(Pool, Required), (Gc, Required), (Replay, Required)],
         read: |asked, text| put(&mut asked.workload, Ok(text.to_owned())),
         show: |run| match run.requested() {
@@ -423,7 +423,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "trace_out",
         written: "FILE",
-        about: "Write the timeline of dies, channels, requests and collection to a file that Perfetto opens",
+        about: "Write the timeline of dies, channels, requests and collection to a file that Perfetto opens; - for standard output",
         commands: &[(Replay, Nothing)],
         read: |asked, text| put(&mut asked.trace_out, Ok(Some(text.to_owned()))),
         show: no_effect,
@@ -431,7 +431,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "requests_out",
         written: "FILE",
-        about: "Write a line of CSV for every request: its response time, and what it waited for where the drive tells",
+        about: "Write a line of CSV for every request: its response time, and what it waited for where the drive tells; - for standard output",
         commands: &[(Replay, Nothing)],
         read: |asked, text| put(&mut asked.requests_out, Ok(Some(text.to_owned()))),
         show: no_effect,

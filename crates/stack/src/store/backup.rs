@@ -4,6 +4,7 @@ use super::Said;
 use super::file::FileSink;
 use super::new_file::{NewFile, refuse_existing};
 use super::open::{Opened, StoreFile};
+use crate::progress::step;
 use crate::{Column, Row, StackError};
 use std::path::Path;
 
@@ -12,6 +13,7 @@ const MARK_BYTES: u64 = 4096;
 
 /// Copies the store into a new file, which appears when it is complete.
 pub fn backup(file: &StoreFile, out: &Path) -> Result<Said, StackError> {
+    let _step = step(format!("copying {}", file.path.display()), 0);
     refuse_existing("OUT", out)?;
     let Opened { executor, store } = file.open_to_read()?;
     let caps = executor.handle().caps();

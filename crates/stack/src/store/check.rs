@@ -3,6 +3,7 @@
 use super::open::{StoreFile, is_damage};
 use super::{Said, text};
 use crate::device::AnyDrive;
+use crate::progress::step;
 use crate::{Column, Row, StackError};
 use fulgurite_device::Handle;
 use fulgurite_engine::{CheckReport, Error, Options, Problem, Store};
@@ -15,6 +16,7 @@ struct Found {
 
 /// Looks at every page of the store and leaves the file as it is. A store that cannot be opened is a damaged one.
 pub fn check(file: &StoreFile) -> Result<Said, StackError> {
+    let _step = step(format!("checking {}", file.path.display()), 0);
     let (executor, options) = file.overlay()?;
     let looking = look(executor.handle(), options);
     match executor.block_on(looking).map_err(StackError::run)? {

@@ -122,7 +122,7 @@ fn create(file: &StoreFile, sizes: &Sizes, input: Option<u64>) -> Result<Opened,
     let options =
         Options { page_bytes, log_bytes: sizes.log.unwrap_or(usual.log_bytes), ..file.options(bytes)? };
     let new = NewFile::begin("FILE", &file.path, bytes)?;
-    let executor = Executor::new(open_drive(new.unfinished())?);
+    let executor = Executor::new(open_drive(&new.unfinished())?);
     let making = Store::create(executor.handle(), options);
     let store = executor.block_on(making).map_err(StackError::run)?.map_err(|error| match error {
         Error::Options(what) => StackError::request(format!("--size, --page, --log, --memory: {what}")),

@@ -1,21 +1,20 @@
-//! Files that hold a new store. Such a file is made under another name in its own folder,
-//! `.fulgurite-*.unfinished`, and gets its name when it is complete. It never takes the place of another file. A
-//! process that is killed may leave the unfinished one.
+//! Files that hold a new store. Such a file is made without its name (see `unfinished.rs`) and gets it when it is
+//! complete. It never takes the place of another file.
 
 use crate::StackError;
+use crate::output::is_standard;
+use crate::unfinished::Unfinished;
 use fulgurite_base::units;
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use tempfile::NamedTempFile;
 
 /// A file under way; dropped, it leaves nothing.
 pub struct NewFile {
     /// The argument that names it.
     argument: &'static str,
     path: PathBuf,
-    temporary: NamedTempFile,
+    unfinished: Unfinished,
 }
 
 impl NewFile {
@@ -30,24 +29,20 @@ impl NewFile {
                 units::format_size(bytes)
             ))
         };
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".fulgurite-").suffix(".unfinished");
-        // Less the umask, as for any new file; temporary files are private otherwise.
-        builder.permissions(Permissions::from_mode(0o666));
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let temporary = builder.tempfile_in(folder.unwrap_or(Path::new("."))).map_err(cannot)?;
-        fulgurite_uring::make_sparse(temporary.as_file(), bytes).map_err(cannot)?;
-        Ok(NewFile { argument, path: path.to_owned(), temporary })
+        let unfinished = Unfinished::begin(folder.unwrap_or(Path::new("."))).map_err(cannot)?;
+        fulgurite_uring::make_sparse(unfinished.file(), bytes).map_err(cannot)?;
+        Ok(NewFile { argument, path: path.to_owned(), unfinished })
     }
 
-    /// Where it is until it is complete.
-    pub fn unfinished(&self) -> &Path {
-        self.temporary.path()
+    /// Where it can be opened until it is complete.
+    pub fn unfinished(&self) -> PathBuf {
+        self.unfinished.path()
     }
 
     /// The file, to be written to.
     pub fn file(&self) -> Result<File, StackError> {
-        self.temporary.as_file().try_clone().map_err(|error| self.failed(&error))
+        self.unfinished.file().try_clone().map_err(|error| self.failed(&error))
     }
 
     /// What to report when writing it has failed.
@@ -58,13 +53,11 @@ impl NewFile {
     /// Gives it its name. Whoever has it open goes on with it.
     pub fn finish(self) -> Result<(), StackError> {
         // Without this a power cut could leave the name with a part of the contents.
-        self.temporary.as_file().sync_all().map_err(|error| self.failed(&error))?;
-        let NewFile { argument, path, temporary } = self;
-        temporary.persist_noclobber(&path).map_err(|failed| match failed.error.kind() {
+        self.unfinished.file().sync_all().map_err(|error| self.failed(&error))?;
+        let NewFile { argument, path, unfinished } = self;
+        unfinished.put_new(&path).map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => exists(argument, &path),
-            _ => {
-                StackError::run(format!("{argument} {} cannot be written: {}", path.display(), failed.error))
-            }
+            _ => StackError::run(format!("{argument} {} cannot be written: {error}", path.display())),
         })?;
         // The name is durable with its folder. Some file systems cannot flush one; they have nothing to flush
         // then.
@@ -76,11 +69,22 @@ impl NewFile {
 
 /// Refuses a path that something has, be it a link that leads nowhere.
 pub fn refuse_existing(argument: &str, path: &Path) -> Result<(), StackError> {
+    refuse_standard(argument, path)?;
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Ok(_) => Err(exists(argument, path)),
         Err(error) => Err(StackError::request(format!("{argument} {}: {error}", path.display()))),
     }
+}
+
+/// Refuses `-`: a store is read and written at any place, and standard input and output are not.
+pub fn refuse_standard(argument: &str, path: &Path) -> Result<(), StackError> {
+    if !is_standard(path) {
+        return Ok(());
+    }
+    Err(StackError::request(format!(
+        "{argument} - is standard input or output, which cannot be read and written at any place, as a store is; accepted: a file (./- for one of this name)"
+    )))
 }
 
 fn exists(argument: &str, path: &Path) -> StackError {

@@ -1,5 +1,6 @@
 //! Opening a store in a file, to read it or to go on with it.
 
+use super::new_file::refuse_standard;
 use super::text;
 use crate::device::{AnyDrive, FileConfig};
 use crate::{StackError, memory};
@@ -35,6 +36,7 @@ pub(super) struct Opened {
 impl StoreFile {
     /// The store in the file at `path`, with `--memory` as it was typed.
     pub fn new(path: PathBuf, memory: Option<&str>) -> Result<StoreFile, StackError> {
+        refuse_standard("FILE", &path)?;
         let memory_bytes = read_size("--memory", memory)?.unwrap_or(Options::default().memory_bytes);
         if memory_bytes < LEAST_MEMORY {
             return Err(StackError::request(format!(
@@ -197,7 +199,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("shard");
         let new = NewFile::begin("FILE", &path, 8 << 20).unwrap();
-        let executor = Executor::new(open_drive(new.unfinished()).unwrap());
+        let executor = Executor::new(open_drive(&new.unfinished()).unwrap());
         let file = StoreFile::new(path, None).unwrap();
         let options = Options { log_bytes: 1 << 20, ..file.options(8 << 20).unwrap() };
         let handle = executor.handle();

@@ -4,6 +4,7 @@ use super::file::FileSource;
 use super::new_file::{NewFile, refuse_existing};
 use super::open::{StoreFile, open_drive};
 use super::{Said, text};
+use crate::progress::step;
 use crate::{Column, Row, StackError};
 use fulgurite_device::Executor;
 use fulgurite_engine::{Error, KeyRange, RepairReport, TableRepair};
@@ -16,6 +17,7 @@ const UNIT: u64 = 64 << 10;
 
 /// Saves what can be saved into a new file, which appears when it is complete.
 pub fn repair(file: &StoreFile, out: &Path) -> Result<Said, StackError> {
+    let _step = step(format!("repairing {}", file.path.display()), 0);
     refuse_existing("OUT", out)?;
     // A file that was cut off is shorter than its store needs, and a full store may need a little more.
     let mut bytes = file.read_only()?.bytes().next_multiple_of(UNIT);
@@ -44,7 +46,7 @@ fn try_repair(
 ) -> Result<(NewFile, Result<RepairReport, Error>), StackError> {
     let source = FileSource(file.read_only()?);
     let new = NewFile::begin("OUT", out, bytes)?;
-    let executor = Executor::new(open_drive(new.unfinished())?);
+    let executor = Executor::new(open_drive(&new.unfinished())?);
     let (handle, options) = (executor.handle(), file.options(bytes)?);
     let outcome = executor.block_on(async move { fulgurite_engine::repair(&source, handle, options).await });
     Ok((new, outcome.map_err(StackError::run)?))

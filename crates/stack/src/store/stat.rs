@@ -3,6 +3,7 @@
 use super::Said;
 use super::open::{Opened, StoreFile};
 use crate::device::AnyDrive;
+use crate::progress::step;
 use crate::{Column, Row, StackError};
 use fulgurite_base::option::name_of;
 use fulgurite_engine::{Direction, Error, Store, Table};
@@ -10,6 +11,7 @@ use std::ops::Bound;
 
 /// A row about the store and one about each table. Records are counted, so all of the store is read.
 pub fn stat(file: &StoreFile) -> Result<Said, StackError> {
+    let _step = step(format!("counting the records of {}", file.path.display()), 0);
     let Opened { executor, store } = file.open_to_read()?;
     let name = file.path.display().to_string();
     // The last block is the drive's mark.

@@ -6,13 +6,16 @@
 
 mod bound;
 mod requests;
+mod spool;
 mod trace_file;
 
 pub use bound::{AddressMap, Bound, View};
 pub use requests::Requests;
+pub use spool::open_trace;
 pub use trace_file::TraceFile;
 
 use crate::StackError;
+use crate::output::is_standard;
 use fulgurite_base::{Spec, SpecError};
 use fulgurite_workload::GeneratorConfig;
 use fulgurite_workload::trace::{Format, TraceOptions};
@@ -45,7 +48,8 @@ pub enum Origin {
 }
 
 impl Workload {
-    /// The workload that `text` names. A trace file is read later, when it is bound, in `format` where that is given.
+    /// The workload that `text` names, `-` for a trace from standard input. A trace is read later, when it is bound, in
+    /// `format` where that is given.
     pub fn parse(text: &str, format: Option<(Format, TraceOptions)>) -> Result<Workload, StackError> {
         // The path of a trace need not read as a name with options.
         let named = Spec::parse(text).ok();
@@ -56,7 +60,7 @@ impl Workload {
         let path = Path::new(text);
         let trace = if text == OWN_TRACE {
             TraceFile::own()
-        } else if path.exists() {
+        } else if is_standard(path) || path.exists() {
             TraceFile::at(path, format)
         } else {
             let names: Vec<&str> = GeneratorConfig::registry().names().chain([OWN_TRACE]).collect();

@@ -1,8 +1,10 @@
 //! A trace file that is read when it is needed, and only once for each way of looking at it.
 
+use super::spool::{Spool, is_read_once, name_of, open_file};
 use crate::StackError;
+use crate::progress::step;
 use fulgurite_base::{Nanos, PageId, fnv1a};
-use fulgurite_workload::trace::{self, Format, PageChanges, PageTrace, Trace, TraceOptions, TraceReader};
+use fulgurite_workload::trace::{Format, PageChanges, PageTrace, Trace, TraceOptions, TraceReader};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Cursor, Read};
@@ -19,6 +21,8 @@ pub struct TraceFile {
     path: Option<PathBuf>,
     format: Option<Format>,
     options: TraceOptions,
+    /// What the file gave, where it can be read only once.
+    spool: Spool,
     records: OnceLock<Kept<Arc<Trace>>>,
     /// By page size and numbering.
     pages: Mutex<BTreeMap<(u32, Numbering), Arc<ListedPages>>>,
@@ -94,6 +98,7 @@ impl TraceFile {
             path,
             format,
             options,
+            spool: Spool::default(),
             records: OnceLock::new(),
             pages: Mutex::default(),
             changes: Mutex::default(),
@@ -113,7 +118,11 @@ impl TraceFile {
                 None,
                 TraceOptions::default(),
             ),
-            Some(path) => trace::open(path, self.format, self.options.clone()),
+            Some(path) if is_read_once(path) => {
+                let bytes = self.spool.open(path)?;
+                TraceReader::new(&name_of(path), bytes, self.format, self.options.clone())
+            }
+            Some(path) => open_file(path, self.format, self.options.clone()),
         };
         reader.map_err(|error| StackError::request(error.to_string()))
     }
@@ -151,6 +160,7 @@ impl TraceFile {
         }
         let (records, took) = self.records()?;
         let start = Instant::now();
+        let _step = step("numbering the pages of the trace", 0);
         let trace = match numbering {
             Numbering::Dense => records.page_requests(u64::from(page_bytes))?,
             Numbering::InPlace => records.pages_in_place(u64::from(page_bytes))?,
@@ -181,9 +191,13 @@ impl TraceFile {
     pub(super) fn content_hash(&self) -> Result<u64, StackError> {
         let how = fnv1a(format!("{:?} {:?}", self.format, self.options).as_bytes());
         let Some(path) = &self.path else { return Ok(how ^ hash_of(OWN_TRACE_BYTES)?) };
-        let file = File::open(path);
+        if is_read_once(path) {
+            return Ok(how ^ hash_of(self.spool.open(path)?)?);
+        }
         let failed = |error| StackError::request(format!("{}: {error}", path.display()));
-        Ok(how ^ hash_of(file.map_err(failed)?)?)
+        let file = File::open(path).map_err(failed)?;
+        let bytes = file.metadata().map_or(0, |found| found.len());
+        Ok(how ^ hash_of(step(format!("hashing {}", path.display()), bytes).reading(file))?)
     }
 }
 

@@ -1,8 +1,9 @@
-//! Where a study writes. Its files take their places together, after the last of them is written, and a study that
-//! fails leaves nothing.
+//! Where a study writes. Its files take their places together, after the last of them is written. A study that fails
+//! leaves nothing but its finished runs; see `ledger.rs`.
 
+use super::ledger;
 use fulgurite_stack::StackError;
-use fulgurite_stack::output::{self, Named, OutputFile};
+use fulgurite_stack::output::{self, Named, OutputFile, is_standard};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -30,6 +31,11 @@ pub(super) struct Folder {
 impl Folder {
     /// Makes the folder and tries its files, before hours of runs go to waste. None of them may be one of `inputs`.
     pub fn prepare(path: &Path, inputs: &[Named<'_>]) -> Result<Folder, StackError> {
+        if is_standard(path) {
+            return Err(StackError::request(
+                "--out - is no folder, and a study writes several files; accepted: a folder",
+            ));
+        }
         let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
         let mut made: Vec<PathBuf> = path.ancestors().take_while(is_missing).map(Path::to_path_buf).collect();
         // `ancestors` lists the innermost folder first.
@@ -42,7 +48,8 @@ impl Folder {
                 path.display()
             ))
         })?;
-        let paths: Vec<PathBuf> = NAMES.iter().map(|name| path.join(name)).collect();
+        let names = NAMES.iter().chain([&ledger::NAME]);
+        let paths: Vec<PathBuf> = names.map(|name| path.join(name)).collect();
         let outputs: Vec<Named<'_>> = paths.iter().map(|path| Named::new("--out", path)).collect();
         output::check(inputs, &outputs)?;
         Ok(folder)

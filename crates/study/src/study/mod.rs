@@ -5,19 +5,25 @@ mod check;
 mod file;
 mod finding;
 mod folder;
+mod ledger;
+mod parts;
 mod plot;
 
-use crate::grid::{self, Settings};
+use crate::grid::{Grid, Settings};
 use crate::report::{self, Plot, Report, Verdict};
 use crate::table::Table;
 use file::{File, Part};
 use folder::Folder;
 use fulgurite_base::SpecError;
 use fulgurite_stack::device::named_file;
-use fulgurite_stack::output::Named;
-use fulgurite_stack::{Column, Progress, Row, Run, StackError, runner};
+use fulgurite_stack::output::{Named, is_standard};
+use fulgurite_stack::runner::{self, Runs};
+use fulgurite_stack::{Column, Outlook, Progress, Row, StackError};
+use ledger::Ledger;
+use parts::Parts;
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -43,6 +49,21 @@ pub struct Study {
     file: File,
 }
 
+/// How a study is run.
+#[derive(Clone, Copy, Debug)]
+pub struct How<'a> {
+    /// The folder to write into, by default `results/NAME`.
+    pub out: Option<&'a Path>,
+    /// Smaller, as the study says.
+    pub quick: bool,
+    /// The seed, in place of the study's.
+    pub seed: Option<&'a str>,
+    /// Runs at once.
+    pub threads: NonZeroUsize,
+    /// Go on from the finished runs that an earlier attempt has left in the folder.
+    pub resume: bool,
+}
+
 /// What a study produced, and where it lies.
 pub struct Outcome {
     /// The table.
@@ -65,8 +86,14 @@ pub fn names() -> impl Iterator<Item = (&'static str, String)> {
 }
 
 impl Study {
-    /// The study that `typed` names: a built-in one, or a TOML file.
+    /// The study that `typed` names: a built-in one, a TOML file, or `-` for TOML from standard input.
     pub fn open(typed: &str) -> Result<Study, StackError> {
+        if is_standard(Path::new(typed)) {
+            let source = io::read_to_string(io::stdin())
+                .map_err(|error| StackError::request(format!("standard input cannot be read: {error}")))?;
+            let file = File::parse("standard input", &source)?;
+            return Ok(Study { name: "standard-input".to_owned(), source, typed: typed.to_owned(), file });
+        }
         let built_in = BUILT_IN.iter().find(|(name, _)| *name == typed);
         let (name, source) = match built_in {
             Some((name, text)) => ((*name).to_owned(), (*text).to_owned()),
@@ -93,79 +120,130 @@ impl Study {
         &self.file.title
     }
 
-    /// Its runs, every one checked, with the part that each belongs to.
-    fn runs(&self, quick: bool, seed: Option<&str>) -> Result<Vec<(Option<&str>, Run)>, StackError> {
+    /// Its runs, with the part that each belongs to, and what they need.
+    fn runs(&self, how: &How<'_>) -> Result<(Parts<'_>, Outlook), StackError> {
         let whole =
             Part { name: String::new(), command: None, grid: BTreeMap::new(), quick: BTreeMap::new() };
         let parts =
             if self.file.parts.is_empty() { std::slice::from_ref(&whole) } else { &self.file.parts[..] };
-        let mut runs = Vec::new();
+        let mut runs = Parts::default();
+        let mut outlook = Outlook::new(how.threads);
         for part in parts {
             let command = part.command.unwrap_or(self.file.command);
-            let applies = |name: &str| part.command.is_none() || command.setting(name).is_ok();
-            let mut settings = Settings::new();
-            let none = BTreeMap::new();
-            let (of_study, of_part) = if quick { (&self.file.quick, &part.quick) } else { (&none, &none) };
-            // A part says what its own size is; the study's `quick` changes the common grid.
-            let common = self.file.grid.iter().chain(of_study).filter(|(name, _)| applies(name));
-            for (name, value) in common.chain(&part.grid).chain(of_part) {
-                // Later values replace earlier ones, so a part overrides the common grid.
-                settings.insert(name.clone(), value.texts()?);
-            }
-            if let Some(seed) = seed {
-                settings.insert("seed".to_owned(), vec![seed.to_owned()]);
-            }
+            let settings = self.settings(part, how)?;
             if let Some(compare) = self.file.compare.as_ref().filter(|compare| compare.is_about(&part.name)) {
                 compare.check(&settings)?;
             }
-            let expanded = grid::expand(command, &settings).map_err(|error| match error {
-                StackError::Request(sentence) => {
-                    StackError::Request(format!("study {}: {sentence}", self.name))
-                }
-                failed => failed,
-            })?;
-            let name =
-                // The name is borrowed from the file, because `whole` ends with this function.
-                self.file.parts.iter().find(|known| known.name == part.name).map(|known| known.name.as_str());
-            runs.extend(expanded.into_iter().map(|run| (name, run)));
+            let (grid, of_part) =
+                Grid::new(command, &settings, how.threads).map_err(|error| self.named(error))?;
+            // The name is borrowed from the file, because `whole` ends with this function.
+            let known = self.file.parts.iter().find(|known| known.name == part.name);
+            runs.push(known.map(|known| known.name.as_str()), grid);
+            outlook.join(of_part);
         }
-        Ok(runs)
+        Ok((runs, outlook))
     }
 
-    /// Runs the study and writes table, study and report into `out` (by default `results/NAME`).
-    /// Nothing is written before every run has succeeded, and files appear whole.
+    /// The settings of a part: a later value replaces an earlier one, so a part overrides the common grid.
+    fn settings(&self, part: &Part, how: &How<'_>) -> Result<Settings, StackError> {
+        let command = part.command.unwrap_or(self.file.command);
+        let applies = |name: &str| part.command.is_none() || command.setting(name).is_ok();
+        let none = BTreeMap::new();
+        let (of_study, of_part) = if how.quick { (&self.file.quick, &part.quick) } else { (&none, &none) };
+        // A part says what its own size is; the study's `quick` changes the common grid.
+        let common = self.file.grid.iter().chain(of_study).filter(|(name, _)| applies(name));
+        let mut settings = Settings::new();
+        for (name, value) in common.chain(&part.grid).chain(of_part) {
+            settings.insert(name.clone(), value.texts()?);
+        }
+        if let Some(seed) = how.seed {
+            settings.insert("seed".to_owned(), vec![seed.to_owned()]);
+        }
+        Ok(settings)
+    }
+
+    /// An error that says which study it is about.
+    fn named(&self, error: StackError) -> StackError {
+        match error {
+            StackError::Request(sentence) => StackError::Request(format!("study {}: {sentence}", self.name)),
+            failed => failed,
+        }
+    }
+
+    /// What its runs will need. Nothing is run, measured or written.
+    pub fn outlook(&self, how: &How<'_>) -> Result<Outlook, StackError> {
+        Ok(self.runs(how)?.1)
+    }
+
+    /// Where the study writes.
+    pub fn folder(&self, out: Option<&Path>) -> PathBuf {
+        out.map_or_else(|| Path::new("results").join(&self.name), Path::to_path_buf)
+    }
+
+    /// Runs the study and writes table, study and report into its folder. Files appear whole, after every run has
+    /// succeeded. If one fails, the rows of those that are finished stay in the folder, and the error says so.
+    ///
+    /// `before` is told what the runs need before the first of them begins.
     pub fn run(
         &self,
-        out: Option<&Path>,
-        quick: bool,
-        seed: Option<&str>,
-        threads: NonZeroUsize,
+        how: &How<'_>,
         progress: &Progress,
+        before: impl FnOnce(&Outlook),
     ) -> Result<Outcome, StackError> {
-        let runs = self.runs(quick, seed)?;
-        let out = out.map_or_else(|| Path::new("results").join(&self.name), Path::to_path_buf);
+        let (mut runs, outlook) = self.runs(how)?;
+        outlook.check().map_err(|error| self.named(error))?;
+        before(&outlook);
+        let out = self.folder(how.out);
         // A trace or drive that lies in the output folder must not be overwritten.
         let inputs = self.inputs()?;
         let inputs: Vec<Named<'_>> =
             inputs.iter().map(|(argument, text)| Named::new(argument, named_file(text))).collect();
-        let mut folder = Folder::prepare(&out, &inputs)?;
-        let (parts, runs): (Vec<_>, Vec<Run>) = runs.into_iter().unzip();
+        let folder = Folder::prepare(&out, &inputs)?;
+        runs.prepare().map_err(|error| self.named(error))?;
+        let ledger = Ledger::open(&out, how.resume)?;
+        let outcome = self.execute(how, &runs, &ledger, progress).and_then(|table| {
+            let outcome = self.write(how, table, folder, &out)?;
+            ledger.finish()?;
+            Ok(outcome)
+        });
+        outcome.map_err(|error| with_finished(error, &out, runs.count()))
+    }
+
+    fn execute(
+        &self,
+        how: &How<'_>,
+        runs: &Parts<'_>,
+        ledger: &Ledger,
+        progress: &Progress,
+    ) -> Result<Table, StackError> {
+        let rows = runner::execute_all(runs, how.threads, progress, &parts::Kept { runs, ledger })?;
         let mut table = Table::default();
-        for (part, rows) in parts.iter().zip(runner::execute_each(&runs, threads, progress)?) {
+        for (at, rows) in rows.into_iter().enumerate() {
             for mut row in rows {
                 // The cost differs from one execution to the next, and the table must not.
                 row.drop_cost();
-                row.set_some(Column::Part, *part);
+                row.set_some(Column::Part, runs.part(at));
                 table.rows.push(row);
             }
         }
+        Ok(table)
+    }
+
+    /// Draws the report and writes all files.
+    fn write(
+        &self,
+        how: &How<'_>,
+        table: Table,
+        mut folder: Folder,
+        out: &Path,
+    ) -> Result<Outcome, StackError> {
         let plots: Vec<Plot> =
             self.file.plots.iter().map(|plot| plot.draw(&table)).collect::<Result<_, _>>()?;
         let finding = self.finding(&table)?;
         let verdicts: Vec<Verdict> =
             self.file.checks.iter().map(|check| check.verdict(&table)).collect::<Result<_, _>>()?;
         let columns = self.columns(&table)?;
-        let repeat = self.repeat(quick, seed);
+        let repeat = self.repeat(how.quick, how.seed);
         let html = report::html(&Report {
             title: &self.file.title,
             question: self.file.question.trim(),
@@ -220,6 +298,26 @@ impl Study {
         let quick = if quick { " --quick" } else { "" };
         let seed = seed.map_or_else(String::new, |seed| format!(" --seed {seed}"));
         vec![format!("fulgurite study {}{quick}{seed}", self.typed)]
+    }
+}
+
+/// How many finished runs an earlier attempt has left in the folder `out`.
+pub fn finished_runs(out: &Path) -> usize {
+    ledger::count(out)
+}
+
+/// Adds to an error that finished runs are kept.
+fn with_finished(error: StackError, out: &Path, of: usize) -> StackError {
+    let text = |said: String| match finished_runs(out) {
+        0 => said,
+        finished => format!(
+            "{said}; {finished} finished runs of {of} are kept in {}, and --resume goes on from them",
+            out.display()
+        ),
+    };
+    match error {
+        StackError::Request(said) => StackError::Request(text(said)),
+        StackError::Run(said) => StackError::Run(text(said)),
     }
 }
 

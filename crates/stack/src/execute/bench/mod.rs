@@ -4,6 +4,7 @@ mod prepare;
 mod row;
 mod watched;
 
+use crate::progress::step;
 use crate::run::{Benchmarked, EngineStage, Rows};
 use crate::{Progress, Row, Run, StackError};
 use fulgurite_base::Nanos;
@@ -53,7 +54,11 @@ struct Job {
 impl BenchRun<'_> {
     /// Executes the run.
     pub fn execute(&self, progress: &Progress) -> Result<Vec<Row>, StackError> {
-        let drive = self.loaded_drive()?;
+        let label = &self.run.stack.device.label;
+        let drive = {
+            let _step = step(format!("loading {} into {label}", self.asked.benchmark.name()), 0);
+            self.loaded_drive()?
+        };
         let start = Instant::now();
         let (watched, watcher) = Watched::new(drive);
         let executor = Executor::new(watched);
@@ -116,7 +121,10 @@ impl Job {
             let (before, store, watcher) = (Rc::clone(&before), store.clone(), self.watcher.clone());
             move || *before.borrow_mut() = Some(Noted::now(&store, &watcher))
         };
+        let running = step(format!("running {} on {}", self.benchmark.name(), self.device), 0);
         let outcome = program.run(&store, &self.plan, note).await.map_err(failed)?;
+        drop(running);
+        let _checking = step("checking the store", 0);
         // Before the checks, which read everything.
         let after = Noted::now(&store, &self.watcher);
         let before = before.take().ok_or_else(|| StackError::run("the measured part never began"))?;

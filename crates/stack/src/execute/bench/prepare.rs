@@ -48,7 +48,20 @@ impl BenchRun<'_> {
 
     fn load(&self) -> Result<(AnyDrive, ()), StackError> {
         let drive = self.drive()?;
-        self.on(drive, |handle, load| async move { load.fill(handle).await })
+        let file = match &self.run.stack.device.drive {
+            DriveConfig::File(file) => Some(file),
+            _ => None,
+        };
+        // A load that is interrupted leaves half of a store, which nobody shall miss.
+        let mark = |begins| match file {
+            Some(file) => fulgurite_uring::mark_loading(&file.path, begins)
+                .map_err(|error| StackError::run(format!("{}: {error}", file.path.display()))),
+            None => Ok(()),
+        };
+        mark(true)?;
+        let loaded = self.on(drive, |handle, load| async move { load.fill(handle).await })?;
+        mark(false)?;
+        Ok(loaded)
     }
 
     /// What a simulated drive holds after the load.

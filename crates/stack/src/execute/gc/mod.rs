@@ -13,6 +13,7 @@ mod series;
 
 use super::set_cost;
 use crate::device::TranslationConfig;
+use crate::progress::step;
 use crate::run::{Requested, Rows};
 use crate::{Column, Progress, Row, Run, StackError};
 use census::Census;
@@ -35,6 +36,9 @@ pub(super) struct GcRun<'a> {
 
 /// Requests that are performed together.
 const SLICE: usize = 256;
+
+/// Pages of the fill that are reported together.
+const FILL_STEP: u32 = 1 << 14;
 
 /// How many requests ahead memory is fetched.
 const AHEAD: usize = 16;
@@ -177,6 +181,7 @@ impl GcRun<'_> {
         // The fill counts as user writes, so it counts for the half too.
         let half = (u64::from(config.logical_pages) + writes) / 2;
         if config.collect.placement.needs_future() || self.run.measure.rows == Rows::Groups {
+            let _step = step("looking ahead", 0);
             let future = self.future(bound.changes(self.run.seed)?);
             if self.run.measure.rows == Rows::Groups {
                 census = Some(Census::new(config, future.clone(), half));
@@ -187,10 +192,15 @@ impl GcRun<'_> {
             }
         }
         let start = Instant::now();
+        let filling = step("filling the logical space", u64::from(config.logical_pages));
         let mut sink = CountingSink::default();
         for lpn in 0..config.logical_pages {
             ftl.write(lpn, 1, StreamId(0), &mut sink);
+            if lpn.is_multiple_of(FILL_STEP) {
+                filling.add(FILL_STEP.into());
+            }
         }
+        drop(filling);
         let observers = Observers { half: Mark { at: half, counts: None }, census, series: None };
         let mut counted = Counted { ftl, sink, observers, progress };
         if let Rows::PageIntervals(length) = self.run.measure.rows {

@@ -1,0 +1,53 @@
+//! An interrupted command (Ctrl-C, `kill`, a closed terminal) removes what it has not finished, says what it leaves,
+//! and then ends as the signal would have ended it.
+
+use crate::say;
+use fulgurite_study::abandon_all;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
+use std::fs;
+use std::os::raw::c_int;
+use std::sync::{Mutex, PoisonError};
+
+type Words = Box<dyn Fn() -> String + Send>;
+
+/// What an interrupted command says of what it leaves.
+static LEAVES: Mutex<Option<Words>> = Mutex::new(None);
+
+/// Sets what the command says if it is interrupted from now on.
+pub fn leaves(words: impl Fn() -> String + Send + 'static) {
+    *LEAVES.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(words));
+}
+
+/// Looks out for interrupts until the process ends.
+pub fn watch() {
+    // A command that was started with nohup, or in the background of a script, is not to be interrupted.
+    let ignored = ignored_signals();
+    let wanted = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
+    // Without a handler an interrupt still ends the command; it only leaves more behind.
+    let Ok(mut signals) = Signals::new(wanted) else { return };
+    std::thread::spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            end(signal);
+        }
+    });
+}
+
+fn end(signal: c_int) {
+    abandon_all();
+    let words = LEAVES.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*words {
+        Some(words) => say(&format!("fulgurite: interrupted; {}", words())),
+        None => say("fulgurite: interrupted"),
+    }
+    // The shell sees which signal it was, and a script that was interrupted ends too.
+    let _ = emulate_default_handler(signal);
+}
+
+/// The signals that this process ignores, a bit for each, from signal 1 on; none where the system does not tell.
+fn ignored_signals() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}

@@ -1,0 +1,153 @@
+//! The progress of a command on standard error, where that is a terminal.
+
+use fulgurite_study::Progress;
+use fulgurite_study::outlook::duration;
+use fulgurite_study::progress::Snapshot;
+use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+use std::io::{self, IsTerminal};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Parts of a bar.
+const PARTS: u64 = 1000;
+/// Below this share done, and before this time has passed, nothing is said of the time that is left.
+const LEFT_AFTER: (f64, Duration) = (0.01, Duration::from_secs(1));
+
+/// Does `work`, and shows meanwhile how far it has come. `counts` is what it counts: requests, records.
+pub fn watched<T>(counts: &str, work: impl FnOnce(&Progress) -> T) -> T {
+    let progress = Progress::default();
+    // A log file would be filled with the frames of the bar.
+    if !io::stderr().is_terminal() {
+        return progress.watching(|| work(&progress));
+    }
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| watch(counts, &progress, &is_done));
+        // Also after a panic, or the scope would wait for the watcher for ever.
+        let _ends = Ends(&is_done);
+        progress.watching(|| work(&progress))
+    })
+}
+
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn watch(counts: &str, progress: &Progress, is_done: &AtomicBool) {
+    let style =
+        |template| ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    let styles = [style("{spinner} {msg}"), style("{bar:24} {msg}")];
+    let start = Instant::now();
+    let bar = ProgressBar::new(PARTS).with_style(styles[0].clone());
+    let mut has_share = false;
+    while !is_done.load(Ordering::Relaxed) {
+        let seen = Seen { snapshot: progress.snapshot(), elapsed: start.elapsed() };
+        let share = seen.share();
+        if has_share != share.is_some() {
+            has_share = share.is_some();
+            bar.set_style(styles[usize::from(has_share)].clone());
+        }
+        bar.set_message(seen.words(counts));
+        bar.set_position((share.unwrap_or(0.0) * PARTS as f64) as u64);
+        bar.tick();
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    bar.finish_and_clear();
+}
+
+/// What is seen at one moment.
+struct Seen {
+    snapshot: Snapshot,
+    elapsed: Duration,
+}
+
+impl Seen {
+    /// The share of the requests that are done, or before the first of them of the step, where that is known and more
+    /// than nothing.
+    fn share(&self) -> Option<f64> {
+        let Snapshot { done, total, step, .. } = &self.snapshot;
+        share(*done, *total).or_else(|| step.as_ref().and_then(|(_, done, total)| share(*done, *total)))
+    }
+
+    fn words(&self, counts: &str) -> String {
+        let Snapshot { done, total, runs_done, runs, step } = &self.snapshot;
+        let mut parts = Vec::new();
+        match (*done, *total) {
+            (0, _) => {}
+            (done, 0) => parts.push(format!("{} {counts}", HumanCount(done))),
+            (done, total) => {
+                // Requests may have been guessed, and what is not over is not whole.
+                let percent = (100.0 * done as f64 / total as f64).floor().min(99.0);
+                parts.push(format!("{percent}% of {} {counts}", HumanCount(total)));
+            }
+        }
+        if *runs > 1 {
+            parts.push(format!("{} of {} runs", HumanCount(*runs_done), HumanCount(*runs)));
+        }
+        if let Some((what, done, total)) = step {
+            let share = (*done > 0 && *total > 0).then(|| 100 * u128::from(*done) / u128::from(*total));
+            parts.push(share.map_or_else(|| what.clone(), |share| format!("{what}, {}%", share.min(99))));
+        }
+        parts.push(duration_so_far(self.elapsed));
+        parts.join(", ") + &self.left()
+    }
+
+    /// The time that is left, where enough is done to tell.
+    fn left(&self) -> String {
+        // After a step others may come, of which nothing is known.
+        let share = share(self.snapshot.done, self.snapshot.total);
+        let Some(share) = share.filter(|share| *share >= LEFT_AFTER.0) else { return String::new() };
+        if self.elapsed < LEFT_AFTER.1 || share >= 1.0 {
+            return String::new();
+        }
+        format!(" ({} left)", duration(self.elapsed.as_secs_f64() * (1.0 - share) / share))
+    }
+}
+
+fn share(done: u64, total: u64) -> Option<f64> {
+    (done > 0 && total > 0).then(|| (done as f64 / total as f64).min(1.0))
+}
+
+fn duration_so_far(elapsed: Duration) -> String {
+    let seconds = elapsed.as_secs();
+    if seconds < 100 { format!("{seconds} s") } else { duration(seconds as f64) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(snapshot: Snapshot, seconds: u64) -> String {
+        Seen { snapshot, elapsed: Duration::from_secs(seconds) }.words("requests")
+    }
+
+    #[test]
+    fn nothing_is_said_that_is_not_known() {
+        let nothing = Snapshot::default();
+        assert_eq!(words(nothing.clone(), 3), "3 s");
+        let step = |done, total| Some(("reading t".to_owned(), done, total));
+        assert_eq!(words(Snapshot { step: step(0, 0), ..nothing.clone() }, 3), "reading t, 3 s");
+        assert_eq!(words(Snapshot { step: step(0, 50), ..nothing.clone() }, 3), "reading t, 3 s");
+        let begun = Snapshot { total: 1000, runs: 12, ..nothing.clone() };
+        assert_eq!(words(begun.clone(), 5), "0 of 12 runs, 5 s");
+        // Of runs whose length is not known, what is done is all that can be said.
+        assert_eq!(words(Snapshot { done: 2000, runs: 1, ..nothing }, 5), "2,000 requests, 5 s");
+        let more = Snapshot { done: 1001, runs_done: 11, ..begun };
+        assert_eq!(words(more, 5), "99% of 1,000 requests, 11 of 12 runs, 5 s");
+    }
+
+    #[test]
+    fn what_is_left_follows_from_what_is_done() {
+        let half = Snapshot { done: 500, total: 1000, runs: 1, ..Snapshot::default() };
+        assert_eq!(words(half.clone(), 10), "50% of 1,000 requests, 10 s (10 s left)");
+        assert_eq!(words(half, 0), "50% of 1,000 requests, 0 s", "too early to tell");
+        let little = Snapshot { done: 9, total: 1000, runs: 1, ..Snapshot::default() };
+        assert_eq!(words(little, 10), "0% of 1,000 requests, 10 s", "too little to tell");
+        let step = Some(("making d".to_owned(), 25, 100));
+        assert_eq!(words(Snapshot { step, ..Snapshot::default() }, 5), "making d, 25%, 5 s");
+    }
+}

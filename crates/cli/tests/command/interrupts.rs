@@ -1,0 +1,105 @@
+//! A command that is interrupted leaves nothing unfinished, says what it leaves, and ends by the signal.
+
+use crate::folder::Folder;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Waits until `is_due`, as long as the child runs.
+fn wait_until(child: &mut Child, is_due: impl Fn(u32) -> bool) {
+    let start = Instant::now();
+    while !is_due(child.id()) {
+        assert!(child.try_wait().unwrap().is_none(), "the command ended before it was interrupted");
+        assert!(start.elapsed() < Duration::from_secs(60), "the command did not come so far");
+        sleep(Duration::from_millis(10));
+    }
+}
+
+fn send(child: &Child, signal: &str) {
+    let sent = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+/// Whether the process has an unfinished file of `folder` open, with a name or without.
+fn has_output(process: u32, folder: &Folder) -> bool {
+    let Ok(open) = std::fs::read_dir(format!("/proc/{process}/fd")) else { return false };
+    let mut targets = open.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+    targets.any(|target| target.starts_with(&folder.0))
+}
+
+#[test]
+fn an_interrupted_output_leaves_nothing() {
+    for (name, number) in [("-INT", 2), ("-TERM", 15), ("-HUP", 1), ("-KILL", 9)] {
+        let folder = Folder::new().with("old.pages", "R 1\n");
+        let mut child = folder.start("trace generate zipf old.pages --to page-ops --ops 1T");
+        wait_until(&mut child, |id| has_output(id, &folder));
+        send(&child, name);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.signal(), Some(number), "{name}: {output:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(said.contains("interrupted"), number != 9, "{name}: {said}");
+        assert_eq!(folder.names(), ["old.pages"], "{name}");
+        assert_eq!(folder.read("old.pages"), b"R 1\n", "{name}");
+    }
+}
+
+#[test]
+fn what_was_started_with_nohup_goes_on() {
+    let folder = Folder::new();
+    let script = "nohup fulgurite trace generate zipf new.pages --to page-ops --ops 20M > out 2>&1 & child=$!\n\
+                  sleep 0.3; kill -HUP $child; wait $child";
+    assert_eq!(folder.shell(script).code, 0);
+    assert_eq!(folder.names(), ["new.pages", "out"]);
+}
+
+/// What stands at the end of the drive in the file `d`.
+fn mark(folder: &Folder) -> Option<String> {
+    let file = File::open(folder.0.join("d")).ok()?;
+    let mut text = [0; 24];
+    file.read_exact_at(&mut text, file.metadata().ok()?.len().checked_sub(4096)?).ok()?;
+    Some(String::from_utf8_lossy(&text).into_owned())
+}
+
+#[test]
+fn a_drive_whose_making_was_interrupted_is_ours() {
+    let folder = Folder::new();
+    let mut child = folder.start("bench tpcc --scale 4 --device file:d --ops 10");
+    wait_until(&mut child, |_| mark(&folder).is_some_and(|mark| mark == "fulgurite drive, making\n"));
+    send(&child, "-KILL");
+    child.wait().unwrap();
+    let outcome = folder.run("pool zipf --device file:d,size=4MiB --pages 100 --ops 10");
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+}
+
+#[test]
+fn a_store_whose_load_was_interrupted_is_loaded_anew() {
+    let folder = Folder::new();
+    let mut child = folder.start("bench ycsb-a --device file:d --ops 10");
+    wait_until(&mut child, |_| mark(&folder).is_some_and(|mark| mark == "fulgurite drive, loading"));
+    send(&child, "-KILL");
+    child.wait().unwrap();
+    let small = "bench ycsb-a:records=500 --ops 10 --device file:d";
+    let outcome = folder.run(small);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let again = folder.run(small);
+    assert_eq!(again.code, 2, "a load that has ended leaves a store that is not overwritten");
+    assert!(again.stderr.contains("holds a store"), "{}", again.stderr);
+}
+
+#[test]
+fn a_drive_larger_than_the_disk_is_refused() {
+    let folder = Folder::new();
+    for command in ["pool zipf --ops 10", "bench ycsb-a --ops 10", "profile"] {
+        let (name, rest) = command.split_once(' ').unwrap_or((command, ""));
+        let device = "file:d,size=1000000000GiB";
+        let at = if name == "profile" { device.to_owned() } else { format!("{rest} --device {device}") };
+        let outcome = folder.run(&format!("{name} {at}"));
+        assert_eq!(outcome.code, 2, "{command}: {}", outcome.stderr);
+        assert!(outcome.stderr.contains("has room for"), "{command}: {}", outcome.stderr);
+        assert!(outcome.stderr.contains("accepted"), "{command}: {}", outcome.stderr);
+        assert!(folder.names().is_empty(), "{command}");
+    }
+}

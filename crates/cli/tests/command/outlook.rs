@@ -1,0 +1,98 @@
+//! What runs will need is known before the first of them, and more than the machine has is refused.
+
+use crate::folder::Folder;
+
+#[test]
+fn a_dry_run_tells_and_does_nothing() {
+    let folder = Folder::new();
+    for (command, runs) in [
+        ("pool zipf --write-back single,ace --device p4510,sata", 4),
+        ("gc mixed-uniform --victim greedy,fifo", 2),
+        ("replay synthetic --users 1,2,3 --requests-out log", 0),
+        ("replay synthetic --requests-out log", 1),
+        ("bench ycsb-a --users 1,8", 2),
+        ("profile p4510,sata", 2),
+        ("study quickstart", 10),
+        // A drive is neither made nor measured.
+        ("pool zipf --device file:d,size=64MiB --write-back ace,auto --pages 1K", 2),
+        ("profile file:d,size=64MiB", 1),
+        ("bench index-scan --degree auto,8 --device file:d", 2),
+    ] {
+        let outcome = folder.run(&format!("{command} --dry-run --json"));
+        if runs == 0 {
+            assert_eq!(outcome.code, 2, "{command}: what cannot run has no outlook");
+            continue;
+        }
+        assert_eq!(outcome.code, 0, "{command}: {}", outcome.stderr);
+        let rows: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();
+        assert_eq!(rows[0]["runs"], runs, "{command}");
+        assert!(rows[0]["needed_bytes"].as_u64().unwrap() > 1 << 20, "{command}");
+        assert!(rows[0]["estimate_s"].as_f64().unwrap() > 0.0, "{command}");
+        assert!(folder.names().is_empty(), "{command} left something behind");
+    }
+    let said = folder.run("study ace --dry-run").stdout;
+    assert!(said.starts_with("228 runs, ") && said.contains(" of memory, about "), "{said}");
+    let outcome = folder.run("trace generate zipf out --to page-ops --dry-run");
+    assert_eq!((outcome.code, folder.names().len()), (2, 0), "{}", outcome.stderr);
+}
+
+#[test]
+fn the_memory_that_is_needed_is_about_that_which_is_taken() {
+    let folder = Folder::new();
+    for command in [
+        "gc mixed-uniform --logical 8GB --physical 8GiB --ops 10",
+        "gc mixed-uniform --logical 4GB --physical 4GiB --ops 1M --placement oracle",
+        "pool mixed-uniform --device none --pages 5M --frames 50% --ops 10K",
+        "pool mixed-uniform --device mem --pages 100K --frames 50% --ops 100K",
+        "pool mixed-uniform --device reference-e --ops 10",
+        "bench ycsb-a --ops 100",
+    ] {
+        let needed = folder.rows(&format!("{command} --dry-run"))[0]["needed_bytes"].as_f64().unwrap();
+        let taken = folder.rows(command)[0]["peak_rss_bytes"].as_f64().unwrap();
+        let ratio = needed / taken;
+        assert!((0.7..3.0).contains(&ratio), "{command}: {needed} for {taken} bytes");
+    }
+}
+
+#[test]
+fn what_no_machine_has_is_refused_before_it_is_taken() {
+    let folder = Folder::new();
+    for (command, words) in [
+        ("pool zipf --device none --pages 4G --frames 100%", "--frames 4000000000"),
+        ("bench ycsb-a --device mem:pages=1000G", "mem:pages=1000G"),
+        ("bench ycsb-a --device mem --scale 10000000", "ycsb-a"),
+        // A run alone would fit; all of them together do not.
+        (
+            "gc zipf --logical 1GB --physical 1100MB --placement oracle --ops 50M --seed SEEDS --threads 100000",
+            "at once",
+        ),
+    ] {
+        let seeds: Vec<String> = (1..3000).map(|seed| seed.to_string()).collect();
+        for dry in ["", " --dry-run"] {
+            let outcome = folder.run(&(command.replace("SEEDS", &seeds.join(",")) + dry));
+            assert_eq!(outcome.code, 2, "{command}: {}", outcome.stderr);
+            assert!(outcome.stderr.contains("memory"), "{command}: {}", outcome.stderr);
+            assert!(outcome.stderr.contains(words), "{command}: {}", outcome.stderr);
+            assert!(outcome.stderr.contains("accepted"), "{command}: {}", outcome.stderr);
+        }
+    }
+}
+
+#[test]
+fn a_grid_of_millions_is_not_made_at_once() {
+    let folder = Folder::new();
+    let many: Vec<String> = (1..=2000).map(|number| number.to_string()).collect();
+    let many = many.join(",");
+    let script = format!(
+        "fulgurite pool zipf --ops 1 --pages 10 --frames 2 --device mem --users {many} --seed {many} --dry-run & child=$!\n\
+         peak=0; while kill -0 $child 2>/dev/null; do \
+         now=$(grep VmHWM /proc/$child/status 2>/dev/null | tr -dc 0-9); peak=${{now:-$peak}}; done; wait $child && echo $peak"
+    );
+    let outcome = folder.shell(&script);
+    // The machine may be too small for the table of the results, and then says so.
+    assert!(outcome.stdout.starts_with("4000000 runs"), "{}{}", outcome.stdout, outcome.stderr);
+    if outcome.code == 0 {
+        let kib: u64 = outcome.stdout.lines().last().unwrap().trim().parse().unwrap();
+        assert!((1..100_000).contains(&kib), "peak memory: {kib} KiB");
+    }
+}

@@ -1,0 +1,91 @@
+//! What a terminal shows while a command works, and what it says of a recorded timeline.
+
+use crate::folder::Folder;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use std::fs::File;
+use std::io::Read;
+use std::process::{Command, Stdio};
+
+/// What `fulgurite` writes to standard error where that is a terminal, until it ends or has shown `enough`.
+fn shown(folder: &Folder, arguments: &str, enough: &str) -> String {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
+    let terminal = File::options().read(true).write(true).open(name).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_fulgurite"))
+        .args(arguments.split_whitespace())
+        .current_dir(&folder.0)
+        .stdout(Stdio::null())
+        .stderr(terminal)
+        .spawn()
+        .unwrap();
+    let mut seen = Vec::new();
+    let mut master = File::from(master);
+    let mut some = [0; 4096];
+    // Reading fails when the last one who has the terminal open is gone.
+    while let Ok(count) = master.read(&mut some) {
+        seen.extend_from_slice(&some[..count]);
+        if String::from_utf8_lossy(&seen).contains(enough) {
+            child.kill().unwrap();
+        }
+    }
+    child.wait().unwrap();
+    String::from_utf8_lossy(&seen).into_owned()
+}
+
+/// Runs the command until it shows the last of the words; it must have shown all of them.
+fn shows(command: &str, words: &[&str]) {
+    let folder = Folder::new().with("t.spc", "0,0,8192,W,0.5\n".repeat(2_000_000));
+    let seen = shown(&folder, command, words[words.len() - 1]);
+    for word in words {
+        assert!(seen.contains(word), "{command}: no `{word}` in {seen}");
+    }
+    for nonsense in ["of 0 ", "100%", "(0 s", "NaN", "inf"] {
+        assert!(!seen.contains(nonsense), "{command}: `{nonsense}` in {seen}");
+    }
+}
+
+#[test]
+fn what_a_simulated_drive_does_is_shown() {
+    shows(
+        "pool zipf --device p4510:blocks=256 --ops 3M",
+        &["1 run, about ", "preconditioning the drive", "% of 3,000,000 requests"],
+    );
+    shows(
+        "pool zipf --write-back single,ace --ops 2M",
+        &["2 runs, ", "measuring writes of p4510", "of 2 runs"],
+    );
+    shows("gc zipf", &["1 run, about ", "% of 39,062,500 requests"]);
+}
+
+#[test]
+fn what_a_trace_takes_is_shown() {
+    shows("trace info t.spc", &["reading t.spc"]);
+    shows("trace convert t.spc u.msr --to msr", &["reading t.spc"]);
+    shows("trace generate zipf t.pages --to page-ops --ops 10M", &["% of 10,000,000 requests"]);
+    shows("pool t.spc --frames 1", &["reading t.spc", "% of 4,000,000 requests"]);
+}
+
+#[test]
+fn what_a_real_drive_takes_is_shown() {
+    shows("profile file:d,size=256MiB", &["1 run, about ", "making d: 256", "measuring reads of file:d"]);
+    shows(
+        "bench ycsb-a --device file:d --ops 9K",
+        &["making d: ", "loading ycsb-a into", "running ycsb-a on"],
+    );
+    shows(
+        "pool mixed-uniform --device file:d --ops 30K",
+        &["making d: ", "checking every page on the drive"],
+    );
+}
+
+#[test]
+fn a_timeline_says_how_much_it_has_and_why_no_more() {
+    let folder = Folder::new();
+    let all = folder.run("replay synthetic --ops 100 --trace-out all.json");
+    assert!(all.stderr.starts_with("timeline: all.json has all "), "{}", all.stderr);
+    let full = folder.run("replay fio-u --users 8 --ops 900K --trace-out full.json");
+    assert!(full.stderr.contains("full.json has the first 2,000,000 spans, up to "), "{}", full.stderr);
+    assert!(full.stderr.contains(" later ones were left out"), "{}", full.stderr);
+}

@@ -1,0 +1,109 @@
+//! A study that does not come to its end keeps its finished runs, and goes on from them to the same table.
+
+use crate::folder::Folder;
+use std::fs;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const LEDGER: &str = "out/finished-runs.jsonl";
+const FILES: [&str; 4] = ["table.csv", "table.jsonl", "report.html", "study.toml"];
+
+/// A study whose runs take a while together, over a trace too.
+fn study() -> String {
+    let grid = |part: &str, text: &str| format!("[[parts]]\nname = '{part}'\n[parts.grid]\n{text}\n");
+    let part = [
+        grid(
+            "made",
+            "workload = ['zipf', 'mixed-skewed']\nwrite_back = ['single', 'ace', 'ace:n_w=8']\nops = 100000",
+        ),
+        grid("recorded", "workload = 't.pages'\nreplacement = ['lru', 'clock']"),
+        grid("long", "workload = 'zipf'\nops = 300000\nseed = [1, 2, 3, 4, 5, 6]"),
+    ];
+    format!("title = 'T'\nquestion = 'Q'\ncommand = 'pool'\n[grid]\ndevice = 'p4510'\n{}", part.concat())
+}
+
+fn folder() -> Folder {
+    Folder::new().with("s.toml", study()).with("t.pages", "R 1\nW 2\nR 1\nW 3\n".repeat(50))
+}
+
+fn lines(folder: &Folder) -> usize {
+    fs::read_to_string(folder.0.join(LEDGER)).map_or(0, |text| text.lines().count())
+}
+
+#[test]
+fn an_interrupted_study_goes_on_to_the_same_table() {
+    let folder = folder();
+    assert_eq!(folder.run("study s.toml --out whole").code, 0);
+    let mut ended_by = Vec::new();
+    for signal in ["-INT", "-KILL"] {
+        let mut child = folder.start("study s.toml --out out --threads 1 --resume");
+        let (start, before) = (Instant::now(), lines(&folder));
+        while lines(&folder) < before + 3 {
+            assert!(child.try_wait().unwrap().is_none(), "the study ended before it was interrupted");
+            assert!(start.elapsed() < Duration::from_secs(60));
+            sleep(Duration::from_millis(5));
+        }
+        Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+        let output = child.wait_with_output().unwrap();
+        ended_by.push((output.status.code(), String::from_utf8(output.stderr).unwrap()));
+        assert_eq!(fs::read_dir(folder.0.join("out")).unwrap().count(), 1, "only finished runs are left");
+    }
+    assert_eq!(ended_by[0].0, None, "it ends by the signal");
+    let said = &ended_by[0].1;
+    assert!(
+        said.contains("kept in out") && said.contains("fulgurite study s.toml --out out --resume"),
+        "{said}"
+    );
+    // Who forgets to go on is told, and loses nothing by looking.
+    let finished = lines(&folder);
+    let forgotten = folder.run("study s.toml --out out --dry-run");
+    assert_eq!((forgotten.code, lines(&folder)), (0, finished));
+    let resumed = folder.run("study s.toml --out out --resume");
+    assert_eq!(resumed.code, 0, "{}", resumed.stderr);
+    for file in FILES {
+        let [whole, resumed] = ["whole", "out"].map(|at| folder.read(&format!("{at}/{file}")));
+        assert!(whole == resumed, "{file} differs");
+    }
+    assert!(!folder.0.join(LEDGER).exists(), "a complete study keeps nothing aside");
+}
+
+#[test]
+fn a_finished_run_is_taken_from_the_file_and_not_run_again() {
+    let folder = folder();
+    fs::create_dir(folder.0.join("out")).unwrap();
+    // A wrong command for the plot fails the study when all of its runs are finished.
+    let failing = study() + "[[checks]]\nsays = 's'\ncolumn = 'waf_closed_form'\nat_least = 0\n";
+    fs::write(folder.0.join("s.toml"), failing).unwrap();
+    let failed = folder.run("study s.toml --out out");
+    assert_ne!(failed.code, 0);
+    assert!(failed.stderr.contains("14 finished runs of 14 are kept in out"), "{}", failed.stderr);
+    // A figure that no run gives shows that the rows are taken from the file. Of another version they are not.
+    let text = fs::read_to_string(folder.0.join(LEDGER)).unwrap();
+    let marked = text.replacen("{\"integer\":300000}", "{\"integer\":300123}", 1);
+    let (first, rest) = marked.split_once('\n').unwrap();
+    let other_version = first.replace("\"version\":\"", "\"version\":\"other-");
+    let ops_of_first = "{\"integer\":100000}";
+    assert!(marked != text && first.contains(ops_of_first), "{first}");
+    let first = other_version.replacen(ops_of_first, "{\"integer\":100321}", 1);
+    fs::write(folder.0.join(LEDGER), format!("{first}\n{rest}")).unwrap();
+    fs::write(folder.0.join("s.toml"), study()).unwrap();
+    let resumed = folder.run("study s.toml --out out --resume --csv");
+    assert_eq!(resumed.code, 0, "{}", resumed.stderr);
+    assert!(resumed.stdout.contains(",300123,"), "{}", resumed.stdout);
+    assert!(!resumed.stdout.contains(",100321,"), "{}", resumed.stdout);
+}
+
+#[test]
+fn a_changed_trace_is_run_again() {
+    let folder = folder();
+    let failing = study() + "[[checks]]\nsays = 's'\ncolumn = 'waf_closed_form'\nat_least = 0\n";
+    fs::write(folder.0.join("failing.toml"), failing).unwrap();
+    assert_ne!(folder.run("study failing.toml --out out").code, 0);
+    fs::write(folder.0.join("t.pages"), "R 1\nW 2\nW 2\nW 3\n".repeat(50)).unwrap();
+    for (out, resume) in [("whole", ""), ("out", " --resume")] {
+        assert_eq!(folder.run(&format!("study s.toml --out {out}{resume}")).code, 0);
+    }
+    let [whole, resumed] = ["whole", "out"].map(|at| folder.read(&format!("{at}/table.csv")));
+    assert!(whole == resumed, "the rows of the old trace were taken for those of the new one");
+}

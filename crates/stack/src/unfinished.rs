@@ -1,0 +1,208 @@
+//! Files under way. Such a file gets its name when it is complete; until then nobody sees a part of it.
+//!
+//! Where the system can, the file has no name until then (`O_TMPFILE`). Then it is gone with the process, however that
+//! ends. Elsewhere it is `.fulgurite-*.unfinished` in the same folder, which is removed when the file is dropped and by
+//! [`abandon_all`], for a process that is interrupted.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tempfile::{Builder, TempPath};
+
+/// The names of unfinished files of this process, where they need names.
+static NAMED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+fn named() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+    // Paths are inserted and removed whole, so a panic elsewhere leaves the set usable.
+    NAMED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes every unfinished file of this process that has a name. For a process that is about to end.
+pub fn abandon_all() {
+    for path in named().iter() {
+        // It may have just got its name, and then there is nothing to remove.
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// A file under way; dropped, it leaves nothing.
+pub struct Unfinished {
+    file: File,
+    /// `None` for a file without a name.
+    name: Option<UnfinishedName>,
+}
+
+/// The name of an unfinished file.
+struct UnfinishedName(TempPath);
+
+impl Drop for UnfinishedName {
+    fn drop(&mut self) {
+        named().remove(self.0.to_path_buf().as_path());
+    }
+}
+
+impl UnfinishedName {
+    /// A name that is free in `folder`, of which `make` makes something.
+    fn new<T>(folder: &Path, make: impl FnMut(&Path) -> io::Result<T>) -> io::Result<(T, UnfinishedName)> {
+        let mut builder = Builder::new();
+        let (made, path) =
+            builder.prefix(".fulgurite-").suffix(".unfinished").make_in(folder, make)?.into_parts();
+        named().insert(path.to_path_buf());
+        Ok((made, UnfinishedName(path)))
+    }
+
+    /// Gives the file its name at last, in place of another file or, if `is_new`, only where there is none.
+    fn rename(self, path: &Path, is_new: bool) -> io::Result<()> {
+        // The guard forgets the name, which is taken by then, and removes nothing.
+        let from = self.0.to_path_buf();
+        if is_new {
+            // A hard link, unlike a renaming, never takes the place of another file.
+            return fs::hard_link(from, path);
+        }
+        fs::rename(from, path)
+    }
+}
+
+impl Unfinished {
+    /// Begins a file in `folder`, with the permissions of a new file.
+    pub fn begin(folder: &Path) -> io::Result<Unfinished> {
+        #[cfg(target_os = "linux")]
+        if let Some(file) = without_name(folder)? {
+            return Ok(Unfinished { file, name: None });
+        }
+        Unfinished::with_name(folder)
+    }
+
+    /// The same on systems that have no files without names.
+    fn with_name(folder: &Path) -> io::Result<Unfinished> {
+        let make = |path: &Path| File::options().read(true).write(true).create_new(true).open(path);
+        let (file, name) = UnfinishedName::new(folder, make)?;
+        Ok(Unfinished { file, name: Some(name) })
+    }
+
+    /// The file.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// The file, to be written.
+    pub fn file_mut(&mut self) -> &mut File {
+        &mut self.file
+    }
+
+    /// A path at which this process can open the file, as long as it is under way.
+    pub fn path(&self) -> PathBuf {
+        match &self.name {
+            Some(name) => name.0.to_path_buf(),
+            None => descriptor_path(&self.file),
+        }
+    }
+
+    /// Puts it at `path`, in place of what is there. The folder is that which it was begun in.
+    pub fn replace(self, path: &Path) -> io::Result<()> {
+        let Unfinished { file, name } = self;
+        if let Some(name) = name {
+            return name.rename(path, false);
+        }
+        match link(&file, path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            done => return done,
+        }
+        // A link takes nobody's place, so the file needs another name for a moment.
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        let ((), name) = UnfinishedName::new(folder, |free| link(&file, free))?;
+        name.rename(path, false)
+    }
+
+    /// Puts it at `path`; an error where something is there already.
+    pub fn put_new(self, path: &Path) -> io::Result<()> {
+        let Unfinished { file, name } = self;
+        match name {
+            Some(name) => name.rename(path, true),
+            None => link(&file, path),
+        }
+    }
+}
+
+/// The path of an open file that need not have a name.
+fn descriptor_path(file: &File) -> PathBuf {
+    use std::os::fd::AsRawFd;
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+/// A file without a name in `folder`; `None` where its file system or this system has none.
+#[cfg(target_os = "linux")]
+fn without_name(folder: &Path) -> io::Result<Option<File>> {
+    use rustix::fs::{Mode, OFlags};
+    use rustix::io::Errno;
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    match rustix::fs::open(folder, flags, Mode::from_raw_mode(0o666)) {
+        Ok(file) => {
+            let file = File::from(file);
+            // Without `/proc` it could never get a name.
+            let has_path = fs::metadata(descriptor_path(&file)).is_ok();
+            Ok(has_path.then_some(file))
+        }
+        // What systems and file systems say that do not know how; EISDIR from old kernels.
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Gives a file without a name the name `path`, where nothing has it.
+#[cfg(target_os = "linux")]
+fn link(file: &File, path: &Path) -> io::Result<()> {
+    use rustix::fs::{AtFlags, CWD};
+    let linked = rustix::fs::linkat(CWD, descriptor_path(file), CWD, path, AtFlags::SYMLINK_FOLLOW);
+    Ok(linked?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn link(_: &File, _: &Path) -> io::Result<()> {
+    Err(ErrorKind::Unsupported.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_file_appears_when_it_is_complete_and_leaves_nothing_before() {
+        for begin in [Unfinished::begin, Unfinished::with_name] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("new");
+            let mut file = begin(folder.path()).unwrap();
+            file.file_mut().write_all(b"new").unwrap();
+            assert_eq!(fs::read(file.path()).unwrap(), b"new", "it can be opened by its path");
+            file.put_new(&path).unwrap();
+            assert_eq!(fs::read(&path).unwrap(), b"new");
+            let mut other = begin(folder.path()).unwrap();
+            other.file_mut().write_all(b"other").unwrap();
+            assert_eq!(other.put_new(&path).unwrap_err().kind(), ErrorKind::AlreadyExists);
+            let mut other = begin(folder.path()).unwrap();
+            other.file_mut().write_all(b"other").unwrap();
+            other.replace(&path).unwrap();
+            assert_eq!(fs::read(&path).unwrap(), b"other");
+            assert_eq!(names(folder.path()), ["new"]);
+        }
+        // In the same test, since it is about all of the process's files.
+        for begin in [Unfinished::begin, Unfinished::with_name] {
+            let folder = tempfile::tempdir().unwrap();
+            drop(begin(folder.path()).unwrap());
+            assert!(names(folder.path()).is_empty());
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let _under_way = Unfinished::with_name(folder.path()).unwrap();
+        assert_eq!(names(folder.path()).len(), 1);
+        abandon_all();
+        assert!(names(folder.path()).is_empty(), "an interrupted process leaves nothing either");
+    }
+}

@@ -1,0 +1,103 @@
+//! Traces that can be read only once: from standard input, a pipe (`<(zcat t.gz)`) or a device.
+//!
+//! A run may read its trace several times, once to know its length or its hash. So what can be read only once is kept
+//! in a temporary file without a name, which is gone with the process.
+
+use crate::StackError;
+use crate::output::is_standard;
+use crate::progress::step;
+use fulgurite_workload::trace::{Format, TraceError, TraceOptions, TraceReader};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+/// What messages call standard input.
+pub(super) const STANDARD_INPUT: &str = "standard input";
+
+/// The bytes of a trace that can be read only once, kept when they are read first.
+#[derive(Debug, Default)]
+pub(super) struct Spool(OnceLock<Result<Arc<File>, String>>);
+
+/// Reads a kept trace from its beginning.
+pub(super) struct Spooled {
+    file: Arc<File>,
+    at: u64,
+}
+
+impl Spool {
+    /// All that `path` gives, from its beginning.
+    pub fn open(&self, path: &Path) -> Result<Spooled, StackError> {
+        let kept = self.0.get_or_init(|| keep(path).map(Arc::new).map_err(|error| error.to_string()));
+        match kept {
+            Ok(file) => Ok(Spooled { file: Arc::clone(file), at: 0 }),
+            Err(error) => Err(StackError::request(format!("{} cannot be read: {error}", name_of(path)))),
+        }
+    }
+}
+
+impl Read for Spooled {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        // Each reader has a place of its own, which a shared file's offset would not give it.
+        let count = self.file.read_at(into, self.at)?;
+        self.at += count as u64;
+        Ok(count)
+    }
+}
+
+fn keep(path: &Path) -> io::Result<File> {
+    let mut file = tempfile::tempfile()?;
+    // How much will come is not known.
+    let _step = step(format!("reading {}", name_of(path)), 0);
+    if is_standard(path) {
+        io::copy(&mut io::stdin().lock(), &mut file)?;
+    } else {
+        io::copy(&mut File::open(path)?, &mut file)?;
+    }
+    Ok(file)
+}
+
+/// Whether what is at `path` can be read only once.
+pub(super) fn is_read_once(path: &Path) -> bool {
+    // A folder or nothing at all: opening it gives the better message.
+    is_standard(path) || fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
+}
+
+/// What messages call the trace at `path`.
+pub(super) fn name_of(path: &Path) -> String {
+    if is_standard(path) { STANDARD_INPUT.to_owned() } else { path.display().to_string() }
+}
+
+/// Opens the trace at `path`, or standard input for `-`, to read it once.
+pub fn open_trace(
+    path: &Path,
+    format: Option<Format>,
+    options: TraceOptions,
+) -> Result<TraceReader, StackError> {
+    let reader = if is_standard(path) {
+        let step = step(format!("reading {STANDARD_INPUT}"), 0);
+        TraceReader::new(STANDARD_INPUT, step.reading(io::stdin()), format, options)
+    } else {
+        open_file(path, format, options)
+    };
+    reader.map_err(|error| StackError::request(error.to_string()))
+}
+
+/// Opens the trace file at `path`; what is read of it is a step of the progress.
+pub(super) fn open_file(
+    path: &Path,
+    format: Option<Format>,
+    options: TraceOptions,
+) -> Result<TraceReader, TraceError> {
+    let name = path.display().to_string();
+    let cannot = |error: io::Error| TraceError {
+        file: name.clone(),
+        line: None,
+        reason: format!("cannot be opened: {error}"),
+    };
+    let file = File::open(path).map_err(cannot)?;
+    let bytes = file.metadata().map_or(0, |found| if found.is_file() { found.len() } else { 0 });
+    let step = step(format!("reading {name}"), bytes);
+    TraceReader::new(&name, step.reading(file), format, options)
+}

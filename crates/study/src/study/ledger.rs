@@ -1,0 +1,192 @@
+//! The finished runs of a study that has not come to its end, so that it can go on from them.
+//!
+//! A run's rows are appended to a file in the study's folder as soon as it ends, a line for each run. So they stay
+//! however the study ends: by a failure, an interrupt or a power cut. The file goes when the study is complete.
+//!
+//! A run is known by what was asked for, word for word, since its rows repeat that; by its identity, which holds a hash
+//! of the requests of its trace; and by the version of Fulgurite. A line that was not written whole is left out.
+
+use fulgurite_stack::{Column, Row, StackError, Value};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// The file, in the folder of the study.
+pub(super) const NAME: &str = "finished-runs.jsonl";
+
+/// What a run is known by.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct Key {
+    pub version: String,
+    pub part: Option<String>,
+    pub asked: String,
+    pub run_id: String,
+}
+
+/// The finished runs.
+pub(super) struct Ledger {
+    path: PathBuf,
+    known: BTreeMap<Key, Vec<Row>>,
+    /// Opened with the first run that ends.
+    file: Mutex<Option<File>>,
+}
+
+/// A run, as a line of the file.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    #[serde(flatten)]
+    key: Key,
+    rows: Vec<Vec<(String, Cell)>>,
+}
+
+/// A value in a form that gives exactly the same value when it is read.
+#[derive(Serialize, Deserialize)]
+enum Cell {
+    #[serde(rename = "text")]
+    Text(String),
+    #[serde(rename = "integer")]
+    Integer(u64),
+    /// The shortest decimal number that stands for exactly these bits; JSON has no infinity and no NaN.
+    #[serde(rename = "real")]
+    Real(String),
+}
+
+impl Ledger {
+    /// The ledger in `folder`. The runs in it are read if the study shall go on from them.
+    pub fn open(folder: &Path, resume: bool) -> Result<Ledger, StackError> {
+        let path = folder.join(NAME);
+        let known =
+            if resume { read(&path).map_err(|error| failed(&path, &error))? } else { BTreeMap::new() };
+        Ok(Ledger { path, known, file: Mutex::new(None) })
+    }
+
+    /// How many runs of before are known.
+    pub fn known(&self) -> usize {
+        self.known.len()
+    }
+
+    /// The rows of a run that has ended before.
+    pub fn rows(&self, key: &Key) -> Option<Vec<Row>> {
+        self.known.get(key).cloned()
+    }
+
+    /// Keeps the rows of a run that has ended.
+    pub fn keep(&self, key: Key, rows: &[Row]) -> Result<(), StackError> {
+        let failed = |error: &io::Error| failed(&self.path, error);
+        let rows = rows.iter().map(cells).collect();
+        let mut line = serde_json::to_string(&Line { key, rows }).map_err(|error| failed(&error.into()))?;
+        line.push('\n');
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = match &mut *file {
+            Some(file) => file,
+            none => none.insert(open(&self.path).map_err(|error| failed(&error))?),
+        };
+        // One call, so that an interrupt leaves the line whole or leaves it out.
+        file.write_all(line.as_bytes()).map_err(|error| failed(&error))
+    }
+
+    /// Removes the file: the study is complete.
+    pub fn finish(self) -> Result<(), StackError> {
+        match fs::remove_file(&self.path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(failed(&self.path, &error)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// How many whole lines the ledger in `folder` has.
+pub(super) fn count(folder: &Path) -> usize {
+    read(&folder.join(NAME)).map_or(0, |known| known.len())
+}
+
+fn failed(path: &Path, error: &io::Error) -> StackError {
+    StackError::run(format!("{}: {error}", path.display()))
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+    let mut last = [b'\n'];
+    if file.seek(SeekFrom::End(0))? > 0 {
+        file.seek(SeekFrom::End(-1))?;
+        file.read_exact(&mut last)?;
+    }
+    // A line that a full disk cut off must not swallow the next one.
+    if last != [b'\n'] {
+        file.write_all(b"\n")?;
+    }
+    Ok(file)
+}
+
+fn read(path: &Path) -> io::Result<BTreeMap<Key, Vec<Row>>> {
+    let text = match fs::read(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        text => text?,
+    };
+    let lines = text.split(|byte| *byte == b'\n').filter_map(|line| {
+        let Line { key, rows } = serde_json::from_slice(line).ok()?;
+        Some((key, rows.into_iter().map(row).collect::<Option<Vec<Row>>>()?))
+    });
+    Ok(lines.collect())
+}
+
+fn cells(row: &Row) -> Vec<(String, Cell)> {
+    let cell = |value: &Value| match value {
+        Value::Text(text) => Cell::Text(text.clone()),
+        Value::Integer(integer) => Cell::Integer(*integer),
+        Value::Real(real) => Cell::Real(format!("{real:?}")),
+    };
+    Column::all().filter_map(|column| Some((column.name().to_owned(), cell(row.get(column)?)))).collect()
+}
+
+fn row(cells: Vec<(String, Cell)>) -> Option<Row> {
+    let mut row = Row::default();
+    for (column, cell) in cells {
+        let value = match cell {
+            Cell::Text(text) => Value::Text(text),
+            Cell::Integer(integer) => Value::Integer(integer),
+            Cell::Real(real) => Value::Real(real.parse().ok()?),
+        };
+        row.set(Column::from_name(&column).ok()?, value);
+    }
+    Some(row)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(run_id: &str) -> Key {
+        Key { version: "1".to_owned(), part: None, asked: "pool".to_owned(), run_id: run_id.to_owned() }
+    }
+
+    #[test]
+    fn rows_come_back_as_they_were() {
+        let folder = std::env::temp_dir().join(format!("fulgurite-ledger-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let mut kept = Row::default();
+        kept.set(Column::Device, "a \"device\"\n");
+        kept.set(Column::Ops, u64::MAX);
+        // Reals that a careless reader gets wrong by one bit, or takes for integers.
+        kept.set(Column::HitRatio, 5e-324);
+        kept.set(Column::Waf, 0.1 + 0.2);
+        kept.set(Column::WafSteady, f64::INFINITY);
+        kept.set(Column::Alpha, 1.0);
+        let ledger = Ledger::open(&folder, false).unwrap();
+        ledger.keep(key("whole"), std::slice::from_ref(&kept)).unwrap();
+        // A line that was cut off, and one behind it.
+        open(&ledger.path).unwrap().write_all(b"{\"version\":\"1\",\"asked\"").unwrap();
+        let again = Ledger::open(&folder, false).unwrap();
+        again.keep(key("later"), &[]).unwrap();
+        assert_eq!((again.known(), count(&folder)), (0, 2));
+        let resumed = Ledger::open(&folder, true).unwrap();
+        assert_eq!(resumed.rows(&key("whole")), Some(vec![kept]));
+        assert_eq!(resumed.rows(&key("later")), Some(Vec::new()));
+        assert_eq!(resumed.rows(&Key { version: "2".to_owned(), ..key("whole") }), None);
+        resumed.finish().unwrap();
+        assert_eq!(count(&folder), 0);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,102 @@
+//! A drive whose making, growing or loading was interrupted is known as ours, and one without room is refused.
+
+use fulgurite_uring::{DriveOptions, OpenError, PsyncDevice, check, is_half_loaded, mark_loading};
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// A folder for one test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn of(pages: u64) -> DriveOptions {
+    DriveOptions { pages: Some(pages), ..DriveOptions::default() }
+}
+
+/// The bytes of a drive of `pages` pages of which `kept` were there before, as an interrupt while it is being made
+/// leaves them.
+fn interrupted(path: &Path, kept: u64, pages: u64) {
+    let file = File::options().write(true).create(true).truncate(false).open(path).unwrap();
+    file.set_len((pages + 1) * 4096).unwrap();
+    let mut mark = b"fulgurite drive, making\n".to_vec();
+    mark.extend((kept * 4096).to_le_bytes());
+    file.write_all_at(&mark, pages * 4096).unwrap();
+}
+
+#[test]
+fn a_drive_that_was_being_made_is_made_anew() {
+    let folder = Folder::new("making");
+    let path = folder.0.join("d");
+    interrupted(&path, 0, 64);
+    assert_eq!(check(&path, &DriveOptions::default()).unwrap(), 64);
+    // Another size may be asked for: there is nothing to keep.
+    drop(PsyncDevice::open(&path, &of(16)).unwrap());
+    assert_eq!(fs::metadata(&path).unwrap().len(), 17 * 4096);
+    assert_eq!(check(&path, &DriveOptions::default()).unwrap(), 16);
+}
+
+#[test]
+fn a_drive_that_was_growing_keeps_its_contents() {
+    let folder = Folder::new("growing");
+    let path = folder.0.join("d");
+    drop(PsyncDevice::open(&path, &of(16)).unwrap());
+    let write = |page: u64| {
+        File::options().write(true).open(&path).unwrap().write_all_at(b"kept", page * 4096).unwrap()
+    };
+    write(15);
+    interrupted(&path, 16, 64);
+    // Of what was being added nothing counts.
+    write(20);
+    drop(PsyncDevice::open(&path, &of(64)).unwrap());
+    let bytes = fs::read(&path).unwrap();
+    assert_eq!(bytes.len(), 65 * 4096);
+    assert_eq!(&bytes[15 * 4096..15 * 4096 + 4], b"kept");
+    assert!(bytes[16 * 4096..64 * 4096].iter().all(|byte| *byte == 0));
+    assert_eq!(check(&path, &DriveOptions::default()).unwrap(), 64);
+}
+
+#[test]
+fn a_drive_that_was_being_loaded_says_so() {
+    let folder = Folder::new("loading");
+    let path = folder.0.join("d");
+    drop(PsyncDevice::open(&path, &of(16)).unwrap());
+    assert!(!is_half_loaded(&path));
+    mark_loading(&path, true).unwrap();
+    assert!(is_half_loaded(&path));
+    assert_eq!(check(&path, &DriveOptions::default()).unwrap(), 16, "it is ours all the same");
+    drop(PsyncDevice::open(&path, &of(32)).unwrap());
+    mark_loading(&path, false).unwrap();
+    assert!(!is_half_loaded(&path));
+    assert_eq!(check(&path, &DriveOptions::default()).unwrap(), 32);
+}
+
+#[test]
+fn a_drive_without_room_is_refused_before_the_first_byte() {
+    let folder = Folder::new("room");
+    let path = folder.0.join("d");
+    let pages = 1 << 46;
+    for _ in 0..2 {
+        match check(&path, &of(pages)) {
+            Err(OpenError::NoRoom { bytes, free, .. }) => assert!(bytes == pages * 4096 && free < bytes),
+            other => panic!("{other:?}"),
+        }
+        assert!(PsyncDevice::open(&path, &of(pages)).is_err());
+        // The second time round the drive would have to grow.
+        let has = fs::metadata(&path).map(|found| found.len()).ok();
+        assert!(has.is_none_or(|has| has == 17 * 4096), "{has:?}");
+        drop(PsyncDevice::open(&path, &of(16)).unwrap());
+    }
+}
