@@ -469,9 +469,15 @@ impl<D: Device + 'static> Executor<D> {
 impl<D> Drop for Executor<D> {
     fn drop(&mut self) {
         // Tasks hold handles to the core, and the core holds the tasks: break the circle. The
-        // futures are dropped outside the borrow because they reach for the core themselves.
-        let tasks = std::mem::take(&mut self.core.borrow_mut().tasks);
-        drop(tasks);
+        // futures are dropped outside the borrow because they reach for the core themselves. Some add tasks as they are
+        // dropped, to wait for I/O that is under way.
+        loop {
+            let tasks = std::mem::take(&mut self.core.borrow_mut().tasks);
+            if tasks.is_empty() {
+                return;
+            }
+            drop(tasks);
+        }
     }
 }
 

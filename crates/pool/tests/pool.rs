@@ -561,3 +561,37 @@ fn a_page_that_cannot_be_fetched_is_read_again_by_who_needs_it() {
         .unwrap();
     assert_eq!(pool.counters().prefetched, 9);
 }
+
+/// Pages at their own numbers.
+struct Plain(Handle<MemDevice>);
+
+impl PageStore for Plain {
+    fn read(&self, page: PageId, into: Option<Buffer>) -> PageIo {
+        Box::pin(self.0.submit(Operation::Read { lpn: Lpn(page.0), pages: 1, into }))
+    }
+
+    fn write(&self, _: Vec<PageBytes>) -> PageIo {
+        Box::pin(std::future::ready(Err(IoError::Unsupported)))
+    }
+}
+
+#[test]
+fn a_pool_goes_with_its_executor_though_reads_are_under_way() {
+    let executor = Executor::new(mem(64));
+    let store = Rc::new(Plain(executor.handle()));
+    let known = Rc::downgrade(&store);
+    let shape = PoolConfig { store: Some(store), ..config(16, WriteBack::SINGLE) };
+    let pool = BufferPool::new(executor.handle(), shape).unwrap();
+    for page in 0..4 {
+        let reader = pool.clone();
+        executor.spawn(async move {
+            reader.fetch(&[8 + page, 9 + page].map(PageId)).await.unwrap();
+            let _ = reader.read(PageId(page)).await;
+        });
+    }
+    executor.turn().unwrap();
+    drop(pool);
+    assert!(known.upgrade().is_some(), "tasks read");
+    drop(executor);
+    assert!(known.upgrade().is_none(), "nothing holds the pool any more");
+}
