@@ -70,7 +70,9 @@ impl Folder {
 
     /// Starts `fulgurite` here.
     pub fn start(&self, arguments: &str) -> Child {
-        Command::new(env!("CARGO_BIN_EXE_fulgurite"))
+        // Signals that whoever runs the tests ignores, as nohup does, would be ignored by the child too.
+        Command::new("env")
+            .args(["--default-signal=HUP,INT,TERM", env!("CARGO_BIN_EXE_fulgurite")])
             .args(arguments.split_whitespace())
             .current_dir(&self.0)
             .stdout(Stdio::piped())
