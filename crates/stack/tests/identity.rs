@@ -67,6 +67,7 @@ fn other(command: Command, setting: &str) -> (Option<&'static str>, Values<'stat
         (_, "placement") => (Some("none"), one("placement", "sep-gc")),
         (_, "victim") => (Some("greedy"), one("victim", "fifo")),
         (_, "schedule") => (Some("paced"), one("schedule", "semi-preemptive")),
+        (Command::Bench, "replacement") => (Some("sieve"), one("replacement", "clock")),
         (_, "replacement") => (Some("lru"), one("replacement", "clock")),
         (Command::Bench, "write_back") => (Some("store"), one("write_back", "ace:n_w=4")),
         (_, "write_back") => (Some("single"), one("write_back", "ace:n_w=4")),
@@ -111,7 +112,7 @@ fn beside(setting: &str) -> Values<'static> {
     }
 }
 
-/// Settings that are tested by themselves: a degree above 1 is not accepted yet, and only a file can be used again.
+/// Settings that are tested by themselves: only an index scan has a degree, and only a file can be used again.
 const APART: [&str; 2] = ["degree", "reuse"];
 
 /// Settings that change where things go or what is allowed, and no result.
@@ -173,8 +174,9 @@ fn the_settings_of_a_benchmark_that_few_accept() {
         run(Command::Bench, &values.iter().copied().collect()).and_then(|run| run.id())
     };
     let scan = [("benchmark", "index-scan")];
-    assert_eq!(bench(&scan), bench(&[scan[0], ("degree", "1")]));
-    assert_eq!(bench(&scan), bench(&[("benchmark", "index-scan:degree=1")]));
+    assert_eq!(bench(&scan), bench(&[scan[0], ("degree", "32")]));
+    assert_eq!(bench(&scan), bench(&[("benchmark", "index-scan:degree=32")]));
+    assert_ne!(bench(&scan), bench(&[scan[0], ("degree", "1")]));
     let file = [("benchmark", "ycsb-c"), ("device", "file:/tmp/no-such-drive,engine=psync")];
     assert_ne!(bench(&file).unwrap(), bench(&[file[0], file[1], ("reuse", "yes")]).unwrap());
     // The data's size is the same whether a scale or an option says it.
