@@ -85,8 +85,7 @@ pub struct Options {
     pub torn_pages: TornPages,
     /// What a commit promises that says nothing else.
     pub durability: Durability,
-    /// Which frame leaves the pool. SIEVE unless something else is said: it misses 6 to 12 % less than LRU on YCSB, TPC-C and LinkBench,
-    /// 2 % more on sysbench, and a hit changes one bit.
+    /// Which frame leaves the pool.
     pub replacement: ReplacementConfig,
     /// What is written when a frame is needed; `None` for what fits the protection and the memory: ACE+RAW with a batch
     /// that the double-write area takes with one flush, fewer pages in a small pool.
@@ -117,7 +116,7 @@ impl Default for Options {
             log_bytes: 64 << 20,
             torn_pages: TornPages::Auto,
             durability: Durability::Group,
-            replacement: ReplacementConfig::Sieve(NoOptions),
+            replacement: ReplacementConfig::Lru(NoOptions),
             write_back: None,
             prefetch: PrefetchConfig::None(NoOptions),
             degree: DEGREE,

@@ -67,7 +67,6 @@ fn other(command: Command, setting: &str) -> (Option<&'static str>, Values<'stat
         (_, "placement") => (Some("none"), one("placement", "sep-gc")),
         (_, "victim") => (Some("greedy"), one("victim", "fifo")),
         (_, "schedule") => (Some("paced"), one("schedule", "semi-preemptive")),
-        (Command::Bench, "replacement") => (Some("sieve"), one("replacement", "clock")),
         (_, "replacement") => (Some("lru"), one("replacement", "clock")),
         (Command::Bench, "write_back") => (Some("store"), one("write_back", "ace:n_w=4")),
         (_, "write_back") => (Some("single"), one("write_back", "ace:n_w=4")),

@@ -132,7 +132,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         name: "replacement",
         written: "POLICY",
         about: "Replacement policy",
-        commands: &[(Pool, Value("lru")), (Bench, Value("sieve"))],
+        commands: &[(Pool, Value("lru")), (Bench, Value("lru"))],
         read: |asked, text| put(&mut asked.replacement, text.parse().map(Some)),
         show: |run| Ok(run.stack.policies().map(|policies| policies.replacement.to_string())),
     },
