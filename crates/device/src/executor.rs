@@ -237,6 +237,16 @@ impl<D: Device> Core<D> {
         now
     }
 
+    /// Has a timer wake who polls: the one that `set` names, or a new one, which is noted there.
+    fn set_timer(&mut self, at: Nanos, set: &mut Option<(Nanos, u64)>, context: &Context<'_>) {
+        let key = *set.get_or_insert_with(|| {
+            self.timers_set += 1;
+            (at, self.timers_set - 1)
+        });
+        let waiter = self.waiter(context);
+        self.timers.insert(key, waiter);
+    }
+
     fn waiter(&self, context: &Context<'_>) -> Waiter {
         let (task, own) = self.current;
         if context.waker().data() == own {
@@ -546,12 +556,7 @@ impl<D: Device> Handle<D> {
                 return Poll::Ready(());
             }
             // A task may be polled for other reasons, and one sleep needs one timer. It wakes who polled last.
-            let key = *set.get_or_insert_with(|| {
-                core.timers_set += 1;
-                (at, core.timers_set - 1)
-            });
-            let waiter = core.waiter(context);
-            core.timers.insert(key, waiter);
+            core.set_timer(at, &mut set, context);
             Poll::Pending
         })
         .await;
@@ -567,10 +572,8 @@ impl<D: Device> Handle<D> {
             }
             let mut core = self.core.borrow_mut();
             // A timer fires after the device was looked at.
-            core.timers_set += 1;
-            let key = (core.device.now(), core.timers_set - 1);
-            let waiter = core.waiter(context);
-            core.timers.insert(key, waiter);
+            let now = core.device.now();
+            core.set_timer(now, &mut None, context);
             Poll::Pending
         })
         .await;

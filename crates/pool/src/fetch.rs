@@ -42,10 +42,7 @@ impl<D: Device + 'static> BufferPool<D> {
                 }
             };
             // It may have come during the wait.
-            match inner.announce(*page, frame) {
-                Some(loading) => run.push(loading),
-                None => continue,
-            }
+            run.extend(inner.announce(*page, frame));
         }
         inner.read_run(run);
         Ok(())

@@ -140,7 +140,7 @@ impl<D: Device + 'static> Shard<D> {
             }
             self.handle.pause().await;
             ops.clear();
-            ops.extend(part.places.clone().map(|index| stretch.get(tree.id, index)));
+            ops.extend(stretch.run(tree.id, part.places.clone()));
             let mut rest: &[OpRef<'_>] = &ops;
             while !rest.is_empty() {
                 let done = self.apply_run(tree, rest, at).await?;

@@ -4,6 +4,7 @@ use crate::Lsn;
 use crate::log::OpRef;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Operations of a stretch of the log: in the log's order until [`Stretch::keep_last_by_key`], in the order of keys behind it.
 pub struct Stretch {
@@ -124,7 +125,16 @@ impl Stretch {
     /// An operation on a tree. Panics where there are not so many.
     #[inline]
     pub fn get(&self, tree: u32, index: usize) -> OpRef<'_> {
-        let place = self.trees[&tree].places[index];
+        self.op(tree, &self.trees[&tree].places[index])
+    }
+
+    /// Some operations on a tree, one behind the other. Panics where there are not so many.
+    pub fn run(&self, tree: u32, places: Range<usize>) -> impl Iterator<Item = OpRef<'_>> {
+        self.trees[&tree].places[places].iter().map(move |place| self.op(tree, place))
+    }
+
+    #[inline]
+    fn op(&self, tree: u32, place: &Place) -> OpRef<'_> {
         let (key, rest) = self.bytes[place.from as usize..].split_at(usize::from(place.key));
         let (value, large) = match place.value {
             NONE => (None, false),
