@@ -165,7 +165,8 @@ impl<D: Device + 'static> Walk<'_, D> {
         let mut known = FxHashSet::default();
         for (whose, place) in std::mem::take(&mut self.large) {
             known.insert(place.number);
-            let found = self.shard.read_large(place).await;
+            // As in `page`.
+            let found = insist(async || self.shard.read_large(place).await).await;
             if !matches!(found, Ok(Some(_))) {
                 self.problem(
                     tree,

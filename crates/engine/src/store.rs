@@ -167,7 +167,7 @@ impl<D: Device + 'static> Store<D> {
         let mut stretch = Stretch::new(stretch_bytes, options.log_bytes);
         let redone = if was_clean {
             let tail = Tail { at: superblock.log_end, crc: superblock.log_crc };
-            Redone { tail, next_large: superblock.next_large, rest: None }
+            Redone { tail, left_over: Vec::new(), next_large: superblock.next_large, rest: None }
         } else {
             pool.set_limit(frames);
             // Nobody reads but recovery itself.
@@ -182,12 +182,12 @@ impl<D: Device + 'static> Store<D> {
         let log = Log::new(handle.clone(), Rc::clone(&barrier), health.clone(), start, &options);
         pages.set_log(log.clone());
         let shard =
-            Rc::new(assemble(handle, options, superblock, (health, barrier), (log, pages, pool), redone));
+            Rc::new(assemble(handle, options, superblock, (health, barrier), (log, pages, pool), &redone));
         shard.counters.restored_pages.set(restored);
         shard.count_free().await?;
         shard.load_catalogue().await?;
         if !was_clean {
-            shard.log.clear_next().await?;
+            shard.log.clear(&redone.left_over).await?;
             shard.redo_records(redo, &redone, &mut stretch).await?;
             shard.pool.set_limit(u32::MAX);
             shard.pages.set_hurry(false);
@@ -540,7 +540,7 @@ fn assemble<D: Device + 'static>(
     superblock: Superblock,
     (health, barrier): (Health, Rc<Barrier<D>>),
     (log, pages, pool): (Log<D>, InPlace<D>, BufferPool<D>),
-    redone: Redone,
+    redone: &Redone,
 ) -> Shard<D> {
     let space = Space::new(superblock.data_start(), superblock.pages, superblock.page_bytes);
     let (visible, room) = (Signal::default(), Signal::default());

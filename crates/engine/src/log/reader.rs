@@ -7,6 +7,7 @@ use crate::{Error, Lsn, Options, memory};
 use fulgurite_base::Lpn;
 use fulgurite_device::executor::Io;
 use fulgurite_device::{Arena, Buffer, Device, Handle, Operation};
+use std::ops::Range;
 
 /// Bytes that are read from the drive at once.
 const PIECE: u64 = 1 << 20;
@@ -102,15 +103,28 @@ impl<D: Device + 'static> LogReader<D> {
     }
 
     /// The block at a place of the log, its CRC, and where it lies in `piece`; `None` where there is no such block.
-    async fn look(&mut self, at: Lsn) -> Result<Option<(Block, u32, std::ops::Range<usize>)>, Error> {
+    async fn look(&mut self, at: Lsn) -> Result<Option<(Block, u32, Range<usize>)>, Error> {
+        let range = self.bytes_at(at).await?;
+        let trusting = planted!(self.options, TornLogBlockAccepted);
+        let found = Block::read(&self.piece[range.clone()], trusting, self.start.salt);
+        Ok(found.filter(|(block, _)| block.at == at).map(|(block, crc)| (block, crc, range)))
+    }
+
+    /// Whether the head of a block for this place is there, whatever follows it.
+    async fn has_head(&mut self, at: Lsn) -> Result<bool, Error> {
+        let range = self.bytes_at(at).await?;
+        let head = Block::read(&self.piece[range], true, self.start.salt);
+        Ok(head.is_some_and(|(block, _)| block.at == at))
+    }
+
+    /// Where the bytes of a place of the log lie in `piece`.
+    async fn bytes_at(&mut self, at: Lsn) -> Result<Range<usize>, Error> {
         let len = self.start.block_bytes as usize;
         if at < self.piece_at || at.0 + len as u64 > self.piece_at.0 + self.piece.len() as u64 {
             self.fetch(at).await?;
         }
         let from = (at.0 - self.piece_at.0) as usize;
-        let trusting = planted!(self.options, TornLogBlockAccepted);
-        let found = Block::read(&self.piece[from..from + len], trusting, self.start.salt);
-        Ok(found.filter(|(block, _)| block.at == at).map(|(block, crc)| (block, crc, from..from + len)))
+        Ok(from..from + len)
     }
 
     /// Takes the piece of the ring from `at` on, and begins to read the one behind it.
@@ -153,11 +167,10 @@ impl<D: Device + 'static> LogReader<D> {
         (at, buffer, io)
     }
 
-    /// Where the log ends, once [`LogReader::next`] has given `None`. Fails where something behind the end was durable.
-    pub async fn tail(&mut self) -> Result<Tail, Error> {
-        if let Some(end) = self.end {
-            return Ok(end);
-        }
+    /// Where the log ends, once [`LogReader::next`] has given `None`, and the places behind it that have blocks of the flush that
+    /// was cut off, or the heads of such blocks. Fails where something behind the end was durable.
+    pub async fn tail(&mut self) -> Result<(Tail, Vec<Lsn>), Error> {
+        let mut left_over = Vec::new();
         let end = self.next;
         let lost = |at: Lsn| Error::LogCorrupt {
             at: end,
@@ -176,8 +189,11 @@ impl<D: Device + 'static> LogReader<D> {
             {
                 return Err(lost(found.durable));
             }
+            if self.has_head(at).await? {
+                left_over.push(at);
+            }
             at = Lsn(at.0 + block);
         }
-        Ok(Tail { at: end, crc: self.previous.unwrap_or(self.start.crc) })
+        Ok((Tail { at: end, crc: self.previous.unwrap_or(self.start.crc) }, left_over))
     }
 }

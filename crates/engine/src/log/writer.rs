@@ -148,13 +148,23 @@ impl<D: Device + 'static> Log<D> {
         Lsn(pending.base.0 + pending.bytes.len() as u64)
     }
 
-    /// Makes the place of the next block empty, before anything is appended.
+    /// Makes the place of the next block empty, and those of blocks that recovery has left out, before anything is appended.
     ///
-    /// After a crash it may have a part of a block whose flush was cut off. Another write there that is cut off as well
-    /// could leave that block whole, and with it a commit that the store had already been opened without.
-    pub async fn clear_next(&self) -> Result<(), Error> {
-        let at = self.0.pending.borrow().base;
-        self.write(at, &vec![0; self.0.block_bytes as usize]).await?;
+    /// What is there is of a flush that was cut off. The next flush may begin with the same bytes, say of the same split, so that
+    /// the chain leads on to them; and a write that is cut off as well may make a block of them whole. With them would come
+    /// commits that the store had already been opened without.
+    pub async fn clear(&self, left_over: &[Lsn]) -> Result<(), Error> {
+        let block = u64::from(self.0.block_bytes);
+        let next = self.0.pending.borrow().base;
+        let mut places = std::iter::once(next).chain(left_over.iter().copied()).peekable();
+        while let Some(first) = places.next() {
+            let mut len = block;
+            while len + block <= self.0.arena.len() as u64 && places.next_if_eq(&Lsn(first.0 + len)).is_some()
+            {
+                len += block;
+            }
+            self.write(first, &vec![0; len as usize]).await?;
+        }
         self.0.barrier.flush().await
     }
 

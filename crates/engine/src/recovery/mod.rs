@@ -32,10 +32,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// What step 2 has found.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Redone {
     /// Where the log ends.
     pub tail: Tail,
+    /// Places behind it with blocks that recovery leaves out.
+    pub left_over: Vec<Lsn>,
     /// The next number of a large value.
     pub next_large: u64,
     /// The first record whose operations found no room in the first stretch.
@@ -88,7 +90,7 @@ pub async fn redo_structure<D: Device + 'static>(
             pages.mark(page, since);
         }
     }
-    let tail = reader.tail().await?;
+    let (tail, left_over) = reader.tail().await?;
     // The log goes before the pages. A page that is newer shows that the log has lost its end.
     let newest = pages.newest_read();
     if newest > tail.at {
@@ -98,7 +100,7 @@ pub async fn redo_structure<D: Device + 'static>(
     if rest.is_none() && planted!(options, LostTail) {
         stretch.forget_last_record();
     }
-    Ok(Redone { tail, next_large, rest })
+    Ok(Redone { tail, left_over, next_large, rest })
 }
 
 async fn redo_page<D: Device + 'static>(

@@ -42,10 +42,11 @@ impl<D: Device + 'static> Shard<D> {
         }
     }
 
-    /// Takes `pages` for changing, all at once, and `fresh` ones, which are not read.
+    /// Takes `pages` for changing, and `fresh` ones, which are not read.
     ///
-    /// While it waits for one page it holds others only for reading, and nobody else holds a page while waiting. So
-    /// there is no circle of waiting.
+    /// Who has the structure's turn waits here for one page with others in hand. Nobody else ever waits with a page in hand, so
+    /// there is no circle of waiting. To let go of the others meanwhile would never end where a cleaner writes them in turn:
+    /// a page that was taken counts as changed.
     pub async fn hold(&self, pages: &[PageId], fresh: &[PageId]) -> Result<Held<D>, Error> {
         // In a damaged store a page may be its own neighbour, or in use and marked as free. To take it twice would never end.
         let mut all = [pages, fresh].concat();
@@ -56,35 +57,18 @@ impl<D: Device + 'static> Shard<D> {
                 "it has two places in the tree, or is in use and marked as free",
             ));
         }
-        let mut made = Vec::new();
+        let mut held = Vec::with_capacity(all.len());
         for page in fresh {
-            made.push((*page, self.pool.create(*page).await?));
+            held.push((*page, self.pool.create(*page).await?));
         }
-        loop {
-            let mut pins = Vec::new();
-            for page in pages {
-                pins.push(self.read_page(*page).await?);
-            }
-            drop(pins);
-            let mut held = Vec::new();
-            let mut taken = None;
-            for page in pages {
-                match self.pool.try_write(*page) {
-                    Some(guard) => held.push((*page, guard)),
-                    None => {
-                        taken = Some(*page);
-                        break;
-                    }
-                }
-            }
-            let Some(taken) = taken else {
-                held.append(&mut made);
-                return Ok(Held(held));
-            };
-            // It is being written, or somebody has it: wait for that with nothing in hand.
-            drop(held);
-            drop(self.pool.write(taken).await?);
+        // The drive is asked before the first page is taken that others may want.
+        for page in pages {
+            drop(self.read_page(*page).await?);
         }
+        for page in pages {
+            held.push((*page, self.write_page(*page).await?));
+        }
+        Ok(Held(held))
     }
 
     /// Tells a backup under way of pages that become used and whose contents are not in the log.

@@ -5,6 +5,9 @@
 //! the batch is written to a slot; then the drive makes each place the same as its copy there, which is atomic and
 //! durable, and the slot is free.
 //!
+//! A write to a page's place that fails may leave it torn, and then its copy is all there is. Such a write is tried again a few
+//! times. If it still fails, the store stops, so that nothing takes the slot; opening it puts the copy in its place.
+//!
 //! Recovery looks at every copy in the area. Where a page's own place is damaged, the newest whole copy is put there.
 //! Copies of pages that were last changed before the redo point are left alone: such a page was durable in its place, so
 //! its damage has another cause, and an old copy would hide it.
@@ -12,10 +15,10 @@
 use super::in_place::{BATCH, Sealed, write, writes};
 use crate::barrier::{Barrier, Ticket};
 use crate::layout::Superblock;
-use crate::wait::{Turns, together};
+use crate::wait::{Health, Turns, insist, together};
 use crate::{Error, Lsn, Options, TornPages, memory, page};
 use fulgurite_base::{Lpn, PageId};
-use fulgurite_device::{Arena, Device, Handle, Operation};
+use fulgurite_device::{Arena, Device, Handle, IoError, Operation};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -32,6 +35,7 @@ struct Slot {
 pub struct Area<D> {
     handle: Handle<D>,
     barrier: Rc<Barrier<D>>,
+    health: Health,
     torn_pages: TornPages,
     device_pages: u32,
     slots: Vec<Slot>,
@@ -45,7 +49,7 @@ impl<D: Device + 'static> Area<D> {
     /// The area of `pages` pages from `first` on.
     pub fn new(
         handle: Handle<D>,
-        barrier: Rc<Barrier<D>>,
+        (health, barrier): (Health, Rc<Barrier<D>>),
         torn_pages: TornPages,
         device_pages: u32,
         (first, pages): (PageId, u64),
@@ -60,6 +64,7 @@ impl<D: Device + 'static> Area<D> {
         Area {
             handle,
             barrier,
+            health,
             torn_pages,
             device_pages,
             slots,
@@ -80,6 +85,8 @@ impl<D: Device + 'static> Area<D> {
         let reused_early = planted!(self.options, DoubleWriteAreaReusedEarly);
         self.next.set(if reused_early { 0 } else { self.next.get() + 1 });
         let turn = slot.turns.take().await;
+        // Nobody takes a slot whose copies are needed.
+        self.health.check()?;
         if let Some(ticket) = slot.protects.get()
             && !reused_early
         {
@@ -103,10 +110,14 @@ impl<D: Device + 'static> Area<D> {
         }
         self.barrier.flush().await?;
         let outcome = self.write_homes(pages, lpn).await;
-        // Even if a write has failed.
         slot.protects.set(Some(self.barrier.ticket()));
         drop(turn);
-        outcome
+        outcome.map_err(|error| match error {
+            Error::Io(error) if may_tear(error) => {
+                self.health.stop(format!("a page could not be written to its place: {error}"))
+            }
+            error => error,
+        })
     }
 
     /// Brings pages to their places, not all of them at once: nobody waits for them, and reads that come meanwhile would
@@ -121,14 +132,20 @@ impl<D: Device + 'static> Area<D> {
             async move {
                 let mut outcome = Ok(());
                 for home in homes {
-                    outcome = outcome.and(self.handle.submit(home).await);
+                    let written = insist(async || self.handle.submit(home.clone()).await.map_err(Error::Io));
+                    outcome = outcome.and(written.await);
                 }
                 outcome
             }
         };
         let ended = together((0..lanes.min(homes.len())).map(lane).collect()).await;
-        ended.into_iter().collect::<Result<(), _>>().map_err(Error::Io)
+        ended.into_iter().collect()
     }
+}
+
+/// Whether a write that fails so may have been done in part. What a drive refuses it has not begun.
+fn may_tear(error: IoError) -> bool {
+    !matches!(error, IoError::OutOfRange | IoError::Unsupported | IoError::Invalid | IoError::WornOut)
 }
 
 /// The writes that bring pages to their places: those that follow each other together, at most `longest` of them.

@@ -63,7 +63,14 @@ impl<D: Device + 'static> InPlace<D> {
         let page_bytes = superblock.page_bytes;
         let device_pages = page_bytes / handle.caps().page_bytes;
         let area = (superblock.double_write_start(), superblock.double_write_pages);
-        let area = Area::new(handle.clone(), Rc::clone(&barrier), torn_pages, device_pages, area, options);
+        let area = Area::new(
+            handle.clone(),
+            (health.clone(), Rc::clone(&barrier)),
+            torn_pages,
+            device_pages,
+            area,
+            options,
+        );
         InPlace(Rc::new(State {
             handle,
             log: RefCell::new(None),
