@@ -2,7 +2,8 @@
 //!
 //! A backup is an image that [`Store::open`] opens like a store after a crash. It is made in passes:
 //!
-//! 1. The *redo point* of the pass is where the first commit begins that is not applied yet, or the end of the log.
+//! 1. Pending records are merged. The *redo point* of the pass is where the first commit begins that is not applied yet, or the
+//!    first record that is pending still, or the end of the log.
 //! 2. Pages are copied one by one, each whole, while commits go on: in the first pass every page in use, later those that
 //!    were changed since they were copied. So each page in the image has everything from before the redo point.
 //! 3. The log from the redo point to its end, then flushed, is copied. It covers everything that the pages have.
@@ -87,8 +88,12 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Begins a pass. Returns the redo point and the pages that were changed meanwhile.
-    fn begin_pass(&self) -> Result<(Lsn, Vec<PageId>), Error> {
-        let redo = self.commits.borrow().first_unapplied().unwrap_or_else(|| self.log.tail());
+    async fn begin_pass(&self) -> Result<(Lsn, Vec<PageId>), Error> {
+        // The copies of pages have no more than the pages.
+        self.merge_all().await;
+        let unapplied = self.commits.borrow().first_unapplied();
+        let pending = self.records.borrow().least();
+        let redo = [unapplied, pending].into_iter().flatten().fold(self.log.tail(), Lsn::min);
         self.watched(|watch| (redo, std::mem::take(&mut watch.touched).into_iter().collect()))
     }
 
@@ -183,7 +188,7 @@ impl<D: Device + 'static> Shard<D> {
 
     /// One pass. `None` where it was overtaken.
     async fn pass(&self, sink: &impl Sink, report: &mut BackupReport) -> Result<Option<Superblock>, Error> {
-        let (redo, touched) = self.begin_pass()?;
+        let (redo, touched) = self.begin_pass().await?;
         if report.passes == 0 {
             self.copy_all(sink, report).await?;
         } else {

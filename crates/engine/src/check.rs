@@ -336,6 +336,8 @@ impl<D: Device + 'static> Store<D> {
     pub async fn check(&self) -> Result<CheckReport, Error> {
         let shard = &self.0;
         shard.check_open()?;
+        // Pages are looked at, so they shall have everything.
+        shard.merge_all().await;
         let _turn = shard.structure.take().await;
         let mut walk =
             Walk { shard, report: CheckReport::default(), seen: FxHashSet::default(), large: Vec::new() };

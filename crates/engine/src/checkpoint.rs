@@ -1,6 +1,7 @@
 //! Checkpoints: pages that are far behind the log are written, so that recovery need not begin so early.
 //!
-//! A checkpoint stops nobody. It writes the pages whose first unwritten change is older than a goal, has the drive flush,
+//! A checkpoint stops nobody. It merges records that are pending since before a goal, or carries them along in the log
+//! (see [`crate::records`]). It writes the pages whose first unwritten change is older than the goal, has the drive flush,
 //! and puts the least place that is still needed into the superblock as the redo point. What changes meanwhile
 //! only keeps the redo point from moving further.
 
@@ -41,6 +42,7 @@ impl<D: Device + 'static> Shard<D> {
     /// Writes the pages changed before `goal` and moves the redo point as far as it goes.
     pub async fn checkpoint(&self, goal: Lsn) -> Result<(), Error> {
         let _turn = self.checkpoint_turn.take().await;
+        self.settle_records(goal).await?;
         if goal > self.log.tail() {
             // The redo point goes no further than the log is durable.
             self.log.sync(self.log.tail(), Nanos::ZERO).await?;
@@ -69,7 +71,9 @@ impl<D: Device + 'static> Shard<D> {
         }
         let unapplied = self.commits.borrow().first_unapplied();
         let unwritten = self.pages.changed(|changed| changed.least());
-        [unapplied, unwritten].into_iter().flatten().fold(durable, Lsn::min)
+        let pending =
+            if planted!(self.options, PendingForgotten) { None } else { self.records.borrow().least() };
+        [unapplied, unwritten, pending].into_iter().flatten().fold(durable, Lsn::min)
     }
 
     /// The superblock that follows the last one.

@@ -1,10 +1,11 @@
 //! The way of a transaction's writes: room is promised, what they replace is looked at, the record is appended, the
 //! trees are changed, and the commit becomes visible.
 //!
-//! 1. *Prepare*: the leaves are brought into the pool, many at once. Large values that are replaced are read, because
-//!    readers of older states will need them and their pieces go.
-//! 2. *Admit*: pages and room in the log are promised, for the worst that the operations can need. What is in the log must
-//!    be applied, so this is the last place where a commit can fail for want of room.
+//! 1. *Prepare*: which writes become records by themselves (see [`crate::records`]), and which go to their leaves. Those leaves
+//!    are brought into the pool, many at once. Large values that are replaced are read, because readers of older states will
+//!    need them and their pieces go.
+//! 2. *Admit*: room for records, pages and room in the log are promised, for the worst that the operations can need. What is in
+//!    the log must be applied, so this is the last place where a commit can fail for want of room.
 //! 3. *Append*: from here on the commit is in order, and the log makes it durable.
 //! 4. *Apply*: a task of its own does the operations. Nobody else can see or change the keys: they are locked.
 //! 5. *Release*: the locks go when everything is applied. A transaction that reads what is not durable yet comes later
@@ -14,6 +15,7 @@ use crate::locks::TxnId;
 use crate::log::{Entry, Op};
 use crate::page;
 use crate::page::node::{Cell, longest_record};
+use crate::records::Entry as Record;
 use crate::shard::{Shard, count};
 use crate::tree::{Applied, CATALOGUE, FIRST_USER_TREE, Place, Seek, leaf};
 use crate::wait::{insist, together};
@@ -25,6 +27,9 @@ use std::rc::Rc;
 
 /// Leaves that a commit asks the drive for at once.
 const PREPARED_TOGETHER: usize = 32;
+
+/// Free pages below which a store counts as almost full.
+const ALMOST_FULL: u64 = 64;
 
 /// A write of a transaction: tree, key, value.
 pub type Write = (u32, Box<[u8]>, Option<Box<[u8]>>);
@@ -41,12 +46,34 @@ struct Replaced {
 struct Need {
     pages: u64,
     log: u64,
+    /// Bytes promised to its records.
+    records: u64,
+}
+
+/// An operation and where it is done.
+struct Planned {
+    op: Op,
+    /// As a record by itself; else in its leaf.
+    as_record: bool,
 }
 
 /// What was found about the leaf of a write.
 struct Found {
-    leaf: PageId,
+    /// The leaf, unless it need not be known.
+    leaf: Option<PageId>,
     large: Option<Place>,
+    as_record: bool,
+}
+
+/// What a commit has found out about its writes.
+#[derive(Default)]
+struct Prepared {
+    /// Leaves that are changed.
+    leaves: BTreeSet<PageId>,
+    replaced: Vec<Replaced>,
+    removals: Vec<Op>,
+    /// Of each write.
+    as_record: Vec<bool>,
 }
 
 impl<D: Device + 'static> Shard<D> {
@@ -63,31 +90,33 @@ impl<D: Device + 'static> Shard<D> {
             .iter()
             .map(|(_, key, value)| (key.len() + value.as_ref().map_or(0, |v| v.len())) as u64)
             .sum();
-        let mut leaves = BTreeSet::new();
-        let mut replaced = Vec::new();
-        let mut ops = Vec::with_capacity(writes.len());
-        let mut removals = Vec::new();
+        let mut prepared = Prepared::default();
         for part in writes.chunks(PREPARED_TOGETHER) {
-            self.prepare(part, &mut leaves, &mut replaced, &mut removals).await?;
+            self.prepare(part, &mut prepared).await?;
         }
+        let Prepared { leaves, replaced, removals, as_record } = prepared;
+        let in_leaf = |op: Op| Planned { op, as_record: false };
+        let mut planned = Vec::with_capacity(writes.len());
         let most_long = longest_record(self.page_bytes());
-        for (tree, key, value) in writes {
+        for ((tree, key, value), as_record) in std::iter::zip(writes, as_record) {
             let is_long = value.as_ref().is_some_and(|value| key.len() + value.len() > most_long);
             match value {
                 Some(value) if is_long => {
-                    let (place, mut pieces) = self.put_large(&value);
-                    ops.append(&mut pieces);
-                    ops.push(Op { tree, key, value: Some(place.write().into()), large: true });
+                    let (place, pieces) = self.put_large(&value);
+                    planned.extend(pieces.into_iter().map(in_leaf));
+                    let value = Some(place.write().into());
+                    planned.push(in_leaf(Op { tree, key, value, large: true }));
                 }
-                value => ops.push(Op { tree, key, value, large: false }),
+                value => planned.push(Planned { op: Op { tree, key, value, large: false }, as_record }),
             }
         }
         // The pieces of an old value go when nothing leads to them any more: a reader that misses one looks again, and
         // finds the value among the old ones.
-        ops.append(&mut removals);
-        let need = self.need(&ops, leaves.len() as u64)?;
-        self.admit(need).await?;
+        planned.extend(removals.into_iter().map(in_leaf));
+        let need = self.admit(&mut planned, leaves.len() as u64).await?;
         self.check_open().inspect_err(|_| self.give_back(need))?;
+        let as_record: Vec<bool> = planned.iter().map(|planned| planned.as_record).collect();
+        let ops = planned.into_iter().map(|planned| planned.op).collect();
         let entry = Entry { deltas: Vec::new(), ops };
         let (since, lsn) = self.log.append(&entry);
         in_log.set(true);
@@ -99,58 +128,81 @@ impl<D: Device + 'static> Shard<D> {
         if planted!(self.options, LockReleasedEarly) {
             self.release_locks(txn);
         }
-        self.apply_later(txn, entry.ops, (since, lsn), need);
+        self.apply_later(txn, std::iter::zip(entry.ops, as_record).collect(), (since, lsn), need);
         self.make_durable(lsn, durability).await?;
         self.until_visible(lsn).await?;
         count(&self.counters.commits, 1);
         Ok(lsn)
     }
 
-    /// Looks at the leaves of some writes, reading those that are not in the pool all at once.
-    async fn prepare(
-        &self,
-        writes: &[Write],
-        leaves: &mut BTreeSet<PageId>,
-        replaced: &mut Vec<Replaced>,
-        removals: &mut Vec<Op>,
-    ) -> Result<(), Error> {
-        let looks: Vec<_> = writes.iter().map(|(tree, key, _)| self.look(*tree, key)).collect();
+    /// Looks at the leaves of some writes, reading those that are needed and not in the pool all at once.
+    async fn prepare(&self, writes: &[Write], prepared: &mut Prepared) -> Result<(), Error> {
+        let looks: Vec<_> =
+            writes.iter().map(|(tree, key, value)| self.look(*tree, key, value.is_some())).collect();
         for (found, (tree, key, _)) in std::iter::zip(together(looks).await, writes) {
-            let Found { leaf, large } = found?;
-            leaves.insert(leaf);
-            let Some(place) = large else { continue };
+            let Found { leaf, large, as_record } = found?;
+            prepared.as_record.push(as_record);
+            prepared.leaves.extend(leaf.filter(|_| !as_record));
+            let (Some(place), Some(leaf)) = (large, leaf) else { continue };
             if place.bytes > self.log.capacity() {
                 return Err(Error::corrupt(leaf, "it names a large value that no log has taken"));
             }
-            removals.append(&mut self.delete_large(place));
+            prepared.removals.append(&mut self.delete_large(place));
             // The key is locked, so the value cannot go away meanwhile.
             let value =
                 self.read_large(place).await?.ok_or_else(|| Error::corrupt(leaf, "a large value is gone"))?;
-            replaced.push(Replaced { tree: *tree, key: key.clone(), value });
+            prepared.replaced.push(Replaced { tree: *tree, key: key.clone(), value });
         }
         Ok(())
     }
 
-    async fn look(&self, tree: u32, key: &[u8]) -> Result<Found, Error> {
-        let guard = self.find(self.tree(tree)?, Seek::At(key), 0).await?;
+    /// Looks where a key's write goes. A record by itself may not replace a large value, whose pieces go. Where a leaf is changed in
+    /// the pool, a record would save nothing; but on a store that is almost full, one that takes another away needs no page.
+    async fn look(&self, tree: u32, key: &[u8], is_put: bool) -> Result<Found, Error> {
+        let saves = |page| !self.is_changed(page) || (!is_put && self.space.available() < ALMOST_FULL);
+        let may_be_record = tree >= FIRST_USER_TREE && self.records.borrow().is_used();
+        let tree = self.tree(tree)?;
+        if may_be_record {
+            if self.records.borrow().peek(tree.id, key).is_some() {
+                return Ok(Found { leaf: None, large: None, as_record: true });
+            }
+            // In a store that has never had a large value, the leaf need not be read.
+            if self.next_large.get() == 1 {
+                let (_, leaf) = self.leaf_page(tree, key).await?;
+                return Ok(Found { leaf: Some(leaf), large: None, as_record: saves(leaf) });
+            }
+        }
+        let guard = self.find(tree, Seek::At(key), 0).await?;
         let node = leaf(guard.bytes())?;
         let large = match node.search(key).map(|index| node.value(index)) {
             Ok(Cell { bytes, large: true }) => Some(Place::read(bytes)?),
             _ => None,
         };
-        Ok(Found { leaf: page::number(guard.bytes()), large })
+        let page = page::number(guard.bytes());
+        let as_record = may_be_record && large.is_none() && saves(page);
+        Ok(Found { leaf: Some(page), large, as_record })
     }
 
-    /// The most that operations on so many leaves can need: each leaf is split once, and again for each quarter of a
-    /// page that is put into it; of the levels above, one node for every two.
-    fn need(&self, ops: &[Op], leaves: u64) -> Result<Need, Error> {
+    /// Whether a page is changed in the pool, and so will be written anyway.
+    fn is_changed(&self, page: PageId) -> bool {
+        self.pages.changed(|changed| changed.has(page))
+    }
+
+    /// The most that operations can need. Those in so many leaves: each leaf is split once, and again for each quarter of a page
+    /// that is put into it; of the levels above, one node for every two. A record needs as much, so that a full store says so before
+    /// there is no room to merge it; one that still cannot be merged stays a record.
+    fn need(&self, planned: &[Planned], leaves: u64, records: u64) -> Result<Need, Error> {
         let page = u64::from(self.page_bytes());
-        let bytes: u64 = ops.iter().map(|op| op.bytes() as u64).sum();
-        let puts = ops.iter().filter(|op| op.value.is_some()).count() as u64;
-        let splits = puts.min(leaves + 2 + 4 * bytes / page);
-        let pages = splits + splits / 2 + 8;
+        let bytes: u64 = planned.iter().map(|planned| planned.op.bytes() as u64).sum();
+        let puts = planned.iter().filter(|planned| planned.op.value.is_some()).count() as u64;
+        let as_records = planned.iter().filter(|planned| planned.as_record).count() as u64;
+        let splits = puts.min(leaves + as_records + 2 + 4 * bytes / page);
+        // Where only records go, no leaf changes, and there will be more room.
+        let makes_room = planned.iter().all(|planned| planned.as_record && planned.op.value.is_none());
+        let pages = if makes_room { 0 } else { splits + splits / 2 + 8 };
         let blocks = bytes / 4064 * 4096 + 8192;
-        let need = Need { pages, log: blocks + pages * (page / 2 + 1024) };
+        let log = blocks + pages.saturating_sub(as_records + as_records / 2) * (page / 2 + 1024);
+        let need = Need { pages, log, records };
         let most = self.log.capacity() / 4;
         if need.log > most {
             let fits = bytes * most / need.log;
@@ -159,18 +211,39 @@ impl<D: Device + 'static> Shard<D> {
         Ok(need)
     }
 
-    /// Waits until there is room for a commit.
-    async fn admit(self: &Rc<Self>, need: Need) -> Result<(), Error> {
+    /// Promises room to the records of a commit. Those for which there is none go to their leaves. Returns the bytes promised, and
+    /// how many more leaves are changed.
+    fn promise_records(&self, planned: &mut [Planned]) -> (u64, u64) {
+        let mut records = self.records.borrow_mut();
+        let (mut promised, mut leaves) = (0, 0);
+        for Planned { op, as_record } in planned.iter_mut().filter(|planned| planned.as_record) {
+            let entry = Record { tree: op.tree, key: &op.key, value: op.value.as_deref() };
+            match records.promise(entry) {
+                Some(bytes) => promised += bytes,
+                None => {
+                    *as_record = false;
+                    leaves += 1;
+                }
+            }
+        }
+        (promised, leaves)
+    }
+
+    /// Waits until there is room for a commit that changes so many leaves, and promises it.
+    async fn admit(self: &Rc<Self>, planned: &mut [Planned], leaves: u64) -> Result<Need, Error> {
+        let (records, more_leaves) = self.promise_records(planned);
+        let mut promise = Promise { shard: self, pages: 0, records };
+        if more_leaves > 0 {
+            self.evict_records_later();
+        }
+        let need = self.need(planned, leaves + more_leaves, records)?;
         self.space.promise(need.pages)?;
-        let promise = Promise { shard: self, pages: need.pages };
+        promise.pages = need.pages;
         let has_room = || {
             if let Err(error) = self.health.check() {
                 return Some(Err(error));
             }
-            // A sixteenth is for the records of structure changes by others: recovery, bulk loads, new tables.
-            let most = self.log.capacity() - self.log.capacity() / 16;
-            let used = self.log.used() + self.promised_log.get();
-            let fits = used + need.log <= most;
+            let fits = self.has_room_in_log(need.log);
             if !fits {
                 self.checkpoint_later(Lsn(u64::MAX));
             } else if self.log.used() > self.log.capacity() / 2 {
@@ -182,23 +255,35 @@ impl<D: Device + 'static> Shard<D> {
         self.room.until(has_room).await?;
         count(&self.promised_log, need.log);
         std::mem::forget(promise);
-        Ok(())
+        Ok(need)
+    }
+
+    /// Whether the log has room for so many bytes, beside what is promised, and for all pending records once more.
+    pub fn has_room_in_log(&self, bytes: u64) -> bool {
+        // A sixteenth is for the records of structure changes by others: recovery, bulk loads, new tables.
+        let most = self.log.capacity() - self.log.capacity() / 16;
+        let used = self.log.used() + self.promised_log.get() + self.records.borrow().needed_log();
+        used + bytes <= most
     }
 
     fn give_back(&self, need: Need) {
         self.space.release(need.pages);
+        self.records.borrow_mut().release(need.records);
         self.promised_log.set(self.promised_log.get() - need.log);
         self.room.notify();
     }
 
     /// Applies a commit that is in the log, in a task of its own: whoever waits for it may give up.
-    fn apply_later(self: &Rc<Self>, txn: TxnId, ops: Vec<Op>, (since, lsn): (Lsn, Lsn), need: Need) {
+    fn apply_later(self: &Rc<Self>, txn: TxnId, ops: Vec<(Op, bool)>, (since, lsn): (Lsn, Lsn), need: Need) {
         let shard = Rc::clone(self);
         self.handle.spawn(async move {
-            for op in &ops {
+            for (op, as_record) in &ops {
                 let keep_old = op.tree >= FIRST_USER_TREE || op.tree == CATALOGUE;
                 let at = Applied { since, lsn, keep_old };
-                let applied = insist(async || shard.apply(shard.tree(op.tree)?, op, at).await);
+                let applied = insist(async || match as_record {
+                    true => shard.apply_as_record(shard.tree(op.tree)?, op, at).await,
+                    false => shard.apply(shard.tree(op.tree)?, op, at).await,
+                });
                 if let Err(error) = applied.await {
                     // The commit is in the log, and memory does not have it: only recovery can bring the two together.
                     shard.health.stop(format!("a commit could not be applied: {error}"));
@@ -210,6 +295,7 @@ impl<D: Device + 'static> Shard<D> {
             shard.checkpoint_is_vain.set(false);
             shard.release_locks(txn);
             shard.give_back(need);
+            shard.evict_records_later();
             shard.advance();
         });
     }
@@ -236,14 +322,17 @@ impl<D: Device + 'static> Shard<D> {
     }
 }
 
-/// Pages promised to a commit that is not admitted yet.
+/// What is promised to a commit that is not admitted yet.
 struct Promise<'a, D: Device + 'static> {
     shard: &'a Shard<D>,
     pages: u64,
+    /// Bytes for records.
+    records: u64,
 }
 
 impl<D: Device + 'static> Drop for Promise<'_, D> {
     fn drop(&mut self) {
         self.shard.space.release(self.pages);
+        self.shard.records.borrow_mut().release(self.records);
     }
 }

@@ -201,6 +201,7 @@ impl<D: Device + 'static> Store<D> {
         // A backup reads pages that were just freed.
         let _turn = shard.backup_turn.take().await;
         let mut report = CompactReport { pages_before: shard.space.used(), ..CompactReport::default() };
+        shard.merge_all().await;
         let trees = shard.catalogue.borrow().trees();
         for tree in trees {
             report.merged += shard.compact_tree(tree).await?;

@@ -58,6 +58,7 @@ mod options;
 mod page;
 #[cfg(feature = "planted")]
 mod planted;
+mod records;
 mod recovery;
 mod repair;
 mod scan;
@@ -84,6 +85,7 @@ pub use lsn::Lsn;
 pub use options::{Durability, Options, TornPages};
 #[cfg(feature = "planted")]
 pub use planted::Planted;
+pub use records::RecordCounters;
 pub use repair::{KeyRange, RepairReport, TableRepair, repair};
 pub use scan::{Direction, IndexRow, IndexScan, Record, Scan};
 pub use store::{Extract, Statistics, Store};

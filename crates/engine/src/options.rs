@@ -95,6 +95,10 @@ pub struct Options {
     /// Leaves that scans read at once, as far as they need so many: best as many reads as the drive does at once (k_r). A
     /// single scan may have a degree of its own.
     pub degree: u32,
+    /// Per cent of the memory for pages that belongs to records by themselves instead: those that were read, and those that were
+    /// written and are not merged into their pages yet. 0 to 90. A store with little memory has none, whatever this says: it keeps
+    /// 32 frames first.
+    pub records: u8,
     /// How long a `group` commit waits for others.
     pub group_window: Nanos,
     /// How old a `relaxed` commit becomes before it is written.
@@ -120,6 +124,7 @@ impl Default for Options {
             write_back: None,
             prefetch: PrefetchConfig::None(NoOptions),
             degree: DEGREE,
+            records: RECORDS,
             group_window: Nanos::from_micros(100),
             relaxed_window: Nanos::from_micros(10_000),
             verify_writes: false,
@@ -132,6 +137,15 @@ impl Default for Options {
 /// Leaves that scans read at once where nothing is known of the drive: enough for most drives, and a window of 128 KiB.
 const DEGREE: u32 = 32;
 
+/// Per cent of the memory for pages that records have where nobody says otherwise.
+const RECORDS: u8 = 50;
+/// The fewest frames that a store leaves for pages where it has records by themselves.
+const FRAMES_BESIDE_RECORDS: u64 = 32;
+/// The least memory for records, in pages.
+const LEAST_RECORDS: u64 = 16;
+/// What records may have at most.
+const MOST_RECORDS: u8 = 90;
+
 /// Pages that are written at once where no write-back policy says how many.
 const WRITES_AT_ONCE: u32 = 16;
 
@@ -140,10 +154,11 @@ const LEAST_FRAMES: u64 = 16;
 
 impl Options {
     /// Shares of the memory: an eighth for versions and locks, an eighth for the log's buffers and pages on their
-    /// way, the rest for frames of `page_bytes`. Returns how many frames these are; fails where they are too few.
+    /// way, the rest for records and for frames of `page_bytes`. Returns how many frames these are; fails where they are too few.
     pub fn frames(&self, page_bytes: u32) -> Result<u32, Error> {
         // 64 bytes for the pool's tables and the notes about changed pages.
-        let frames = (self.memory_bytes - self.memory_bytes / 4) / (u64::from(page_bytes) + 64);
+        let bytes = self.memory_bytes - self.memory_bytes / 4 - self.record_bytes(page_bytes);
+        let frames = bytes / (u64::from(page_bytes) + 64);
         if frames < LEAST_FRAMES {
             let least = LEAST_FRAMES * (u64::from(page_bytes) + 64) * 4 / 3 + 64;
             return Err(Error::Options(format!(
@@ -154,16 +169,26 @@ impl Options {
         Ok(u32::try_from(frames).unwrap_or(u32::MAX / 8))
     }
 
+    /// Bytes for records by themselves; 0 where they would leave too few frames.
+    pub(crate) fn record_bytes(&self, page_bytes: u32) -> u64 {
+        let all = self.memory_bytes - self.memory_bytes / 4;
+        let records = all / 100 * u64::from(self.records.min(MOST_RECORDS));
+        let frames = (all - records) / (u64::from(page_bytes) + 64);
+        let is_little = frames < FRAMES_BESIDE_RECORDS || records < LEAST_RECORDS * u64::from(page_bytes);
+        if is_little { 0 } else { records }
+    }
+
     /// How the memory is divided while a store is recovered: frames that may hold pages, and bytes for operations of the log.
     /// The fewer stretches the log is divided into, the fewer times each leaf is read and written.
     pub(crate) fn recovery_memory(&self, page_bytes: u32) -> Result<(u32, u64), Error> {
         let frames = self.frames(page_bytes)?;
-        // What old versions and commits have otherwise: nobody uses the store yet.
-        let spare = self.memory_bytes / 4;
+        // What old versions, commits and records have otherwise: nobody uses the store yet.
+        let spare = self.memory_bytes / 4 + self.record_bytes(page_bytes);
         if u64::from(frames) < 3 * LEAST_FRAMES {
             return Ok((frames, spare));
         }
-        Ok((frames / 3, spare + self.memory_bytes / 2))
+        let given = (frames - frames / 3) as u64 * u64::from(page_bytes);
+        Ok((frames / 3, spare + given))
     }
 
     /// The write-back policy of a pool of `frames` whose pages are protected by `torn_pages`.
@@ -192,7 +217,12 @@ impl Options {
 
     /// Refuses sizes of pages and log that make no sense, or not on a drive with these capabilities.
     pub fn check(&self, caps: &Caps) -> Result<(), Error> {
-        let Options { page_bytes, .. } = *self;
+        let Options { page_bytes, records, .. } = *self;
+        if records > MOST_RECORDS {
+            return Err(Error::Options(format!(
+                "records cannot have {records} per cent of the memory; accepted: 0 to {MOST_RECORDS}"
+            )));
+        }
         if !page_bytes.is_power_of_two() || !(4096..=65536).contains(&page_bytes) {
             return Err(Error::Options(format!(
                 "a page of {page_bytes} bytes cannot be used; accepted: a power of two from 4 KiB to 64 KiB"

@@ -37,6 +37,10 @@ pub enum Planted {
     ChainIgnored,
     /// Pages of a failed write are taken for written.
     FailedWriteForgotten,
+    /// The redo point moves past records that are in no page.
+    PendingForgotten,
+    /// Records that are carried along in the log count before they are durable there.
+    CarriedTooEarly,
 }
 
 impl Choice for Planted {
@@ -57,5 +61,7 @@ impl Choice for Planted {
         ("ranges-not-locked", Planted::RangesNotLocked),
         ("chain-ignored", Planted::ChainIgnored),
         ("failed-write-forgotten", Planted::FailedWriteForgotten),
+        ("pending-forgotten", Planted::PendingForgotten),
+        ("carried-too-early", Planted::CarriedTooEarly),
     ];
 }

@@ -9,9 +9,12 @@ use crate::Error;
 use crate::catalogue::Index;
 use crate::index;
 use crate::locks::Mode;
+use crate::page;
 use crate::shard::Shard;
 use crate::tree::{Seek, Tree, leaf};
+use crate::versions::Old;
 use crate::view::{Span, Value, View};
+use fulgurite_base::PageId;
 use fulgurite_device::Device;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -236,7 +239,7 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
         let mut from = node.search(&span.low).unwrap_or_else(|index| index);
         let mut to =
             span.high.as_ref().map_or(node.len(), |high| node.search(high).unwrap_or_else(|index| index));
-        let seen = self.seen_instead(&span)?;
+        let seen = self.seen_instead(page::number(guard.bytes()), &span)?;
         if seen.is_empty() {
             // No more than will be asked for.
             match self.direction {
@@ -267,25 +270,34 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
         Ok(Part { span, rows, is_last })
     }
 
-    /// What this reader sees in place of the leaf's records: its own writes, or older values.
-    fn seen_instead(&self, span: &Span) -> Result<BTreeMap<Vec<u8>, Option<Vec<u8>>>, Error> {
-        let mut seen = BTreeMap::new();
-        let mut put = |key: &[u8], value: Option<&[u8]>| {
+    /// What this reader sees in place of the leaf's records: records that the leaf lacks, and over them its own writes, or older
+    /// values.
+    fn seen_instead(&self, leaf: PageId, span: &Span) -> Result<Seen, Error> {
+        let mut seen = Seen::new();
+        let put = |seen: &mut Seen, key: &[u8], value: Option<&[u8]>| {
             seen.insert(key.to_vec(), value.map(<[u8]>::to_vec));
         };
+        let records = self.view.shard().records.borrow();
+        for record in records.of_leaf(leaf).filter(|record| span.contains(record.key)) {
+            put(&mut seen, record.key, record.value);
+        }
         match self.view {
             View::Locked { writes, .. } => {
                 let writes = writes.borrow();
                 let inside = writes.get(&self.tree.id).map(|writes| writes.range::<[u8], _>(span.bounds()));
                 for (key, value) in inside.into_iter().flatten() {
-                    put(key, value.as_deref());
+                    put(&mut seen, key, value.as_deref());
                 }
             }
             View::Past { shard, lsn, .. } => {
                 let versions = shard.versions.borrow();
                 versions.check(*lsn)?;
                 for (key, old) in versions.range(self.tree.id, span.bounds(), *lsn) {
-                    put(key, old.as_deref());
+                    match old {
+                        Old::Here(value) => put(&mut seen, key, Some(value)),
+                        Old::Absent => put(&mut seen, key, None),
+                        Old::Beneath => drop(seen.remove(key)),
+                    }
                 }
             }
         }
@@ -293,16 +305,22 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
     }
 }
 
-/// A leaf's records with those in place of which others are seen; `None` is seen where there is none.
-fn merged(rows: Vec<(Vec<u8>, Value)>, seen: BTreeMap<Vec<u8>, Option<Vec<u8>>>) -> Vec<(Vec<u8>, Value)> {
-    let mut all: BTreeMap<Vec<u8>, Value> = rows.into_iter().collect();
+/// Values by key; `None` is seen where there is none.
+type Seen = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
+
+/// A leaf's records in order, with those in place of which others are seen.
+fn merged(rows: Vec<(Vec<u8>, Value)>, seen: Seen) -> Vec<(Vec<u8>, Value)> {
+    let mut all = Vec::with_capacity(rows.len() + seen.len());
+    let mut rows = rows.into_iter().peekable();
     for (key, value) in seen {
-        match value {
-            Some(value) => drop(all.insert(key, Value::Here(value))),
-            None => drop(all.remove(&key)),
+        while let Some(row) = rows.next_if(|(row, _)| *row < key) {
+            all.push(row);
         }
+        rows.next_if(|(row, _)| *row == key);
+        all.extend(value.map(|value| (key, Value::Here(value))));
     }
-    all.into_iter().collect()
+    all.extend(rows);
+    all
 }
 
 /// A row that an index leads to.

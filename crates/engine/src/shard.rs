@@ -7,6 +7,7 @@ use crate::commits::Commits;
 use crate::layout::Superblock;
 use crate::locks::{Locks, TxnId};
 use crate::log::Log;
+use crate::records::Records;
 use crate::space::Space;
 use crate::tree::Tree;
 use crate::versions::Versions;
@@ -61,6 +62,10 @@ pub struct Shard<D: Device + 'static> {
     pub last_structure: Cell<Lsn>,
     pub splits: Cell<u64>,
     pub merges: Cell<u64>,
+    /// Records in memory by themselves.
+    pub records: RefCell<Records>,
+    /// Entries of it go, in a task of its own.
+    pub evicting: Cell<bool>,
     pub versions: RefCell<Versions>,
     pub commits: RefCell<Commits>,
     /// More is visible, or the store has stopped.

@@ -9,6 +9,7 @@ use crate::locks::Locks;
 use crate::log::{Delta, Log, LogReader, LogStart, Op, Tail};
 use crate::page::node::{NodeMut, longest_key};
 use crate::page::{self, Kind, map};
+use crate::records::{RecordCounters, Records};
 use crate::recovery::{Redone, Stretch, redo_structure};
 use crate::scan::{Direction, Record};
 use crate::shard::{Counters, Shard};
@@ -71,6 +72,14 @@ pub struct Statistics {
     pub space_bytes: u64,
     /// Bytes of old versions in memory.
     pub version_bytes: u64,
+    /// Bytes of records in memory by themselves.
+    pub record_bytes: u64,
+    /// Those records.
+    pub records_kept: u64,
+    /// Those among them that the pages lack.
+    pub records_pending: u64,
+    /// What was done with them.
+    pub records: RecordCounters,
     /// Locks held.
     pub locks: u64,
     /// Operations that recovery has done again.
@@ -365,6 +374,14 @@ impl<D: Device + 'static> Store<D> {
         self.0.checkpoint(Lsn(u64::MAX)).await
     }
 
+    /// A checkpoint as the store makes them of itself, as if half of the log in use were too much.
+    #[cfg(feature = "planted")]
+    pub async fn checkpoint_older_half(&self) -> Result<(), Error> {
+        self.0.check_open()?;
+        let (redo, tail) = (self.0.log.redo().0, self.0.log.tail().0);
+        self.0.checkpoint(Lsn(redo + (tail - redo) / 2)).await
+    }
+
     /// Waits for the commits under way, writes everything and marks the store as closed: it opens without recovery.
     /// Everything that is asked of it afterwards fails with [`Error::Closed`].
     pub async fn close(&self) -> Result<(), Error> {
@@ -377,7 +394,7 @@ impl<D: Device + 'static> Store<D> {
         let Counters { commits, aborts, deadlocks, user_bytes, checkpoints, recovered_ops, restored_pages } =
             &shard.counters;
         let (log_flushes, log_bytes_written) = shard.log.counters();
-        let superblock = shard.superblock.borrow();
+        let (superblock, records) = (shard.superblock.borrow(), shard.records.borrow());
         let beside = superblock.data_start().0;
         Statistics {
             commits: commits.get(),
@@ -397,6 +414,10 @@ impl<D: Device + 'static> Store<D> {
             pages: shard.space.pages(),
             space_bytes: (beside + shard.space.used()) * u64::from(superblock.page_bytes),
             version_bytes: shard.versions.borrow().bytes(),
+            record_bytes: records.bytes(),
+            records_kept: records.len() as u64,
+            records_pending: records.pending(),
+            records: records.counters(),
             locks: shard.locks.borrow().held() as u64,
             recovered_ops: recovered_ops.get(),
             restored_pages: restored_pages.get(),
@@ -544,6 +565,8 @@ fn assemble<D: Device + 'static>(
 ) -> Shard<D> {
     let space = Space::new(superblock.data_start(), superblock.pages, superblock.page_bytes);
     let (visible, room) = (Signal::default(), Signal::default());
+    let records =
+        Records::new(options.record_bytes(superblock.page_bytes), superblock.page_bytes, log.capacity());
     health.tell(&visible);
     health.tell(&room);
     Shard {
@@ -562,6 +585,8 @@ fn assemble<D: Device + 'static>(
         last_structure: Cell::new(redone.tail.at),
         splits: Cell::new(0),
         merges: Cell::new(0),
+        records: RefCell::new(records),
+        evicting: Cell::new(false),
         versions: RefCell::new(Versions::new(options.version_bytes())),
         commits: RefCell::new(Commits::new(redone.tail.at)),
         visible,

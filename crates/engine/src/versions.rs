@@ -12,8 +12,25 @@ use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 
-/// A value that a commit replaced; `None` where there was none.
-pub type Old = Option<Box<[u8]>>;
+/// What a commit replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Old {
+    /// There was no value.
+    Absent,
+    /// This one.
+    Here(Box<[u8]>),
+    /// What the leaf has: the commit's record is not merged into it.
+    Beneath,
+}
+
+/// What a commit replaces, as it is found.
+#[derive(Clone, Copy, Debug)]
+pub enum Replaced<'a> {
+    /// This value, or none.
+    Cell(Option<Cell<'a>>),
+    /// What the leaf has, which nobody has looked at.
+    Beneath,
+}
 
 /// A key of a tree and the commit that replaces its value.
 type Place = (u32, Box<[u8]>, Lsn);
@@ -33,6 +50,8 @@ pub struct Versions {
     kept: VecDeque<(Lsn, u32, Box<[u8]>)>,
     /// Large values that commits replace, read before those were appended.
     large: BTreeMap<Place, Box<[u8]>>,
+    /// Old values that leaves have.
+    beneath: u64,
     bytes: u64,
     most_bytes: u64,
     /// States that are read, by reader.
@@ -78,23 +97,43 @@ impl Versions {
     }
 
     /// Keeps what the commit at `lsn` replaces.
-    pub fn keep(&mut self, tree: u32, key: &[u8], lsn: Lsn, old: Option<Cell<'_>>) {
+    pub fn keep(&mut self, tree: u32, key: &[u8], lsn: Lsn, replaced: Replaced<'_>) {
         let history = self.trees.entry(tree).or_default().entry(key.into()).or_default();
         // An operation that found no room the first time comes again.
         if history.iter().any(|(at, _)| *at == lsn) {
             return;
         }
-        let old: Old = match old {
-            Some(Cell { large: true, .. }) => self.large.remove(&(tree, key.into(), lsn)),
-            Some(Cell { bytes, .. }) => {
-                self.bytes += bytes.len() as u64;
-                Some(bytes.into())
+        let old = match replaced {
+            Replaced::Cell(Some(Cell { large: true, .. })) => {
+                self.large.remove(&(tree, key.into(), lsn)).map_or(Old::Absent, Old::Here)
             }
-            None => None,
+            Replaced::Cell(Some(Cell { bytes, .. })) => {
+                self.bytes += bytes.len() as u64;
+                Old::Here(bytes.into())
+            }
+            Replaced::Cell(None) => Old::Absent,
+            Replaced::Beneath => {
+                self.beneath += 1;
+                Old::Beneath
+            }
         };
         self.bytes += cost(key);
         history.push((lsn, old));
         self.kept.push_back((lsn, tree, key.into()));
+    }
+
+    /// The leaf gets a newer value in place of `old`, which was beneath it.
+    pub fn settle(&mut self, tree: u32, key: &[u8], old: Option<Cell<'_>>) {
+        if self.beneath == 0 {
+            return;
+        }
+        let history = self.trees.get_mut(&tree).and_then(|keys| keys.get_mut(key));
+        let beneath = history.and_then(|history| history.iter_mut().find(|(_, kept)| *kept == Old::Beneath));
+        if let Some((_, kept)) = beneath {
+            self.beneath -= 1;
+            *kept = old.map_or(Old::Absent, |old| Old::Here(old.bytes.into()));
+            self.bytes += bytes_of(kept);
+        }
     }
 
     /// What a reader of the state at `lsn` finds under a key, where that is not what the tree has.
@@ -140,12 +179,20 @@ impl Versions {
             let Some(history) = keys.get_mut(&key) else { continue };
             if let Some(place) = history.iter().position(|(replaced, _)| *replaced == at) {
                 let (_, old) = history.remove(place);
-                self.bytes -= cost(&key) + old.map_or(0, |old| old.len() as u64);
+                self.bytes -= cost(&key) + bytes_of(&old);
+                self.beneath -= u64::from(old == Old::Beneath);
             }
             if history.is_empty() {
                 keys.remove(&key);
             }
         }
+    }
+}
+
+fn bytes_of(old: &Old) -> u64 {
+    match old {
+        Old::Here(bytes) => bytes.len() as u64,
+        Old::Absent | Old::Beneath => 0,
     }
 }
 
@@ -159,11 +206,31 @@ mod tests {
     use super::*;
 
     fn keep(versions: &mut Versions, key: &[u8], lsn: u64, old: Option<&[u8]>) {
-        versions.keep(5, key, Lsn(lsn), old.map(Cell::inline));
+        versions.keep(5, key, Lsn(lsn), Replaced::Cell(old.map(Cell::inline)));
     }
 
     fn find(versions: &Versions, key: &[u8], lsn: u64) -> Option<Option<Vec<u8>>> {
-        versions.find(5, key, Lsn(lsn)).map(|old| old.as_ref().map(|old| old.to_vec()))
+        versions.find(5, key, Lsn(lsn)).map(|old| match old {
+            Old::Here(old) => Some(old.to_vec()),
+            Old::Absent => None,
+            Old::Beneath => panic!("the leaf has it"),
+        })
+    }
+
+    #[test]
+    fn what_is_beneath_a_record_is_kept_when_the_leaf_gets_the_record() {
+        let mut versions = Versions::new(1 << 20);
+        versions.keep(5, b"k", Lsn(10), Replaced::Beneath);
+        keep(&mut versions, b"k", 20, Some(b"two"));
+        assert_eq!(versions.find(5, b"k", Lsn(5)), Some(&Old::Beneath));
+        versions.settle(5, b"other", Some(Cell::inline(b"wrong")));
+        versions.settle(5, b"k", Some(Cell::inline(b"one")));
+        versions.settle(5, b"k", Some(Cell::inline(b"wrong")));
+        assert_eq!(find(&versions, b"k", 5), Some(Some(b"one".to_vec())));
+        assert_eq!(find(&versions, b"k", 15), Some(Some(b"two".to_vec())));
+        versions.keep(5, b"k", Lsn(30), Replaced::Beneath);
+        versions.trim(Lsn(30));
+        assert_eq!((versions.bytes(), versions.beneath), (0, 0));
     }
 
     #[test]

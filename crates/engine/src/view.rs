@@ -2,10 +2,10 @@
 //! the past, with the old values over them.
 
 use crate::locks::{Mode, TxnId};
-use crate::page::node::Cell;
+use crate::page::node::{Cell, Node};
 use crate::shard::Shard;
 use crate::tree::{Place, Seek, Tree, leaf};
-use crate::versions::ReaderId;
+use crate::versions::{Old, ReaderId};
 use crate::{Error, Lsn};
 use fulgurite_device::Device;
 use std::cell::{Cell as Flag, RefCell};
@@ -61,6 +61,11 @@ impl Span {
     /// Whether no key lies in it.
     pub fn is_empty(&self) -> bool {
         self.high.as_ref().is_some_and(|high| *high <= self.low)
+    }
+
+    /// Whether a key lies in it.
+    pub fn contains(&self, key: &[u8]) -> bool {
+        *self.low <= *key && self.high.as_ref().is_none_or(|high| *key < **high)
     }
 
     /// The range as bounds.
@@ -178,33 +183,97 @@ impl<D: Device + 'static> Drop for View<D> {
     }
 }
 
+/// What is found under a key.
+enum Found {
+    Value(Option<Vec<u8>>),
+    Large(Place),
+    /// Memory does not tell: the leaf must be looked at.
+    InLeaf,
+}
+
 impl<D: Device + 'static> Shard<D> {
+    /// The value of a key as it is now.
+    pub async fn current(&self, tree: Tree, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        self.value(tree, key, None).await
+    }
+
     /// The value of a key in the state at `lsn`.
     pub async fn past(&self, tree: Tree, key: &[u8], lsn: Lsn) -> Result<Option<Vec<u8>>, Error> {
+        self.value(tree, key, Some(lsn)).await
+    }
+
+    /// The value of a key, a large one fetched from where it lies; `None` where there is none.
+    async fn value(&self, tree: Tree, key: &[u8], state: Option<Lsn>) -> Result<Option<Vec<u8>>, Error> {
         let mut missing = None;
         loop {
-            let large = {
-                let guard = self.find(tree, Seek::At(key), 0).await?;
-                let versions = self.versions.borrow();
-                versions.check(lsn)?;
-                // Leaf and old values are looked at in one step, with nothing between.
-                if let Some(old) = versions.find(tree.id, key, lsn) {
-                    return Ok(old.as_ref().map(|old| old.to_vec()));
+            let found = match self.in_memory(tree, key, state)? {
+                (Found::InLeaf, _) => {
+                    let (guard, was_read) = self.search(tree, Seek::At(key), 0).await?;
+                    self.in_leaf(leaf(guard.bytes())?, was_read, tree, key, state)?
                 }
-                let node = leaf(guard.bytes())?;
-                match node.search(key).map(|index| node.value(index)) {
-                    Err(_) => return Ok(None),
-                    Ok(Cell { bytes, large: false }) => return Ok(Some(bytes.to_vec())),
-                    Ok(Cell { bytes, .. }) => Place::read(bytes)?,
-                }
+                (found, _) => found,
+            };
+            let large = match found {
+                Found::Value(value) => return Ok(value),
+                Found::InLeaf => continue,
+                Found::Large(place) => place,
             };
             if let Some(value) = self.read_large(large).await? {
                 return Ok(Some(value));
             }
-            // A large value that has gone meanwhile is among the old values now.
+            // A large value that has gone meanwhile is among the old values now, or another one has come.
             if missing.replace(large) == Some(large) {
                 return Err(large.is_gone(tree));
             }
+        }
+    }
+
+    /// What is found without the leaf, and whether it is the newest value that is asked for.
+    #[inline]
+    fn in_memory(&self, tree: Tree, key: &[u8], state: Option<Lsn>) -> Result<(Found, bool), Error> {
+        if let Some(lsn) = state {
+            let versions = self.versions.borrow();
+            versions.check(lsn)?;
+            match versions.find(tree.id, key, lsn) {
+                Some(Old::Here(old)) => return Ok((Found::Value(Some(old.to_vec())), false)),
+                Some(Old::Absent) => return Ok((Found::Value(None), false)),
+                Some(Old::Beneath) => return Ok((Found::InLeaf, false)),
+                None => {}
+            }
+        }
+        let mut records = self.records.borrow_mut();
+        let found = match records.get(tree.id, key) {
+            Some(value) => Found::Value(value.map(<[u8]>::to_vec)),
+            None => Found::InLeaf,
+        };
+        Ok((found, true))
+    }
+
+    /// What is found with the leaf in hand, in one step with what memory has.
+    #[inline]
+    fn in_leaf(
+        &self,
+        node: Node<'_>,
+        was_read: bool,
+        tree: Tree,
+        key: &[u8],
+        state: Option<Lsn>,
+    ) -> Result<Found, Error> {
+        let is_newest = match self.in_memory(tree, key, state)? {
+            (Found::InLeaf, is_newest) => is_newest,
+            (found, _) => return Ok(found),
+        };
+        match node.search(key).map(|index| node.value(index)) {
+            Err(_) => Ok(Found::Value(None)),
+            Ok(Cell { bytes, large: false }) => {
+                let mut records = self.records.borrow_mut();
+                // Where all pages fit into the pool, a copy of a record saves nothing.
+                if is_newest && records.wants(was_read) && self.pool.is_full() {
+                    records.keep(tree.id, key, bytes);
+                }
+                Ok(Found::Value(Some(bytes.to_vec())))
+            }
+            Ok(Cell { bytes, .. }) => Ok(Found::Large(Place::read(bytes)?)),
         }
     }
 }

@@ -410,6 +410,12 @@ impl<D: Device + 'static> BufferPool<D> {
         state.resident_max = frames.min(state.frames.len() - self.0.write_back.buffers).max(1);
     }
 
+    /// Whether as many frames hold pages as may, so that each page that comes displaces another.
+    pub fn is_full(&self) -> bool {
+        let state = self.0.state.borrow();
+        state.resident >= state.resident_max
+    }
+
     /// The unpinned pages in the order in which they would leave, and whether each is dirty.
     pub fn eviction_order(&self) -> Vec<(PageId, bool)> {
         let state = self.0.state.borrow();

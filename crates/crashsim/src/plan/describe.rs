@@ -36,6 +36,9 @@ impl fmt::Display for Plan {
         if store.verify_writes {
             writeln!(f, "written pages are read back")?;
         }
+        if store.records > 0 {
+            writeln!(f, "records have {} per cent of the memory beside the frames", store.records)?;
+        }
         if let Some(bug) = store.planted {
             writeln!(f, "planted: {}", name_of(bug))?;
         }

@@ -29,7 +29,8 @@ impl Plan {
     pub fn from_seed(seed: u64) -> Plan {
         let mut prng = Prng::new(seed, "crash plan");
         let store = store(&mut prng);
-        let (device, store) = device(&mut prng, store);
+        let (device, mut store) = device(&mut prng, store);
+        store.records = one_of(&mut Prng::new(seed, "crash records"), &[0, 30, 50, 80]);
         let mut plan = Plan {
             seed,
             device,
@@ -72,6 +73,7 @@ fn store(prng: &mut Prng) -> StorePlan {
         group_window: Nanos::from_micros(one_of(prng, &[0, 20, 100, 1_000])),
         relaxed_window: Nanos::from_micros(one_of(prng, &[100, 1_000, 10_000])),
         verify_writes: false,
+        records: 0,
         planted: None,
     }
 }

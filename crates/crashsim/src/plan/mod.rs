@@ -37,6 +37,8 @@ pub struct StorePlan {
     pub relaxed_window: Nanos,
     /// Whether pages are read back after they were written.
     pub verify_writes: bool,
+    /// Per cent of the memory for pages that records have, beside the frames.
+    pub records: u8,
     /// A bug to plant.
     pub planted: Option<Planted>,
 }

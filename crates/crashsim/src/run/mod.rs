@@ -325,10 +325,10 @@ impl Run<'_> {
             let executor = self.restart(None, faults);
             let (device, first_txn, initial, sum) =
                 (self.device.clone(), self.next_txn, self.versions(), self.sum);
-            let (handle, options) = (executor.handle(), options.clone());
+            let (handle, options, plan) = (executor.handle(), options.clone(), self.plan.store.clone());
             let opening = async move {
                 let store = Store::open(handle, options).await?;
-                World::new(store, device, first_txn, initial, sum).await
+                World::new(store, device, first_txn, initial, sum, &plan).await
             };
             match self.drive(&executor, "opening", opening)? {
                 Some(Ok(world)) => return Ok(Some(Opened { executor, world: Rc::new(world) })),
@@ -369,7 +369,7 @@ async fn fill(
         store.checkpoint().await.map_err(text)?;
         next = 2;
     }
-    let world = World::new(store, device, next, BTreeMap::new(), sum).await.map_err(text)?;
+    let world = World::new(store, device, next, BTreeMap::new(), sum, &plan.store).await.map_err(text)?;
     let money = (0..plan.accounts).map(|number| Key::new(TableName::Accounts, number));
     let registers = (0..plan.registers).map(|number| Key::new(TableName::Registers, number));
     let singly = rows.iter().copied().filter(|_| !plan.bulk_load);

@@ -2,6 +2,7 @@
 
 use crate::device::CrashDevice;
 use crate::history::History;
+use crate::plan::StorePlan;
 use crate::value::{Key, TableName, TxnId, Version};
 use crate::violation::{Violation, ViolationKind};
 use fulgurite_engine::{Error, Extract, Index, Options, Store, Table};
@@ -46,6 +47,8 @@ pub(super) struct World {
     pub clients: Cell<usize>,
     /// What all accounts have together.
     pub sum: i64,
+    /// Records have memory of their own.
+    pub has_records: bool,
 }
 
 impl World {
@@ -56,6 +59,7 @@ impl World {
         first_txn: u32,
         initial: BTreeMap<Key, Version>,
         sum: i64,
+        plan: &StorePlan,
     ) -> Result<World, Error> {
         let accounts = store.create_table(TableName::Accounts.text()).await?;
         let registers = store.create_table(TableName::Registers.text()).await?;
@@ -74,6 +78,7 @@ impl World {
             last_error: RefCell::new(String::new()),
             clients: Cell::new(0),
             sum,
+            has_records: plan.records > 0,
         })
     }
 
@@ -134,11 +139,12 @@ fn extract() -> Extract {
 }
 
 /// The engine's options for a plan.
-pub(super) fn options(plan: &crate::plan::StorePlan) -> Result<Options, String> {
+pub(super) fn options(plan: &StorePlan) -> Result<Options, String> {
     let text = |error: fulgurite_base::SpecError| error.to_string();
     let write_back: fulgurite_pool::WriteBackConfig = plan.write_back.parse().map_err(text)?;
     // What `Options` says about shares of the memory, turned round; 64 bytes go with each frame.
-    let memory = u64::from(plan.frames) * (u64::from(plan.page_bytes) + 64) * 4 / 3 + 64;
+    let frames = u64::from(plan.frames) * (u64::from(plan.page_bytes) + 64) * 4 / 3 + 64;
+    let memory = frames * 100 / (100 - u64::from(plan.records)) + 100;
     Ok(Options {
         page_bytes: plan.page_bytes,
         memory_bytes: memory,
@@ -150,6 +156,7 @@ pub(super) fn options(plan: &crate::plan::StorePlan) -> Result<Options, String> 
         group_window: plan.group_window,
         relaxed_window: plan.relaxed_window,
         verify_writes: plan.verify_writes,
+        records: plan.records,
         planted: plan.planted,
         ..Options::default()
     })

@@ -236,6 +236,11 @@ impl Locks {
         self.grant_ready(granted);
     }
 
+    /// Whether anybody has a lock on a key by itself, or waits for one.
+    pub fn is_locked(&self, table: u32, key: &[u8]) -> bool {
+        self.points.find(table, key).is_some()
+    }
+
     /// Whether a request of the transaction waits.
     pub fn is_waiting(&self, txn: TxnId) -> bool {
         self.waits.find(txn).is_some_and(|slot| self.waits.waiting(slot).is_some())

@@ -78,6 +78,14 @@ pub(super) struct Points {
     key_bytes: usize,
 }
 
+#[inline]
+fn hash(table: u32, key: &[u8]) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write_u32(table);
+    hasher.write(key);
+    hasher.finish()
+}
+
 impl Points {
     pub(super) fn new() -> Points {
         Points {
@@ -96,19 +104,26 @@ impl Points {
     /// The record of a key; a new one has no owner and no waiter, and has to get one or be given to `drop_unused`.
     #[inline]
     pub(super) fn enter(&mut self, table: u32, key: &[u8]) -> Slot {
-        let mut hasher = FxHasher::default();
-        hasher.write_u32(table);
-        hasher.write(key);
-        let hash = hasher.finish();
+        let hash = hash(table, key);
+        self.look(table, key, hash).unwrap_or_else(|| self.insert(table, key, hash))
+    }
+
+    /// The record of a key, if there is one.
+    pub(super) fn find(&self, table: u32, key: &[u8]) -> Option<Slot> {
+        self.look(table, key, hash(table, key))
+    }
+
+    #[inline]
+    fn look(&self, table: u32, key: &[u8], hash: u64) -> Option<Slot> {
         let mut slot = self.buckets[self.bucket(hash)];
         while slot != Slot::NONE {
             let point = &self.points[slot];
             if point.hash == hash && point.table == table && point.key == key {
-                return slot;
+                return Some(slot);
             }
             slot = point.next;
         }
-        self.insert(table, key, hash)
+        None
     }
 
     fn insert(&mut self, table: u32, key: &[u8], hash: u64) -> Slot {

@@ -56,6 +56,9 @@ pub async fn redo_structure<D: Device + 'static>(
     let mut reader = LogReader::new(handle.clone(), start, None, options);
     let mut next_large = next_large;
     let mut rest = None;
+    // Pages that cannot be read. Where the log frees them later, or makes them anew, nobody needs what they had: a backup does not
+    // even copy them.
+    let mut unread: BTreeMap<PageId, Error> = BTreeMap::new();
     loop {
         let mut fits = true;
         let read = |at: Lsn, payload: &[u8]| {
@@ -86,9 +89,20 @@ pub async fn redo_structure<D: Device + 'static>(
             by_page.entry(delta.page()).or_default().push(delta);
         }
         for (page, deltas) in by_page {
-            redo_page(pool, page, lsn, &deltas, options).await?;
-            pages.mark(page, since);
+            if deltas.first().is_some_and(|delta| delta.replaces_page()) {
+                unread.remove(&page);
+            } else if unread.contains_key(&page) {
+                continue;
+            }
+            match redo_page(pool, page, lsn, &deltas, options).await {
+                Ok(()) => pages.mark(page, since),
+                Err(error @ Error::Corrupt { .. }) => drop(unread.insert(page, error)),
+                Err(error) => return Err(error),
+            }
         }
+    }
+    if let Some((_, error)) = unread.pop_first() {
+        return Err(error);
     }
     let (tail, left_over) = reader.tail().await?;
     // The log goes before the pages. A page that is newer shows that the log has lost its end.

@@ -4,7 +4,7 @@ use super::{Redone, Stretch};
 use crate::log::{Entry, LogReader, LogStart, OpRef};
 use crate::page::map;
 use crate::shard::{Shard, count};
-use crate::tree::{Applied, CATALOGUE, Seek, Tree, leaf};
+use crate::tree::{Applied, CATALOGUE, FIRST_USER_TREE, Seek, Tree, leaf};
 use crate::wait::together;
 use crate::{Error, Lsn};
 use fulgurite_base::{PageId, prefetch};
@@ -143,7 +143,14 @@ impl<D: Device + 'static> Shard<D> {
             ops.extend(stretch.run(tree.id, part.places.clone()));
             let mut rest: &[OpRef<'_>] = &ops;
             while !rest.is_empty() {
-                let done = self.apply_run(tree, rest, at).await?;
+                let done = match self.apply_run(tree, rest, at).await {
+                    // It may have been a record before the crash that could not be merged.
+                    Err(Error::Full { .. }) if tree.id >= FIRST_USER_TREE && !rest[0].large => {
+                        self.apply_as_record(tree, &rest[0].to_op(), at).await?;
+                        1
+                    }
+                    done => done?,
+                };
                 rest = &rest[done..];
             }
         }

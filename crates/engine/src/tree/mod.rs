@@ -17,10 +17,11 @@ mod structure;
 
 pub use bulk::Load;
 pub use large::Place;
-pub use put::Applied;
+pub use merge::is_sparse;
+pub use put::{Applied, change};
 
 use crate::Error;
-use crate::page::node::{Cell, Node};
+use crate::page::node::Node;
 use crate::page::{self};
 use crate::shard::Shard;
 use fulgurite_base::PageId;
@@ -145,12 +146,19 @@ impl<D: Device + 'static> Shard<D> {
     /// The node on `level` that is wanted.
     #[inline]
     pub async fn find(&self, tree: Tree, seek: Seek<'_>, level: u8) -> Result<ReadGuard<D>, Error> {
+        self.search(tree, seek, level).await.map(|(guard, _)| guard)
+    }
+
+    /// The same, and whether the drive was asked on the way.
+    #[inline]
+    pub async fn search(&self, tree: Tree, seek: Seek<'_>, level: u8) -> Result<(ReadGuard<D>, bool), Error> {
+        let mut was_read = false;
         for _ in 0..MOST_RESTARTS {
             let mut guard = self.read_page(tree.root).await?;
             prefetch_node(guard.bytes());
             while let Some(node) = node_of(guard.bytes(), tree, seek) {
                 if node.level() <= level {
-                    return Ok(guard);
+                    return Ok((guard, was_read));
                 }
                 let index = seek.child(node);
                 let child = node.child(index);
@@ -164,6 +172,7 @@ impl<D: Device + 'static> Shard<D> {
                     None => {
                         let fences = Fences::of(node, index);
                         drop(guard);
+                        was_read = true;
                         let next = self.read_page(child).await?;
                         let fits = fences.fit(next.bytes());
                         (next, fits)
@@ -177,6 +186,14 @@ impl<D: Device + 'static> Shard<D> {
             }
         }
         Err(self.no_way(tree))
+    }
+
+    /// The page of the leaf that covers a key, which is not read. It stays that as long as the parent is in hand.
+    pub async fn leaf_page(&self, tree: Tree, key: &[u8]) -> Result<(ReadGuard<D>, PageId), Error> {
+        let parent = self.find(tree, Seek::At(key), 1).await?;
+        let node = leaf(parent.bytes())?;
+        let page = if node.level() == 0 { tree.root } else { node.child(Seek::At(key).child(node)) };
+        Ok((parent, page))
     }
 
     /// The leaf that is wanted, to change.
@@ -239,27 +256,5 @@ impl<D: Device + 'static> Shard<D> {
 
     fn no_way(&self, tree: Tree) -> Error {
         Error::corrupt(tree.root, format!("no way leads from this root of tree {} to its leaves", tree.id))
-    }
-
-    /// The value of a key as it is now, a large one fetched from where it lies; `None` where there is none.
-    pub async fn current(&self, tree: Tree, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        let mut missing = None;
-        loop {
-            let large = {
-                let guard = self.find(tree, Seek::At(key), 0).await?;
-                let node = leaf(guard.bytes())?;
-                match node.search(key).map(|index| node.value(index)) {
-                    Err(_) => return Ok(None),
-                    Ok(Cell { bytes, large: false }) => return Ok(Some(bytes.to_vec())),
-                    Ok(Cell { bytes, .. }) => large::Place::read(bytes)?,
-                }
-            };
-            if let Some(value) = self.read_large(large).await? {
-                return Ok(Some(value));
-            }
-            if missing.replace(large) == Some(large) {
-                return Err(large.is_gone(tree));
-            }
-        }
     }
 }

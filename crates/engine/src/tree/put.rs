@@ -3,9 +3,11 @@
 use super::{Tree, leaf, merge};
 use crate::log::{Op, OpRef};
 use crate::page;
-use crate::page::node::NodeMut;
+use crate::page::node::{Cell, NodeMut};
+use crate::records::{Entry as Record, Put};
 use crate::recovery::look_ahead;
 use crate::shard::Shard;
+use crate::versions::Replaced;
 use crate::{Error, Lsn};
 use fulgurite_base::PageId;
 use fulgurite_device::Device;
@@ -58,22 +60,56 @@ impl<D: Device + 'static> Shard<D> {
         Ok(done)
     }
 
-    /// Does an operation that is in the log.
+    /// Does an operation that is in the log as a record by itself, or in its leaf where there is no room.
+    pub async fn apply_as_record(&self, tree: Tree, op: &Op, at: Applied) -> Result<(), Error> {
+        let is_pending = self.records.borrow().is_pending(tree.id, &op.key);
+        // With the parent in hand nothing changes, so the leaf is the right one.
+        let (_parent, leaf) = match is_pending {
+            true => (None, tree.root),
+            false => {
+                let (parent, leaf) = self.leaf_page(tree, &op.key).await?;
+                (Some(parent), leaf)
+            }
+        };
+        let record = Record { tree: tree.id, key: &op.key, value: op.value.as_deref() };
+        let put = {
+            let mut records = self.records.borrow_mut();
+            if at.keep_old {
+                let newest = records.peek(tree.id, &op.key);
+                let old = newest.map_or(Replaced::Beneath, |value| Replaced::Cell(value.map(Cell::inline)));
+                self.versions.borrow_mut().keep(tree.id, &op.key, at.lsn, old);
+            }
+            records.put(record, leaf, at.since)
+        };
+        match put {
+            Put::NoRoom => self.apply(tree, op, at).await,
+            Put::Done => Ok(()),
+        }
+    }
+
+    /// Does an operation that is in the log, in its leaf.
     pub async fn apply(&self, tree: Tree, op: &Op, at: Applied) -> Result<(), Error> {
         let sparse = loop {
             let mut guard = self.find_for_change(tree, &op.key).await?;
             let node = leaf(guard.bytes())?;
             let cost = op.cell().map_or(0, |cell| node.cost(op.key.len(), cell.bytes.len()));
+            // In the same step as the change, so that a reader finds the one or the other.
+            let in_leaf = node.search(&op.key).ok().map(|index| node.value(index));
+            self.versions.borrow_mut().settle(tree.id, &op.key, in_leaf);
             if at.keep_old {
-                // In the same step as the change, so that a reader finds the one or the other.
-                let old = node.search(&op.key).ok().map(|index| node.value(index));
+                let records = self.records.borrow();
+                let newer = records.peek(tree.id, &op.key).map(|value| value.map(Cell::inline));
                 // A large value was read before the commit was appended.
+                let old = Replaced::Cell(newer.unwrap_or(in_leaf));
                 self.versions.borrow_mut().keep(tree.id, &op.key, at.lsn, old);
             }
             let number = page::number(guard.bytes());
             let bytes = guard.bytes_mut();
             if change(bytes, op.as_ref())? {
-                self.note_change(bytes, number, at);
+                // A record by itself is older now. What it says may be durable where the operation is not yet.
+                let since = self.records.borrow_mut().forget(tree.id, &op.key);
+                let since = since.map_or(at.since, |since| since.min(at.since));
+                self.note_change(bytes, number, Applied { since, ..at });
                 break op.value.is_none() && number != tree.root && merge::is_sparse(leaf(bytes)?);
             }
             drop(guard);
@@ -91,7 +127,7 @@ impl<D: Device + 'static> Shard<D> {
 }
 
 /// Does an operation on the leaf that covers its key. False where there is no room.
-fn change(bytes: &mut [u8], op: OpRef<'_>) -> Result<bool, Error> {
+pub fn change(bytes: &mut [u8], op: OpRef<'_>) -> Result<bool, Error> {
     match op.cell() {
         Some(cell) => Ok(NodeMut::new(bytes).put(op.key, cell)),
         None => {

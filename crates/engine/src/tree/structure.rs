@@ -4,6 +4,8 @@
 use super::{Seek, Tree, leaf};
 use crate::log::{Delta, Entry, Op};
 use crate::page;
+use crate::page::node::Node;
+use crate::records::Entry as Record;
 use crate::shard::Shard;
 use crate::{Error, Lsn};
 use fulgurite_base::PageId;
@@ -85,6 +87,27 @@ impl<D: Device + 'static> Shard<D> {
         }
     }
 
+    /// Tells the pending records of the pages which leaves they belong to now.
+    fn share_out_records(&self, held: &Held<D>) -> Result<(), Error> {
+        let mut records = self.records.borrow_mut();
+        if records.pending() == 0 {
+            return Ok(());
+        }
+        let pages: Vec<PageId> = held.0.iter().map(|(page, _)| *page).collect();
+        let leaf_for = |record: Record<'_>| {
+            let is_its_leaf = |bytes: &[u8]| {
+                page::tree(bytes) == record.tree
+                    && Node::new(bytes).is_some_and(|node| node.level() == 0 && node.covers(record.key))
+            };
+            held.0.iter().find(|(_, guard)| is_its_leaf(guard.bytes())).map(|(page, _)| *page)
+        };
+        if records.share_out(&pages, leaf_for) {
+            Ok(())
+        } else {
+            Err(self.health.stop("a structure change leaves pending records without a leaf"))
+        }
+    }
+
     /// Appends the record and changes the pages, which are all held.
     pub fn restructure(
         &self,
@@ -117,6 +140,7 @@ impl<D: Device + 'static> Shard<D> {
                 self.space.changed(*page, *from, *count, *used);
             }
         }
+        self.share_out_records(&held)?;
         self.last_structure.set(lsn);
         self.note_unlogged(&entry.deltas);
         Ok((since, lsn))

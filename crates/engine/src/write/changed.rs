@@ -46,6 +46,11 @@ impl Changed {
         *entry = (*entry).min(since);
     }
 
+    /// Whether a page was changed since its last write began.
+    pub fn has(&self, page: PageId) -> bool {
+        self.changed.contains_key(&page)
+    }
+
     /// Pages changed since their last write began.
     pub fn len(&self) -> usize {
         self.changed.len()

@@ -1,0 +1,122 @@
+//! Pending records that are asked for go along in the log, in place of their leaves' being written.
+
+use super::{Entry as Record, Records};
+use crate::log::{Entry, Op};
+use crate::shard::Shard;
+use crate::{Error, Lsn};
+use fulgurite_base::{Nanos, PageId};
+use fulgurite_device::Device;
+
+/// Bytes of records that one record of the log carries, about.
+const CARRIED_TOGETHER: usize = 64 << 10;
+
+impl<D: Device + 'static> Shard<D> {
+    /// Sees to it that no record has been pending since before `goal`, as far as that can be done.
+    pub async fn settle_records(&self, goal: Lsn) -> Result<(), Error> {
+        if goal > self.log.tail() {
+            self.merge_all().await;
+            return Ok(());
+        }
+        let cold = self.records.borrow_mut().cold_before(goal);
+        self.merge_leaves(cold).await;
+        // One part after the other: what is carried must be durable before it counts.
+        let mut rest = self.records.borrow_mut().pending_before(goal);
+        while !rest.is_empty() {
+            let (ops, behind) = self.take_along(goal, rest);
+            rest = behind;
+            if !ops.is_empty() {
+                self.carry(ops).await?;
+            }
+        }
+        self.records.borrow_mut().find_sinces();
+        Ok(())
+    }
+
+    /// The next operations to carry, of these keys, and the keys behind them. A key that is locked is left out: a commit of it may
+    /// be in the log already and not here, and would be undone by an older value behind it.
+    fn take_along(&self, goal: Lsn, mut keys: Vec<(u32, Vec<u8>)>) -> (Vec<Op>, Vec<(u32, Vec<u8>)>) {
+        let (records, locks) = (self.records.borrow(), self.locks.borrow());
+        let (mut ops, mut bytes) = (Vec::new(), 0);
+        while let Some((tree, key)) = keys.pop() {
+            let Some(value) = records.pending_value(tree, &key, goal) else { continue };
+            if locks.is_locked(tree, &key) {
+                continue;
+            }
+            let op = Op { tree, key: key.into(), value: value.map(Box::from), large: false };
+            bytes += op.bytes();
+            ops.push(op);
+            if bytes >= CARRIED_TOGETHER {
+                break;
+            }
+        }
+        (ops, keys)
+    }
+
+    async fn carry(&self, ops: Vec<Op>) -> Result<(), Error> {
+        // From here to the append nothing waits, so the values are the newest.
+        let entry = Entry { deltas: Vec::new(), ops };
+        let (since, lsn) = self.log.append(&entry);
+        if !planted!(self.options, CarriedTooEarly) {
+            self.log.sync(lsn, Nanos::ZERO).await?;
+        }
+        let mut records = self.records.borrow_mut();
+        for op in &entry.ops {
+            records.carried(op.tree, &op.key, since);
+        }
+        Ok(())
+    }
+}
+
+impl Records {
+    /// Leaves of records that have been pending since before `goal` and were not asked for. The others count as not asked for from
+    /// now on.
+    fn cold_before(&mut self, goal: Lsn) -> Vec<PageId> {
+        let mut leaves = Vec::new();
+        for chunk in self.ring.pending_before(goal) {
+            for place in self.ring.entries(chunk) {
+                if self.ring.is_pending(place) && self.ring.since(place) < goal {
+                    if !self.ring.is_asked_for(place) {
+                        leaves.push(PageId(u64::from(self.ring.leaf(place))));
+                    }
+                    self.ring.set_asked_for(place, false);
+                }
+            }
+        }
+        leaves
+    }
+
+    /// The keys of records that have been pending since before `goal`.
+    fn pending_before(&mut self, goal: Lsn) -> Vec<(u32, Vec<u8>)> {
+        let mut keys = Vec::new();
+        for chunk in self.ring.pending_before(goal) {
+            let old = |place: &super::Place| self.ring.is_pending(*place) && self.ring.since(*place) < goal;
+            for place in self.ring.entries(chunk).into_iter().filter(old) {
+                let Record { tree, key, .. } = self.ring.entry(place);
+                keys.push((tree, key.to_vec()));
+            }
+        }
+        keys
+    }
+
+    /// The value of a record, if it is pending since before `goal`.
+    fn pending_value(&self, tree: u32, key: &[u8], goal: Lsn) -> Option<Option<&[u8]>> {
+        let place = self.find(tree, key)?;
+        let is_old = self.ring.is_pending(place) && self.ring.since(place) < goal;
+        is_old.then(|| self.ring.entry(place).value)
+    }
+
+    /// The log has a record once more from `since` on, durably.
+    fn carried(&mut self, tree: u32, key: &[u8], since: Lsn) {
+        let Some(place) = self.find(tree, key).filter(|place| self.ring.is_pending(*place)) else { return };
+        self.counters.carried += 1;
+        let since = self.ring.since(place).max(since);
+        self.ring.set_pending(place, since);
+    }
+
+    /// Looks for the oldest pending record of every chunk that has some.
+    fn find_sinces(&mut self) {
+        for chunk in self.ring.pending_before(Lsn(u64::MAX)) {
+            self.ring.find_since(chunk);
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Pending records go into their leaves.
+
+use super::{Entry, Records, Swept};
+use crate::log::OpRef;
+use crate::page;
+use crate::shard::{Shard, count};
+use crate::tree::{Tree, change, is_sparse, leaf};
+use crate::{Error, Lsn};
+use fulgurite_base::PageId;
+use fulgurite_device::Device;
+use std::rc::Rc;
+
+/// Leaves that are read at once.
+const READ_TOGETHER: u32 = 32;
+/// Pages that merging leaves for others: a transaction that takes records away, and so makes room, needs some.
+const PAGES: u64 = 32;
+/// Chunks with records that cannot be merged before giving up.
+const MOST_FAILURES: u32 = 8;
+
+/// A record that did not fit into its leaf.
+struct TooLarge {
+    tree: Tree,
+    key: Vec<u8>,
+    cost: usize,
+}
+
+impl<D: Device + 'static> Shard<D> {
+    /// Has entries go in a task of its own, until there is room again, unless one does so already.
+    pub fn evict_records_later(self: &Rc<Self>) {
+        if !self.records.borrow().is_tight() || self.evicting.replace(true) {
+            return;
+        }
+        let shard = Rc::clone(self);
+        self.handle.spawn(async move {
+            shard.evict_records().await;
+            shard.evicting.set(false);
+        });
+    }
+
+    async fn evict_records(&self) {
+        let (mut stayed, mut left, mut failures) = (None, self.records.borrow().most_sweeps(), 0);
+        while self.records.borrow().is_tight() && self.health.check().is_ok() {
+            if left == 0 || failures == MOST_FAILURES {
+                return;
+            }
+            left -= 1;
+            let mut lacking = Vec::new();
+            let swept = self.records.borrow_mut().sweep(Some(&mut lacking));
+            match swept {
+                Swept::Nothing => return,
+                Swept::Freed => stayed = None,
+                // What could not be merged gets another chance.
+                Swept::Stays(chunk) if stayed == Some(chunk) => {
+                    failures += 1;
+                    self.records.borrow_mut().sweep(None);
+                }
+                Swept::Stays(chunk) => {
+                    stayed = Some(chunk);
+                    self.merge_leaves(lacking).await;
+                }
+            }
+        }
+    }
+
+    /// Merges everything that is pending now, as far as there is room in the log and the drive allows.
+    pub async fn merge_all(&self) {
+        let leaves = self.records.borrow().leaves();
+        self.merge_leaves(leaves).await;
+    }
+
+    /// Merges the pending records of some leaves. What cannot be merged stays pending, and is tried again some time.
+    pub async fn merge_leaves(&self, mut leaves: Vec<PageId>) {
+        leaves.sort_unstable();
+        leaves.dedup();
+        for part in leaves.chunks(self.most_ahead(READ_TOGETHER)) {
+            // An error is met again where the page is needed.
+            let _ = self.pool.fetch(part).await;
+            for leaf in part {
+                if self.health.check().is_err() {
+                    return;
+                }
+                // A leaf that cannot be read or divided now stands in nobody's way but its own.
+                let _ = self.merge_leaf(*leaf).await;
+            }
+            self.handle.pause().await;
+        }
+    }
+
+    async fn merge_leaf(&self, number: PageId) -> Result<(), Error> {
+        let mut number = number;
+        while self.records.borrow().lacks(number) {
+            let mut guard = self.write_page(number).await?;
+            let too_large = self.merge_into(number, guard.bytes_mut())?;
+            let sparse = self.sparse_key(guard.bytes())?;
+            drop(guard);
+            if let Some(TooLarge { tree, key, cost }) = too_large {
+                let has_pages = self.space.available() >= PAGES;
+                let Some(_room) = self.room_for_change().filter(|_| has_pages) else { return Ok(()) };
+                self.make_room(tree, &key, cost).await?;
+                // The leaf may be another one now.
+                match self.records.borrow().leaf_of(tree.id, &key) {
+                    Some(leaf) => number = leaf,
+                    None => return Ok(()),
+                }
+            } else if let Some((tree, key)) = sparse {
+                let Some(_room) = self.room_for_change() else { return Ok(()) };
+                self.shrink(tree, &key).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Room in the log for a split, or for two nodes that become one. Nobody waits for it here: a checkpoint, which makes room,
+    /// merges as well.
+    fn room_for_change(&self) -> Option<Room<'_, D>> {
+        let bytes = 3 * (u64::from(self.page_bytes()) / 2 + 1024) + 8192;
+        self.has_room_in_log(bytes).then(|| {
+            count(&self.promised_log, bytes);
+            Room { shard: self, bytes }
+        })
+    }
+
+    /// Puts what a leaf lacks into its bytes, as far as there is room, in one step with everything that is to be noted.
+    fn merge_into(&self, number: PageId, bytes: &mut [u8]) -> Result<Option<TooLarge>, Error> {
+        let tree = self.tree(page::tree(bytes))?;
+        let mut records = self.records.borrow_mut();
+        let put = |entry: Entry<'_>| {
+            let Entry { tree: of, key, value } = entry;
+            let node = leaf(bytes)?;
+            if node.level() > 0 || of != tree.id || !node.covers(key) {
+                return Err(self
+                    .health
+                    .stop(format!("page {} is not the leaf of a pending record", number.0)));
+            }
+            let old = node.search(key).ok().map(|index| node.value(index));
+            self.versions.borrow_mut().settle(of, key, old);
+            change(bytes, OpRef { tree: of, key, value, large: false })
+        };
+        let (since, merged, too_large) = records.merge(number, put)?;
+        if merged > 0 {
+            // The records are in the log, and so is all that is behind them.
+            let lsn = page::lsn(bytes).max(self.log.tail());
+            page::set_lsn(bytes, lsn);
+            self.mark(number, since);
+        }
+        let too_large = too_large.map(|place| {
+            let Entry { key, value, .. } = records.entry(place);
+            let cost = leaf(bytes).map_or(0, |node| node.cost(key.len(), value.map_or(0, <[u8]>::len)));
+            TooLarge { tree, key: key.to_vec(), cost }
+        });
+        Ok(too_large)
+    }
+
+    /// The tree of a leaf that should be united with a neighbour, and a key of it.
+    fn sparse_key(&self, bytes: &[u8]) -> Result<Option<(Tree, Vec<u8>)>, Error> {
+        let (tree, node) = (self.tree(page::tree(bytes))?, leaf(bytes)?);
+        let is_root = page::number(bytes) == tree.root;
+        Ok((!is_root && node.level() == 0 && is_sparse(node)).then(|| (tree, node.low().to_vec())))
+    }
+}
+
+/// Room in the log that is promised as long as this lives.
+struct Room<'a, D: Device + 'static> {
+    shard: &'a Shard<D>,
+    bytes: u64,
+}
+
+impl<D: Device + 'static> Drop for Room<'_, D> {
+    fn drop(&mut self) {
+        let promised = &self.shard.promised_log;
+        promised.set(promised.get() - self.bytes);
+        self.shard.room.notify();
+    }
+}
+
+impl Records {
+    /// The leaf that lacks a record.
+    fn leaf_of(&self, tree: u32, key: &[u8]) -> Option<PageId> {
+        let place = self.find(tree, key).filter(|place| self.ring.is_pending(*place))?;
+        Some(PageId(u64::from(self.ring.leaf(place))))
+    }
+
+    /// A place of the log that recovery must not begin behind; `None` where no leaf lacks a record.
+    pub fn least(&self) -> Option<Lsn> {
+        self.ring.oldest_pending()
+    }
+}

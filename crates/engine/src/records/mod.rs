@@ -1,0 +1,490 @@
+//! Records in memory by themselves, beside the pages of the pool.
+//!
+//! A page is the unit of the drive, and mostly a few records of it are asked for and changed. So a part of the memory belongs
+//! to records: those that were read, and those that were written and that their leaf lacks. For a row of 116 bytes on a page
+//! of 4 KiB, memory holds about 29 times as many hot rows that way.
+//!
+//! - A *write* goes to the log as ever, and into this memory; its leaf is not read. The record is *pending* until it has been
+//!   merged into its leaf.
+//! - A *read* looks here first. A record that had to be fetched from the drive comes to stay.
+//! - A *scan* reads leaves, and puts the pending records of each leaf over it.
+//! - *Merging*: where room is needed, the oldest entries go that were not asked for since (second chance). The leaf of one that
+//!   is pending is read, gets all its pending records at once, and is written when the pool wants to.
+//! - A *checkpoint* merges the pending records that hold the redo point back, except those that were asked for: these are put
+//!   into the log once more, at its end, and their leaves are not touched.
+//!
+//! **The log.** What is pending is in the log and nowhere else on the drive, so the redo point does not move past it. A record
+//! that is carried along counts as old as before until its new place in the log is durable. Room for carrying everything along
+//! once is kept free, and pending records take at most a quarter of the log. So a checkpoint can always make room, even if
+//! there is none for the records of splits that merging may need.
+//!
+//! **Old versions.** Who writes a record without reading its leaf does not know what it replaces. The old value is *beneath*
+//! it, in the leaf, and readers of older states find it there; merging takes it along into the old versions.
+//!
+//! **Structure.** Pending records are listed by their leaf. A split, or two leaves that become one, share out the lists of the
+//! pages that they hold.
+//!
+//! **What stays out**: large values, the catalogue, and writes to a leaf that is changed in the pool anyway, where a record of
+//! its own would save nothing. Where there is no room, a write goes to its leaf as if there were no such memory.
+//!
+//! After Bf-Tree's mini-pages (Hao and Chandramouli, VLDB 2024), which are kept by leaf, in size classes; here entries of all
+//! leaves lie side by side in the order in which they came, without room between.
+
+mod carry;
+mod merge;
+mod ring;
+
+pub use ring::Entry;
+
+use crate::Lsn;
+use fulgurite_base::PageId;
+use hashbrown::HashTable;
+use ring::{Place, Ring};
+use rustc_hash::{FxHashMap, FxHasher};
+use std::hash::Hasher;
+
+/// A chunk of a large memory. One is emptied at a time, in one step.
+const CHUNK: u64 = 16 << 10;
+/// Bytes of tables for an entry, about: its place by key, and its leaf's list.
+const ENTRY_TABLES: u64 = 16;
+/// What a pending record takes in the log beside its key and its value, at most.
+const IN_LOG: u64 = 64;
+
+/// What has become of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Put {
+    /// There was no room, and nothing has changed.
+    NoRoom,
+    /// The record is pending.
+    Done,
+}
+
+/// What has become of the oldest chunk.
+enum Swept {
+    /// There is none.
+    Nothing,
+    /// It has room for others now.
+    Freed,
+    /// It holds entries that cannot go yet.
+    Stays(u32),
+}
+
+/// Counts of what records have done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecordCounters {
+    /// Reads that were answered without a page.
+    pub hits: u64,
+    /// Records that came because they were read.
+    pub kept: u64,
+    /// Records merged into their leaves.
+    pub merged: u64,
+    /// Leaves that records were merged into.
+    pub merges: u64,
+    /// Records put into the log once more.
+    pub carried: u64,
+}
+
+/// Records in memory.
+#[derive(Debug)]
+pub struct Records {
+    ring: Ring,
+    /// By tree and key.
+    places: HashTable<Place>,
+    /// The first pending entry of a leaf.
+    leaves: FxHashMap<u32, Place>,
+    pending: u64,
+    /// What they take in the log, at most.
+    pending_bytes: u64,
+    /// Room for commits under way: here, and in the log.
+    promised: u64,
+    most_bytes: u64,
+    most_pending_bytes: u64,
+    counters: RecordCounters,
+    /// Reads of records that stayed out, so that some of them come in.
+    passed: u32,
+}
+
+fn hash(tree: u32, key: &[u8]) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write_u32(tree);
+    hasher.write(key);
+    hasher.finish()
+}
+
+fn in_log(entry: Entry<'_>) -> u64 {
+    IN_LOG + entry.key.len() as u64 + entry.value.map_or(0, <[u8]>::len) as u64
+}
+
+impl Records {
+    /// Room for `most_bytes` of records from pages of `page_bytes`, of which `log_bytes` / 4 may be pending. None for 0.
+    pub fn new(most_bytes: u64, page_bytes: u32, log_bytes: u64) -> Records {
+        // Small memory has small chunks; each has room for the longest record.
+        let chunk = (most_bytes / 128).next_power_of_two().min(CHUNK).max(u64::from(page_bytes)) as usize;
+        Records {
+            ring: Ring::new(chunk),
+            places: HashTable::new(),
+            leaves: FxHashMap::default(),
+            pending: 0,
+            pending_bytes: 0,
+            promised: 0,
+            most_bytes,
+            most_pending_bytes: log_bytes / 4,
+            counters: RecordCounters::default(),
+            passed: 0,
+        }
+    }
+
+    /// Whether there is such memory at all.
+    pub fn is_used(&self) -> bool {
+        self.most_bytes > 0
+    }
+
+    /// Records.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Records that their leaves lack.
+    pub fn pending(&self) -> u64 {
+        self.pending
+    }
+
+    /// Bytes in use.
+    pub fn bytes(&self) -> u64 {
+        (self.ring.used() * self.ring.chunk_bytes()) as u64 + self.places.len() as u64 * ENTRY_TABLES
+    }
+
+    /// What was done since the store was opened.
+    pub fn counters(&self) -> RecordCounters {
+        self.counters
+    }
+
+    /// Chunks that may still be begun.
+    fn room(&self) -> usize {
+        (self.most_bytes.saturating_sub(self.bytes()) / self.ring.chunk_bytes() as u64) as usize
+    }
+
+    /// Whether entries should go before others come.
+    pub fn is_tight(&self) -> bool {
+        let all = self.most_bytes / self.ring.chunk_bytes() as u64;
+        self.is_used() && (self.room() as u64) < (all / 8).max(4)
+    }
+
+    /// Chunks to look at before giving up: each entry gets its second chance, and may turn out not to be mergeable.
+    fn most_sweeps(&self) -> usize {
+        4 * (self.most_bytes / self.ring.chunk_bytes() as u64) as usize
+    }
+
+    /// Promises room to a write, here and in the log. Returns how much, in bytes to be given back; `None` where there is none.
+    pub fn promise(&mut self, entry: Entry<'_>) -> Option<u64> {
+        let bytes = (entry.bytes() as u64 + ENTRY_TABLES).max(in_log(entry));
+        // A chunk may end with less room than an entry needs, and one is kept for entries that move.
+        let chunk = self.ring.chunk_bytes() as u64;
+        let left = self.most_bytes.saturating_sub(self.bytes());
+        // A sixteenth is for those that take others away: on a full store they are what makes room.
+        let kept = |most: u64| if entry.value.is_some() { most / 16 } else { 0 };
+        let has_room = (self.promised + bytes) * 3 / 2 + 2 * chunk + kept(self.most_bytes) <= left;
+        let pending_bytes = self.pending_bytes + self.promised + bytes;
+        let has_log = pending_bytes + kept(self.most_pending_bytes) <= self.most_pending_bytes;
+        (has_room && has_log).then(|| {
+            self.promised += bytes;
+            bytes
+        })
+    }
+
+    /// Takes promises back, kept or not.
+    pub fn release(&mut self, bytes: u64) {
+        self.promised -= bytes;
+    }
+
+    /// Bytes of log that it may take to put everything that is pending, or promised to become so, there once more.
+    pub fn needed_log(&self) -> u64 {
+        self.pending_bytes + self.promised
+    }
+
+    #[inline]
+    fn find(&self, tree: u32, key: &[u8]) -> Option<Place> {
+        if self.places.is_empty() {
+            return None;
+        }
+        let is_it = |place: &Place| {
+            let entry = self.ring.entry(*place);
+            entry.tree == tree && entry.key == key
+        };
+        self.places.find(hash(tree, key), is_it).copied()
+    }
+
+    /// A record as it is now: its value, or `None` where it has none any more. The outer `None`: only its leaf knows.
+    pub fn get(&mut self, tree: u32, key: &[u8]) -> Option<Option<&[u8]>> {
+        let place = self.find(tree, key)?;
+        self.counters.hits += 1;
+        self.ring.set_asked_for(place, true);
+        Some(self.ring.entry(place).value)
+    }
+
+    /// The same for who does not read it.
+    pub fn peek(&self, tree: u32, key: &[u8]) -> Option<Option<&[u8]>> {
+        Some(self.ring.entry(self.find(tree, key)?).value)
+    }
+
+    /// Whether a record's leaf lacks it.
+    pub fn is_pending(&self, tree: u32, key: &[u8]) -> bool {
+        self.find(tree, key).is_some_and(|place| self.ring.is_pending(place))
+    }
+
+    /// Whether a record that was read from its leaf should come to stay: where the drive was asked for it, and now and then
+    /// where it was not.
+    pub fn wants(&mut self, was_read: bool) -> bool {
+        self.passed = if was_read { 0 } else { self.passed + 1 };
+        self.is_used() && (was_read || self.passed.is_multiple_of(4))
+    }
+
+    /// Keeps a record as its leaf has it, unless it is here or there is no room.
+    pub fn keep(&mut self, tree: u32, key: &[u8], value: &[u8]) {
+        if self.find(tree, key).is_some() {
+            return;
+        }
+        if self.is_tight() {
+            self.sweep(None);
+        }
+        if self.insert(Entry { tree, key, value: Some(value) }, 2).is_some() {
+            self.counters.kept += 1;
+        }
+    }
+
+    /// Adds an entry that is not here yet, if `least` chunks can still be begun or it fits into the last one.
+    fn insert(&mut self, entry: Entry<'_>, least: usize) -> Option<Place> {
+        let may_begin = self.room() >= least;
+        let place = self.ring.push(entry, may_begin)?;
+        let ring = &self.ring;
+        let rehash = |place: &Place| {
+            let entry = ring.entry(*place);
+            hash(entry.tree, entry.key)
+        };
+        self.places.insert_unique(hash(entry.tree, entry.key), place, rehash);
+        Some(place)
+    }
+
+    /// Notes a write that is in the log from `since` on, of a record that belongs to `leaf`.
+    pub fn put(&mut self, entry: Entry<'_>, leaf: PageId, since: Lsn) -> Put {
+        let Ok(leaf) = u32::try_from(leaf.0) else { return Put::NoRoom };
+        if !self.is_used() {
+            return Put::NoRoom;
+        }
+        let Some(old) = self.find(entry.tree, entry.key) else {
+            let Some(place) = self.insert(entry, 2) else { return Put::NoRoom };
+            self.begin_pending(place, leaf, since);
+            return Put::Done;
+        };
+        let was_pending = self.ring.is_pending(old);
+        // The leaf lacks what came before as well, and that may be durable where this is not yet.
+        let (leaf, since) =
+            if was_pending { (self.ring.leaf(old), self.ring.since(old)) } else { (leaf, since) };
+        let before = in_log(self.ring.entry(old));
+        if self.ring.overwrite(old, entry.value) {
+            self.ring.set_asked_for(old, true);
+            if was_pending {
+                self.pending_bytes = self.pending_bytes + in_log(entry) - before;
+            } else {
+                self.begin_pending(old, leaf, since);
+            }
+        } else {
+            let may_begin = self.room() >= 2;
+            let Some(place) = self.ring.push(entry, may_begin) else { return Put::NoRoom };
+            if was_pending {
+                self.end_pending(old);
+            }
+            self.replace(old, place);
+            self.ring.set_asked_for(place, true);
+            self.begin_pending(place, leaf, since);
+        }
+        Put::Done
+    }
+
+    /// A record has a new value in its leaf. Returns since when the leaf has lacked the one that was here, if it has.
+    pub fn forget(&mut self, tree: u32, key: &[u8]) -> Option<Lsn> {
+        let place = self.find(tree, key)?;
+        let since = self.ring.is_pending(place).then(|| self.ring.since(place));
+        if since.is_some() {
+            self.end_pending(place);
+        }
+        self.remove(place);
+        since
+    }
+
+    fn remove(&mut self, place: Place) {
+        let Entry { tree, key, .. } = self.ring.entry(place);
+        if let Ok(found) = self.places.find_entry(hash(tree, key), |other| *other == place) {
+            found.remove();
+        }
+        self.ring.kill(place);
+    }
+
+    /// The entry at `old` lies at `new` now.
+    fn replace(&mut self, old: Place, new: Place) {
+        let Entry { tree, key, .. } = self.ring.entry(new);
+        if let Some(place) = self.places.find_mut(hash(tree, key), |other| *other == old) {
+            *place = new;
+        }
+        self.ring.kill(old);
+    }
+
+    fn begin_pending(&mut self, place: Place, leaf: u32, since: Lsn) {
+        self.ring.set_pending(place, since);
+        self.pending += 1;
+        self.pending_bytes += in_log(self.ring.entry(place));
+        self.list(place, leaf);
+    }
+
+    /// Puts a pending entry into a leaf's list.
+    fn list(&mut self, place: Place, leaf: u32) {
+        let next = self.leaves.insert(leaf, place);
+        self.ring.set_leaf(place, leaf, next);
+    }
+
+    /// The leaf has the entry, or another has taken its place.
+    fn end_pending(&mut self, place: Place) {
+        let leaf = self.ring.leaf(place);
+        let mut rest = self.take_list(leaf);
+        rest.retain(|other| *other != place);
+        rest.into_iter().for_each(|other| self.list(other, leaf));
+        self.settle(place);
+    }
+
+    fn settle(&mut self, place: Place) {
+        self.ring.set_settled(place);
+        self.pending -= 1;
+        self.pending_bytes -= in_log(self.ring.entry(place));
+    }
+
+    /// Empties a leaf's list.
+    fn take_list(&mut self, leaf: u32) -> Vec<Place> {
+        let mut next = self.leaves.remove(&leaf);
+        let mut list = Vec::new();
+        while let Some(place) = next {
+            list.push(place);
+            next = self.ring.next(place);
+        }
+        list
+    }
+
+    /// Whether a leaf lacks records.
+    pub fn lacks(&self, leaf: PageId) -> bool {
+        u32::try_from(leaf.0).is_ok_and(|leaf| self.leaves.contains_key(&leaf))
+    }
+
+    /// The records that a leaf lacks, in no order.
+    pub fn of_leaf(&self, leaf: PageId) -> impl Iterator<Item = Entry<'_>> {
+        let first = u32::try_from(leaf.0).ok().and_then(|leaf| self.leaves.get(&leaf).copied());
+        std::iter::successors(first, |place| self.ring.next(*place)).map(|place| self.ring.entry(place))
+    }
+
+    /// All leaves that lack records, in order.
+    pub fn leaves(&self) -> Vec<PageId> {
+        let mut leaves: Vec<PageId> = self.leaves.keys().map(|leaf| PageId(u64::from(*leaf))).collect();
+        leaves.sort_unstable();
+        leaves
+    }
+
+    /// Shares out the records of leaves whose keys have changed: `leaf_for` says which of them has a record now. False where none
+    /// has.
+    pub fn share_out(&mut self, leaves: &[PageId], leaf_for: impl Fn(Entry<'_>) -> Option<PageId>) -> bool {
+        let mut all = Vec::new();
+        for leaf in leaves.iter().filter_map(|leaf| u32::try_from(leaf.0).ok()) {
+            all.append(&mut self.take_list(leaf));
+        }
+        all.into_iter().all(|place| {
+            let leaf = leaf_for(self.ring.entry(place)).and_then(|leaf| u32::try_from(leaf.0).ok());
+            leaf.is_some_and(|leaf| {
+                self.list(place, leaf);
+                true
+            })
+        })
+    }
+
+    /// Merges the records that a leaf lacks: `put` puts one into it, and says whether there was room. Returns since when the leaf
+    /// has lacked the oldest of them, how many there were, and a record for which there was no room.
+    pub fn merge(
+        &mut self,
+        leaf: PageId,
+        mut put: impl FnMut(Entry<'_>) -> Result<bool, crate::Error>,
+    ) -> Result<(Lsn, u64, Option<Place>), crate::Error> {
+        let Ok(number) = u32::try_from(leaf.0) else { return Ok((Lsn(u64::MAX), 0, None)) };
+        let mut list = self.take_list(number);
+        let (mut since, mut merged, mut too_large, mut outcome) = (Lsn(u64::MAX), 0, None, Ok(()));
+        while let Some(place) = list.pop() {
+            match put(self.ring.entry(place)) {
+                Ok(true) => {
+                    since = since.min(self.ring.since(place));
+                    merged += 1;
+                    self.settle(place);
+                    if self.ring.entry(place).value.is_none() {
+                        self.remove(place);
+                    }
+                }
+                Ok(false) => {
+                    too_large = Some(place);
+                    self.list(place, number);
+                }
+                Err(error) => {
+                    outcome = Err(error);
+                    self.list(place, number);
+                    break;
+                }
+            }
+        }
+        list.into_iter().for_each(|place| self.list(place, number));
+        self.counters.merged += merged;
+        self.counters.merges += u64::from(merged > 0);
+        outcome.map(|()| (since, merged, too_large))
+    }
+
+    /// What an entry says.
+    fn entry(&self, place: Place) -> Entry<'_> {
+        self.ring.entry(place)
+    }
+
+    /// Empties the oldest chunk. Entries that were asked for get another chance. Of those that their leaves lack, the leaves are
+    /// added to `lacking`, and the chunk stays for another sweep; without `lacking`, they get another chance, too.
+    fn sweep(&mut self, mut lacking: Option<&mut Vec<PageId>>) -> Swept {
+        let Some(chunk) = self.ring.take_oldest() else { return Swept::Nothing };
+        let mut stays = false;
+        for place in self.ring.entries(chunk) {
+            let is_pending = self.ring.is_pending(place);
+            if self.ring.is_asked_for(place) || (is_pending && lacking.is_none()) {
+                stays |= !self.move_on(place);
+            } else if !is_pending {
+                self.remove(place);
+            } else if let Some(lacking) = &mut lacking {
+                lacking.push(PageId(u64::from(self.ring.leaf(place))));
+                stays = true;
+            }
+        }
+        if stays {
+            self.ring.put_back(chunk);
+            Swept::Stays(chunk)
+        } else {
+            self.ring.free(chunk);
+            Swept::Freed
+        }
+    }
+
+    /// Moves an entry behind the last one. False where there is no room.
+    fn move_on(&mut self, place: Place) -> bool {
+        let may_begin = self.room() >= 1;
+        // The copy lets go of the ring.
+        let Entry { tree, key, value } = self.ring.entry(place);
+        let (key, value) = (key.to_vec(), value.map(<[u8]>::to_vec));
+        let entry = Entry { tree, key: &key, value: value.as_deref() };
+        let Some(new) = self.ring.push(entry, may_begin) else { return false };
+        if self.ring.is_pending(place) {
+            let (leaf, since) = (self.ring.leaf(place), self.ring.since(place));
+            self.end_pending(place);
+            self.replace(place, new);
+            self.begin_pending(new, leaf, since);
+        } else {
+            self.replace(place, new);
+        }
+        true
+    }
+}

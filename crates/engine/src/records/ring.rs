@@ -1,0 +1,304 @@
+//! Memory for entries of many lengths: chunks that are filled one after the other and emptied in the same order.
+
+use crate::Lsn;
+use crate::page::{get_u16, get_u32, get_u64, set};
+use std::collections::VecDeque;
+
+/// Entries begin at multiples of this.
+const STEP: usize = 8;
+/// Bytes in front of an entry's key: the next entry of the same leaf (4), the leaf (4), the place in the log since which the
+/// leaf lacks it (8), the tree (4), bytes of the key with two flags (2), bytes of the value (2).
+const HEAD: usize = 24;
+/// In the length of the key: the leaf lacks the entry.
+const PENDING: u16 = 1 << 15;
+/// In the length of the key: it was asked for since it came, or was spared.
+const ASKED_FOR: u16 = 1 << 14;
+/// More than the longest key of the largest page.
+const KEY: u16 = ASKED_FOR - 1;
+/// In place of the length of a value: the key has none.
+const GONE: u16 = u16::MAX;
+/// In place of the tree: the entry is dead.
+const DEAD: u32 = u32::MAX;
+/// In place of another entry of the same leaf: there is none.
+const END: u32 = u32::MAX;
+
+/// Where an entry lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place(u32);
+
+/// What an entry says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// The tree.
+    pub tree: u32,
+    /// The key.
+    pub key: &'a [u8],
+    /// Its value; `None` where it has none.
+    pub value: Option<&'a [u8]>,
+}
+
+impl Entry<'_> {
+    /// Bytes that an entry takes.
+    pub fn bytes(&self) -> usize {
+        (HEAD + self.key.len() + self.value.map_or(0, <[u8]>::len)).next_multiple_of(STEP)
+    }
+}
+
+/// A chunk of memory.
+#[derive(Debug, Default)]
+struct Chunk {
+    bytes: Vec<u8>,
+    /// Entries that their leaves lack.
+    pending: u32,
+    /// No such entry is older.
+    since: Lsn,
+}
+
+/// The chunks.
+#[derive(Debug)]
+pub struct Ring {
+    chunk_bytes: usize,
+    /// Bits of a place that say where in the chunk.
+    bits: u32,
+    chunks: Vec<Chunk>,
+    free: Vec<u32>,
+    /// Full ones, the oldest first.
+    full: VecDeque<u32>,
+    filling: Option<u32>,
+}
+
+impl Ring {
+    /// Chunks of `chunk_bytes`, a power of two.
+    pub fn new(chunk_bytes: usize) -> Ring {
+        let bits = (chunk_bytes / STEP).ilog2();
+        Ring { chunk_bytes, bits, chunks: Vec::new(), free: Vec::new(), full: VecDeque::new(), filling: None }
+    }
+
+    /// Bytes in a chunk.
+    pub fn chunk_bytes(&self) -> usize {
+        self.chunk_bytes
+    }
+
+    /// Chunks that hold entries.
+    pub fn used(&self) -> usize {
+        self.full.len() + usize::from(self.filling.is_some())
+    }
+
+    /// Puts an entry behind the last one. `may_begin` says whether another chunk may be begun for it.
+    pub fn push(&mut self, entry: Entry<'_>, may_begin: bool) -> Option<Place> {
+        let bytes = entry.bytes();
+        let has_room = |chunk: &u32| self.chunks[*chunk as usize].bytes.len() + bytes <= self.chunk_bytes;
+        let chunk = match self.filling.filter(has_room) {
+            Some(chunk) => chunk,
+            None if !may_begin || bytes > self.chunk_bytes => return None,
+            None => self.begin(),
+        };
+        let into = &mut self.chunks[chunk as usize].bytes;
+        let at = into.len();
+        into.resize(at + HEAD, 0);
+        set(into, at, &END.to_le_bytes());
+        set(into, at + 16, &entry.tree.to_le_bytes());
+        set(into, at + 20, &(entry.key.len() as u16).to_le_bytes());
+        set(into, at + 22, &entry.value.map_or(GONE, |value| value.len() as u16).to_le_bytes());
+        into.extend_from_slice(entry.key);
+        into.extend_from_slice(entry.value.unwrap_or_default());
+        into.resize(at + bytes, 0);
+        Some(Place(chunk << self.bits | (at / STEP) as u32))
+    }
+
+    fn begin(&mut self) -> u32 {
+        self.full.extend(self.filling.take());
+        let chunk = self.free.pop().unwrap_or_else(|| {
+            self.chunks.push(Chunk::default());
+            self.chunks.len() as u32 - 1
+        });
+        let begun = &mut self.chunks[chunk as usize];
+        begun.bytes.reserve_exact(self.chunk_bytes);
+        *begun = Chunk { bytes: std::mem::take(&mut begun.bytes), pending: 0, since: Lsn(u64::MAX) };
+        self.filling = Some(chunk);
+        chunk
+    }
+
+    /// Takes the oldest chunk; it stays as it is until it is given to [`Ring::free`] or [`Ring::put_back`].
+    pub fn take_oldest(&mut self) -> Option<u32> {
+        self.full.pop_front()
+    }
+
+    /// The chunk is the oldest again.
+    pub fn put_back(&mut self, chunk: u32) {
+        self.full.push_front(chunk);
+    }
+
+    /// Nothing of the chunk is needed any more.
+    pub fn free(&mut self, chunk: u32) {
+        self.chunks[chunk as usize].bytes.clear();
+        self.free.push(chunk);
+    }
+
+    /// The entries of a chunk that live.
+    pub fn entries(&self, chunk: u32) -> Vec<Place> {
+        let bytes = &self.chunks[chunk as usize].bytes;
+        let (mut at, mut places) = (0, Vec::new());
+        while at < bytes.len() {
+            let place = Place(chunk << self.bits | (at / STEP) as u32);
+            if self.is_alive(place) {
+                places.push(place);
+            }
+            at += self.size(place);
+        }
+        places
+    }
+
+    /// The chunks with entries that their leaves have lacked since before `goal`, and perhaps with others.
+    pub fn pending_before(&self, goal: Lsn) -> Vec<u32> {
+        let is_old = |chunk: &Chunk| chunk.pending > 0 && chunk.since < goal;
+        (0..self.chunks.len() as u32).filter(|chunk| is_old(&self.chunks[*chunk as usize])).collect()
+    }
+
+    /// A place of the log that no entry lacked by its leaf is older than; `None` where there are no such entries.
+    pub fn oldest_pending(&self) -> Option<Lsn> {
+        self.chunks.iter().filter(|chunk| chunk.pending > 0).map(|chunk| chunk.since).min()
+    }
+
+    /// Looks through a chunk for its oldest entry that its leaf lacks.
+    pub fn find_since(&mut self, chunk: u32) {
+        let pending = self.entries(chunk).into_iter().filter(|place| self.is_pending(*place));
+        let since = pending.map(|place| self.since(place)).min();
+        self.chunks[chunk as usize].since = since.unwrap_or(Lsn(u64::MAX));
+    }
+
+    fn chunk(&self, place: Place) -> usize {
+        (place.0 >> self.bits) as usize
+    }
+
+    fn at(&self, place: Place) -> usize {
+        (place.0 as usize & ((1 << self.bits) - 1)) * STEP
+    }
+
+    /// The entry's bytes, and some behind them.
+    #[inline]
+    fn bytes(&self, place: Place) -> &[u8] {
+        &self.chunks[self.chunk(place)].bytes[self.at(place)..]
+    }
+
+    fn bytes_mut(&mut self, place: Place) -> &mut [u8] {
+        let (chunk, at) = (self.chunk(place), self.at(place));
+        &mut self.chunks[chunk].bytes[at..]
+    }
+
+    fn size(&self, place: Place) -> usize {
+        let bytes = self.bytes(place);
+        let value = match get_u16(bytes, 22) {
+            GONE => 0,
+            value => usize::from(value),
+        };
+        (HEAD + usize::from(get_u16(bytes, 20) & KEY) + value).next_multiple_of(STEP)
+    }
+
+    fn is_alive(&self, place: Place) -> bool {
+        get_u32(self.bytes(place), 16) != DEAD
+    }
+
+    /// What the entry says.
+    #[inline]
+    pub fn entry(&self, place: Place) -> Entry<'_> {
+        let bytes = self.bytes(place);
+        let key = HEAD + usize::from(get_u16(bytes, 20) & KEY);
+        let value = match get_u16(bytes, 22) {
+            GONE => None,
+            value => Some(&bytes[key..key + usize::from(value)]),
+        };
+        Entry { tree: get_u32(bytes, 16), key: &bytes[HEAD..key], value }
+    }
+
+    /// Gives an entry another value that takes as much room. False where it does not.
+    pub fn overwrite(&mut self, place: Place, value: Option<&[u8]>) -> bool {
+        let old = self.size(place);
+        let Entry { tree, key, .. } = self.entry(place);
+        if (Entry { tree, key, value }).bytes() != old {
+            return false;
+        }
+        let from = HEAD + key.len();
+        let bytes = self.bytes_mut(place);
+        set(bytes, 22, &value.map_or(GONE, |value| value.len() as u16).to_le_bytes());
+        set(bytes, from, value.unwrap_or_default());
+        true
+    }
+
+    /// The entry is dead. Its leaf must not lack it.
+    pub fn kill(&mut self, place: Place) {
+        debug_assert!(!self.is_pending(place));
+        set(self.bytes_mut(place), 16, &DEAD.to_le_bytes());
+    }
+
+    fn flags(&self, place: Place) -> u16 {
+        get_u16(self.bytes(place), 20)
+    }
+
+    fn set_flag(&mut self, place: Place, flag: u16, is_set: bool) {
+        let flags = self.flags(place);
+        let flags = if is_set { flags | flag } else { flags & !flag };
+        set(self.bytes_mut(place), 20, &flags.to_le_bytes());
+    }
+
+    /// Whether the entry was asked for since this was last taken back.
+    pub fn is_asked_for(&self, place: Place) -> bool {
+        self.flags(place) & ASKED_FOR != 0
+    }
+
+    /// Notes whether the entry was asked for.
+    #[inline]
+    pub fn set_asked_for(&mut self, place: Place, is_asked_for: bool) {
+        if self.is_asked_for(place) != is_asked_for {
+            self.set_flag(place, ASKED_FOR, is_asked_for);
+        }
+    }
+
+    /// Whether its leaf lacks the entry.
+    #[inline]
+    pub fn is_pending(&self, place: Place) -> bool {
+        self.flags(place) & PENDING != 0
+    }
+
+    /// Since when its leaf lacks the entry.
+    pub fn since(&self, place: Place) -> Lsn {
+        Lsn(get_u64(self.bytes(place), 8))
+    }
+
+    /// Its leaf lacks the entry since `since`.
+    pub fn set_pending(&mut self, place: Place, since: Lsn) {
+        let was_pending = self.is_pending(place);
+        self.set_flag(place, PENDING, true);
+        set(self.bytes_mut(place), 8, &since.0.to_le_bytes());
+        let chunk = self.chunk(place);
+        let chunk = &mut self.chunks[chunk];
+        chunk.since = if chunk.pending == 0 { since } else { chunk.since.min(since) };
+        chunk.pending += u32::from(!was_pending);
+    }
+
+    /// Its leaf has the entry.
+    pub fn set_settled(&mut self, place: Place) {
+        if self.is_pending(place) {
+            self.set_flag(place, PENDING, false);
+            let chunk = self.chunk(place);
+            self.chunks[chunk].pending -= 1;
+        }
+    }
+
+    /// The leaf that an entry belongs to, as it was set last.
+    pub fn leaf(&self, place: Place) -> u32 {
+        get_u32(self.bytes(place), 4)
+    }
+
+    /// The next entry of the same leaf.
+    pub fn next(&self, place: Place) -> Option<Place> {
+        Some(get_u32(self.bytes(place), 0)).filter(|next| *next != END).map(Place)
+    }
+
+    /// Notes an entry's leaf, and the next entry of it.
+    pub fn set_leaf(&mut self, place: Place, leaf: u32, next: Option<Place>) {
+        let bytes = self.bytes_mut(place);
+        set(bytes, 0, &next.map_or(END, |next| next.0).to_le_bytes());
+        set(bytes, 4, &leaf.to_le_bytes());
+    }
+}
