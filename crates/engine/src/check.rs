@@ -12,6 +12,7 @@ use fulgurite_base::PageId;
 use fulgurite_device::Device;
 use fulgurite_pool::ReadGuard;
 use rustc_hash::FxHashSet;
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// Pages that are read at once.
@@ -149,7 +150,7 @@ impl<D: Device + 'static> Walk<'_, D> {
             return Ok(());
         }
         if is_table {
-            self.report.records += node.len() as u64;
+            self.report.records += keys_of(self.shard, node).len() as u64;
         }
         let name = self.shard.catalogue.borrow().name_of(tree.id);
         for (key, value) in node.records().filter(|(_, value)| value.large) {
@@ -297,13 +298,25 @@ impl<D: Device + 'static> Walk<'_, D> {
     async fn keys(&self, tree: Tree) -> Vec<Vec<u8>> {
         let mut keys = Vec::new();
         let look = |node: Node<'_>| {
-            keys.extend((0..node.len()).map(|index| node.key(index)));
+            keys.extend(keys_of(self.shard, node));
             Ok(())
         };
         // An error is of a page that the walk has reported.
         let _ = self.shard.each_leaf(tree, look).await;
         keys
     }
+}
+
+/// The keys of a leaf, with those of records that it lacks.
+fn keys_of<D: Device + 'static>(shard: &Shard<D>, leaf: Node<'_>) -> BTreeSet<Vec<u8>> {
+    let mut keys: BTreeSet<Vec<u8>> = (0..leaf.len()).map(|index| leaf.key(index)).collect();
+    for record in shard.records.borrow().of_leaf(page::number(leaf.bytes())) {
+        match record.value {
+            Some(_) => keys.insert(record.key.to_vec()),
+            None => keys.remove(record.key),
+        };
+    }
+    keys
 }
 
 /// Adds the children of an inner node to what is to be looked at.

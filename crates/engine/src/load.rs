@@ -49,7 +49,7 @@ impl<D: Device + 'static> Store<D> {
         let lock = self.begin();
         lock.lock_all(table.0).await?;
         // Nobody writes to the table now. What was written before shall be in its pages.
-        shard.merge_all().await;
+        shard.settle_tree(table.0).await?;
         let load = Load::new(shard.clone(), table.0).await?;
         Ok(BulkLoad { store: self.clone(), load, _lock: lock, pieces: Vec::new(), pieces_bytes: 0, bytes: 0 })
     }

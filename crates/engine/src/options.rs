@@ -178,17 +178,18 @@ impl Options {
         if is_little { 0 } else { records }
     }
 
-    /// How the memory is divided while a store is recovered: frames that may hold pages, and bytes for operations of the log.
+    /// How the memory is divided while a store is recovered: frames that may hold pages, and bytes for operations of the log, with
+    /// those that they get when they do not all fit and so do not become records.
     /// The fewer stretches the log is divided into, the fewer times each leaf is read and written.
-    pub(crate) fn recovery_memory(&self, page_bytes: u32) -> Result<(u32, u64), Error> {
+    pub(crate) fn recovery_memory(&self, page_bytes: u32) -> Result<(u32, (u64, u64)), Error> {
         let frames = self.frames(page_bytes)?;
-        // What old versions, commits and records have otherwise: nobody uses the store yet.
-        let spare = self.memory_bytes / 4 + self.record_bytes(page_bytes);
+        // What old versions and commits have otherwise: nobody uses the store yet.
+        let (spare, records) = (self.memory_bytes / 4, self.record_bytes(page_bytes));
         if u64::from(frames) < 3 * LEAST_FRAMES {
-            return Ok((frames, spare));
+            return Ok((frames, (spare, records)));
         }
         let given = (frames - frames / 3) as u64 * u64::from(page_bytes);
-        Ok((frames / 3, spare + given))
+        Ok((frames / 3, (spare + given, records)))
     }
 
     /// The write-back policy of a pool of `frames` whose pages are protected by `torn_pages`.

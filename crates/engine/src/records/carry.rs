@@ -3,10 +3,13 @@
 use super::{Entry as Record, Records};
 use crate::log::{Entry, Op};
 use crate::shard::Shard;
+use crate::tree::Tree;
 use crate::{Error, Lsn};
 use fulgurite_base::{Nanos, PageId};
 use fulgurite_device::Device;
 
+/// Attempts to merge what nobody changes.
+const MOST_ATTEMPTS: u32 = 4;
 /// Bytes of records that one record of the log carries, about.
 const CARRIED_TOGETHER: usize = 64 << 10;
 
@@ -30,6 +33,21 @@ impl<D: Device + 'static> Shard<D> {
         }
         self.records.borrow_mut().find_sinces();
         Ok(())
+    }
+
+    /// Has all records of a tree merged that nobody writes to. Fails with [`Error::Full`] where there are no pages for them.
+    pub async fn settle_tree(&self, tree: Tree) -> Result<(), Error> {
+        for _ in 0..MOST_ATTEMPTS {
+            self.merge_all().await;
+            self.check_open()?;
+            if !self.records.borrow().has_pending(tree.id) {
+                return Ok(());
+            }
+            // The log may have had no room for a split.
+            self.checkpoint(Lsn(u64::MAX)).await?;
+        }
+        let (free, pages) = (self.space.available(), self.space.pages());
+        Err(Error::Full { free, pages, needed: free + 1 })
     }
 
     /// The next operations to carry, of these keys, and the keys behind them. A key that is locked is left out: a commit of it may
@@ -68,6 +86,11 @@ impl<D: Device + 'static> Shard<D> {
 }
 
 impl Records {
+    /// Whether a leaf of the tree lacks records.
+    fn has_pending(&self, tree: u32) -> bool {
+        self.leaves.values().any(|place| self.ring.entry(*place).tree == tree)
+    }
+
     /// Leaves of records that have been pending since before `goal` and were not asked for. The others count as not asked for from
     /// now on.
     fn cold_before(&mut self, goal: Lsn) -> Vec<PageId> {

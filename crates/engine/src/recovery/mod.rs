@@ -6,7 +6,9 @@
 //!    with keys at some value that they had since the redo point.
 //! 3. *Records*: the log's operations are done again, stretch by stretch. Operations are absolute, so it does not matter which
 //!    of them a leaf contains already. Of the operations on one key in one stretch only the last is done, and keys are
-//!    done in order, so a stretch visits each leaf about once.
+//!    done in order, so a stretch visits each leaf about once. Where all operations fit into memory
+//!    at once, as many as there is room for become records by themselves, which are merged into their leaves when the store is
+//!    in use again; only the others visit theirs.
 //!
 //! Most of the memory belongs to the stretch meanwhile, since fewer stretches visit fewer leaves; the pool keeps a third of
 //! its frames. The first stretch is gathered while the structure is done again. Where all operations fit into it, the log is

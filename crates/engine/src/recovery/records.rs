@@ -3,6 +3,7 @@
 use super::{Redone, Stretch};
 use crate::log::{Entry, LogReader, LogStart, OpRef};
 use crate::page::map;
+use crate::records::{Entry as Record, Put};
 use crate::shard::{Shard, count};
 use crate::tree::{Applied, CATALOGUE, FIRST_USER_TREE, Seek, Tree, leaf};
 use crate::wait::together;
@@ -22,7 +23,11 @@ const PARTS_AHEAD: usize = 4;
 
 /// Operations whose leaves lie below one parent.
 struct Part {
-    places: Range<usize>,
+    /// Where the operations of the next part begin.
+    end: usize,
+    /// Operations that go to their leaves.
+    runs: Vec<Range<usize>>,
+    /// Their leaves, as far as they should be read ahead.
     leaves: Vec<PageId>,
 }
 
@@ -124,8 +129,8 @@ impl<D: Device + 'static> Shard<D> {
         let mut parts = Vec::new();
         let mut from = 0;
         while from < stretch.len_of(tree.id) {
-            let part = self.part(tree, stretch, from).await?;
-            from = part.places.end;
+            let part = self.part(tree, stretch, from, at).await?;
+            from = part.end;
             parts.push(part);
         }
         if !is_upward {
@@ -138,9 +143,12 @@ impl<D: Device + 'static> Shard<D> {
                 self.pool.fetch(&next.leaves).await?;
                 fetched += 1;
             }
+            if part.runs.is_empty() {
+                continue;
+            }
             self.handle.pause().await;
             ops.clear();
-            ops.extend(stretch.run(tree.id, part.places.clone()));
+            ops.extend(part.runs.iter().flat_map(|run| stretch.run(tree.id, run.clone())));
             let mut rest: &[OpRef<'_>] = &ops;
             while !rest.is_empty() {
                 let done = match self.apply_run(tree, rest, at).await {
@@ -157,22 +165,57 @@ impl<D: Device + 'static> Shard<D> {
         Ok(())
     }
 
-    /// The operations from the one at `from` on whose leaves have the same parent, and these leaves.
-    async fn part(&self, tree: Tree, stretch: &Stretch, from: usize) -> Result<Part, Error> {
+    /// The operations from the one at `from` on whose leaves have the same parent. Those for which there is room become records,
+    /// and need no leaf.
+    async fn part(
+        &self,
+        tree: Tree,
+        stretch: &Stretch,
+        from: usize,
+        applied: Applied,
+    ) -> Result<Part, Error> {
         let guard = self.find(tree, Seek::At(stretch.get(tree.id, from).key), 1).await?;
         let parent = leaf(guard.bytes())?;
         let end = stretch.end_below(tree.id, from, parent.high());
-        let mut part = Part { places: from..end, leaves: Vec::new() };
-        // A page that cannot be read is met again where it is needed. More than half of the pool would displace each other.
+        let mut part = Part { end, runs: Vec::new(), leaves: Vec::new() };
+        // More than half of the pool would displace each other.
         let most = if parent.level() == 1 { self.pool.limit() as usize / (2 + 2 * PARTS_AHEAD) } else { 0 };
         let mut at = from;
-        while at < end && part.leaves.len() < most {
-            let index = parent.child_for(stretch.get(tree.id, at).key);
-            part.leaves.push(parent.child(index));
-            let high = (index + 1 < parent.len()).then(|| parent.key(index + 1));
-            at = stretch.end_below(tree.id, at, high.as_deref().or(parent.high())).max(at + 1);
+        while at < end {
+            let (page, to) = match parent.level() {
+                0 => (tree.root, end),
+                _ => {
+                    let index = parent.child_for(stretch.get(tree.id, at).key);
+                    let high = (index + 1 < parent.len()).then(|| parent.key(index + 1));
+                    let to = stretch.end_below(tree.id, at, high.as_deref().or(parent.high()));
+                    (parent.child(index), to.max(at + 1))
+                }
+            };
+            // Where the operations do not all fit into memory, they have that of the records.
+            let may_keep = |op: &OpRef<'_>| !stretch.is_extended() && self.keep_as_record(*op, page, applied);
+            let rest = at + stretch.run(tree.id, at..to).take_while(may_keep).count()..to;
+            if !rest.is_empty() {
+                part.runs.push(rest);
+                // A page that cannot be read is met again where it is needed.
+                if part.leaves.len() < most {
+                    part.leaves.push(page);
+                }
+            }
+            at = to;
         }
         Ok(part)
+    }
+
+    /// Keeps an operation as a record of its leaf, if there is room. Large values stay out, and the trees of the store itself.
+    fn keep_as_record(&self, op: OpRef<'_>, leaf: PageId, at: Applied) -> bool {
+        if op.large || op.tree < FIRST_USER_TREE {
+            return false;
+        }
+        let mut records = self.records.borrow_mut();
+        let record = Record { tree: op.tree, key: op.key, value: op.value };
+        let Some(promised) = records.promise(record) else { return false };
+        records.release(promised);
+        records.put(record, leaf, at.since) == Put::Done
     }
 }
 

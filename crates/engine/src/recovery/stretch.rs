@@ -17,6 +17,8 @@ pub struct Stretch {
     /// Where the bytes of the last record's operations begin.
     last_record: usize,
     most: usize,
+    /// Memory that it gets when that is not enough.
+    more: usize,
     /// Bytes to reserve for `bytes`.
     reserved: usize,
 }
@@ -50,12 +52,13 @@ const NONE: u16 = u16::MAX;
 const PLACE_BYTES: usize = 2 * size_of::<Place>();
 
 impl Stretch {
-    /// One of a log of `log_bytes` that is full with `most` bytes of memory.
-    pub fn new(most: u64, log_bytes: u64) -> Stretch {
+    /// One of a log of `log_bytes` that is full with `most` bytes of memory, or `more` beside that.
+    pub fn new((most, more): (u64, u64), log_bytes: u64) -> Stretch {
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX).min(1 << 31);
         let (bytes, trees) = (Vec::new(), BTreeMap::new());
         let reserved = size(most.min(log_bytes));
-        Stretch { bytes, trees, ops: 0, since: Lsn(0), last_record: 0, most: size(most), reserved }
+        let (most, more) = (size(most), size(more));
+        Stretch { bytes, trees, ops: 0, since: Lsn(0), last_record: 0, most, more, reserved }
     }
 
     /// A record begins at `at`.
@@ -83,8 +86,18 @@ impl Stretch {
     }
 
     /// Whether there is no room for another record.
-    pub fn is_full(&self) -> bool {
-        self.bytes.len() + self.ops * PLACE_BYTES > self.most
+    pub fn is_full(&mut self) -> bool {
+        let is_full = |most| self.bytes.len() + self.ops * PLACE_BYTES > most;
+        if is_full(self.most) && self.more > 0 {
+            self.most = (self.most + self.more).min(1 << 31);
+            self.more = 0;
+        }
+        is_full(self.most)
+    }
+
+    /// Whether it has taken the memory that it gets when the first is not enough.
+    pub fn is_extended(&self) -> bool {
+        self.more == 0
     }
 
     /// Where the first record begins.
@@ -232,7 +245,7 @@ mod tests {
     fn the_last_operation_on_each_key_is_left_in_order() {
         let mut prng = Prng::new(1, "stretch");
         for round in 0..300 {
-            let mut stretch = Stretch::new(1 << 20, 1 << 16);
+            let mut stretch = Stretch::new((1 << 20, 0), 1 << 16);
             let mut expected = BTreeMap::new();
             let shared = if round % 2 == 0 { "the same for all" } else { "" };
             for number in 0..prng.below(200) {
@@ -275,7 +288,8 @@ mod tests {
 
     #[test]
     fn a_stretch_is_full_with_its_memory_and_forgets_its_last_record() {
-        let mut stretch = Stretch::new(10_000, 1 << 20);
+        let mut stretch = Stretch::new((6_000, 4_000), 1 << 20);
+        assert!(!stretch.is_extended());
         let op = OpRef { tree: 3, key: b"key", value: Some(&[0; 97]), large: false };
         let mut records = 0;
         while !stretch.is_full() {
@@ -284,6 +298,7 @@ mod tests {
             stretch.add(OpRef { tree: 4, ..op });
             records += 1;
         }
+        assert!(stretch.is_extended());
         assert_eq!((records, stretch.since(), stretch.len()), (10_000 / 264 + 1, Lsn(100), 2 * 38));
         stretch.forget_last_record();
         assert_eq!((stretch.len(), stretch.len_of(3)), (2 * 37, 37));

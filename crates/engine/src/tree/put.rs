@@ -28,7 +28,7 @@ impl<D: Device + 'static> Shard<D> {
     /// Returns how many were done, at least one. For recovery: nobody needs what was there before.
     pub async fn apply_run(&self, tree: Tree, ops: &[OpRef<'_>], at: Applied) -> Result<usize, Error> {
         let Some(first) = ops.first() else { return Ok(0) };
-        let (mut done, mut is_sparse) = (0, false);
+        let (mut done, mut is_sparse, mut since) = (0, false, at.since);
         {
             let mut guard = self.find_for_change(tree, first.key).await?;
             let number = page::number(guard.bytes());
@@ -42,10 +42,11 @@ impl<D: Device + 'static> Shard<D> {
                     break;
                 }
                 is_sparse |= op.value.is_none();
+                since = self.records.borrow_mut().forget(tree.id, op.key).map_or(since, |old| old.min(since));
                 done += 1;
             }
             if done > 0 {
-                self.note_change(bytes, number, at);
+                self.note_change(bytes, number, Applied { since, ..at });
             }
             is_sparse = is_sparse && number != tree.root && merge::is_sparse(leaf(bytes)?);
         }
