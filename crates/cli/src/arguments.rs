@@ -29,7 +29,7 @@ pub struct Arguments {
 #[command(next_help_heading = "Options of every command")]
 pub struct Common {
     /// Seed of all randomness [default: 42]
-    #[arg(long, global = true, value_name = "N")]
+    #[arg(long, global = true, value_name = "N", allow_negative_numbers = true)]
     pub seed: Option<String>,
     /// Print one JSON array of flat row objects, and nothing else
     #[arg(long, global = true, conflicts_with = "csv")]
@@ -38,7 +38,7 @@ pub struct Common {
     #[arg(long, global = true)]
     pub csv: bool,
     /// Runs at once [default: as many as there are cores]
-    #[arg(long, global = true, value_name = "N")]
+    #[arg(long, global = true, value_name = "N", allow_negative_numbers = true, value_parser = threads)]
     pub threads: Option<NonZeroUsize>,
     /// Say how many runs there would be and what memory and time they would take, and run nothing
     #[arg(long, global = true)]
@@ -160,6 +160,11 @@ pub enum Trace {
     },
 }
 
+/// Reads a number of runs at once.
+fn threads(text: &str) -> Result<NonZeroUsize, &'static str> {
+    text.parse().map_err(|_| "accepted: a whole number from 1 on")
+}
+
 /// The commands that run stacks, as numbers: a type cannot have one of another crate's values as a parameter.
 const POOL: usize = 0;
 const GC: usize = 1;
@@ -194,7 +199,11 @@ fn argument(setting: &'static Setting, command: Runs) -> Arg {
         _ if setting.written.is_empty() => {
             argument.long(setting.name.replace('_', "-")).action(ArgAction::SetTrue)
         }
-        _ => argument.long(setting.name.replace('_', "-")).value_name(setting.written),
+        // A negative number is refused by the setting, which says what it accepts.
+        _ => argument
+            .long(setting.name.replace('_', "-"))
+            .value_name(setting.written)
+            .allow_negative_numbers(true),
     }
 }
 

@@ -7,6 +7,7 @@ mod store;
 
 use arguments::{Arguments, Command, Common, Trace, Typed};
 use clap::Parser;
+use clap::error::ErrorKind;
 use fulgurite_study::grid::{self, Grid, Settings};
 use fulgurite_study::report::Verdict;
 use fulgurite_study::study::{How, Study, finished_runs};
@@ -14,7 +15,7 @@ use fulgurite_study::table::Table;
 use fulgurite_study::trace_convert::Generated;
 use fulgurite_study::{Column, Outlook, StackError, list, runner, trace_convert, trace_info};
 use progress::watched;
-use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::ExitCode;
@@ -48,7 +49,7 @@ fn say(line: &str) {
 fn written(result: io::Result<()>) -> Result<(), StackError> {
     // What the buffer still holds would be lost in silence at exit.
     match result.and_then(|()| io::stdout().flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(StackError::run(format!("standard output cannot be written: {error}")))
         }
         _ => Ok(()),
@@ -59,8 +60,19 @@ fn written(result: io::Result<()>) -> Result<(), StackError> {
 fn one_sentence(error: &clap::Error) -> String {
     let text = error.to_string();
     let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
-    let said: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
-    said.join("; ").replace(":; ", ": ").trim_start_matches("error: ").to_owned()
+    // What follows `--` is a value without an option: never what is meant by a mistyped option or a number.
+    let is_wanted = |line: &&str| {
+        !["", "tip: to pass", "For more information"].iter().any(|idle| match *idle {
+            "" => line.is_empty(),
+            idle => line.starts_with(idle),
+        })
+    };
+    let said: Vec<&str> = lines.filter(is_wanted).collect();
+    let mut sentence = said.join("; ").replace(":; ", ": ").trim_start_matches("error: ").to_owned();
+    if error.kind() == ErrorKind::UnknownArgument && !sentence.contains("tip:") {
+        sentence += "; accepted: what --help lists";
+    }
+    sentence
 }
 
 fn run(arguments: Arguments) -> Result<(), StackError> {

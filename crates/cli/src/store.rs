@@ -45,6 +45,7 @@ Its size, page and log stay what they are.";
 
 const GET_HELP: &str = "\
 KEY and value are text. A byte that is no printable character is written \\xNN, a backslash \\\\. \
+A key that begins with - stands behind --: get my.store users -- -5. \
 Exit code 1: there is no such key. FILE stays as it is.";
 
 const SCAN_HELP: &str = "\

@@ -12,3 +12,4 @@ mod repeatable;
 mod resume;
 mod store;
 mod streams;
+mod words;
