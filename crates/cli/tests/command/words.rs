@@ -45,6 +45,7 @@ fn refusals_name_what_is_wrong() {
             ("pool zipf --replacement 2q:in=200%", &["in=200% of 2q", "accepted: 0% to 100%"], &[]),
             ("pool zipf --write-back ace:n_w=4294967295", &["n_w=4294967295", "accepted: 1 to 65536"], &[]),
             ("profile mem", &["mem", "no request takes any time", "file:PATH"], &[]),
+            ("profile none", &["none", "no request takes any time", "file:PATH"], &[", mem"]),
         ],
     );
     let folder = Folder::new().with("disk", "");

@@ -76,13 +76,16 @@ fn of_number(name: &str, number: f64) -> String {
 fn scaled(number: f64, scales: &[(f64, &str)]) -> String {
     let fits = scales.iter().find(|(scale, _)| number.abs() >= *scale);
     let (scale, name) = fits.unwrap_or(&scales[scales.len() - 1]);
-    format!("{}{name}", significant(number / scale))
+    let scaled = number / scale;
+    // What is counted has no part of one, and sizes are often whole. Of what is measured the zeros tell how exact it is.
+    let is_whole = scaled.fract() == 0.0 && (*scale == 1.0 || name.ends_with('B'));
+    if is_whole { format!("{scaled:.0}{name}") } else { format!("{}{name}", significant(scaled)) }
 }
 
-/// Three significant digits, and of a whole number no zeros behind the point.
+/// Three significant digits.
 pub fn significant(number: f64) -> String {
-    if number.fract() == 0.0 && number.abs() < 1e6 {
-        return format!("{number:.0}");
+    if number == 0.0 {
+        return "0".to_owned();
     }
     // Three digits are the first one and two more.
     let digits = (2 - number.abs().log10().floor() as i32).clamp(0, 6) as usize;
@@ -107,6 +110,9 @@ mod tests {
             (Column::PageBytes, Value::Integer(4096), "4 KiB"),
             (Column::BandwidthBytesS, Value::Real(2.5e8), "250 MB/s"),
             (Column::HitRatio, Value::Real(0.4658), "46.6 %"),
+            (Column::HitRatio, Value::Real(0.25), "25.0 %"),
+            (Column::TimeNs, Value::Integer(5_000_000_000), "5.00 s"),
+            (Column::LatencyP50Ns, Value::Integer(199), "199 ns"),
             (Column::Waf, Value::Real(1.8541), "1.85"),
             (Column::SimWallS, Value::Real(0.5012), "0.501 s"),
             (Column::Alpha, Value::Real(f64::NAN), "–"),

@@ -5,8 +5,9 @@
 
 use super::cell::{head, humane, significant};
 use crate::table::Table;
-use fulgurite_stack::{Column, Command, Row};
+use fulgurite_stack::{Column, Command, Row, Value};
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 /// The columns that hold policies.
 const POLICIES: [Column; 10] = [
@@ -60,13 +61,16 @@ impl Comparison {
             by.extend(axes.iter().rev().find(|axis| !WORK.contains(axis)));
         }
         let of_case: Vec<Column> = axes.into_iter().filter(|axis| !by.contains(axis)).collect();
-        let mut cases: Vec<Vec<usize>> = Vec::new();
+        let (mut cases, mut known): (Vec<Vec<usize>>, BTreeMap<_, usize>) = Default::default();
         for (at, row) in rows.iter().enumerate() {
-            let is_alike = |other: &Row| of_case.iter().all(|column| other.get(*column) == row.get(*column));
-            match cases.iter_mut().find(|case| is_alike(&rows[case[0]])) {
-                Some(case) => case.push(at),
-                None => cases.push(vec![at]),
+            let case: Vec<Option<String>> =
+                of_case.iter().map(|column| row.get(*column).map(Value::exact)).collect();
+            // Cases keep the order of their first rows.
+            let number = *known.entry(case).or_insert(cases.len());
+            if number == cases.len() {
+                cases.push(Vec::new());
             }
+            cases[number].push(at);
         }
         cases.retain(|case| case.len() > 1);
         (!by.is_empty() && !cases.is_empty()).then_some(Comparison { by, cases })
@@ -124,9 +128,10 @@ impl Comparison {
             ));
         }
         let winners: Vec<String> = extremes.iter().map(|case| self.name(&table.rows[case.best])).collect();
+        let mut wins: BTreeMap<&str, usize> = BTreeMap::new();
+        winners.iter().for_each(|name| *wins.entry(name).or_default() += 1);
         // Of several that win as often the first.
-        let wins = |name: &String| winners.iter().filter(|other| *other == name).count();
-        let winner = winners.iter().rev().max_by_key(|name| wins(name))?;
+        let winner = winners.iter().rev().max_by_key(|name| wins[name.as_str()])?;
         let changes = extremes.iter().zip(&winners).filter(|(_, name)| *name == winner);
         let mut changes: Vec<f64> =
             changes.map(|(case, _)| case.change(table, column)).collect::<Option<_>>()?;
@@ -137,7 +142,7 @@ impl Comparison {
         let side = if better == Ordering::Greater { "above" } else { "below" };
         Some(format!(
             "{winner} has the {top} {what} in {} of {} cases, {range} {side} the {bottom}.",
-            wins(winner),
+            wins[winner.as_str()],
             extremes.len()
         ))
     }
@@ -184,7 +189,7 @@ fn shown(row: &Row, column: Column) -> String {
 /// A row's values in `columns`: names as they are, numbers behind what they are of.
 fn named(row: &Row, columns: &[Column]) -> String {
     let one = |column: &Column| match row.get(*column) {
-        Some(fulgurite_stack::Value::Text(name)) => Some(name.clone()),
+        Some(Value::Text(name)) => Some(name.clone()),
         Some(value) => Some(format!("{} {}", head(*column), humane(*column, value))),
         None => (*column == Column::Layer).then(|| "no layer".to_owned()),
     };

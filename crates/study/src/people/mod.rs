@@ -248,8 +248,8 @@ mod tests {
             runs(&table(), Command::Pool, &["workload", "users"], &view(100)),
             "ace has the highest throughput: 19.2 K/s, 22.7 % more than single, which has the lowest (15.7 K/s).\n\n\
              write_back  throughput  latency_p99  hit_ratio  write_ios\n\
-             single       15.7 K/s       128 µs        50 %        100\n\
-             ace          19.2 K/s*      104 µs*       50 %        100\n\
+             single       15.7 K/s       128 µs      50.0 %        100\n\
+             ace          19.2 K/s*      104 µs*     50.0 %        100\n\
              * the best of its case; 5 more columns with --wide\n\
              The same in all runs: workload zipf, device p4510, users 8.\n"
         );
