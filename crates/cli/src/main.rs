@@ -138,7 +138,10 @@ fn compare(a: &Path, b: &Path, tolerance: Option<&str>, common: &Common) -> Resu
     let difference = diff::diff(a, b, tolerance, &common.columns)?;
     // The columns that were asked for are figures of the results, not columns of this table.
     let common = &Common { columns: Vec::new(), ..common.clone() };
-    let plain = |table: &Table| format!("{}\n\n{}", difference.sentence, table.to_text(&table.columns()));
+    let plain = |table: &Table| match table.rows.is_empty() {
+        true => format!("{}\n", difference.sentence),
+        false => format!("{}\n\n{}", difference.sentence, table.to_text(&table.columns())),
+    };
     print(&difference.table, common, plain, |_, view| difference.shown(view))?;
     difference.verdict()
 }

@@ -42,6 +42,7 @@ fn every_form_of_a_result_is_equal_to_the_others() {
             let outcome = folder.run(&format!("diff {a} {b}"));
             assert_eq!(outcome.code, 0, "{a} {b}: {}{}", outcome.stdout, outcome.stderr);
             assert!(outcome.stdout.starts_with("Nothing has changed: 2 rows with "), "{}", outcome.stdout);
+            assert_eq!(outcome.stdout.lines().count(), 1, "{}", outcome.stdout);
         }
     }
     let piped = folder.shell("fulgurite diff a.json - < a.csv");
