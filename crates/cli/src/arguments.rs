@@ -3,10 +3,12 @@
 //! The commands over a store in a file are in [`crate::store`]. The commands that run stacks have no list of
 //! options of their own: their options are the declared settings.
 
+use crate::examples;
 use crate::store::Stored;
 use clap::{Arg, ArgAction, ArgMatches, Args, Parser, Subcommand};
+use clap_complete::Shell;
 use fulgurite_study::settings::{Absent, Setting};
-use fulgurite_study::{Command as Runs, is_standard};
+use fulgurite_study::{Column, Command as Runs, is_standard, people};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -16,7 +18,7 @@ use std::path::{Path, PathBuf};
     name = "fulgurite",
     version,
     about,
-    after_help = "Without a command the quickstart study runs.\n\nSizes are written 4KiB or 8GB, counts 2M, shares 6%. A list (lru,clock) on any policy means one run each."
+    after_help = examples::ALL
 )]
 pub struct Arguments {
     #[command(flatten)]
@@ -25,11 +27,11 @@ pub struct Arguments {
     pub command: Option<Command>,
 }
 
-#[derive(Args)]
+#[derive(Args, Clone)]
 #[command(next_help_heading = "Options of every command")]
 pub struct Common {
     /// Seed of all randomness [default: 42]
-    #[arg(long, global = true, value_name = "N")]
+    #[arg(long, global = true, value_name = "N", allow_negative_numbers = true)]
     pub seed: Option<String>,
     /// Print one JSON array of flat row objects, and nothing else
     #[arg(long, global = true, conflicts_with = "csv")]
@@ -38,11 +40,20 @@ pub struct Common {
     #[arg(long, global = true)]
     pub csv: bool,
     /// Runs at once [default: as many as there are cores]
-    #[arg(long, global = true, value_name = "N")]
+    #[arg(long, global = true, value_name = "N", allow_negative_numbers = true, value_parser = threads)]
     pub threads: Option<NonZeroUsize>,
     /// Say how many runs there would be and what memory and time they would take, and run nothing
     #[arg(long, global = true)]
     pub dry_run: bool,
+    /// Show these columns alone (throughput_ops_s,latency_p99_ns)
+    #[arg(long, global = true, value_name = "NAME,…", value_delimiter = ',', value_parser = column)]
+    pub columns: Vec<Column>,
+    /// Show every column
+    #[arg(long, global = true, conflicts_with = "columns")]
+    pub wide: bool,
+    /// Print the result and errors alone: no progress, no remarks
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
     /// Whether standard output holds a file that was asked for (`--requests-out -`), so that the table goes to
     /// standard error.
     #[arg(skip)]
@@ -51,6 +62,7 @@ pub struct Common {
 
 #[derive(Subcommand)]
 pub enum Command {
+    #[command(after_help = examples::LIST)]
     /// Name what there is: devices, policies, workloads, formats, studies; with a kind, their options too
     List {
         /// devices, device-parameters, layers, replacement, write-back, prefetch, placement, victim,
@@ -58,16 +70,22 @@ pub enum Command {
         kind: Option<String>,
     },
     /// Measure alpha, k_r and k_w of a device
+    #[command(after_help = examples::PROFILE)]
     Profile(Typed<PROFILE>),
     /// Run a workload against a buffer pool on a device
+    #[command(after_help = examples::POOL)]
     Pool(Typed<POOL>),
     /// Count the write amplification of a workload's writes, without time
+    #[command(after_help = examples::GC)]
     Gc(Typed<GC>),
     /// Time requests against a drive: a trace or a generated workload, open or closed loop
+    #[command(after_help = examples::REPLAY)]
     Replay(Typed<REPLAY>),
     /// Run a benchmark's transactions on the storage engine on a device: YCSB, TPC-C, LinkBench, sysbench, an index scan
+    #[command(after_help = examples::BENCH)]
     Bench(Typed<BENCH>),
     /// Run a study: a table, and a report to read
+    #[command(after_help = examples::STUDY)]
     Study {
         /// A built-in study, a TOML file, or - for TOML from standard input
         study: String,
@@ -82,18 +100,47 @@ pub enum Command {
         resume: bool,
     },
     /// Look at trace files, convert and make them
+    #[command(after_help = examples::TRACE)]
     Trace {
         #[command(subcommand)]
         command: Trace,
     },
+    /// Put two results side by side: what was asked the same of both, and how its figures have changed
+    #[command(after_help = examples::DIFF)]
+    Diff {
+        /// The earlier result: a study's folder, a file of CSV, JSON or JSON lines, or - for standard input
+        a: PathBuf,
+        /// The later result
+        b: PathBuf,
+        /// How much a figure may change, up or down; beyond that the exit code is 1 [default: 0%]
+        #[arg(long, value_name = "6%", allow_negative_numbers = true)]
+        tolerance: Option<String>,
+    },
     #[command(flatten)]
     Store(Stored),
+    /// Print the completions for a shell
+    #[command(after_help = examples::COMPLETIONS)]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Print a page of the manual: of the whole, or of a command
+    #[command(after_help = examples::MAN)]
+    Man {
+        /// The command
+        command: Option<String>,
+    },
 }
 
 impl Command {
     /// Whether it runs stacks, of which can be said beforehand what they will need.
     pub fn has_outlook(&self) -> bool {
-        !matches!(self, Command::List { .. } | Command::Trace { .. } | Command::Store(_))
+        match self {
+            Command::Profile(_) | Command::Pool(_) | Command::Gc(_) | Command::Replay(_) => true,
+            Command::Bench(_) | Command::Study { .. } => true,
+            Command::List { .. } | Command::Trace { .. } | Command::Diff { .. } | Command::Store(_) => false,
+            Command::Completions { .. } | Command::Man { .. } => false,
+        }
     }
 
     /// Whether an output of the command is `-`, standard output.
@@ -113,6 +160,7 @@ impl Command {
 #[derive(Subcommand)]
 pub enum Trace {
     /// Describe a trace: requests, sizes, footprint, rate, sequentiality, reuse
+    #[command(after_help = examples::TRACE_INFO)]
     Info {
         /// The file, as it is or packed with gzip or zstd; - for standard input
         file: String,
@@ -124,6 +172,7 @@ pub enum Trace {
         page: Option<String>,
     },
     /// Write a trace in another format
+    #[command(after_help = examples::TRACE_CONVERT)]
     Convert {
         /// The file, as it is or packed with gzip or zstd; - for standard input
         file: String,
@@ -140,6 +189,7 @@ pub enum Trace {
         page: Option<String>,
     },
     /// Write the requests of a generated workload into a file, for other programs to read
+    #[command(after_help = examples::TRACE_GENERATE)]
     Generate {
         /// A workload with options
         workload: String,
@@ -158,6 +208,16 @@ pub enum Trace {
         #[arg(long, value_name = "N")]
         ops: Option<String>,
     },
+}
+
+/// Reads the name of a column.
+fn column(name: &str) -> Result<Column, String> {
+    people::column_called(name).map_err(|error| error.to_string())
+}
+
+/// Reads a number of runs at once.
+fn threads(text: &str) -> Result<NonZeroUsize, &'static str> {
+    text.parse().map_err(|_| "accepted: a whole number from 1 on")
 }
 
 /// The commands that run stacks, as numbers: a type cannot have one of another crate's values as a parameter.
@@ -194,7 +254,11 @@ fn argument(setting: &'static Setting, command: Runs) -> Arg {
         _ if setting.written.is_empty() => {
             argument.long(setting.name.replace('_', "-")).action(ArgAction::SetTrue)
         }
-        _ => argument.long(setting.name.replace('_', "-")).value_name(setting.written),
+        // A negative number is refused by the setting, which says what it accepts.
+        _ => argument
+            .long(setting.name.replace('_', "-"))
+            .value_name(setting.written)
+            .allow_negative_numbers(true),
     }
 }
 

@@ -1,23 +1,33 @@
 //! The `fulgurite` command: parses, calls the study crate, prints. No logic lives here.
 
 mod arguments;
+mod examples;
 mod interrupt;
+mod output;
 mod progress;
 mod store;
 
 use arguments::{Arguments, Command, Common, Trace, Typed};
-use clap::Parser;
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
 use fulgurite_study::grid::{self, Grid, Settings};
+use fulgurite_study::people::{self, View};
 use fulgurite_study::report::Verdict;
-use fulgurite_study::study::{How, Study, finished_runs};
+use fulgurite_study::study::{How, Outcome, Study, finished_runs};
 use fulgurite_study::table::Table;
 use fulgurite_study::trace_convert::Generated;
-use fulgurite_study::{Column, Outlook, StackError, list, runner, trace_convert, trace_info};
+use fulgurite_study::{
+    Column, Outlook, SpecError, StackError, diff, list, runner, trace_convert, trace_info,
+};
+use output::{print, print_upright, written};
 use progress::watched;
-use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::ExitCode;
+
+/// Rows of a study that a terminal shows. Of more the findings and the path are printed.
+const ROWS_AT_MOST: usize = 30;
 
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
@@ -43,24 +53,23 @@ fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// The outcome of writing to standard output. A closed pipe (`fulgurite list | head -1`) is no failure: its
-/// reader has seen enough. A full disk is one.
-fn written(result: io::Result<()>) -> Result<(), StackError> {
-    // What the buffer still holds would be lost in silence at exit.
-    match result.and_then(|()| io::stdout().flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(StackError::run(format!("standard output cannot be written: {error}")))
-        }
-        _ => Ok(()),
-    }
-}
-
 /// What the parser found wrong, without its usage text.
 fn one_sentence(error: &clap::Error) -> String {
     let text = error.to_string();
     let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
-    let said: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
-    said.join("; ").replace(":; ", ": ").trim_start_matches("error: ").to_owned()
+    // What follows `--` is a value without an option: never what is meant by a mistyped option or a number.
+    let is_wanted = |line: &&str| {
+        !["", "tip: to pass", "For more information"].iter().any(|idle| match *idle {
+            "" => line.is_empty(),
+            idle => line.starts_with(idle),
+        })
+    };
+    let said: Vec<&str> = lines.filter(is_wanted).collect();
+    let mut sentence = said.join("; ").replace(":; ", ": ").trim_start_matches("error: ").to_owned();
+    if error.kind() == ErrorKind::UnknownArgument && !sentence.contains("tip:") {
+        sentence += "; accepted: what --help lists";
+    }
+    sentence
 }
 
 fn run(arguments: Arguments) -> Result<(), StackError> {
@@ -80,17 +89,19 @@ fn run(arguments: Arguments) -> Result<(), StackError> {
             let table = list::list(kind.as_deref())?;
             let columns =
                 if kind.is_some() { table.columns() } else { table.columns_first(Column::is_shown_by_lists) };
-            print(&table, &common, |table| table.to_text(&columns))
+            let show = |table: &Table, view: &View| people::list(table, &columns, view);
+            print(&table, &common, |table| table.to_text(&output::asked(table, &columns, &common)), show)
         }
         Some(Command::Trace { command: Trace::Info { file, format, page } }) => {
-            let table =
-                watched("records", |_| trace_info::describe(&file, format.as_deref(), page.as_deref()))?;
-            print(&table, &common, |table| table.to_upright_text(&table.columns()))
+            let table = watched(common.quiet, "records", |_| {
+                trace_info::describe(&file, format.as_deref(), page.as_deref())
+            })?;
+            print_upright(&table, &common)
         }
         Some(Command::Trace { command: Trace::Convert { file, out, to, format, page } }) => {
             let convert = || trace_convert::convert(&file, &out, &to, format.as_deref(), page.as_deref());
-            let table = watched("records", |_| convert())?;
-            print(&table, &common, |table| table.to_upright_text(&table.columns()))
+            let table = watched(common.quiet, "records", |_| convert())?;
+            print_upright(&table, &common)
         }
         Some(Command::Trace { command: Trace::Generate { workload, out, to, logical, page, ops } }) => {
             let generated = Generated {
@@ -102,16 +113,54 @@ fn run(arguments: Arguments) -> Result<(), StackError> {
                 ops: ops.as_deref(),
                 seed: common.seed.as_deref(),
             };
-            let table = watched("requests", |progress| trace_convert::generate(generated, progress))?;
-            print(&table, &common, |table| table.to_upright_text(&table.columns()))
+            let table =
+                watched(common.quiet, "requests", |progress| trace_convert::generate(generated, progress))?;
+            print_upright(&table, &common)
         }
         Some(Command::Profile(typed)) => grid(typed, &common),
         Some(Command::Pool(typed)) => grid(typed, &common),
         Some(Command::Gc(typed)) => grid(typed, &common),
         Some(Command::Replay(typed)) => grid(typed, &common),
         Some(Command::Bench(typed)) => grid(typed, &common),
+        Some(Command::Diff { a, b, tolerance }) => compare(&a, &b, tolerance.as_deref(), &common),
         Some(Command::Store(command)) => store::run(command, &common),
+        Some(Command::Completions { shell }) => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::command(), "fulgurite", &mut script);
+            written(io::stdout().write_all(&script))
+        }
+        Some(Command::Man { command }) => manual(command.as_deref()),
     }
+}
+
+/// Puts two results side by side, and fails where they differ by more than the tolerance.
+fn compare(a: &Path, b: &Path, tolerance: Option<&str>, common: &Common) -> Result<(), StackError> {
+    let difference = diff::diff(a, b, tolerance, &common.columns)?;
+    // The columns that were asked for are figures of the results, not columns of this table.
+    let common = &Common { columns: Vec::new(), ..common.clone() };
+    let plain = |table: &Table| match table.rows.is_empty() {
+        true => format!("{}\n", difference.sentence),
+        false => format!("{}\n\n{}", difference.sentence, table.to_text(&table.columns())),
+    };
+    print(&difference.table, common, plain, |_, view| difference.shown(view))?;
+    difference.verdict()
+}
+
+/// Prints the manual's page of a command, or of the whole.
+fn manual(command: Option<&str>) -> Result<(), StackError> {
+    let mut whole = Arguments::command();
+    // Global options and names of the commands become known to each command only now.
+    whole.build();
+    let page = match command {
+        None => whole,
+        Some(name) => whole.find_subcommand(name).cloned().ok_or_else(|| {
+            let names: Vec<&str> = whole.get_subcommands().map(clap::Command::get_name).collect();
+            StackError::from(SpecError::unknown("command", name, &names))
+        })?,
+    };
+    let mut text = Vec::new();
+    clap_mangen::Man::new(page).render(&mut text).map_err(StackError::run)?;
+    written(io::stdout().write_all(&text))
 }
 
 /// What was typed for a study, beside its name.
@@ -128,10 +177,10 @@ fn study(name: &str, asked: &StudyAsked<'_>, common: &Common) -> Result<(), Stac
     let StudyAsked { out, quick, resume } = *asked;
     let how = How { out, quick, seed: common.seed.as_deref(), threads: threads(common), resume };
     if common.dry_run {
-        return tell_outlook(&watched("requests", |_| study.outlook(&how))?, common);
+        return tell_outlook(&watched(common.quiet, "requests", |_| study.outlook(&how))?, common);
     }
     let folder = study.folder(out);
-    if !resume && finished_runs(&folder) > 0 {
+    if !resume && !common.quiet && finished_runs(&folder) > 0 {
         say(&format!(
             "{} has finished runs of an interrupted study, which --resume would go on from",
             folder.display()
@@ -145,20 +194,44 @@ fn study(name: &str, asked: &StudyAsked<'_>, common: &Common) -> Result<(), Stac
             folder.display()
         ),
     });
-    let outcome = watched("requests", |progress| study.run(&how, progress, announce))?;
+    let outcome = watched(common.quiet, "requests", |progress| {
+        study.run(&how, progress, |outlook| announce(outlook, common))
+    })?;
     let report = outcome.report.display();
-    print(&outcome.table, common, |table| {
-        let mut found = format!("{}\n", outcome.finding);
-        for Verdict { says, holds, figure } in &outcome.verdicts {
-            found += &format!("{}: {says} ({figure})\n", if *holds { "holds" } else { "does not hold here" });
-        }
-        format!("{}\n\n{}\n{found}\nreport: {report}\n", study.title(), table.to_text(&outcome.columns))
+    let plain = |table: &Table| {
+        let columns = output::asked(table, &outcome.columns, common);
+        format!(
+            "{}\n\n{}\n{}\nreport: {report}\n",
+            study.title(),
+            table.to_text(&columns),
+            findings(&outcome)
+        )
+    };
+    print(&outcome.table, common, plain, |table, view| {
+        let folder = outcome.report.parent().unwrap_or(Path::new(".")).display();
+        let rows = table.rows.len();
+        let figures = match rows <= ROWS_AT_MOST || view.is_wide || !view.columns.is_empty() {
+            true => people::figures_of(table, &[], &outcome.columns, view),
+            false => format!("table:  {folder}/table.csv, {rows} rows\n"),
+        };
+        let title = people::wrapped(study.title(), view.width);
+        let found = people::wrapped(&findings(&outcome), view.width);
+        format!("{title}\n{found}\n{figures}report: {report}\n")
     })?;
     // Standard output holds the table alone, so the path goes to standard error.
-    if common.json || common.csv {
+    if (common.json || common.csv) && !common.quiet {
         say(&format!("report: {report}"));
     }
     Ok(())
+}
+
+/// What a study found, and which conclusions hold, a line for each.
+fn findings(outcome: &Outcome) -> String {
+    let mut found = format!("{}\n", outcome.finding);
+    for Verdict { says, holds, figure } in &outcome.verdicts {
+        found += &format!("{}: {says} ({figure})\n", if *holds { "holds" } else { "does not hold here" });
+    }
+    found
 }
 
 /// The options of a study that must be typed again to go on with it.
@@ -170,8 +243,8 @@ fn typed_again(asked: &StudyAsked<'_>, common: &Common) -> String {
 }
 
 /// Says before the first run what all of them will need, where somebody looks on.
-fn announce(outlook: &Outlook) {
-    if io::stderr().is_terminal() {
+fn announce(outlook: &Outlook, common: &Common) {
+    if io::stderr().is_terminal() && !common.quiet {
         // In place of what the bar has drawn, which is drawn again below.
         say(&format!("\r\x1b[2K{}", outlook.sentence()));
     }
@@ -180,7 +253,8 @@ fn announce(outlook: &Outlook) {
 /// Prints what runs will need, and then whether the machine has it.
 fn tell_outlook(outlook: &Outlook, common: &Common) -> Result<(), StackError> {
     let table = Table { rows: vec![outlook.row()] };
-    print(&table, common, |_| outlook.sentence() + "\n")?;
+    let sentence = outlook.sentence() + "\n";
+    print(&table, common, |_| sentence.clone(), |_, view| people::wrapped(&sentence, view.width))?;
     outlook.check()
 }
 
@@ -193,43 +267,41 @@ fn grid<const COMMAND: usize>(typed: Typed<COMMAND>, common: &Common) -> Result<
     }
     let threads = threads(common);
     if common.dry_run {
-        return tell_outlook(&watched("requests", |_| Grid::new(command, &settings, threads))?.1, common);
+        return tell_outlook(
+            &watched(common.quiet, "requests", |_| Grid::new(command, &settings, threads))?.1,
+            common,
+        );
     }
-    let rows = watched("requests", |progress| {
+    let rows = watched(common.quiet, "requests", |progress| {
         let (mut runs, outlook) = Grid::new(command, &settings, threads)?;
         outlook.check()?;
-        announce(&outlook);
+        announce(&outlook, common);
         runs.prepare()?;
         runner::execute_all(&runs, threads, progress, &())
     })?;
     let table = Table { rows: rows.into_iter().flatten().collect() };
-    print(&table, common, |table| {
-        let mut text = table.to_text(&table.columns_for_people(command));
-        for row in table.rows.iter().filter(|row| row.get(Column::Explanation).is_some()) {
-            let [workload, placement, victim, explanation] =
-                [Column::Workload, Column::Placement, Column::Victim, Column::Explanation]
-                    .map(|column| row.text(column));
-            text += &format!("\n{workload}, {placement}, {victim}\n{explanation}");
-        }
-        text
+    let typed: Vec<&str> = settings.keys().map(String::as_str).collect();
+    let plain = |table: &Table| {
+        let columns = output::asked(table, &table.columns_for_people(command), common);
+        table.to_text(&columns) + &explanations(table)
+    };
+    print(&table, common, plain, |table, view| {
+        people::runs(table, command, &typed, view) + &explanations(table)
     })
+}
+
+/// What `--explain` gives, run by run.
+fn explanations(table: &Table) -> String {
+    let mut text = String::new();
+    for row in table.rows.iter().filter(|row| row.get(Column::Explanation).is_some()) {
+        let [workload, placement, victim, explanation] =
+            [Column::Workload, Column::Placement, Column::Victim, Column::Explanation]
+                .map(|column| row.text(column));
+        text += &format!("\n{workload}, {placement}, {victim}\n{explanation}");
+    }
+    text
 }
 
 fn threads(common: &Common) -> NonZeroUsize {
     common.threads.unwrap_or_else(runner::all_cores)
-}
-
-/// Prints the table as asked; `text` is the form for people.
-fn print(table: &Table, common: &Common, text: impl Fn(&Table) -> String) -> Result<(), StackError> {
-    let text = match (common.json, common.csv) {
-        (true, _) => table.to_json(),
-        (_, true) => table.to_csv(),
-        _ => text(table),
-    };
-    if common.is_stdout_taken {
-        // Standard error may be closed; the output is written all the same.
-        let _ = io::stderr().write_all(text.as_bytes());
-        return Ok(());
-    }
-    written(io::stdout().write_all(text.as_bytes()))
 }

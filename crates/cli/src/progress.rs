@@ -13,11 +13,12 @@ const PARTS: u64 = 1000;
 /// Below this share done, and before this time has passed, nothing is said of the time that is left.
 const LEFT_AFTER: (f64, Duration) = (0.01, Duration::from_secs(1));
 
-/// Does `work`, and shows meanwhile how far it has come. `counts` is what it counts: requests, records.
-pub fn watched<T>(counts: &str, work: impl FnOnce(&Progress) -> T) -> T {
+/// Does `work`, and shows meanwhile how far it has come, unless that is to be `quiet`. `counts` is what it counts:
+/// requests, records.
+pub fn watched<T>(quiet: bool, counts: &str, work: impl FnOnce(&Progress) -> T) -> T {
     let progress = Progress::default();
     // A log file would be filled with the frames of the bar.
-    if !io::stderr().is_terminal() {
+    if quiet || !io::stderr().is_terminal() {
         return progress.watching(|| work(&progress));
     }
     let is_done = AtomicBool::new(false);

@@ -1,9 +1,10 @@
 //! The commands over a store in a file.
 
 use crate::arguments::Common;
+use crate::output::{print, written};
 use crate::progress::watched;
-use crate::{print, written};
 use clap::{Args, Subcommand};
+use fulgurite_study::people;
 use fulgurite_study::store::{self, Form, LoadAsked, Said, ScanAsked, StoreFile};
 use fulgurite_study::table::Table;
 use fulgurite_study::{Column, StackError};
@@ -23,7 +24,7 @@ pub enum Stored {
     #[command(after_help = SCAN_HELP)]
     Scan(Scan),
     /// Say how large a store is, how full, and what tables it has
-    #[command(after_help = "Records are counted, so all of the store is read. FILE stays as it is.")]
+    #[command(after_help = STAT_HELP)]
     Stat(Opened),
     /// Look at every page of a store, and say what is wrong and what is lost by it
     #[command(after_help = CHECK_HELP)]
@@ -41,25 +42,53 @@ A row is key,value. A byte may be written \\xNN, a backslash is \\\\. Of rows wi
 Rows before one that is refused stay loaded. Records are durable when the command ends.
 
 A new FILE has --size as its length at once and takes room on the disk as it fills (du shows how much). \
-Its size, page and log stay what they are.";
+Its size, page and log stay what they are.
+
+Examples:
+  fulgurite load my.store users --from users.csv
+  zcat users.csv.gz | fulgurite load my.store users";
 
 const GET_HELP: &str = "\
 KEY and value are text. A byte that is no printable character is written \\xNN, a backslash \\\\. \
-Exit code 1: there is no such key. FILE stays as it is.";
+A key that begins with - stands behind --: get my.store users -- -5. \
+Exit code 1: there is no such key. FILE stays as it is.
+
+Examples:
+  fulgurite get my.store users alice
+  fulgurite get my.store users alice --raw > value";
 
 const SCAN_HELP: &str = "\
-A byte that is no printable character is written \\xNN, a backslash \\\\, in keys that are typed too. FILE stays as it is.";
+A byte that is no printable character is written \\xNN, a backslash \\\\, in keys that are typed too. FILE stays as it is.
+
+Examples:
+  fulgurite scan my.store users --from a --to b --limit 10
+  fulgurite scan my.store users --prefix user --json";
+
+const STAT_HELP: &str = "\
+Records are counted, so all of the store is read. FILE stays as it is.
+
+Example:
+  fulgurite stat my.store";
 
 const CHECK_HELP: &str = "\
 Exit code 0: the store is sound. 1: it is damaged. 2: FILE is no store. FILE stays as it is: what recovery would write \
-after a crash is kept beside it while the command runs.";
+after a crash is kept beside it while the command runs.
+
+Example:
+  fulgurite check my.store && echo sound";
 
 const REPAIR_HELP: &str = "\
-Exit code 0: everything was saved. 1: something is lost, and OUT has the rest. FILE is only read.";
+Exit code 0: everything was saved. 1: something is lost, and OUT has the rest. FILE is only read.
+
+Example:
+  fulgurite repair my.store saved.store";
 
 const BACKUP_HELP: &str = "\
 OUT is a store of its own. To restore, copy OUT to FILE, or back it up again under that name. FILE stays as it is, and \
-nobody writes it meanwhile.";
+nobody writes it meanwhile.
+
+Example:
+  fulgurite backup my.store copy.store";
 
 #[derive(Args)]
 pub struct Opened {
@@ -145,7 +174,7 @@ pub fn run(command: Stored, common: &Common) -> Result<(), StackError> {
     match command {
         Stored::Load(Load { opened, table, from, size, page, log }) => {
             let asked = LoadAsked { file: opened.store()?, table, from, size, page, log };
-            tell(&watched("records", |progress| store::load(&asked, progress))?, common)
+            tell(&watched(common.quiet, "records", |progress| store::load(&asked, progress))?, common)
         }
         Stored::Get(get) => self::get(get, common),
         Stored::Scan(Scan { opened, table, from, to, prefix, backward, limit }) => {
@@ -154,13 +183,17 @@ pub fn run(command: Stored, common: &Common) -> Result<(), StackError> {
             let asked = ScanAsked { file, table, from, to, prefix, backward, limit, form };
             store::scan(&asked, io::stdout())
         }
-        Stored::Stat(opened) => tell(&watched("records", |_| store::stat(&opened.store()?))?, common),
-        Stored::Check(opened) => tell(&watched("records", |_| store::check(&opened.store()?))?, common),
+        Stored::Stat(opened) => {
+            tell(&watched(common.quiet, "records", |_| store::stat(&opened.store()?))?, common)
+        }
+        Stored::Check(opened) => {
+            tell(&watched(common.quiet, "records", |_| store::check(&opened.store()?))?, common)
+        }
         Stored::Repair(Copied { opened, out }) => {
-            tell(&watched("records", |_| store::repair(&opened.store()?, &out))?, common)
+            tell(&watched(common.quiet, "records", |_| store::repair(&opened.store()?, &out))?, common)
         }
         Stored::Backup(Copied { opened, out }) => {
-            tell(&watched("records", |_| store::backup(&opened.store()?, &out))?, common)
+            tell(&watched(common.quiet, "records", |_| store::backup(&opened.store()?, &out))?, common)
         }
     }
 }
@@ -181,25 +214,41 @@ fn get(Get { opened, table, key, raw }: Get, common: &Common) -> Result<(), Stac
 /// Prints what a command has to say, and then whether all is well.
 fn tell(said: &Said, common: &Common) -> Result<(), StackError> {
     let table = Table { rows: said.rows.clone() };
-    print(&table, common, |table| match &said.text {
-        Some(text) => text.clone(),
-        None => in_two_tables(table),
+    let text = |in_tables: String| said.text.clone().unwrap_or(in_tables);
+    let plain = |table: &Table| {
+        text(in_two_tables(
+            table,
+            |table, columns| table.to_upright_text(columns),
+            |table, columns| table.to_text(columns),
+        ))
+    };
+    print(&table, common, plain, |table, view| {
+        let tables = in_two_tables(
+            table,
+            |table, columns| people::upright(table, columns, view),
+            |table, columns| people::list(table, columns, view),
+        );
+        people::wrapped(&text(tables), view.width)
     })?;
     said.verdict.clone()
 }
 
 /// The first row turned round, and the others beneath it.
-fn in_two_tables(table: &Table) -> String {
+fn in_two_tables(
+    table: &Table,
+    upright: impl Fn(&Table, &[Column]) -> String,
+    aligned: impl Fn(&Table, &[Column]) -> String,
+) -> String {
     let (first, others) = table.rows.split_at(table.rows.len().min(1));
     let first = Table { rows: first.to_vec() };
     let others = Table { rows: others.to_vec() };
     let (mut names, rest): (Vec<_>, Vec<_>) =
         first.columns().into_iter().partition(|column| *column == Column::File);
     names.extend(rest);
-    let mut text = first.to_upright_text(&names);
+    let mut text = upright(&first, &names);
     if !others.rows.is_empty() {
         let columns: Vec<_> = others.columns().into_iter().filter(|column| *column != Column::File).collect();
-        text += &format!("\n{}", others.to_text(&columns));
+        text += &format!("\n{}", aligned(&others, &columns));
     }
     text
 }

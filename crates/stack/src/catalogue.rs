@@ -1,6 +1,7 @@
 //! Every name that the command line and study files know, as rows.
 
-use crate::device::{FileOptions, LOG, MEM, MemConfig, NO_DEVICE};
+use crate::device::{FileOptions, LOG, MEM, MemConfig, NO_DEVICE, REAL};
+use crate::run::STORES_OWN;
 use crate::workload::{OWN_TRACE, OWN_TRACE_ABOUT};
 use crate::{Column, Row};
 use fulgurite_base::{Declared, OptionHelp, Registry, units};
@@ -30,7 +31,11 @@ pub const KINDS: [KindOfNames; 12] = [
         Format::all().iter().map(format).collect()
     }),
     ("replacement", || rows(ReplacementConfig::registry())),
-    ("write-back", || rows(WriteBackConfig::registry())),
+    ("write-back", || {
+        let own =
+            row(STORES_OWN, "of bench alone, and its default: the storage engine chooses, and batches pages");
+        rows(WriteBackConfig::registry()).into_iter().chain([own]).collect()
+    }),
     ("prefetch", || rows(PrefetchConfig::registry())),
     ("layers", layers),
     ("devices", devices),
@@ -77,7 +82,7 @@ fn devices() -> Vec<Row> {
     let ideal = with_options(row(MEM, about), &MemConfig::default().describe_options());
     let none = row(NO_DEVICE, "no drive and no time: pool counts misses and writes alone, fast");
     let about = "a file or block device, without the page cache";
-    let real = with_options(row("file:PATH", about), &FileOptions::default().describe_options());
+    let real = with_options(row(REAL, about), &FileOptions::default().describe_options());
     preset::registry().entries.iter().map(|entry| preset(&entry.make)).chain([real, ideal, none]).collect()
 }
 

@@ -3,6 +3,7 @@
 
 use crate::{Command, Value};
 use fulgurite_base::SpecError;
+use std::cmp::Ordering;
 
 /// What the values of a column are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,10 @@ enum Mark {
     axis,
     /// It is about the execution itself, and differs from one to the next.
     cost,
+    /// More of it is better.
+    more,
+    /// Less of it is better.
+    less,
     /// A command shows it first.
     pool,
     gc,
@@ -109,101 +114,101 @@ TimePages "time_pages" Number [axis gc];
 TimeNs "time_ns" Nanoseconds [replay bench];
 IntervalNs "interval_ns" Nanoseconds [];
 Ops "ops" Number [];
-ElapsedNs "elapsed_ns" Nanoseconds [pool];
-ThroughputOpsS "throughput_ops_s" Number [pool replay bench];
-Retries "retries" Number [];
+ElapsedNs "elapsed_ns" Nanoseconds [pool less];
+ThroughputOpsS "throughput_ops_s" Number [pool replay bench more];
+Retries "retries" Number [less];
 Rollbacks "rollbacks" Number [];
-Deadlocks "deadlocks" Number [];
-Hits "hits" Number [];
-Misses "misses" Number [];
-HitRatio "hit_ratio" Number [pool bench];
+Deadlocks "deadlocks" Number [less];
+Hits "hits" Number [more];
+Misses "misses" Number [less];
+HitRatio "hit_ratio" Number [pool bench more];
 ReadIos "read_ios" Number [];
-WriteIos "write_ios" Number [pool];
-PagesRead "pages_read" Number [pool];
-PagesWritten "pages_written" Number [pool];
+WriteIos "write_ios" Number [pool less];
+PagesRead "pages_read" Number [pool less];
+PagesWritten "pages_written" Number [pool less];
 PagesFlushed "pages_flushed" Number [];
 Prefetched "prefetched" Number [];
-PrefetchHits "prefetch_hits" Number [];
+PrefetchHits "prefetch_hits" Number [more];
 PrefetchWasted "prefetch_wasted" Number [];
-WriteWaits "write_waits" Number [];
+WriteWaits "write_waits" Number [less];
 Rescued "rescued" Number [];
 PagesChecked "pages_checked" Number [];
-LatencyMeanNs "latency_mean_ns" Nanoseconds [replay];
+LatencyMeanNs "latency_mean_ns" Nanoseconds [replay less];
 LatencyStddevNs "latency_stddev_ns" Nanoseconds [replay];
-LatencyP50Ns "latency_p50_ns" Nanoseconds [bench];
-LatencyP95Ns "latency_p95_ns" Nanoseconds [];
-LatencyP99Ns "latency_p99_ns" Nanoseconds [pool replay bench];
-LatencyP999Ns "latency_p999_ns" Nanoseconds [replay];
-LatencyMaxNs "latency_max_ns" Nanoseconds [replay];
+LatencyP50Ns "latency_p50_ns" Nanoseconds [bench less];
+LatencyP95Ns "latency_p95_ns" Nanoseconds [less];
+LatencyP99Ns "latency_p99_ns" Nanoseconds [pool replay bench less];
+LatencyP999Ns "latency_p999_ns" Nanoseconds [replay less];
+LatencyMaxNs "latency_max_ns" Nanoseconds [replay less];
 LatencyVarianceNs2 "latency_variance_ns2" Number [];
-BandwidthBytesS "bandwidth_bytes_s" BytesPerSecond [replay];
-ReadBandwidthBytesS "read_bandwidth_bytes_s" BytesPerSecond [];
-WriteBandwidthBytesS "write_bandwidth_bytes_s" BytesPerSecond [];
-ReadLatencyMeanNs "read_latency_mean_ns" Nanoseconds [replay];
+BandwidthBytesS "bandwidth_bytes_s" BytesPerSecond [replay more];
+ReadBandwidthBytesS "read_bandwidth_bytes_s" BytesPerSecond [more];
+WriteBandwidthBytesS "write_bandwidth_bytes_s" BytesPerSecond [more];
+ReadLatencyMeanNs "read_latency_mean_ns" Nanoseconds [replay less];
 ReadLatencyStddevNs "read_latency_stddev_ns" Nanoseconds [];
-ReadLatencyP50Ns "read_latency_p50_ns" Nanoseconds [];
-ReadLatencyP95Ns "read_latency_p95_ns" Nanoseconds [];
-ReadLatencyP99Ns "read_latency_p99_ns" Nanoseconds [];
-ReadLatencyP999Ns "read_latency_p999_ns" Nanoseconds [];
-ReadLatencyMaxNs "read_latency_max_ns" Nanoseconds [];
-WriteLatencyMeanNs "write_latency_mean_ns" Nanoseconds [replay];
+ReadLatencyP50Ns "read_latency_p50_ns" Nanoseconds [less];
+ReadLatencyP95Ns "read_latency_p95_ns" Nanoseconds [less];
+ReadLatencyP99Ns "read_latency_p99_ns" Nanoseconds [less];
+ReadLatencyP999Ns "read_latency_p999_ns" Nanoseconds [less];
+ReadLatencyMaxNs "read_latency_max_ns" Nanoseconds [less];
+WriteLatencyMeanNs "write_latency_mean_ns" Nanoseconds [replay less];
 WriteLatencyStddevNs "write_latency_stddev_ns" Nanoseconds [];
-WriteLatencyP50Ns "write_latency_p50_ns" Nanoseconds [];
-WriteLatencyP95Ns "write_latency_p95_ns" Nanoseconds [];
-WriteLatencyP99Ns "write_latency_p99_ns" Nanoseconds [];
-WriteLatencyP999Ns "write_latency_p999_ns" Nanoseconds [];
-WriteLatencyMaxNs "write_latency_max_ns" Nanoseconds [];
-CommitLatencyMeanNs "commit_latency_mean_ns" Nanoseconds [];
+WriteLatencyP50Ns "write_latency_p50_ns" Nanoseconds [less];
+WriteLatencyP95Ns "write_latency_p95_ns" Nanoseconds [less];
+WriteLatencyP99Ns "write_latency_p99_ns" Nanoseconds [less];
+WriteLatencyP999Ns "write_latency_p999_ns" Nanoseconds [less];
+WriteLatencyMaxNs "write_latency_max_ns" Nanoseconds [less];
+CommitLatencyMeanNs "commit_latency_mean_ns" Nanoseconds [less];
 CommitLatencyStddevNs "commit_latency_stddev_ns" Nanoseconds [];
-CommitLatencyP50Ns "commit_latency_p50_ns" Nanoseconds [];
-CommitLatencyP95Ns "commit_latency_p95_ns" Nanoseconds [];
-CommitLatencyP99Ns "commit_latency_p99_ns" Nanoseconds [bench];
-CommitLatencyP999Ns "commit_latency_p999_ns" Nanoseconds [];
-CommitLatencyMaxNs "commit_latency_max_ns" Nanoseconds [];
-WaitQueueMeanNs "wait_queue_mean_ns" Nanoseconds [];
-WaitGcMeanNs "wait_gc_mean_ns" Nanoseconds [replay];
-WaitDieMeanNs "wait_die_mean_ns" Nanoseconds [replay];
-WaitChannelMeanNs "wait_channel_mean_ns" Nanoseconds [replay];
-WaitBufferMeanNs "wait_buffer_mean_ns" Nanoseconds [];
-WaitGcMaxNs "wait_gc_max_ns" Nanoseconds [];
-ReadWaitGcMeanNs "read_wait_gc_mean_ns" Nanoseconds [];
-ReadWaitDieMeanNs "read_wait_die_mean_ns" Nanoseconds [];
-ReadWaitChannelMeanNs "read_wait_channel_mean_ns" Nanoseconds [];
-WriteWaitGcMeanNs "write_wait_gc_mean_ns" Nanoseconds [];
-WriteWaitDieMeanNs "write_wait_die_mean_ns" Nanoseconds [];
-WriteWaitChannelMeanNs "write_wait_channel_mean_ns" Nanoseconds [];
+CommitLatencyP50Ns "commit_latency_p50_ns" Nanoseconds [less];
+CommitLatencyP95Ns "commit_latency_p95_ns" Nanoseconds [less];
+CommitLatencyP99Ns "commit_latency_p99_ns" Nanoseconds [bench less];
+CommitLatencyP999Ns "commit_latency_p999_ns" Nanoseconds [less];
+CommitLatencyMaxNs "commit_latency_max_ns" Nanoseconds [less];
+WaitQueueMeanNs "wait_queue_mean_ns" Nanoseconds [less];
+WaitGcMeanNs "wait_gc_mean_ns" Nanoseconds [replay less];
+WaitDieMeanNs "wait_die_mean_ns" Nanoseconds [replay less];
+WaitChannelMeanNs "wait_channel_mean_ns" Nanoseconds [replay less];
+WaitBufferMeanNs "wait_buffer_mean_ns" Nanoseconds [less];
+WaitGcMaxNs "wait_gc_max_ns" Nanoseconds [less];
+ReadWaitGcMeanNs "read_wait_gc_mean_ns" Nanoseconds [less];
+ReadWaitDieMeanNs "read_wait_die_mean_ns" Nanoseconds [less];
+ReadWaitChannelMeanNs "read_wait_channel_mean_ns" Nanoseconds [less];
+WriteWaitGcMeanNs "write_wait_gc_mean_ns" Nanoseconds [less];
+WriteWaitDieMeanNs "write_wait_die_mean_ns" Nanoseconds [less];
+WriteWaitChannelMeanNs "write_wait_channel_mean_ns" Nanoseconds [less];
 UserBytesWritten "user_bytes_written" Number [];
-SpaceBytes "space_bytes" Bytes [bench];
+SpaceBytes "space_bytes" Bytes [bench less];
 LogBytesWritten "log_bytes_written" Number [];
 LogFlushes "log_flushes" Number [];
 Flushes "flushes" Number [];
 Checkpoints "checkpoints" Number [];
 RowsVerified "rows_verified" Number [];
-HostPagesWritten "host_pages_written" Number [gc bench];
+HostPagesWritten "host_pages_written" Number [gc bench less];
 FlashPagesRead "flash_pages_read" Number [];
-FlashPagesProgrammed "flash_pages_programmed" Number [];
-GcPagesCopied "gc_pages_copied" Number [gc];
-Erases "erases" Number [gc];
-Waf "waf" Number [pool gc replay bench];
-WafSteady "waf_steady" Number [gc];
+FlashPagesProgrammed "flash_pages_programmed" Number [less];
+GcPagesCopied "gc_pages_copied" Number [gc less];
+Erases "erases" Number [gc less];
+Waf "waf" Number [pool gc replay bench less];
+WafSteady "waf_steady" Number [gc less];
 WafClosedForm "waf_closed_form" Number [gc];
 SpareEffective "spare_effective" Number [gc];
-LayerPagesCopied "layer_pages_copied" Number [];
+LayerPagesCopied "layer_pages_copied" Number [less];
 LayerPagesPadded "layer_pages_padded" Number [];
 LayerSegmentsFreed "layer_segments_freed" Number [];
-LayerWaf "layer_waf" Number [pool replay];
-DriveWaf "drive_waf" Number [pool replay];
+LayerWaf "layer_waf" Number [pool replay less];
+DriveWaf "drive_waf" Number [pool replay less];
 MergedPages "merged_pages" Number [];
 Overlaps "overlaps" Number [];
 Suspensions "suspensions" Number [];
-EnergyJ "energy_j" Number [];
-EnergyPerPageWrittenUj "energy_per_page_written_uj" Number [];
+EnergyJ "energy_j" Number [less];
+EnergyPerPageWrittenUj "energy_per_page_written_uj" Number [less];
 WearMin "wear_min" Number [];
 WearMean "wear_mean" Number [];
-WearMax "wear_max" Number [];
-MappingBytes "mapping_bytes" Bytes [];
-LayerMappingBytes "layer_mapping_bytes" Bytes [];
-PlacementBytes "placement_bytes" Bytes [];
+WearMax "wear_max" Number [less];
+MappingBytes "mapping_bytes" Bytes [less];
+LayerMappingBytes "layer_mapping_bytes" Bytes [less];
+PlacementBytes "placement_bytes" Bytes [less];
 ValidShareError "valid_share_error" Number [];
 Groups "groups" Number [gc];
 GroupsSized "groups_sized" Number [];
@@ -218,9 +223,9 @@ ShareC3 "share_c3" Number [gc];
 ShareC4 "share_c4" Number [gc];
 ShareC5 "share_c5" Number [gc];
 ShareC6 "share_c6" Number [gc];
-LifetimeBytesWritten "lifetime_bytes_written" Number [];
-LifetimeDwpd5y "lifetime_dwpd_5y" Number [];
-LifetimeYearsAtThisRate "lifetime_years_at_this_rate" Number [];
+LifetimeBytesWritten "lifetime_bytes_written" Number [more];
+LifetimeDwpd5y "lifetime_dwpd_5y" Number [more];
+LifetimeYearsAtThisRate "lifetime_years_at_this_rate" Number [more];
 // Of a device.
 Alpha "alpha" Number [profile];
 AlphaTarget "alpha_target" Number [profile];
@@ -269,7 +274,7 @@ Table "table" Name [];
 Tables "tables" Number [];
 Records "records" Number [];
 RecordBytes "record_bytes" Bytes [];
-RecordsS "records_s" Number [];
+RecordsS "records_s" Number [more];
 FileBytes "file_bytes" Bytes [];
 PagesUsed "pages_used" Number [];
 PagesFree "pages_free" Number [];
@@ -293,11 +298,16 @@ Options "options" Name [];
 Default "default" Name [list];
 Targets "targets" Name [list];
 Source "source" Name [];
+// Of two results beside each other.
+Metric "metric" Name [];
+A "a" Number [];
+B "b" Number [];
+Change "change" Number [];
 // For people.
 Note "note" Name [];
 Explanation "explanation" Name [];
 // Of the machine that ran it, and of the simulator itself.
-CpuNsPerOp "cpu_ns_per_op" Number [cost];
+CpuNsPerOp "cpu_ns_per_op" Number [cost less];
 SimWallS "sim_wall_s" Number [cost];
 SimOpsS "sim_ops_s" Number [cost];
 PeakRssBytes "peak_rss_bytes" Bytes [cost];
@@ -346,6 +356,15 @@ impl Column {
     /// Whether it is about the cost of the execution itself, such as CPU time, which differs from one to the next.
     pub fn is_cost(self) -> bool {
         self.has(Mark::cost)
+    }
+
+    /// Which of two values is the better one: the greater, the lesser, or neither.
+    pub fn better(self) -> Option<Ordering> {
+        match (self.has(Mark::more), self.has(Mark::less)) {
+            (true, _) => Some(Ordering::Greater),
+            (_, true) => Some(Ordering::Less),
+            _ => None,
+        }
     }
 
     /// Whether `command` shows it first.

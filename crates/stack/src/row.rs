@@ -120,6 +120,11 @@ impl Row {
         self.0.retain(|(column, _)| !column.is_cost());
     }
 
+    /// Drops all columns but these.
+    pub fn keep(&mut self, columns: &[Column]) {
+        self.0.retain(|(column, _)| columns.contains(column));
+    }
+
     /// A column's value.
     pub fn get(&self, column: Column) -> Option<&Value> {
         self.0.iter().find(|(known, _)| *known == column).map(|(_, value)| value)

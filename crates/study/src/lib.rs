@@ -1,15 +1,18 @@
 //! Studies over Fulgurite's stack: grids of runs, tables of their rows, reports to read.
 
+pub mod diff;
 pub mod grid;
 pub mod list;
 #[cfg(feature = "parquet")]
 pub mod parquet;
+pub mod people;
 pub mod report;
 pub mod study;
 pub mod table;
 pub mod trace_convert;
 pub mod trace_info;
 
+pub use fulgurite_base::SpecError;
 pub use fulgurite_stack::output::{abandon_all, is_standard};
 pub use fulgurite_stack::{
     Column, Command, Outlook, Progress, Run, StackError, Unit, outlook, progress, runner, settings, store,

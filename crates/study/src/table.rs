@@ -37,6 +37,15 @@ impl Table {
         self.columns().into_iter().filter(|column| is_main(*column) || axes.contains(column)).collect()
     }
 
+    /// The same rows with these columns alone; with all where none is named.
+    pub fn with_columns(&self, columns: &[Column]) -> Table {
+        let mut table = self.clone();
+        if !columns.is_empty() {
+            table.rows.iter_mut().for_each(|row| row.keep(columns));
+        }
+        table
+    }
+
     /// One JSON array of flat objects, a row a line.
     pub fn to_json(&self) -> String {
         let rows: Vec<String> = self.json_rows().collect();

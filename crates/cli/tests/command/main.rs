@@ -3,7 +3,9 @@
 mod bad_input;
 mod bench;
 mod contract;
+mod diff;
 mod folder;
+mod help;
 mod interrupts;
 mod outlook;
 mod outputs;
@@ -12,3 +14,5 @@ mod repeatable;
 mod resume;
 mod store;
 mod streams;
+mod terminal;
+mod words;

@@ -166,13 +166,15 @@ fn frames_of(asked: Portion, pages: u64) -> Result<u32, StackError> {
     };
     let refused = |why: &str| {
         StackError::request(format!(
-            "--frames {asked} is {frames} frames for {pages} pages, {why}; accepted: 1 to {pages}"
+            "--frames {asked} is {frames} frames for {pages} pages, {why}; accepted: 1 to {}",
+            pages.min(u64::from(u32::MAX))
         ))
     };
     match u32::try_from(frames) {
         Ok(0) => Err(refused("and a pool needs at least one")),
-        Ok(frames) if u64::from(frames) <= pages => Ok(frames),
-        _ => Err(refused("so that some would never be used")),
+        _ if frames > pages => Err(refused("so that some would never be used")),
+        Ok(frames) => Ok(frames),
+        Err(_) => Err(refused("and a pool numbers its frames in 32 bits")),
     }
 }
 

@@ -26,6 +26,12 @@ impl Run {
                 }
             },
             (Load::Characterisation { page_bytes }, ..) => {
+                if matches!(self.stack.device.drive, DriveConfig::Mem(_) | DriveConfig::None) {
+                    return Err(StackError::request(format!(
+                        "device {}: no request takes any time on it, so it has no alpha, k_r and k_w; accepted: a preset or file:PATH",
+                        self.stack.device.label
+                    )));
+                }
                 self.stack.check_storage()?;
                 self.stack.device_pages_per(*page_bytes).map(drop)
             }

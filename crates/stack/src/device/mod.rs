@@ -175,9 +175,19 @@ pub const LOG: &str = "log";
 /// What a real drive's name begins with.
 pub const FILE: &str = "file";
 
-/// Every device name that stands alone; a real drive is `file:PATH`.
-pub fn names() -> Vec<&'static str> {
-    preset::registry().names().chain([MEM, NO_DEVICE]).collect()
+/// How a real drive is named.
+pub const REAL: &str = "file:PATH";
+
+/// The error for a device that has none of the known names.
+fn unknown(name: &str) -> SpecError {
+    let names: Vec<&str> = preset::registry().names().chain([MEM, NO_DEVICE, REAL]).collect();
+    if Path::new(name).exists() {
+        return SpecError::new(format!(
+            "unknown device `{name}`; did you mean `{FILE}:{name}`? (known: {})",
+            names.join(" ")
+        ));
+    }
+    SpecError::unknown("device", name, &names)
 }
 
 impl DeviceConfig {
@@ -200,8 +210,7 @@ impl DeviceConfig {
                 DriveConfig::Mem(mem)
             }
             name => {
-                let preset =
-                    preset::by_name(name).map_err(|_| SpecError::unknown("device", name, &names()))?;
+                let preset = preset::by_name(name).map_err(|_| unknown(name))?;
                 let config = Box::new(preset::configure(spec)?);
                 return Ok(DeviceConfig {
                     label,

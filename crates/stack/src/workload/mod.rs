@@ -51,20 +51,31 @@ impl Workload {
     /// The workload that `text` names, `-` for a trace from standard input. A trace is read later, when it is bound, in
     /// `format` where that is given.
     pub fn parse(text: &str, format: Option<(Format, TraceOptions)>) -> Result<Workload, StackError> {
-        // The path of a trace need not read as a name with options.
-        let named = Spec::parse(text).ok();
-        if let Some(spec) = named.filter(|spec| GeneratorConfig::registry().get(spec.name()).is_ok()) {
-            let config = GeneratorConfig::from_spec(spec)?;
-            return Ok(Workload { label: text.to_owned(), origin: Origin::Generator(config) });
-        }
         let path = Path::new(text);
+        let name = text.split(':').next().unwrap_or(text);
+        let is_file = is_standard(path) || path.exists();
+        if GeneratorConfig::registry().get(name).is_ok() {
+            match Spec::parse(text) {
+                Ok(spec) => {
+                    let config = GeneratorConfig::from_spec(spec)?;
+                    return Ok(Workload { label: text.to_owned(), origin: Origin::Generator(config) });
+                }
+                // The path of a trace need not read as a name with options.
+                Err(error) if !is_file => return Err(error.into()),
+                Err(_) => {}
+            }
+        }
         let trace = if text == OWN_TRACE {
             TraceFile::own()
-        } else if is_standard(path) || path.exists() {
+        } else if is_file {
             TraceFile::at(path, format)
+        } else if name == OWN_TRACE {
+            return Err(StackError::request(format!(
+                "{OWN_TRACE} has no options; accepted: {OWN_TRACE} alone"
+            )));
         } else {
             let names: Vec<&str> = GeneratorConfig::registry().names().chain([OWN_TRACE]).collect();
-            let error = SpecError::unknown("workload", text.split(':').next().unwrap_or(text), &names);
+            let error = SpecError::unknown("workload", name, &names);
             return Err(StackError::request(format!("{error}; nor is there a trace file of that name")));
         };
         let label =

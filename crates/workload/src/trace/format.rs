@@ -126,7 +126,7 @@ pub struct FormatRow {
     pub about: &'static str,
     /// What its positions and lengths count.
     pub unit: Unit,
-    /// The format is told from a file name with one of these between its dots: `x.pages.zst`.
+    /// The format is told from a file name with one of these between its dots: `x.pages.zst`. The last one counts.
     pub name_parts: &'static [&'static str],
     /// Whether the content alone tells it from the others.
     pub is_told_by_content: bool,
@@ -207,9 +207,11 @@ impl Format {
     /// request. `first_bytes` are the content's, unpacked.
     pub fn detect(file_name: &str, first_bytes: &[u8]) -> Option<Format> {
         let name = Path::new(file_name).file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-        let is_told = |format: &Format| name.split('.').any(|part| format.row().name_parts.contains(&part));
+        let of_part =
+            |part| ALL.iter().copied().find(|format: &Format| format.row().name_parts.contains(&part));
         let fits = |format: &Format| format.understands(first_bytes);
-        ALL.iter().copied().find(is_told).or_else(|| ALL.iter().copied().find(fits))
+        // The last part decides: `msr.oracleGeneral.zst` is a trace from MSR in the format of libCacheSim.
+        name.rsplit('.').find_map(of_part).or_else(|| ALL.iter().copied().find(fits))
     }
 
     pub(super) fn row(self) -> &'static FormatRow {
@@ -279,6 +281,10 @@ mod tests {
         assert_eq!(Format::detect("x.page-ops", b""), pages);
         assert_eq!(Format::detect("CloudPhysics.csv.gz", b""), cloudphysics);
         assert_eq!(Format::detect("pages", b""), pages);
+        let oracle_general = Some(Format::ORACLE_GENERAL);
+        for name in ["x.oracleGeneral.zst", "w01.oracleGeneral.sample10.zst", "msr.oracleGeneral.zst"] {
+            assert_eq!(Format::detect(name, b""), oracle_general, "{name}");
+        }
         assert_eq!(Format::detect("a.pages/x", b""), None);
         assert_eq!(Format::detect("x", b"# a comment\n\n  r 17\nnonsense"), pages);
         assert_eq!(

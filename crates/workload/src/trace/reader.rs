@@ -109,6 +109,9 @@ pub fn open(
     TraceReader::new(&name, file, format, options)
 }
 
+/// What some editors and spreadsheets write before a text in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 const NO_LENGTH: &str = "a request of length zero";
 
 /// Counts a line that is left out.
@@ -133,12 +136,17 @@ impl TraceReader {
         if lines.peek().get(257..262) == Some(b"ustar") {
             return Err(lines.error("this is a tar archive; unpack it and give the trace inside".to_owned()));
         }
-        let format = match format.or_else(|| Format::detect(file_name, lines.peek())) {
+        let mark = if lines.peek().starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+        let format = match format.or_else(|| Format::detect(file_name, &lines.peek()[mark..])) {
             Some(format) => format,
             None => return Err(format_unknown(&mut lines)),
         };
         let record_bytes = match format.row().shape {
-            Shape::Lines { .. } => 0,
+            Shape::Lines { .. } => {
+                // In a binary format the same bytes are a part of the first record.
+                lines.pass(mark, 0);
+                0
+            }
             Shape::Records { size, .. } => size(lines.peek()).map_err(|reason| lines.error(reason))?,
         };
         Ok(TraceReader {

@@ -1,0 +1,86 @@
+//! Where results go: standard output, in the form that was asked for and that suits who reads it.
+
+use crate::arguments::Common;
+use fulgurite_study::people::{self, View};
+use fulgurite_study::table::Table;
+use fulgurite_study::{Column, StackError};
+use rustix::termios::tcgetwinsize;
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
+
+/// The width of a terminal that does not tell its own.
+const USUAL_WIDTH: usize = 80;
+
+/// The outcome of writing to standard output. A closed pipe (`fulgurite list | head -1`) is no failure: its
+/// reader has seen enough. A full disk is one.
+pub fn written(result: io::Result<()>) -> Result<(), StackError> {
+    // What the buffer still holds would be lost in silence at exit.
+    match result.and_then(|()| io::stdout().flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(StackError::run(format!("standard output cannot be written: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Prints the table as asked. `plain` is its form in a pipe or a file, `shown` that on a terminal.
+pub fn print(
+    table: &Table,
+    common: &Common,
+    plain: impl Fn(&Table) -> String,
+    shown: impl Fn(&Table, &View) -> String,
+) -> Result<(), StackError> {
+    tell_missing(table, common);
+    let text = match (common.json, common.csv) {
+        (true, _) => table.with_columns(&common.columns).to_json(),
+        (_, true) => table.with_columns(&common.columns).to_csv(),
+        _ => view(common).map_or_else(|| plain(table), |view| shown(table, &view)),
+    };
+    if common.is_stdout_taken {
+        // Standard error may be closed; the output is written all the same.
+        let _ = io::stderr().write_all(text.as_bytes());
+        return Ok(());
+    }
+    written(io::stdout().write_all(text.as_bytes()))
+}
+
+/// The same for one row with many columns.
+pub fn print_upright(table: &Table, common: &Common) -> Result<(), StackError> {
+    let plain = |table: &Table| table.to_upright_text(&asked(table, &table.columns(), common));
+    print(table, common, plain, |table, view| people::upright(table, &table.columns(), view))
+}
+
+/// The columns that `--columns` or `--wide` ask for, or `usual`.
+pub fn asked(table: &Table, usual: &[Column], common: &Common) -> Vec<Column> {
+    let there = table.columns();
+    match (common.columns.is_empty(), common.wide) {
+        (false, _) => common.columns.iter().copied().filter(|column| there.contains(column)).collect(),
+        (_, true) => there,
+        _ => usual.to_vec(),
+    }
+}
+
+/// Says which of the columns that were asked for are in no row.
+fn tell_missing(table: &Table, common: &Common) {
+    let there = table.columns();
+    for column in common.columns.iter().filter(|column| !there.contains(column)) {
+        if !common.quiet {
+            crate::say(&format!("no row has the column {column}"));
+        }
+    }
+}
+
+/// What a terminal shows of a table; `None` where the table goes elsewhere.
+fn view(common: &Common) -> Option<View> {
+    let width = if common.is_stdout_taken { width(&io::stderr()) } else { width(&io::stdout()) }?;
+    Some(View { width, columns: common.columns.clone(), is_wide: common.wide })
+}
+
+/// Characters in a line of a terminal; `None` where it is none.
+fn width(stream: &(impl IsTerminal + AsFd)) -> Option<usize> {
+    if !stream.is_terminal() {
+        return None;
+    }
+    let told = tcgetwinsize(stream).map_or(0, |size| usize::from(size.ws_col));
+    Some(if told == 0 { USUAL_WIDTH } else { told })
+}

@@ -1,0 +1,82 @@
+//! Help, completions and the manual.
+
+use crate::folder::Folder;
+
+const COMMANDS: &str = "list profile pool gc replay bench study trace diff load get scan stat check repair backup completions man";
+
+/// The example lines of a help text, without what stands behind them.
+fn examples(help: &str) -> Vec<String> {
+    let lines = help.lines().skip_while(|line| !line.starts_with("Example"));
+    let commands = lines.filter_map(|line| line.strip_prefix("  ").filter(|line| line.contains("fulgurite")));
+    commands.map(|line| line.split("   ").next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn every_command_has_examples_that_work() {
+    let folder = Folder::new()
+        .with("trace.csv", "version,time,op,size,lbn\n1,2,28,512,4\n1,3,2a,512,8\n1,4,28,512,16\n1,5,28,512,24\n1,6,28,512,32\n1,7,28,512,40\n1,8,28,512,48\n1,9,28,512,56\n1,9,28,512,64\n1,9,28,512,72\n1,9,28,512,80\n1,9,28,512,88\n")
+        .with("users.csv", "alice,1\n")
+        .with("my-study.toml", "title = 't'\nquestion = 'q'\ncommand = 'pool'\n[grid]\nworkload = 'zipf'\nops = 10\n");
+    folder.shell("gzip -k users.csv; mkdir -p results .local/share/bash-completion/completions");
+    assert_eq!(folder.run("load my.store users --from users.csv --size 64MiB --log 1MiB").code, 0);
+    for name in ["before", "after"] {
+        assert_eq!(folder.run(&format!("study my-study.toml --out results/{name}")).code, 0);
+        folder.shell(&format!("cp results/{name}/table.csv {name}.csv"));
+    }
+    let names = COMMANDS.split(' ').map(str::to_owned);
+    let traces = ["info", "convert", "generate"].map(|name| format!("trace {name}"));
+    for command in names.chain(traces).chain([String::new()]) {
+        let help = folder.run(&format!("{command} --help")).stdout;
+        let examples = examples(&help);
+        assert!(!examples.is_empty(), "{command}: {help}");
+        for example in examples {
+            // Runs are looked at beforehand and not made: some take minutes. A page of the manual needs no reader.
+            let runs = ["profile ", "pool ", "gc ", "replay ", "bench ", "study "];
+            let is_run = runs.iter().any(|run| example.contains(&format!("fulgurite {run}")));
+            let dry = if is_run && !example.contains("--help") && !example.contains("--dry-run") {
+                " --dry-run"
+            } else {
+                ""
+            };
+            let example = example.replace("man -l -", "cat").replace("~/", "");
+            if example == "fulgurite" {
+                continue;
+            }
+            let outcome = folder.shell(&format!("set -o pipefail; {example}{dry}"));
+            assert_eq!(outcome.code, 0, "{command}: {example}: {}", outcome.stderr);
+        }
+    }
+}
+
+#[test]
+fn completions_and_the_manual_know_every_command() {
+    let folder = Folder::new();
+    let manual = folder.run("man").stdout;
+    for shell in ["bash", "zsh", "fish"] {
+        let script = folder.run(&format!("completions {shell}")).stdout;
+        for command in COMMANDS.split(' ') {
+            assert!(script.contains(command), "{shell}: {command}");
+            assert!(manual.contains(&format!("fulgurite\\-{command}(1)")), "{command}: {manual}");
+        }
+        assert!(script.contains("write-back") && script.contains("tolerance"), "{shell}");
+    }
+    let page = folder.run("man pool").stdout;
+    assert!(page.starts_with(".ie") && page.contains("write\\-back") && page.contains("EXTRA"), "{page}");
+    for (arguments, words) in [("man pol", "did you mean `pool`"), ("completions bsh", "bash")] {
+        let refused = folder.run(arguments);
+        assert_eq!((refused.code, refused.stderr.lines().count()), (2, 1), "{arguments}: {}", refused.stderr);
+        assert!(refused.stderr.contains(words), "{arguments}: {}", refused.stderr);
+    }
+}
+
+/// A quiet command says nothing beside its result.
+#[test]
+fn a_quiet_command_prints_its_result_alone() {
+    let folder = Folder::new();
+    let loud = folder.run("study quickstart --quick --json");
+    let quiet = folder.run("study quickstart --quick --json --quiet");
+    assert!(loud.stderr.contains("report: "), "{}", loud.stderr);
+    assert_eq!((quiet.code, quiet.stderr.as_str(), quiet.stdout), (0, "", loud.stdout));
+    let wrong = folder.run("pool zipf --frames 0 -q");
+    assert!(wrong.code == 2 && wrong.stderr.contains("--frames"), "errors are said: {}", wrong.stderr);
+}

@@ -1,0 +1,114 @@
+//! Words that have misled somebody: what was typed, and what the answer must say and must not.
+
+use crate::folder::Folder;
+use crate::terminal::seen;
+
+/// What is wrong with the answer to `arguments`, which must be refused in one sentence.
+fn fault(folder: &Folder, arguments: &str, has: &[&str], lacks: &[&str]) -> Option<String> {
+    let outcome = folder.run(arguments);
+    let said = outcome.stderr.trim_end();
+    let missing = has.iter().find(|word| !said.contains(**word)).map(|word| format!("no `{word}`"));
+    let misleading = lacks.iter().find(|word| said.contains(**word)).map(|word| format!("`{word}`"));
+    let form = (outcome.code != 2 || said.lines().count() != 1).then(|| format!("exit {}", outcome.code));
+    let fault = missing.or(misleading).or(form)?;
+    Some(format!("{arguments}: {fault} in: {said}{}", outcome.stdout))
+}
+
+/// Every fault of all cases, so that one does not hide another.
+fn refused(folder: &Folder, cases: &[(&str, &[&str], &[&str])]) {
+    let faults: Vec<String> =
+        cases.iter().filter_map(|(arguments, has, lacks)| fault(folder, arguments, has, lacks)).collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn refusals_name_what_is_wrong() {
+    refused(
+        &Folder::new(),
+        &[
+            ("pool mixed-skewed:write=", &["`write=`", "write key=value"], &["did you mean", "unknown"]),
+            ("gc zipf:", &["`zipf:`", "write key=value"], &["did you mean", "unknown"]),
+            ("pool postgres-pgbench:a=1", &["postgres-pgbench has no options"], &["did you mean"]),
+            (
+                "pool zipf --device none --pages 1T --frames 60G",
+                &["--frames 60000000000", "32 bits", "accepted: 1 to 4294967295"],
+                &["never be used"],
+            ),
+            ("pool zipf --frames -5", &["--frames", "`-5`", "500, 6% or 1/3"], &["tip", "-- -5"]),
+            ("pool zipf --seed -1", &["--seed", "`-1`", "a whole number"], &["tip"]),
+            ("pool zipf -x", &["'-x'", "--help"], &["tip", "-- -x"]),
+            ("pool zipf --frmes 5", &["--frmes", "'--frames'"], &["-- --frmes"]),
+            ("pool zipf --threads 0", &["--threads", "'0'", "from 1 on"], &["non-zero", "--help"]),
+            ("pool zipf --threads x", &["--threads", "'x'", "from 1 on"], &["digit"]),
+            ("pool zipf --threads -1", &["--threads", "'-1'", "from 1 on"], &["tip"]),
+            ("pool zipf --device nvme", &["nvme", "file:PATH"], &[]),
+            ("pool zipf --replacement 2q:in=200%", &["in=200% of 2q", "accepted: 0% to 100%"], &[]),
+            ("pool zipf --write-back ace:n_w=4294967295", &["n_w=4294967295", "accepted: 1 to 65536"], &[]),
+            ("profile mem", &["mem", "no request takes any time", "file:PATH"], &[]),
+            ("profile none", &["none", "no request takes any time", "file:PATH"], &[", mem"]),
+        ],
+    );
+    let folder = Folder::new().with("disk", "");
+    refused(&folder, &[("pool zipf --device disk", &["did you mean `file:disk`?"], &[])]);
+}
+
+/// The records of libCacheSim, told by the last word of a name that is a format's.
+#[test]
+fn a_format_is_told_by_the_name() {
+    let record = |object: u64| {
+        let mut bytes = vec![0; 4];
+        bytes.extend(object.to_le_bytes());
+        bytes.extend(512u32.to_le_bytes());
+        bytes.extend((-1i64).to_le_bytes());
+        bytes
+    };
+    let bytes: Vec<u8> = (0..20).flat_map(record).collect();
+    let folder = Folder::new().with("t.oracleGeneral", bytes.clone()).with("msr.oracleGeneral.bin", bytes);
+    folder.rows("trace convert t.oracleGeneral t.msr.zst --to msr");
+    for name in ["t.oracleGeneral", "msr.oracleGeneral.bin"] {
+        let rows = folder.rows(&format!("trace info {name}"));
+        assert_eq!(
+            (&rows[0]["format"], &rows[0]["requests"]),
+            (&"oracle-general".into(), &20.into()),
+            "{name}"
+        );
+    }
+}
+
+/// Editors and spreadsheets write a byte order mark before a text.
+#[test]
+fn a_byte_order_mark_is_no_part_of_a_trace() {
+    let folder = Folder::new()
+        .with("t.pages", "\u{feff}R 1\nW 2\nR 3\n")
+        .with("header", "\u{feff}version,time,op,size,lbn\n1,2,28,512,4\n")
+        .with("wrong.pages", "\u{feff}R 1\nX 2\n");
+    assert_eq!(folder.rows("trace info t.pages")[0]["requests"], 3);
+    assert_eq!(folder.rows("trace info header")[0]["format"], "cloudphysics");
+    refused(&folder, &[("trace info wrong.pages", &["wrong.pages, line 2", "X"], &[])]);
+}
+
+#[test]
+fn a_list_has_every_name_that_is_accepted() {
+    let folder = Folder::new();
+    let names = |kind: &str| -> Vec<String> {
+        let rows = folder.rows(&format!("list {kind}"));
+        rows.iter().map(|row| row["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert!(names("write-back").contains(&"store".to_owned()), "what bench uses if none is given");
+    assert!(names("devices").contains(&"file:PATH".to_owned()));
+}
+
+/// The figures of the README are those that the quickstart prints.
+#[test]
+fn the_readme_shows_what_the_quickstart_prints() {
+    let readme = include_str!("../../../../README.md");
+    let block = readme.lines().skip_while(|line| !line.starts_with("    With ace instead of single"));
+    let block: Vec<&str> = block.take_while(|line| line.is_empty() || line.starts_with("    ")).collect();
+    let shown: Vec<&str> =
+        block.iter().map(|line| line.trim()).filter(|line| !["", "…"].contains(line)).collect();
+    assert!(shown.len() >= 5 && shown[shown.len() - 1].starts_with("report: "), "{shown:?}");
+    let seen = seen(&Folder::new(), "study quickstart", 120);
+    for line in shown {
+        assert!(seen.lines().any(|printed| printed == line), "README: {line}\nprinted:\n{seen}");
+    }
+}

@@ -1,0 +1,343 @@
+//! Two results beside each other: rows are joined by what was asked, and figures that changed are listed by the size of
+//! the change.
+//!
+//! A result is a study's folder, or a file of CSV, JSON or JSON lines as the commands print them. It may come from
+//! another version of Fulgurite. So a column that one of them does not have joins nothing, and `run_id` is left out.
+
+use crate::people::{self, View};
+use crate::table::Table;
+use fulgurite_base::units::{Share, parse_share};
+use fulgurite_stack::output::is_standard;
+use fulgurite_stack::{Column, Row, StackError, Value};
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::Path;
+use std::{fs, io};
+
+/// Changes that a terminal shows.
+const SHOWN_AT_MOST: usize = 30;
+
+/// What reading a number from JSON may change of it, as a share: its last bits.
+const ROUNDED: f64 = 1e-14;
+
+/// What has changed from one result to another.
+pub struct Difference {
+    /// How much has changed, in one sentence.
+    pub sentence: String,
+    /// A row for each figure that has changed: where, which, both values and the change as a share.
+    pub table: Table,
+    /// Why the two are not as good as equal.
+    beyond: Vec<String>,
+}
+
+/// Compares the results at `a` and `b`. `tolerance` is a share (`2%`), by default none. `columns` are the figures that
+/// count, by default all.
+pub fn diff(
+    a: &Path,
+    b: &Path,
+    tolerance: Option<&str>,
+    columns: &[Column],
+) -> Result<Difference, StackError> {
+    let tolerance = tolerance.map_or(Ok(Share::ZERO), parse_share);
+    let tolerance = tolerance.map_err(|error| StackError::request(format!("--tolerance: {error}")))?;
+    let (names, results) = ([named(a, "A"), named(b, "B")], [read(a, "A")?, read(b, "B")?]);
+    for column in columns {
+        if let Some(at) = results.iter().position(|rows| rows.iter().all(|row| row.get(*column).is_none())) {
+            return Err(StackError::request(format!(
+                "--columns {column}: {} has no such column; accepted: columns of both results",
+                names[at]
+            )));
+        }
+    }
+    let joined = Joined::of(&results);
+    if joined.pairs.is_empty() {
+        return Err(StackError::request(joined.nothing_in_common(&names, &results)));
+    }
+    Ok(joined.difference(&results, tolerance, columns))
+}
+
+fn named(path: &Path, argument: &str) -> String {
+    format!("{argument} {}", path.display())
+}
+
+/// The rows of a result.
+fn read(path: &Path, argument: &str) -> Result<Vec<Row>, StackError> {
+    let refused = |why: String| {
+        StackError::request(format!(
+            "{}: {why}; accepted: the folder of a study, or a file of CSV, JSON or JSON lines",
+            named(path, argument)
+        ))
+    };
+    let mut bytes = Vec::new();
+    if is_standard(path) {
+        io::stdin().read_to_end(&mut bytes).map_err(|error| refused(format!("cannot be read: {error}")))?;
+    } else {
+        let file = if path.is_dir() { path.join("table.csv") } else { path.to_owned() };
+        let missing = if path.is_dir() { "has no table.csv that can be read" } else { "cannot be read" };
+        bytes = fs::read(file).map_err(|error| refused(format!("{missing}: {error}")))?;
+    }
+    let text = String::from_utf8(bytes).map_err(|_| refused("is no text".to_owned()))?;
+    let text = text.trim_start_matches('\u{feff}').trim();
+    let rows = match text.chars().next() {
+        Some('[') => serde_json::from_str::<Vec<Object>>(text)
+            .map(|objects| objects.into_iter().map(of_object).collect())
+            .map_err(|error| format!("is no JSON array of rows: {error}")),
+        Some('{') => text
+            .lines()
+            .map(|line| serde_json::from_str(line).map(of_object))
+            .collect::<Result<Vec<Row>, _>>()
+            .map_err(|error| format!("is no JSON lines: {error}")),
+        _ => of_csv(text),
+    };
+    let rows = rows.map_err(refused)?;
+    match rows.iter().any(|row| Column::all().any(|column| row.get(column).is_some())) {
+        true => Ok(rows),
+        false => Err(refused("holds no row of a result".to_owned())),
+    }
+}
+
+type Object = serde_json::Map<String, serde_json::Value>;
+
+/// A row of what is known here. Columns of other versions are left out.
+fn of_object(object: Object) -> Row {
+    let mut row = Row::default();
+    for (name, value) in object {
+        let Ok(column) = Column::from_name(&name) else { continue };
+        match value {
+            serde_json::Value::String(text) => row.set(column, text),
+            serde_json::Value::Number(number) => row.set_some(column, number.as_f64()),
+            _ => {}
+        }
+    }
+    row
+}
+
+fn of_csv(text: &str) -> Result<Vec<Row>, String> {
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let broken = |error: csv::Error| format!("is no CSV: {error}");
+    let columns: Vec<Option<Column>> =
+        reader.headers().map_err(broken)?.iter().map(|name| Column::from_name(name).ok()).collect();
+    let mut rows = Vec::new();
+    for record in reader.records() {
+        let (record, mut row) = (record.map_err(broken)?, Row::default());
+        for (cell, column) in record.iter().zip(&columns) {
+            let Some(column) = column.filter(|_| !cell.is_empty()) else { continue };
+            match cell.parse::<f64>() {
+                Ok(number) => row.set(column, number),
+                Err(_) => row.set(column, cell),
+            }
+        }
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+/// Whether `column` says what was asked, or which part of a run a row is about.
+fn is_asked(column: Column) -> bool {
+    column.is_axis() || matches!(column, Column::TimeNs | Column::File | Column::Name | Column::Kind)
+}
+
+/// Whether `column` is a figure, or a word, that a run may change.
+fn is_outcome(column: Column) -> bool {
+    let is_said = matches!(column, Column::RunId | Column::Note | Column::Explanation);
+    !is_asked(column) && !column.is_cost() && !is_said
+}
+
+/// The rows of two results that belong together.
+struct Joined {
+    /// What they are joined by.
+    by: Vec<Column>,
+    /// The numbers of rows in the two results.
+    pairs: Vec<(usize, usize)>,
+    /// Rows of either result without a partner.
+    alone: [Vec<usize>; 2],
+}
+
+impl Joined {
+    fn of(results: &[Vec<Row>; 2]) -> Joined {
+        let has = |rows: &[Row], column: Column| rows.iter().any(|row| row.get(column).is_some());
+        let in_both = |column: &Column| results.iter().all(|rows| has(rows, *column));
+        let by: Vec<Column> = Column::all().filter(|column| is_asked(*column) && in_both(column)).collect();
+        let key = |row: &Row| by.iter().map(|column| row.get(*column).map(Value::exact)).collect::<Vec<_>>();
+        // Rows that were asked for twice belong together in order.
+        let mut partners: BTreeMap<Vec<Option<String>>, Vec<usize>> = BTreeMap::new();
+        for (at, row) in results[1].iter().enumerate().rev() {
+            partners.entry(key(row)).or_default().push(at);
+        }
+        let (mut pairs, mut alone) = (Vec::new(), Vec::new());
+        for (at, row) in results[0].iter().enumerate() {
+            match partners.get_mut(&key(row)).and_then(Vec::pop) {
+                Some(partner) => pairs.push((at, partner)),
+                None => alone.push(at),
+            }
+        }
+        let mut others: Vec<usize> = partners.into_values().flatten().collect();
+        others.sort_unstable();
+        Joined { by, pairs, alone: [alone, others] }
+    }
+
+    /// Why nothing is compared.
+    fn nothing_in_common(&self, names: &[String; 2], results: &[Vec<Row>; 2]) -> String {
+        let values = |rows: &[Row], column: Column| {
+            let mut values: Vec<String> = rows.iter().map(|row| row.text(column)).collect();
+            values.sort();
+            values.dedup();
+            values.join(" ")
+        };
+        let differs = self.by.iter().find_map(|column| {
+            let [a, b] = [values(&results[0], *column), values(&results[1], *column)];
+            (a != b).then(|| format!("{column} is {a} in one and {b} in the other"))
+        });
+        format!(
+            "{} and {} have no row in common: {}; accepted: results of the same request",
+            names[0],
+            names[1],
+            differs.unwrap_or_else(|| "no row was asked for in both".to_owned())
+        )
+    }
+
+    fn difference(&self, results: &[Vec<Row>; 2], tolerance: Share, columns: &[Column]) -> Difference {
+        let places = Table { rows: self.pairs.iter().map(|(a, _)| results[0][*a].clone()).collect() };
+        let told_by: Vec<Column> = self
+            .by
+            .iter()
+            .copied()
+            .filter(|column| places.rows.iter().any(|row| row.get(*column) != places.rows[0].get(*column)))
+            .collect();
+        let counts = |column: &Column| match columns {
+            [] => is_outcome(*column),
+            some => some.contains(column),
+        };
+        let (mut changes, mut figures, mut changed_rows) = (Vec::new(), 0, 0);
+        for (a, b) in &self.pairs {
+            let (old, new) = (&results[0][*a], &results[1][*b]);
+            let before = changes.len();
+            for column in Column::all().filter(counts) {
+                let values = [old.get(column), new.get(column)];
+                figures += usize::from(values.iter().any(Option::is_some));
+                changes.extend(Change::of(column, values).map(|change| (change, old)));
+            }
+            changed_rows += usize::from(changes.len() > before);
+        }
+        // What has no size stands first.
+        changes.sort_by(|a, b| b.0.size().total_cmp(&a.0.size()));
+        let over = changes.iter().filter(|(change, _)| change.size() > tolerance.as_f64()).count();
+        let table =
+            Table { rows: changes.iter().map(|(change, place)| change.row(place, &told_by)).collect() };
+        let mut beyond = Vec::new();
+        if over > 0 {
+            let have = if over == 1 { "has" } else { "have" };
+            beyond.push(format!("{} {have} changed by more than {tolerance}", count(over, "figure")));
+        }
+        for (alone, name) in self.alone.iter().zip(["A", "B"]) {
+            if !alone.is_empty() {
+                let are = if alone.len() == 1 { "is" } else { "are" };
+                beyond.push(format!("{} {are} in {name} alone", count(alone.len(), "row")));
+            }
+        }
+        let sentence = match changes.len() {
+            0 => format!(
+                "Nothing has changed: {} with {}.",
+                count(self.pairs.len(), "row"),
+                count(figures, "figure")
+            ),
+            changed => format!(
+                "{changed} of {} changed, in {changed_rows} of {}; {over} by more than {tolerance}.",
+                count(figures, "figure"),
+                count(self.pairs.len(), "row")
+            ),
+        };
+        Difference { sentence, table, beyond }
+    }
+}
+
+/// `1 row`, `2 rows`.
+fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// A figure that has changed.
+struct Change<'a> {
+    column: Column,
+    values: [Option<&'a Value>; 2],
+}
+
+impl<'a> Change<'a> {
+    fn of(column: Column, values: [Option<&'a Value>; 2]) -> Option<Change<'a>> {
+        let is_equal = match values.map(|value| value.and_then(Value::as_f64)) {
+            [Some(old), Some(new)] => (old - new).abs() <= ROUNDED * old.abs().max(new.abs()),
+            _ => values[0] == values[1],
+        };
+        (!is_equal).then_some(Change { column, values })
+    }
+
+    /// The new value over the old one, less one; `None` where that has no meaning.
+    fn share(&self) -> Option<f64> {
+        let [old, new] = self.values.map(|value| value.and_then(Value::as_f64));
+        let share = new? / old? - 1.0;
+        share.is_finite().then_some(share)
+    }
+
+    /// The size of the change, by which changes are sorted. From nothing to something has no size and is beyond all.
+    fn size(&self) -> f64 {
+        self.share().map_or(f64::INFINITY, f64::abs)
+    }
+
+    fn row(&self, place: &Row, told_by: &[Column]) -> Row {
+        let mut row = Row::default();
+        for column in told_by {
+            row.set_some(*column, place.get(*column).map(whole));
+        }
+        row.set(Column::Metric, self.column.name());
+        row.set_some(Column::A, self.values[0].map(whole));
+        row.set_some(Column::B, self.values[1].map(whole));
+        row.set_some(Column::Change, self.share());
+        row
+    }
+}
+
+/// A number that was read, as a count where it is one.
+fn whole(value: &Value) -> Value {
+    match value {
+        Value::Real(real) if real.fract() == 0.0 && (0.0..9e15).contains(real) => {
+            Value::Integer(*real as u64)
+        }
+        other => other.clone(),
+    }
+}
+
+impl Difference {
+    /// Fails where something has changed beyond the tolerance, or runs have no partner.
+    pub fn verdict(&self) -> Result<(), StackError> {
+        match self.beyond.is_empty() {
+            true => Ok(()),
+            false => Err(StackError::run(self.beyond.join("; "))),
+        }
+    }
+
+    /// The form for a terminal: the greatest changes, each value in its unit.
+    pub fn shown(&self, view: &View) -> String {
+        let humane = |row: &Row| {
+            let mut shown = row.clone();
+            let Ok(metric) = Column::from_name(&row.text(Column::Metric)) else { return shown };
+            shown.set(Column::Metric, people::head(metric));
+            for column in [Column::A, Column::B] {
+                shown.set_some(column, row.get(column).map(|value| people::humane(metric, value)));
+            }
+            let percent = row.number(Column::Change).map(|change| format!("{:+.2} %", 100.0 * change));
+            shown.set_some(Column::Change, percent);
+            shown
+        };
+        let most = if view.is_wide { usize::MAX } else { SHOWN_AT_MOST };
+        let table = Table { rows: self.table.rows.iter().take(most).map(humane).collect() };
+        let mut text = people::wrapped(&self.sentence, view.width);
+        if !table.rows.is_empty() {
+            text += &format!("\n{}", people::list(&table, &table.columns(), view));
+        }
+        let hidden = self.table.rows.len().saturating_sub(most);
+        if hidden > 0 {
+            text += &format!("{hidden} lesser changes with --wide\n");
+        }
+        text
+    }
+}

@@ -1,0 +1,136 @@
+//! A cell as people read it: three significant digits and a unit that suits the value.
+
+use fulgurite_stack::{Column, Unit, Value};
+
+/// The head of a column: its name without the unit, which stands behind each value. The whole name where another column
+/// is called so.
+pub fn head(column: Column) -> &'static str {
+    let name = column.name();
+    let ends: &[&str] = match column.unit() {
+        Unit::Nanoseconds => &["_ns"],
+        Unit::Bytes => &["_bytes"],
+        Unit::BytesPerSecond => &["_bytes_s"],
+        Unit::Number => &["_ops_s", "_requests_s"],
+        Unit::Name => &[],
+    };
+    let short = ends.iter().find_map(|end| name.strip_suffix(end));
+    let is_free = |short: &&str| *short != "sim" && Column::from_name(short).is_err();
+    short.filter(is_free).unwrap_or(name)
+}
+
+/// The column that `name` means: its name, or its head.
+pub fn column_called(name: &str) -> Result<Column, fulgurite_base::SpecError> {
+    Column::all().find(|column| head(*column) == name).map_or_else(|| Column::from_name(name), Ok)
+}
+
+/// A value of `column`. A column that tells runs apart keeps every digit of a count.
+pub fn humane(column: Column, value: &Value) -> String {
+    let number = match value {
+        Value::Text(text) => return text.clone(),
+        Value::Integer(seed) if column == Column::Seed => return seed.to_string(),
+        Value::Integer(_) if column.is_axis() && column.unit() == Unit::Number => return value.readable(),
+        Value::Integer(integer) => *integer as f64,
+        Value::Real(real) => *real,
+    };
+    if !number.is_finite() {
+        return "–".to_owned();
+    }
+    match column.unit() {
+        Unit::Nanoseconds => scaled(number, &[(1e9, " s"), (1e6, " ms"), (1e3, " µs"), (1.0, " ns")]),
+        Unit::Bytes => scaled(
+            number,
+            &[
+                (1_099_511_627_776.0, " TiB"),
+                (1_073_741_824.0, " GiB"),
+                (1_048_576.0, " MiB"),
+                (1024.0, " KiB"),
+                (1.0, " B"),
+            ],
+        ),
+        Unit::BytesPerSecond => {
+            scaled(number, &[(1e9, " GB/s"), (1e6, " MB/s"), (1e3, " kB/s"), (1.0, " B/s")])
+        }
+        Unit::Name | Unit::Number => of_number(column.name(), number),
+    }
+}
+
+/// A number whose unit the name of its column tells.
+fn of_number(name: &str, number: f64) -> String {
+    let has_end = |ends: &[&str]| ends.iter().any(|end| name.ends_with(end));
+    if has_end(&["_ratio", "_share"]) || name.starts_with("share_") {
+        return format!("{} %", significant(100.0 * number));
+    }
+    if has_end(&["_ops_s", "_requests_s", "records_s"]) || name.contains("_iops_") {
+        return scaled(number, &[(1e9, " G/s"), (1e6, " M/s"), (1e3, " K/s"), (1.0, " /s")]);
+    }
+    if has_end(&["_s"]) {
+        return format!("{} s", significant(number));
+    }
+    // Below ten thousand every digit of a count can be read.
+    if number.fract() == 0.0 && number.abs() < 1e4 {
+        return format!("{number:.0}");
+    }
+    scaled(number, &[(1e9, " G"), (1e6, " M"), (1e3, " K"), (1.0, "")])
+}
+
+fn scaled(number: f64, scales: &[(f64, &str)]) -> String {
+    let fits = scales.iter().find(|(scale, _)| number.abs() >= *scale);
+    let (scale, name) = fits.unwrap_or(&scales[scales.len() - 1]);
+    let scaled = number / scale;
+    // What is counted has no part of one, and sizes are often whole. Of what is measured the zeros tell how exact it is.
+    let is_whole = scaled.fract() == 0.0 && (*scale == 1.0 || name.ends_with('B'));
+    if is_whole { format!("{scaled:.0}{name}") } else { format!("{}{name}", significant(scaled)) }
+}
+
+/// Three significant digits.
+pub fn significant(number: f64) -> String {
+    if number == 0.0 {
+        return "0".to_owned();
+    }
+    // Three digits are the first one and two more.
+    let digits = (2 - number.abs().log10().floor() as i32).clamp(0, 6) as usize;
+    format!("{number:.digits$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_have_units_that_people_use() {
+        for (column, value, text) in [
+            (Column::ElapsedNs, Value::Integer(63_826_686_750), "63.8 s"),
+            (Column::LatencyP99Ns, Value::Integer(133_631), "134 µs"),
+            (Column::LatencyMeanNs, Value::Real(0.0), "0 ns"),
+            (Column::ThroughputOpsS, Value::Real(15_667.2), "15.7 K/s"),
+            (Column::WriteIos, Value::Integer(339_235), "339 K"),
+            (Column::WriteIos, Value::Integer(9_339), "9339"),
+            (Column::Frames, Value::Integer(102_400), "102,400"),
+            (Column::Seed, Value::Integer(123_456), "123456"),
+            (Column::PageBytes, Value::Integer(4096), "4 KiB"),
+            (Column::BandwidthBytesS, Value::Real(2.5e8), "250 MB/s"),
+            (Column::HitRatio, Value::Real(0.4658), "46.6 %"),
+            (Column::HitRatio, Value::Real(0.25), "25.0 %"),
+            (Column::TimeNs, Value::Integer(5_000_000_000), "5.00 s"),
+            (Column::LatencyP50Ns, Value::Integer(199), "199 ns"),
+            (Column::Waf, Value::Real(1.8541), "1.85"),
+            (Column::SimWallS, Value::Real(0.5012), "0.501 s"),
+            (Column::Alpha, Value::Real(f64::NAN), "–"),
+            (Column::Erases, Value::Integer(0), "0"),
+        ] {
+            assert_eq!(humane(column, &value), text, "{column}");
+        }
+    }
+
+    #[test]
+    fn heads_are_names_without_units_and_none_means_two_columns() {
+        assert_eq!(head(Column::LatencyP99Ns), "latency_p99");
+        assert_eq!(head(Column::ThroughputOpsS), "throughput");
+        // There are columns called page and file.
+        assert_eq!((head(Column::PageBytes), head(Column::FileBytes)), ("page_bytes", "file_bytes"));
+        for column in Column::all() {
+            assert_eq!(column_called(head(column)), Ok(column));
+            assert_eq!(column_called(column.name()), Ok(column));
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! Which rows are compared with each other, which of them is the best, and what that comes to in one sentence.
+//!
+//! Rows are compared by their policies. What they were asked to do, and on what, makes a *case*: rows of different cases
+//! are not compared. Where no policy differs, the last of the other columns that differ is what is compared.
+
+use super::cell::{head, humane, significant};
+use crate::table::Table;
+use fulgurite_stack::{Column, Command, Row, Value};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+/// The columns that hold policies.
+const POLICIES: [Column; 10] = [
+    Column::Replacement,
+    Column::WriteBack,
+    Column::Prefetch,
+    Column::Layer,
+    Column::Placement,
+    Column::Victim,
+    Column::Schedule,
+    Column::TornPages,
+    Column::Degree,
+    Column::Durability,
+];
+
+/// The columns that always make cases: different work has no better or worse.
+const WORK: [Column; 9] = [
+    Column::Part,
+    Column::Workload,
+    Column::Benchmark,
+    Column::Transaction,
+    Column::Scale,
+    Column::Pages,
+    Column::Seed,
+    Column::Speed,
+    Column::RateRequestsS,
+];
+
+/// Rows that are compared.
+pub struct Comparison {
+    /// The columns that tell the rows of a case apart.
+    by: Vec<Column>,
+    /// The rows of each case, by their numbers; at least two.
+    cases: Vec<Vec<usize>>,
+}
+
+impl Comparison {
+    /// What can be compared in `table`; nothing where each row is a case of its own.
+    pub fn of(table: &Table) -> Option<Comparison> {
+        let rows = &table.rows;
+        // Stretches of one run, and its groups, are parts of a whole.
+        let is_part = |row: &Row| {
+            [Column::TimeNs, Column::TimePages, Column::Group].iter().any(|part| row.get(*part).is_some())
+        };
+        if rows.len() < 2 || rows.iter().any(is_part) {
+            return None;
+        }
+        let axes: Vec<Column> = table.varying_axes().collect();
+        let mut by: Vec<Column> = axes.iter().copied().filter(|axis| POLICIES.contains(axis)).collect();
+        if by.is_empty() {
+            by.extend(axes.iter().rev().find(|axis| !WORK.contains(axis)));
+        }
+        let of_case: Vec<Column> = axes.into_iter().filter(|axis| !by.contains(axis)).collect();
+        let (mut cases, mut known): (Vec<Vec<usize>>, BTreeMap<_, usize>) = Default::default();
+        for (at, row) in rows.iter().enumerate() {
+            let case: Vec<Option<String>> =
+                of_case.iter().map(|column| row.get(*column).map(Value::exact)).collect();
+            // Cases keep the order of their first rows.
+            let number = *known.entry(case).or_insert(cases.len());
+            if number == cases.len() {
+                cases.push(Vec::new());
+            }
+            cases[number].push(at);
+        }
+        cases.retain(|case| case.len() > 1);
+        (!by.is_empty() && !cases.is_empty()).then_some(Comparison { by, cases })
+    }
+
+    /// For each row whether it has the best value of `column` in its case. Nobody is the best where all are equal.
+    pub fn best(&self, table: &Table, column: Column) -> Vec<bool> {
+        let mut best = vec![false; table.rows.len()];
+        let Some(better) = column.better() else { return best };
+        for case in &self.cases {
+            let Some(Extremes { best: first, worst }) = Extremes::of(table, case, column, better) else {
+                continue;
+            };
+            // Values that look alike in the table are as good as each other.
+            let seen = |at: usize| shown(&table.rows[at], column);
+            if seen(first) == seen(worst) {
+                continue;
+            }
+            for at in case.iter().filter(|at| seen(**at) == seen(first)) {
+                best[*at] = true;
+            }
+        }
+        best
+    }
+
+    /// The name of a row within its case.
+    fn name(&self, row: &Row) -> String {
+        named(row, &self.by)
+    }
+
+    fn sentence(&self, table: &Table, column: Column) -> Option<String> {
+        let better = column.better()?;
+        let extremes: Option<Vec<Extremes>> =
+            self.cases.iter().map(|case| Extremes::of(table, case, column, better)).collect();
+        let extremes = extremes?;
+        let (top, bottom) =
+            if better == Ordering::Greater { ("highest", "lowest") } else { ("lowest", "highest") };
+        let what = words(column);
+        if let [one] = &extremes[..] {
+            let (best, worst) = (&table.rows[one.best], &table.rows[one.worst]);
+            if best.number(column) == worst.number(column) {
+                return Some(format!(
+                    "The {what} is the same in all {} runs: {}.",
+                    table.rows.len(),
+                    shown(best, column)
+                ));
+            }
+            return Some(format!(
+                "{} has the {top} {what}: {}, {} than {}, which has the {bottom} ({}).",
+                self.name(best),
+                shown(best, column),
+                by_how_much(one.change(table, column)?),
+                self.name(worst),
+                shown(worst, column)
+            ));
+        }
+        let winners: Vec<String> = extremes.iter().map(|case| self.name(&table.rows[case.best])).collect();
+        let mut wins: BTreeMap<&str, usize> = BTreeMap::new();
+        winners.iter().for_each(|name| *wins.entry(name).or_default() += 1);
+        // Of several that win as often the first.
+        let winner = winners.iter().rev().max_by_key(|name| wins[name.as_str()])?;
+        let changes = extremes.iter().zip(&winners).filter(|(_, name)| *name == winner);
+        let mut changes: Vec<f64> =
+            changes.map(|(case, _)| case.change(table, column)).collect::<Option<_>>()?;
+        changes.sort_by(f64::total_cmp);
+        let size = |change: f64| format!("{} %", significant((100.0 * change).abs()));
+        let (first, last) = (size(changes[0]), size(changes[changes.len() - 1]));
+        let range = if first == last { first } else { format!("{first} to {last}") };
+        let side = if better == Ordering::Greater { "above" } else { "below" };
+        Some(format!(
+            "{winner} has the {top} {what} in {} of {} cases, {range} {side} the {bottom}.",
+            wins[winner.as_str()],
+            extremes.len()
+        ))
+    }
+}
+
+/// The best and the worst row of a case.
+struct Extremes {
+    best: usize,
+    worst: usize,
+}
+
+impl Extremes {
+    /// `None` where a row has no number.
+    fn of(table: &Table, case: &[usize], column: Column, better: Ordering) -> Option<Extremes> {
+        let numbers: Option<Vec<(f64, usize)>> = case
+            .iter()
+            .map(|at| Some((table.rows[*at].number(column).filter(|number| number.is_finite())?, *at)))
+            .collect();
+        let mut numbers = numbers?;
+        // The sort is stable, so of equal ones the first counts.
+        numbers.sort_by(|a, b| a.0.total_cmp(&b.0));
+        if better == Ordering::Greater {
+            numbers.sort_by(|a, b| b.0.total_cmp(&a.0));
+        }
+        Some(Extremes { best: numbers[0].1, worst: numbers[numbers.len() - 1].1 })
+    }
+
+    /// The best over the worst, less one.
+    fn change(&self, table: &Table, column: Column) -> Option<f64> {
+        let change = table.rows[self.best].number(column)? / table.rows[self.worst].number(column)? - 1.0;
+        change.is_finite().then_some(change)
+    }
+}
+
+fn by_how_much(change: f64) -> String {
+    let side = if change < 0.0 { "less" } else { "more" };
+    format!("{} % {side}", significant((100.0 * change).abs()))
+}
+
+fn shown(row: &Row, column: Column) -> String {
+    row.get(column).map(|value| humane(column, value)).unwrap_or_default()
+}
+
+/// A row's values in `columns`: names as they are, numbers behind what they are of.
+fn named(row: &Row, columns: &[Column]) -> String {
+    let one = |column: &Column| match row.get(*column) {
+        Some(Value::Text(name)) => Some(name.clone()),
+        Some(value) => Some(format!("{} {}", head(*column), humane(*column, value))),
+        None => (*column == Column::Layer).then(|| "no layer".to_owned()),
+    };
+    columns.iter().filter_map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// A column in words.
+fn words(column: Column) -> String {
+    match column {
+        Column::LatencyMeanNs => "mean latency".to_owned(),
+        Column::LatencyP99Ns => "p99 latency".to_owned(),
+        Column::Waf => "write amplification".to_owned(),
+        Column::WafSteady => "steady write amplification".to_owned(),
+        _ => head(column).replace('_', " "),
+    }
+}
+
+/// The figures that answer what `command` is asked for, the most important one first.
+fn answers(command: Command) -> &'static [Column] {
+    match command {
+        Command::Pool => &[Column::ThroughputOpsS, Column::HitRatio],
+        Command::Gc => &[Column::WafSteady, Column::Waf],
+        Command::Replay => &[Column::LatencyMeanNs, Column::LatencyP99Ns],
+        Command::Bench => &[Column::ThroughputOpsS, Column::LatencyP99Ns],
+        Command::Profile => &[Column::Alpha],
+    }
+}
+
+/// What a characterisation comes to.
+fn profiled(table: &Table) -> Option<String> {
+    let mut alphas: Vec<(f64, String)> = Vec::new();
+    for row in &table.rows {
+        let axes = table.varying_axes().collect::<Vec<_>>();
+        alphas.push((row.number(Column::Alpha)?, named(row, &axes)));
+    }
+    alphas.sort_by(|a, b| a.0.total_cmp(&b.0));
+    match (&table.rows[..], &alphas[..]) {
+        ([row], _) => Some(format!(
+            "{}: reads are {} times as fast as writes (alpha); k_r is {}, k_w {}.",
+            named(row, &[Column::Device]),
+            shown(row, Column::Alpha),
+            shown(row, Column::KR),
+            shown(row, Column::KW)
+        )),
+        (_, [(least, low), .., (most, high)]) => Some(format!(
+            "Reads are from {} ({low}) to {} ({high}) times as fast as writes (alpha).",
+            significant(*least),
+            significant(*most)
+        )),
+        _ => None,
+    }
+}
+
+/// What the rows come to, in one sentence; nothing where there is no row.
+pub fn finding(table: &Table, command: Command) -> Option<String> {
+    if command == Command::Profile {
+        return profiled(table);
+    }
+    let has_all = |column: &&Column| table.rows.iter().all(|row| row.number(**column).is_some());
+    let column = *answers(command).iter().find(has_all)?;
+    if let Some(sentence) = Comparison::of(table).and_then(|compared| compared.sentence(table, column)) {
+        return Some(sentence);
+    }
+    let first = table.rows.first()?;
+    let what = [Column::Workload, Column::Benchmark];
+    let (what, device) = (named(first, &what), named(first, &[Column::Device]));
+    if table.rows.len() == 1 {
+        let figures = answers(command).iter().filter(|column| first.get(**column).is_some());
+        let figures: Vec<String> =
+            figures.map(|column| format!("{} {}", words(*column), shown(first, *column))).collect();
+        let place = match (what.is_empty(), device.is_empty()) {
+            (false, false) => format!("{what} on {device}"),
+            _ => what + &device,
+        };
+        return Some(format!("{place}: {}.", figures.join(", ")));
+    }
+    let axes: Vec<Column> = table.varying_axes().collect();
+    let mut rows: Vec<&Row> = table.rows.iter().collect();
+    rows.sort_by(|a, b| a.number(column).partial_cmp(&b.number(column)).unwrap_or(Ordering::Equal));
+    let place = |row: &Row| match named(row, &axes) {
+        place if place.is_empty() => shown(row, column),
+        place => format!("{} ({place})", shown(row, column)),
+    };
+    Some(format!(
+        "The {} lies between {} and {}.",
+        words(column),
+        place(rows[0]),
+        place(rows[rows.len() - 1])
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(rows: &[(&str, &str, f64)]) -> Table {
+        let row = |(workload, write_back, throughput): &(&str, &str, f64)| {
+            let mut row = Row::default();
+            row.set(Column::Workload, *workload);
+            row.set(Column::Device, "p4510");
+            row.set(Column::WriteBack, *write_back);
+            row.set(Column::ThroughputOpsS, *throughput);
+            row.set(Column::LatencyP99Ns, 2e9 / *throughput);
+            row
+        };
+        Table { rows: rows.iter().map(row).collect() }
+    }
+
+    #[test]
+    fn one_case_names_the_best_and_the_worst() {
+        let table =
+            table(&[("zipf", "single", 15_667.0), ("zipf", "ace", 19_220.0), ("zipf", "raw", 16_000.0)]);
+        assert_eq!(
+            finding(&table, Command::Pool).unwrap(),
+            "ace has the highest throughput: 19.2 K/s, 22.7 % more than single, which has the lowest (15.7 K/s)."
+        );
+        let compared = Comparison::of(&table).unwrap();
+        assert_eq!(compared.best(&table, Column::ThroughputOpsS), [false, true, false]);
+        // Less of a latency is better, so the same row is the best.
+        assert_eq!(compared.best(&table, Column::LatencyP99Ns), [false, true, false]);
+        assert_eq!(compared.best(&table, Column::WriteBack), [false; 3]);
+    }
+
+    #[test]
+    fn work_that_differs_makes_cases() {
+        let rows = [("a", "single", 10.0), ("a", "ace", 20.0), ("b", "single", 100.0), ("b", "ace", 110.0)];
+        let table = table(&rows);
+        assert_eq!(
+            finding(&table, Command::Pool).unwrap(),
+            "ace has the highest throughput in 2 of 2 cases, 10.0 % to 100 % above the lowest."
+        );
+        let compared = Comparison::of(&table).unwrap();
+        assert_eq!(compared.best(&table, Column::ThroughputOpsS), [false, true, false, true]);
+    }
+
+    #[test]
+    fn what_cannot_be_compared_is_only_said() {
+        let alone = table(&[("zipf", "ace", 19_220.0)]);
+        assert_eq!(finding(&alone, Command::Pool).unwrap(), "zipf on p4510: throughput 19.2 K/s.");
+        let work = table(&[("a", "ace", 20.0), ("b", "ace", 10.0)]);
+        assert!(Comparison::of(&work).is_none());
+        assert_eq!(
+            finding(&work, Command::Pool).unwrap(),
+            "The throughput lies between 10 /s (b) and 20 /s (a)."
+        );
+        let equal = table(&[("a", "single", 10.0), ("a", "ace", 10.0)]);
+        assert_eq!(
+            finding(&equal, Command::Pool).unwrap(),
+            "The throughput is the same in all 2 runs: 10 /s."
+        );
+        assert_eq!(Comparison::of(&equal).unwrap().best(&equal, Column::ThroughputOpsS), [false, false]);
+        assert_eq!(finding(&Table::default(), Command::Pool), None);
+    }
+}

@@ -1,0 +1,182 @@
+//! Columns beside each other in a given width. What does not fit is left out from the end, then text is broken into
+//! lines.
+
+use std::fmt::Write as _;
+
+/// What stands between two columns.
+const GAP: usize = 2;
+/// What marks the best of a column.
+const MARK: char = '*';
+
+/// A column with its cells.
+pub struct Shown {
+    /// Its head.
+    pub head: String,
+    /// Its cells, and whether each is the best.
+    pub cells: Vec<(String, bool)>,
+    /// Text stands to the left and may be broken into lines, numbers to the right.
+    pub is_text: bool,
+}
+
+/// How narrow text may become, and how many of the columns that may be left out are to stay for that.
+const STEPS: [(usize, usize); 4] = [(40, 4), (24, 3), (14, 1), (8, 0)];
+
+impl Shown {
+    fn is_marked(&self) -> bool {
+        self.cells.iter().any(|(_, is_best)| *is_best)
+    }
+
+    /// The width that it would have.
+    fn width(&self) -> usize {
+        let longest = self.cells.iter().map(|(cell, _)| length(cell)).max().unwrap_or(0);
+        // Every cell of the column leaves room for the mark, so that numbers stay under each other.
+        (longest + usize::from(self.is_marked())).max(length(&self.head))
+    }
+}
+
+fn length(text: &str) -> usize {
+    // Characters, because `µ` and `–` have several bytes.
+    text.chars().count()
+}
+
+/// The columns in `width`. The first `kept` of them stay. Returns how many were left out, too.
+pub fn fitted(mut columns: Vec<Shown>, kept: usize, width: usize) -> (String, usize) {
+    let count = columns.len();
+    for (narrowest, least) in STEPS {
+        for shown in ((kept + least).min(count)..=count).rev() {
+            if let Some(widths) = widths(&columns[..shown], width, narrowest) {
+                columns.truncate(shown);
+                return (laid_out(&columns, &widths), count - shown);
+            }
+        }
+    }
+    // Nothing helps: what sticks out is cut off.
+    columns.truncate(kept.max(1));
+    let widths: Vec<usize> = columns.iter().map(Shown::width).collect();
+    let text = laid_out(&columns, &widths);
+    let lines = text.lines().map(|line| line.chars().take(width).collect::<String>() + "\n");
+    (lines.collect(), count - columns.len())
+}
+
+/// The widths that the columns have within `width`; `None` where they do not fit.
+fn widths(columns: &[Shown], width: usize, narrowest: usize) -> Option<Vec<usize>> {
+    let mut widths: Vec<usize> = columns.iter().map(Shown::width).collect();
+    loop {
+        let all = widths.iter().sum::<usize>() + GAP * columns.len().saturating_sub(1);
+        if all <= width {
+            return Some(widths);
+        }
+        let can_shrink =
+            |at: &usize| columns[*at].is_text && widths[*at] > narrowest.max(length(&columns[*at].head));
+        let widest = (0..columns.len()).filter(can_shrink).max_by_key(|at| widths[*at])?;
+        widths[widest] -= 1;
+    }
+}
+
+fn laid_out(columns: &[Shown], widths: &[usize]) -> String {
+    let rows = columns.iter().map(|column| column.cells.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    let heads: Vec<Vec<String>> = columns.iter().map(|column| vec![column.head.clone()]).collect();
+    push_row(&mut text, columns, widths, &heads);
+    for row in 0..rows {
+        let cells = columns.iter().zip(widths).map(|(column, width)| {
+            let (cell, is_best) = &column.cells[row];
+            let lines = if column.is_text { broken(cell, *width) } else { vec![cell.clone()] };
+            lines.into_iter().map(|line| placed(&line, column, *is_best)).collect()
+        });
+        let cells: Vec<Vec<String>> = cells.collect();
+        push_row(&mut text, columns, widths, &cells);
+    }
+    text
+}
+
+/// A cell with its mark, or the room for one.
+fn placed(cell: &str, column: &Shown, is_best: bool) -> String {
+    match (column.is_marked() && !column.is_text, is_best) {
+        (true, true) => format!("{cell}{MARK}"),
+        (true, false) => format!("{cell} "),
+        _ => cell.to_owned(),
+    }
+}
+
+/// A row as lines: as many as its longest cell has.
+fn push_row(text: &mut String, columns: &[Shown], widths: &[usize], cells: &[Vec<String>]) {
+    let lines = cells.iter().map(Vec::len).max().unwrap_or(0);
+    for line in 0..lines {
+        let mut whole = String::new();
+        for ((column, width), cell) in columns.iter().zip(widths).zip(cells) {
+            let part = cell.get(line).map_or("", String::as_str);
+            let _ = if column.is_text {
+                write!(whole, "{part:<width$}  ")
+            } else {
+                write!(whole, "{part:>width$}  ")
+            };
+        }
+        *text += whole.trim_end();
+        text.push('\n');
+    }
+}
+
+/// `text` in lines of at most `width` characters, broken behind a space or a comma where there is one.
+pub fn broken(text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut rest: Vec<char> = text.chars().collect();
+    while rest.len() > width {
+        let breaks = |at: &usize| matches!(rest[*at - 1], ' ' | ',' | ';') || rest[*at] == ' ';
+        let at = (1..=width).rev().find(breaks).unwrap_or(width.max(1));
+        let line: String = rest.drain(..at).collect();
+        lines.push(line.trim_end().to_owned());
+        let spaces = rest.iter().take_while(|character| **character == ' ').count();
+        rest.drain(..spaces);
+    }
+    lines.push(rest.into_iter().collect());
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn column(head: &str, cells: &[&str], best: usize) -> Shown {
+        let is_text = cells[0].parse::<f64>().is_err();
+        let cells = cells.iter().enumerate().map(|(at, cell)| ((*cell).to_owned(), at == best));
+        Shown { head: head.to_owned(), cells: cells.collect(), is_text }
+    }
+
+    fn columns() -> Vec<Shown> {
+        vec![
+            column("name", &["ace:n_w=8,n_e=8", "raw"], 9),
+            column("fast", &["9", "10"], 1),
+            column("long_head", &["1.5", "2"], 9),
+        ]
+    }
+
+    #[test]
+    fn the_best_is_marked_and_numbers_stay_under_each_other() {
+        let (text, left_out) = fitted(columns(), 1, 80);
+        assert_eq!(left_out, 0);
+        assert_eq!(
+            text,
+            "name             fast  long_head\nace:n_w=8,n_e=8    9         1.5\nraw               10*          2\n"
+        );
+    }
+
+    #[test]
+    fn a_narrow_table_leaves_out_columns_and_then_breaks_text() {
+        for width in 8..40 {
+            let (text, left_out) = fitted(columns(), 1, width);
+            assert!(text.lines().all(|line| line.chars().count() <= width), "{width}:\n{text}");
+            assert_eq!(left_out > 0, width < 31, "{width}:\n{text}");
+        }
+        let (text, _) = fitted(columns(), 1, 31);
+        assert!(text.contains("\nn_e=8\n"), "{text}");
+    }
+
+    #[test]
+    fn text_is_broken_where_a_reader_would() {
+        assert_eq!(broken("one two three", 8), ["one two", "three"]);
+        assert_eq!(broken("a=1,b=2", 5), ["a=1,", "b=2"]);
+        assert_eq!(broken("abcdefgh", 3), ["abc", "def", "gh"]);
+        assert_eq!(broken("", 3), [""]);
+    }
+}
