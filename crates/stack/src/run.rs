@@ -88,6 +88,8 @@ pub struct EngineStage {
     pub memory_bytes: u64,
     /// Bytes of the log's area.
     pub log_bytes: u64,
+    /// Per cent of the memory for pages that records have by themselves.
+    pub records: u8,
     /// What protects pages from torn writes.
     pub torn_pages: TornPages,
     /// What commits promise.

@@ -34,7 +34,7 @@ pub(super) async fn client(world: Rc<World>, number: u32, steps: Vec<Step>) {
 async fn perform(world: &World, client: u32, step: &Step) -> Result<(), Stop> {
     if step.work == Work::Checkpoint {
         // Where records may go along in the log, every other one is as the store makes them of itself.
-        let outcome = match world.has_records && world.txns() % 2 == 0 {
+        let outcome = match world.has_records && world.txns().is_multiple_of(2) {
             true => world.store.checkpoint_older_half().await,
             false => world.store.checkpoint().await,
         };

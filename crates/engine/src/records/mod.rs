@@ -538,7 +538,7 @@ mod tests {
         let mut prng = Prng::new(1, "records");
         let mut records = Records::new(40_000, 4096, 1 << 20);
         let (mut model, mut division, mut refused) = (Model::default(), 128, 0);
-        for number in 0..60_000u64 {
+        for number in 0..20_000u64 {
             let (tree, key) = (2 + prng.below(2) as u32, prng.below(2_000).to_be_bytes()[6..].to_vec());
             let value = vec![number as u8; prng.below(90) as usize];
             let at = (tree, key.clone());
@@ -590,7 +590,7 @@ mod tests {
         }
         model.compare(&records);
         let RecordCounters { merged, kept, .. } = records.counters();
-        assert!(refused > 100 && merged > 1_000 && kept > 1_000, "{refused} {merged} {kept}");
+        assert!(refused > 30 && merged > 300 && kept > 1_000, "{refused} {merged} {kept}");
     }
 
     /// Merges as many records as a leaf has room for.

@@ -35,7 +35,7 @@ pub(super) fn bench(mut asked: Asked, is_dry: bool) -> Result<Run, StackError> {
     let prefetch = asked.prefetch.take().ok_or_else(|| missing("--prefetch"))?;
     let torn_pages = asked.torn_pages.unwrap_or(TornPages::Auto);
     let durability = asked.durability.unwrap_or(Durability::Group);
-    let cpu_per_op = asked.cpu_per_op;
+    let (cpu_per_op, records) = (asked.cpu_per_op, asked.records);
     let mut stack = super::stack(asked)?;
     let room = data_bytes.saturating_mul(2).saturating_add(log_bytes).saturating_add(ROOM_BESIDE);
     make_room(&mut stack, page_bytes, room)?;
@@ -55,6 +55,7 @@ pub(super) fn bench(mut asked: Asked, is_dry: bool) -> Result<Run, StackError> {
         page_bytes,
         memory_bytes,
         log_bytes,
+        records,
         torn_pages,
         durability,
         cpu_per_op: cpu_per_op.unwrap_or(usual),

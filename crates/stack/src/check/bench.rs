@@ -16,6 +16,7 @@ impl EngineStage {
             page_bytes: self.page_bytes,
             memory_bytes: self.memory_bytes,
             log_bytes: self.log_bytes,
+            records: self.records,
             torn_pages: self.torn_pages,
             durability: self.durability,
             replacement: self.policies.replacement.clone(),

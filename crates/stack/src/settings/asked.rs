@@ -51,6 +51,7 @@ pub(crate) struct Asked {
     pub durability: Option<Durability>,
     pub memory: Option<Memory>,
     pub log_bytes: u64,
+    pub records: u8,
     pub cpu_per_op: Option<Nanos>,
     pub reuse: bool,
     pub by_type: bool,
@@ -77,6 +78,14 @@ pub(super) fn read_memory(text: &str) -> Result<Memory, SpecError> {
         true => units::parse_share(text).map(Memory::OfData),
         false => units::parse_size(text).map(Memory::Bytes),
     }
+}
+
+/// A share of the memory in whole per cent: `0%` to `90%`.
+pub(super) fn read_records(text: &str) -> Result<u8, SpecError> {
+    let percent = text.strip_suffix('%').and_then(|number| number.parse().ok());
+    percent
+        .filter(|percent| *percent <= 90)
+        .ok_or_else(|| SpecError::new(format!("`{text}` is no share for records; accepted: 0% to 90%")))
 }
 
 /// A number of transactions, or a length of time: `20K`, `10s`.

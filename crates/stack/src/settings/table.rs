@@ -2,7 +2,9 @@
 
 use super::Absent::{Nothing, Required, Value, Words};
 use super::Setting;
-use super::asked::{Asked, count, read_extent, read_memory, read_page_bytes, read_speed, read_time_interval};
+use super::asked::{
+    Asked, count, read_extent, read_memory, read_page_bytes, read_records, read_speed, read_time_interval,
+};
 use crate::Command::{Bench, Gc, Pool, Profile, Replay};
 use crate::device::{DeviceConfig, LayerConfig};
 use crate::run::{ChosenWriteBack, STORES_OWN};
@@ -354,6 +356,14 @@ pub(super) const SETTINGS: &[Setting] = &[
         commands: &[(Bench, Value("64MiB"))],
         read: |asked, text| put(&mut asked.log_bytes, units::parse_size(text)),
         show: |run| of_engine(run, |stage| stage.log_bytes.to_string()),
+    },
+    Setting {
+        name: "records",
+        written: "0%..90%",
+        about: "Share of the engine's memory for pages that records have by themselves: those read, and those written and not merged into their pages yet",
+        commands: &[(Bench, Value("50%"))],
+        read: |asked, text| put(&mut asked.records, read_records(text)),
+        show: |run| of_engine(run, |stage| format!("{}%", stage.records)),
     },
     Setting {
         name: "cpu_per_op",

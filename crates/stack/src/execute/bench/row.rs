@@ -54,6 +54,7 @@ impl BenchRun<'_> {
         row.set(Column::Durability, option::name_of(stage.durability));
         row.set(Column::MemoryBytes, stage.memory_bytes);
         row.set(Column::LogBytes, stage.log_bytes);
+        row.set(Column::RecordShare, u32::from(stage.records));
         row.set(Column::Frames, stage.options().frames(stage.page_bytes).map_err(StackError::run)?);
         row.set(Column::PageBytes, stage.page_bytes);
         row.set(Column::Users, asked.users);
@@ -72,6 +73,10 @@ impl BenchRun<'_> {
         row.set(Column::UserBytesWritten, outcome.user_bytes_written);
         row.set(Column::SpaceBytes, now.space_bytes);
         row.set(Column::LogBytesWritten, now.log_bytes_written - then.log_bytes_written);
+        row.set(Column::RecordHits, now.records.hits - then.records.hits);
+        row.set(Column::RecordsMerged, now.records.merged - then.records.merged);
+        row.set(Column::RecordMerges, now.records.merges - then.records.merges);
+        row.set(Column::RecordsCarried, now.records.carried - then.records.carried);
         row.set(Column::LogFlushes, now.log_flushes - then.log_flushes);
         row.set(Column::Flushes, now.flushes - then.flushes);
         row.set(Column::Checkpoints, now.checkpoints - then.checkpoints);
