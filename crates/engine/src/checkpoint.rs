@@ -39,10 +39,17 @@ impl<D: Device + 'static> Shard<D> {
         });
     }
 
-    /// Writes the pages changed before `goal` and moves the redo point as far as it goes.
+    /// Settles records and writes pages changed before `goal`, and moves the redo point as far as it goes.
     pub async fn checkpoint(&self, goal: Lsn) -> Result<(), Error> {
-        let _turn = self.checkpoint_turn.take().await;
+        // Merging may wait for the structure's turn, whose owner may wait for a checkpoint's.
         self.settle_records(goal).await?;
+        self.checkpoint_pages(goal).await
+    }
+
+    /// Writes the pages changed before `goal` and moves the redo point as far as pending records allow. For who has the
+    /// structure's turn.
+    pub async fn checkpoint_pages(&self, goal: Lsn) -> Result<(), Error> {
+        let _turn = self.checkpoint_turn.take().await;
         if goal > self.log.tail() {
             // The redo point goes no further than the log is durable.
             self.log.sync(self.log.tail(), Nanos::ZERO).await?;

@@ -139,12 +139,13 @@ impl<D: Device + 'static> Shard<D> {
             self.log.sync(self.log.tail(), Nanos::ZERO).await?;
             self.advance();
             self.until_visible(last).await?;
+            self.merge_all().await;
             let _turn = self.structure.take().await;
             // Twice, so that both superblocks have a redo point behind the last structure change.
             self.log.sync(self.log.tail(), Nanos::ZERO).await?;
-            self.checkpoint(Lsn(u64::MAX)).await?;
+            self.checkpoint_pages(Lsn(u64::MAX)).await?;
             let redo = self.superblock.borrow().redo;
-            self.checkpoint(Lsn(u64::MAX)).await?;
+            self.checkpoint_pages(Lsn(u64::MAX)).await?;
             if redo >= self.last_structure.get() {
                 return self.trim_all().await;
             }

@@ -160,3 +160,38 @@ fn pages_that_belong_to_nothing_are_given_back() {
         assert_eq!(all(&store, "t").await.unwrap().len(), 500);
     });
 }
+
+/// Merging a record may divide a leaf, which needs the structure's turn. Who has that may wait for a checkpoint, so a checkpoint
+/// that merges must not be waited for.
+#[test]
+fn a_compaction_and_checkpoints_that_merge_records_do_not_wait_for_each_other() {
+    let executor = Executor::new(mem());
+    run(&executor, |handle| async move {
+        let store = Store::create(handle.clone(), options()).await.unwrap();
+        fill(&store, "t", (0..2000).map(|n| (key(n * 1000), vec![1; 150]))).await;
+        let done = Rc::new(Cell::new(0));
+        for writer in 0..8u32 {
+            let (store, done) = (store.clone(), Rc::clone(&done));
+            handle.spawn(async move {
+                let table = store.table("t").await.unwrap();
+                for number in 0..400u32 {
+                    let transaction = store.begin();
+                    // All over the table, so that records wait for leaves that are full.
+                    let at = (number * 8 + writer).wrapping_mul(2_654_435_761) % 2_000_000;
+                    transaction.put(table, &key(at), &[2; 200]).await.unwrap();
+                    transaction.commit_with(Durability::Flush).await.unwrap();
+                    if number % 16 == writer {
+                        store.checkpoint().await.unwrap();
+                    }
+                }
+                done.set(done.get() + 1);
+            });
+        }
+        while done.get() < 8 {
+            store.compact().await.unwrap();
+        }
+        let check = store.check().await.unwrap();
+        assert!(check.problems.is_empty() && check.records > 4500, "{check:?}");
+        assert!(store.statistics().records.merged > 1000, "{:?}", store.statistics());
+    });
+}
