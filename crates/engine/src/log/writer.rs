@@ -218,6 +218,12 @@ impl<D: Device + 'static> Log<D> {
         if state.durable.get() >= lsn {
             return Ok(());
         }
+        // What was never appended never becomes durable: nobody may wait for it.
+        if lsn > self.tail() {
+            return Err(state
+                .health
+                .stop(format!("something has changes up to {lsn}, which the log does not have")));
+        }
         state.wanted.set(state.wanted.get().max(lsn));
         if delay == Nanos::ZERO {
             self.begin()
