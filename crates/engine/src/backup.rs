@@ -91,9 +91,7 @@ impl<D: Device + 'static> Shard<D> {
     async fn begin_pass(&self) -> Result<(Lsn, Vec<PageId>), Error> {
         // The copies of pages have no more than the pages.
         self.merge_all().await;
-        let unapplied = self.commits.borrow().first_unapplied();
-        let pending = self.records.borrow().least();
-        let redo = [unapplied, pending].into_iter().flatten().fold(self.log.tail(), Lsn::min);
+        let redo = self.first_in_no_page().unwrap_or_else(|| self.log.tail());
         self.watched(|watch| (redo, std::mem::take(&mut watch.touched).into_iter().collect()))
     }
 

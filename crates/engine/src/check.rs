@@ -150,7 +150,8 @@ impl<D: Device + 'static> Walk<'_, D> {
             return Ok(());
         }
         if is_table {
-            self.report.records += keys_of(self.shard, node).len() as u64;
+            let lacks = self.shard.records.borrow().lacks(visit.page);
+            self.report.records += if lacks { keys_of(self.shard, node).len() } else { node.len() } as u64;
         }
         let name = self.shard.catalogue.borrow().name_of(tree.id);
         for (key, value) in node.records().filter(|(_, value)| value.large) {

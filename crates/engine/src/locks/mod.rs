@@ -53,6 +53,8 @@ mod oracle;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use points::hash as hash_of_key;
+
 use points::Points;
 use ranges::Ranges;
 use slab::Slot;

@@ -78,8 +78,9 @@ pub(super) struct Points {
     key_bytes: usize,
 }
 
+/// The hash of a key of a table.
 #[inline]
-fn hash(table: u32, key: &[u8]) -> u64 {
+pub fn hash(table: u32, key: &[u8]) -> u64 {
     let mut hasher = FxHasher::default();
     hasher.write_u32(table);
     hasher.write(key);

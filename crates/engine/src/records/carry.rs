@@ -1,6 +1,6 @@
 //! Pending records that are asked for go along in the log, in place of their leaves' being written.
 
-use super::{Entry as Record, Records};
+use super::{Entry as Record, Place, Records};
 use crate::log::{Entry, Op};
 use crate::shard::Shard;
 use crate::tree::Tree;
@@ -23,7 +23,7 @@ impl<D: Device + 'static> Shard<D> {
         let cold = self.records.borrow_mut().cold_before(goal);
         self.merge_leaves(cold).await;
         // One part after the other: what is carried must be durable before it counts.
-        let mut rest = self.records.borrow_mut().pending_before(goal);
+        let mut rest = self.records.borrow().pending_before(goal);
         while !rest.is_empty() {
             let (ops, behind) = self.take_along(goal, rest);
             rest = behind;
@@ -95,37 +95,38 @@ impl Records {
     /// now on.
     fn cold_before(&mut self, goal: Lsn) -> Vec<PageId> {
         let mut leaves = Vec::new();
-        for chunk in self.ring.pending_before(goal) {
-            for place in self.ring.entries(chunk) {
-                if self.ring.is_pending(place) && self.ring.since(place) < goal {
-                    if !self.ring.is_asked_for(place) {
-                        leaves.push(PageId(u64::from(self.ring.leaf(place))));
-                    }
-                    self.ring.set_asked_for(place, false);
-                }
+        for place in self.places_before(goal) {
+            if !self.ring.is_asked_for(place) {
+                leaves.push(PageId(u64::from(self.ring.leaf(place))));
             }
+            self.ring.set_asked_for(place, false);
         }
         leaves
     }
 
     /// The keys of records that have been pending since before `goal`.
-    fn pending_before(&mut self, goal: Lsn) -> Vec<(u32, Vec<u8>)> {
-        let mut keys = Vec::new();
-        for chunk in self.ring.pending_before(goal) {
-            let old = |place: &super::Place| self.ring.is_pending(*place) && self.ring.since(*place) < goal;
-            for place in self.ring.entries(chunk).into_iter().filter(old) {
-                let Record { tree, key, .. } = self.ring.entry(place);
-                keys.push((tree, key.to_vec()));
-            }
-        }
-        keys
+    fn pending_before(&self, goal: Lsn) -> Vec<(u32, Vec<u8>)> {
+        let entries = self.places_before(goal).into_iter().map(|place| self.ring.entry(place));
+        entries.map(|Record { tree, key, .. }| (tree, key.to_vec())).collect()
+    }
+
+    fn places_before(&self, goal: Lsn) -> Vec<Place> {
+        let chunks = self.ring.pending_before(goal).into_iter();
+        chunks
+            .flat_map(|chunk| self.ring.entries(chunk))
+            .filter(|place| self.is_older(*place, goal))
+            .collect()
+    }
+
+    /// Whether a record has been pending since before `goal`.
+    fn is_older(&self, place: Place, goal: Lsn) -> bool {
+        self.ring.is_pending(place) && self.ring.since(place) < goal
     }
 
     /// The value of a record, if it is pending since before `goal`.
     fn pending_value(&self, tree: u32, key: &[u8], goal: Lsn) -> Option<Option<&[u8]>> {
-        let place = self.find(tree, key)?;
-        let is_old = self.ring.is_pending(place) && self.ring.since(place) < goal;
-        is_old.then(|| self.ring.entry(place).value)
+        let place = self.find(tree, key).filter(|place| self.is_older(*place, goal))?;
+        Some(self.ring.entry(place).value)
     }
 
     /// The log has a record once more from `since` on, durably.

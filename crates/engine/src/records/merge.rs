@@ -1,6 +1,6 @@
 //! Pending records go into their leaves.
 
-use super::{Entry, Records, Swept};
+use super::{Entry, Merged, Records, Swept};
 use crate::log::OpRef;
 use crate::page;
 use crate::shard::{Shard, count};
@@ -136,13 +136,14 @@ impl<D: Device + 'static> Shard<D> {
             self.versions.borrow_mut().settle(of, key, old);
             change(bytes, OpRef { tree: of, key, value, large: false })
         };
-        let (since, merged, too_large) = records.merge(number, put)?;
+        let Merged { since, records: merged, too_large, outcome } = records.merge(number, put);
         if merged > 0 {
             // The records are in the log, and so is all that is behind them.
             let lsn = page::lsn(bytes).max(self.log.tail());
             page::set_lsn(bytes, lsn);
             self.mark(number, since);
         }
+        outcome?;
         let too_large = too_large.map(|place| {
             let Entry { key, value, .. } = records.entry(place);
             let cost = leaf(bytes).map_or(0, |node| node.cost(key.len(), value.map_or(0, <[u8]>::len)));
