@@ -58,12 +58,8 @@ fn one_sentence(error: &clap::Error) -> String {
     let text = error.to_string();
     let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
     // What follows `--` is a value without an option: never what is meant by a mistyped option or a number.
-    let is_wanted = |line: &&str| {
-        !["", "tip: to pass", "For more information"].iter().any(|idle| match *idle {
-            "" => line.is_empty(),
-            idle => line.starts_with(idle),
-        })
-    };
+    let is_idle = |line: &str| line.starts_with("tip: to pass") || line.starts_with("For more information");
+    let is_wanted = |line: &&str| !line.is_empty() && !is_idle(line);
     let said: Vec<&str> = lines.filter(is_wanted).collect();
     let mut sentence = said.join("; ").replace(":; ", ": ").trim_start_matches("error: ").to_owned();
     if error.kind() == ErrorKind::UnknownArgument && !sentence.contains("tip:") {

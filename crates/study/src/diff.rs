@@ -17,6 +17,9 @@ use std::{fs, io};
 /// Changes that a terminal shows.
 const SHOWN_AT_MOST: usize = 30;
 
+/// The longest result that is read, in bytes: it is held in memory. A row has some kilobytes at most.
+const LONGEST: u64 = 256 << 20;
+
 /// What reading a number from JSON may change of it, as a share: its last bits.
 const ROUNDED: f64 = 1e-14;
 
@@ -68,13 +71,18 @@ fn read(path: &Path, argument: &str) -> Result<Vec<Row>, StackError> {
             named(path, argument)
         ))
     };
+    let is_folder = path.is_dir();
+    let file = if is_folder { path.join("table.csv") } else { path.to_owned() };
+    let missing = if is_folder { "has no table.csv that can be read" } else { "cannot be read" };
     let mut bytes = Vec::new();
-    if is_standard(path) {
-        io::stdin().read_to_end(&mut bytes).map_err(|error| refused(format!("cannot be read: {error}")))?;
-    } else {
-        let file = if path.is_dir() { path.join("table.csv") } else { path.to_owned() };
-        let missing = if path.is_dir() { "has no table.csv that can be read" } else { "cannot be read" };
-        bytes = fs::read(file).map_err(|error| refused(format!("{missing}: {error}")))?;
+    // One byte more tells that there is more.
+    let outcome = match is_standard(path) {
+        true => io::stdin().take(LONGEST + 1).read_to_end(&mut bytes),
+        false => fs::File::open(file).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut bytes)),
+    };
+    outcome.map_err(|error| refused(format!("{missing}: {error}")))?;
+    if bytes.len() as u64 > LONGEST {
+        return Err(refused(format!("is longer than {} MiB", LONGEST >> 20)));
     }
     let text = String::from_utf8(bytes).map_err(|_| refused("is no text".to_owned()))?;
     let text = text.trim_start_matches('\u{feff}').trim();

@@ -90,6 +90,7 @@ fn what_cannot_be_compared_is_refused() {
         ("diff a.csv nowhere", "B nowhere"),
         ("diff empty a.csv", "A empty"),
         ("diff a.csv letter", "B letter"),
+        ("diff a.csv /dev/zero", "longer than 256 MiB"),
         ("diff cut.json a.csv", "A cut.json"),
         ("diff a.csv other.csv", "workload is mixed-skewed zipf in one and tpcc in the other"),
         ("diff a.csv a.json --tolerance 2", "--tolerance"),
