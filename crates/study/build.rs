@@ -14,8 +14,7 @@ const OVERRIDE: &str = "FULGURITE_ECHARTS_FILE";
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed={OVERRIDE}");
-    let script =
-        env::var_os(OVERRIDE).map_or_else(|| package_folder("charming").join(SCRIPT), PathBuf::from);
+    let script = env::var_os(OVERRIDE).map_or_else(|| package_folder("charming").join(SCRIPT), PathBuf::from);
     assert!(script.is_file(), "{} is not there", script.display());
     println!("cargo:rustc-env=FULGURITE_ECHARTS={}", script.display());
 }

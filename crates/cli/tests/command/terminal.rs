@@ -10,7 +10,8 @@ use std::process::{Command, Stdio};
 /// What `fulgurite` writes to standard output where that is a terminal of `width` characters.
 pub fn seen(folder: &Folder, arguments: &str, width: u16) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fulgurite"));
-    let Outcome { code, stdout, stderr } = on_terminal(folder, command.args(arguments.split_whitespace()), width);
+    let Outcome { code, stdout, stderr } =
+        on_terminal(folder, command.args(arguments.split_whitespace()), width);
     assert!(code < 2 && !stdout.is_empty(), "{arguments}: {stderr}");
     stdout
 }
@@ -24,8 +25,7 @@ pub fn on_terminal(folder: &Folder, command: &mut Command, width: u16) -> Outcom
     tcsetwinsize(&master, Winsize { ws_row: 40, ws_col: width, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
     let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
     let terminal = File::options().read(true).write(true).open(name).unwrap();
-    let mut child =
-        command.current_dir(&folder.0).stdout(terminal).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command.current_dir(&folder.0).stdout(terminal).stderr(Stdio::piped()).spawn().unwrap();
     // The command keeps the terminal open too, and reading from it would never end.
     command.stdout(Stdio::null());
     let mut bytes = Vec::new();

@@ -60,7 +60,8 @@ fn faults(page: &Page) -> Vec<String> {
                 faults.extend(commands.iter().filter_map(|command| run(&folder, command, *is_dry)));
             }
             Block::Other { mark, text } => {
-                let has_command = text.lines().any(|line| line.trim_start_matches("$ ").starts_with("fulgurite "));
+                let has_command =
+                    text.lines().any(|line| line.trim_start_matches("$ ").starts_with("fulgurite "));
                 let fault = format!("a block marked `{mark}` has a command, which nobody runs:\n{text}");
                 faults.extend(has_command.then_some(fault));
             }

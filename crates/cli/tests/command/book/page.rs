@@ -40,7 +40,8 @@ impl Page {
                 None => page.text += &format!("{line}\n"),
             }
         }
-        page.named = page.text.split('`').skip(1).step_by(2).filter(|code| is_complete(code)).map(one_line).collect();
+        page.named =
+            page.text.split('`').skip(1).step_by(2).filter(|code| is_complete(code)).map(one_line).collect();
         page
     }
 
@@ -57,7 +58,8 @@ impl Page {
             .flat_map(|command| &command.shown)
             .collect();
         let code = self.text.split('`').step_by(2).collect::<Vec<_>>().join(" ");
-        let figures = code.split(|c: char| !c.is_ascii_digit() && c != '.').map(|figure| figure.trim_matches('.'));
+        let figures =
+            code.split(|c: char| !c.is_ascii_digit() && c != '.').map(|figure| figure.trim_matches('.'));
         // A whole number below ten is a count as often as a figure.
         let figures = figures.filter(|figure| figure.len() > 1);
         let is_unknown = |figure: &&str| !printed.iter().any(|line| has_number(line, figure));
@@ -80,9 +82,11 @@ fn is_complete(code: &str) -> bool {
     let runs = ["pool", "gc", "replay", "bench", "profile", "study"];
     words.next() == Some("fulgurite")
         && words.next().is_some_and(|command| runs.contains(&command))
-        && words.clone().count() > 0
+        && words.clone().next().is_some_and(|first| first != "-")
         && !code.contains('…')
-        && !words.any(|word| word.contains(|c: char| c.is_ascii_uppercase()) && !word.contains(|c: char| c.is_ascii_digit()))
+        && !words.any(|word| {
+            word.contains(|c: char| c.is_ascii_uppercase()) && !word.contains(|c: char| c.is_ascii_digit())
+        })
 }
 
 impl Block {
@@ -140,7 +144,9 @@ fn is_like(shown: &str, printed: &str) -> bool {
     if parts.len() == 1 {
         return shown == printed;
     }
-    let Some(mut rest) = printed.strip_prefix(first).and_then(|rest| rest.strip_suffix(last)) else { return false };
+    let Some(mut rest) = printed.strip_prefix(first).and_then(|rest| rest.strip_suffix(last)) else {
+        return false;
+    };
     parts[1..parts.len() - 1].iter().all(|part| match rest.split_once(part) {
         Some((_, after)) => {
             rest = after;
@@ -174,7 +180,9 @@ mod tests {
     fn what_is_shown_is_compared_to_the_letter() {
         assert!(shows("a\n…\nd", "a\nb\nc\nd\n") && shows("a …s", "a 5 s") && shows("", "anything"));
         assert!(shows("…\nb", "a\n\nb\n"), "empty lines do not count");
-        for (shown, printed) in [("a", "a\nb"), ("a\nb", "b\na"), ("a …s", "a 5 ms b"), ("1.5", "1.6"), ("…\nb\n…\nb", "b")] {
+        for (shown, printed) in
+            [("a", "a\nb"), ("a\nb", "b\na"), ("a …s", "a 5 ms b"), ("1.5", "1.6"), ("…\nb\n…\nb", "b")]
+        {
             assert!(!shows(shown, printed), "{shown} | {printed}");
         }
     }
