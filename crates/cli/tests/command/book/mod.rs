@@ -124,6 +124,19 @@ fn check(half: usize) {
     assert!(all.is_empty(), "{}", all.join("\n\n"));
 }
 
+/// The README begins with what the quickstart prints.
+#[test]
+fn the_readme_shows_the_quickstart() {
+    let page = Page::read(&fs::read_to_string(repository().join("README.md")).unwrap());
+    let Block::Console { commands, is_dry: false } = &page.blocks[0] else { panic!("no commands") };
+    assert_eq!(commands[0].typed, "fulgurite");
+    assert!(
+        commands[0].shown.iter().any(|line| line.contains("run time falls by")),
+        "{:?}",
+        commands[0].shown
+    );
+}
+
 #[test]
 fn commands_print_what_the_first_half_of_the_book_shows() {
     check(0);
