@@ -36,9 +36,9 @@ type Pages = BTreeMap<String, String>;
 pub fn check() -> Result<()> {
     let fulgurite = build::command()?;
     let picture = root().join("docs").join(picture::PLACE);
+    let drawn = picture::draw(&fulgurite)?;
     ensure!(
-        fs::read_to_string(&picture)
-            .is_ok_and(|there| picture::draw(&fulgurite).is_ok_and(|drawn| drawn == there)),
+        fs::read_to_string(&picture).is_ok_and(|there| there == drawn),
         "docs/{} is not what a run gives; `cargo xtask picture` draws it",
         picture::PLACE
     );
@@ -112,7 +112,9 @@ fn lay_out(pages: &Pages) -> Result<PathBuf> {
     let _ = fs::remove_dir_all(&folder);
     let docs = root().join("docs");
     for name in files(&docs)?.iter().filter(|name| !name.ends_with(".md")) {
-        let to = if name == "book.toml" { folder.join(name) } else { folder.join("src").join(name) };
+        // What mdbook is told lies beside the pages, and not among them.
+        let is_of_mdbook = name.starts_with("book.");
+        let to = if is_of_mdbook { folder.join(name) } else { folder.join("src").join(name) };
         fs::create_dir_all(to.parent().context("a file has a folder")?)?;
         fs::copy(docs.join(name), to)?;
     }
