@@ -8,10 +8,14 @@ use std::process::Command;
 
 const SCRIPT: &str = "src/asset/echarts-5.5.1.min.js";
 
+/// Names the script's file, for those who build where cargo cannot be asked.
+const OVERRIDE: &str = "FULGURITE_ECHARTS_FILE";
+
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    let script = package_folder("charming").join(SCRIPT);
-    assert!(script.is_file(), "{} is missing from the package charming", script.display());
+    println!("cargo:rerun-if-env-changed={OVERRIDE}");
+    let script = env::var_os(OVERRIDE).map_or_else(|| package_folder("charming").join(SCRIPT), PathBuf::from);
+    assert!(script.is_file(), "{} is not there", script.display());
     println!("cargo:rustc-env=FULGURITE_ECHARTS={}", script.display());
 }
 

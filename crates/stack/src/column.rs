@@ -242,6 +242,8 @@ KR90 "k_r_90" Number [];
 KW90 "k_w_90" Number [];
 ReadIopsMax "read_iops_max" Number [profile];
 WriteIopsMax "write_iops_max" Number [profile];
+ReadIops "read_iops" Number [profile more];
+WriteIops "write_iops" Number [profile more];
 Verdict "verdict" Name [profile];
 // Of a trace.
 File "file" Name [];

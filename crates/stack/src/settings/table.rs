@@ -393,6 +393,14 @@ pub(super) const SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "curve",
+        written: "",
+        about: "Give a row for every number of users that was measured, with the reads and writes per second of so many",
+        commands: &[(Profile, Nothing)],
+        read: |asked, text| put(&mut asked.curve, units::parse_yes_no(text)),
+        show: |run| Ok((run.measure.rows == Rows::Curve).then(|| "yes".to_owned())),
+    },
+    Setting {
         name: "explain",
         written: "",
         about: "Say what placement did to its groups, with what it measured and predicted",

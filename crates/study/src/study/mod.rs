@@ -29,15 +29,15 @@ use std::path::{Path, PathBuf};
 
 /// The built-in studies: name and text.
 const BUILT_IN: [(&str, &str); 9] = [
-    ("quickstart", include_str!("../../../../studies/quickstart.toml")),
-    ("write-concurrency", include_str!("../../../../studies/write-concurrency.toml")),
-    ("waf-closed-form", include_str!("../../../../studies/waf-closed-form.toml")),
-    ("preemptive-gc", include_str!("../../../../studies/preemptive-gc.toml")),
-    ("emulated-drive", include_str!("../../../../studies/emulated-drive.toml")),
-    ("ace", include_str!("../../../../studies/ace.toml")),
-    ("ace-emulated", include_str!("../../../../studies/ace-emulated.toml")),
-    ("raw", include_str!("../../../../studies/raw.toml")),
-    ("midas", include_str!("../../../../studies/midas.toml")),
+    ("quickstart", include_str!("../../studies/quickstart.toml")),
+    ("write-concurrency", include_str!("../../studies/write-concurrency.toml")),
+    ("waf-closed-form", include_str!("../../studies/waf-closed-form.toml")),
+    ("preemptive-gc", include_str!("../../studies/preemptive-gc.toml")),
+    ("emulated-drive", include_str!("../../studies/emulated-drive.toml")),
+    ("ace", include_str!("../../studies/ace.toml")),
+    ("ace-emulated", include_str!("../../studies/ace-emulated.toml")),
+    ("raw", include_str!("../../studies/raw.toml")),
+    ("midas", include_str!("../../studies/midas.toml")),
 ];
 
 /// A study, read and checked as far as that can be without running it.
