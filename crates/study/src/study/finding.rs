@@ -177,3 +177,29 @@ pub(super) fn describe(table: &Table, row: &Row, compared: &[Column]) -> String 
     };
     part.into_iter().chain(axes[..enough].iter().copied()).map(named).collect::<Vec<_>>().join(", ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(page_bytes: u32, frames: u32, memory_bytes: Option<u32>) -> Row {
+        let mut row = Row::default();
+        row.set(Column::PageBytes, page_bytes);
+        row.set(Column::Frames, frames);
+        row.set_some(Column::MemoryBytes, memory_bytes);
+        row
+    }
+
+    /// The rule: frames that follow from an engine's memory do not set rows apart; frames that were asked for do.
+    #[test]
+    fn what_follows_from_another_column_sets_no_rows_apart() {
+        let compared = |rows: [Row; 2]| {
+            let [old, new] =
+                ["4096", "16384"].map(|page| BTreeMap::from([(Column::PageBytes, page.to_owned())]));
+            pairs(&rows.each_ref(), &old, &new).map(|pairs| pairs.len()).ok()
+        };
+        assert_eq!(compared([row(4096, 400, Some(1 << 20)), row(16_384, 100, Some(1 << 20))]), Some(1));
+        assert_eq!(compared([row(4096, 400, None), row(16_384, 100, None)]), None);
+        assert_eq!(compared([row(4096, 400, Some(1 << 20)), row(16_384, 100, Some(1 << 21))]), None);
+    }
+}
