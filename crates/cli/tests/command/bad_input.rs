@@ -177,7 +177,10 @@ fn what_cannot_work_together_in_a_pool() {
             ("pool mixed-skewed --device none --write-back single:lock=yes", &["lock=yes", "only in time"]),
             ("pool mixed-skewed --write-back raw:lock=yes", &["unknown option of raw `lock`"]),
             ("pool journaling:checkpoint=share --pages 2K", &["shares pages", "a pool does not"]),
-            ("replay journaling:checkpoint=share --device mem", &["shares pages", "checkpoint=copy"]),
+            (
+                "replay journaling:checkpoint=share --device mem:pages=10K --users 8",
+                &["shares pages", "checkpoint=copy"],
+            ),
             (
                 "gc journaling:checkpoint=share --placement oracle --logical 60MiB --physical 64MiB --segment 256KiB",
                 &["shares pages", "look ahead"],
