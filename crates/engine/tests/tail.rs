@@ -102,18 +102,24 @@ fn a_log_that_has_lost_more_than_a_window_is_refused() {
         one_long_flush(&store).await;
     });
     let image = executor.with_device(|device| device.contents());
-    let blocks: Vec<&[u8]> = image[LOG * PAGE..].chunks(PAGE).take_while(|block| &block[4..8] == b"FLOG").collect();
+    let blocks: Vec<&[u8]> =
+        image[LOG * PAGE..].chunks(PAGE).take_while(|block| &block[4..8] == b"FLOG").collect();
     let blocks = blocks.len();
     assert!(blocks > 320, "the log has {blocks} blocks");
     let open_without = |lost: Range<usize>| {
         let mut image = image.clone();
         image[(LOG + lost.start) * PAGE..(LOG + lost.end) * PAGE].fill(0);
         let executor = Executor::new(Patched::new(&Rc::new(image)));
-        let opened = run(&executor, |handle| async move { Store::open(handle, with_memory()).await.map(drop) });
+        let opened =
+            run(&executor, |handle| async move { Store::open(handle, with_memory()).await.map(drop) });
         opened.map_err(|error| matches!(error, Error::LogCorrupt { .. }))
     };
     assert_eq!(open_without(0..0), Ok(()));
-    assert_eq!(open_without(blocks - 300..blocks - 1), Err(true), "one block is left, more than a window behind");
+    assert_eq!(
+        open_without(blocks - 300..blocks - 1),
+        Err(true),
+        "one block is left, more than a window behind"
+    );
     assert_eq!(open_without(blocks - 280..blocks - 279), Err(true), "more than a window is left");
     assert_eq!(open_without(blocks - 100..blocks - 50), Ok(()), "a flush may have been cut off there");
 }

@@ -525,10 +525,11 @@ fn read_write_back(text: &str) -> Result<Option<WriteBackConfig>, SpecError> {
 
 /// The write-back policy with the numbers that it has on this device: the same whether they were given or measured.
 fn canonical_write_back(ChosenWriteBack { policy, batches }: &ChosenWriteBack) -> String {
-    let WriteBack { n_w, n_e, buffers, ahead, cleaner_n_w, .. } = batches;
+    let WriteBack { n_w, n_e, buffers, ahead, cleaner_n_w, lock, .. } = batches;
+    let lock = if *lock { ",lock=yes" } else { "" };
     let name = match policy {
         WriteBackConfig::Custom(custom) => custom.text(),
         config => config.name().to_owned(),
     };
-    format!("{name}:n_w={n_w},n_e={n_e},buffers={buffers},ahead={ahead},cleaner_n_w={cleaner_n_w}")
+    format!("{name}:n_w={n_w},n_e={n_e},buffers={buffers},ahead={ahead},cleaner_n_w={cleaner_n_w}{lock}")
 }

@@ -1,16 +1,42 @@
 //! A conclusion, most often of a paper, as a check over the rows of a study. The report says whether it holds,
 //! with the figure and its place.
 
-use super::file::{Check, Compare, Pair};
-use super::finding::{describe, not_a_number};
+use super::file::{Check, Pair};
+use super::finding::{describe, not_a_number, pairs, written};
+use super::interval::Interval;
 use super::{Select, known_columns};
 use crate::report::Verdict;
 use crate::table::Table;
 use fulgurite_stack::StackError;
 use fulgurite_stack::{Column, Row, Value};
+use std::collections::BTreeMap;
 
 /// One row's figure, and what sets the row apart.
 type Figure = (f64, String);
+
+/// The mean of the figures of one place, and how many they are.
+struct Mean {
+    interval: Interval,
+    place: String,
+    count: usize,
+}
+
+impl Mean {
+    fn readable(&self) -> String {
+        let Interval { mean, low, high } = self.interval;
+        match self.count {
+            1 => readable(mean),
+            _ => format!("{} [{}, {}]", readable(mean), readable(low), readable(high)),
+        }
+    }
+
+    fn with_place(&self) -> String {
+        match self.place.as_str() {
+            "" => self.readable(),
+            place => format!("{} ({place})", self.readable()),
+        }
+    }
+}
 
 impl Check {
     /// Looks at every row that the check is about.
@@ -33,33 +59,44 @@ impl Check {
     /// Every figure is between the bounds.
     fn bounded(&self, table: &Table, rows: &[&Row]) -> Result<(bool, String), StackError> {
         let figures = match &self.compare {
-            None => {
-                rows.iter().map(|row| Some((row.number(self.column)?, describe(table, row, None)))).collect()
-            }
+            None => self.plain(table, rows),
             Some(compare) => self.ratios(table, rows, compare)?,
         };
-        let mut figures: Vec<Figure> = figures.ok_or_else(|| not_a_number(self.column))?;
-        figures.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let figures: Vec<Figure> = figures.ok_or_else(|| not_a_number(self.column))?;
+        let mut figures = self.means(figures)?;
+        figures.sort_by(|a, b| a.interval.mean.total_cmp(&b.interval.mean));
         // `rows` has at least one row and `pairs` refuses to return none, so there is a first figure.
         let (least, most) = (&figures[0], &figures[figures.len() - 1]);
-        let holds = self.at_least.is_none_or(|bound| least.0 >= bound)
-            && self.at_most.is_none_or(|bound| most.0 <= bound);
-        let what = match &self.compare {
-            Some(Pair { baseline, candidate, .. }) => {
-                format!("{} with {candidate} over {baseline}", self.column)
-            }
-            None => self.column.to_string(),
-        };
-        let figure = |figure: &Figure| match figure.1.as_str() {
-            "" => readable(figure.0),
-            place => format!("{} ({place})", readable(figure.0)),
-        };
+        let holds = figures.iter().all(|Mean { interval, .. }| {
+            self.at_least.is_none_or(|bound| interval.low >= bound)
+                && self.at_most.is_none_or(|bound| interval.high <= bound)
+        });
         let found = match figures.len() {
-            1 => readable(least.0),
-            cases if least.0 == most.0 => format!("{} in all {cases} cases", readable(least.0)),
-            _ => format!("from {} to {}", figure(least), figure(most)),
+            1 => least.readable(),
+            cases if least.interval == most.interval => format!("{} in all {cases} cases", least.readable()),
+            _ => format!("from {} to {}", least.with_place(), most.with_place()),
         };
-        Ok((holds, format!("{what} is {found}")))
+        let sure = self.over.map_or_else(String::new, |over| {
+            format!(" (mean and 95 % confidence, {} values of {over})", least.count)
+        });
+        Ok((holds, format!("{} is {found}{sure}", self.what()?)))
+    }
+
+    /// What the figures are.
+    fn what(&self) -> Result<String, StackError> {
+        let Some(compare) = &self.compare else { return Ok(self.column.to_string()) };
+        let [old, new] = compare.sides()?;
+        Ok(format!("{} with {} over {}", self.column, written(&new, false), written(&old, false)))
+    }
+
+    /// The columns that say nothing of where a figure stands, beside those of the comparison.
+    fn apart<'a>(&self, compared: impl Iterator<Item = &'a Column>) -> Vec<Column> {
+        compared.copied().chain(self.over).collect()
+    }
+
+    fn plain(&self, table: &Table, rows: &[&Row]) -> Option<Vec<Figure>> {
+        let apart = self.apart([].iter());
+        rows.iter().map(|row| Some((row.number(self.column)?, describe(table, row, &apart)))).collect()
     }
 
     /// Candidate over baseline wherever all else is equal.
@@ -69,15 +106,37 @@ impl Check {
         rows: &[&Row],
         compare: &Pair,
     ) -> Result<Option<Vec<Figure>>, StackError> {
-        known_columns(table, [compare.axis])?;
-        let pairs = Compare::pairs(rows, compare.axis, &compare.baseline, &compare.candidate)?;
+        let [old, new] = compare.sides()?;
+        known_columns(table, old.keys().copied())?;
+        let apart = self.apart(old.keys());
         let ratio = |(old, new): (&Row, &Row)| {
-            Some((
-                new.number(self.column)? / old.number(self.column)?,
-                describe(table, old, Some(compare.axis)),
-            ))
+            Some((new.number(self.column)? / old.number(self.column)?, describe(table, old, &apart)))
         };
-        Ok(pairs.into_iter().map(ratio).collect())
+        Ok(pairs(rows, &old, &new)?.into_iter().map(ratio).collect())
+    }
+
+    /// Each figure by itself, or with `over` the means of those that stand at the same place.
+    fn means(&self, figures: Vec<Figure>) -> Result<Vec<Mean>, StackError> {
+        let Some(over) = self.over else {
+            let alone = |(figure, place)| Mean {
+                interval: Interval { mean: figure, low: figure, high: figure },
+                place,
+                count: 1,
+            };
+            return Ok(figures.into_iter().map(alone).collect());
+        };
+        let mut places: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+        figures.into_iter().for_each(|(figure, place)| places.entry(place).or_default().push(figure));
+        let mean = |(place, values): (String, Vec<f64>)| {
+            let interval = match self.compare {
+                Some(_) => Interval::of_ratios(&values),
+                None => Interval::of(&values),
+            };
+            let refused =
+                || self.refused(&format!("a mean over {over} needs two rows at least for each place"));
+            Ok(Mean { interval: interval.ok_or_else(refused)?, place, count: values.len() })
+        };
+        places.into_iter().map(mean).collect()
     }
 
     /// Along `axis` no figure is above the one before, in any line of `for_each`.

@@ -5,6 +5,7 @@ mod check;
 mod file;
 mod finding;
 mod folder;
+mod interval;
 mod ledger;
 mod parts;
 mod plot;
@@ -28,7 +29,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 /// The built-in studies: name and text.
-const BUILT_IN: [(&str, &str); 9] = [
+const BUILT_IN: [(&str, &str); 10] = [
     ("quickstart", include_str!("../../studies/quickstart.toml")),
     ("write-concurrency", include_str!("../../studies/write-concurrency.toml")),
     ("waf-closed-form", include_str!("../../studies/waf-closed-form.toml")),
@@ -37,6 +38,7 @@ const BUILT_IN: [(&str, &str); 9] = [
     ("ace", include_str!("../../studies/ace.toml")),
     ("ace-emulated", include_str!("../../studies/ace-emulated.toml")),
     ("raw", include_str!("../../studies/raw.toml")),
+    ("myflashsql", include_str!("../../studies/myflashsql.toml")),
     ("midas", include_str!("../../studies/midas.toml")),
 ];
 

@@ -75,11 +75,13 @@ impl PlotFile {
 
     fn at(&self, table: &Table, x: &Value, series: &Value, column: Column) -> Option<f64> {
         let series_column = self.series?;
-        let row = table
-            .rows
-            .iter()
-            .find(|row| row.get(self.x) == Some(x) && row.get(series_column) == Some(series))?;
-        row.number(column)
+        let is_here = |row: &&Row| row.get(self.x) == Some(x) && row.get(series_column) == Some(series);
+        let mut here = table.rows.iter().filter(is_here);
+        if self.over.is_none() {
+            return here.next()?.number(column);
+        }
+        let values: Vec<f64> = here.map(|row| row.number(column)).collect::<Option<_>>()?;
+        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     }
 }
 
@@ -123,4 +125,35 @@ fn divide(series: &mut [Series], base: &str) -> Result<(), StackError> {
         series.values.iter_mut().zip(&by).for_each(|(value, by)| *value = quotient(*value, *by));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::file::File;
+    use super::*;
+
+    /// The rule: with `over` a point is the mean of its rows, without it the first of them.
+    #[test]
+    fn repetitions_are_drawn_as_their_mean() {
+        let drawn = |over: &str| {
+            let plot = format!(
+                "[[plots]]\ntitle = 't'\ncaption = 'c'\nkind = 'bar'\nx = 'users'\ny = 'hits'\nseries = 'device'\ny_label = 'y'\n{over}"
+            );
+            let file =
+                File::parse("t", &format!("title = 't'\nquestion = 'q'\ncommand = 'pool'\n[grid]\n{plot}"))
+                    .unwrap();
+            let row = |users: u32, seed: u32, hits: u32| {
+                let mut row = Row::default();
+                row.set(Column::Device, "mem");
+                row.set(Column::Users, users);
+                row.set(Column::Seed, seed);
+                row.set(Column::Hits, hits);
+                row
+            };
+            let rows = vec![row(1, 1, 10), row(1, 2, 40), row(8, 1, 7), row(8, 2, 8)];
+            file.plots[0].draw(&Table { rows }).unwrap().series[0].values.clone()
+        };
+        assert_eq!(drawn("over = 'seed'\n"), [Some(25.0), Some(7.5)]);
+        assert_eq!(drawn(""), [Some(10.0), Some(7.0)]);
+    }
 }
