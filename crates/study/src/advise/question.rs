@@ -1,0 +1,475 @@
+//! What is asked: a workload on a drive within some memory. It is typed in the words of `fulgurite pool`; here it becomes
+//! runs that can be compared.
+
+use super::axis::{Axis, Goal, OTHER_BATCHES, Setup, TRIED};
+use super::evidence::{Evidence, Part};
+use crate::grid;
+use fulgurite_base::units;
+use fulgurite_stack::device::{DeviceConfig, DriveConfig};
+use fulgurite_stack::settings::{self, Absent, Setting, Workloads};
+use fulgurite_stack::workload::{View, Workload};
+use fulgurite_stack::{Command, Load, Outlook, Run, Stack, StackError};
+use fulgurite_workload::Op;
+use std::num::NonZeroUsize;
+
+/// The settings of `pool` that describe the situation. Each has one value.
+const SITUATION: [&str; 9] =
+    ["workload", "device", "destroy_contents", "layer", "pages", "users", "cpu_per_request", "ops", "format"];
+
+/// The memory of a pool where nothing is said: that of `pool`.
+const USUAL_MEMORY: &str = "6%";
+
+/// The page size of a pool where nothing is said, unless the drive's own is larger, in bytes.
+const USUAL_PAGE: u32 = 4096;
+
+/// Page sizes that are tried beside the plain one.
+const PAGES: [u32; 2] = [8192, 16_384];
+
+/// Requests of a run of a generated workload, on a simulated drive and on a real one; and how often the pool's frames at
+/// least.
+const OPS: [(u64, u64); 2] = [(300_000, 10), (50_000, 8)];
+
+/// The most requests of a slice of a trace, where nothing is said, on a simulated drive and on a real one.
+const SLICE_AT_MOST: [u64; 2] = [500_000, 50_000];
+
+/// The batch that stands in for the drive's own where the drive must not be measured yet.
+const USUAL_N_W: u32 = 8;
+
+/// The settings that can be asked for, with what help says of each and of what stands in.
+pub fn settings() -> impl Iterator<Item = (&'static Setting, String)> {
+    Command::Pool.settings().filter_map(|setting| {
+        let usual = match (setting.name, setting.absent(Command::Pool)?) {
+            ("ops", _) => {
+                let about = "Requests of each run; of a trace, of each slice";
+                return Some((setting, format!("{about} [default: 300K, or what fills the pool; of a trace at most 500K; on a real drive 50K]")));
+            }
+            ("page", _) => {
+                return Some((setting, "Page sizes to try, the first as the plain one; of a generated workload one [default: 4KiB; of a trace of bytes 8KiB and 16KiB too]".to_owned()));
+            }
+            (name, _) if TRIED.contains(&name) => {
+                let tried = match name {
+                    "placement" | "victim" => "all, where there is a layer",
+                    _ => "all",
+                };
+                return Some((setting, format!("{}: those to try, the first as the plain one [default: {tried}]", setting.about)));
+            }
+            (name, absent) if SITUATION.contains(&name) => absent,
+            _ => return None,
+        };
+        let help = match usual {
+            Absent::Value(usual) | Absent::Words(usual) => format!("{} [default: {usual}]", setting.about),
+            Absent::Required | Absent::Nothing => setting.about.to_owned(),
+        };
+        Some((setting, help))
+    })
+}
+
+/// What was typed.
+#[derive(Clone, Debug, Default)]
+pub struct Asked<'a> {
+    /// Values of [`settings`], by name.
+    pub typed: Vec<(&'static str, String)>,
+    /// The memory of the pool: a size, or a share of the data.
+    pub memory: Option<&'a str>,
+    /// The objective.
+    pub goal: Option<&'a str>,
+    /// The seed.
+    pub seed: Option<&'a str>,
+}
+
+/// A question that can be answered.
+pub struct Question {
+    /// What every run has.
+    pub situation: Setup,
+    /// What is tried.
+    pub axes: Vec<Axis>,
+    /// What for.
+    pub goal: Goal,
+    /// The parts of the workload.
+    pub evidence: Evidence,
+    /// What a reader should know beside the answer.
+    pub remarks: Vec<String>,
+    /// Bytes of the pool.
+    pub memory_bytes: u64,
+    /// The plain page size, in bytes.
+    pub page_bytes: u32,
+    /// Whether time passes of itself, so that two runs of the same differ.
+    pub is_real: bool,
+    /// A run with the plain settings, to look at.
+    pub plain: Run,
+    /// The trace, as it was read.
+    pub workloads: Workloads,
+}
+
+impl Question {
+    /// Understands what was asked. Nothing is run or measured.
+    pub fn new(asked: Asked) -> Result<Question, StackError> {
+        let goal = asked.goal.map_or(Ok(Goal::Throughput), Goal::parse)?;
+        let seed = match asked.seed {
+            Some(text) => {
+                units::parse_count(text).map_err(|error| StackError::request(format!("--seed: {error}")))?
+            }
+            None => 42,
+        };
+        let (mut situation, mut given) = (Setup::new(), Vec::new());
+        for (name, text) in asked.typed {
+            let values = grid::values(&text)?;
+            match (TRIED.contains(&name), values.len()) {
+                (_, 0) => {
+                    return Err(StackError::request(format!(
+                        "{}: no value; give one, or leave it out",
+                        flag(name)
+                    )));
+                }
+                (true, _) => given.push((name, values)),
+                (false, 1) => drop(situation.insert(name, text)),
+                (false, _) => {
+                    return Err(StackError::request(format!(
+                        "{} {text}: advice is for one situation; accepted: one value",
+                        flag(name)
+                    )));
+                }
+            }
+        }
+        Builder { situation, given, goal, seed, remarks: Vec::new(), workloads: Workloads::dry() }
+            .build(asked.memory)
+    }
+
+    /// The values of `fulgurite pool` for a setup on a part of the workload; `None` where the page size has no parts.
+    pub fn values(&self, setup: &Setup, part: usize) -> Option<(Setup, &Part)> {
+        let mut values = self.setup(setup);
+        let page_bytes = self.page_of(setup);
+        let part = self.evidence.part(page_bytes, part)?;
+        values.insert("seed", part.seed.to_string());
+        values.insert("ops", part.ops.to_string());
+        if part.skip > 0 {
+            values.insert("skip", part.skip.to_string());
+        }
+        Some((values, part))
+    }
+
+    /// The same without what differs from part to part.
+    pub fn setup(&self, setup: &Setup) -> Setup {
+        let mut values = self.situation.clone();
+        let plain = self.axes.iter().filter_map(|axis| Some((axis.name, axis.plain.clone()?)));
+        values.extend(plain.chain(setup.clone()));
+        values.insert("frames", (self.memory_bytes / u64::from(self.page_of(setup))).to_string());
+        values
+    }
+
+    /// The page size of a setup, in bytes.
+    pub fn page_of(&self, setup: &Setup) -> u32 {
+        let page = setup.get("page").and_then(|text| units::parse_size(text).ok());
+        page.map_or(self.page_bytes, |bytes| bytes as u32)
+    }
+
+    /// The run that measures the drive.
+    pub fn profile(&self) -> Run {
+        let stack = Stack { pool: None, ..self.plain.stack.clone() };
+        let load = Load::Characterisation { page_bytes: self.page_bytes };
+        Run { stack, load, ..self.plain.clone() }
+    }
+
+    /// The most runs that an answer takes, for a part that the choice rests on and for one that judges it.
+    fn runs_of_a_part(&self) -> [usize; 2] {
+        let tried: usize = self.axes.iter().map(|axis| axis.others.len()).sum();
+        let again = self.axes.iter().find(|axis| axis.name == "write_back");
+        let again = again.map_or(0, |axis| axis.others.len() + if axis.is_given { 0 } else { OTHER_BATCHES });
+        // Each setting that has been changed is taken back once.
+        let choosing = 1 + usize::from(self.is_real) + tried + again + self.axes.len();
+        // The plain settings, the advice, `auto`; and each setting changed alone and taken back alone.
+        [choosing, 3 + 2 * self.axes.len()]
+    }
+
+    /// The most runs that an answer takes.
+    pub fn runs(&self) -> u64 {
+        let [choosing, judging] = self.runs_of_a_part();
+        (choosing * self.evidence.choosing().len() + judging * self.evidence.judging().len()) as u64
+    }
+
+    /// What answering takes, with `threads` runs at once.
+    pub fn outlook(&self, threads: NonZeroUsize) -> Outlook {
+        let mut outlook = Outlook::new(threads);
+        let [choosing, judging] = self.runs_of_a_part();
+        let mut workloads = Workloads::dry();
+        for at in 0..self.evidence.judging().end {
+            let weight = if self.evidence.choosing().contains(&at) { choosing } else { judging };
+            let run = self.values(&Setup::new(), at).and_then(|(values, _)| {
+                // A trace has the same requests wherever it is cut, so one run of it tells enough.
+                match self.evidence.called {
+                    "seeds" => run(&values, &mut workloads).ok(),
+                    _ => Some(self.plain.clone()),
+                }
+            });
+            outlook.add(&run.unwrap_or_else(|| self.plain.clone()), weight as f64);
+        }
+        outlook.add(&self.profile(), 1.0);
+        outlook.runs = self.runs();
+        outlook.is_bound = true;
+        outlook
+    }
+}
+
+/// The run of `fulgurite pool` with these values.
+pub fn run(values: &Setup, workloads: &mut Workloads) -> Result<Run, StackError> {
+    let values = values.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    settings::run(Command::Pool, &values, workloads)
+}
+
+fn flag(name: &str) -> String {
+    Command::Pool.setting(name).map_or_else(|_| name.to_owned(), Setting::flag)
+}
+
+/// A question that is being understood.
+struct Builder {
+    situation: Setup,
+    given: Vec<(&'static str, Vec<String>)>,
+    goal: Goal,
+    seed: u64,
+    remarks: Vec<String>,
+    workloads: Workloads,
+}
+
+impl Builder {
+    fn build(mut self, memory: Option<&str>) -> Result<Question, StackError> {
+        let device = self.device()?;
+        let is_real = device.is_real();
+        let (page_bytes, page) = self.page(&device)?;
+        let mut base = self.situation.clone();
+        base.extend([("page", page.clone()), ("seed", self.seed.to_string())]);
+        base.remove("ops");
+        let memory = memory.unwrap_or(USUAL_MEMORY);
+        let (frames, pages) = self.frames(memory, page_bytes, &base)?;
+        base.insert("frames", frames.to_string());
+        let memory_bytes = frames * u64::from(page_bytes);
+        let plain = run(&base, &mut self.workloads)?;
+        let workload = plain.requested().map(|requested| requested.workload.clone());
+        let workload = workload.ok_or_else(|| StackError::run("a pool without a workload"))?;
+        let mut sizes = vec![page_bytes];
+        let mut axes = self.policies(&workload, &plain, pages)?;
+        axes.extend(self.pages(&workload, &device, &mut sizes, memory_bytes)?);
+        let evidence = self.evidence(&workload, &sizes, frames, is_real)?;
+        if page_bytes != USUAL_PAGE {
+            self.situation.insert("page", page);
+        }
+        self.situation.remove("ops");
+        let mut question = Question {
+            situation: self.situation,
+            axes,
+            goal: self.goal,
+            evidence,
+            remarks: self.remarks,
+            memory_bytes,
+            page_bytes,
+            is_real,
+            plain,
+            workloads: self.workloads,
+        };
+        // The run to look at is the first of those that are made, and its refusal is told before anything is run.
+        if let Some((values, _)) = question.values(&Setup::new(), 0) {
+            question.plain = run(&values, &mut question.workloads)?;
+        }
+        question.check_given()?;
+        Ok(question)
+    }
+
+    fn device(&self) -> Result<DeviceConfig, StackError> {
+        let device = DeviceConfig::parse(self.situation.get("device").map_or("p4510", String::as_str))?;
+        if matches!(device.drive, DriveConfig::None | DriveConfig::Mem(_)) {
+            return Err(StackError::request(format!(
+                "device {}: advice is about time, and nothing takes time there; accepted: a preset or file:PATH; for hit ratios alone: fulgurite pool WORKLOAD --device none --replacement lru,arc",
+                device.label
+            )));
+        }
+        Ok(device)
+    }
+
+    /// The plain page size, in bytes and in words.
+    fn page(&self, device: &DeviceConfig) -> Result<(u32, String), StackError> {
+        let given =
+            self.given.iter().find(|(name, _)| *name == "page").and_then(|(_, values)| values.first());
+        let usual = USUAL_PAGE.max(device.page_bytes());
+        let text = given.cloned().unwrap_or_else(|| units::format_size(u64::from(usual)));
+        let bytes =
+            units::parse_size(&text).map_err(|error| StackError::request(format!("--page: {error}")))?;
+        Ok((u32::try_from(bytes).unwrap_or(u32::MAX), text))
+    }
+
+    /// The frames that the memory has, and the pages of the workload.
+    fn frames(&mut self, memory: &str, page_bytes: u32, base: &Setup) -> Result<(u64, u64), StackError> {
+        let refused = |why: String| StackError::request(format!("--memory {memory}: {why}"));
+        let is_share = memory.ends_with('%');
+        let bytes = match is_share {
+            true => units::parse_share(memory).map(|_| 0),
+            false => units::parse_size(memory),
+        };
+        let bytes =
+            bytes.map_err(|error| refused(format!("{error}; or give a share of the data, like 6%")))?;
+        let mut base = base.clone();
+        base.insert("frames", if is_share { memory } else { "100%" }.to_owned());
+        let run = run(&base, &mut self.workloads).map_err(|error| match (is_share, error) {
+            // The flag that was not typed is not the one to speak of.
+            (true, error) => StackError::request(error.to_string().replace("--frames", "--memory")),
+            (false, error) => error,
+        })?;
+        let pages = run.requested().map_or(0, |requested| requested.pages);
+        let frames = match is_share {
+            true => run.stack.pool.as_ref().map_or(0, |pool| u64::from(pool.frames)),
+            false => bytes / u64::from(page_bytes),
+        };
+        let size = |pages: u64| units::format_size(pages.saturating_mul(u64::from(page_bytes)));
+        match frames {
+            0 => Err(refused(format!("less than a page; accepted: {} to {}", size(1), size(pages)))),
+            frames if frames > pages => Err(refused(format!(
+                "more than the {} that the workload touches, so no page would ever have to leave; accepted: {} to {}",
+                size(pages),
+                size(1),
+                size(pages)
+            ))),
+            frames => Ok((frames, pages)),
+        }
+    }
+
+    /// The policies that are worth trying.
+    fn policies(&mut self, workload: &Workload, plain: &Run, pages: u64) -> Result<Vec<Axis>, StackError> {
+        let mut axes = Vec::new();
+        let writes = writes(workload, pages, self.seed)?;
+        for name in TRIED.into_iter().filter(|name| *name != "page") {
+            let given = self.given.iter().find(|(known, _)| *known == name).map(|(_, values)| values.clone());
+            let moves_pages = ["placement", "victim"].contains(&name);
+            match given {
+                Some(values) => axes.push(Axis::given(name, values)),
+                None if moves_pages && plain.stack.layer.is_none() => {}
+                None if (moves_pages || name == "write_back") && !writes => {
+                    let flag = flag(name);
+                    self.remarks.push(format!("{flag} is left as it is: the workload writes nothing."));
+                }
+                None if name == "write_back" => axes.push(Axis::write_back(USUAL_N_W)),
+                None => axes.push(Axis::of_kind(name)),
+            }
+        }
+        if plain.stack.layer.is_none() && !axes.iter().any(|axis| axis.name == "placement") {
+            self.remarks.push(
+                "Placement and victims are the drive's own and are left alone; --layer log tries them on the host."
+                    .to_owned(),
+            );
+        }
+        Ok(axes)
+    }
+
+    /// The page sizes that are worth trying, where they can be compared.
+    fn pages(
+        &mut self,
+        workload: &Workload,
+        device: &DeviceConfig,
+        sizes: &mut Vec<u32>,
+        memory_bytes: u64,
+    ) -> Result<Option<Axis>, StackError> {
+        let given = self.given.iter().find(|(name, _)| *name == "page").map(|(_, values)| values.clone());
+        let given = given.filter(|values| values.len() > 1);
+        let why = match workload.trace() {
+            None => Some(
+                "a generated workload asks for whole pages, so larger ones are more data, not the same data in larger pages",
+            ),
+            Some(trace) if !trace.counts_bytes()? => {
+                Some("the trace counts in pages and does not tell their size")
+            }
+            Some(_) if self.goal == Goal::P99 => Some(
+                "a request to a larger page is another request, so their response times cannot be compared",
+            ),
+            Some(_) => None,
+        };
+        match (given, why) {
+            (Some(values), Some(why)) => Err(StackError::request(format!(
+                "--page {}: {why}; accepted: one page size",
+                values.join(",")
+            ))),
+            (None, Some(why)) => {
+                self.remarks.push(format!("--page is left as it is: {why}."));
+                Ok(None)
+            }
+            (Some(values), None) => {
+                for text in &values[1..] {
+                    let bytes = units::parse_size(text)
+                        .map_err(|error| StackError::request(format!("--page: {error}")))?;
+                    sizes.push(u32::try_from(bytes).unwrap_or(u32::MAX));
+                }
+                Ok(Some(Axis::given("page", values)))
+            }
+            (None, None) => {
+                let suits = |size: &u32| {
+                    *size > sizes[0]
+                        && size.is_multiple_of(device.page_bytes())
+                        && memory_bytes / u64::from(*size) >= 8
+                };
+                let larger: Vec<u32> = PAGES.into_iter().filter(suits).collect();
+                let others = larger.iter().map(|size| units::format_size(u64::from(*size))).collect();
+                sizes.extend(larger);
+                Ok(Some(Axis { name: "page", plain: None, others, is_given: false }))
+            }
+        }
+    }
+
+    fn evidence(
+        &mut self,
+        workload: &Workload,
+        sizes: &[u32],
+        frames: u64,
+        is_real: bool,
+    ) -> Result<Evidence, StackError> {
+        let ops = self.situation.get("ops").map(|text| {
+            let ops = units::parse_count(text).ok().filter(|ops| *ops > 0);
+            ops.ok_or_else(|| {
+                StackError::request(format!("--ops {text}: accepted: a whole number from 1 on, like 300K"))
+            })
+        });
+        let ops = ops.transpose()?;
+        if workload.trace().is_none() {
+            let (usual, fills) = OPS[usize::from(is_real)];
+            let ops = ops.unwrap_or(usual.max(fills.saturating_mul(frames)));
+            return Ok(Evidence::seeds(self.seed, ops, sizes[0], is_real));
+        }
+        let most = ops.unwrap_or(SLICE_AT_MOST[usize::from(is_real)].max(FILLS_AT_MOST * frames));
+        let pages = |page_bytes: u32| {
+            let bound = workload.bind(View::Pool { page_bytes, pages: 0 })?;
+            let pages: Vec<u32> = bound.request_pages().map(Iterator::collect).unwrap_or_default();
+            Ok(pages.into_iter())
+        };
+        Evidence::slices(pages, sizes, (self.seed, frames, most))
+    }
+}
+
+/// A slice of a trace need not fill the pool more often.
+const FILLS_AT_MOST: u64 = 10;
+
+/// Whether the workload writes at all, as far as its first requests tell.
+fn writes(workload: &Workload, pages: u64, seed: u64) -> Result<bool, StackError> {
+    /// A generator that writes does so long before.
+    const ENOUGH: u64 = 1_000_000;
+    let bound = workload.bind(View::Pool { page_bytes: USUAL_PAGE, pages })?;
+    let mut requests = bound.requests(seed)?;
+    let most = if workload.trace().is_some() { u64::MAX } else { ENOUGH };
+    for _ in 0..most {
+        match requests.next_request() {
+            Some(request) if request.op == Op::Write => return Ok(true),
+            Some(_) => {}
+            None => break,
+        }
+    }
+    Ok(false)
+}
+
+impl Question {
+    /// Refuses values that were given and cannot be had; of values that were not, what cannot be had is left out.
+    fn check_given(&mut self) -> Result<(), StackError> {
+        let given = self.axes.iter().filter(|axis| axis.is_given);
+        let setups =
+            given.flat_map(|axis| axis.others.iter().map(|text| Setup::from([(axis.name, text.clone())])));
+        for setup in setups.collect::<Vec<Setup>>() {
+            if let Some((values, _)) = self.values(&setup, 0) {
+                run(&values, &mut self.workloads)?;
+            }
+        }
+        Ok(())
+    }
+}

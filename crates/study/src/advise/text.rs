@@ -1,0 +1,262 @@
+//! The answer for people: one sentence, a table of the settings, the commands that repeat it, and how sure it is.
+
+use super::Advice;
+use super::axis::{Goal, Setup};
+use super::lab::{Change, Spread};
+use super::verdict::{Arm, Effect};
+use crate::people::fit::{Shown, fitted};
+use crate::people::{humane, wrapped};
+use fulgurite_stack::{Column, Unit, Value};
+
+impl Advice {
+    /// The answer in lines of `width`. Commands stand on lines of their own, however long they are.
+    pub fn text(&self, width: usize) -> String {
+        let mut text = wrapped(&self.sentence(), width) + "\n";
+        if !self.verdict.effects.is_empty() {
+            text += &self.settings(width);
+            text.push('\n');
+        }
+        for note in self.notes() {
+            text += &wrapped(&note, width);
+        }
+        text += "\nRepeat it:\n";
+        let arms = [("plain", &self.verdict.plain), ("advised", &self.verdict.advised)];
+        let is_plain = self.verdict.advised.setup.is_empty();
+        for (name, arm) in arms.into_iter().take(if is_plain { 1 } else { 2 }) {
+            text += &format!("# {name}: {}\n", self.figures(arm));
+            text +=
+                &self.commands(&arm.setup).iter().map(|command| format!("{command}\n")).collect::<String>();
+        }
+        text
+    }
+
+    /// The finding in one sentence.
+    pub fn sentence(&self) -> String {
+        let verdict = &self.verdict;
+        let situation = self.situation();
+        let advised = &verdict.advised;
+        if advised.setup.is_empty() {
+            let why = match (verdict.is_idle, &verdict.rejected) {
+                (true, _) => "every page that it touches in so many requests fits into memory, so there is nothing to decide".to_owned(),
+                (_, Some(_)) => format!("what gained where the choice was made did not on the {} held out", self.question.evidence.called),
+                _ => format!("nothing that was tried gains more than {} of {}", percent(verdict.noise), named(self.question.goal)),
+            };
+            return format!("{situation}: keep the plain settings ({}); {why}.", self.figures(advised));
+        }
+        let changes = verdict.effects.iter().filter(|effect| advised.setup.contains_key(effect.name));
+        let (new, old): (Vec<String>, Vec<String>) = changes
+            .map(|effect| (format!("{} {}", flag(effect.name), effect.advised), effect.plain.clone()))
+            .unzip();
+        let throughput =
+            moved("throughput", advised.change.throughput, (rate(&verdict.plain), rate(advised)));
+        let tail = advised.change.p99.map_or_else(
+            || "p99 cannot be compared, because requests to larger pages are other requests".to_owned(),
+            |p99| moved("p99", p99, (time(&verdict.plain), time(advised))),
+        );
+        let is_opposed = advised.change.gain(self.question.goal.other()).mean < -verdict.noise;
+        let (first, second) = match self.question.goal {
+            Goal::Throughput => (throughput, tail),
+            Goal::P99 => (tail, throughput),
+        };
+        let join = if is_opposed { ", but " } else { " and " };
+        format!("{situation}: use {} in place of {}; {first}{join}{second}.", listed(&new), listed(&old))
+    }
+
+    fn situation(&self) -> String {
+        let row = self.verdict.plain.identity();
+        let users = row.number(Column::Users).unwrap_or(1.0);
+        let layer = row.get(Column::Layer).map_or_else(String::new, |layer| format!("{} on ", layer.exact()));
+        format!(
+            "For {} on {layer}{} with {} of memory and {} user{}",
+            row.text(Column::Workload),
+            row.text(Column::Device),
+            Unit::Bytes.humane(self.question.memory_bytes as f64),
+            Value::Integer(users as u64).readable(),
+            if users == 1.0 { "" } else { "s" },
+        )
+    }
+
+    fn settings(&self, width: usize) -> String {
+        let column = |head: &str, is_text: bool, cell: &dyn Fn(&Effect) -> String| Shown {
+            head: head.to_owned(),
+            cells: self.verdict.effects.iter().map(|effect| (cell(effect), false)).collect(),
+            is_text,
+        };
+        let throughput = |change: &Option<Change>| {
+            change.as_ref().map_or_else(|| "–".to_owned(), |change| signed(change.throughput.mean))
+        };
+        let p99 = |change: &Option<Change>| {
+            change
+                .as_ref()
+                .and_then(|change| change.p99)
+                .map_or_else(|| "–".to_owned(), |p99| signed(p99.mean))
+        };
+        let mut columns = vec![
+            column("setting", true, &|effect| flag(effect.name)),
+            column("plain", true, &|effect| effect.plain.clone()),
+            column("advised", true, &|effect| effect.advised.clone()),
+            column("alone: throughput", false, &|effect| throughput(&effect.alone)),
+            column("p99", false, &|effect| p99(&effect.alone)),
+        ];
+        if self.verdict.effects.iter().any(|effect| effect.without.is_some()) {
+            columns.push(column("taken back: throughput", false, &|effect| throughput(&effect.without)));
+            columns.push(column("p99", false, &|effect| p99(&effect.without)));
+        }
+        let kept = columns.len().min(5);
+        fitted(columns, kept, width).0
+    }
+
+    /// What a reader should know beside the sentence, a line each.
+    pub fn notes(&self) -> Vec<String> {
+        let verdict = &self.verdict;
+        let mut notes = vec![self.how_sure()];
+        if let Some((auto, change)) = &verdict.auto {
+            notes.push(self.beside_auto(auto, change));
+        }
+        let goal = self.question.goal;
+        if verdict.advised.change.gain(goal.other()).mean < -verdict.noise {
+            notes.push(format!(
+                "What is advised is for {}; --for {} looks for the other.",
+                named(goal),
+                goal.other().name()
+            ));
+        }
+        let number = |column: Column| {
+            verdict
+                .profile
+                .number(column)
+                .map_or_else(|| "?".to_owned(), |number| Value::Real(number).readable())
+        };
+        let whole = |column: Column| verdict.profile.text(column);
+        notes.push(format!(
+            "The drive: alpha {}, k_r {}, k_w {} with pages of {}.",
+            number(Column::Alpha),
+            whole(Column::KR),
+            whole(Column::KW),
+            Unit::Bytes.humane(f64::from(self.question.page_bytes)),
+        ));
+        notes.extend(self.question.remarks.iter().cloned());
+        notes
+    }
+
+    /// How sure the answer is.
+    fn how_sure(&self) -> String {
+        let (verdict, evidence) = (&self.verdict, &self.question.evidence);
+        let (called, judging) = (evidence.called, evidence.judging().len());
+        let chosen = format!("chosen by {} {called}, judged by {judging} others", evidence.choosing().len());
+        let runs = format!("{} runs, {chosen}", verdict.executed);
+        let arm = verdict.rejected.as_ref().unwrap_or(&verdict.advised);
+        if arm.setup.is_empty() {
+            return format!("How sure: {runs}; gains up to {} count as none.", percent(verdict.noise));
+        }
+        let tail = arm.change.p99.map_or_else(String::new, |p99| format!(", p99 {}", range(p99)));
+        let ranges = format!("throughput {}{tail}", range(arm.change.throughput));
+        if verdict.rejected.is_some() {
+            let what = said(&arm.setup);
+            return format!(
+                "How sure: {runs}; {what} gained where it was chosen, but among the others it gave {ranges}."
+            );
+        }
+        let only = if judging == 1 {
+            " One part alone judges, so the range is not known; a longer trace would tell."
+        } else {
+            ""
+        };
+        format!(
+            "How sure: better in {} of {judging} {called} that the choice does not rest on: {ranges} ({runs}).{only}",
+            verdict.better
+        )
+    }
+
+    /// How the advice stands beside `auto`.
+    pub fn beside_auto(&self, auto: &Arm, change: &Change) -> String {
+        let (goal, noise) = (self.question.goal, self.verdict.noise);
+        let gain = change.gain(goal);
+        let figures = format!("Beside --write-back auto alone ({})", self.figures(auto));
+        let tail = change.p99.map_or_else(String::new, |p99| format!(", p99 {}", signed(p99.mean)));
+        let more = format!("throughput {}{tail}", signed(change.throughput.mean));
+        let advised = &self.verdict.advised.setup;
+        if *advised == auto.setup {
+            return format!("{figures}: it is what is advised; no other setting gains beside it.");
+        }
+        if change.is_gain(goal, noise) {
+            return format!("{figures}: the advice is better, {more}.");
+        }
+        if gain.mean > -noise {
+            let why = match advised.is_empty() {
+                true => "neither gains anything against the plain settings",
+                false => {
+                    "its batches come from the same curves of the drive, and nothing else gains more than the noise"
+                }
+            };
+            return format!("{figures}: the advice is no better, {more}; {why}.");
+        }
+        format!("{figures}: the advice is worse, {more}; on what the choice rests on it was not. Take auto.")
+    }
+
+    fn figures(&self, arm: &Arm) -> String {
+        format!("{}, p99 {}", rate(arm), time(arm))
+    }
+}
+
+fn rate(arm: &Arm) -> String {
+    humane(Column::ThroughputOpsS, &Value::Real(arm.throughput()))
+}
+
+fn time(arm: &Arm) -> String {
+    humane(Column::LatencyP99Ns, &Value::Real(arm.p99()))
+}
+
+fn flag(name: &str) -> String {
+    format!("--{}", name.replace('_', "-"))
+}
+
+fn named(goal: Goal) -> &'static str {
+    match goal {
+        Goal::Throughput => "throughput",
+        Goal::P99 => "the 99th percentile",
+    }
+}
+
+fn said(setup: &Setup) -> String {
+    let settings: Vec<String> = setup.iter().map(|(name, value)| format!("{} {value}", flag(name))).collect();
+    listed(&settings)
+}
+
+/// `a, b and c`.
+fn listed(words: &[String]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// `throughput rises by 24.1 % (15.7 K/s to 19.5 K/s)`.
+fn moved(what: &str, change: Spread, (from, to): (String, String)) -> String {
+    match change.mean {
+        mean if mean.abs() < 0.0005 => format!("{what} stays ({to})"),
+        mean if mean > 0.0 => format!("{what} rises by {} ({from} to {to})", percent(mean)),
+        mean => format!("{what} falls by {} ({from} to {to})", percent(-mean)),
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+fn signed(share: f64) -> String {
+    // Zero has no sign.
+    if share.abs() < 0.0005 {
+        "0.0 %".to_owned()
+    } else {
+        format!("{:+.1} %", 100.0 * share).replace('-', "−")
+    }
+}
+
+fn range(change: Spread) -> String {
+    match signed(change.least) == signed(change.most) {
+        true => signed(change.mean),
+        false => format!("{} to {}", signed(change.least), signed(change.most)),
+    }
+}
