@@ -3,6 +3,7 @@
 
 use super::axis::{Axis, Goal, OTHER_BATCHES, Setup, TRIED};
 use super::evidence::{Evidence, Part};
+use super::search::KEPT;
 use crate::grid;
 use fulgurite_base::units;
 use fulgurite_stack::device::{DeviceConfig, DriveConfig};
@@ -27,7 +28,7 @@ const PAGES: [u32; 2] = [8192, 16_384];
 
 /// Requests of a run of a generated workload, on a simulated drive and on a real one; and how often the pool's frames at
 /// least.
-const OPS: [(u64, u64); 2] = [(300_000, 10), (50_000, 8)];
+const OPS: [(u64, u64); 2] = [(200_000, 10), (50_000, 8)];
 
 /// The most requests of a slice of a trace, where nothing is said, on a simulated drive and on a real one.
 const SLICE_AT_MOST: [u64; 2] = [500_000, 50_000];
@@ -41,7 +42,7 @@ pub fn settings() -> impl Iterator<Item = (&'static Setting, String)> {
         let usual = match (setting.name, setting.absent(Command::Pool)?) {
             ("ops", _) => {
                 let about = "Requests of each run; of a trace, of each slice";
-                return Some((setting, format!("{about} [default: 300K, or what fills the pool; of a trace at most 500K; on a real drive 50K]")));
+                return Some((setting, format!("{about} [default: 200K, or what fills the pool; of a trace at most 500K; on a real drive 50K]")));
             }
             ("page", _) => {
                 return Some((setting, "Page sizes to try, the first as the plain one; of a generated workload one [default: 4KiB; of a trace of bytes 8KiB and 16KiB too]".to_owned()));
@@ -170,30 +171,36 @@ impl Question {
         Run { stack, load, ..self.plain.clone() }
     }
 
-    /// The most runs that an answer takes, for a part that the choice rests on and for one that judges it.
-    fn runs_of_a_part(&self) -> [usize; 2] {
-        let tried: usize = self.axes.iter().map(|axis| axis.others.len()).sum();
+    /// The most runs that an answer takes for the first part that the choice rests on, for each other one, and for each
+    /// that judges it.
+    fn runs_of_a_part(&self) -> [usize; 3] {
         let again = self.axes.iter().find(|axis| axis.name == "write_back");
-        let again = again.map_or(0, |axis| axis.others.len() + if axis.is_given { 0 } else { OTHER_BATCHES });
-        // Each setting that has been changed is taken back once.
-        let choosing = 1 + usize::from(self.is_real) + tried + again + self.axes.len();
+        let again = again.map(|axis| axis.others.len() + if axis.is_given { 0 } else { OTHER_BATCHES });
+        let tried = || self.axes.iter().map(|axis| axis.others.len()).chain(again);
+        // The plain settings; and each setting that has been changed is taken back once.
+        let always = 1 + usize::from(self.is_real) + self.axes.len();
+        let kept: usize = tried().map(|values| values.min(KEPT)).sum();
         // The plain settings, the advice, `auto`; and each setting changed alone and taken back alone.
-        [choosing, 3 + 2 * self.axes.len()]
+        [always + tried().sum::<usize>(), always + kept, 3 + 2 * self.axes.len()]
+    }
+
+    /// The most runs of each part, for those that the choice rests on and then those that judge.
+    fn runs_by_part(&self) -> impl Iterator<Item = usize> {
+        let [first, other, judging] = self.runs_of_a_part();
+        let choosing = (0..self.evidence.choosing().len()).map(move |at| if at == 0 { first } else { other });
+        choosing.chain(self.evidence.judging().map(move |_| judging))
     }
 
     /// The most runs that an answer takes.
     pub fn runs(&self) -> u64 {
-        let [choosing, judging] = self.runs_of_a_part();
-        (choosing * self.evidence.choosing().len() + judging * self.evidence.judging().len()) as u64
+        self.runs_by_part().sum::<usize>() as u64
     }
 
     /// What answering takes, with `threads` runs at once.
     pub fn outlook(&self, threads: NonZeroUsize) -> Outlook {
         let mut outlook = Outlook::new(threads);
-        let [choosing, judging] = self.runs_of_a_part();
         let mut workloads = Workloads::dry();
-        for at in 0..self.evidence.judging().end {
-            let weight = if self.evidence.choosing().contains(&at) { choosing } else { judging };
+        for (at, weight) in self.runs_by_part().enumerate() {
             let run = self.values(&Setup::new(), at).and_then(|(values, _)| {
                 // A trace has the same requests wherever it is cut, so one run of it tells enough.
                 match self.evidence.called {
@@ -379,6 +386,12 @@ impl Builder {
             ),
             Some(_) => None,
         };
+        if why.is_none() {
+            self.remarks.push(
+                "A request for several pages goes through the pool page by page, so larger pages gain where requests are large."
+                    .to_owned(),
+            );
+        }
         match (given, why) {
             (Some(values), Some(why)) => Err(StackError::request(format!(
                 "--page {}: {why}; accepted: one page size",

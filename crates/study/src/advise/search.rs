@@ -9,6 +9,9 @@ use fulgurite_stack::{Column, Row, StackError};
 /// What a setting must gain to be worth changing, as a share.
 pub const WORTH: f64 = 0.01;
 
+/// Of more values than these, all are tried on the first part, and the best of them on the others.
+pub const KEPT: usize = 4;
+
 /// How much better the other figure must be to decide between values that gain about the same.
 const TELLS: f64 = 0.05;
 
@@ -112,11 +115,37 @@ fn improved(
     let mut setups: Vec<Setup> = values.iter().map(with).collect();
     setups.retain(|setup| *setup != best);
     let base = lab.of(&best, parts.clone())?;
+    screen(lab, &base[..1], &mut setups)?;
     let figures = lab.figures(&setups, parts)?;
     let candidates: Vec<(Setup, Series)> =
         setups.into_iter().zip(figures).filter_map(|(setup, series)| Some((setup, series?))).collect();
     let at = pick(lab, &base, candidates.iter().map(|(_, series)| series.as_slice()), noise);
     Ok(at.map_or(best, |at| candidates[at].0.clone()))
+}
+
+/// Keeps those of the setups that gain most on the first part, in the order in which they are.
+fn screen(lab: &mut Lab, base: &[Figures], setups: &mut Vec<Setup>) -> Result<(), StackError> {
+    if setups.len() <= KEPT {
+        return Ok(());
+    }
+    let goal = lab.question().goal;
+    let figures = lab.figures(setups, 0..1)?;
+    let gain = |series: &Series| Change::between(base, series).gain(goal).mean;
+    let gains: Vec<f64> =
+        figures.iter().map(|series| series.as_ref().map_or(f64::NEG_INFINITY, gain)).collect();
+    let mut sorted = gains.clone();
+    sorted.sort_by(|a, b| b.total_cmp(a));
+    // Where several stand equal at the mark, the plainer ones stay.
+    let mark = sorted[KEPT - 1];
+    let mut at_mark = KEPT - gains.iter().filter(|gain| **gain > mark).count();
+    let mut gains = gains.into_iter();
+    setups.retain(|_| {
+        let gain = gains.next().unwrap_or(f64::NEG_INFINITY);
+        let stays = gain > mark || (gain == mark && at_mark > 0);
+        at_mark -= usize::from(stays && gain == mark);
+        stays
+    });
+    Ok(())
 }
 
 /// Which of the candidates to take in place of `base`, if any. Of those that gain about as much as the best the plainest

@@ -6,7 +6,7 @@ use super::lab::{Change, Spread};
 use super::verdict::{Arm, Effect};
 use crate::people::fit::{Shown, fitted};
 use crate::people::{humane, wrapped};
-use fulgurite_stack::{Column, Unit, Value};
+use fulgurite_stack::{Column, Value};
 
 impl Advice {
     /// The answer in lines of `width`. Commands stand on lines of their own, however long they are.
@@ -70,7 +70,7 @@ impl Advice {
             "For {} on {layer}{} with {} of memory and {} user{}",
             row.text(Column::Workload),
             row.text(Column::Device),
-            Unit::Bytes.humane(self.question.memory_bytes as f64),
+            bytes(self.question.memory_bytes),
             Value::Integer(users as u64).readable(),
             if users == 1.0 { "" } else { "s" },
         )
@@ -96,11 +96,11 @@ impl Advice {
             column("plain", true, &|effect| effect.plain.clone()),
             column("advised", true, &|effect| effect.advised.clone()),
             column("alone: throughput", false, &|effect| throughput(&effect.alone)),
-            column("p99", false, &|effect| p99(&effect.alone)),
+            column("alone: p99", false, &|effect| p99(&effect.alone)),
         ];
         if self.verdict.effects.iter().any(|effect| effect.without.is_some()) {
             columns.push(column("taken back: throughput", false, &|effect| throughput(&effect.without)));
-            columns.push(column("p99", false, &|effect| p99(&effect.without)));
+            columns.push(column("taken back: p99", false, &|effect| p99(&effect.without)));
         }
         let kept = columns.len().min(5);
         fitted(columns, kept, width).0
@@ -121,20 +121,11 @@ impl Advice {
                 goal.other().name()
             ));
         }
-        let number = |column: Column| {
-            verdict
-                .profile
-                .number(column)
-                .map_or_else(|| "?".to_owned(), |number| Value::Real(number).readable())
-        };
-        let whole = |column: Column| verdict.profile.text(column);
-        notes.push(format!(
-            "The drive: alpha {}, k_r {}, k_w {} with pages of {}.",
-            number(Column::Alpha),
-            whole(Column::KR),
-            whole(Column::KW),
-            Unit::Bytes.humane(f64::from(self.question.page_bytes)),
-        ));
+        let figure = |column: Column| verdict.profile.get(column).map(|value| humane(column, value));
+        let [alpha, k_r, k_w] =
+            [Column::Alpha, Column::KR, Column::KW].map(|column| figure(column).unwrap_or_default());
+        let page = bytes(u64::from(self.question.page_bytes));
+        notes.push(format!("The drive: alpha {alpha}, k_r {k_r}, k_w {k_w} with pages of {page}."));
         notes.extend(self.question.remarks.iter().cloned());
         notes
     }
@@ -207,6 +198,10 @@ fn time(arm: &Arm) -> String {
     humane(Column::LatencyP99Ns, &Value::Real(arm.p99()))
 }
 
+fn bytes(bytes: u64) -> String {
+    humane(Column::MemoryBytes, &Value::Real(bytes as f64))
+}
+
 fn flag(name: &str) -> String {
     format!("--{}", name.replace('_', "-"))
 }
@@ -236,6 +231,7 @@ fn listed(words: &[String]) -> String {
 fn moved(what: &str, change: Spread, (from, to): (String, String)) -> String {
     match change.mean {
         mean if mean.abs() < 0.0005 => format!("{what} stays ({to})"),
+        mean if mean >= 1.0 => format!("{what} rises to {:.2} times ({from} to {to})", 1.0 + mean),
         mean if mean > 0.0 => format!("{what} rises by {} ({from} to {to})", percent(mean)),
         mean => format!("{what} falls by {} ({from} to {to})", percent(-mean)),
     }
