@@ -23,6 +23,8 @@ pub struct Axis {
     pub name: &'static str,
     /// The plain value; `None` for what stands in where the setting is not given.
     pub plain: Option<String>,
+    /// What is said of that.
+    pub usual: String,
     /// The other values. Of those that do about as well the first is taken.
     pub others: Vec<String>,
     /// Whether the values were given, so that no others are made up.
@@ -33,17 +35,21 @@ impl Axis {
     /// The values that were given, the first of them as the plain one.
     pub fn given(name: &'static str, mut values: Vec<String>) -> Axis {
         let others = values.split_off(1.min(values.len()));
-        Axis { name, plain: values.pop(), others, is_given: true }
+        Axis { plain: values.pop(), others, is_given: true, ..Axis::nothing(name) }
+    }
+
+    /// Nothing but what stands in where the setting is not given.
+    pub fn nothing(name: &'static str) -> Axis {
+        Axis { name, plain: None, usual: usual(name), others: Vec::new(), is_given: false }
     }
 
     /// All that there is of the policies of a kind.
     pub fn of_kind(name: &'static str) -> Axis {
-        let kind = name.replace('_', "-");
+        let (kind, nothing) = (name.replace('_', "-"), Axis::nothing(name));
         let rows = KINDS.iter().filter(|(known, _)| *known == kind).flat_map(|(_, rows)| rows());
-        let usual = usual(name);
-        let is_other = |name: &String| *name != usual && !LEFT_OUT.contains(&name.as_str());
+        let is_other = |name: &String| *name != nothing.usual && !LEFT_OUT.contains(&name.as_str());
         let others = rows.map(|row| row.text(Column::Name)).filter(is_other);
-        Axis { name, plain: None, others: others.collect(), is_given: false }
+        Axis { others: others.collect(), ..nothing.clone() }
     }
 
     /// Write-back policies, with `n_w` pages together where there are numbers.
@@ -54,17 +60,12 @@ impl Axis {
             false => text.to_owned(),
         };
         let others = others.into_iter().map(with_number).collect();
-        Axis { name: "write_back", plain: None, others, is_given: false }
+        Axis { others, ..Axis::nothing("write_back") }
     }
 
     /// What stands in its place in a setup.
     pub fn in_words(&self, setup: &Setup) -> String {
-        setup.get(self.name).or(self.plain.as_ref()).cloned().unwrap_or_else(|| usual(self.name))
-    }
-
-    /// Its name on the command line.
-    pub fn flag(&self) -> String {
-        format!("--{}", self.name.replace('_', "-"))
+        setup.get(self.name).or(self.plain.as_ref()).cloned().unwrap_or_else(|| self.usual.clone())
     }
 }
 

@@ -5,7 +5,7 @@ use super::axis::{Axis, Goal, OTHER_BATCHES, Setup, TRIED};
 use super::evidence::{Evidence, Part};
 use super::search::KEPT;
 use crate::grid;
-use fulgurite_base::units;
+use fulgurite_base::units::{self, Share};
 use fulgurite_stack::device::{DeviceConfig, DriveConfig};
 use fulgurite_stack::settings::{self, Absent, Setting, Workloads};
 use fulgurite_stack::workload::{View, Workload};
@@ -306,6 +306,9 @@ impl Builder {
     fn frames(&mut self, memory: &str, page_bytes: u32, base: &Setup) -> Result<(u64, u64), StackError> {
         let refused = |why: String| StackError::request(format!("--memory {memory}: {why}"));
         let is_share = memory.ends_with('%');
+        if is_share && units::parse_share(memory).is_ok_and(|share| share > Share::ONE) {
+            return Err(refused("more than all of the data; accepted: up to 100%, or a size".to_owned()));
+        }
         let bytes = match is_share {
             true => units::parse_share(memory).map(|_| 0),
             false => units::parse_size(memory),
@@ -314,11 +317,7 @@ impl Builder {
             bytes.map_err(|error| refused(format!("{error}; or give a share of the data, like 6%")))?;
         let mut base = base.clone();
         base.insert("frames", if is_share { memory } else { "100%" }.to_owned());
-        let run = run(&base, &mut self.workloads).map_err(|error| match (is_share, error) {
-            // The flag that was not typed is not the one to speak of.
-            (true, error) => StackError::request(error.to_string().replace("--frames", "--memory")),
-            (false, error) => error,
-        })?;
+        let run = run(&base, &mut self.workloads)?;
         let pages = run.requested().map_or(0, |requested| requested.pages);
         let frames = match is_share {
             true => run.stack.pool.as_ref().map_or(0, |pool| u64::from(pool.frames)),
@@ -352,6 +351,9 @@ impl Builder {
                     self.remarks.push(format!("{flag} is left as it is: the workload writes nothing."));
                 }
                 None if name == "write_back" => axes.push(Axis::write_back(USUAL_N_W)),
+                None if moves_pages => {
+                    axes.push(Axis { usual: "the layer's".to_owned(), ..Axis::of_kind(name) })
+                }
                 None => axes.push(Axis::of_kind(name)),
             }
         }
@@ -418,7 +420,11 @@ impl Builder {
                 let larger: Vec<u32> = PAGES.into_iter().filter(suits).collect();
                 let others = larger.iter().map(|size| units::format_size(u64::from(*size))).collect();
                 sizes.extend(larger);
-                Ok(Some(Axis { name: "page", plain: None, others, is_given: false }))
+                Ok(Some(Axis {
+                    usual: units::format_size(u64::from(sizes[0])),
+                    others,
+                    ..Axis::nothing("page")
+                }))
             }
         }
     }

@@ -36,6 +36,10 @@ pub fn search(lab: &mut Lab) -> Result<Chosen, StackError> {
     let noise = lab.noise()?.max(WORTH);
     let plain = lab.of(&Setup::new(), question.evidence.choosing())?;
     let is_idle = plain.iter().all(never_full);
+    if is_idle {
+        // Without a page that leaves there is nothing to choose between.
+        return Ok(Chosen { setup: Setup::new(), auto: None, noise, profile, is_idle });
+    }
     let auto = automatic(lab)?;
     let n_w = profile.number(Column::KW).map_or(1, |k_w| k_w as u32);
     let mut best = Setup::new();

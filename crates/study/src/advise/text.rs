@@ -9,10 +9,11 @@ use crate::people::{humane, wrapped};
 use fulgurite_stack::{Column, Value};
 
 impl Advice {
-    /// The answer in lines of `width`. Commands stand on lines of their own, however long they are.
+    /// The answer in lines of `width`. A command that is longer goes on in the next line, as a shell reads it.
     pub fn text(&self, width: usize) -> String {
         let mut text = wrapped(&self.sentence(), width) + "\n";
-        if !self.verdict.effects.is_empty() {
+        // Where nothing is advised, the sentence has said so.
+        if !self.verdict.advised.setup.is_empty() {
             text += &self.settings(width);
             text.push('\n');
         }
@@ -24,8 +25,9 @@ impl Advice {
         let is_plain = self.verdict.advised.setup.is_empty();
         for (name, arm) in arms.into_iter().take(if is_plain { 1 } else { 2 }) {
             text += &format!("# {name}: {}\n", self.figures(arm));
-            text +=
-                &self.commands(&arm.setup).iter().map(|command| format!("{command}\n")).collect::<String>();
+            for command in self.commands(&arm.setup) {
+                text += &continued(&command, width);
+            }
         }
         text
     }
@@ -95,15 +97,20 @@ impl Advice {
             column("setting", true, &|effect| flag(effect.name)),
             column("plain", true, &|effect| effect.plain.clone()),
             column("advised", true, &|effect| effect.advised.clone()),
-            column("alone: throughput", false, &|effect| throughput(&effect.alone)),
-            column("alone: p99", false, &|effect| p99(&effect.alone)),
+            column("alone", false, &|effect| throughput(&effect.alone)),
+            column("p99", false, &|effect| p99(&effect.alone)),
         ];
         if self.verdict.effects.iter().any(|effect| effect.without.is_some()) {
-            columns.push(column("taken back: throughput", false, &|effect| throughput(&effect.without)));
-            columns.push(column("taken back: p99", false, &|effect| p99(&effect.without)));
+            columns.push(column("without it", false, &|effect| throughput(&effect.without)));
+            columns.push(column("p99", false, &|effect| p99(&effect.without)));
         }
-        let kept = columns.len().min(5);
-        fitted(columns, kept, width).0
+        let mut caption =
+            "alone: what changing this setting by itself does to throughput and to p99".to_owned();
+        if columns.len() > 5 {
+            caption += "; without it: what keeping it plain does, with the others changed";
+        }
+        let kept = columns.len();
+        fitted(columns, kept, width).0 + &wrapped(&caption, width)
     }
 
     /// What a reader should know beside the sentence, a line each.
@@ -134,7 +141,10 @@ impl Advice {
     fn how_sure(&self) -> String {
         let (verdict, evidence) = (&self.verdict, &self.question.evidence);
         let (called, judging) = (evidence.called, evidence.judging().len());
-        let chosen = format!("chosen by {} {called}, judged by {judging} others", evidence.choosing().len());
+        let chosen = match judging {
+            1 => "chosen by one half of the trace, judged by the other".to_owned(),
+            _ => format!("chosen by {} {called}, judged by {judging} others", evidence.choosing().len()),
+        };
         let runs = format!("{} runs, {chosen}", verdict.executed);
         let arm = verdict.rejected.as_ref().unwrap_or(&verdict.advised);
         if arm.setup.is_empty() {
@@ -148,13 +158,13 @@ impl Advice {
                 "How sure: {runs}; {what} gained where it was chosen, but among the others it gave {ranges}."
             );
         }
-        let only = if judging == 1 {
-            " One part alone judges, so the range is not known; a longer trace would tell."
-        } else {
-            ""
-        };
+        if judging == 1 {
+            return format!(
+                "How sure: {ranges} in the half of the trace that the choice does not rest on ({runs}). How far that varies a longer trace would tell."
+            );
+        }
         format!(
-            "How sure: better in {} of {judging} {called} that the choice does not rest on: {ranges} ({runs}).{only}",
+            "How sure: better in {} of {judging} {called} that the choice does not rest on: {ranges} ({runs}).",
             verdict.better
         )
     }
@@ -167,6 +177,16 @@ impl Advice {
         let tail = change.p99.map_or_else(String::new, |p99| format!(", p99 {}", signed(p99.mean)));
         let more = format!("throughput {}{tail}", signed(change.throughput.mean));
         let advised = &self.verdict.advised.setup;
+        if advised.is_empty() {
+            let tail = auto.change.p99.map_or_else(String::new, |p99| format!(", p99 {}", signed(p99.mean)));
+            let changes = format!("throughput {}{tail}", signed(auto.change.throughput.mean));
+            return match auto.change.is_gain(goal, noise) {
+                true => format!(
+                    "{figures}: {changes} against the plain settings. It did not gain on all that the choice rests on."
+                ),
+                false => format!("{figures}: no gain either, {changes} against the plain settings."),
+            };
+        }
         if *advised == auto.setup {
             return format!("{figures}: it is what is advised; no other setting gains beside it.");
         }
@@ -174,13 +194,9 @@ impl Advice {
             return format!("{figures}: the advice is better, {more}.");
         }
         if gain.mean > -noise {
-            let why = match advised.is_empty() {
-                true => "neither gains anything against the plain settings",
-                false => {
-                    "its batches come from the same curves of the drive, and nothing else gains more than the noise"
-                }
-            };
-            return format!("{figures}: the advice is no better, {more}; {why}.");
+            return format!(
+                "{figures}: the advice is no better, {more}; its batches come from the same curves of the drive."
+            );
         }
         format!("{figures}: the advice is worse, {more}; on what the choice rests on it was not. Take auto.")
     }
@@ -216,6 +232,22 @@ fn named(goal: Goal) -> &'static str {
 fn said(setup: &Setup) -> String {
     let settings: Vec<String> = setup.iter().map(|(name, value)| format!("{} {value}", flag(name))).collect();
     listed(&settings)
+}
+
+/// A command in lines of `width`. It is broken before an option, so that no word that a shell reads as one is cut.
+fn continued(command: &str, width: usize) -> String {
+    let mut lines = vec![String::new()];
+    for (at, part) in command.split(" --").enumerate() {
+        let part = if at == 0 { part.to_owned() } else { format!("--{part}") };
+        let length = lines.last().map_or(0, |line| line.chars().count());
+        // Besides a space and what follows, a line that goes on has a space and a backslash.
+        if at > 0 && length + part.chars().count() + 3 > width {
+            lines.push(format!("    {part}"));
+        } else if let Some(line) = lines.last_mut() {
+            *line += &format!("{}{part}", if at == 0 { "" } else { " " });
+        }
+    }
+    lines.join(" \\\n") + "\n"
 }
 
 /// `a, b and c`.
