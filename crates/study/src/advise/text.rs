@@ -133,6 +133,10 @@ impl Advice {
             [Column::Alpha, Column::KR, Column::KW].map(|column| figure(column).unwrap_or_default());
         let page = bytes(u64::from(self.question.page_bytes));
         notes.push(format!("The drive: alpha {alpha}, k_r {k_r}, k_w {k_w} with pages of {page}."));
+        if self.question.is_real {
+            let noise = percent(verdict.noise);
+            notes.push(format!("Time passes of itself on this drive: gains up to {noise}, as far as two runs of the same may differ, count as none."));
+        }
         notes.extend(self.question.remarks.iter().cloned());
         notes
     }
@@ -148,7 +152,10 @@ impl Advice {
         let runs = format!("{} runs, {chosen}", verdict.executed);
         let arm = verdict.rejected.as_ref().unwrap_or(&verdict.advised);
         if arm.setup.is_empty() {
-            return format!("How sure: {runs}; gains up to {} count as none.", percent(verdict.noise));
+            return match verdict.is_idle {
+                true => format!("How sure: {runs}."),
+                false => format!("How sure: {runs}; gains up to {} count as none.", percent(verdict.noise)),
+            };
         }
         let tail = arm.change.p99.map_or_else(String::new, |p99| format!(", p99 {}", range(p99)));
         let ranges = format!("throughput {}{tail}", range(arm.change.throughput));
