@@ -112,3 +112,17 @@ fn the_readme_shows_what_the_quickstart_prints() {
         assert!(seen.lines().any(|printed| printed == line), "README: {line}\nprinted:\n{seen}");
     }
 }
+
+/// What the README shows of advice is what is printed.
+#[test]
+fn the_readme_shows_what_advise_prints() {
+    let readme = include_str!("../../../../README.md");
+    let block = readme.lines().skip_while(|line| !line.starts_with("    For postgres-pgbench"));
+    let block = block.take_while(|line| line.is_empty() || line.starts_with("    "));
+    let shown: Vec<&str> = block.map(str::trim).filter(|line| !["", "…"].contains(line)).collect();
+    let printed = Folder::new().run("advise postgres-pgbench").stdout;
+    assert!(shown.len() >= 8, "{shown:?}");
+    for line in shown {
+        assert!(printed.lines().any(|printed| printed == line), "README: {line}\nprinted:\n{printed}");
+    }
+}

@@ -5,6 +5,7 @@
 //! Runs are those of `fulgurite pool`, made and executed as any grid's, so that a command repeats each.
 
 mod axis;
+mod builder;
 mod evidence;
 mod lab;
 mod question;

@@ -40,7 +40,7 @@ impl Advice {
     fn arm(&self, kind: &str, arm: &Arm) -> Row {
         let mut row = arm.identity();
         row.set(Column::Kind, kind);
-        row.set(Column::ThroughputOpsS, arm.throughput());
+        row.set(Column::ThroughputOpsS, arm.own_throughput());
         row.set(Column::LatencyP99Ns, arm.p99());
         row.set(Column::Repeat, self.commands(&arm.setup).join("; "));
         row

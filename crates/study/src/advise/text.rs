@@ -24,7 +24,7 @@ impl Advice {
         let arms = [("plain", &self.verdict.plain), ("advised", &self.verdict.advised)];
         let is_plain = self.verdict.advised.setup.is_empty();
         for (name, arm) in arms.into_iter().take(if is_plain { 1 } else { 2 }) {
-            text += &format!("# {name}: {}\n", self.figures(arm));
+            text += &format!("# {name}: {}, p99 {}{}\n", own_rate(arm), time(arm), self.counted(arm));
             for command in self.commands(&arm.setup) {
                 text += &continued(&command, width);
             }
@@ -208,6 +208,19 @@ impl Advice {
         format!("{figures}: the advice is worse, {more}; on what the choice rests on it was not. Take auto.")
     }
 
+    /// In what the commands count requests, where that is not as above them.
+    fn counted(&self, arm: &Arm) -> String {
+        let page = self.question.page_of(&arm.setup);
+        if page == self.question.page_bytes {
+            return String::new();
+        }
+        format!(
+            ", in requests to pages of {}; above, to pages of {}",
+            bytes(u64::from(page)),
+            bytes(u64::from(self.question.page_bytes))
+        )
+    }
+
     fn figures(&self, arm: &Arm) -> String {
         format!("{}, p99 {}", rate(arm), time(arm))
     }
@@ -215,6 +228,10 @@ impl Advice {
 
 fn rate(arm: &Arm) -> String {
     humane(Column::ThroughputOpsS, &Value::Real(arm.throughput()))
+}
+
+fn own_rate(arm: &Arm) -> String {
+    humane(Column::ThroughputOpsS, &Value::Real(arm.own_throughput()))
 }
 
 fn time(arm: &Arm) -> String {

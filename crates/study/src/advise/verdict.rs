@@ -148,6 +148,11 @@ impl Arm {
         mean(self.series.iter().map(|figures| figures.throughput))
     }
 
+    /// The mean throughput as its runs have it, in requests per second to pages of their own size.
+    pub fn own_throughput(&self) -> f64 {
+        mean(self.series.iter().filter_map(|figures| figures.row.number(Column::ThroughputOpsS)))
+    }
+
     /// The mean of the parts' 99th percentiles, in nanoseconds.
     pub fn p99(&self) -> f64 {
         mean(self.series.iter().map(|figures| figures.p99))
