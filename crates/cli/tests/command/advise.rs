@@ -180,9 +180,9 @@ fn page_sizes_are_compared_where_they_can_be() {
     assert!((memory(plain) - memory(advice)).abs() < 16_384.0, "the memory is the same");
     // Other requests have other response times.
     assert!(advice["latency_p99_change"].is_null() && number(advice, "throughput_change") > 1.0);
-    // Four slices begin a quarter apart, and every other one chooses.
+    // Eight slices begin an eighth apart, and every other one chooses.
     repeats(&folder, &rows, |row| {
-        let length = if row["page_bytes"] == 4096 { 4_000 } else { 1_000 };
+        let length = if row["page_bytes"] == 4096 { 2_000 } else { 500 };
         row["skip"].as_u64().unwrap_or(0) / length % 2 == 1
     });
     let tail = folder.rows(&format!("{asked} --for p99"));
