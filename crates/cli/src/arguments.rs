@@ -9,7 +9,7 @@ use crate::store::Stored;
 use clap::{Arg, ArgAction, ArgMatches, Args, Parser, Subcommand};
 use clap_complete::Shell;
 use fulgurite_study::settings::{Absent, Setting};
-use fulgurite_study::{Column, Command as Runs, is_standard, people};
+use fulgurite_study::{Column, Command as Runs, advise, is_standard, people};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -85,6 +85,18 @@ pub enum Command {
     /// Run a benchmark's transactions on the storage engine on a device: YCSB, TPC-C, LinkBench, sysbench, an index scan
     #[command(after_help = examples::BENCH)]
     Bench(Typed<BENCH>),
+    /// Say which settings of a buffer pool suit a workload and a drive, what they gain, and how sure that is
+    #[command(after_help = examples::ADVISE)]
+    Advise {
+        #[command(flatten)]
+        typed: AdviceTyped,
+        /// Memory of the pool: a size, or a share of the workload's data [default: 6%]
+        #[arg(long, value_name = "SIZE|6%", allow_negative_numbers = true)]
+        memory: Option<String>,
+        /// What to look for: throughput or p99, the 99th percentile of response times [default: throughput]
+        #[arg(long = "for", value_name = "GOAL")]
+        goal: Option<String>,
+    },
     /// Run a study: a table, and a report to read
     #[command(after_help = examples::STUDY)]
     Study {
@@ -144,7 +156,7 @@ impl Command {
     pub fn has_outlook(&self) -> bool {
         match self {
             Command::Profile(_) | Command::Pool(_) | Command::Gc(_) | Command::Replay(_) => true,
-            Command::Bench(_) | Command::Study { .. } => true,
+            Command::Bench(_) | Command::Study { .. } | Command::Advise { .. } => true,
             Command::List { .. } | Command::Trace { .. } | Command::Diff { .. } | Command::Store(_) => false,
             Command::Completions { .. } | Command::Man { .. } | Command::Reference { .. } => false,
         }
@@ -250,11 +262,16 @@ impl<const COMMAND: usize> Typed<COMMAND> {
 
 /// A setting as the parser knows it.
 fn argument(setting: &'static Setting, command: Runs) -> Arg {
-    let absent = setting.absent(command).unwrap_or(Absent::Nothing);
-    let help = match absent {
+    let help = match setting.absent(command).unwrap_or(Absent::Nothing) {
         Absent::Value(usual) | Absent::Words(usual) => format!("{} [default: {usual}]", setting.about),
         Absent::Required | Absent::Nothing => setting.about.to_owned(),
     };
+    argument_with(setting, command, help)
+}
+
+/// The same with a help text of its own.
+fn argument_with(setting: &'static Setting, command: Runs, help: String) -> Arg {
+    let absent = setting.absent(command).unwrap_or(Absent::Nothing);
     let argument = Arg::new(setting.name).help(help);
     match absent {
         Absent::Required => argument.required(true).value_name(setting.written),
@@ -281,15 +298,46 @@ impl<const COMMAND: usize> Args for Typed<COMMAND> {
 
 impl<const COMMAND: usize> clap::FromArgMatches for Typed<COMMAND> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Typed<COMMAND>, clap::Error> {
-        let typed = |setting: &'static Setting| {
-            let value = if setting.written.is_empty() {
-                matches.get_flag(setting.name).then(|| "yes".to_owned())
-            } else {
-                matches.get_one::<String>(setting.name).cloned()
-            };
-            Some((setting.name, value?))
-        };
-        Ok(Typed(Self::settings().filter_map(typed).collect()))
+        Ok(Typed(Self::settings().filter_map(|setting| typed(setting, matches)).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// What was typed for a setting.
+fn typed(setting: &'static Setting, matches: &ArgMatches) -> Option<(&'static str, String)> {
+    let value = if setting.written.is_empty() {
+        matches.get_flag(setting.name).then(|| "yes".to_owned())
+    } else {
+        matches.get_one::<String>(setting.name).cloned()
+    };
+    Some((setting.name, value?))
+}
+
+/// What was typed for the settings of `advise`: those of a pool, some of them to be tried.
+pub struct AdviceTyped(pub Vec<(&'static str, String)>);
+
+/// The settings that are typed behind `advise`. The seed stands behind any command.
+fn advice_settings() -> impl Iterator<Item = (&'static Setting, String)> {
+    advise::settings().filter(|(setting, _)| setting.name != "seed")
+}
+
+impl Args for AdviceTyped {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        command.args(advice_settings().map(|(setting, help)| argument_with(setting, Runs::Pool, help)))
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl clap::FromArgMatches for AdviceTyped {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<AdviceTyped, clap::Error> {
+        Ok(AdviceTyped(advice_settings().filter_map(|(setting, _)| typed(setting, matches)).collect()))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

@@ -45,6 +45,20 @@ Examples:
   fulgurite bench tpcc --device sata --users 8 --by-type
   fulgurite bench sysbench-read-write --device file:drive,size=1GiB";
 
+pub const ADVISE: &str = "\
+Settings are chosen by some seeds of a generated workload, or slices of a trace, and judged by others. The plain settings,
+which the gains are counted from, are lru, write-back single, no prefetching and pages of 4 KiB. A setting is changed only
+where that gains more than the noise. A list behind a policy's option (--replacement clock,arc) says what can be had: the
+first is the plain one.
+
+Examples:
+  fulgurite advise mixed-skewed
+  fulgurite advise tpcc --device sata --memory 16MiB --users 8
+  fulgurite advise trace.csv --for p99                  your own trace, and the tail
+  fulgurite advise zipf --replacement clock,sieve       what can be changed, and from what
+  fulgurite advise zipf --device file:drive,size=1GiB   a real drive: some minutes
+  fulgurite advise tpcc --dry-run                       how long will it take?";
+
 pub const STUDY: &str = "\
 Examples:
   fulgurite study quickstart --quick

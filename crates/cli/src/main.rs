@@ -11,6 +11,7 @@ mod store;
 use arguments::{Arguments, Command, Common, Trace, Typed};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
+use fulgurite_study::advise::{Asked, Question, advise};
 use fulgurite_study::grid::{self, Grid, Settings};
 use fulgurite_study::people::{self, View};
 use fulgurite_study::report::Verdict;
@@ -119,6 +120,15 @@ fn run(arguments: Arguments) -> Result<(), StackError> {
         Some(Command::Gc(typed)) => grid(typed, &common),
         Some(Command::Replay(typed)) => grid(typed, &common),
         Some(Command::Bench(typed)) => grid(typed, &common),
+        Some(Command::Advise { typed, memory, goal }) => {
+            let asked = Asked {
+                typed: typed.0,
+                memory: memory.as_deref(),
+                goal: goal.as_deref(),
+                seed: common.seed.as_deref(),
+            };
+            advice(asked, &common)
+        }
         Some(Command::Diff { a, b, tolerance }) => compare(&a, &b, tolerance.as_deref(), &common),
         Some(Command::Store(command)) => store::run(command, &common),
         Some(Command::Completions { shell }) => {
@@ -285,6 +295,36 @@ fn grid<const COMMAND: usize>(typed: Typed<COMMAND>, common: &Common) -> Result<
     };
     print(&table, common, plain, |table, view| {
         people::runs(table, command, &typed, view) + &explanations(table)
+    })
+}
+
+/// Answers which settings suit a workload and a drive.
+fn advice(asked: Asked, common: &Common) -> Result<(), StackError> {
+    /// Characters in a line where there is no terminal.
+    const WIDTH: usize = 100;
+    let threads = threads(common);
+    if common.dry_run {
+        let outlook = watched(common.quiet, "requests", |_| {
+            Question::new(asked).map(|question| question.outlook(threads))
+        })?;
+        return tell_outlook(&outlook, common);
+    }
+    let advice = watched(common.quiet, "requests", |progress| {
+        let question = Question::new(asked)?;
+        let outlook = question.outlook(threads);
+        outlook.check()?;
+        announce(&outlook, common);
+        advise(question, threads, progress)
+    })?;
+    // Columns that were asked for are shown as a table, which has all that the text says.
+    let has_columns = common.wide || !common.columns.is_empty();
+    let plain = |table: &Table| match has_columns {
+        true => table.to_text(&output::asked(table, &table.columns(), common)),
+        false => advice.text(WIDTH),
+    };
+    print(&advice.table(), common, plain, |table, view| match has_columns {
+        true => people::figures_of(table, &[], &table.columns(), view),
+        false => advice.text(view.width),
     })
 }
 

@@ -109,6 +109,7 @@ Speed "speed" Number [axis];
 CpuPerRequestNs "cpu_per_request_ns" Nanoseconds [axis];
 CpuPerOpNs "cpu_per_op_ns" Nanoseconds [axis];
 Seed "seed" Number [axis];
+Skip "skip" Number [axis];
 Group "group" Name [axis gc];
 TimePages "time_pages" Number [axis gc];
 // What came of it.
@@ -315,6 +316,21 @@ Metric "metric" Name [];
 A "a" Number [];
 B "b" Number [];
 Change "change" Number [];
+// Of advice: what was compared, and what it changes as a share of what was there before.
+Goal "goal" Name [];
+Plain "plain" Name [];
+Advised "advised" Name [];
+ThroughputChange "throughput_change" Number [more];
+ThroughputChangeMin "throughput_change_min" Number [];
+ThroughputChangeMax "throughput_change_max" Number [];
+ThroughputChangeWithout "throughput_change_without" Number [];
+LatencyP99Change "latency_p99_change" Number [less];
+LatencyP99ChangeMin "latency_p99_change_min" Number [];
+LatencyP99ChangeMax "latency_p99_change_max" Number [];
+LatencyP99ChangeWithout "latency_p99_change_without" Number [];
+HeldOut "held_out" Number [];
+HeldOutBetter "held_out_better" Number [];
+Repeat "repeat" Name [];
 // For people.
 Note "note" Name [];
 Explanation "explanation" Name [];

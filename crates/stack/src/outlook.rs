@@ -181,6 +181,8 @@ impl Needs {
 pub struct Outlook {
     /// Runs.
     pub runs: u64,
+    /// Whether there may be fewer runs, because what they give decides which follow.
+    pub is_bound: bool,
     /// Runs at once.
     threads: usize,
     /// Whether a run has a drive for itself, so that one runs at a time.
@@ -196,6 +198,7 @@ impl Outlook {
     pub fn new(threads: NonZeroUsize) -> Outlook {
         Outlook {
             runs: 0,
+            is_bound: false,
             threads: threads.get(),
             is_real: false,
             largest: Vec::new(),
@@ -295,8 +298,9 @@ impl Outlook {
             0 | 1 => String::new(),
             at_once => format!(", {at_once} at once"),
         };
+        let bound = if self.is_bound { "at most " } else { "" };
         format!(
-            "{runs}{at_once}, about {} of memory, about {}",
+            "{bound}{runs}{at_once}, about {} of memory, about {}",
             Unit::Bytes.humane(self.memory_bytes() as f64),
             duration(self.seconds())
         )

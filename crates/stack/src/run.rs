@@ -126,6 +126,8 @@ pub struct Requested {
     pub addresses: AddressMap,
     /// When requests are made.
     pub arrivals: Arrivals,
+    /// How many requests to single pages are passed over before the first.
+    pub skip: u64,
     /// How many; `u64::MAX` for all of a trace of unknown length.
     pub ops: u64,
 }

@@ -21,6 +21,11 @@ pub trait Runs: Sync {
     /// The run with this number, below the count.
     fn run(&self, at: usize) -> Result<Cow<'_, Run>, StackError>;
 
+    /// How many there are with those that are executed before and after these, for the progress.
+    fn in_all(&self) -> u64 {
+        self.count() as u64
+    }
+
     /// Requests of all, as far as is known.
     fn ops(&self) -> u64;
 
@@ -89,7 +94,7 @@ pub fn execute_all(
     let threads = if runs.is_real() { 1 } else { threads.get() };
     let next = AtomicUsize::new(0);
     progress.expect(runs.ops());
-    progress.expect_runs(count as u64);
+    progress.expect_runs(runs.in_all());
     let outcomes: Mutex<Vec<(usize, Outcome)>> = Mutex::default();
     std::thread::scope(|scope| {
         for _ in 0..threads.min(count) {

@@ -1,5 +1,6 @@
 //! Studies over Fulgurite's stack: grids of runs, tables of their rows, reports to read.
 
+pub mod advise;
 pub mod diff;
 pub mod grid;
 pub mod list;

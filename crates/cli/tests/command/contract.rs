@@ -392,3 +392,26 @@ fn a_conclusion_over_seeds_is_as_sure_as_its_interval() {
     let alone = folder.run("study alone.toml");
     assert!(alone.code == 2 && alone.stderr.contains("needs two rows at least"), "{}", alone.stderr);
 }
+
+/// A run that skips begins in the middle of the workload, with an empty pool.
+#[test]
+fn what_is_skipped_is_not_seen() {
+    let again = "R 7\n".repeat(500);
+    let others: String = (0..500).map(|page| format!("W {page}\n")).collect();
+    let folder = Folder::new().with("t.pages", again + &others);
+    for how in ["--device none --frames 10", "--device none --frames 2%", "--device optane --frames 10"] {
+        let rows = folder.rows(&format!("pool t.pages {how} --skip 0,500,990"));
+        let seen: Vec<(u64, u64)> =
+            rows.iter().map(|row| (row["misses"].as_u64().unwrap(), row["hits"].as_u64().unwrap())).collect();
+        // Page 7 has left the pool, or never came, before it is written.
+        assert_eq!(seen, [(500, 500), (500, 0), (10, 0)], "{how}");
+        assert_eq!(
+            (&rows[0]["skip"], &rows[2]["skip"], &rows[2]["ops"]),
+            (&Value::Null, &990.into(), &10.into())
+        );
+        let refused = folder.run(&format!("pool t.pages {how} --skip 1000"));
+        assert!(refused.code == 2 && refused.stderr.contains("0 to 999"), "{how}: {}", refused.stderr);
+    }
+    let refused = folder.run("pool t.pages --device optane --skip 990 --ops 11");
+    assert!(refused.code == 2 && refused.stderr.contains("--skip 990"), "{}", refused.stderr);
+}

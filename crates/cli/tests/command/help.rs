@@ -2,7 +2,7 @@
 
 use crate::folder::Folder;
 
-const COMMANDS: &str = "list profile pool gc replay bench study trace diff load get scan stat check repair backup completions man";
+const COMMANDS: &str = "list profile pool gc replay bench advise study trace diff load get scan stat check repair backup completions man";
 
 /// The example lines of a help text, without what stands behind them.
 fn examples(help: &str) -> Vec<String> {
@@ -13,10 +13,17 @@ fn examples(help: &str) -> Vec<String> {
 
 #[test]
 fn every_command_has_examples_that_work() {
+    // As many as advice needs.
+    let lines: Vec<String> = (0..2_000)
+        .map(|at| format!("1,{at},{},512,{}\n", if at % 3 == 0 { "2a" } else { "28" }, at * 7 % 96))
+        .collect();
     let folder = Folder::new()
-        .with("trace.csv", "version,time,op,size,lbn\n1,2,28,512,4\n1,3,2a,512,8\n1,4,28,512,16\n1,5,28,512,24\n1,6,28,512,32\n1,7,28,512,40\n1,8,28,512,48\n1,9,28,512,56\n1,9,28,512,64\n1,9,28,512,72\n1,9,28,512,80\n1,9,28,512,88\n")
+        .with("trace.csv", format!("version,time,op,size,lbn\n{}", lines.concat()))
         .with("users.csv", "alice,1\n")
-        .with("my-study.toml", "title = 't'\nquestion = 'q'\ncommand = 'pool'\n[grid]\nworkload = 'zipf'\nops = 10\n");
+        .with(
+            "my-study.toml",
+            "title = 't'\nquestion = 'q'\ncommand = 'pool'\n[grid]\nworkload = 'zipf'\nops = 10\n",
+        );
     folder.shell("gzip -k users.csv; mkdir -p results .local/share/bash-completion/completions");
     assert_eq!(folder.run("load my.store users --from users.csv --size 64MiB --log 1MiB").code, 0);
     for name in ["before", "after"] {
@@ -31,7 +38,7 @@ fn every_command_has_examples_that_work() {
         assert!(!examples.is_empty(), "{command}: {help}");
         for example in examples {
             // Runs are looked at beforehand and not made: some take minutes. A page of the manual needs no reader.
-            let runs = ["profile ", "pool ", "gc ", "replay ", "bench ", "study "];
+            let runs = ["profile ", "pool ", "gc ", "replay ", "bench ", "advise ", "study "];
             let is_run = runs.iter().any(|run| example.contains(&format!("fulgurite {run}")));
             let dry = if is_run && !example.contains("--help") && !example.contains("--dry-run") {
                 " --dry-run"

@@ -1,5 +1,6 @@
 //! The `fulgurite` command, as users start it.
 
+mod advise;
 mod bad_input;
 mod bench;
 mod book;

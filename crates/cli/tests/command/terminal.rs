@@ -117,6 +117,7 @@ fn every_table_fits_the_terminal() {
         "diff 1.csv 2.csv".to_owned(),
         "--help".to_owned(),
         "pool --help".to_owned(),
+        "advise --help".to_owned(),
         "study --help".to_owned(),
     ];
     let mut wide = Vec::new();

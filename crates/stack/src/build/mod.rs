@@ -89,12 +89,12 @@ fn pool(mut asked: Asked, workloads: &mut Workloads) -> Result<Run, StackError> 
     // `stack` consumes `asked`, so the settings of the pool are taken out before.
     let (replacement, write_back) = (asked.replacement.take(), asked.write_back.take());
     let prefetch = asked.prefetch.take().ok_or_else(|| StackError::request("--prefetch is missing"))?;
-    let (ops, pages, users, cpu_per_request) =
-        (asked.ops, asked.pages, asked.users.unwrap_or(1), asked.cpu_per_request);
+    let (ops, skip, pages) = (asked.ops, asked.skip, asked.pages);
+    let (users, cpu_per_request) = (asked.users.unwrap_or(1), asked.cpu_per_request);
     let mut stack = stack(asked)?;
     let device_pages = u64::from(stack.device_pages_per(page_bytes)?);
     let pages = pool_pages(&workload, &stack, frames, page_bytes, pages)?;
-    let ops = pool_ops(&workload, page_bytes, pages, ops)?;
+    let ops = pool_ops(&workload, View::Pool { page_bytes, pages }, skip, ops)?;
     stack.make_room_for(pages.saturating_mul(device_pages));
     // Before the write-back policy asks it how many writes it does at once.
     if !stack.device.is_none() {
@@ -114,7 +114,7 @@ fn pool(mut asked: Asked, workloads: &mut Workloads) -> Result<Run, StackError> 
         cpu_per_request,
     });
     let arrivals = Arrivals::Closed { users };
-    let load = Requested { workload, pages, addresses: AddressMap::Scale, arrivals, ops };
+    let load = Requested { workload, pages, addresses: AddressMap::Scale, arrivals, skip, ops };
     Ok(Run { stack, load: Load::Requests(load), measure: Measure::default(), seed })
 }
 
@@ -147,15 +147,31 @@ fn pool_pages(
     }
 }
 
-fn pool_ops(workload: &Workload, page_bytes: u32, pages: u64, asked: Option<u64>) -> Result<u64, StackError> {
-    match &workload.origin {
-        Origin::Generator(_) => Ok(asked.unwrap_or(DEFAULT_OPS)),
-        Origin::Trace(_) if pages == u64::MAX => Ok(asked.unwrap_or(u64::MAX)),
-        Origin::Trace(_) => {
-            let has = workload.bind(View::Pool { page_bytes, pages })?.page_count();
-            within_trace(asked, has.unwrap_or(u64::MAX), "page requests")
+/// Requests of a pool run behind those that are passed over.
+fn pool_ops(workload: &Workload, view: View, skip: u64, asked: Option<u64>) -> Result<u64, StackError> {
+    match (&workload.origin, view) {
+        (Origin::Generator(_), _) => Ok(asked.unwrap_or(DEFAULT_OPS)),
+        // The length of a trace that is read on the way is not known yet.
+        (Origin::Trace(_), View::Pool { pages: u64::MAX, .. }) => Ok(asked.unwrap_or(u64::MAX)),
+        (Origin::Trace(_), view) => {
+            let has = workload.bind(view)?.page_count().unwrap_or(u64::MAX);
+            if skip >= has && has > 0 {
+                return Err(passes_over(skip, has));
+            }
+            within_trace(asked, has - skip, "page requests").map_err(|error| match skip {
+                0 => error,
+                skip => StackError::request(format!("{error}, behind --skip {skip}")),
+            })
         }
     }
+}
+
+/// The error for a trace of which nothing is left.
+pub(crate) fn passes_over(skip: u64, has: u64) -> StackError {
+    StackError::request(format!(
+        "--skip {skip} passes over the whole trace, which has {has} page requests; accepted: 0 to {}",
+        has.saturating_sub(1)
+    ))
 }
 
 /// How many frames they are for a pool that `pages` go through.
@@ -264,7 +280,7 @@ fn gc(mut asked: Asked, workloads: &mut Workloads) -> Result<Run, StackError> {
         translation.labels = [asked.placement_label, asked.victim_label];
     }
     let arrivals = Arrivals::Closed { users: 1 };
-    let load = Requested { workload, pages: logical, addresses: AddressMap::Scale, arrivals, ops };
+    let load = Requested { workload, pages: logical, addresses: AddressMap::Scale, arrivals, skip: 0, ops };
     let measure = Measure { rows, ..Measure::default() };
     Ok(Run { stack, load: Load::Requests(load), measure, seed })
 }
@@ -353,7 +369,7 @@ fn replay(mut asked: Asked, workloads: &mut Workloads) -> Result<Run, StackError
         Some(has) => within_trace(asked_ops, has, "requests")?,
         None => asked_ops.unwrap_or(DEFAULT_REPLAY_OPS),
     };
-    let load = Requested { workload, pages, addresses, arrivals, ops };
+    let load = Requested { workload, pages, addresses, arrivals, skip: 0, ops };
     Ok(Run { stack, load: Load::Requests(load), measure, seed })
 }
 

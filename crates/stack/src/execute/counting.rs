@@ -2,6 +2,7 @@
 
 use super::pool::{Measured, PoolRun, check_counters};
 use super::set_cost;
+use crate::build::passes_over;
 use crate::run::{Load, Requested};
 use crate::{Progress, Row, Run, StackError};
 use fulgurite_base::PageId;
@@ -17,6 +18,7 @@ impl PoolRun<'_> {
     pub fn count(&self, progress: &Progress) -> Result<Row, StackError> {
         let PoolRun { run, requested, stage } = self;
         let mut requests = run.bind()?.requests(run.seed)?;
+        let skipped = requests.skip_pages(requested.skip);
         let start = Instant::now();
         let replacement = stage.policies.replacement.start(stage.frames)?;
         let mut counter = MissCounter::new(stage.frames, replacement, stage.write_back.batches.clone());
@@ -42,6 +44,9 @@ impl PoolRun<'_> {
         let counters = counter.counters();
         // A trace that is read on the way tells its length only now.
         let ops = counters.hits + counters.misses;
+        if ops == 0 && requested.skip > 0 {
+            return Err(passes_over(requested.skip, skipped));
+        }
         check_counters(&counters, ops)?;
         // The row is that of a run which asked for just so many requests, and so is its identity.
         let known = Requested { ops, ..(*requested).clone() };

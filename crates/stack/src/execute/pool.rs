@@ -52,6 +52,7 @@ impl PoolRun<'_> {
         row.set(Column::Users, self.users());
         row.set(Column::CpuPerRequestNs, stage.cpu_per_request.0);
         row.set(Column::Seed, run.seed);
+        row.set_some(Column::Skip, Some(requested.skip).filter(|skip| *skip > 0));
         row.set(Column::Ops, requested.ops);
         row.set(Column::ElapsedNs, measured.elapsed.0);
         if measured.elapsed > Nanos::ZERO {
@@ -227,8 +228,10 @@ impl PoolRun<'_> {
         pool: &BufferPool<D>,
         progress: &Progress,
     ) -> Result<Measured, StackError> {
+        let mut requests = self.run.bind()?.requests(self.run.seed)?;
+        requests.skip_pages(self.requested.skip);
         let shared = Rc::new(RefCell::new(Shared {
-            requests: self.run.bind()?.requests(self.run.seed)?,
+            requests,
             left: self.requested.ops,
             latency: Histogram::default(),
             meter: Meter::default(),

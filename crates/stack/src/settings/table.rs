@@ -285,6 +285,17 @@ pub(super) const SETTINGS: &[Setting] = &[
         show: |run| Ok(run.stack.pool.as_ref().map(|pool| units::format_micros(pool.cpu_per_request))),
     },
     Setting {
+        name: "skip",
+        written: "N",
+        about: "Requests of the workload that are passed over before the first: a later part of a trace",
+        commands: &[(Pool, Value("0"))],
+        read: |asked, text| put(&mut asked.skip, count(text, 0, 1 << 40)),
+        show: |run| {
+            let skip = run.requested().map_or(0, |requested| requested.skip);
+            Ok((skip > 0).then(|| skip.to_string()))
+        },
+    },
+    Setting {
         name: "ops",
         written: "N",
         about: "Requests",

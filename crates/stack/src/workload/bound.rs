@@ -186,6 +186,12 @@ impl Bound {
         }
     }
 
+    /// How many pages each of its requests is to, in order; `None` where they do not end or are not known.
+    pub fn request_pages(&self) -> Option<impl Iterator<Item = u32> + '_> {
+        let BoundSource::Listed { pages, .. } = &self.source else { return None };
+        Some(pages.trace.requests().iter().map(|request| request.pages))
+    }
+
     /// The same for writes and trims alone.
     pub fn change_count(&self) -> Option<u64> {
         match &self.source {

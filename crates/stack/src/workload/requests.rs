@@ -66,6 +66,15 @@ impl Requests {
         Some(page)
     }
 
+    /// Passes over the next `count` requests to one page each. Returns how many there were.
+    pub fn skip_pages(&mut self, count: u64) -> u64 {
+        let mut skipped = 0;
+        while skipped < count && self.next_page().is_some() {
+            skipped += 1;
+        }
+        skipped
+    }
+
     /// Appends the next `count` requests to one page each; fewer only at the end.
     pub fn append_pages(&mut self, pages: &mut Vec<Request>, count: usize) {
         let end = pages.len() + count;

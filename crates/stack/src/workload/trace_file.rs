@@ -4,7 +4,7 @@ use super::spool::{Spool, is_read_once, name_of, open_file};
 use crate::StackError;
 use crate::progress::step;
 use fulgurite_base::{Nanos, PageId, fnv1a};
-use fulgurite_workload::trace::{Format, PageChanges, PageTrace, Trace, TraceOptions, TraceReader};
+use fulgurite_workload::trace::{Format, PageChanges, PageTrace, Trace, TraceOptions, TraceReader, Unit};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Cursor, Read};
@@ -139,6 +139,11 @@ impl TraceFile {
     pub(super) fn is_timed(&self) -> Result<bool, StackError> {
         let (trace, _) = self.records()?;
         Ok(trace.records().last().is_some_and(|record| record.at > Nanos::ZERO))
+    }
+
+    /// Whether its positions are bytes, which any page size divides, and not pages.
+    pub fn counts_bytes(&self) -> Result<bool, StackError> {
+        Ok(self.records()?.0.unit() == Unit::Bytes)
     }
 
     /// How many volumes it tells apart.

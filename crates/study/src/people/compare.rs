@@ -24,7 +24,7 @@ const POLICIES: [Column; 10] = [
 ];
 
 /// The columns that always make cases: different work has no better or worse.
-const WORK: [Column; 9] = [
+const WORK: [Column; 10] = [
     Column::Part,
     Column::Workload,
     Column::Benchmark,
@@ -32,6 +32,7 @@ const WORK: [Column; 9] = [
     Column::Scale,
     Column::Pages,
     Column::Seed,
+    Column::Skip,
     Column::Speed,
     Column::RateRequestsS,
 ];

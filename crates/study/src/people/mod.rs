@@ -6,7 +6,7 @@
 
 mod cell;
 mod compare;
-mod fit;
+pub(crate) mod fit;
 
 pub use cell::{column_called, head, humane};
 pub use compare::finding;

@@ -1,0 +1,195 @@
+//! What a choice rests on, and what it is judged by: seeds of a generated workload, or slices of a trace.
+//!
+//! The two never meet. The best of many is partly luck, and on what it was chosen by it would look better than it is.
+
+use fulgurite_stack::StackError;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Seeds that a choice rests on and seeds that judge it, on a simulated drive and on a real one, where runs take long.
+const SEEDS: [(u64, u64); 2] = [(3, 5), (2, 3)];
+
+/// Slices that a trace is cut into, as far as it is long enough: half of them choose, the others judge.
+const SLICES: [usize; 3] = [8, 4, 2];
+
+/// Page requests that a slice has at least.
+const LEAST: u64 = 1_000;
+
+/// A slice that fills the pool so many times shows what policies do.
+const FILLS: u64 = 4;
+
+/// Runs of one part of the workload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The seed.
+    pub seed: u64,
+    /// Of a trace, the requests that are passed over first.
+    pub skip: u64,
+    /// How many requests are made.
+    pub ops: u64,
+}
+
+/// The parts of a workload.
+#[derive(Clone, Debug)]
+pub struct Evidence {
+    /// What they are called: seeds or slices.
+    pub called: &'static str,
+    /// The parts by page size: those that the choice rests on first.
+    parts: BTreeMap<u32, Vec<Part>>,
+    /// How many parts the choice rests on.
+    choosing: usize,
+}
+
+impl Evidence {
+    /// Seeds from `seed` on, with `ops` requests each.
+    pub fn seeds(seed: u64, ops: u64, page_bytes: u32, is_real: bool) -> Evidence {
+        let (choosing, judging) = SEEDS[usize::from(is_real)];
+        let part = |at: u64| Part { seed: seed.wrapping_add(at), skip: 0, ops };
+        let parts = BTreeMap::from([(page_bytes, (0..choosing + judging).map(part).collect())]);
+        Evidence { called: "seeds", parts, choosing: choosing as usize }
+    }
+
+    /// Slices of a trace that are spread evenly over it, with at most `most` page requests each. Every other one chooses.
+    /// `pages` gives the pages of each request, for a size of pages; the first of `sizes` is the plain one.
+    pub fn slices<I: Iterator<Item = u32>>(
+        pages: impl Fn(u32) -> Result<I, StackError>,
+        sizes: &[u32],
+        (seed, frames, most): (u64, u64, u64),
+    ) -> Result<Evidence, StackError> {
+        let plain: Vec<u32> = pages(sizes[0])?.collect();
+        let all: u64 = plain.iter().map(|pages| u64::from(*pages)).sum();
+        let wanted = LEAST.max(FILLS * frames);
+        // The shortest traces are cut in two even where that is too little to fill the pool.
+        let count = SLICES.into_iter().find(|count| all / *count as u64 >= wanted).unwrap_or(2);
+        if all < 2 * LEAST || plain.len() < count {
+            return Err(StackError::request(format!(
+                "the trace has {all} page requests, too few to choose by one half and to judge by the other; accepted: at least {}",
+                2 * LEAST
+            )));
+        }
+        let cuts = Cuts::of(&plain, count, most);
+        let mut parts = BTreeMap::new();
+        for size in sizes {
+            let placed = cuts.parts(pages(*size)?, seed);
+            let (choosing, judging): (Vec<_>, Vec<_>) =
+                placed.into_iter().enumerate().partition(|(at, _)| at % 2 == 0);
+            parts.insert(*size, choosing.into_iter().chain(judging).map(|(_, part)| part).collect());
+        }
+        // As long as they are cut, every run of the plain page size has the same number of requests.
+        let own: &mut Vec<Part> = parts.entry(sizes[0]).or_default();
+        own.iter_mut().for_each(|part| part.ops = cuts.length);
+        Ok(Evidence { called: "slices", parts, choosing: count / 2 })
+    }
+
+    /// A part with pages of this size.
+    pub fn part(&self, page_bytes: u32, at: usize) -> Option<&Part> {
+        self.parts.get(&page_bytes)?.get(at)
+    }
+
+    /// The numbers of the parts that the choice rests on.
+    pub fn choosing(&self) -> Range<usize> {
+        0..self.choosing
+    }
+
+    /// The numbers of the parts that judge it.
+    pub fn judging(&self) -> Range<usize> {
+        self.choosing..self.parts.values().next().map_or(0, Vec::len)
+    }
+}
+
+/// Where a trace is cut: in requests, so that every page size has the same of them.
+struct Cuts {
+    ranges: Vec<Range<usize>>,
+    /// Page requests of a slice, with pages of the plain size.
+    length: u64,
+}
+
+impl Cuts {
+    fn of(plain: &[u32], count: usize, most: u64) -> Cuts {
+        let whole = |at: usize| at * plain.len() / count..(at + 1) * plain.len() / count;
+        let pages = |range: Range<usize>| plain[range].iter().map(|pages| u64::from(*pages)).sum::<u64>();
+        let length = (0..count).map(|at| pages(whole(at))).min().unwrap_or(0).min(most);
+        let shortened = |range: Range<usize>| {
+            let mut sum = 0;
+            let end = range.clone().find(|at| {
+                sum += u64::from(plain[*at]);
+                sum >= length
+            });
+            range.start..end.map_or(range.end, |last| last + 1)
+        };
+        Cuts { ranges: (0..count).map(|at| shortened(whole(at))).collect(), length }
+    }
+
+    /// The slices, counted in the pages that the requests have.
+    fn parts(&self, pages: impl Iterator<Item = u32>, seed: u64) -> Vec<Part> {
+        let mut parts: Vec<Part> = self.ranges.iter().map(|_| Part { seed, skip: 0, ops: 0 }).collect();
+        let (mut before, mut slice) = (0u64, 0);
+        for (at, pages) in pages.enumerate() {
+            while slice < parts.len() && at >= self.ranges[slice].end {
+                slice += 1;
+            }
+            let Some(range) = self.ranges.get(slice) else { break };
+            if at == range.start {
+                parts[slice].skip = before;
+            }
+            if range.contains(&at) {
+                parts[slice].ops += u64::from(pages);
+            }
+            before += u64::from(pages);
+        }
+        parts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slices(requests: &[u32], frames: u64, most: u64) -> Result<Evidence, StackError> {
+        // A page of twice the size takes half of a request, and at least a part of one.
+        let pages = |size: u32| Ok(requests.iter().map(move |pages| pages.div_ceil(size / 4096)));
+        Evidence::slices(pages, &[4096, 8192], (42, frames, most))
+    }
+
+    #[test]
+    fn what_judges_is_never_what_chose() {
+        let evidence = slices(&[1; 8_000], 10, u64::MAX).unwrap();
+        assert_eq!((evidence.choosing(), evidence.judging()), (0..4, 4..8));
+        let mut seen = vec![0; 8_000];
+        for at in 0..8 {
+            let Part { skip, ops, .. } = *evidence.part(4096, at).unwrap();
+            assert_eq!(ops, 1_000);
+            seen[skip as usize..(skip + ops) as usize].iter_mut().for_each(|seen| *seen += 1);
+            // Every other slice chooses.
+            assert_eq!(skip / 1_000 % 2 == 0, evidence.choosing().contains(&at), "{skip}");
+        }
+        assert!(seen.iter().all(|seen| *seen == 1));
+        let seeds = Evidence::seeds(u64::MAX, 10, 4096, false);
+        let number = |at: usize| seeds.part(4096, at).unwrap().seed;
+        let numbers: Vec<u64> = seeds.choosing().chain(seeds.judging()).map(number).collect();
+        assert_eq!(numbers, [u64::MAX, 0, 1, 2, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn a_slice_has_the_same_requests_whatever_the_page_size() {
+        let evidence = slices(&[3, 4].repeat(4_000), 10, 1_400).unwrap();
+        for at in 0..8 {
+            let [plain, large] = [4096, 8192].map(|size| evidence.part(size, at).unwrap().clone());
+            assert_eq!((plain.ops, large.ops), (1_400, 800), "400 requests of 3 or 4, or of 2");
+            assert_eq!((plain.skip % 7, plain.skip / 7 * 4), (0, large.skip));
+        }
+    }
+
+    #[test]
+    fn a_short_trace_has_fewer_slices_or_is_refused() {
+        let count = |requests: usize, frames: u64| {
+            slices(&vec![1; requests], frames, u64::MAX).map(|evidence| evidence.judging().end)
+        };
+        assert_eq!(count(100_000, 3_125), Ok(8));
+        assert_eq!(count(100_000, 3_126), Ok(4));
+        assert_eq!(count(7_000, 3_000), Ok(2), "too few to fill the pool four times");
+        assert_eq!(count(2_000, 1), Ok(2));
+        let sentence = count(1_999, 1).unwrap_err().to_string();
+        assert!(sentence.contains("1999 page requests") && sentence.contains("2000"), "{sentence}");
+    }
+}

@@ -1,0 +1,195 @@
+//! One setting after the other, by the parts that the choice rests on: each is changed to the value that gains most
+//! beside what was chosen before. Then batches of other sizes are tried, and each change is taken back once. So the number
+//! of runs is bounded, and known before the first.
+
+use super::axis::{Axis, Setup, other_batches};
+use super::lab::{Change, Figures, Lab, Series};
+use fulgurite_stack::{Column, Row, StackError};
+
+/// What a setting must gain to be worth changing, as a share.
+pub const WORTH: f64 = 0.01;
+
+/// Of more values than these, all are tried on the first part, and the best of them on the others.
+pub const KEPT: usize = 4;
+
+/// How much better the other figure must be to decide between values that gain about the same.
+const TELLS: f64 = 0.05;
+
+/// What was chosen.
+pub struct Chosen {
+    /// The settings that differ from the plain ones.
+    pub setup: Setup,
+    /// The setup that stands for `--write-back auto` beside plain settings, where that was tried.
+    pub auto: Option<Setup>,
+    /// Gains up to this are none.
+    pub noise: f64,
+    /// The drive's characterisation.
+    pub profile: Row,
+    /// Whether no page had to leave the pool with the plain settings.
+    pub is_idle: bool,
+}
+
+/// Chooses.
+pub fn search(lab: &mut Lab) -> Result<Chosen, StackError> {
+    let question = lab.question();
+    let profile = lab.profile()?;
+    let noise = lab.noise()?.max(WORTH);
+    let plain = lab.of(&Setup::new(), question.evidence.choosing())?;
+    let is_idle = plain.iter().all(never_full);
+    if is_idle {
+        // Without a page that leaves there is nothing to choose between.
+        return Ok(Chosen { setup: Setup::new(), auto: None, noise, profile, is_idle });
+    }
+    let auto = automatic(lab)?;
+    let n_w = profile.number(Column::KW).map_or(1, |k_w| k_w as u32);
+    let mut best = Setup::new();
+    for axis in &question.axes {
+        best = improved(lab, best, axis, &values(axis, n_w, &auto), noise)?;
+    }
+    if let Some(axis) = question.axes.iter().find(|axis| axis.name == "write_back") {
+        let mut values = values(axis, n_w, &auto);
+        if !axis.is_given {
+            values.extend(
+                ["ace", "ace+raw"]
+                    .iter()
+                    .flat_map(|name| other_batches(n_w).map(|n_w| format!("{name}:n_w={n_w}"))),
+            );
+        }
+        best = improved(lab, best, axis, &values, noise)?;
+    }
+    // Backwards: what was chosen last may have made up for what was chosen first.
+    for axis in question.axes.iter().rev().filter(|axis| axis.name != "page") {
+        best = without_idle(lab, best, axis, noise)?;
+    }
+    Ok(Chosen { setup: best, auto, noise, profile, is_idle })
+}
+
+/// Whether the pool had a free frame for every page.
+fn never_full(figures: &Figures) -> bool {
+    let number = |column: Column| figures.row.number(column).unwrap_or(0.0);
+    number(Column::PagesRead) <= number(Column::Frames) && number(Column::PagesWritten) == 0.0
+}
+
+/// The values to try: with the batches that suit the drive.
+fn values(axis: &Axis, n_w: u32, auto: &Option<Setup>) -> Vec<String> {
+    match (axis.name, axis.is_given) {
+        ("write_back", false) => {
+            let measured = auto.as_ref().and_then(|setup| setup.get("write_back")).cloned();
+            let others = Axis::write_back(n_w).others.into_iter();
+            others.map(|value| measured.clone().filter(|_| value == "auto").unwrap_or(value)).collect()
+        }
+        _ => axis.others.clone(),
+    }
+}
+
+/// `auto` as it is tried. A simulated drive is measured anew for each seed, in no time. A real one takes a minute and
+/// tells something else each time, so the numbers stand for it that were measured once.
+fn automatic(lab: &mut Lab) -> Result<Option<Setup>, StackError> {
+    let question = lab.question();
+    if !question.axes.iter().any(|axis| axis.name == "write_back" && axis.others.contains(&"auto".to_owned()))
+    {
+        return Ok(None);
+    }
+    let setup = Setup::from([("write_back", "auto".to_owned())]);
+    let Some(run) = lab.made(&setup)? else { return Ok(None) };
+    let numbers = run.stack.write_back().map(|chosen| &chosen.batches).filter(|_| question.is_real);
+    Ok(Some(match numbers {
+        Some(numbers) => {
+            let text = format!("ace+raw:n_w={},n_e={},buffers={}", numbers.n_w, numbers.n_e, numbers.buffers);
+            Setup::from([("write_back", text)])
+        }
+        None => setup,
+    }))
+}
+
+/// `best`, with that of the `values` of a setting that gains most.
+fn improved(
+    lab: &mut Lab,
+    best: Setup,
+    axis: &Axis,
+    values: &[String],
+    noise: f64,
+) -> Result<Setup, StackError> {
+    let parts = lab.question().evidence.choosing();
+    let with = |value: &String| {
+        let mut setup = best.clone();
+        setup.insert(axis.name, value.clone());
+        setup
+    };
+    let mut setups: Vec<Setup> = values.iter().map(with).collect();
+    setups.retain(|setup| *setup != best);
+    let base = lab.of(&best, parts.clone())?;
+    screen(lab, &base[..1], &mut setups)?;
+    let figures = lab.figures(&setups, parts)?;
+    let candidates: Vec<(Setup, Series)> =
+        setups.into_iter().zip(figures).filter_map(|(setup, series)| Some((setup, series?))).collect();
+    let at = pick(lab, &base, candidates.iter().map(|(_, series)| series.as_slice()), noise);
+    Ok(at.map_or(best, |at| candidates[at].0.clone()))
+}
+
+/// Keeps those of the setups that gain most on the first part, in the order in which they are.
+fn screen(lab: &mut Lab, base: &[Figures], setups: &mut Vec<Setup>) -> Result<(), StackError> {
+    if setups.len() <= KEPT {
+        return Ok(());
+    }
+    let goal = lab.question().goal;
+    let figures = lab.figures(setups, 0..1)?;
+    let gain = |series: &Series| Change::between(base, series).gain(goal).mean;
+    let gains: Vec<f64> =
+        figures.iter().map(|series| series.as_ref().map_or(f64::NEG_INFINITY, gain)).collect();
+    let mut sorted = gains.clone();
+    sorted.sort_by(|a, b| b.total_cmp(a));
+    // Where several stand equal at the mark, the plainer ones stay.
+    let mark = sorted[KEPT - 1];
+    let mut at_mark = KEPT - gains.iter().filter(|gain| **gain > mark).count();
+    let mut gains = gains.into_iter();
+    setups.retain(|_| {
+        let gain = gains.next().unwrap_or(f64::NEG_INFINITY);
+        let stays = gain > mark || (gain == mark && at_mark > 0);
+        at_mark -= usize::from(stays && gain == mark);
+        stays
+    });
+    Ok(())
+}
+
+/// Which of the candidates to take in place of `base`, if any. Of those that gain about as much as the best the plainest
+/// is taken, unless another has a far better second figure.
+fn pick<'a>(
+    lab: &Lab,
+    base: &[Figures],
+    candidates: impl Iterator<Item = &'a [Figures]>,
+    noise: f64,
+) -> Option<usize> {
+    let goal = lab.question().goal;
+    let changes: Vec<(usize, Change)> = candidates
+        .enumerate()
+        .map(|(at, series)| (at, Change::between(base, series)))
+        .filter(|(_, change)| change.is_gain(goal, noise))
+        .collect();
+    let gain = |change: &Change| change.gain(goal).mean;
+    let most = changes.iter().map(|(_, change)| gain(change)).fold(f64::NEG_INFINITY, f64::max);
+    let mut alike = changes.iter().filter(|(_, change)| gain(change) >= most - noise);
+    let mut picked = alike.next()?;
+    for other in alike {
+        let second = |(_, change): &(usize, Change)| change.gain(goal.other()).mean;
+        if second(other) > second(picked) + TELLS.max(noise) {
+            picked = other;
+        }
+    }
+    Some(picked.0)
+}
+
+/// `best` without its value of a setting, if that gains nothing beside the others.
+fn without_idle(lab: &mut Lab, best: Setup, axis: &Axis, noise: f64) -> Result<Setup, StackError> {
+    let mut without = best.clone();
+    if without.remove(axis.name).is_none() {
+        return Ok(best);
+    }
+    let parts = lab.question().evidence.choosing();
+    let goal = lab.question().goal;
+    let figures = lab.figures(&[without.clone(), best.clone()], parts)?;
+    Ok(match figures.as_slice() {
+        [Some(old), Some(new)] if !Change::between(old, new).is_gain(goal, noise) => without,
+        _ => best,
+    })
+}
