@@ -96,3 +96,22 @@ fn a_list_has_every_name_that_is_accepted() {
     assert!(names("write-back").contains(&"store".to_owned()), "what bench uses if none is given");
     assert!(names("devices").contains(&"file:PATH".to_owned()));
 }
+
+/// Who follows what a refusal proposes is not refused again.
+#[test]
+fn a_drive_that_is_proposed_is_large_enough() {
+    let folder = Folder::new();
+    for (command, device) in [
+        ("pool mixed-skewed --pages 2M", "sata"),
+        ("pool mixed-skewed --pages 2M --layer log", "sata"),
+        ("pool mixed-skewed --pages 2M --page 16KiB", "p4510"),
+        ("pool mixed-skewed --pages 1M", "mem:pages=1000"),
+        ("bench ycsb-c --scale 40", "p4510"),
+    ] {
+        let refused = folder.run(&format!("{command} --device {device}"));
+        let proposed = refused.stderr.split("a larger drive, like ").nth(1).map(str::trim);
+        let proposed = proposed.unwrap_or_else(|| panic!("{command}: {}", refused.stderr));
+        let outcome = folder.run(&format!("{command} --device {proposed} --dry-run"));
+        assert_eq!(outcome.code, 0, "{command} --device {proposed}: {}", outcome.stderr);
+    }
+}

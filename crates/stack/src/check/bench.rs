@@ -119,11 +119,7 @@ impl Run {
             return Ok(());
         }
         let mib = |bytes: u64| bytes >> 20;
-        let larger = match &stack.device.drive {
-            DriveConfig::Mem(_) => "mem:pages=N".to_owned(),
-            DriveConfig::File(file) => format!("file:{},size=SIZE", file.path.display()),
-            _ => format!("{}:blocks=N", stack.device.label.split(':').next().unwrap_or_default()),
-        };
+        let larger = stack.device.larger(needed as f64 / has.max(1) as f64);
         Err(StackError::request(format!(
             "{} takes about {} MiB of data and {} MiB of log, and {} has {} MiB; use a smaller --scale or a larger drive, like {larger}",
             asked.benchmark,

@@ -137,13 +137,11 @@ impl Run {
             let on_device = stack.pages() / u64::from(request_pages);
             if pages > on_device {
                 let above = stack.layer.as_ref();
-                let larger = match &stack.device.drive {
-                    DriveConfig::Mem(_) => "mem:pages=N".to_owned(),
-                    DriveConfig::File(file) => format!("file:{},size=SIZE", file.path.display()),
-                    _ => format!("{}:blocks=N", stack.device.label.split(':').next().unwrap_or_default()),
-                };
+                let larger = stack.device.larger(pages as f64 / on_device.max(1) as f64);
+                // A trace has the pages that it has.
+                let fewer = if requested.workload.trace().is_some() { "" } else { "fewer --pages or " };
                 return Err(StackError::request(format!(
-                    "{pages} pages of {} do not fit on {}{}, which has {on_device}; use fewer --pages or a larger drive, like {larger}",
+                    "{pages} pages of {} do not fit on {}{}, which has {on_device}; use {fewer}a larger drive, like {larger}",
                     units::format_size(u64::from(pool.page_bytes)),
                     above.map_or_else(String::new, |layer| format!("the layer {} above ", layer.label)),
                     stack.device.label,

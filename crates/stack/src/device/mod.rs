@@ -253,6 +253,21 @@ impl DeviceConfig {
         }
     }
 
+    /// What to ask for in place of this device where it has too little room, which should be `times` as much. What is asked for has a
+    /// little more: a layer or a log takes some.
+    pub fn larger(&self, times: f64) -> String {
+        let grown = |now: u64| (now as f64 * times * 1.02).ceil() as u64 + 1;
+        match &self.drive {
+            DriveConfig::Mem(mem) => format!("mem:pages={}", grown(mem.pages)),
+            DriveConfig::File(file) => format!("file:{},size=SIZE", file.path.display()),
+            DriveConfig::Simulated { config, .. } => {
+                let name = self.label.split(':').next().unwrap_or_default();
+                format!("{name}:blocks={}", grown(u64::from(config.blocks)))
+            }
+            _ => "p4510".to_owned(),
+        }
+    }
+
     /// Whether there is no drive at all: misses are counted, and nothing takes time.
     pub fn is_none(&self) -> bool {
         matches!(self.drive, DriveConfig::None)

@@ -61,7 +61,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "device",
         written: "DEVICE",
-        about: "A preset (p4510), a preset with changes (p4510:channels=4), file:PATH, or mem",
+        about: "A preset (p4510), a preset with changes (p4510:channels=4), file:PATH, or mem, which takes no time and has no profile",
         commands: &[
             (Pool, Value("p4510")),
             (Replay, Value("p4510")),
