@@ -3,27 +3,33 @@
 
 use super::file::{Check, Compare, Pair};
 use super::finding::{describe, not_a_number};
+use super::words::Words;
 use super::{Select, known_columns};
-use crate::report::Verdict;
+use crate::report::{Answer, Verdict, change};
 use crate::table::Table;
 use fulgurite_stack::StackError;
-use fulgurite_stack::{Column, Row, Value};
+use fulgurite_stack::{Column, Row};
 
 /// One row's figure, and what sets the row apart.
 type Figure = (f64, String);
 
 impl Check {
     /// Looks at every row that the check is about.
-    pub fn verdict(&self, table: &Table) -> Result<Verdict, StackError> {
+    pub fn verdict(&self, table: &Table, words: Words<'_>, is_quick: bool) -> Result<Verdict, StackError> {
         let rows = Select { part: self.part.as_deref(), only: &self.only }.of(table)?;
         if rows.is_empty() {
             return Err(self.refused("no row has what `part` and `where` ask for"));
         }
         let (holds, figure) = match &self.falls_with {
-            Some(axis) => self.falling(&rows, *axis)?,
-            None => self.bounded(table, &rows)?,
+            Some(axis) => self.falling(&rows, *axis, words)?,
+            None => self.bounded(table, &rows, words)?,
         };
-        Ok(Verdict { says: self.says.clone(), holds, figure })
+        let (answer, why) = match (&self.full, holds) {
+            (Some(reason), _) if is_quick => (Answer::NotAsked, Some(reason)),
+            (_, true) => (Answer::Holds, None),
+            (_, false) => (Answer::Fails, self.why.as_ref()),
+        };
+        Ok(Verdict { says: self.says.clone(), answer, figure, why: why.cloned() })
     }
 
     fn refused(&self, reason: &str) -> StackError {
@@ -31,7 +37,12 @@ impl Check {
     }
 
     /// Every figure is between the bounds.
-    fn bounded(&self, table: &Table, rows: &[&Row]) -> Result<(bool, String), StackError> {
+    fn bounded(
+        &self,
+        table: &Table,
+        rows: &[&Row],
+        words: Words<'_>,
+    ) -> Result<(bool, String), StackError> {
         let figures = match &self.compare {
             None => {
                 rows.iter().map(|row| Some((row.number(self.column)?, describe(table, row, None)))).collect()
@@ -44,11 +55,18 @@ impl Check {
         let (least, most) = (&figures[0], &figures[figures.len() - 1]);
         let holds = self.at_least.is_none_or(|bound| least.0 >= bound)
             && self.at_most.is_none_or(|bound| most.0 <= bound);
+        let of = words.column(self.column);
         let what = match &self.compare {
             Some(Pair { baseline, candidate, .. }) => {
-                format!("{} with {candidate} over {baseline}", self.column)
+                format!("{of} of {} against {}", words.name(candidate), words.name(baseline))
             }
-            None => self.column.to_string(),
+            None => of,
+        };
+        let readable = |figure: f64| match &self.compare {
+            // As small a change as a bound of 0.004 % would look like none.
+            Some(_) if (figure - 1.0).abs() < 0.0005 => format!("{:+.4} %", 100.0 * (figure - 1.0)).replace('-', "−"),
+            Some(_) => change(figure - 1.0),
+            None => self.column.unit().humane(figure),
         };
         let figure = |figure: &Figure| match figure.1.as_str() {
             "" => readable(figure.0),
@@ -57,9 +75,9 @@ impl Check {
         let found = match figures.len() {
             1 => readable(least.0),
             cases if least.0 == most.0 => format!("{} in all {cases} cases", readable(least.0)),
-            _ => format!("from {} to {}", figure(least), figure(most)),
+            cases => format!("from {} to {}, in {cases} cases", figure(least), figure(most)),
         };
-        Ok((holds, format!("{what} is {found}")))
+        Ok((holds, format!("{what}: {found}")))
     }
 
     /// Candidate over baseline wherever all else is equal.
@@ -81,10 +99,17 @@ impl Check {
     }
 
     /// Along `axis` no figure is above the one before, in any line of `for_each`.
-    fn falling(&self, rows: &[&Row], axis: Column) -> Result<(bool, String), StackError> {
+    fn falling(
+        &self,
+        rows: &[&Row],
+        axis: Column,
+        words: Words<'_>,
+    ) -> Result<(bool, String), StackError> {
         let line = |row: &Row| match self.for_each {
-            Some(column) if row.number(column).is_some() => format!("{column} {}", row.text(column)),
-            Some(column) => row.text(column),
+            Some(column) if row.number(column).is_some() => {
+                format!("{} {}", words.column(column), row.text(column))
+            }
+            Some(column) => words.name(&row.text(column)).to_owned(),
             None => String::new(),
         };
         let mut points = Vec::new();
@@ -100,7 +125,8 @@ impl Check {
             .filter(|two| two[0].0 == two[1].0)
             .map(|two| {
                 let of = if two[0].0.is_empty() { String::new() } else { format!("{}, ", two[0].0) };
-                let place = format!("{of}{axis} {} to {}", readable(two[0].1), readable(two[1].1));
+                let [from, to] = [two[0].1, two[1].1].map(|x| axis.unit().humane(x));
+                let place = format!("{of}{} {from} to {to}", words.column(axis));
                 (two[1].2 / two[0].2 - 1.0, place)
             })
             .filter(|(step, _)| step.is_finite())
@@ -109,26 +135,17 @@ impl Check {
         let Some(worst) = steps.last() else {
             return Err(self.refused("falls_with needs two rows at least that differ in that column"));
         };
-        let percent = |step: f64| format!("{:+.1} %", 100.0 * step);
+        let least = &steps[0];
         Ok((
             worst.0 <= 0.0,
             format!(
                 "from one step to the next {} changes by {} ({}) to {} ({})",
-                self.column,
-                percent(steps[0].0),
-                steps[0].1,
-                percent(worst.0),
+                words.column(self.column),
+                change(least.0),
+                least.1,
+                change(worst.0),
                 worst.1
             ),
         ))
-    }
-}
-
-/// A figure, without decimals where it has none.
-fn readable(figure: f64) -> String {
-    if figure >= 0.0 && figure.fract() == 0.0 {
-        Value::Integer(figure as u64).readable()
-    } else {
-        Value::Real(figure).readable()
     }
 }

@@ -3,6 +3,7 @@
 use super::file::{Compare, Deviation};
 use super::{Select, known_columns};
 use crate::grid::Settings;
+use crate::report::change as report_change;
 use crate::table::Table;
 use fulgurite_base::SpecError;
 use fulgurite_stack::StackError;
@@ -95,6 +96,20 @@ impl Compare {
             format!("falls by up to {} and rises by up to {}", at(&low), at(&high))
         };
         Ok(format!("With {candidate} instead of {baseline}, {what} {moved}."))
+    }
+}
+
+/// How far figures have moved, in words: "falls by 6.1 % to 24.1 %".
+pub(super) fn moved(changes: impl Iterator<Item = f64>) -> String {
+    let mut changes: Vec<f64> = changes.collect();
+    changes.sort_by(f64::total_cmp);
+    let (Some(low), Some(high)) = (changes.first(), changes.last()) else { return "is unknown".to_owned() };
+    let size = |change: f64| report_change(change.abs()).replace('+', "");
+    let [least, most] = if *high <= 0.0 { [*high, *low] } else { [*low, *high] };
+    match (size(least), size(most)) {
+        (least, most) if *low < 0.0 && *high > 0.0 => format!("falls by up to {least} and rises by up to {most}"),
+        (least, most) if least == most => format!("{} by {least}", direction(*low)),
+        (least, most) => format!("{} by {least} to {most}", direction(*low)),
     }
 }
 
