@@ -20,6 +20,8 @@ impl Check {
         if rows.is_empty() {
             return Err(self.refused("no row has what `part` and `where` ask for"));
         }
+        // Only what tells these rows apart names one of them.
+        let table = &Table { rows: rows.iter().map(|row| (*row).clone()).collect() };
         let (holds, figure) = match &self.falls_with {
             Some(axis) => self.falling(&rows, *axis, words)?,
             None => self.bounded(table, &rows, words)?,
@@ -43,11 +45,13 @@ impl Check {
         rows: &[&Row],
         words: Words<'_>,
     ) -> Result<(bool, String), StackError> {
+        let of_row = |row: &&Row| {
+            let by = self.over.map_or(Some(1.0), |over| row.number(over))?;
+            Some((row.number(self.column)? / by, describe(table, row, None, words)))
+        };
         let figures = match &self.compare {
-            None => {
-                rows.iter().map(|row| Some((row.number(self.column)?, describe(table, row, None)))).collect()
-            }
-            Some(compare) => self.ratios(table, rows, compare)?,
+            None => rows.iter().map(of_row).collect(),
+            Some(compare) => self.ratios(table, rows, compare, words)?,
         };
         let mut figures: Vec<Figure> = figures.ok_or_else(|| not_a_number(self.column))?;
         figures.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -55,29 +59,40 @@ impl Check {
         let (least, most) = (&figures[0], &figures[figures.len() - 1]);
         let holds = self.at_least.is_none_or(|bound| least.0 >= bound)
             && self.at_most.is_none_or(|bound| most.0 <= bound);
+        Ok((holds, format!("{}: {}", self.what(words), self.found(&figures))))
+    }
+
+    /// What the figures are of.
+    fn what(&self, words: Words<'_>) -> String {
         let of = words.column(self.column);
-        let what = match &self.compare {
-            Some(Pair { baseline, candidate, .. }) => {
+        match (&self.compare, self.over) {
+            (Some(Pair { baseline, candidate, .. }), _) => {
                 format!("{of} of {} against {}", words.name(candidate), words.name(baseline))
             }
-            None => of,
-        };
-        let readable = |figure: f64| match &self.compare {
+            (None, Some(over)) => format!("{of} against {}", words.column(over)),
+            (None, None) => of,
+        }
+    }
+
+    /// The least of sorted figures and the greatest.
+    fn found(&self, figures: &[Figure]) -> String {
+        let is_ratio = self.compare.is_some() || self.over.is_some();
+        let readable = |figure: f64| match is_ratio {
+            true if figure == 1.0 => "no change".to_owned(),
             // As small a change as a bound of 0.004 % would look like none.
-            Some(_) if (figure - 1.0).abs() < 0.0005 => format!("{:+.4} %", 100.0 * (figure - 1.0)).replace('-', "−"),
-            Some(_) => change(figure - 1.0),
-            None => self.column.unit().humane(figure),
+            true if (figure - 1.0).abs() < 0.0005 => {
+                format!("{:+.4} %", 100.0 * (figure - 1.0)).replace('-', "−")
+            }
+            true => change(figure - 1.0),
+            false => self.column.unit().humane(figure),
         };
-        let figure = |figure: &Figure| match figure.1.as_str() {
-            "" => readable(figure.0),
-            place => format!("{} ({place})", readable(figure.0)),
-        };
-        let found = match figures.len() {
-            1 => readable(least.0),
-            cases if least.0 == most.0 => format!("{} in all {cases} cases", readable(least.0)),
-            cases => format!("from {} to {}, in {cases} cases", figure(least), figure(most)),
-        };
-        Ok((holds, format!("{what}: {found}")))
+        let (least, most) = (&figures[0], &figures[figures.len() - 1]);
+        let [low, high] = [readable(least.0), readable(most.0)];
+        match figures.len() {
+            1 => low,
+            cases if low == high => format!("{low} in all {cases} cases"),
+            cases => format!("from {low} ({}) to {high} ({}), in {cases} cases", least.1, most.1),
+        }
     }
 
     /// Candidate over baseline wherever all else is equal.
@@ -86,19 +101,20 @@ impl Check {
         table: &Table,
         rows: &[&Row],
         compare: &Pair,
+        words: Words<'_>,
     ) -> Result<Option<Vec<Figure>>, StackError> {
         known_columns(table, [compare.axis])?;
         let pairs = Compare::pairs(rows, compare.axis, &compare.baseline, &compare.candidate)?;
         let ratio = |(old, new): (&Row, &Row)| {
             Some((
                 new.number(self.column)? / old.number(self.column)?,
-                describe(table, old, Some(compare.axis)),
+                describe(table, old, Some(compare.axis), words),
             ))
         };
         Ok(pairs.into_iter().map(ratio).collect())
     }
 
-    /// Along `axis` no figure is above the one before, in any line of `for_each`.
+    /// Along `axis` every figure is below the one before, in any line of `for_each`.
     fn falling(
         &self,
         rows: &[&Row],
@@ -137,7 +153,7 @@ impl Check {
         };
         let least = &steps[0];
         Ok((
-            worst.0 <= 0.0,
+            worst.0 < 0.0,
             format!(
                 "from one step to the next {} changes by {} ({}) to {} ({})",
                 words.column(self.column),

@@ -108,9 +108,12 @@ pub(super) struct Check {
     pub column: Column,
     /// The candidate's column over the baseline's, in place of the column itself.
     pub compare: Option<Pair>,
+    /// The column over this one, in place of the column itself.
+    #[serde(default, deserialize_with = "some_column")]
+    pub over: Option<Column>,
     pub at_least: Option<f64>,
     pub at_most: Option<f64>,
-    /// The column falls, or stays, as this one rises.
+    /// The column falls as this one rises.
     #[serde(default, deserialize_with = "some_column")]
     pub falls_with: Option<Column>,
     /// It does so for each value of this column.
@@ -157,13 +160,13 @@ pub(super) struct PlotFile {
     /// The columns to pile on one another.
     #[serde(default, deserialize_with = "columns")]
     pub stack: Vec<Column>,
-    /// A value of `series` (of `x` without series) to divide by, or "first": each series by its own first point.
+    /// A value of `series` or of `x` to divide by, or "first": each series by its own first point.
     /// Changes are drawn, from zero.
     pub relative_to: Option<String>,
     /// The column of what y should be, drawn dashed.
     #[serde(default, deserialize_with = "some_column")]
     pub expected: Option<Column>,
-    /// What was published for y: by series, or by panel where there are no series; by x.
+    /// What was published for y: by panel or by series, by x.
     #[serde(default)]
     pub published: BTreeMap<String, BTreeMap<String, Published>>,
     /// Published values have the size of a full run, so a quick one does not show them.

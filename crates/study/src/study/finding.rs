@@ -1,6 +1,7 @@
 //! What a study found, in one sentence with its number.
 
 use super::file::{Compare, Deviation};
+use super::words::Words;
 use super::{Select, known_columns};
 use crate::grid::Settings;
 use crate::report::change as report_change;
@@ -82,7 +83,7 @@ impl Compare {
         let change = |old: &Row, new: &Row| Some(new.number(self.column)? / old.number(self.column)? - 1.0);
         let changes = pairs
             .into_iter()
-            .map(|(old, new)| Some((change(old, new)?, describe(table, old, Some(self.axis)))));
+            .map(|(old, new)| Some((change(old, new)?, describe(table, old, Some(self.axis), Words::NONE))));
         let (low, high) = extremes(changes.collect::<Option<_>>().ok_or_else(|| not_a_number(self.column))?);
         let Compare { baseline, candidate, what, .. } = self;
         let size = |change: f64| format!("{:.1} %", change.abs() * 100.0);
@@ -122,7 +123,7 @@ impl Deviation {
     pub fn sentence(&self, table: &Table) -> Result<String, StackError> {
         known_columns(table, [self.column, self.expected])?;
         let with_both = table.rows.iter().filter_map(|row| {
-            Some((row.number(self.column)? / row.number(self.expected)? - 1.0, describe(table, row, None)))
+            Some((row.number(self.column)? / row.number(self.expected)? - 1.0, describe(table, row, None, Words::NONE)))
         });
         let deviations: Vec<_> = with_both.collect();
         if deviations.is_empty() {
@@ -152,15 +153,15 @@ pub(super) fn not_a_number(column: Column) -> StackError {
 
 /// Names a row by as few of the varying axes as tell it from the same rows as all of them do. `compared` is
 /// left out.
-pub(super) fn describe(table: &Table, row: &Row, compared: Option<Column>) -> String {
+pub(super) fn describe(table: &Table, row: &Row, compared: Option<Column>, words: Words<'_>) -> String {
     let axes: Vec<Column> = table.varying_axes().filter(|axis| Some(*axis) != compared).collect();
     let alike = |axes: &[Column]| {
         table.rows.iter().filter(|other| axes.iter().all(|axis| other.get(*axis) == row.get(*axis))).count()
     };
     let enough = (0..axes.len()).find(|count| alike(&axes[..*count]) == alike(&axes)).unwrap_or(axes.len());
     let named = |axis: &Column| match row.get(*axis) {
-        Some(Value::Text(name)) => name.clone(),
+        Some(Value::Text(name)) => words.name(name).to_owned(),
         _ => format!("{axis} {}", row.text(*axis)),
     };
-    axes[..enough].iter().map(named).collect::<Vec<_>>().join(", ")
+    axes[..enough].iter().filter(|axis| row.get(**axis).is_some()).map(named).collect::<Vec<_>>().join(", ")
 }

@@ -38,7 +38,7 @@ impl PlotFile {
         };
         self.published_has_its_places(&panels, table)?;
         if let Some(base) = &self.relative_to {
-            panels.iter_mut().try_for_each(|panel| changes(panel, self.series.is_some(), base))?;
+            panels.iter_mut().try_for_each(|panel| changes(panel, base))?;
         }
         Ok(self.plot(panels, source))
     }
@@ -100,7 +100,7 @@ impl PlotFile {
             Some(column) => {
                 let values = distinct(rows, column);
                 let names = source.words.of(&values);
-                let of_value = |(value, name)| self.series_of(Some(value), name, None, &x, rows, source);
+                let of_value = |(value, name)| self.series_of(Some(value), name, group.as_deref(), &x, rows, source);
                 values.iter().zip(names).map(of_value).collect()
             }
         };
@@ -129,7 +129,8 @@ impl PlotFile {
             };
             rows.iter().find(is)?.number(column)
         };
-        let published = self.published.get(group.unwrap_or(&key));
+        let of_group = group.and_then(|group| self.published.get(group));
+        let published = of_group.or_else(|| self.published.get(&key));
         let is_shown = !(self.published_of_full && source.is_quick);
         let expected = match (published.filter(|_| is_shown), self.expected) {
             (Some(published), _) => {
@@ -147,8 +148,9 @@ impl PlotFile {
     /// Refuses published values that belong nowhere.
     fn published_has_its_places(&self, panels: &[Panel], table: &Table) -> Result<(), StackError> {
         let rows: Vec<&Row> = table.rows.iter().collect();
-        let groups = self.series.or(self.panels).map_or_else(Vec::new, |column| distinct(&rows, column));
-        let groups: Vec<String> = groups.iter().map(Value::exact).collect();
+        let columns = [self.series, self.panels].into_iter().flatten();
+        let groups: Vec<String> =
+            columns.flat_map(|column| distinct(&rows, column)).map(|value| value.exact()).collect();
         let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
         let places: Vec<String> =
             panels.iter().flat_map(|panel| &panel.x).map(|place| place.value.exact()).collect();
@@ -205,9 +207,9 @@ fn change(from: Option<f64>, to: Option<f64>) -> Option<f64> {
     Some(to? / from.filter(|from| *from != 0.0)? - 1.0)
 }
 
-/// Makes changes of the values: from the series called `base`, from the place of that name where there are no series,
-/// or from each series' own first point. The base itself is not drawn, since its change is zero.
-fn changes(panel: &mut Panel, has_series: bool, base: &str) -> Result<(), StackError> {
+/// Makes changes of the values: from the series called `base`, from the place of that name, or from each series' own
+/// first point. The base itself is not drawn, since its change is zero.
+fn changes(panel: &mut Panel, base: &str) -> Result<(), StackError> {
     if base == "first" {
         for series in &mut panel.series {
             let first = series.values.iter().copied().flatten().next();
@@ -215,21 +217,20 @@ fn changes(panel: &mut Panel, has_series: bool, base: &str) -> Result<(), StackE
         }
         return Ok(());
     }
-    let keys: Vec<String> = match has_series {
-        true => panel.series.iter().map(|series| series.key.clone()).collect(),
-        false => panel.x.iter().map(|place| place.value.exact()).collect(),
-    };
-    let at = keys.iter().position(|key| key == base).ok_or_else(|| {
-        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-        SpecError::unknown("series in relative_to", base, &keys)
-    })?;
-    if has_series {
+    if let Some(at) = panel.series.iter().position(|series| series.key == base) {
         let by = panel.series.remove(at).values;
         for series in &mut panel.series {
             series.values.iter_mut().zip(&by).for_each(|(value, by)| *value = change(*by, *value));
         }
         return Ok(());
     }
+    let Some(at) = panel.x.iter().position(|place| place.value.exact() == base) else {
+        let places = panel.x.iter().map(|place| place.value.exact());
+        let keys: Vec<String> =
+            panel.series.iter().map(|series| series.key.clone()).chain(places).collect();
+        let keys: Vec<&str> = keys.iter().map(String::as_str).filter(|key| !key.is_empty()).collect();
+        return Err(SpecError::unknown("series in relative_to", base, &keys).into());
+    };
     panel.x.remove(at);
     for series in &mut panel.series {
         let by = series.values.remove(at);

@@ -8,6 +8,9 @@ use std::collections::BTreeMap;
 pub(super) struct Words<'a>(pub &'a BTreeMap<String, String>);
 
 impl Words<'_> {
+    /// No words: every name stands for itself.
+    pub const NONE: Words<'static> = Words(&BTreeMap::new());
+
     /// What `exact` is called.
     pub fn name<'a>(&'a self, exact: &'a str) -> &'a str {
         self.0.get(exact).map_or(exact, String::as_str)
@@ -40,6 +43,11 @@ impl Words<'_> {
             Column::WriteIos => "write requests",
             Column::WriteWaits => "misses that wait for a write",
             Column::LatencyMeanNs => "mean response time",
+            Column::LatencyMaxNs => "longest response time",
+            Column::LatencyVarianceNs2 => "variance of response times",
+            Column::LatencyP99Ns => "99th percentile of latency",
+            Column::LatencyP999Ns => "99.9th percentile of latency",
+            Column::MergedPages => "flash reads saved by merging",
             Column::Waf => "write amplification",
             Column::WafSteady => "steady write amplification",
             Column::DriveWaf => "write amplification of the drive",
