@@ -225,7 +225,8 @@ fn study(name: &str, asked: &StudyAsked<'_>, common: &Common) -> Result<(), Stac
 fn findings(outcome: &Outcome) -> String {
     let mut found = format!("{}\n", outcome.finding);
     for Verdict { says, answer, figure, .. } in &outcome.verdicts {
-        found += &format!("{}: {says} ({figure})\n", answer.words());
+        let figure = if figure.is_empty() { String::new() } else { format!(" ({figure})") };
+        found += &format!("{}: {says}{figure}\n", answer.words());
     }
     found
 }

@@ -3,10 +3,10 @@
 /** Values far beyond all others are cut, so that the others can be seen: the value at which, if any. */
 function cutAt(values) {
   const sorted = values.map(Math.abs).sort((a, b) => b - a);
-  if (sorted.length < 6) return null;
+  if (sorted.length < 8) return null;
   const few = Math.ceil(sorted.length * 0.15);
   for (let at = few - 1; at >= 0; at--) {
-    if (sorted[at] > 1.8 * sorted[at + 1] && sorted[at + 1] > 0) return sorted[at + 1] * 1.15;
+    if (sorted[at] > 2.5 * sorted[at + 1] && sorted[at + 1] > 0) return sorted[at + 1] * 1.15;
   }
   return null;
 }
@@ -19,7 +19,7 @@ function rowsOf(plot, panel, colours, theme) {
       value: one.values[at],
       published: one.expected?.[at] ?? null,
       name: one.name,
-      fill: colours(plot.coloursPlaces ? key : one.key, theme),
+      fill: colours(plot.coloursPlaces ? baseOf(key) : one.key, theme),
     })),
   }));
   if (plot.isOrdered) return rows;
@@ -37,7 +37,8 @@ function barScale(plot, panels) {
     const [low, high] = [Math.min(...positive) / 1.6, Math.max(...positive)];
     return { cut: null, part: (value) => (Math.log(Math.max(value, low)) - Math.log(low)) / (Math.log(high) - Math.log(low) || 1), zero: 0, hasBelow: false };
   }
-  const cut = cutAt(own);
+  // A change is read against zero, and a published value against ours: neither is cut.
+  const cut = plot.unit === "change" || all.length > own.length ? null : cutAt(own);
   const within = (value) => (cut === null ? value : Math.max(-cut, Math.min(cut, value)));
   const [low, high] = [Math.min(0, ...all.map(within)), Math.max(0, ...all.map(within))];
   const part = (value) => (within(value) - low) / (high - low || 1);
@@ -54,7 +55,8 @@ function drawBar(svg, plot, bar, row, scale, at, theme) {
     return;
   }
   const [from, to] = [x + span * scale.zero, where(bar.value)];
-  const isBelow = bar.value < 0;
+  // No change stands on the side where the others are.
+  const isBelow = bar.value < 0 || (bar.value === 0 && scale.hasBelow && scale.zero === 1);
   const isCut = scale.cut !== null && Math.abs(bar.value) > scale.cut;
   const text = readable(bar.value, plot.unit);
   const published = bar.published && ` (${plot.expectedIs}: ${[...new Set(bar.published)].map((one) => readable(one, plot.unit)).join(" to ")})`;
@@ -62,7 +64,7 @@ function drawBar(svg, plot, bar, row, scale, at, theme) {
   const mark = plot.logY
     ? shape("circle", { class: "mark", cx: to, cy: y + height / 2, r: 5, fill: bar.fill })
     : shape("rect", { class: "mark", x: Math.min(from, to), y, width: Math.max(1, Math.abs(to - from)), height, rx: 1.5, fill: bar.fill });
-  svg.append(told(mark, hint));
+  if (!plot.logY) svg.append(told(mark, hint));
   if (isCut) {
     for (const shift of [14, 20]) {
       const edge = to - (isBelow ? -shift : shift);
@@ -73,22 +75,25 @@ function drawBar(svg, plot, bar, row, scale, at, theme) {
   if (bar.published) {
     const [low, high] = [where(Math.min(...bar.published)), where(Math.max(...bar.published))];
     svg.append(told(publishedMark(low, high, y - 2, height + 4, theme), hint));
-    // The value stands beyond the published one, where that is farther out or close to the bar's end.
-    end = isBelow ? Math.min(end, low - 2) : Math.max(end, high + 2);
+    // The value stands beyond the published one, unless there is room for it between the two.
+    const needed = widthOf(text, SIZE.value, 700) + 12;
+    const isFar = isBelow ? end - high > needed : low - end > needed;
+    if (!isFar) end = isBelow ? Math.min(end, low - 2) : Math.max(end, high + 2);
   }
+  if (plot.logY) svg.append(told(mark, hint));
   svg.append(label(end + (isBelow ? -5 : 5), middle, text, { size: SIZE.value, fill: theme.ink, anchor: isBelow ? "end" : "start", weight: isCut ? 700 : 400 }));
 }
 
-/** How many panels fit beside each other. */
-function columnsOf(count, width) {
-  const most = width < 560 ? 1 : width < 880 ? 2 : 3;
+/** How many panels fit beside each other; bars to both sides of zero need more room. */
+function columnsOf(count, width, hasBothSides = false) {
+  const most = width < 560 ? 1 : width < 880 || hasBothSides ? 2 : 3;
   // Four panels are two rows of two.
   return count === 4 && most === 3 ? 2 : Math.min(count, most);
 }
 
 /** Widths that all panels have in common. */
 function barLayout(plot, panels, width, scale) {
-  const columns = columnsOf(panels.length, width);
+  const columns = columnsOf(panels.length, width, scale.zero > 0 && scale.zero < 1);
   const wide = (width - 28 * (columns - 1)) / columns;
   const rows = panels.flatMap(({ rows }) => rows);
   const names = Math.min(Math.max(...rows.map(({ name }) => widthOf(name, SIZE.name))), wide * (plot.panels.length > 1 ? 0.42 : 0.38));
@@ -149,7 +154,10 @@ function drawPanel(svg, plot, panel, left, top, layout, scale, theme) {
 
 /** Bars of several layers that make up a whole. */
 function drawStacks(svg, plot, width, theme) {
-  const layers = plot.panels[0].series;
+  const every = plot.panels.flatMap(({ series }) => series);
+  // A panel has only those layers that it has values of.
+  const layers = every.filter(({ key }, at) => every.findIndex((other) => other.key === key) === at);
+  layers.sort((a, b) => (a.key < b.key ? -1 : 1));
   const fills = ramp(theme, layers.length);
   let top = legend(svg, layers.map(({ name }, at) => ({ name, mark: swatch(fills[at]) })), width, theme);
   const columns = columnsOf(plot.panels.length, width);

@@ -51,7 +51,9 @@ function drawLines(svg, plot, width, theme, colours) {
   const values = drawn.flat().flatMap(({ y, expected }) => [y, expected]).filter((value) => value !== null);
   const yAxis = axisOf(values, plot.logY, true, 5);
   const xAxis = axisOf(places, plot.logX, false, width < 560 ? 4 : 8);
-  const isNamed = width >= 560 && series.length > 1;
+  // Names stand at the ends of lines, if the lines end together.
+  const endTogether = drawn.every((points) => points.at(-1).y !== null);
+  const isNamed = width >= 560 && series.length > 1 && endTogether;
   const dash = (one, at) => (x, y) => shape("g", {}, shape("line", { x1: x, x2: x + 18, y1: y, y2: y, stroke: colours(one.key, theme), "stroke-width": 2 }), SYMBOLS[at % 4](x + 9, y, colours(one.key, theme)));
   const hasExpected = series.some(({ expected }) => expected);
   const entries = isNamed ? [] : series.length > 1 ? series.map((one, at) => ({ name: one.name, mark: dash(one, at) })) : [];
@@ -60,7 +62,7 @@ function drawLines(svg, plot, width, theme, colours) {
   const yText = (step) => onAxis(step, plot.unit);
   const left = Math.max(...yAxis.steps.map((step) => widthOf(yText(step), SIZE.value))) + 10;
   const names = series.map(({ name }) => wrapped(name, width * 0.24, SIZE.value));
-  const right = isNamed ? Math.max(...names.flat().map((name) => widthOf(name, SIZE.value))) + 22 : 14;
+  const right = isNamed ? Math.max(...names.flat().map((name) => widthOf(name, SIZE.value))) + 22 : Math.max(14, widthOf(onAxis(Math.max(...places), plot.xUnit), SIZE.value) / 2 + 2);
   const [wide, high] = [width - left - right, width < 560 ? 230 : 300];
   const at = { x: (value) => left + wide * xAxis.part(value), y: (value) => top + high * (1 - yAxis.part(value)) };
 
@@ -115,12 +117,18 @@ function drawLine(svg, plot, one, points, at, index, stroke) {
 
 /** Series one below the other, the values as colours. */
 function drawHeat(svg, plot, width, theme) {
-  const { x, series } = plot.panels[0];
+  const { x } = plot.panels[0];
+  const mean = ({ values }) => values.reduce((sum, value) => sum + (value ?? 0), 0) / values.length;
+  const series = [...plot.panels[0].series];
+  // Numbers have an order of their own.
+  if (series.some(({ key }) => isNaN(Number(key)))) series.sort((a, b) => (plot.isLessBetter ? mean(a) - mean(b) : mean(b) - mean(a)));
   const values = series.flatMap(({ values }) => values).filter((value) => value !== null);
-  const [low, high] = [Math.min(...values), Math.max(...values)];
+  let [low, high] = [Math.min(...values), Math.max(...values)];
+  // Of changes the greater one is the darker one, also where all of them are falls.
+  if (plot.unit === "change" && high <= 0) [low, high] = [high, low];
   const shades = theme.name === "dark" ? ["#17222c", "#2f5878"] : ["#f3f7fb", "#85b8dd"];
   const names = Math.max(...series.map(({ name }) => widthOf(name, SIZE.name))) + 12;
-  const [wide, deep] = [(width - names) / x.length, 40];
+  const [wide, deep] = [(width - names) / x.length, 34];
   series.forEach(({ name, values }, row) => {
     svg.append(label(names - 10, 4 + row * deep + deep / 2 + 4, name, { fill: theme.ink, anchor: "end" }));
     values.forEach((value, column) => {
@@ -136,7 +144,13 @@ function drawHeat(svg, plot, width, theme) {
     });
   });
   const bottom = 4 + series.length * deep;
-  x.forEach(({ name }, column) => svg.append(label(names + (column + 0.5) * wide - 1, bottom + 16, name, { size: SIZE.value, fill: theme.ink, anchor: "middle" })));
-  svg.append(label(names + (width - names) / 2, bottom + 36, plot.xLabel, { size: SIZE.value, fill: theme.quiet, anchor: "middle" }));
-  return bottom + 46;
+  const heads = x.map(({ name }) => wrapped(name, wide - 6, SIZE.value));
+  heads.forEach((lines, column) => lines.forEach((line, at) =>
+    svg.append(label(names + (column + 0.5) * wide - 1, bottom + 16 + 16 * at, line, { size: SIZE.value, fill: theme.ink, anchor: "middle" }))));
+  let y = bottom + 20 + 16 * Math.max(...heads.map((lines) => lines.length));
+  for (const line of wrapped(plot.xLabel, width - names, SIZE.value)) {
+    svg.append(label(names + (width - names) / 2, y, line, { size: SIZE.value, fill: theme.quiet, anchor: "middle" }));
+    y += 16;
+  }
+  return y - 6;
 }

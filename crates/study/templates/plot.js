@@ -65,6 +65,7 @@ function readable(value, unit) {
     return (percent < 0 ? "−" : "+") + digits + " %";
   }
   if (value === 0) return "0";
+  if (unit === "number" && Number.isInteger(value) && Math.abs(value) < 1e4) return String(value);
   const found = STEPS[unit].find(([from]) => Math.abs(value) >= from) ?? STEPS[unit].at(-1);
   const scaled = value / (found[2] ?? found[0]);
   const digits = Math.max(0, Math.min(4, 2 - Math.floor(Math.log10(Math.abs(scaled)))));
@@ -85,13 +86,13 @@ function colouring(plots) {
   const hues = [];
   const variants = new Map();
   for (const plot of plots.filter(({ kind }) => kind === "bar" || kind === "line")) {
-    for (const { x, series } of plot.panels) {
-      for (const { key } of plot.coloursPlaces ? x : series) {
-        const base = baseOf(key);
-        if (!hues.includes(base)) hues.push(base);
-        const known = variants.get(base) ?? variants.set(base, []).get(base);
-        if (!plot.coloursPlaces && !known.includes(key)) known.push(key);
-      }
+    const keys = plot.panels.flatMap(({ x, series }) => (plot.coloursPlaces ? x : series).map(({ key }) => key));
+    const bases = [...new Set(keys.map(baseOf))].filter((base) => !hues.includes(base));
+    // Names that the palette has no room for are all grey: they stand beside their bars.
+    if (hues.length + bases.length <= PALETTES.light.length) hues.push(...bases);
+    for (const key of plot.coloursPlaces ? [] : keys) {
+      const known = variants.get(baseOf(key)) ?? variants.set(baseOf(key), []).get(baseOf(key));
+      if (!known.includes(key)) known.push(key);
     }
   }
   return (key, theme) => {

@@ -80,7 +80,8 @@
       const canvas = document.createElement("canvas");
       [canvas.width, canvas.height] = ["width", "height"].map((side) => 2 * Number(svg.getAttribute(side)));
       canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
-      canvas.toBlob((png) => save(png, fileName(at, "png")), "image/png");
+      const bytes = atob(canvas.toDataURL("image/png").split(",")[1]);
+      save(new Blob([Uint8Array.from(bytes, (one) => one.charCodeAt(0))], { type: "image/png" }), fileName(at, "png"));
     };
     image.src = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(text(svg));
   }

@@ -8,7 +8,7 @@ use super::{Select, known_columns};
 use crate::report::{Answer, Verdict, change};
 use crate::table::Table;
 use fulgurite_stack::StackError;
-use fulgurite_stack::{Column, Row};
+use fulgurite_stack::{Column, Row, Unit, Value};
 
 /// One row's figure, and what sets the row apart.
 type Figure = (f64, String);
@@ -20,18 +20,21 @@ impl Check {
         if rows.is_empty() {
             return Err(self.refused("no row has what `part` and `where` ask for"));
         }
+        if let Some(reason) = self.full.as_ref().filter(|_| is_quick) {
+            let (answer, why) = (Answer::NotAsked, Some(reason.clone()));
+            return Ok(Verdict { says: self.says.clone(), answer, figure: String::new(), why });
+        }
         // Only what tells these rows apart names one of them.
         let table = &Table { rows: rows.iter().map(|row| (*row).clone()).collect() };
         let (holds, figure) = match &self.falls_with {
             Some(axis) => self.falling(&rows, *axis, words)?,
             None => self.bounded(table, &rows, words)?,
         };
-        let (answer, why) = match (&self.full, holds) {
-            (Some(reason), _) if is_quick => (Answer::NotAsked, Some(reason)),
-            (_, true) => (Answer::Holds, None),
-            (_, false) => (Answer::Fails, self.why.as_ref()),
+        let (answer, why) = match holds {
+            true => (Answer::Holds, None),
+            false => (Answer::Fails, self.why.clone()),
         };
-        Ok(Verdict { says: self.says.clone(), answer, figure, why: why.cloned() })
+        Ok(Verdict { says: self.says.clone(), answer, figure, why })
     }
 
     fn refused(&self, reason: &str) -> StackError {
@@ -84,7 +87,7 @@ impl Check {
                 format!("{:+.4} %", 100.0 * (figure - 1.0)).replace('-', "−")
             }
             true => change(figure - 1.0),
-            false => self.column.unit().humane(figure),
+            false => humane(self.column, figure),
         };
         let (least, most) = (&figures[0], &figures[figures.len() - 1]);
         let [low, high] = [readable(least.0), readable(most.0)];
@@ -141,7 +144,7 @@ impl Check {
             .filter(|two| two[0].0 == two[1].0)
             .map(|two| {
                 let of = if two[0].0.is_empty() { String::new() } else { format!("{}, ", two[0].0) };
-                let [from, to] = [two[0].1, two[1].1].map(|x| axis.unit().humane(x));
+                let [from, to] = [two[0].1, two[1].1].map(|x| humane(axis, x));
                 let place = format!("{of}{} {from} to {to}", words.column(axis));
                 (two[1].2 / two[0].2 - 1.0, place)
             })
@@ -155,7 +158,7 @@ impl Check {
         Ok((
             worst.0 < 0.0,
             format!(
-                "from one step to the next {} changes by {} ({}) to {} ({})",
+                "{}, from one step to the next: {} ({}) to {} ({})",
                 words.column(self.column),
                 change(least.0),
                 least.1,
@@ -163,5 +166,13 @@ impl Check {
                 worst.1
             ),
         ))
+    }
+}
+
+/// A figure as people read it, without decimals where it has none.
+fn humane(column: Column, figure: f64) -> String {
+    match column.unit() {
+        Unit::Number if figure >= 0.0 && figure.fract() == 0.0 => Value::Integer(figure as u64).readable(),
+        unit => unit.humane(figure),
     }
 }

@@ -102,15 +102,18 @@ impl Compare {
 
 /// How far figures have moved, in words: "falls by 6.1 % to 24.1 %".
 pub(super) fn moved(changes: impl Iterator<Item = f64>) -> String {
-    let mut changes: Vec<f64> = changes.collect();
+    // What would be written as no change is none.
+    let rounded = |change: f64| if change.abs() < 0.0005 { 0.0 } else { change };
+    let mut changes: Vec<f64> = changes.map(rounded).collect();
     changes.sort_by(f64::total_cmp);
     let (Some(low), Some(high)) = (changes.first(), changes.last()) else { return "is unknown".to_owned() };
     let size = |change: f64| report_change(change.abs()).replace('+', "");
     let [least, most] = if *high <= 0.0 { [*high, *low] } else { [*low, *high] };
     match (size(least), size(most)) {
         (least, most) if *low < 0.0 && *high > 0.0 => format!("falls by up to {least} and rises by up to {most}"),
-        (least, most) if least == most => format!("{} by {least}", direction(*low)),
-        (least, most) => format!("{} by {least} to {most}", direction(*low)),
+        (least, most) if least == "0.0 %" => format!("{} by up to {most}", direction(*low + *high)),
+        (least, most) if least == most => format!("{} by {least}", direction(*low + *high)),
+        (least, most) => format!("{} by {least} to {most}", direction(*low + *high)),
     }
 }
 

@@ -85,8 +85,11 @@ impl PlotFile {
             Some(otherwise) if !self.holds.iter().all(holds) => otherwise,
             _ => &self.title,
         };
+        // The first point of a line is no change from itself.
+        let from_first = self.relative_to.as_deref() == Some("first");
+        let is_drawn = |change: &f64| !from_first || *change != 0.0;
         let values = panels.iter().flat_map(|panel| &panel.series).flat_map(|series| &series.values);
-        title.replace("{change}", &super::finding::moved(values.copied().flatten()))
+        title.replace("{change}", &super::finding::moved(values.copied().flatten().filter(is_drawn)))
     }
 
     fn panel(&self, of: Option<(&Value, String)>, rows: &[&Row], source: Source<'_>) -> Panel {

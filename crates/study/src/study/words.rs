@@ -52,6 +52,7 @@ impl Words<'_> {
             Column::WafSteady => "steady write amplification",
             Column::DriveWaf => "write amplification of the drive",
             Column::ValidShareError => "error of the predicted valid share",
+            Column::WafClosedForm => "its closed form",
             Column::NW => "pages written at once",
             _ => "",
         };
