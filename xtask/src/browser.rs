@@ -65,7 +65,11 @@ const BREAKS: &[(&str, &str, &str)] = &[
     ("end + (isBelow ? -5 : 5), middle", "end - (isBelow ? -30 : 30), middle", "overlaps a bar"),
     // A quiet text that is too quiet, on the page and in a plot.
     ("--quiet: #5c6670;", "--quiet: #98a2ac;", "has a contrast of"),
-    ("{ size: SIZE.value, fill: theme.ink, anchor: isBelow", "{ size: SIZE.value, fill: theme.line, anchor: isBelow", "plot 0: \""),
+    (
+        "{ size: SIZE.value, fill: theme.ink, anchor: isBelow",
+        "{ size: SIZE.value, fill: theme.line, anchor: isBelow",
+        "plot 0: \"",
+    ),
     (".scroll { overflow-x: auto; }", "", "the page is"),
     ("new XMLSerializer().serializeToString(svg)", "\"<svg>\"", "the SVG is broken"),
     ("\"image/png\");", "\"image/jpeg\");", "the PNG is none"),
@@ -131,11 +135,18 @@ fn look(browser: &Path, folder: &Path, page: &str, widths: &[u32], theme: &str) 
     let told = dom.split("<pre>").skip(1).filter_map(|part| part.split("</pre>").next());
     // The browser writes text into its dump as markup.
     let told = told.map(|text| text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"));
-    let told: Vec<Told> =
-        told.map(|text| serde_json::from_str(&text)).collect::<Result<_, _>>().context("what the probe tells")?;
+    let told: Vec<Told> = told
+        .map(|text| serde_json::from_str(&text))
+        .collect::<Result<_, _>>()
+        .context("what the probe tells")?;
     ensure!(told.len() == widths.len(), "{} of {} frames were looked at", told.len(), widths.len());
     for told in &told {
-        ensure!(told.plots == told.ready && told.plots != "0", "{} of {} plots were drawn", told.ready, told.plots);
+        ensure!(
+            told.plots == told.ready && told.plots != "0",
+            "{} of {} plots were drawn",
+            told.ready,
+            told.plots
+        );
         ensure!(told.problems.is_empty(), "{}", told.problems.join("\n"));
         ensure!(told.first == theme, "the page came up {}", told.first);
     }
@@ -158,7 +169,8 @@ fn bytes(digits: &str) -> Result<Vec<u8>> {
 
 /// A page with a frame for each width. What the probe in a frame tells is written into the page.
 fn frames(widths: &[u32]) -> String {
-    let frame = |width: &u32| format!("<iframe src=\"checked.html\" width=\"{width}\" height=\"2200\"></iframe>");
+    let frame =
+        |width: &u32| format!("<iframe src=\"checked.html\" width=\"{width}\" height=\"2200\"></iframe>");
     let frames: String = widths.iter().map(frame).collect();
     format!(
         "<!doctype html><meta charset=\"utf-8\"><style>iframe {{ border: 0 }} pre {{ display: none }}</style><script>\

@@ -214,9 +214,7 @@ impl Plot {
 impl Panel {
     fn json(&self) -> serde_json::Value {
         let x = |place: &Place| json!({ "key": place.value.exact(), "name": place.name, "at": place.value.as_f64() });
-        let series = |series: &Series| {
-            json!({ "key": series.key, "name": series.name, "values": series.values, "expected": series.expected })
-        };
+        let series = |series: &Series| json!({ "key": series.key, "name": series.name, "values": series.values, "expected": series.expected });
         json!({
             "title": self.title,
             "x": self.x.iter().map(x).collect::<Vec<_>>(),

@@ -42,12 +42,7 @@ impl Check {
     }
 
     /// Every figure is between the bounds.
-    fn bounded(
-        &self,
-        table: &Table,
-        rows: &[&Row],
-        words: Words<'_>,
-    ) -> Result<(bool, String), StackError> {
+    fn bounded(&self, table: &Table, rows: &[&Row], words: Words<'_>) -> Result<(bool, String), StackError> {
         let of_row = |row: &&Row| {
             let by = self.over.map_or(Some(1.0), |over| row.number(over))?;
             Some((row.number(self.column)? / by, describe(table, row, None, words)))
@@ -118,12 +113,7 @@ impl Check {
     }
 
     /// Along `axis` every figure is below the one before, in any line of `for_each`.
-    fn falling(
-        &self,
-        rows: &[&Row],
-        axis: Column,
-        words: Words<'_>,
-    ) -> Result<(bool, String), StackError> {
+    fn falling(&self, rows: &[&Row], axis: Column, words: Words<'_>) -> Result<(bool, String), StackError> {
         let line = |row: &Row| match self.for_each {
             Some(column) if row.number(column).is_some() => {
                 format!("{} {}", words.column(column), row.text(column))

@@ -110,7 +110,9 @@ pub(super) fn moved(changes: impl Iterator<Item = f64>) -> String {
     let size = |change: f64| report_change(change.abs()).replace('+', "");
     let [least, most] = if *high <= 0.0 { [*high, *low] } else { [*low, *high] };
     match (size(least), size(most)) {
-        (least, most) if *low < 0.0 && *high > 0.0 => format!("falls by up to {least} and rises by up to {most}"),
+        (least, most) if *low < 0.0 && *high > 0.0 => {
+            format!("falls by up to {least} and rises by up to {most}")
+        }
         (least, most) if least == "0.0 %" => format!("{} by up to {most}", direction(*low + *high)),
         (least, most) if least == most => format!("{} by {least}", direction(*low + *high)),
         (least, most) => format!("{} by {least} to {most}", direction(*low + *high)),
@@ -126,7 +128,10 @@ impl Deviation {
     pub fn sentence(&self, table: &Table) -> Result<String, StackError> {
         known_columns(table, [self.column, self.expected])?;
         let with_both = table.rows.iter().filter_map(|row| {
-            Some((row.number(self.column)? / row.number(self.expected)? - 1.0, describe(table, row, None, Words::NONE)))
+            Some((
+                row.number(self.column)? / row.number(self.expected)? - 1.0,
+                describe(table, row, None, Words::NONE),
+            ))
         });
         let deviations: Vec<_> = with_both.collect();
         if deviations.is_empty() {

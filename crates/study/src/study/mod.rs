@@ -217,12 +217,7 @@ impl Study {
         outcome.map_err(|error| with_finished(error, &out, runs.count()))
     }
 
-    fn execute(
-        &self,
-        how: &How<'_>,
-        kept: &Kept<'_>,
-        progress: &Progress,
-    ) -> Result<Table, StackError> {
+    fn execute(&self, how: &How<'_>, kept: &Kept<'_>, progress: &Progress) -> Result<Table, StackError> {
         let rows = runner::execute_all(kept.runs, how.threads, progress, kept)?;
         let mut table = Table::default();
         for (at, rows) in rows.into_iter().enumerate() {

@@ -30,7 +30,8 @@ impl PlotFile {
                 let values = distinct(&table.rows.iter().collect::<Vec<_>>(), column);
                 let names = source.words.of(&values);
                 let panel = |(value, name): (&Value, String)| {
-                    let rows: Vec<&Row> = table.rows.iter().filter(|row| row.get(column) == Some(value)).collect();
+                    let rows: Vec<&Row> =
+                        table.rows.iter().filter(|row| row.get(column) == Some(value)).collect();
                     self.panel(Some((value, name)), &rows, source)
                 };
                 values.iter().zip(names).map(panel).collect()
@@ -103,7 +104,8 @@ impl PlotFile {
             Some(column) => {
                 let values = distinct(rows, column);
                 let names = source.words.of(&values);
-                let of_value = |(value, name)| self.series_of(Some(value), name, group.as_deref(), &x, rows, source);
+                let of_value =
+                    |(value, name)| self.series_of(Some(value), name, group.as_deref(), &x, rows, source);
                 values.iter().zip(names).map(of_value).collect()
             }
         };
@@ -128,7 +130,9 @@ impl PlotFile {
         let at = |x: &Value, column: Column| {
             let is = |row: &&&Row| {
                 row.get(self.x) == Some(x)
-                    && self.series.is_none_or(|series| row.get(series).map(Value::exact).as_ref() == Some(&key))
+                    && self
+                        .series
+                        .is_none_or(|series| row.get(series).map(Value::exact).as_ref() == Some(&key))
             };
             rows.iter().find(is)?.number(column)
         };
@@ -229,8 +233,7 @@ fn changes(panel: &mut Panel, base: &str) -> Result<(), StackError> {
     }
     let Some(at) = panel.x.iter().position(|place| place.value.exact() == base) else {
         let places = panel.x.iter().map(|place| place.value.exact());
-        let keys: Vec<String> =
-            panel.series.iter().map(|series| series.key.clone()).chain(places).collect();
+        let keys: Vec<String> = panel.series.iter().map(|series| series.key.clone()).chain(places).collect();
         let keys: Vec<&str> = keys.iter().map(String::as_str).filter(|key| !key.is_empty()).collect();
         return Err(SpecError::unknown("series in relative_to", base, &keys).into());
     };
