@@ -73,15 +73,17 @@ fn row(columns: &[Column], cells: &csv::StringRecord, types: &Map<String, Json>)
     Some(row)
 }
 
-/// Rows of one run stand together: its intervals, or its groups.
+/// The rows of each run: its intervals or its groups stand together, and any other row is a run of its own. Runs that
+/// mean the same in other words, such as `ace` and `ace:n_w=8`, have one identity and stay apart.
 fn by_run(rows: Vec<Row>) -> Vec<Vec<Row>> {
     let mut runs: Vec<Vec<Row>> = Vec::new();
     for row in rows {
-        let is_same = |first: &Row| {
-            [Column::RunId, Column::Part].iter().all(|column| first.get(*column) == row.get(*column))
-        };
+        let has = |column: &Column| row.get(*column).is_some();
+        let is_one_of_several = [Column::Group, Column::TimePages, Column::TimeNs].iter().any(has);
+        let same = |first: &Row, column: &Column| first.get(*column) == row.get(*column);
+        let is_same = |first: &Row| [Column::RunId, Column::Part].iter().all(|column| same(first, column));
         match runs.last_mut() {
-            Some(run) if is_same(&run[0]) => run.push(row),
+            Some(run) if is_one_of_several && is_same(&run[0]) => run.push(row),
             _ => runs.push(vec![row]),
         }
     }
