@@ -1,10 +1,12 @@
 //! Project chores: `cargo xtask ci` runs every check that a change must pass. It installs nothing, unless it is told
 //! to with `--install`.
 
+mod book;
 mod browser;
 mod build;
 mod layers;
 mod licences;
+mod picture;
 mod suite;
 
 use anyhow::{Context, Result, bail};
@@ -34,6 +36,7 @@ const STEPS: &[Step] = &[
     step("clippy", || compiling("clippy", &["--all-targets"], &["--", "-D", "warnings"])),
     step("rustdoc", || compiling("doc", &["--no-deps"], &[])),
     step("build", || build::tests().and_then(|_| build::command()).map(|_| ())),
+    step("book", book::check),
     // The studies and the tests each have stretches that one core does alone; together they fill two.
     Step { name: "report in a browser", task: browser::check, is_beside: true },
     step("tests", suite::check),
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let steps: Vec<&Step> = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["ci"] | ["ci", "--install"] => STEPS.iter().collect(),
+        ["picture"] => return exit(report("picture", book::draw(), Instant::now())),
         [asked] => STEPS.iter().filter(|step| step.name == asked).collect(),
         _ => Vec::new(),
     };
@@ -51,7 +55,7 @@ fn main() -> ExitCode {
         let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
         let asked = arguments.join(" ");
         eprintln!(
-            "xtask: unknown task `{asked}`; accepted: ci, ci --install, or one of the steps: {}",
+            "xtask: unknown task `{asked}`; accepted: ci, ci --install, picture, or one of the steps: {}",
             names.join(", ")
         );
         return ExitCode::from(2);
@@ -65,6 +69,10 @@ fn main() -> ExitCode {
     let passed = is_ready && pass(&steps);
     suite::print_slowest();
     println!("== {}: {:.1} s", if passed { "passed" } else { "FAILED" }, start.elapsed().as_secs_f64());
+    exit(passed)
+}
+
+fn exit(passed: bool) -> ExitCode {
     if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 

@@ -4,6 +4,7 @@
 //! options of their own: their options are the declared settings.
 
 use crate::examples;
+use crate::reference::Page;
 use crate::store::Stored;
 use clap::{Arg, ArgAction, ArgMatches, Args, Parser, Subcommand};
 use clap_complete::Shell;
@@ -130,6 +131,12 @@ pub enum Command {
         /// The command
         command: Option<String>,
     },
+    /// Print a page of the book's reference, as Markdown
+    #[command(hide = true)]
+    Reference {
+        /// The page
+        page: Page,
+    },
 }
 
 impl Command {
@@ -139,7 +146,7 @@ impl Command {
             Command::Profile(_) | Command::Pool(_) | Command::Gc(_) | Command::Replay(_) => true,
             Command::Bench(_) | Command::Study { .. } => true,
             Command::List { .. } | Command::Trace { .. } | Command::Diff { .. } | Command::Store(_) => false,
-            Command::Completions { .. } | Command::Man { .. } => false,
+            Command::Completions { .. } | Command::Man { .. } | Command::Reference { .. } => false,
         }
     }
 

@@ -5,6 +5,7 @@ mod examples;
 mod interrupt;
 mod output;
 mod progress;
+mod reference;
 mod store;
 
 use arguments::{Arguments, Command, Common, Trace, Typed};
@@ -126,6 +127,7 @@ fn run(arguments: Arguments) -> Result<(), StackError> {
             written(io::stdout().write_all(&script))
         }
         Some(Command::Man { command }) => manual(command.as_deref()),
+        Some(Command::Reference { page }) => written(io::stdout().write_all(page.text().as_bytes())),
     }
 }
 

@@ -5,7 +5,7 @@ mod common;
 use common::{all, fill, mem, options, patched::PAGE, patched::Patched, run, salt, seal};
 use fulgurite_base::Nanos;
 use fulgurite_device::{Executor, MemDevice};
-use fulgurite_engine::{Durability, MemImage, Sink, Store};
+use fulgurite_engine::{Durability, MemImage, Sink, Store, TreeShape};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -27,6 +27,13 @@ async fn sparse(store: &Store<MemDevice>) {
     }
 }
 
+/// The shape of the only tree.
+async fn only_shape(store: &Store<MemDevice>) -> TreeShape {
+    let mut shapes = store.shapes().await.unwrap();
+    assert_eq!((shapes.len(), &shapes[0].name[..], shapes[0].index_of), (1, "t", None));
+    shapes.remove(0)
+}
+
 #[test]
 fn compaction_makes_room_and_the_records_stay() {
     let executor = Executor::new(mem());
@@ -34,6 +41,9 @@ fn compaction_makes_room_and_the_records_stay() {
         let store = Store::create(handle, options()).await.unwrap();
         sparse(&store).await;
         let before = all(&store, "t").await.unwrap();
+        store.checkpoint().await.unwrap();
+        let sparse = only_shape(&store).await;
+        assert!(sparse.leaf_fill() < 0.6, "{sparse:?}");
         let report = store.compact().await.unwrap();
         assert!(report.merged > 50 && report.trimmed > 1000, "{report:?}");
         assert!(report.pages_after * 100 < report.pages_before * 60, "{report:?}");
@@ -41,6 +51,11 @@ fn compaction_makes_room_and_the_records_stay() {
         assert!(all(&store, "t").await.unwrap() == before);
         let check = store.check().await.unwrap();
         assert!(check.problems.is_empty() && check.unused_pages == 0, "{check:?}");
+        let dense = only_shape(&store).await;
+        assert!(dense.leaf_fill() > sparse.leaf_fill() + 0.2 && dense.leaf_fill() < 0.95, "{dense:?}");
+        assert_eq!((sparse.entries, dense.entries, dense.levels), (3200, 3200, 3), "{sparse:?} {dense:?}");
+        // The check counts two pages more: the roots of the catalogue and of large values.
+        assert_eq!(dense.inner_pages + dense.leaves + 2, check.pages);
         let again = store.compact().await.unwrap();
         assert_eq!((again.merged, again.given_back), (0, 0));
     });

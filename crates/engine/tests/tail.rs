@@ -5,8 +5,9 @@ mod common;
 use common::patched::{PAGE, Patched};
 use common::sample::{DOUBLE_WRITE, LOG, PAGES, options};
 use common::{all, fill, run};
-use fulgurite_device::{Executor, Handle};
-use fulgurite_engine::{Durability, Record, Source, Store};
+use fulgurite_device::{Device, Executor, Handle};
+use fulgurite_engine::{Durability, Error, Options, Record, Source, Statistics, Store};
+use std::ops::Range;
 use std::rc::Rc;
 
 /// What a power cut keeps or loses as a whole.
@@ -59,4 +60,66 @@ fn a_block_that_was_cut_off_does_not_become_whole_later() {
     let others = block * PAGE + SECTOR..(block + 1) * PAGE;
     later[others.clone()].copy_from_slice(&after[others]);
     assert_eq!(open(later).0, [first], "it came back");
+}
+
+/// Commits together more than a window of log, and less than brings a checkpoint, and has them written with one flush. Returns the store's statistics before and after.
+async fn one_long_flush<D: Device + 'static>(store: &Store<D>) -> (Statistics, Statistics) {
+    let table = store.create_table("t").await.unwrap();
+    let before = store.statistics();
+    for number in 0_u64..900 {
+        let transaction = store.begin();
+        transaction.put(table, &number.to_be_bytes(), &[7; 1_000]).await.unwrap();
+        let durability = if number < 899 { Durability::Relaxed } else { Durability::Flush };
+        transaction.commit_with(durability).await.unwrap();
+    }
+    (before, store.statistics())
+}
+
+fn with_memory() -> Options {
+    Options { memory_bytes: 16 << 20, log_bytes: 4 << 20, ..Options::default() }
+}
+
+#[test]
+fn a_long_flush_is_durable_window_by_window() {
+    let executor = Executor::new(common::mem());
+    let (before, after) = run(&executor, |handle| async move {
+        let store = Store::create(handle, with_memory()).await.unwrap();
+        one_long_flush(&store).await
+    });
+    // A quarter of the log is a window.
+    let bytes = after.log_bytes_written - before.log_bytes_written;
+    let windows = |flushes: u64| flushes * (1 << 20);
+    assert!(bytes > windows(after.log_flushes - before.log_flushes), "no flush of {bytes} bytes is long");
+    assert!(bytes <= windows(after.flushes - before.flushes), "{bytes} bytes, {} flushes", after.flushes);
+    assert_eq!(after.checkpoints, before.checkpoints);
+}
+
+#[test]
+fn a_log_that_has_lost_more_than_a_window_is_refused() {
+    let executor = Executor::new(Patched::new(&Rc::new(vec![0; 2_048 * PAGE])));
+    run(&executor, |handle| async move {
+        let store = Store::create(handle, with_memory()).await.unwrap();
+        one_long_flush(&store).await;
+    });
+    let image = executor.with_device(|device| device.contents());
+    let blocks: Vec<&[u8]> =
+        image[LOG * PAGE..].chunks(PAGE).take_while(|block| &block[4..8] == b"FLOG").collect();
+    let blocks = blocks.len();
+    assert!(blocks > 320, "the log has {blocks} blocks");
+    let open_without = |lost: Range<usize>| {
+        let mut image = image.clone();
+        image[(LOG + lost.start) * PAGE..(LOG + lost.end) * PAGE].fill(0);
+        let executor = Executor::new(Patched::new(&Rc::new(image)));
+        let opened =
+            run(&executor, |handle| async move { Store::open(handle, with_memory()).await.map(drop) });
+        opened.map_err(|error| matches!(error, Error::LogCorrupt { .. }))
+    };
+    assert_eq!(open_without(0..0), Ok(()));
+    assert_eq!(
+        open_without(blocks - 300..blocks - 1),
+        Err(true),
+        "one block is left, more than a window behind"
+    );
+    assert_eq!(open_without(blocks - 280..blocks - 279), Err(true), "more than a window is left");
+    assert_eq!(open_without(blocks - 100..blocks - 50), Ok(()), "a flush may have been cut off there");
 }

@@ -21,7 +21,7 @@ pub(crate) enum Room {
     Frame(FrameId),
     /// These pages must be written first.
     After(Rc<Batch>),
-    /// All frames are in use, or all spare ones hold pages that are being written.
+    /// All frames are in use, or all spare ones hold pages that are being written, or another miss has the lock.
     None,
 }
 
@@ -97,10 +97,12 @@ impl<D: Device + 'static> Inner<D> {
                     batched = Some(self.state.borrow().plan.prefetch);
                     self.count_wait(&mut waited);
                     (&*batch).await.map_err(PoolError::WriteBack)?;
+                    // Whoever has held the lock has had its turn, and goes on before those who wait for theirs.
+                    again |= self.write_back.lock;
                     // Then look again: the victim may have been asked for while it was written.
                 }
                 Room::None => {
-                    // A victim that cannot leave means that writes under way hold all spare frames.
+                    // A victim that cannot leave means that writes under way hold all spare frames, or the lock.
                     if self.state.borrow().plan.evict.is_some() {
                         self.count_wait(&mut waited);
                     }
@@ -123,9 +125,13 @@ impl<D: Device + 'static> Inner<D> {
             state.plan.prefetch = u32::MAX;
             return Room::Frame(frame);
         }
-        let PoolState { frames, replacement, plan, cursor, free, .. } = &mut *state;
+        let PoolState { frames, replacement, plan, cursor, free, locked_by, .. } = &mut *state;
         self.write_back.plan(Order::new(replacement, frames, cursor), frames, plan);
         let Some(victim) = plan.evict else { return Room::None };
+        // Whoever has begun the write that holds the lock waits for that write, not here.
+        if locked_by.as_ref().is_some_and(|batch| batch.outcome().is_none()) {
+            return Room::None;
+        }
         if plan.write.is_empty() && !frames.has(victim, FrameTable::WRITING) {
             self.evict(state, victim);
             self.clean_ahead(state);
@@ -147,7 +153,11 @@ impl<D: Device + 'static> Inner<D> {
                 self.write_batch(state, batch);
                 Room::Frame(spare)
             }
-            None => Room::After(self.write_batch(state, batch)),
+            None => {
+                let batch = self.write_batch(state, batch);
+                state.locked_by = self.write_back.lock.then(|| Rc::clone(&batch));
+                Room::After(batch)
+            }
         }
     }
 

@@ -210,6 +210,8 @@ pub(crate) struct PoolState {
     /// The cleaner's batch under way, and how many more evictions it may sleep through.
     pub cleaning: Option<Rc<Batch>>,
     pub clean_ahead: u32,
+    /// With a lock: the last batch that a miss waited for. Until it has ended, no other miss evicts.
+    pub locked_by: Option<Rc<Batch>>,
     pub plan: Plan,
     pub cursor: Cursor,
     pub suggestions: Vec<PageId>,
@@ -372,6 +374,7 @@ impl<D: Device + 'static> BufferPool<D> {
             failures: 0,
             cleaning: None,
             clean_ahead: 0,
+            locked_by: None,
             plan: Plan::default(),
             cursor: Cursor::default(),
             suggestions: Vec::new(),

@@ -20,6 +20,7 @@ use std::task::{Context, Poll, Waker};
 fn write_backs() -> Vec<WriteBack> {
     let specs = [
         "single",
+        "single:lock=yes",
         "ace:n_w=4",
         "background:ahead=4",
         "background:ahead=3,n_w=2",
@@ -174,6 +175,60 @@ fn a_read_waits_for_no_write_where_it_need_not() {
     for spec in ["raw", "raw:buffers=1", "ace+raw:n_w=4"] {
         assert_eq!(time_of_a_miss(spec), (Nanos::from_micros(10), 0), "{spec}");
     }
+}
+
+/// When each of three misses that come at once has its page, in µs: two of the four frames are dirty and leave first.
+fn misses_at_once(spec: &str) -> (Vec<u64>, u64) {
+    let write_back = spec.parse::<WriteBackConfig>().unwrap().resolve(|| Ok(2)).unwrap();
+    let (executor, pool) = pool_over(mem(64), 4, write_back);
+    let inside = pool.clone();
+    executor
+        .block_on(async move {
+            for page in 0..4 {
+                request(&inside, page, page < 2).await.unwrap();
+            }
+        })
+        .unwrap();
+    let begin = executor.handle().now();
+    let ended = Rc::new(RefCell::new(Vec::new()));
+    for page in 10..13 {
+        let (pool, handle, ended) = (pool.clone(), executor.handle(), Rc::clone(&ended));
+        executor.spawn(async move {
+            request(&pool, page, false).await.unwrap();
+            ended.borrow_mut().push((handle.now() - begin).0 / 1_000);
+        });
+    }
+    executor.run().unwrap();
+    let ended = ended.borrow().clone();
+    (ended, pool.counters().write_waits)
+}
+
+/// The rule: while a miss writes its victim frame under the lock, no other miss evicts, not even a clean frame, and they
+/// go on in the order in which they came. Reads and writes of the drive take 10 µs each.
+#[test]
+fn under_the_lock_misses_wait_behind_one_another() {
+    // Two writes side by side, and a clean frame that costs its read alone.
+    assert_eq!(misses_at_once("single"), (vec![10, 20, 20], 2));
+    // The second begins its write when the first has ended, and the third comes after it.
+    assert_eq!(misses_at_once("single:lock=yes"), (vec![20, 30, 30], 3));
+}
+
+#[test]
+fn a_lock_is_let_go_by_a_miss_that_gives_up_or_fails() {
+    let lock = WriteBack { lock: true, ..WriteBack::SINGLE };
+    let device = FaultDevice::new(mem(64), vec![Fault::FailWrite(1)]);
+    let (executor, pool) = pool_over(device, 2, lock);
+    let outcome = executor.block_on(async move {
+        for page in 0..2 {
+            request(&pool, page, true).await.unwrap();
+        }
+        // The first victim is page 0, whose miss is dropped during the write; the second is page 1, whose write fails.
+        start_and_give_up(pool.read(PageId(40)));
+        let second = request(&pool, 41, true).await;
+        let third = request(&pool, 42, true).await;
+        [second, third, request(&pool, 43, false).await]
+    });
+    assert_eq!(outcome, Ok([Ok(()), Err(PoolError::WriteBack(IoError::Media)), Ok(())]));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Every name that the command line and study files know, as rows.
+//! Every name that the command line and study files know, with what lists and the reference say of it.
 
 use crate::device::{FileOptions, LOG, MEM, MemConfig, NO_DEVICE, REAL};
 use crate::run::STORES_OWN;
@@ -16,81 +16,88 @@ use fulgurite_ssd::preset::{self, Concurrency, Preset, Target};
 use fulgurite_workload::GeneratorConfig;
 use fulgurite_workload::trace::Format;
 
-/// A kind of names, and its rows.
-pub type KindOfNames = (&'static str, fn() -> Vec<Row>);
+/// A kind of names, and what there is of it.
+pub type KindOfNames = (&'static str, fn() -> Vec<Item>);
+
+/// A name that can be typed.
+pub struct Item {
+    /// As lists show it.
+    pub row: Row,
+    /// Its options.
+    pub options: Vec<OptionHelp>,
+}
+
+impl Item {
+    /// A name without options.
+    pub fn new(name: &str, about: &str) -> Item {
+        let mut row = Row::default();
+        row.set(Column::Name, name);
+        row.set(Column::About, about);
+        Item { row, options: Vec::new() }
+    }
+
+    fn with(mut self, options: Vec<OptionHelp>) -> Item {
+        let shown: Vec<String> =
+            options.iter().map(|option| format!("{}={}", option.key, option.default)).collect();
+        self.row.set_some(Column::Options, Some(shown.join(" ")).filter(|shown| !shown.is_empty()));
+        Item { options, ..self }
+    }
+}
 
 /// Every kind of names, in the order of a stack from the workload down.
 pub const KINDS: [KindOfNames; 12] = [
     ("workloads", || {
-        let own = row(OWN_TRACE, OWN_TRACE_ABOUT);
-        rows(GeneratorConfig::registry()).into_iter().chain([own]).collect()
+        let own = Item::new(OWN_TRACE, OWN_TRACE_ABOUT);
+        items(GeneratorConfig::registry()).into_iter().chain([own]).collect()
     }),
-    ("benchmarks", || rows(BenchmarkConfig::registry())),
+    ("benchmarks", || items(BenchmarkConfig::registry())),
     ("formats", || {
-        let format = |format: &Format| with_options(row(format.name(), format.about()), &format.options());
+        let format = |format: &Format| Item::new(format.name(), format.about()).with(format.options());
         Format::all().iter().map(format).collect()
     }),
-    ("replacement", || rows(ReplacementConfig::registry())),
+    ("replacement", || items(ReplacementConfig::registry())),
     ("write-back", || {
-        let own =
-            row(STORES_OWN, "of bench alone, and its default: the storage engine chooses, and batches pages");
-        rows(WriteBackConfig::registry()).into_iter().chain([own]).collect()
+        let about = "of bench alone, and its default: the storage engine chooses, and batches pages";
+        items(WriteBackConfig::registry()).into_iter().chain([Item::new(STORES_OWN, about)]).collect()
     }),
-    ("prefetch", || rows(PrefetchConfig::registry())),
+    ("prefetch", || items(PrefetchConfig::registry())),
     ("layers", layers),
     ("devices", devices),
     (DEVICE_PARAMETERS, parameters),
-    ("placement", || rows(PlacementConfig::registry())),
-    ("victim", || rows(VictimConfig::registry())),
-    ("schedule", || rows(Schedule::registry())),
+    ("placement", || items(PlacementConfig::registry())),
+    ("victim", || items(VictimConfig::registry())),
+    ("schedule", || items(Schedule::registry())),
 ];
 
 /// The parameters of every simulated drive: many, so they are listed only when asked for.
 pub const DEVICE_PARAMETERS: &str = "device-parameters";
 
-/// A row for every name of a registry, with its options and their defaults.
-fn rows<M>(registry: &'static Registry<M>) -> Vec<Row> {
-    let entry =
-        |entry: &fulgurite_base::Entry<M>| with_options(row(entry.name, entry.about), &(entry.options)());
-    registry.entries.iter().map(entry).collect()
+/// Every name of a registry, with its options and their defaults.
+fn items<M>(registry: &'static Registry<M>) -> Vec<Item> {
+    let item = |entry: &fulgurite_base::Entry<M>| Item::new(entry.name, entry.about).with((entry.options)());
+    registry.entries.iter().map(item).collect()
 }
 
-fn with_options(mut row: Row, options: &[OptionHelp]) -> Row {
-    let shown: Vec<String> =
-        options.iter().map(|option| format!("{}={}", option.key, option.default)).collect();
-    row.set_some(Column::Options, Some(shown.join(" ")).filter(|shown| !shown.is_empty()));
-    row
-}
-
-/// A row of a list.
-pub fn row(name: &str, about: &str) -> Row {
-    let mut row = Row::default();
-    row.set(Column::Name, name);
-    row.set(Column::About, about);
-    row
-}
-
-fn devices() -> Vec<Row> {
+fn devices() -> Vec<Item> {
     let preset = |preset: &Preset| {
-        let mut row = row(preset.name, preset.about);
+        let mut item = Item::new(preset.name, preset.about);
         let targets: Vec<String> = preset.targets.iter().map(target).collect();
-        row.set(Column::Targets, targets.join("; "));
-        row.set(Column::Source, preset.source);
-        row
+        item.row.set(Column::Targets, targets.join("; "));
+        item.row.set(Column::Source, preset.source);
+        item
     };
     let about = "an ideal drive: every request takes no time";
-    let ideal = with_options(row(MEM, about), &MemConfig::default().describe_options());
-    let none = row(NO_DEVICE, "no drive and no time: pool counts misses and writes alone, fast");
+    let ideal = Item::new(MEM, about).with(MemConfig::default().describe_options());
+    let none = Item::new(NO_DEVICE, "no drive and no time: pool counts misses and writes alone, fast");
     let about = "a file or block device, without the page cache";
-    let real = with_options(row(REAL, about), &FileOptions::default().describe_options());
+    let real = Item::new(REAL, about).with(FileOptions::default().describe_options());
     preset::registry().entries.iter().map(|entry| preset(&entry.make)).chain([real, ideal, none]).collect()
 }
 
-fn layers() -> Vec<Row> {
-    let none = row(NO_DEVICE, "the workload meets the drive itself");
+fn layers() -> Vec<Item> {
+    let none = Item::new(NO_DEVICE, "the workload meets the drive itself");
     let about = "log-structured, with placement, victims and a schedule of its own";
-    let log = with_options(row(LOG, about), &LogConfig::default().describe_options());
-    vec![none, log]
+    vec![none, Item::new(LOG, about).with(LogConfig::default().describe_options())]
 }
 
 fn target(target: &Target) -> String {
@@ -107,12 +114,12 @@ fn target(target: &Target) -> String {
     )
 }
 
-fn parameters() -> Vec<Row> {
+fn parameters() -> Vec<Item> {
     let p4510 = preset::by_name("p4510").map(|preset| (preset.config)()).ok();
     let parameter = |option: OptionHelp| {
-        let mut row = row(option.key, option.about);
-        row.set(Column::Default, option.default);
-        row
+        let mut item = Item::new(option.key, option.about);
+        item.row.set(Column::Default, option.default.as_str());
+        Item { options: vec![option], ..item }
     };
     p4510.map_or_else(Vec::new, |config: SsdConfig| {
         config.describe_options().into_iter().map(parameter).collect()

@@ -13,6 +13,7 @@ mod command;
 pub mod device;
 mod error;
 mod execute;
+mod meaning;
 mod memo;
 mod memory;
 pub mod outlook;

@@ -196,6 +196,8 @@ pub enum Rows {
     Types,
     /// One for every type of transaction in every stretch of time.
     TypeIntervals(Nanos),
+    /// One for every number of users that a characterisation has measured.
+    Curve,
 }
 
 impl Run {

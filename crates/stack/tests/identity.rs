@@ -62,6 +62,7 @@ fn other(command: Command, setting: &str) -> (Option<&'static str>, Values<'stat
         (_, "log_size") => (Some("64MiB"), one("log_size", "32MiB")),
         (_, "records") => (Some("50%"), one("records", "0%")),
         (_, "cpu_per_op") => (Some("2"), one("cpu_per_op", "3")),
+        (_, "curve") => (Some("no"), one("curve", "yes")),
         (_, "by_type") => (Some("no"), one("by_type", "yes")),
         (_, "device") => (None, one("device", "virtual:program_us=500")),
         (_, "layer") => (Some("none"), one("layer", "log:segment=1MiB,op=30%")),

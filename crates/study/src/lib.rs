@@ -6,6 +6,7 @@ pub mod list;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 pub mod people;
+pub mod reference;
 pub mod report;
 pub mod study;
 pub mod table;

@@ -57,7 +57,9 @@ function drawLines(svg, plot, width, theme, colours) {
   const dash = (one, at) => (x, y) => shape("g", {}, shape("line", { x1: x, x2: x + 18, y1: y, y2: y, stroke: colours(one.key, theme), "stroke-width": 2 }), SYMBOLS[at % 4](x + 9, y, colours(one.key, theme)));
   const hasExpected = series.some(({ expected }) => expected);
   const entries = isNamed ? [] : series.length > 1 ? series.map((one, at) => ({ name: one.name, mark: dash(one, at) })) : [];
-  if (hasExpected) entries.push({ name: plot.expectedIs, mark: (x, y) => shape("line", { x1: x, x2: x + 18, y1: y, y2: y, stroke: theme.ink, "stroke-width": 1.5, "stroke-dasharray": "5 3" }) });
+  const isPublished = plot.expectedIs === "published";
+  if (hasExpected && isPublished) entries.push({ name: plot.expectedIs, mark: (x, y) => ring(x + 9, y, theme.ink) });
+  else if (hasExpected) entries.push({ name: plot.expectedIs, mark: (x, y) => shape("line", { x1: x, x2: x + 18, y1: y, y2: y, stroke: theme.ink, "stroke-width": 1.5, "stroke-dasharray": "5 3" }) });
   const top = legend(svg, entries, width, theme) + 10;
   const yText = (step) => onAxis(step, plot.unit);
   const left = Math.max(...yAxis.steps.map((step) => widthOf(yText(step), SIZE.value))) + 10;
@@ -95,6 +97,9 @@ function drawLines(svg, plot, width, theme, colours) {
   return top + high + 50;
 }
 
+/** A published value: a ring around nothing, in the colour of its line. */
+const ring = (cx, cy, stroke) => shape("circle", { class: "published", cx, cy, r: 6, fill: "none", stroke, "stroke-width": 2.5 });
+
 /** One line with its points. */
 function drawLine(svg, plot, one, points, at, index, stroke) {
   const path = (key) => {
@@ -106,7 +111,11 @@ function drawLine(svg, plot, one, points, at, index, stroke) {
       return `${command}${at.x(point.x).toFixed(1)} ${at.y(point[key]).toFixed(1)}`;
     }).join("");
   };
-  if (one.expected) svg.append(shape("path", { d: path("expected"), fill: "none", stroke, "stroke-width": 1.5, "stroke-dasharray": "5 3" }));
+  const isPublished = plot.expectedIs === "published";
+  for (const { x, expected } of isPublished ? points.filter(({ expected }) => expected !== null) : []) {
+    svg.append(told(ring(at.x(x), at.y(expected), stroke), `${one.name}, ${plot.expectedIs}: ${readable(expected, plot.unit)}`));
+  }
+  if (one.expected && !isPublished) svg.append(shape("path", { d: path("expected"), fill: "none", stroke, "stroke-width": 1.5, "stroke-dasharray": "5 3" }));
   // Beside what is expected, the measured values are marks alone: lines would hide each other.
   else svg.append(shape("path", { class: "mark", d: path("y"), fill: "none", stroke, "stroke-width": 2, "stroke-linejoin": "round" }));
   if (points.length > 40) return;

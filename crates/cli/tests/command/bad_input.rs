@@ -174,6 +174,17 @@ fn what_cannot_work_together_in_a_pool() {
                 &["raw:buffers=2", "only in time"],
             ),
             ("pool mixed-skewed --device none --write-back background", &["only in time"]),
+            ("pool mixed-skewed --device none --write-back single:lock=yes", &["lock=yes", "only in time"]),
+            ("pool mixed-skewed --write-back raw:lock=yes", &["unknown option of raw `lock`"]),
+            ("pool journaling:checkpoint=share --pages 2K", &["shares pages", "a pool does not"]),
+            (
+                "replay journaling:checkpoint=share --device mem:pages=10K --users 8",
+                &["shares pages", "checkpoint=copy"],
+            ),
+            (
+                "gc journaling:checkpoint=share --placement oracle --logical 60MiB --physical 64MiB --segment 256KiB",
+                &["shares pages", "look ahead"],
+            ),
             ("pool mixed-skewed --device none --prefetch sequential", &["--prefetch", "only in time"]),
             ("pool mixed-skewed --device none --users 2", &["--users", "only in time"]),
             ("pool mixed-skewed --device none --write-back ace", &["n_w", "accepted: ace:n_w=8"]),
@@ -278,6 +289,8 @@ fn studies() {
         .with("kind.toml", study(grid).replace("pool", "pol"))
         .with("compare.toml", study(&format!("{grid}[compare]\naxis = \"write_back\"\nbaseline = \"single\"\ncandidate = \"ace\"\ncolumn = \"elapsed_ns\"\nwhat = \"run time\"\n")))
         .with("check.toml", study(&format!("{grid}[[checks]]\nsays = \"s\"\ncolumn = \"hits\"\n")))
+        .with("sides.toml", study(&format!("{grid}[[checks]]\nsays = \"s\"\ncolumn = \"hits\"\nat_least = 1\ncompare = {{ baseline = {{ users = \"1\" }}, candidate = {{ frames = \"3\" }} }}\n")))
+        .with("over.toml", study(&format!("{grid}[[checks]]\nsays = \"s\"\ncolumn = \"hits\"\nfalls_with = \"frames\"\nover = \"seed\"\n")))
         .with("published.toml", study(&format!("{grid}[[plots]]\ntitle = \"t\"\ncaption = \"c\"\nkind = \"bar\"\nx = \"workload\"\ny = \"hits\"\nseries = \"write_back\"\ny_label = \"hits\"\npublished.sinlge.mixed-skewed = 1\n")))
         .with("broken.toml", "title = \n")
         .with("good.toml", study(grid))
@@ -293,6 +306,8 @@ fn studies() {
             ("study broken.toml", &["broken.toml", "line 1"]),
             ("study compare.toml", &["[compare]", "write_back", "[grid]"]),
             ("study check.toml", &["check `s`", "at_least", "falls_with"]),
+            ("study sides.toml", &["check `s`", "same columns in both"]),
+            ("study over.toml", &["check `s`", "either bounds", "over"]),
             ("study nowhere.toml", &["nowhere.toml"]),
             ("study good.toml --out file/results", &["--out", "file/results"]),
             ("study good.toml --out file", &["--out", "file"]),

@@ -329,6 +329,16 @@ fn a_study_says_which_conclusions_hold() {
             "column = 'write_ios'\nat_most = 0.2\ncompare = { axis = 'write_back', baseline = 'single', candidate = 'ace:n_w=8' }",
         ),
         ("none", false, "column = 'write_ios'\nat_most = 10\nwhere = { write_back = 'single' }"),
+        (
+            "batches in a larger pool",
+            true,
+            "column = 'write_ios'\nat_most = 0.18\ncompare = { baseline = { write_back = 'single', frames = '20' }, candidate = { write_back = 'ace:n_w=8', frames = '200' } }",
+        ),
+        (
+            "a larger pool has more hits",
+            true,
+            "column = 'hits'\nat_least = 2\ncompare = { baseline = { frames = '20' }, candidate = { frames = '200' } }",
+        ),
     ];
     let text: String =
         checks.iter().map(|(says, _, law)| format!("[[checks]]\nsays = '{says}'\n{law}\n")).collect();
@@ -383,4 +393,46 @@ fn a_title_says_only_what_the_checks_found() {
     std::fs::write(folder.0.join("unknown.toml"), unknown).unwrap();
     let refused = folder.run("study unknown.toml");
     assert!(refused.code == 2 && refused.stderr.contains("did you mean `wrong`"), "{}", refused.stderr);
+}
+
+/// The rule: with `over` the bounds must hold for all of the mean's interval of 95 % confidence, not for the mean alone.
+#[test]
+fn a_conclusion_over_seeds_is_as_sure_as_its_interval() {
+    let grid = "workload = 'mixed-skewed'\nops = 2000\npages = 1000\nframes = 50\nseed = [1, 2, 3, 4]\nwrite_back = ['single', 'ace:n_w=8']\n";
+    let head = format!("title = 't'\nquestion = 'q'\ncommand = 'pool'\n[grid]\n{grid}");
+    let folder = Folder::new().with("plain.toml", &head);
+    let rows = folder.rows("study plain.toml");
+    let of = |write_back: &str| {
+        let rows = rows.iter().filter(move |row| row["write_back"] == write_back);
+        rows.map(|row| row["elapsed_ns"].as_f64().unwrap()).collect::<Vec<f64>>()
+    };
+    let mean = of("single").iter().sum::<f64>() / 4.0;
+    let ratios = std::iter::zip(of("ace:n_w=8"), of("single")).map(|(new, old)| new / old);
+    let ratio = ratios.product::<f64>().powf(0.25);
+    let check = |says: &str, column: &str, bound: f64| {
+        format!(
+            "[[checks]]\nsays = '{says}'\ncolumn = 'elapsed_ns'\nover = 'seed'\n{column}\nat_least = {bound}\n"
+        )
+    };
+    let compare = "compare = { axis = 'write_back', baseline = 'single', candidate = 'ace:n_w=8' }";
+    let only = "where = { write_back = 'single' }";
+    let text = [
+        check("the mean is far above", only, mean * 0.8),
+        check("the mean is just above", only, mean * 0.99999),
+        check("the ratio is far above", compare, ratio * 0.8),
+        check("the ratio is just above", compare, ratio * 0.99999),
+    ];
+    let folder = Folder::new()
+        .with("own.toml", format!("{head}{}", text.concat()))
+        .with("alone.toml", format!("{head}{}", check("s", only, 0.0)).replace("[1, 2, 3, 4]", "[1]"));
+    let outcome = folder.run("study own.toml");
+    for says in ["holds: the mean is far above", "does not hold here: the mean is just above"] {
+        assert!(outcome.stdout.contains(&format!("\n{says} (")), "{says}: {}", outcome.stdout);
+        let says = says.replace("mean", "ratio");
+        assert!(outcome.stdout.contains(&format!("\n{says} (")), "{says}: {}", outcome.stdout);
+    }
+    assert!(outcome.stdout.contains("95 % confidence, 4 values of seed"), "{}", outcome.stdout);
+    // One value has no interval.
+    let alone = folder.run("study alone.toml");
+    assert!(alone.code == 2 && alone.stderr.contains("needs two rows at least"), "{}", alone.stderr);
 }

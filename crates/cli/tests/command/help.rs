@@ -69,6 +69,41 @@ fn completions_and_the_manual_know_every_command() {
     }
 }
 
+/// The book's reference has every command, every option, every name with its options, and every column of a result.
+#[test]
+fn the_reference_has_everything_that_can_be_typed_and_printed() {
+    let folder = Folder::new();
+    let [commands, names, columns] =
+        ["commands", "names", "columns"].map(|page| folder.run(&format!("reference {page}")).stdout);
+    for command in COMMANDS.split(' ') {
+        assert!(commands.contains(&format!("\n## fulgurite {command}\n")), "{command}");
+        let help = folder.run(&format!("{command} --help")).stdout;
+        let options = help.split_whitespace().filter(|word| word.starts_with("--") && word.len() > 2);
+        for option in options.map(|word| word.trim_end_matches([',', ']', '.', ';', ':', '`'])) {
+            assert!(
+                commands.contains(option) || option == "--help" || option == "--version",
+                "{command} {option}"
+            );
+        }
+    }
+    for row in folder.rows("list").into_iter().chain(folder.rows("list device-parameters")) {
+        let name = row["name"].as_str().unwrap();
+        assert!(names.contains(&format!("`{name}` |")) || names.contains(&format!("`{name}=")), "{name}");
+        let options = row["options"].as_str().unwrap_or_default().split_whitespace();
+        for option in options.filter(|word| word.contains('=')) {
+            let key = option.split('=').next().unwrap();
+            assert!(names.contains(&format!("| `{key}=")), "{name}:{option}");
+        }
+    }
+    for row in folder.rows("pool zipf --ops 1K").iter().chain(&folder.rows("profile optane --curve")) {
+        for column in row.as_object().unwrap().keys() {
+            let line = columns.lines().find(|line| line.starts_with(&format!("| `{column}` | ")));
+            let cells: Vec<&str> = line.expect(column).split(" | ").collect();
+            assert!(cells.len() == 5 && !cells[1].is_empty() && !cells[3].is_empty(), "{column}: {cells:?}");
+        }
+    }
+}
+
 /// A quiet command says nothing beside its result.
 #[test]
 fn a_quiet_command_prints_its_result_alone() {

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod bench;
+mod book;
 mod contract;
 mod diff;
 mod folder;

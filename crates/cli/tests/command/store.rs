@@ -227,6 +227,11 @@ fn stat_counts_what_there_is() {
     assert_eq!(names, ["other", "t"]);
     assert_eq!((&rows[1]["records"], &rows[1]["record_bytes"]), (&1.into(), &3.into()));
     assert_eq!((&rows[2]["records"], &rows[2]["record_bytes"]), (&1000.into(), &(1000 * 99).into()));
+    assert_eq!((&rows[1]["levels"], &rows[1]["leaves"]), (&1.into(), &1.into()));
+    assert_eq!((&rows[2]["levels"], &rows[2]["inner_pages"]), (&2.into(), &1.into()));
+    // 99 KB, of which the leaves do not repeat what their keys share.
+    let (leaves, fill) = (rows[2]["leaves"].as_f64().unwrap(), rows[2]["leaf_fill"].as_f64().unwrap());
+    assert!((85_000.0..99_000.0).contains(&(leaves * fill * 4096.0)), "{leaves} leaves, {fill}");
     let about = &rows[0];
     assert_eq!((&about["records"], &about["tables"]), (&1001.into(), &2.into()));
     let number = |column: &str| about[column].as_u64().unwrap_or_else(|| panic!("{column}: {about}"));

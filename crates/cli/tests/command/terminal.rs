@@ -1,6 +1,6 @@
 //! What a terminal gets: tables in its width, in units that people use, with what was found above them.
 
-use crate::folder::Folder;
+use crate::folder::{Folder, Outcome};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use std::fs::File;
@@ -9,19 +9,25 @@ use std::process::{Command, Stdio};
 
 /// What `fulgurite` writes to standard output where that is a terminal of `width` characters.
 pub fn seen(folder: &Folder, arguments: &str, width: u16) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fulgurite"));
+    let Outcome { code, stdout, stderr } =
+        on_terminal(folder, command.args(arguments.split_whitespace()), width);
+    assert!(code < 2 && !stdout.is_empty(), "{arguments}: {stderr}");
+    stdout
+}
+
+/// Runs `command` in `folder` with standard output on a terminal of `width` characters, and takes away what makes
+/// text bold or coloured.
+pub fn on_terminal(folder: &Folder, command: &mut Command, width: u16) -> Outcome {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&master).unwrap();
     unlockpt(&master).unwrap();
     tcsetwinsize(&master, Winsize { ws_row: 40, ws_col: width, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
     let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
     let terminal = File::options().read(true).write(true).open(name).unwrap();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_fulgurite"))
-        .args(arguments.split_whitespace())
-        .current_dir(&folder.0)
-        .stdout(terminal)
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = command.current_dir(&folder.0).stdout(terminal).stderr(Stdio::piped()).spawn().unwrap();
+    // The command keeps the terminal open too, and reading from it would never end.
+    command.stdout(Stdio::null());
     let mut bytes = Vec::new();
     let mut master = File::from(master);
     let mut some = [0; 4096];
@@ -29,12 +35,11 @@ pub fn seen(folder: &Folder, arguments: &str, width: u16) -> String {
     while let Ok(count @ 1..) = master.read(&mut some) {
         bytes.extend_from_slice(&some[..count]);
     }
-    let mut said = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    let status = child.wait().unwrap();
-    let seen = without_styles(&String::from_utf8(bytes).unwrap().replace("\r\n", "\n"));
-    assert!(status.code() < Some(2) && !seen.is_empty(), "{arguments}: {said}");
-    seen
+    let mut stderr = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    let code = child.wait().unwrap().code().unwrap();
+    let stdout = without_styles(&String::from_utf8(bytes).unwrap().replace("\r\n", "\n"));
+    Outcome { code, stdout, stderr }
 }
 
 /// The text without what makes it bold or coloured, which takes no place.

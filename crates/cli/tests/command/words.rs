@@ -1,7 +1,6 @@
 //! Words that have misled somebody: what was typed, and what the answer must say and must not.
 
 use crate::folder::Folder;
-use crate::terminal::seen;
 
 /// What is wrong with the answer to `arguments`, which must be refused in one sentence.
 fn fault(folder: &Folder, arguments: &str, has: &[&str], lacks: &[&str]) -> Option<String> {
@@ -96,19 +95,4 @@ fn a_list_has_every_name_that_is_accepted() {
     };
     assert!(names("write-back").contains(&"store".to_owned()), "what bench uses if none is given");
     assert!(names("devices").contains(&"file:PATH".to_owned()));
-}
-
-/// The figures of the README are those that the quickstart prints.
-#[test]
-fn the_readme_shows_what_the_quickstart_prints() {
-    let readme = include_str!("../../../../README.md");
-    let block = readme.lines().skip_while(|line| !line.starts_with("    With ace instead of single"));
-    let block: Vec<&str> = block.take_while(|line| line.is_empty() || line.starts_with("    ")).collect();
-    let shown: Vec<&str> =
-        block.iter().map(|line| line.trim()).filter(|line| !["", "…"].contains(line)).collect();
-    assert!(shown.len() >= 5 && shown[shown.len() - 1].starts_with("report: "), "{shown:?}");
-    let seen = seen(&Folder::new(), "study quickstart", 120);
-    for line in shown {
-        assert!(seen.lines().any(|printed| printed == line), "README: {line}\nprinted:\n{seen}");
-    }
 }

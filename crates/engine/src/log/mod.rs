@@ -17,6 +17,10 @@
 //! A crash may leave the first blocks of a flush without the last ones. The log then goes on behind them, and the record
 //! that they do not finish is dropped where the next flush begins.
 //!
+//! A flush of more than a *window* is written window by window, each durable before the next. So what a crash has cut off lies
+//! less than a window behind the log's end, and a block that lies further behind shows that the log has lost its end.
+//! A window is a quarter of the ring, at most 8 MiB.
+//!
 //! The salt keeps blocks of an older store, which was on the drive before, from passing for blocks of this one.
 //!
 //! The CRC of the block before makes the blocks a chain. A block of an earlier round of the ring, or of a part of the

@@ -12,6 +12,11 @@ use std::ops::Range;
 /// Bytes that are read from the drive at once.
 const PIECE: u64 = 1 << 20;
 
+/// Places further than a window behind the log's end where blocks are looked for, at most. A small log has no more.
+const SAMPLES: u64 = 1024;
+/// How many of them are read at once.
+const LOOKED_AT_TOGETHER: usize = 64;
+
 /// Where a log ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tail {
@@ -152,7 +157,7 @@ impl<D: Device + 'static> LogReader<D> {
         let index = at.0 / block % self.start.blocks;
         let bytes = ((self.start.blocks - index) * block).min(PIECE / block * block).max(block);
         let longest = u64::from(caps.pages_per_command) * page;
-        let first = self.start.first.0 + index * (block / page);
+        let first = self.block_at(at).0.0;
         let buffer = Arena::new(bytes as usize).buffer(0, bytes as usize);
         let mut operations = Vec::new();
         let mut from = 0;
@@ -172,28 +177,70 @@ impl<D: Device + 'static> LogReader<D> {
     pub async fn tail(&mut self) -> Result<(Tail, Vec<Lsn>), Error> {
         let mut left_over = Vec::new();
         let end = self.next;
-        let lost = |at: Lsn| Error::LogCorrupt {
-            at: end,
-            what: format!("the log was durable up to {at} and ends before"),
-        };
         if self.durable > end || self.start.tail > end {
-            return Err(lost(self.durable.max(self.start.tail)));
+            return Err(self.lost(self.durable.max(self.start.tail)));
         }
         let block = u64::from(self.start.block_bytes);
         let first = self.start.redo.0 / block * block;
         // The ring has no room for more than one round behind the redo point.
-        let mut at = Lsn(end.0 + block);
-        while at.0 < first + self.start.blocks * block {
+        let round = first + self.start.blocks * block;
+        let window = round.min(end.0 + self.start.window()).max(end.0);
+        for at in (end.0 + block..window).step_by(block as usize).map(Lsn) {
             if let Some((found, ..)) = self.look(at).await?
                 && found.durable > end
             {
-                return Err(lost(found.durable));
+                return Err(self.lost(found.durable));
             }
             if self.has_head(at).await? {
                 left_over.push(at);
             }
-            at = Lsn(at.0 + block);
+        }
+        let blocks = round.saturating_sub(window) / block;
+        if blocks <= SAMPLES {
+            for at in (window..round).step_by(block as usize).map(Lsn) {
+                if self.look(at).await?.is_some() {
+                    return Err(self.lost(at));
+                }
+            }
+        } else {
+            let step = blocks.div_ceil(SAMPLES) * block;
+            let samples: Vec<Lsn> = (window..round).step_by(step as usize).map(Lsn).collect();
+            for places in samples.chunks(LOOKED_AT_TOGETHER) {
+                if let Some(at) = self.look_together(places).await? {
+                    return Err(self.lost(at));
+                }
+            }
         }
         Ok((Tail { at: end, crc: self.previous.unwrap_or(self.start.crc) }, left_over))
+    }
+
+    fn lost(&self, at: Lsn) -> Error {
+        let what = format!("the log was durable up to {at} and ends before");
+        Error::LogCorrupt { at: self.next, what }
+    }
+
+    /// The first of some places that has a block of its own.
+    async fn look_together(&self, places: &[Lsn]) -> Result<Option<Lsn>, Error> {
+        let len = self.start.block_bytes as usize;
+        let buffer = Arena::new(places.len() * len).buffer(0, places.len() * len);
+        let parts: Vec<Buffer> = (0..places.len()).map(|index| buffer.part(index * len, len)).collect();
+        let read = |(at, into): (&Lsn, &Buffer)| {
+            let (lpn, pages) = self.block_at(*at);
+            Operation::Read { lpn, pages, into: Some(into.clone()) }
+        };
+        let reads: Vec<Operation> = std::iter::zip(places, &parts).map(read).collect();
+        self.handle.submit_all(reads.into_iter()).await.map_err(Error::Io)?;
+        let is_there = |(at, part): &(&Lsn, &Buffer)| {
+            let found = memory::look(part, |bytes| Block::read(bytes, false, self.start.salt));
+            found.is_some_and(|(block, _)| block.at == **at)
+        };
+        Ok(std::iter::zip(places, &parts).find(is_there).map(|(at, _)| *at))
+    }
+
+    /// Where the drive has the block at a place of the log, and how many of its pages that are.
+    fn block_at(&self, at: Lsn) -> (Lpn, u32) {
+        let block = u64::from(self.start.block_bytes);
+        let pages = block / u64::from(self.handle.caps().page_bytes);
+        (Lpn(self.start.first.0 + at.0 / block % self.start.blocks * pages), pages as u32)
     }
 }

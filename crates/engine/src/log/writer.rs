@@ -17,8 +17,11 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Bytes that are written with one flush of the log before the next piece is prepared.
+/// Bytes of a flush that are written before the next piece is prepared.
 const PIECE: usize = 256 << 10;
+
+/// Bytes of a flush that are on their way at once at most, in a large log.
+const LONGEST_WINDOW: u64 = 8 << 20;
 
 /// Where a log lies and where it goes on.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +42,14 @@ pub struct LogStart {
     pub salt: Salt,
 }
 
+impl LogStart {
+    /// Bytes of a flush that are on their way at once at most; see [`crate::log`].
+    pub fn window(&self) -> u64 {
+        let block = u64::from(self.block_bytes);
+        (self.blocks / 4).clamp(1, (LONGEST_WINDOW / block).max(1)) * block
+    }
+}
+
 /// Blocks that are not on the drive yet.
 struct Pending {
     /// Where the first of them lies in the log.
@@ -57,6 +68,7 @@ struct State<D> {
     first: Lpn,
     block_bytes: u32,
     blocks: u64,
+    window: usize,
     salt: Salt,
     pending: RefCell<Pending>,
     durable: Cell<Lsn>,
@@ -104,6 +116,7 @@ impl<D: Device + 'static> Log<D> {
             first: start.first,
             block_bytes: start.block_bytes,
             blocks: start.blocks,
+            window: usize::try_from(start.window()).unwrap_or(usize::MAX),
             salt: start.salt,
             pending: RefCell::new(pending),
             durable: Cell::new(start.tail),
@@ -283,10 +296,14 @@ impl<D: Device + 'static> Log<D> {
         if bytes.is_empty() {
             return Ok(());
         }
-        for (index, piece) in bytes.chunks(self.0.arena.len()).enumerate() {
-            self.write(Lsn(base.0 + (index * self.0.arena.len()) as u64), piece).await?;
+        let mut at = base;
+        for window in bytes.chunks(self.0.window) {
+            for piece in window.chunks(self.0.arena.len()) {
+                self.write(at, piece).await?;
+                at.0 += piece.len() as u64;
+            }
+            self.0.barrier.flush().await?;
         }
-        self.0.barrier.flush().await?;
         self.0.flushes.set(self.0.flushes.get() + 1);
         self.0.written.set(self.0.written.get() + bytes.len() as u64);
         self.0.durable.set(Lsn(base.0 + bytes.len() as u64));

@@ -49,6 +49,8 @@ use rustc_hash::FxHashMap;
 const CHUNK: u64 = 16 << 10;
 /// Bytes of tables for an entry, about: its place by key, and its leaf's list.
 const ENTRY_TABLES: u64 = 16;
+/// New entries that are made known at once.
+const INDEXED_TOGETHER: usize = 1 << 16;
 /// What a pending record takes in the log beside its key, its value and a 64th of both for the heads of blocks, at most.
 const IN_LOG: u64 = 24;
 
@@ -102,6 +104,8 @@ pub struct Records {
     ring: Ring,
     /// By tree and key.
     places: HashTable<Place>,
+    /// Entries that came with [`Records::put_new`] and are not among the places yet.
+    new: Vec<Place>,
     /// The first pending entry of a leaf.
     leaves: FxHashMap<u32, Place>,
     pending: u64,
@@ -116,9 +120,9 @@ pub struct Records {
     passed: u32,
 }
 
-fn hash(tree: u32, key: &[u8]) -> u64 {
+fn hash(entry: Entry<'_>) -> u64 {
     // The table takes its tags from the upper bits and places from the lower ones; keys that are counted up differ in few.
-    let hash = hash_of_key(tree, key);
+    let hash = hash_of_key(entry.tree, entry.key);
     (hash ^ hash >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
@@ -135,6 +139,7 @@ impl Records {
         Records {
             ring: Ring::new(chunk),
             places: HashTable::new(),
+            new: Vec::new(),
             leaves: FxHashMap::default(),
             pending: 0,
             pending_bytes: 0,
@@ -153,7 +158,7 @@ impl Records {
 
     /// Records.
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.places.len() + self.new.len()
     }
 
     /// Records that their leaves lack.
@@ -163,7 +168,7 @@ impl Records {
 
     /// Bytes in use.
     pub fn bytes(&self) -> u64 {
-        (self.ring.used() * self.ring.chunk_bytes()) as u64 + self.places.len() as u64 * ENTRY_TABLES
+        (self.ring.used() * self.ring.chunk_bytes()) as u64 + self.len() as u64 * ENTRY_TABLES
     }
 
     /// What was done since the store was opened.
@@ -223,7 +228,7 @@ impl Records {
             let entry = self.ring.entry(*place);
             entry.tree == tree && entry.key == key
         };
-        self.places.find(hash(tree, key), is_it).copied()
+        self.places.find(hash(Entry { tree, key, value: None }), is_it).copied()
     }
 
     /// A record as it is now: its value, or `None` where it has none any more. The outer `None`: only its leaf knows.
@@ -268,13 +273,42 @@ impl Records {
     fn insert(&mut self, entry: Entry<'_>, least: usize) -> Option<Place> {
         let may_begin = self.room() >= least;
         let place = self.ring.push(entry, may_begin)?;
-        let ring = &self.ring;
-        let rehash = |place: &Place| {
-            let entry = ring.entry(*place);
-            hash(entry.tree, entry.key)
-        };
-        self.places.insert_unique(hash(entry.tree, entry.key), place, rehash);
+        self.places.insert_unique(hash(entry), place, |place| hash(self.ring.entry(*place)));
         Some(place)
+    }
+
+    /// [`Records::put`] for recovery: the entry is the only one of its key. It is found from the next [`Records::index_new`] on.
+    pub fn put_new(&mut self, entry: Entry<'_>, leaf: PageId, since: Lsn) -> Put {
+        let Ok(leaf) = u32::try_from(leaf.0) else { return Put::NoRoom };
+        let may_begin = self.room() >= 2;
+        let Some(place) = self.ring.push(entry, may_begin) else { return Put::NoRoom };
+        self.begin_pending(place, leaf, since);
+        self.new.push(place);
+        if self.new.len() == INDEXED_TOGETHER {
+            self.index_new();
+        }
+        Put::Done
+    }
+
+    /// Makes room in the table of places for entries that come soon, with keys and values of about `bytes` each, as far as there is
+    /// memory for them.
+    pub fn expect(&mut self, entries: usize, bytes: usize) {
+        let most = self.most_bytes / ((Ring::HEAD + bytes) as u64 + ENTRY_TABLES);
+        let entries = entries.min(usize::try_from(most).unwrap_or(usize::MAX));
+        self.places.reserve(entries, |place| hash(self.ring.entry(*place)));
+    }
+
+    /// Makes the entries of [`Records::put_new`] known by their keys, in the order of the table, which is too large for a
+    /// processor's cache.
+    pub fn index_new(&mut self) {
+        let rehash = |place: &Place| hash(self.ring.entry(*place));
+        let mut new: Vec<(u64, Place)> = self.new.drain(..).map(|place| (rehash(&place), place)).collect();
+        // The table takes the place from as many of the lower bits as it has buckets, of which an eighth stays free.
+        let buckets = (self.places.capacity() as u64).next_power_of_two();
+        new.sort_unstable_by_key(|(hash, _)| hash & (buckets - 1));
+        for (hash, place) in new {
+            self.places.insert_unique(hash, place, rehash);
+        }
     }
 
     /// Notes a write that is in the log from `since` on, of a record that belongs to `leaf`.
@@ -325,8 +359,7 @@ impl Records {
     }
 
     fn remove(&mut self, place: Place) {
-        let Entry { tree, key, .. } = self.ring.entry(place);
-        if let Ok(found) = self.places.find_entry(hash(tree, key), |other| *other == place) {
+        if let Ok(found) = self.places.find_entry(hash(self.ring.entry(place)), |other| *other == place) {
             found.remove();
         }
         self.ring.kill(place);
@@ -334,8 +367,7 @@ impl Records {
 
     /// The entry at `old` lies at `new` now.
     fn replace(&mut self, old: Place, new: Place) {
-        let Entry { tree, key, .. } = self.ring.entry(new);
-        if let Some(place) = self.places.find_mut(hash(tree, key), |other| *other == old) {
+        if let Some(place) = self.places.find_mut(hash(self.ring.entry(new)), |other| *other == old) {
             *place = new;
         }
         self.ring.kill(old);

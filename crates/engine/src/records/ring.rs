@@ -68,6 +68,9 @@ pub struct Ring {
 }
 
 impl Ring {
+    /// Bytes of an entry beside its key and its value.
+    pub const HEAD: usize = HEAD;
+
     /// Chunks of `chunk_bytes`, a power of two.
     pub fn new(chunk_bytes: usize) -> Ring {
         let bits = (chunk_bytes / STEP).ilog2();

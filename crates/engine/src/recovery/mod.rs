@@ -11,7 +11,7 @@
 //!    in use again; only the others visit theirs.
 //!
 //! Most of the memory belongs to the stretch meanwhile, since fewer stretches visit fewer leaves; the pool keeps a third of
-//! its frames. The first stretch is gathered while the structure is done again. Where all operations fit into it, the log is
+//! its frames. A stretch that is full first lets go of operations on keys that have later ones. The first stretch is gathered while the structure is done again. Where all operations fit into it, the log is
 //! read once; otherwise it is read once more from the first operation on that found no room.
 //!
 //! A crash meanwhile leaves the redo point where it was, and everything is done again. Splits in step 3 are logged behind
@@ -64,9 +64,10 @@ pub async fn redo_structure<D: Device + 'static>(
     loop {
         let mut fits = true;
         let read = |at: Lsn, payload: &[u8]| {
-            if stretch.is_full() {
-                rest.get_or_insert(at);
-            } else {
+            if rest.is_none() && !stretch.make_room() {
+                rest = Some(at);
+            }
+            if rest.is_none() {
                 stretch.begin_record(at);
             }
             Entry::visit(payload, |op| {

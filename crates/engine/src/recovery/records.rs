@@ -72,7 +72,7 @@ impl<D: Device + 'static> Shard<D> {
         loop {
             stretch.clear();
             let mut is_end = false;
-            while !stretch.is_full() && !is_end {
+            while stretch.make_room() && !is_end {
                 let read = |at, payload: &[u8]| {
                     stretch.begin_record(at);
                     Entry::visit(payload, |op| stretch.add(op)).map(drop)
@@ -128,11 +128,15 @@ impl<D: Device + 'static> Shard<D> {
     ) -> Result<(), Error> {
         let mut parts = Vec::new();
         let mut from = 0;
+        if !stretch.is_extended() {
+            self.records.borrow_mut().expect(stretch.len_of(tree.id), stretch.bytes() / stretch.len());
+        }
         while from < stretch.len_of(tree.id) {
             let part = self.part(tree, stretch, from, at).await?;
             from = part.end;
             parts.push(part);
         }
+        self.records.borrow_mut().index_new();
         if !is_upward {
             parts.reverse();
         }
@@ -192,8 +196,13 @@ impl<D: Device + 'static> Shard<D> {
                 }
             };
             // Where the operations do not all fit into memory, they have that of the records.
-            let may_keep = |op: &OpRef<'_>| !stretch.is_extended() && self.keep_as_record(*op, page, applied);
-            let rest = at + stretch.run(tree.id, at..to).take_while(may_keep).count()..to;
+            let may_keep = |(index, op): &(usize, OpRef<'_>)| {
+                stretch.prefetch(tree.id, index + AHEAD);
+                self.keep_as_record(*op, page, applied)
+            };
+            let ops = std::iter::zip(at..to, stretch.run(tree.id, at..to));
+            let kept = if stretch.is_extended() { 0 } else { ops.take_while(may_keep).count() };
+            let rest = at + kept..to;
             if !rest.is_empty() {
                 part.runs.push(rest);
                 // A page that cannot be read is met again where it is needed.
@@ -206,7 +215,8 @@ impl<D: Device + 'static> Shard<D> {
         Ok(part)
     }
 
-    /// Keeps an operation as a record of its leaf, if there is room. Large values stay out, and the trees of the store itself.
+    /// Keeps an operation as a record of its leaf, if there is room: the stretch has no other on its key, and there were no records before
+    /// it. Large values stay out, and the trees of the store itself.
     fn keep_as_record(&self, op: OpRef<'_>, leaf: PageId, at: Applied) -> bool {
         if op.large || op.tree < FIRST_USER_TREE {
             return false;
@@ -215,7 +225,7 @@ impl<D: Device + 'static> Shard<D> {
         let record = Record { tree: op.tree, key: op.key, value: op.value };
         let Some(promised) = records.promise(record) else { return false };
         records.release(promised);
-        records.put(record, leaf, at.since) == Put::Done
+        records.put_new(record, leaf, at.since) == Put::Done
     }
 }
 

@@ -2,13 +2,14 @@
 
 use crate::Lsn;
 use crate::log::OpRef;
+use fulgurite_base::prefetch;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Operations of a stretch of the log: in the log's order until [`Stretch::keep_last_by_key`], in the order of keys behind it.
 pub struct Stretch {
-    /// Their keys and values, one behind the other.
+    /// Their keys and values, one behind the other in the log's order.
     bytes: Vec<u8>,
     trees: BTreeMap<u32, OfTree>,
     ops: usize,
@@ -27,7 +28,9 @@ pub struct Stretch {
 #[derive(Default)]
 struct OfTree {
     places: Vec<Place>,
-    /// What all keys begin with.
+    /// As many of the first ones are in order, and have heads.
+    sorted: usize,
+    /// What their keys begin with.
     shared: Vec<u8>,
 }
 
@@ -48,8 +51,14 @@ const LARGE: u16 = 1 << 15;
 /// The operation takes the record away.
 const NONE: u16 = u16::MAX;
 
-/// Memory for an operation beside its bytes: its place, and as much again where the list of places grows.
-const PLACE_BYTES: usize = 2 * size_of::<Place>();
+/// Memory for an operation beside its bytes: its place, as much again where the list of places grows, and a pointer to it while
+/// room is made.
+const PLACE_BYTES: usize = 2 * size_of::<Place>() + size_of::<&Place>();
+
+/// Bytes of a cache line.
+const CACHE_LINE: usize = 64;
+/// Bytes of an operation that are fetched ahead; a processor fetches the rest of long ones by itself.
+const PREFETCHED: usize = 4 * CACHE_LINE;
 
 impl Stretch {
     /// One of a log of `log_bytes` that is full with `most` bytes of memory, or `more` beside that.
@@ -76,6 +85,10 @@ impl Stretch {
         let from = self.bytes.len() as u32;
         self.bytes.extend_from_slice(op.key);
         self.bytes.extend_from_slice(op.value.unwrap_or_default());
+        if self.bytes.len() == from as usize {
+            // Places tell which operation is the later one, so each is its own.
+            self.bytes.push(0);
+        }
         let value = match op.value {
             Some(value) => value.len() as u16 | if op.large { LARGE } else { 0 },
             None => NONE,
@@ -85,14 +98,38 @@ impl Stretch {
         self.ops += 1;
     }
 
-    /// Whether there is no room for another record.
-    pub fn is_full(&mut self) -> bool {
-        let is_full = |most| self.bytes.len() + self.ops * PLACE_BYTES > most;
-        if is_full(self.most) && self.more > 0 {
-            self.most = (self.most + self.more).min(1 << 31);
-            self.more = 0;
+    /// Whether there is room for another record. Where there is none, room is made: operations on keys that have later ones go, and
+    /// where that frees less than an eighth, the stretch takes the memory that it gets when the first is not enough.
+    pub fn make_room(&mut self) -> bool {
+        let uses = |stretch: &Stretch| stretch.bytes.len() + stretch.ops * PLACE_BYTES;
+        if uses(self) <= self.most {
+            return true;
         }
-        is_full(self.most)
+        self.drop_replaced();
+        if uses(self) <= self.most / 8 * 7 {
+            return true;
+        }
+        let is_extended = self.is_extended();
+        self.most = (self.most + self.more).min(1 << 31);
+        self.more = 0;
+        !is_extended
+    }
+
+    /// Lets go of operations on keys that have later ones. What stays lies in the log's order as before.
+    fn drop_replaced(&mut self) {
+        self.keep_last_by_key();
+        let mut places: Vec<&mut Place> =
+            self.trees.values_mut().flat_map(|tree| tree.places.iter_mut()).collect();
+        places.sort_unstable_by_key(|place| place.from);
+        let mut end = 0;
+        for place in places {
+            let from = place.from as usize;
+            self.bytes.copy_within(from..from + place.bytes(), end);
+            place.from = end as u32;
+            end += place.bytes();
+        }
+        self.bytes.truncate(end);
+        self.last_record = end;
     }
 
     /// Whether it has taken the memory that it gets when the first is not enough.
@@ -108,7 +145,10 @@ impl Stretch {
     /// Forgets all operations.
     pub fn clear(&mut self) {
         self.bytes.clear();
-        self.trees.values_mut().for_each(|tree| tree.places.clear());
+        self.trees.values_mut().for_each(|tree| {
+            tree.places.clear();
+            tree.sorted = 0;
+        });
         self.ops = 0;
     }
 
@@ -116,6 +156,7 @@ impl Stretch {
     pub fn forget_last_record(&mut self) {
         for tree in self.trees.values_mut() {
             tree.places.retain(|place| (place.from as usize) < self.last_record);
+            tree.sorted = tree.sorted.min(tree.places.len());
         }
         self.ops = self.trees.values().map(|tree| tree.places.len()).sum();
     }
@@ -123,6 +164,11 @@ impl Stretch {
     /// Operations.
     pub fn len(&self) -> usize {
         self.ops
+    }
+
+    /// Bytes of their keys and values, and of those that have later ones.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
     }
 
     /// Operations on a tree.
@@ -146,6 +192,15 @@ impl Stretch {
         self.trees[&tree].places[places].iter().map(move |place| self.op(tree, place))
     }
 
+    /// Fetches the bytes of an operation on a tree from memory, if there are so many.
+    #[inline]
+    pub fn prefetch(&self, tree: u32, index: usize) {
+        if let Some(place) = self.trees[&tree].places.get(index) {
+            let bytes = &self.bytes[place.from as usize..];
+            (0..place.bytes().min(PREFETCHED)).step_by(CACHE_LINE).for_each(|at| prefetch(bytes, at));
+        }
+    }
+
     #[inline]
     fn op(&self, tree: u32, place: &Place) -> OpRef<'_> {
         let (key, rest) = self.bytes[place.from as usize..].split_at(usize::from(place.key));
@@ -167,7 +222,7 @@ impl Stretch {
 
     /// Where the operations on a tree end, from the one at `from` on, whose keys are below `high`, if there is such a bound.
     pub fn end_below(&self, tree: u32, from: usize, high: Option<&[u8]>) -> usize {
-        let Some(OfTree { places, shared }) = self.trees.get(&tree) else { return from };
+        let Some(OfTree { places, shared, .. }) = self.trees.get(&tree) else { return from };
         let Some(high) = high else { return places.len() };
         let behind = high.strip_prefix(&shared[..]);
         let is_below = |place: &Place| match behind {
@@ -189,14 +244,26 @@ impl Stretch {
     }
 }
 
+impl Place {
+    /// Bytes of key and value, or one where there are none.
+    fn bytes(&self) -> usize {
+        let value = if self.value == NONE { 0 } else { self.value & !LARGE };
+        (usize::from(self.key) + usize::from(value)).max(1)
+    }
+}
+
 impl OfTree {
     fn sort(&mut self, bytes: &[u8]) {
         let Some(first) = self.places.first() else { return };
         let first = key(bytes, first);
-        let shared =
-            self.places.iter().map(|place| shared_bytes(first, key(bytes, place))).min().unwrap_or(0);
+        // The bytes of those in order lie all over memory, so they are left alone where they can be.
+        let before = if self.sorted == 0 { first.len() } else { self.shared.len() };
+        let unsorted = self.places[self.sorted..].iter();
+        let shared = unsorted.map(|place| shared_bytes(first, key(bytes, place))).min().unwrap_or(before);
+        let shared = shared.min(before);
+        let with_heads = if shared == before { self.sorted } else { 0 };
         self.shared = first[..shared].to_vec();
-        for place in &mut self.places {
+        for place in &mut self.places[with_heads..] {
             place.head = head(&key(bytes, place)[shared..]);
         }
         // Keys lie all over memory, so few comparisons look at them: where the heads have all that two keys do not share, equal
@@ -207,9 +274,10 @@ impl OfTree {
             Ordering::Equal => key(bytes, one).cmp(key(bytes, other)),
             order => order,
         };
-        // Of one key, the last operation comes first.
-        self.places.sort_unstable_by(|one, other| order(one, other).then(other.from.cmp(&one.from)));
+        // Of one key, the last operation comes first. A stable sort makes use of those that are in order.
+        self.places.sort_by(|one, other| order(one, other).then(other.from.cmp(&one.from)));
         self.places.dedup_by(|later, kept| order(later, kept).is_eq());
+        self.sorted = self.places.len();
     }
 }
 
@@ -245,7 +313,8 @@ mod tests {
     fn the_last_operation_on_each_key_is_left_in_order() {
         let mut prng = Prng::new(1, "stretch");
         for round in 0..300 {
-            let mut stretch = Stretch::new((1 << 20, 0), 1 << 16);
+            // Often so little that room has to be made again and again.
+            let mut stretch = Stretch::new((prng.below(5_000), 3_000), 1 << 16);
             let mut expected = BTreeMap::new();
             let shared = if round % 2 == 0 { "the same for all" } else { "" };
             for number in 0..prng.below(200) {
@@ -253,6 +322,9 @@ mod tests {
                     (prng.below(4) > 0).then(|| Box::from(&number.to_le_bytes()[..prng.below(9) as usize]));
                 let large = value.is_some() && prng.below(3) == 0;
                 let op = Op { tree: prng.below(2) as u32, key: random_key(&mut prng, shared), value, large };
+                if !stretch.make_room() {
+                    break;
+                }
                 expected.insert((op.tree, op.key.clone()), op.clone());
                 stretch.begin_record(Lsn(number));
                 stretch.add(op.as_ref());
@@ -286,21 +358,41 @@ mod tests {
         }
     }
 
+    /// A record with the same key in two trees.
+    fn add_record(stretch: &mut Stretch, number: u64, key: u8) {
+        let op = OpRef { tree: 3, key: &[b'k', key], value: Some(&[0; 98]), large: false };
+        stretch.begin_record(Lsn(100 + number));
+        stretch.add(op);
+        stretch.add(OpRef { tree: 4, ..op });
+    }
+
     #[test]
     fn a_stretch_is_full_with_its_memory_and_forgets_its_last_record() {
         let mut stretch = Stretch::new((6_000, 4_000), 1 << 20);
         assert!(!stretch.is_extended());
-        let op = OpRef { tree: 3, key: b"key", value: Some(&[0; 97]), large: false };
         let mut records = 0;
-        while !stretch.is_full() {
-            stretch.begin_record(Lsn(100 + records));
-            stretch.add(op);
-            stretch.add(OpRef { tree: 4, ..op });
+        while stretch.make_room() {
+            add_record(&mut stretch, records, records as u8);
             records += 1;
         }
         assert!(stretch.is_extended());
-        assert_eq!((records, stretch.since(), stretch.len()), (10_000 / 264 + 1, Lsn(100), 2 * 38));
+        assert_eq!((records, stretch.since(), stretch.len()), (10_000 / 280 + 1, Lsn(100), 2 * 36));
+        add_record(&mut stretch, 200, 200);
         stretch.forget_last_record();
-        assert_eq!((stretch.len(), stretch.len_of(3)), (2 * 37, 37));
+        assert_eq!((stretch.len(), stretch.len_of(3)), (2 * 36, 36));
+    }
+
+    #[test]
+    fn a_full_stretch_first_lets_go_of_what_was_replaced() {
+        let mut stretch = Stretch::new((6_000, 4_000), 1 << 20);
+        for number in 0..1_000 {
+            assert!(stretch.make_room());
+            add_record(&mut stretch, number, (number % 18) as u8);
+        }
+        // 18 keys take 5,040 of 6,000 bytes, so the first memory is enough.
+        assert!(!stretch.is_extended());
+        assert_eq!(stretch.since(), Lsn(100));
+        stretch.keep_last_by_key();
+        assert_eq!(stretch.len(), 36);
     }
 }

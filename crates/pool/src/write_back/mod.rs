@@ -5,15 +5,15 @@
 //! is dirty, the first `n_w` dirty frames of the eviction order are written together. Without write
 //! buffers the miss waits for the batch, evicts the victim frame and reads; with them the victim frame is
 //! evicted at once, its page stays findable while its write is under way, and a spare frame takes the
-//! read. A cleaner, where there is one, writes dirty frames before a miss meets them. The policies are
-//! points in this space.
+//! read. A cleaner, where there is one, writes dirty frames before a miss meets them. With a lock, no other
+//! miss evicts while one waits for its write. The policies are points in this space.
 
 pub mod ace;
 pub mod ace_raw;
 mod auto;
 pub mod background;
 pub mod raw;
-mod single;
+pub mod single;
 
 use crate::{Cursor, FrameTable, Replacement, ReplacementPolicy};
 use ace::AceConfig;
@@ -21,6 +21,7 @@ use ace_raw::AceRawConfig;
 use background::BackgroundConfig;
 use fulgurite_base::{Form, FrameId, NoOptions, SpecError, config_enum, units};
 use raw::RawConfig;
+use single::SingleConfig;
 use std::cmp::Ordering;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -206,7 +207,7 @@ macro_rules! policies {
 
 // A new policy is a file and a line here.
 policies! {
-    "single" Single(NoOptions, single::resolve) "write the one dirty victim frame, wait, evict it"
+    "single" Single(SingleConfig, single::resolve) "write the one dirty victim frame, wait, evict it"
     "background" Background(BackgroundConfig, background::resolve) "a cleaner writes ahead of the evictions; a miss that meets a dirty frame does as in single"
     "ace" Ace(AceConfig, ace::resolve) "write n_w dirty frames together in eviction order, wait, evict one"
     "raw" Raw(RawConfig, raw::resolve) "read at once, write the dirty victim frame behind it"
@@ -227,6 +228,8 @@ pub struct WriteBack {
     pub ahead: u32,
     /// Frames that the cleaner writes together.
     pub cleaner_n_w: u32,
+    /// Whether a miss that waits for its write keeps all other misses from evicting until that has ended.
+    pub lock: bool,
     /// What plans the batches in place of `n_w`, `n_e` and `cleaner_n_w`.
     pub planner: Option<Arc<dyn BatchPlanner>>,
 }
@@ -234,7 +237,7 @@ pub struct WriteBack {
 impl WriteBack {
     /// Write the one victim frame, wait, evict it.
     pub const SINGLE: WriteBack =
-        WriteBack { n_w: 1, n_e: 1, buffers: 0, ahead: 0, cleaner_n_w: 0, planner: None };
+        WriteBack { n_w: 1, n_e: 1, buffers: 0, ahead: 0, cleaner_n_w: 0, lock: false, planner: None };
 
     /// ACE with batches of `n_w`, and as many evictions where there is something to prefetch.
     pub const fn ace(n_w: u32) -> WriteBack {
@@ -316,12 +319,14 @@ mod tests {
         assert_eq!(numbers("raw"), [1, 1, 12, 0, 0]);
         assert_eq!(numbers("background:n_w=4"), [1, 1, 0, 64, 4]);
         assert_eq!(resolve("background:n_w=4").unwrap().batch_pages(), 4);
+        assert_eq!(["single", "single:lock=yes"].map(|text| resolve(text).unwrap().lock), [false, true]);
     }
 
     #[test]
     fn what_is_given_is_not_asked_of_the_drive() {
         let unasked = || -> Result<u32, SpecError> { panic!("the drive was asked") };
-        for text in ["single", "background", "ace:n_w=8", "raw:buffers=3", "ace+raw:n_w=2"] {
+        for text in ["single", "single:lock=yes", "background", "ace:n_w=8", "raw:buffers=3", "ace+raw:n_w=2"]
+        {
             text.parse::<WriteBackConfig>().unwrap().resolve(unasked).unwrap();
         }
     }
@@ -333,6 +338,7 @@ mod tests {
             assert!(sentence(text).ends_with("is out of range; accepted: 1 to 65536"), "{}", sentence(text));
         }
         assert!(sentence("ace:n_e=7").starts_with("n_e=7 is more than n_w=6"));
+        assert!(sentence("raw:lock=yes").contains("unknown option of raw `lock`"));
         assert!(sentence("raw:n_w=7").contains("unknown option of raw `n_w`"));
         assert!(sentence("auto").contains("needs the drive's curves"));
         assert!(sentence("aec").contains("did you mean `ace`?"));

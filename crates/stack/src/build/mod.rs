@@ -36,8 +36,9 @@ pub(crate) fn build(command: Command, asked: Asked, workloads: &mut Workloads) -
         Command::Bench => bench::bench(asked, workloads.is_dry()),
         Command::Profile => {
             let (page_bytes, seed) = (asked.page_bytes, asked.seed);
+            let rows = if asked.curve { Rows::Curve } else { Rows::Run };
             let (stack, load) = (stack(asked)?, Load::Characterisation { page_bytes });
-            Ok(Run { stack, load, measure: Measure::default(), seed })
+            Ok(Run { stack, load, measure: Measure { rows, ..Measure::default() }, seed })
         }
     }
 }

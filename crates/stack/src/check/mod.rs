@@ -9,7 +9,7 @@ use crate::run::{Arrivals, Load, Measure, PoolStage, Requested, Rows, Run};
 use crate::{Command, StackError, memory};
 use fulgurite_base::{Nanos, units};
 use fulgurite_ftl::FtlConfig;
-use fulgurite_pool::ReplacementPolicy;
+use fulgurite_pool::{ReplacementPolicy, WriteBack};
 use std::path::Path;
 
 /// Bytes in tables for each frame of a pool.
@@ -56,7 +56,41 @@ impl Run {
                 self.check_timeline()
             }
         }?;
+        self.check_shares()?;
         self.check_arrivals()
+    }
+
+    /// Refuses a workload that shares pages where nothing can share them.
+    fn check_shares(&self) -> Result<(), StackError> {
+        let Some(requested) = self.requested().filter(|requested| {
+            requested.workload.generator().is_some_and(|generator| generator.shares_anything())
+        }) else {
+            return Ok(());
+        };
+        let device = &self.stack.device;
+        let simulated = device.simulated().is_some_and(|config| config.caps(true).share);
+        let can_share = simulated || self.stack.layer.is_some() || self.translation().is_some();
+        let label = &requested.workload.label;
+        if self.stack.pool.is_some() {
+            return Err(StackError::request(format!(
+                "workload {label} shares pages of a drive, which a pool does not; accepted: replay, gc, or a workload without shares"
+            )));
+        }
+        if !can_share {
+            return Err(StackError::request(format!(
+                "workload {label} shares pages, which {} cannot; accepted: a simulated drive like p4510, or checkpoint=copy",
+                device.label
+            )));
+        }
+        let looks_ahead = |ftl: &FtlConfig| ftl.collect.placement.needs_future();
+        if self.translation().is_some_and(|translation| looks_ahead(&translation.ftl))
+            || self.measure.rows == Rows::Groups
+        {
+            return Err(StackError::request(format!(
+                "workload {label} shares pages, whose end --groups and policies that look ahead do not foresee; accepted: checkpoint=copy, or neither of them"
+            )));
+        }
+        Ok(())
     }
 
     fn check_arrivals(&self) -> Result<(), StackError> {
@@ -145,13 +179,10 @@ impl Run {
             _ => 1,
         };
         let layer = self.stack.layer.as_ref().map(|layer| layer.label.as_str());
+        let WriteBack { buffers, ahead, lock, .. } = pool.write_back.batches;
         let timed = [
             (layer.is_some(), "--layer", layer.unwrap_or_default()),
-            (
-                pool.write_back.batches.buffers > 0 || pool.write_back.batches.ahead > 0,
-                "--write-back",
-                write_back.as_str(),
-            ),
+            (buffers > 0 || ahead > 0 || lock, "--write-back", write_back.as_str()),
             (!pool.policies.prefetch.is_none(), "--prefetch", prefetch.as_str()),
             (users > 1, "--users", "more than 1"),
             (pool.cpu_per_request > Nanos::ZERO, "--cpu-per-request", "above 0"),

@@ -11,7 +11,7 @@ mod replay;
 mod stamps;
 
 use crate::device::Observed;
-use crate::run::{ChosenWriteBack, Load, PROFILE_OPS, Policies, Requested, STORES_OWN};
+use crate::run::{ChosenWriteBack, Load, PROFILE_OPS, Policies, Requested, Rows, STORES_OWN};
 use crate::{Column, Command, Progress, Row, Run, StackError, memory};
 use fulgurite_pool::WriteBack;
 use std::time::{Duration, Instant};
@@ -23,7 +23,10 @@ impl Run {
             Load::Characterisation { page_bytes } => {
                 let profile = profile::profile(&self.stack, *page_bytes, self.seed)?;
                 progress.add(PROFILE_OPS);
-                Ok(vec![profile::row(self, &profile)])
+                Ok(match self.measure.rows {
+                    Rows::Curve => profile::curve(self, &profile),
+                    _ => vec![profile::row(self, &profile)],
+                })
             }
             Load::Benchmark(asked) => match &self.stack.engine {
                 Some(stage) => bench::BenchRun { run: self, asked, stage }.execute(progress),

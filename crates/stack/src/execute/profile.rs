@@ -229,6 +229,22 @@ pub fn row(run: &Run, profile: &Profile) -> Row {
     row
 }
 
+/// The rows of `fulgurite profile --curve`: throughput by users. Reads and writes are searched for their k apart, so
+/// one of them may lack a number of users that the other has.
+pub fn curve(run: &Run, profile: &Profile) -> Vec<Row> {
+    let mut rows: BTreeMap<u32, Row> = BTreeMap::new();
+    for (column, plateau) in [(Column::ReadIops, &profile.reads), (Column::WriteIops, &profile.writes)] {
+        for (users, iops) in &plateau.curve {
+            let row = rows.entry(*users).or_default();
+            row.set(Column::Device, run.stack.device.label.as_str());
+            row.set(Column::PageBytes, profile.page_bytes);
+            row.set(Column::Users, *users);
+            row.set(column, *iops);
+        }
+    }
+    rows.into_values().collect()
+}
+
 /// Whether a measured concurrency is within 15 % of a published one, or beyond a lower bound.
 fn reaches(measured: u32, published: Concurrency) -> bool {
     match published {

@@ -55,6 +55,7 @@ pub(crate) struct Asked {
     pub cpu_per_op: Option<Nanos>,
     pub reuse: bool,
     pub by_type: bool,
+    pub curve: bool,
     pub explain: bool,
     pub groups: bool,
     pub page_interval: Option<Portion>,

@@ -393,6 +393,14 @@ pub(super) const SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "curve",
+        written: "",
+        about: "Give a row for every number of users that was measured, with the reads and writes per second of so many",
+        commands: &[(Profile, Nothing)],
+        read: |asked, text| put(&mut asked.curve, units::parse_yes_no(text)),
+        show: |run| Ok((run.measure.rows == Rows::Curve).then(|| "yes".to_owned())),
+    },
+    Setting {
         name: "explain",
         written: "",
         about: "Say what placement did to its groups, with what it measured and predicted",
@@ -517,10 +525,11 @@ fn read_write_back(text: &str) -> Result<Option<WriteBackConfig>, SpecError> {
 
 /// The write-back policy with the numbers that it has on this device: the same whether they were given or measured.
 fn canonical_write_back(ChosenWriteBack { policy, batches }: &ChosenWriteBack) -> String {
-    let WriteBack { n_w, n_e, buffers, ahead, cleaner_n_w, .. } = batches;
+    let WriteBack { n_w, n_e, buffers, ahead, cleaner_n_w, lock, .. } = batches;
+    let lock = if *lock { ",lock=yes" } else { "" };
     let name = match policy {
         WriteBackConfig::Custom(custom) => custom.text(),
         config => config.name().to_owned(),
     };
-    format!("{name}:n_w={n_w},n_e={n_e},buffers={buffers},ahead={ahead},cleaner_n_w={cleaner_n_w}")
+    format!("{name}:n_w={n_w},n_e={n_e},buffers={buffers},ahead={ahead},cleaner_n_w={cleaner_n_w}{lock}")
 }

@@ -6,10 +6,10 @@ use crate::device::AnyDrive;
 use crate::progress::step;
 use crate::{Column, Row, StackError};
 use fulgurite_base::option::name_of;
-use fulgurite_engine::{Direction, Error, Store, Table};
+use fulgurite_engine::{Direction, Error, Store, Table, TreeShape};
 use std::ops::Bound;
 
-/// A row about the store and one about each table. Records are counted, so all of the store is read.
+/// A row about the store, and one about each table, each index and all large values. Records are counted, so all of the store is read.
 pub fn stat(file: &StoreFile) -> Result<Said, StackError> {
     let _step = step(format!("counting the records of {}", file.path.display()), 0);
     let Opened { executor, store } = file.open_to_read()?;
@@ -33,6 +33,14 @@ async fn rows(store: &Store<AnyDrive>, file: &str, file_bytes: u64) -> Result<Ve
         count(store, *table, &mut row).await?;
         rows.push(row);
     }
+    for shape in store.shapes().await? {
+        let is_table = |(name, _): &(String, Table)| shape.index_of.is_none() && *name == shape.name;
+        match tables.iter().position(is_table) {
+            // The first row is the store's.
+            Some(index) => describe(&shape, &mut rows[index + 1]),
+            None => rows.push(beside(file, &tables, &shape)),
+        }
+    }
     let statistics = store.statistics();
     let sum = |column| rows[1..].iter().filter_map(|row| row.number(column)).sum::<f64>() as u64;
     let (records, record_bytes) = (sum(Column::Records), sum(Column::RecordBytes));
@@ -51,6 +59,25 @@ async fn rows(store: &Store<AnyDrive>, file: &str, file_bytes: u64) -> Result<Ve
     about.set(Column::Records, records);
     about.set(Column::RecordBytes, record_bytes);
     Ok(rows)
+}
+
+/// A row about an index, or about all large values.
+fn beside(file: &str, tables: &[(String, Table)], shape: &TreeShape) -> Row {
+    let mut row = Row::default();
+    row.set(Column::File, file);
+    if let Some((table, _)) = tables.iter().find(|(_, table)| shape.index_of == Some(*table)) {
+        row.set(Column::Table, table.as_str());
+    }
+    row.set(Column::Index, shape.name.as_str());
+    describe(shape, &mut row);
+    row
+}
+
+fn describe(shape: &TreeShape, row: &mut Row) {
+    row.set(Column::Levels, shape.levels);
+    row.set(Column::InnerPages, shape.inner_pages);
+    row.set(Column::Leaves, shape.leaves);
+    row.set(Column::LeafFill, shape.leaf_fill());
 }
 
 /// Counts the records of a table and their bytes.

@@ -194,16 +194,20 @@ impl Bound {
         }
     }
 
-    /// How many writes there are among the first `ops` writes and trims.
+    /// How many writes there are among the first `ops` writes, shares and trims.
     pub fn writes_within(&self, ops: u64, seed: u64) -> Result<u64, StackError> {
         match &self.source {
-            // Generators make no trims.
-            BoundSource::Generator { .. } => Ok(ops),
+            BoundSource::Generator { config, .. }
+                if !config.trims_anything() && !config.shares_anything() =>
+            {
+                Ok(ops)
+            }
             // The number of all writes was counted when the trace was read.
             BoundSource::Changes(changes) if ops == changes.len() => Ok(changes.writes()),
             _ => {
                 let changes = self.changes(seed)?.take(ops as usize);
-                Ok(changes.filter(|request| request.op == Op::Write).count() as u64)
+                Ok(changes.filter(|request| request.op == Op::Write && request.copy_of.is_none()).count()
+                    as u64)
             }
         }
     }

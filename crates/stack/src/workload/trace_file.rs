@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-const OWN_TRACE_BYTES: &[u8] = include_bytes!("../../../../traces/postgres-pgbench.pages.zst");
+const OWN_TRACE_BYTES: &[u8] = include_bytes!("../../traces/postgres-pgbench.pages.zst");
 
 /// A trace in a file. Clones of the workload that it belongs to share what was read.
 #[derive(Debug)]

@@ -1,17 +1,26 @@
 //! A conclusion, most often of a paper, as a check over the rows of a study. The report says whether it holds,
 //! with the figure and its place.
 
-use super::file::{Check, Compare, Pair};
-use super::finding::{describe, not_a_number};
+use super::file::{Check, Pair};
+use super::finding::{describe, not_a_number, pairs, written};
+use super::interval::Interval;
 use super::words::Words;
 use super::{Select, known_columns};
 use crate::report::{Answer, Verdict, change};
 use crate::table::Table;
 use fulgurite_stack::StackError;
 use fulgurite_stack::{Column, Row, Unit, Value};
+use std::collections::BTreeMap;
 
 /// One row's figure, and what sets the row apart.
 type Figure = (f64, String);
+
+/// The mean of the figures of one place, and how many they are.
+struct Mean {
+    interval: Interval,
+    place: String,
+    count: usize,
+}
 
 impl Check {
     /// Looks at every row that the check is about.
@@ -43,38 +52,52 @@ impl Check {
 
     /// Every figure is between the bounds.
     fn bounded(&self, table: &Table, rows: &[&Row], words: Words<'_>) -> Result<(bool, String), StackError> {
-        let of_row = |row: &&Row| {
-            let by = self.over.map_or(Some(1.0), |over| row.number(over))?;
-            Some((row.number(self.column)? / by, describe(table, row, None, words)))
-        };
         let figures = match &self.compare {
-            None => rows.iter().map(of_row).collect(),
+            None => self.plain(table, rows, words),
             Some(compare) => self.ratios(table, rows, compare, words)?,
         };
-        let mut figures: Vec<Figure> = figures.ok_or_else(|| not_a_number(self.column))?;
-        figures.sort_by(|a, b| a.0.total_cmp(&b.0));
-        // `rows` has at least one row and `pairs` refuses to return none, so there is a first figure.
-        let (least, most) = (&figures[0], &figures[figures.len() - 1]);
-        let holds = self.at_least.is_none_or(|bound| least.0 >= bound)
-            && self.at_most.is_none_or(|bound| most.0 <= bound);
-        Ok((holds, format!("{}: {}", self.what(words), self.found(&figures))))
+        let figures: Vec<Figure> = figures.ok_or_else(|| not_a_number(self.column))?;
+        let mut figures = self.means(figures)?;
+        figures.sort_by(|a, b| a.interval.mean.total_cmp(&b.interval.mean));
+        let holds = figures.iter().all(|Mean { interval, .. }| {
+            self.at_least.is_none_or(|bound| interval.low >= bound)
+                && self.at_most.is_none_or(|bound| interval.high <= bound)
+        });
+        Ok((holds, format!("{}: {}", self.what(words)?, self.found(&figures))))
     }
 
     /// What the figures are of.
-    fn what(&self, words: Words<'_>) -> String {
+    fn what(&self, words: Words<'_>) -> Result<String, StackError> {
         let of = words.column(self.column);
-        match (&self.compare, self.over) {
-            (Some(Pair { baseline, candidate, .. }), _) => {
-                format!("{of} of {} against {}", words.name(candidate), words.name(baseline))
+        Ok(match (&self.compare, self.against) {
+            (Some(compare), _) => {
+                let [old, new] = compare.sides()?.map(|side| written(&side, Some(words)));
+                format!("{of} of {new} against {old}")
             }
-            (None, Some(over)) => format!("{of} against {}", words.column(over)),
+            (None, Some(against)) => format!("{of} against {}", words.column(against)),
             (None, None) => of,
-        }
+        })
     }
 
     /// The least of sorted figures and the greatest.
-    fn found(&self, figures: &[Figure]) -> String {
-        let is_ratio = self.compare.is_some() || self.over.is_some();
+    fn found(&self, figures: &[Mean]) -> String {
+        // `rows` has at least one row and `pairs` refuses to return none, so there is a first figure.
+        let (least, most) = (&figures[0], &figures[figures.len() - 1]);
+        let [low, high] = [least, most].map(|mean| self.readable(mean));
+        let found = match figures.len() {
+            1 => low,
+            cases if low == high => format!("{low} in all {cases} cases"),
+            cases => format!("from {low} ({}) to {high} ({}), in {cases} cases", least.place, most.place),
+        };
+        match self.over {
+            Some(over) => format!("{found} (mean and 95 % confidence, {} values of {over})", least.count),
+            None => found,
+        }
+    }
+
+    /// A figure with its interval, if it has one; ratios as changes.
+    fn readable(&self, figure: &Mean) -> String {
+        let is_ratio = self.compare.is_some() || self.against.is_some();
         let readable = |figure: f64| match is_ratio {
             true if figure == 1.0 => "no change".to_owned(),
             // As small a change as a bound of 0.004 % would look like none.
@@ -84,13 +107,25 @@ impl Check {
             true => change(figure - 1.0),
             false => humane(self.column, figure),
         };
-        let (least, most) = (&figures[0], &figures[figures.len() - 1]);
-        let [low, high] = [readable(least.0), readable(most.0)];
-        match figures.len() {
-            1 => low,
-            cases if low == high => format!("{low} in all {cases} cases"),
-            cases => format!("from {low} ({}) to {high} ({}), in {cases} cases", least.1, most.1),
+        let Interval { mean, low, high } = figure.interval;
+        match figure.count {
+            1 => readable(mean),
+            _ => format!("{} [{}, {}]", readable(mean), readable(low), readable(high)),
         }
+    }
+
+    /// The columns that say nothing of where a figure stands, beside those of the comparison.
+    fn apart<'a>(&self, compared: impl Iterator<Item = &'a Column>) -> Vec<Column> {
+        compared.copied().chain(self.over).collect()
+    }
+
+    fn plain(&self, table: &Table, rows: &[&Row], words: Words<'_>) -> Option<Vec<Figure>> {
+        let apart = self.apart([].iter());
+        let figure = |row: &&Row| {
+            let by = self.against.map_or(Some(1.0), |against| row.number(against))?;
+            Some((row.number(self.column)? / by, describe(table, row, &apart, words)))
+        };
+        rows.iter().map(figure).collect()
     }
 
     /// Candidate over baseline wherever all else is equal.
@@ -101,15 +136,37 @@ impl Check {
         compare: &Pair,
         words: Words<'_>,
     ) -> Result<Option<Vec<Figure>>, StackError> {
-        known_columns(table, [compare.axis])?;
-        let pairs = Compare::pairs(rows, compare.axis, &compare.baseline, &compare.candidate)?;
+        let [old, new] = compare.sides()?;
+        known_columns(table, old.keys().copied())?;
+        let apart = self.apart(old.keys());
         let ratio = |(old, new): (&Row, &Row)| {
-            Some((
-                new.number(self.column)? / old.number(self.column)?,
-                describe(table, old, Some(compare.axis), words),
-            ))
+            Some((new.number(self.column)? / old.number(self.column)?, describe(table, old, &apart, words)))
         };
-        Ok(pairs.into_iter().map(ratio).collect())
+        Ok(pairs(rows, &old, &new)?.into_iter().map(ratio).collect())
+    }
+
+    /// Each figure by itself, or with `over` the means of those that stand at the same place.
+    fn means(&self, figures: Vec<Figure>) -> Result<Vec<Mean>, StackError> {
+        let Some(over) = self.over else {
+            let alone = |(figure, place)| Mean {
+                interval: Interval { mean: figure, low: figure, high: figure },
+                place,
+                count: 1,
+            };
+            return Ok(figures.into_iter().map(alone).collect());
+        };
+        let mut places: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+        figures.into_iter().for_each(|(figure, place)| places.entry(place).or_default().push(figure));
+        let mean = |(place, values): (String, Vec<f64>)| {
+            let interval = match self.compare {
+                Some(_) => Interval::of_ratios(&values),
+                None => Interval::of(&values),
+            };
+            let refused =
+                || self.refused(&format!("a mean over {over} needs two rows at least for each place"));
+            Ok(Mean { interval: interval.ok_or_else(refused)?, place, count: values.len() })
+        };
+        places.into_iter().map(mean).collect()
     }
 
     /// Along `axis` every figure is below the one before, in any line of `for_each`.

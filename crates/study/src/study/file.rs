@@ -110,7 +110,7 @@ pub(super) struct Check {
     pub compare: Option<Pair>,
     /// The column over this one, in place of the column itself.
     #[serde(default, deserialize_with = "some_column")]
-    pub over: Option<Column>,
+    pub against: Option<Column>,
     pub at_least: Option<f64>,
     pub at_most: Option<f64>,
     /// The column falls as this one rises.
@@ -119,16 +119,47 @@ pub(super) struct Check {
     /// It does so for each value of this column.
     #[serde(default, deserialize_with = "some_column")]
     pub for_each: Option<Column>,
+    /// Rows that differ in this column alone, such as the seed, are repetitions: the bounds are for their mean, and
+    /// must hold for all of its interval of 95 % confidence.
+    #[serde(default, deserialize_with = "some_column")]
+    pub over: Option<Column>,
 }
 
-/// Two values of an axis.
+/// Two values of an axis, or two sides that differ in several columns.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Pair {
-    #[serde(deserialize_with = "column")]
-    pub axis: Column,
-    pub baseline: String,
-    pub candidate: String,
+    /// The axis; left out where the sides name their columns.
+    #[serde(default, deserialize_with = "some_column")]
+    pub axis: Option<Column>,
+    pub baseline: Side,
+    pub candidate: Side,
+}
+
+/// One side of a comparison: a value of the axis, or values of several columns.
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "baseline and candidate need a value, or a table of columns and values")]
+pub(super) enum Side {
+    Value(String),
+    Values(#[serde(deserialize_with = "column_keys")] BTreeMap<Column, String>),
+}
+
+impl Pair {
+    /// The columns in which the sides differ, with the values of the baseline and of the candidate. Fails where one
+    /// names other columns than the other.
+    pub fn sides(&self) -> Result<[BTreeMap<Column, String>; 2], SpecError> {
+        let side = |side: &Side| match (self.axis, side) {
+            (Some(axis), Side::Value(value)) => Some(BTreeMap::from([(axis, value.clone())])),
+            (None, Side::Values(values)) if !values.is_empty() => Some(values.clone()),
+            _ => None,
+        };
+        match (side(&self.baseline), side(&self.candidate)) {
+            (Some(old), Some(new)) if old.keys().eq(new.keys()) => Ok([old, new]),
+            _ => Err(SpecError::new(
+                "compare needs an axis with a value each for baseline and candidate, or the same columns in both, like baseline = { users = \"1\" }",
+            )),
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -166,6 +197,9 @@ pub(super) struct PlotFile {
     /// The column of what y should be, drawn dashed.
     #[serde(default, deserialize_with = "some_column")]
     pub expected: Option<Column>,
+    /// Rows that differ in this column alone, such as the seed, are repetitions: their mean is drawn.
+    #[serde(default, deserialize_with = "some_column")]
+    pub over: Option<Column>,
     /// What was published for y: by panel or by series, by x.
     #[serde(default)]
     pub published: BTreeMap<String, BTreeMap<String, Published>>,
@@ -268,11 +302,18 @@ impl File {
             return Err(refused(SpecError::new(sentence)));
         }
         for check in &file.checks {
+            check
+                .compare
+                .as_ref()
+                .map(Pair::sides)
+                .transpose()
+                .map_err(|error| refused(SpecError::new(format!("check `{}`: {error}", check.says))))?;
             let bounded = check.at_least.is_some() || check.at_most.is_some();
             let falls = check.falls_with.is_some();
-            if bounded == falls || falls && check.compare.is_some() || !falls && check.for_each.is_some() {
+            let of_bounds = check.compare.is_some() || check.over.is_some();
+            if bounded == falls || falls && of_bounds || !falls && check.for_each.is_some() {
                 return Err(refused(SpecError::new(format!(
-                    "check `{}` needs either bounds (at_least, at_most; compare) or falls_with (for_each)",
+                    "check `{}` needs either bounds (at_least, at_most; compare, over) or falls_with (for_each)",
                     check.says
                 ))));
             }

@@ -37,53 +37,17 @@ impl Compare {
         self.part.as_ref().is_none_or(|about| about == part)
     }
 
-    /// Rows of the baseline, each with the row of the candidate that has the same values in all other axes. A row
-    /// without a value in the axis, such as `layer`, counts as `none`.
-    pub fn pairs<'a>(
-        rows: &[&'a Row],
-        axis: Column,
-        baseline: &str,
-        candidate: &str,
-    ) -> Result<Vec<(&'a Row, &'a Row)>, StackError> {
-        let with = |value: &str| {
-            let is = |row: &&&Row| row.get(axis).map_or(value == ABSENT, |cell| cell.exact() == value);
-            rows.iter().filter(is).copied().collect::<Vec<&Row>>()
-        };
-        let (old, mut new) = (with(baseline), with(candidate));
-        // Columns that only one of the rows has are passed over: a layer, for one, changes who collects garbage.
-        let same = |old: &Row, new: &Row| {
-            let others = Column::all().filter(|column| column.is_axis() && *column != axis);
-            others
-                .filter(|column| old.get(*column).is_some())
-                .all(|column| new.get(column).is_none_or(|value| Some(value) == old.get(column)))
-        };
-        let mut pairs = Vec::new();
-        for old in &old {
-            // Of several the first: rows keep the order of the grid.
-            // A row without a partner is enough to refuse the comparison.
-            let Some(at) = new.iter().position(|new| same(old, new)) else { break };
-            // Each candidate is used once, so that repeated rows pair up in order.
-            pairs.push((*old, new.remove(at)));
-        }
-        if old.is_empty() || pairs.len() < old.len() || !new.is_empty() {
-            return Err(StackError::request(format!(
-                "{} rows have {axis} {baseline}, and not each of them has one with {candidate} that differs in nothing else, so they cannot be compared; \
-                 accepted: values as the table shows them",
-                old.len(),
-            )));
-        }
-        Ok(pairs)
-    }
-
     /// The candidate against the baseline, over every pair of rows that differ in the axis alone.
     pub fn sentence(&self, table: &Table) -> Result<String, StackError> {
         known_columns(table, [self.axis, self.column])?;
         let rows = Select { part: self.part.as_deref(), only: &BTreeMap::new() }.of(table)?;
-        let pairs = Compare::pairs(&rows, self.axis, &self.baseline, &self.candidate)?;
+        let [old, new] =
+            [&self.baseline, &self.candidate].map(|value| BTreeMap::from([(self.axis, value.clone())]));
+        let pairs = pairs(&rows, &old, &new)?;
         let change = |old: &Row, new: &Row| Some(new.number(self.column)? / old.number(self.column)? - 1.0);
         let changes = pairs
             .into_iter()
-            .map(|(old, new)| Some((change(old, new)?, describe(table, old, Some(self.axis), Words::NONE))));
+            .map(|(old, new)| Some((change(old, new)?, describe(table, old, &[self.axis], Words::NONE))));
         let (low, high) = extremes(changes.collect::<Option<_>>().ok_or_else(|| not_a_number(self.column))?);
         let Compare { baseline, candidate, what, .. } = self;
         let size = |change: f64| format!("{:.1} %", change.abs() * 100.0);
@@ -130,7 +94,7 @@ impl Deviation {
         let with_both = table.rows.iter().filter_map(|row| {
             Some((
                 row.number(self.column)? / row.number(self.expected)? - 1.0,
-                describe(table, row, None, Words::NONE),
+                describe(table, row, &[], Words::NONE),
             ))
         });
         let deviations: Vec<_> = with_both.collect();
@@ -149,6 +113,62 @@ impl Deviation {
     }
 }
 
+/// Rows with the values of `baseline`, each with the row that has those of `candidate` and the same values in all other
+/// axes. A row without a value in a column, such as `layer`, counts as `none`.
+pub(super) fn pairs<'a>(
+    rows: &[&'a Row],
+    baseline: &BTreeMap<Column, String>,
+    candidate: &BTreeMap<Column, String>,
+) -> Result<Vec<(&'a Row, &'a Row)>, StackError> {
+    let with = |side: &BTreeMap<Column, String>| {
+        let has = |row: &Row, column: Column, value: &str| {
+            row.get(column).map_or(value == ABSENT, |cell| cell.exact() == value)
+        };
+        let is = |row: &&&Row| side.iter().all(|(column, value)| has(row, *column, value));
+        rows.iter().filter(is).copied().collect::<Vec<&Row>>()
+    };
+    let (old, mut new) = (with(baseline), with(candidate));
+    // Columns that only one of the rows has are passed over: a layer, for one, changes who collects garbage.
+    let same = |old: &Row, new: &Row| {
+        let others = Column::all().filter(|column| column.is_axis() && !baseline.contains_key(column));
+        others
+            .filter(|column| old.get(*column).is_some() && !follows(old, new, *column))
+            .all(|column| new.get(column).is_none_or(|value| Some(value) == old.get(column)))
+    };
+    let mut pairs = Vec::new();
+    for old in &old {
+        // Of several the first: rows keep the order of the grid.
+        // A row without a partner is enough to refuse the comparison.
+        let Some(at) = new.iter().position(|new| same(old, new)) else { break };
+        // Each candidate is used once, so that repeated rows pair up in order.
+        pairs.push((*old, new.remove(at)));
+    }
+    if old.is_empty() || pairs.len() < old.len() || !new.is_empty() {
+        return Err(StackError::request(format!(
+            "{} rows have {}, and not each of them has one with {} that differs in nothing else, so they cannot be compared; \
+             accepted: values as the table shows them",
+            old.len(),
+            written(baseline, None),
+            written(candidate, Some(Words::NONE)),
+        )));
+    }
+    Ok(pairs)
+}
+
+/// Whether the column holds what follows from another one in both rows: an engine's frames, from its memory and page.
+fn follows(old: &Row, new: &Row, column: Column) -> bool {
+    column == Column::Frames && [old, new].iter().all(|row| row.get(Column::MemoryBytes).is_some())
+}
+
+/// The values of one side of a comparison, with the names of their columns or in words.
+pub(super) fn written(side: &BTreeMap<Column, String>, words: Option<Words<'_>>) -> String {
+    let value = |(column, value): (&Column, &String)| match words {
+        None => format!("{column} {value}"),
+        Some(words) => words.name(value).to_owned(),
+    };
+    side.iter().map(value).collect::<Vec<_>>().join(", ")
+}
+
 /// The least and the greatest, with their places.
 fn extremes(mut changes: Vec<(f64, String)>) -> ((f64, String), (f64, String)) {
     changes.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -159,17 +179,52 @@ pub(super) fn not_a_number(column: Column) -> StackError {
     StackError::request(format!("column {column} does not hold numbers in every row that is compared"))
 }
 
-/// Names a row by as few of the varying axes as tell it from the same rows as all of them do. `compared` is
-/// left out.
-pub(super) fn describe(table: &Table, row: &Row, compared: Option<Column>, words: Words<'_>) -> String {
-    let axes: Vec<Column> = table.varying_axes().filter(|axis| Some(*axis) != compared).collect();
+/// Names a row by its part, if there are several, and by as few of the axes that vary in it as tell it from the same
+/// rows as all of them do. The columns of `compared` are left out.
+pub(super) fn describe(table: &Table, row: &Row, compared: &[Column], words: Words<'_>) -> String {
+    // Rows of other parts differ in much that says nothing here.
+    let in_part: Vec<&Row> =
+        table.rows.iter().filter(|other| other.get(Column::Part) == row.get(Column::Part)).collect();
+    let varies = |axis: &Column| in_part.iter().any(|other| other.get(*axis) != row.get(*axis));
+    let axes: Vec<Column> = Column::all()
+        .filter(|axis| axis.is_axis() && !compared.contains(axis))
+        .filter(|axis| row.get(*axis).is_some() && varies(axis))
+        .collect();
     let alike = |axes: &[Column]| {
-        table.rows.iter().filter(|other| axes.iter().all(|axis| other.get(*axis) == row.get(*axis))).count()
+        in_part.iter().filter(|other| axes.iter().all(|axis| other.get(*axis) == row.get(*axis))).count()
     };
     let enough = (0..axes.len()).find(|count| alike(&axes[..*count]) == alike(&axes)).unwrap_or(axes.len());
-    let named = |axis: &Column| match row.get(*axis) {
+    let is_one_of_parts = in_part.len() < table.rows.len() && !compared.contains(&Column::Part);
+    let part = is_one_of_parts.then_some(Column::Part);
+    let named = |axis: Column| match row.get(axis) {
         Some(Value::Text(name)) => words.name(name).to_owned(),
-        _ => format!("{axis} {}", row.text(*axis)),
+        _ => format!("{axis} {}", row.text(axis)),
     };
-    axes[..enough].iter().filter(|axis| row.get(**axis).is_some()).map(named).collect::<Vec<_>>().join(", ")
+    part.into_iter().chain(axes[..enough].iter().copied()).map(named).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(page_bytes: u32, frames: u32, memory_bytes: Option<u32>) -> Row {
+        let mut row = Row::default();
+        row.set(Column::PageBytes, page_bytes);
+        row.set(Column::Frames, frames);
+        row.set_some(Column::MemoryBytes, memory_bytes);
+        row
+    }
+
+    /// The rule: frames that follow from an engine's memory do not set rows apart; frames that were asked for do.
+    #[test]
+    fn what_follows_from_another_column_sets_no_rows_apart() {
+        let compared = |rows: [Row; 2]| {
+            let [old, new] =
+                ["4096", "16384"].map(|page| BTreeMap::from([(Column::PageBytes, page.to_owned())]));
+            pairs(&rows.each_ref(), &old, &new).map(|pairs| pairs.len()).ok()
+        };
+        assert_eq!(compared([row(4096, 400, Some(1 << 20)), row(16_384, 100, Some(1 << 20))]), Some(1));
+        assert_eq!(compared([row(4096, 400, None), row(16_384, 100, None)]), None);
+        assert_eq!(compared([row(4096, 400, Some(1 << 20)), row(16_384, 100, Some(1 << 21))]), None);
+    }
 }

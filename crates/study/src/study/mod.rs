@@ -6,6 +6,7 @@ mod file;
 mod finding;
 mod finished;
 mod folder;
+mod interval;
 mod ledger;
 mod parts;
 mod plot;
@@ -33,16 +34,17 @@ use std::path::{Path, PathBuf};
 use words::Words;
 
 /// The built-in studies: name and text.
-const BUILT_IN: [(&str, &str); 9] = [
-    ("quickstart", include_str!("../../../../studies/quickstart.toml")),
-    ("write-concurrency", include_str!("../../../../studies/write-concurrency.toml")),
-    ("waf-closed-form", include_str!("../../../../studies/waf-closed-form.toml")),
-    ("preemptive-gc", include_str!("../../../../studies/preemptive-gc.toml")),
-    ("emulated-drive", include_str!("../../../../studies/emulated-drive.toml")),
-    ("ace", include_str!("../../../../studies/ace.toml")),
-    ("ace-emulated", include_str!("../../../../studies/ace-emulated.toml")),
-    ("raw", include_str!("../../../../studies/raw.toml")),
-    ("midas", include_str!("../../../../studies/midas.toml")),
+const BUILT_IN: [(&str, &str); 10] = [
+    ("quickstart", include_str!("../../studies/quickstart.toml")),
+    ("write-concurrency", include_str!("../../studies/write-concurrency.toml")),
+    ("waf-closed-form", include_str!("../../studies/waf-closed-form.toml")),
+    ("preemptive-gc", include_str!("../../studies/preemptive-gc.toml")),
+    ("emulated-drive", include_str!("../../studies/emulated-drive.toml")),
+    ("ace", include_str!("../../studies/ace.toml")),
+    ("ace-emulated", include_str!("../../studies/ace-emulated.toml")),
+    ("raw", include_str!("../../studies/raw.toml")),
+    ("myflashsql", include_str!("../../studies/myflashsql.toml")),
+    ("midas", include_str!("../../studies/midas.toml")),
 ];
 
 /// A study, read and checked as far as that can be without running it.

@@ -134,7 +134,12 @@ impl PlotFile {
                         .series
                         .is_none_or(|series| row.get(series).map(Value::exact).as_ref() == Some(&key))
             };
-            rows.iter().find(is)?.number(column)
+            let mut here = rows.iter().filter(is);
+            if self.over.is_none() {
+                return here.next()?.number(column);
+            }
+            let values: Vec<f64> = here.map(|row| row.number(column)).collect::<Option<_>>()?;
+            (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
         };
         let of_group = group.and_then(|group| self.published.get(group));
         let published = of_group.or_else(|| self.published.get(&key));
@@ -246,4 +251,39 @@ fn changes(panel: &mut Panel, base: &str) -> Result<(), StackError> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::file::File;
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// The rule: with `over` a point is the mean of its rows, without it the first of them.
+    #[test]
+    fn repetitions_are_drawn_as_their_mean() {
+        let drawn = |over: &str| {
+            let plot = format!(
+                "[[plots]]\ntitle = 't'\ncaption = 'c'\nkind = 'bar'\nx = 'users'\ny = 'hits'\nseries = 'device'\ny_label = 'y'\n{over}"
+            );
+            let file =
+                File::parse("t", &format!("title = 't'\nquestion = 'q'\ncommand = 'pool'\n[grid]\n{plot}"))
+                    .unwrap();
+            let row = |users: u32, seed: u32, hits: u32| {
+                let mut row = Row::default();
+                row.set(Column::Device, "mem");
+                row.set(Column::Users, users);
+                row.set(Column::Seed, seed);
+                row.set(Column::Hits, hits);
+                row
+            };
+            let rows = vec![row(1, 1, 10), row(1, 2, 40), row(8, 1, 7), row(8, 2, 8)];
+            let names = BTreeMap::new();
+            let source =
+                Source { table: &Table { rows }, words: Words(&names), verdicts: &[], is_quick: false };
+            file.plots[0].draw(source).unwrap().panels[0].series[0].values.clone()
+        };
+        assert_eq!(drawn("over = 'seed'\n"), [Some(25.0), Some(7.5)]);
+        assert_eq!(drawn(""), [Some(10.0), Some(7.0)]);
+    }
 }

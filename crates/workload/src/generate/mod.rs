@@ -7,6 +7,7 @@
 
 mod alias;
 pub mod blocks;
+pub mod file_system;
 pub mod irregular;
 pub mod linkbench;
 mod power_sum;
@@ -22,6 +23,9 @@ pub mod ycsb;
 pub mod zipf;
 
 use crate::{Op, Request};
+use file_system::copy_on_write::CopyOnWriteConfig;
+use file_system::journaling::JournalingConfig;
+use file_system::log_structured::LogStructuredConfig;
 use fulgurite_base::{Prng, Share, SpecError, config_enum};
 use irregular::PhasesConfig;
 use linkbench::LinkBenchConfig;
@@ -77,6 +81,16 @@ pub trait Recipe: Debug + Send + Sync {
     /// Whether writes or trims go on for ever, so that any number of them comes in time.
     fn keeps_writing(&self) -> bool {
         self.writes_anything()
+    }
+
+    /// Whether any request can ever be a trim.
+    fn trims_anything(&self) -> bool {
+        false
+    }
+
+    /// Whether any request can ever be a write of what another page holds, for which a drive must be able to share.
+    fn shares_anything(&self) -> bool {
+        false
     }
 
     /// The mean time between arrivals, in nanoseconds; none where requests have no times.
@@ -145,6 +159,9 @@ generators! {
     "fio-m" FioM(FioConfig = FioConfig { theta: 0.8 }) "writes alone, Zipf of 0.8"
     "fio-u" FioU(FioConfig = FioConfig { theta: 0.0 }) "writes alone, every page equally likely"
     "varmail" Varmail(VarmailConfig) "blocks of a mail server's files on a file system with a journal, writes alone"
+    "journaling" Journaling(JournalingConfig) "blocks of a file system with a journal, after ext4: written twice, or shared from the journal (SHARE)"
+    "log-structured" LogStructured(LogStructuredConfig) "blocks of a log-structured file system, after F2FS, with its cleaning and discards"
+    "copy-on-write" CopyOnWrite(CopyOnWriteConfig) "blocks of a copy-on-write file system, after BTRFS: each change writes a path of its tree anew"
     "alibaba-like" AlibabaLike(PhasesConfig = irregular::ALIBABA) "made up after a cloud volume: short intensive phases, writes alone"
     "exchange-like" ExchangeLike(PhasesConfig = irregular::EXCHANGE) "made up after a mail server: long phases, each of another kind, writes alone"
     "switch" Switch(SwitchConfig) "one workload, then another: switch:ycsb-a,tpcc@1.1G for 1.1 billion requests of the first"
@@ -181,6 +198,16 @@ impl GeneratorConfig {
     /// Whether any request can ever be a write or a trim.
     pub fn writes_anything(&self) -> bool {
         self.recipe().writes_anything()
+    }
+
+    /// Whether any request can ever be a trim.
+    pub fn trims_anything(&self) -> bool {
+        self.recipe().trims_anything()
+    }
+
+    /// Whether any request can ever be a write of what another page holds ([`Request::copy_of`]).
+    pub fn shares_anything(&self) -> bool {
+        self.recipe().shares_anything()
     }
 
     /// Whether writes or trims go on for ever: a run that ends after a number of them ends only then.
@@ -327,7 +354,8 @@ mod tests {
     fn every_name_makes_endless_requests_in_range() {
         let own = GeneratorConfig::registry().names().filter(|name| *name != "switch");
         for name in own.chain(["switch:zipf,ycsb-d@100", "ycsb-a:blocks=yes", "tpcc:blocks=yes,dirty=1%"]) {
-            let pages = if name == "varmail" || name.contains("blocks") { 4_217 } else { 217 };
+            let is_of_blocks = ["varmail", "blocks", "journaling", "log-structured", "copy-on-write"];
+            let pages = if is_of_blocks.iter().any(|part| name.contains(part)) { 14_217 } else { 217 };
             let generator = make(name, pages, 7).unwrap();
             let is_timed = generator.is_timed();
             let mut before = fulgurite_base::Nanos::ZERO;

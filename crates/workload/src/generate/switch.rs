@@ -73,6 +73,14 @@ impl Recipe for SwitchConfig {
         self.after > 0 && self.first.writes_anything() || self.second.writes_anything()
     }
 
+    fn trims_anything(&self) -> bool {
+        self.first.trims_anything() || self.second.trims_anything()
+    }
+
+    fn shares_anything(&self) -> bool {
+        self.first.shares_anything() || self.second.shares_anything()
+    }
+
     fn keeps_writing(&self) -> bool {
         self.second.keeps_writing()
     }

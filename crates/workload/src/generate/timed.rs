@@ -275,7 +275,7 @@ impl RequestSource for Timed {
             false => self.prng.below(last_start + 1),
         };
         self.next_page = page + u64::from(pages);
-        Request { at, op, page, pages, stream: 0 }
+        Request { at, op, page, pages, stream: 0, copy_of: None }
     }
 }
 

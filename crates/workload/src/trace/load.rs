@@ -144,7 +144,7 @@ impl Paging {
         let pages = self.pages(record);
         // The reader admits at most 2^30 bytes or 2^20 pages.
         let count = (pages.end - pages.start) as u32;
-        Request { at: record.at, op: record.op, page: pages.start, pages: count, stream: 0 }
+        Request { at: record.at, op: record.op, page: pages.start, pages: count, stream: 0, copy_of: None }
     }
 }
 

@@ -44,6 +44,7 @@ impl BenchRun<'_> {
         row.set_some(Column::Scale, asked.scale);
         row.set_some(Column::Channels, run.stack.device.simulated().map(|config| config.channels));
         set_collecting(&mut row, &run.stack);
+        row.set_some(Column::Schedule, run.stack.collect().map(|collect| collect.schedule.to_string()));
         set_policies(&mut row, &stage.policies, stage.write_back.as_ref());
         row.set(Column::TornPages, option::name_of(measured.torn_pages));
         if let BenchmarkConfig::IndexScan(scan) = &asked.benchmark

@@ -75,8 +75,9 @@ fn perform(ftl: &mut Ftl, requests: &[Request], sink: &mut impl FlashSink) {
         if let Some(ahead) = requests.get(at + AHEAD) {
             ftl.prefetch(ahead.page as u32);
         }
-        match request.op {
-            Op::Trim => ftl.trim(request.page as u32),
+        match (request.op, request.copy_of) {
+            (Op::Trim, _) => ftl.trim(request.page as u32),
+            (_, Some(source)) => ftl.share(request.page as u32, source.number() as u32),
             _ => ftl.write(request.page as u32, 1, StreamId(request.stream), sink),
         }
     }

@@ -251,10 +251,15 @@ impl<D: Observed> Replay<'_, D> {
             let first = part * most;
             let lpn = Lpn(request.page + u64::from(first));
             let pages = if request.op == Op::Trim { request.pages } else { most.min(request.pages - first) };
-            let operation = match request.op {
-                Op::Read => Operation::read(lpn, pages),
-                Op::Write => Operation::Write { lpn, pages, from: None, stream: StreamId(request.stream) },
-                Op::Trim => Operation::Trim { lpn, pages },
+            let operation = match (request.op, request.copy_of) {
+                (Op::Read, _) => Operation::read(lpn, pages),
+                (Op::Write, Some(source)) => {
+                    Operation::Share { destination: lpn, source: Lpn(source.number()), pages }
+                }
+                (Op::Write, None) => {
+                    Operation::Write { lpn, pages, from: None, stream: StreamId(request.stream) }
+                }
+                (Op::Trim, _) => Operation::Trim { lpn, pages },
             };
             let command = Command { tag, operation };
             // A command must not overtake those that wait for room.

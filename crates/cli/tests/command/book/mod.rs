@@ -1,0 +1,148 @@
+//! The book and the README: every command in them runs, and prints what they show.
+//!
+//! In a block marked `console` a line `$ COMMAND` is run by bash, and the lines below it are what a terminal of 100
+//! columns shows. `…` stands for any lines, and within a line for any text. A comment `# exits with 1` behind a
+//! command says its exit code. A block marked `console dry-run` holds commands that take long: they run with
+//! `--dry-run`. A block marked `… file=NAME` is a file that the commands below it find; where NAME is a file of the
+//! repository, the block is a part of that file. All blocks of a page use one folder.
+
+mod page;
+
+use crate::folder::Folder;
+use crate::terminal::on_terminal;
+use page::{Block, Page};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Columns of the terminal whose output the book shows.
+const WIDTH: u16 = 100;
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Every page of the book, with its path below the repository.
+fn pages() -> Vec<String> {
+    let mut found = vec!["README.md".to_owned()];
+    for folder in ["docs", "docs/tutorials", "docs/how-to", "docs/explanation"] {
+        let entries = fs::read_dir(repository().join(folder)).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        found.extend(names.filter(|name| name.ends_with(".md")).map(|name| format!("{folder}/{name}")));
+    }
+    found.sort();
+    found
+}
+
+/// A folder in which `fulgurite` is the command.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    fs::create_dir(folder.0.join(".bin")).unwrap();
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_fulgurite"), folder.0.join(".bin/fulgurite")).unwrap();
+    folder
+}
+
+fn bash(folder: &Folder, script: &str) -> Command {
+    let path = format!("{}:{}", folder.0.join(".bin").display(), std::env::var("PATH").unwrap());
+    let mut command = Command::new("bash");
+    command.args(["-c", script]).env("PATH", path);
+    command
+}
+
+/// What is wrong with the blocks of a page.
+fn faults(page: &Page) -> Vec<String> {
+    let folder = folder();
+    let mut faults = Vec::new();
+    for block in &page.blocks {
+        match block {
+            Block::File { name, text } => faults.extend(file(&folder, name, text)),
+            Block::Console { commands, is_dry } => {
+                faults.extend(commands.iter().filter_map(|command| run(&folder, command, *is_dry)));
+            }
+            Block::Other { mark, text } => {
+                let has_command =
+                    text.lines().any(|line| line.trim_start_matches("$ ").starts_with("fulgurite "));
+                let fault = format!("a block marked `{mark}` has a command, which nobody runs:\n{text}");
+                faults.extend(has_command.then_some(fault));
+            }
+        }
+    }
+    faults
+}
+
+/// Puts a file into the folder, or compares the block with the repository's file of that name.
+fn file(folder: &Folder, name: &str, text: &str) -> Option<String> {
+    let Ok(there) = fs::read_to_string(repository().join(name)) else {
+        fs::write(folder.0.join(name), text).unwrap();
+        return None;
+    };
+    let mut lines = there.lines().map(str::trim);
+    let mut shown = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.ends_with('…'));
+    let missing = shown.find(|line| !lines.any(|there| there == *line))?;
+    Some(format!("{name} does not have this line, or not in this order: {missing}"))
+}
+
+fn run(folder: &Folder, command: &page::Command, is_dry: bool) -> Option<String> {
+    let page::Command { typed, code, shown } = command;
+    let script = if is_dry { format!("{typed} --dry-run") } else { typed.clone() };
+    let outcome = on_terminal(folder, &mut bash(folder, &script), WIDTH);
+    let printed = outcome.stdout + &outcome.stderr;
+    if outcome.code != *code {
+        return Some(format!("$ {script}\nexits with {} in place of {code}:\n{printed}", outcome.code));
+    }
+    (!page::is_as_shown(shown, &printed)).then(|| {
+        let shown = shown.join("\n");
+        format!("$ {script}\nshown:\n{shown}\nprinted:\n{printed}")
+    })
+}
+
+/// What is wrong with the commands that the text of a page names: each can run, or says with `…` or a word in capitals
+/// what is to be filled in.
+fn faults_of_text(page: &Page) -> Vec<String> {
+    let folder = folder();
+    let wrong = |command: &&String| {
+        let outcome = bash(&folder, &format!("{command} --dry-run")).current_dir(&folder.0).output().unwrap();
+        !outcome.status.success()
+    };
+    page.named.iter().filter(wrong).map(|command| format!("`{command}` is refused")).collect()
+}
+
+/// Half of the pages, so that both cores have something to do.
+fn check(half: usize) {
+    let mut all = Vec::new();
+    let pages = pages();
+    assert!(pages.len() > 10, "{pages:?}");
+    for path in pages.iter().skip(half).step_by(2) {
+        let page = Page::read(&fs::read_to_string(repository().join(path)).unwrap());
+        let mut faults = faults(&page);
+        faults.extend(faults_of_text(&page));
+        if path.contains("tutorials/") {
+            faults.extend(page.unknown_figures());
+        }
+        all.extend(faults.into_iter().map(|fault| format!("{path}: {fault}")));
+    }
+    assert!(all.is_empty(), "{}", all.join("\n\n"));
+}
+
+/// The README begins with what the quickstart prints.
+#[test]
+fn the_readme_shows_the_quickstart() {
+    let page = Page::read(&fs::read_to_string(repository().join("README.md")).unwrap());
+    let Block::Console { commands, is_dry: false } = &page.blocks[0] else { panic!("no commands") };
+    assert_eq!(commands[0].typed, "fulgurite");
+    assert!(
+        commands[0].shown.iter().any(|line| line.contains("run time falls by")),
+        "{:?}",
+        commands[0].shown
+    );
+}
+
+#[test]
+fn commands_print_what_the_first_half_of_the_book_shows() {
+    check(0);
+}
+
+#[test]
+fn commands_print_what_the_second_half_of_the_book_shows() {
+    check(1);
+}

@@ -1,0 +1,137 @@
+//! A copy-on-write file system, after BTRFS: a changed block goes to a new place, and so does every node above it.
+//!
+//! Blocks are the leaves of a tree, whose nodes lie between them and have `fanout` children each. A transaction writes
+//! its changed blocks to free pages, then the nodes above them, each once, level by level up to the root, then the
+//! superblock in its place: the *wandering tree*. When the superblock is written, the old places are discarded
+//! (`trim`). Free pages are taken in order, round and round the space.
+//!
+//! Assumed: extents have one block; there is one tree; its nodes have one page, BTRFS's 16 KiB.
+
+use super::{Changes, ChangesConfig, check_pages, with_changes};
+use crate::generate::{Generator, Recipe, RequestSource, Space};
+use crate::{Op, Request};
+use fulgurite_base::option::{COUNT, SHARE};
+use fulgurite_base::{Share, SpecError, opt};
+use std::collections::VecDeque;
+
+/// The options.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CopyOnWriteConfig {
+    /// Pages that hold files.
+    pub fill: Share,
+    /// Children of a node.
+    pub fanout: u32,
+    /// What is asked of the file system.
+    pub changes: ChangesConfig,
+}
+
+impl Default for CopyOnWriteConfig {
+    /// A node of 4 KiB has room for about a hundred entries.
+    fn default() -> CopyOnWriteConfig {
+        let changes = ChangesConfig::default();
+        CopyOnWriteConfig { fill: Share::percent(80), fanout: 100, changes }
+    }
+}
+
+with_changes!(
+    CopyOnWriteConfig,
+    opt!("fill", fill, SHARE, Share::percent(1) => Share::percent(95), "pages that hold files"),
+    opt!("fanout", fanout, COUNT, 2 => 1 << 16, "children of a node of the tree")
+);
+
+impl Recipe for CopyOnWriteConfig {
+    fn start(&self, space: Space<'_>) -> Result<Generator, SpecError> {
+        let Space { name, pages, seed, .. } = space;
+        check_pages(name, pages, 1_000)?;
+        let blocks = self.fill.of(pages);
+        let mut levels = vec![0];
+        let (mut first, mut nodes) = (blocks, blocks);
+        while nodes > 1 {
+            nodes = nodes.div_ceil(u64::from(self.fanout));
+            levels.push(first as u32);
+            first += nodes;
+        }
+        // A transaction needs new places for all that it changes before it gives up the old ones.
+        let needed = 1 + first + u64::from(self.changes.transaction) * levels.len() as u64;
+        if needed > pages {
+            return Err(SpecError::new(format!(
+                "pages of {name}: {pages} do not hold {blocks} blocks, their tree and a transaction, {needed} pages; accepted: more pages, or a smaller fill= or transaction="
+            )));
+        }
+        // The superblock has page 0; the blocks and the tree follow.
+        Ok(Generator::new(CopyOnWrite {
+            fanout: self.fanout,
+            levels,
+            place: (1..=first as u32).collect(),
+            is_used: (0..pages).map(|page| page <= first).collect(),
+            next: 1 + first as u32,
+            changes: Changes::new(self.changes, blocks, seed),
+            out: VecDeque::new(),
+        }))
+    }
+
+    fn writes_anything(&self) -> bool {
+        true
+    }
+
+    fn trims_anything(&self) -> bool {
+        true
+    }
+}
+
+/// Where blocks and nodes are. Nodes are numbered behind the blocks, level by level, the root last.
+#[derive(Debug)]
+struct CopyOnWrite {
+    fanout: u32,
+    /// The first number of each level, that of the blocks first.
+    levels: Vec<u32>,
+    place: Vec<u32>,
+    is_used: Vec<bool>,
+    next: u32,
+    changes: Changes,
+    out: VecDeque<Request>,
+}
+
+impl CopyOnWrite {
+    fn transaction(&mut self) {
+        let mut changed = self.changes.next();
+        let mut left = Vec::new();
+        for level in 0..self.levels.len() {
+            for index in &changed {
+                let number = self.levels[level] + index;
+                left.push(self.write_anew(number));
+            }
+            // The nodes above, each once.
+            changed.iter_mut().for_each(|index| *index /= self.fanout);
+            changed.sort_unstable();
+            changed.dedup();
+        }
+        self.out.push_back(Request::of_page(Op::Write, 0));
+        for page in left {
+            self.is_used[page as usize] = false;
+            self.out.push_back(Request::of_page(Op::Trim, page.into()));
+        }
+    }
+
+    /// Writes a block or node to the next free page. Returns the page that it leaves.
+    fn write_anew(&mut self, number: u32) -> u32 {
+        // `start` has checked that there is always a free page.
+        while self.is_used[self.next as usize] {
+            self.next = (self.next + 1) % self.is_used.len() as u32;
+        }
+        self.is_used[self.next as usize] = true;
+        self.out.push_back(Request::of_page(Op::Write, self.next.into()));
+        std::mem::replace(&mut self.place[number as usize], self.next)
+    }
+}
+
+impl RequestSource for CopyOnWrite {
+    fn request(&mut self) -> Request {
+        loop {
+            if let Some(request) = self.out.pop_front() {
+                return request;
+            }
+            self.transaction();
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! A log-structured file system, after F2FS: nothing is written in place, so segments must be cleaned.
+//!
+//! A transaction appends its changed blocks, then the nodes that say where they are: a node has the addresses of 1,018
+//! blocks, and is itself found through a table that is left out. Data, nodes and what cleaning moves go to segments of
+//! their own. When few segments are free, the one with the fewest valid blocks is cleaned: these are appended, and the
+//! segment is discarded (`trim`). The nodes of moved blocks are written by a checkpoint, after four moves for each node
+//! that there is.
+//!
+//! Assumed: F2FS has six logs, cleans by age beside the count, and uses a cleaned segment only after a checkpoint.
+
+use super::{Changes, ChangesConfig, check_pages, with_changes};
+use crate::generate::{Generator, Recipe, RequestSource, Space};
+use crate::{Op, Request};
+use fulgurite_base::option::{COUNT, SHARE};
+use fulgurite_base::{Share, SpecError, opt};
+use std::collections::{BTreeSet, VecDeque};
+
+/// The options.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LogStructuredConfig {
+    /// Pages that hold files.
+    pub fill: Share,
+    /// Pages in a segment; at most a 64th of all.
+    pub segment_pages: u32,
+    /// What is asked of the file system.
+    pub changes: ChangesConfig,
+}
+
+impl Default for LogStructuredConfig {
+    /// A segment of F2FS has 2 MiB.
+    fn default() -> LogStructuredConfig {
+        let changes = ChangesConfig::default();
+        LogStructuredConfig { fill: Share::percent(80), segment_pages: 512, changes }
+    }
+}
+
+with_changes!(
+    LogStructuredConfig,
+    opt!("fill", fill, SHARE, Share::percent(1) => Share::percent(95), "pages that hold files"),
+    opt!("segment", segment_pages, COUNT, 2 => 1 << 16, "pages in a segment, which is cleaned as a whole; at most a 64th of all")
+);
+
+/// Addresses in a node.
+const IN_NODE: u32 = 1_018;
+/// Segments that are free when cleaning begins: each of the logs may need one while a victim is cleaned.
+const RESERVE: usize = 4;
+/// Segments in a space, at least.
+const LEAST_SEGMENTS: u64 = 64;
+/// Moves for each node between two checkpoints.
+const MOVES_PER_NODE: usize = 4;
+/// What a page holds where it holds nothing.
+const NOTHING: u32 = u32::MAX;
+/// Pages that do not hold files, in segments: the logs, the reserve, and one for cleaning to gain.
+const SPARE_SEGMENTS: u64 = LOGS as u64 + RESERVE as u64 + 1;
+
+/// Which log a block is appended to.
+#[derive(Clone, Copy)]
+enum Log {
+    Data,
+    Nodes,
+    Moved,
+}
+
+const LOGS: usize = 3;
+
+/// What a segment is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Free,
+    /// A log goes on in it.
+    Open,
+    Full,
+}
+
+impl Recipe for LogStructuredConfig {
+    fn start(&self, space: Space<'_>) -> Result<Generator, SpecError> {
+        let Space { name, pages, seed, .. } = space;
+        // A small space needs enough segments to choose from.
+        let segment_pages = u64::from(self.segment_pages).min(pages / LEAST_SEGMENTS);
+        check_pages(name, pages, 1_000)?;
+        let segments = pages / segment_pages;
+        let files = self.fill.of(segments * segment_pages);
+        // Of 1,019 pages of files one is a node.
+        let nodes = files.div_ceil(u64::from(IN_NODE) + 1).max(1);
+        if segments * segment_pages < files + SPARE_SEGMENTS * segment_pages || files < nodes + 100 {
+            return Err(SpecError::new(format!(
+                "pages of {name}: {pages} leave too few segments of {segment_pages} pages free with fill={}; accepted: more pages, or a smaller segment= or fill=",
+                self.fill
+            )));
+        }
+        let blocks = files - nodes;
+        let mut files = LogStructured {
+            segment_pages: segment_pages as u32,
+            blocks: blocks as u32,
+            place: vec![NOTHING; files as usize],
+            holds: vec![NOTHING; (segments * segment_pages) as usize],
+            valid: vec![0; segments as usize],
+            states: vec![State::Free; segments as usize],
+            free: (0..segments as u32).collect(),
+            heads: [None; LOGS],
+            moves: 0,
+            moved_nodes: BTreeSet::new(),
+            changes: Changes::new(self.changes, blocks, seed),
+            out: VecDeque::new(),
+        };
+        (0..files.place.len() as u32).for_each(|block| files.append(block, files.log(block)));
+        // What the drive holds at the beginning is not part of the traffic.
+        files.out.clear();
+        Ok(Generator::new(files))
+    }
+
+    fn writes_anything(&self) -> bool {
+        true
+    }
+
+    fn trims_anything(&self) -> bool {
+        true
+    }
+}
+
+/// Where blocks are. Nodes are numbered behind the blocks of data.
+#[derive(Debug)]
+struct LogStructured {
+    segment_pages: u32,
+    blocks: u32,
+    /// The page of each block, and the block in each page.
+    place: Vec<u32>,
+    holds: Vec<u32>,
+    /// Of each segment: pages that hold a block's newest version, and its state.
+    valid: Vec<u32>,
+    states: Vec<State>,
+    free: VecDeque<u32>,
+    /// The next page of each log, and the end of its segment.
+    heads: [Option<(u32, u32)>; LOGS],
+    /// Blocks moved since the last checkpoint, and the nodes that it will write for them.
+    moves: usize,
+    moved_nodes: BTreeSet<u32>,
+    changes: Changes,
+    out: VecDeque<Request>,
+}
+
+impl LogStructured {
+    fn log(&self, block: u32) -> Log {
+        if block < self.blocks { Log::Data } else { Log::Nodes }
+    }
+
+    fn transaction(&mut self) {
+        let changed = self.changes.next();
+        let nodes: BTreeSet<u32> = changed.iter().map(|block| self.node(*block)).collect();
+        changed.into_iter().chain(nodes).for_each(|block| self.write(block));
+        if self.moves >= MOVES_PER_NODE * (self.place.len() - self.blocks as usize) {
+            self.moves = 0;
+            std::mem::take(&mut self.moved_nodes).into_iter().for_each(|node| self.write(node));
+        }
+    }
+
+    /// Writes a block anew, after making room for it.
+    fn write(&mut self, block: u32) {
+        while self.free.len() < RESERVE {
+            self.clean();
+        }
+        self.append(block, self.log(block));
+    }
+
+    fn node(&self, block: u32) -> u32 {
+        self.blocks + block / IN_NODE
+    }
+
+    fn segment(&self, page: u32) -> usize {
+        (page / self.segment_pages) as usize
+    }
+
+    /// Writes a block to the end of a log.
+    fn append(&mut self, block: u32, log: Log) {
+        let (page, end) = match self.heads[log as usize] {
+            Some(head) => head,
+            None => {
+                let segment = self.free.pop_front().expect("cleaning keeps segments free");
+                self.states[segment as usize] = State::Open;
+                (segment * self.segment_pages, (segment + 1) * self.segment_pages)
+            }
+        };
+        let is_full = page + 1 == end;
+        self.heads[log as usize] = (!is_full).then_some((page + 1, end));
+        let segment = self.segment(page);
+        if is_full {
+            self.states[segment] = State::Full;
+        }
+        let before = std::mem::replace(&mut self.place[block as usize], page);
+        if before != NOTHING {
+            self.holds[before as usize] = NOTHING;
+            let segment = self.segment(before);
+            self.valid[segment] -= 1;
+        }
+        self.holds[page as usize] = block;
+        self.valid[segment] += 1;
+        self.out.push_back(Request::of_page(Op::Write, page.into()));
+    }
+
+    /// Moves the valid blocks of the segment that has the fewest, and discards it.
+    fn clean(&mut self) {
+        let full = (0..self.valid.len()).filter(|segment| self.states[*segment] == State::Full);
+        let victim = full.min_by_key(|segment| self.valid[*segment]).expect("files fill segments");
+        let first = victim as u32 * self.segment_pages;
+        for page in first..first + self.segment_pages {
+            let block = self.holds[page as usize];
+            if block == NOTHING {
+                continue;
+            }
+            let log = match self.log(block) {
+                Log::Data => {
+                    self.moves += 1;
+                    self.moved_nodes.insert(self.node(block));
+                    Log::Moved
+                }
+                nodes => nodes,
+            };
+            self.append(block, log);
+        }
+        let pages = first..first + self.segment_pages;
+        self.out.extend(pages.map(|page| Request::of_page(Op::Trim, page.into())));
+        self.states[victim] = State::Free;
+        self.free.push_back(victim as u32);
+    }
+}
+
+impl RequestSource for LogStructured {
+    fn request(&mut self) -> Request {
+        loop {
+            if let Some(request) = self.out.pop_front() {
+                return request;
+            }
+            self.transaction();
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What file systems write to their drive to survive a crash: [`journaling`] writes twice, [`log_structured`] cleans
+//! segments, [`copy_on_write`] writes a tree's path anew. The three kinds of "SHARE Interface for Flash Storage"
+//! (SIGMOD 2016) and of the slides of MyFlashSQL, as traffic of blocks.
+//!
+//! They have in common what is asked of them: blocks of files are changed, popular ones more often, and a number of
+//! changes is made durable together. A block has one page of the drive. Reads are left out.
+
+pub mod copy_on_write;
+pub mod journaling;
+pub mod log_structured;
+
+use super::zipf::Zipf;
+use fulgurite_base::{Prng, Share, SpecError};
+
+/// What is asked of a file system.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ChangesConfig {
+    /// The exponent of the blocks' popularity.
+    pub theta: f64,
+    /// Changes that are made durable together. A block that is changed twice among them is written once.
+    pub transaction: u32,
+}
+
+impl Default for ChangesConfig {
+    fn default() -> ChangesConfig {
+        ChangesConfig { theta: 0.9, transaction: 32 }
+    }
+}
+
+/// Changes that are made durable together, at most.
+const TRANSACTION_MOST: u32 = 1 << 12;
+
+/// The options of a file system `$config` with a field `changes`, after its own.
+macro_rules! with_changes {
+    ($config:ty $(, $own:expr)*) => {
+        impl fulgurite_base::Declared for $config {
+            const OPTIONS: &'static [fulgurite_base::Opt<$config>] = &[
+                $($own,)*
+                fulgurite_base::opt!(
+                    "theta",
+                    changes.theta,
+                    $crate::generate::zipf::EXPONENT,
+                    0.0 => 5.0,
+                    "the exponent of the blocks' popularity: 0 is uniform"
+                ),
+                fulgurite_base::opt!(
+                    "transaction",
+                    changes.transaction,
+                    fulgurite_base::option::COUNT,
+                    1 => $crate::generate::file_system::TRANSACTION_MOST,
+                    "changes of blocks that are made durable together"
+                ),
+            ];
+        }
+    };
+}
+
+use with_changes;
+
+/// The changes of `blocks` blocks, a transaction after the other.
+#[derive(Debug)]
+struct Changes {
+    popular: Zipf,
+    transaction: u32,
+    /// The transaction that changed each block last, counted from one.
+    changed_in: Vec<u32>,
+    number: u32,
+}
+
+impl Changes {
+    fn new(config: ChangesConfig, blocks: u64, seed: u64) -> Changes {
+        let popular = Zipf::new(blocks, config.theta, Share::ONE, Prng::new(seed, "changed blocks"));
+        Changes { popular, transaction: config.transaction, changed_in: vec![0; blocks as usize], number: 0 }
+    }
+
+    /// The blocks that the next transaction changes, each once.
+    fn next(&mut self) -> Vec<u32> {
+        if self.number == u32::MAX {
+            // Numbers begin again; no block may be taken for one of the new transaction's.
+            self.changed_in.fill(0);
+            self.number = 0;
+        }
+        self.number += 1;
+        let Changes { popular, transaction, changed_in, number } = self;
+        let drawn = (0..*transaction).map(|_| popular.request().page as u32);
+        drawn
+            .filter(|block| std::mem::replace(&mut changed_in[*block as usize], *number) != *number)
+            .collect()
+    }
+}
+
+/// Refuses a space that is too small, or too large for the tables.
+fn check_pages(name: &str, pages: u64, least: u64) -> Result<(), SpecError> {
+    match (least..1 << 32).contains(&pages) {
+        true => Ok(()),
+        false => Err(SpecError::new(format!(
+            "pages of {name}: {pages} is out of range; accepted: {least} to 2^32"
+        ))),
+    }
+}

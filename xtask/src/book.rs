@@ -1,0 +1,142 @@
+//! The book: its pages, its links, its picture, and the reference that the program prints.
+//!
+//! The pages in `docs` and the reference are laid out in `target/book`, with links out of the book turned to the
+//! repository. mdbook makes HTML of them where it is installed. Its commands are run by a test of the `fulgurite`
+//! crate, `book`.
+
+mod links;
+
+use crate::{build, picture, root, run};
+use anyhow::{Context, Result, bail, ensure};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Pages of the reference, each made by `fulgurite reference`.
+const REFERENCE: &[&str] = &["commands", "names", "columns"];
+
+/// Where links out of the book lead.
+const REPOSITORY: &str = "https://github.com/fulgurite/fulgurite/blob/main/";
+
+/// Documents that are no part of the book, whose links are checked too.
+const OTHERS: &[&str] = &[
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "traces/README.md",
+    "benches/peers/README.md",
+];
+
+/// Pages by their place below the repository.
+type Pages = BTreeMap<String, String>;
+
+/// Checks the book, and makes HTML of it where mdbook is there.
+pub fn check() -> Result<()> {
+    let fulgurite = build::command()?;
+    let picture = root().join("docs").join(picture::PLACE);
+    let drawn = picture::draw(&fulgurite)?;
+    ensure!(
+        fs::read_to_string(&picture).is_ok_and(|there| there == drawn),
+        "docs/{} is not what a run gives; `cargo xtask picture` draws it",
+        picture::PLACE
+    );
+    let mut pages = written()?;
+    for name in REFERENCE {
+        let text = Command::new(&fulgurite).args(["reference", name]).output().context("no reference")?;
+        ensure!(text.status.success(), "fulgurite reference {name} failed");
+        pages.insert(format!("docs/reference/{name}.md"), String::from_utf8(text.stdout)?);
+    }
+    let mut wrong = unlisted(&pages);
+    wrong.extend(links::broken(&pages, root()));
+    if !wrong.is_empty() {
+        bail!("{}", wrong.join("\n"));
+    }
+    let folder = lay_out(&pages)?;
+    println!("{} pages, every link leads somewhere; laid out in {}", pages.len(), folder.display());
+    html(&folder)
+}
+
+/// Draws the picture anew.
+pub fn draw() -> Result<()> {
+    let place = root().join("docs").join(picture::PLACE);
+    fs::write(&place, picture::draw(&build::command()?)?)?;
+    println!("{}", place.display());
+    Ok(())
+}
+
+/// Every page that somebody has written.
+fn written() -> Result<Pages> {
+    let mut pages = Pages::new();
+    for name in files(&root().join("docs"))? {
+        let place = format!("docs/{name}");
+        if name.ends_with(".md") {
+            pages.insert(place.clone(), fs::read_to_string(root().join(place))?);
+        }
+    }
+    for place in OTHERS {
+        pages.insert((*place).to_owned(), fs::read_to_string(root().join(place)).context(*place)?);
+    }
+    Ok(pages)
+}
+
+/// The files below `folder`, by their place in it.
+fn files(folder: &Path) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        match entry.file_type()?.is_dir() {
+            true => found.extend(files(&entry.path())?.into_iter().map(|below| format!("{name}/{below}"))),
+            false => found.push(name),
+        }
+    }
+    Ok(found)
+}
+
+/// Pages of the book that its summary leaves out.
+fn unlisted(pages: &Pages) -> Vec<String> {
+    let summary = pages.get("docs/SUMMARY.md").map_or("", String::as_str);
+    let pages = pages.keys().filter_map(|place| place.strip_prefix("docs/"));
+    pages
+        .filter(|page| *page != "SUMMARY.md" && !summary.contains(&format!("({page})")))
+        .map(|page| format!("docs/SUMMARY.md does not name {page}"))
+        .collect()
+}
+
+/// Writes what mdbook reads.
+fn lay_out(pages: &Pages) -> Result<PathBuf> {
+    let folder = root().join("target/book");
+    // A page of an earlier run would stay in the book.
+    let _ = fs::remove_dir_all(&folder);
+    let docs = root().join("docs");
+    for name in files(&docs)?.iter().filter(|name| !name.ends_with(".md")) {
+        // What mdbook is told lies beside the pages, and not among them.
+        let is_of_mdbook = name.starts_with("book.");
+        let to = if is_of_mdbook { folder.join(name) } else { folder.join("src").join(name) };
+        fs::create_dir_all(to.parent().context("a file has a folder")?)?;
+        fs::copy(docs.join(name), to)?;
+    }
+    for (place, text) in pages {
+        if let Some(name) = place.strip_prefix("docs/") {
+            let to = folder.join("src").join(name);
+            fs::create_dir_all(to.parent().context("a page has a folder")?)?;
+            fs::write(to, links::led_out(place, text, REPOSITORY))?;
+        }
+    }
+    Ok(folder)
+}
+
+/// Makes HTML. The gate does not install mdbook: building it takes a minute.
+fn html(folder: &Path) -> Result<()> {
+    let installed = root().join("target/tools/bin/mdbook");
+    let program = if installed.is_file() { installed } else { PathBuf::from("mdbook") };
+    if Command::new(&program).arg("--version").output().is_err() {
+        println!("mdbook is not installed, so no HTML is made; scripts/book installs it and makes it");
+        return Ok(());
+    }
+    run(Command::new(program).arg("build").arg(folder))?;
+    println!("{}", folder.join("html/index.html").display());
+    Ok(())
+}
