@@ -10,7 +10,8 @@ const SYMBOLS = [
 /** An axis: from `low` to `high`, where a value lies on it as a part, and its steps. */
 function axisOf(values, isLog, fromZero, count) {
   let [low, high] = [Math.min(...values), Math.max(...values)];
-  if (isLog) {
+  // Zero has no place on a logarithmic axis.
+  if (isLog && low > 0) {
     const part = (value) => (high === low ? 0.5 : Math.log(value / low) / Math.log(high / low));
     return { part, steps: logTicks(low, high) };
   }
@@ -69,7 +70,7 @@ function drawLines(svg, plot, width, theme, colours) {
   const at = { x: (value) => left + wide * xAxis.part(value), y: (value) => top + high * (1 - yAxis.part(value)) };
 
   for (const step of yAxis.steps) {
-    const isZero = step === 0 && !plot.logY;
+    const isZero = step === 0;
     svg.append(shape("line", { x1: left, x2: left + wide, y1: at.y(step), y2: at.y(step), stroke: isZero ? theme.quiet : theme.line, "stroke-width": 1 }));
     svg.append(label(left - 8, at.y(step) + 4, yText(step), { size: SIZE.value, fill: theme.ink, anchor: "end" }));
   }
