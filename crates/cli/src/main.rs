@@ -236,8 +236,9 @@ fn study(name: &str, asked: &StudyAsked<'_>, common: &Common) -> Result<(), Stac
 /// What a study found, and which conclusions hold, a line for each.
 fn findings(outcome: &Outcome) -> String {
     let mut found = format!("{}\n", outcome.finding);
-    for Verdict { says, holds, figure } in &outcome.verdicts {
-        found += &format!("{}: {says} ({figure})\n", if *holds { "holds" } else { "does not hold here" });
+    for Verdict { says, answer, figure, .. } in &outcome.verdicts {
+        let figure = if figure.is_empty() { String::new() } else { format!(" ({figure})") };
+        found += &format!("{}: {says}{figure}\n", answer.words());
     }
     found
 }

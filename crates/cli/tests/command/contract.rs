@@ -351,6 +351,50 @@ fn a_study_says_which_conclusions_hold() {
     }
 }
 
+/// The title of a plot is a claim only where the checks that it needs hold, and a quick run is not asked what it cannot
+/// tell.
+#[test]
+fn a_title_says_only_what_the_checks_found() {
+    let study = "title = 't'\nquestion = 'q'\ncommand = 'pool'\n[names]\nace = 'the batch'\n\
+        [grid]\nworkload = 'mixed-skewed'\nops = 2000\npages = 1000\nframes = 20\nwrite_back = ['single', 'ace']\n";
+    let check = |name: &str, bound: &str| {
+        format!("[[checks]]\nname = '{name}'\nsays = 'on {name}'\ncolumn = 'hits'\n{bound}\n")
+    };
+    let plot = |holds: &str| {
+        format!(
+            "[[plots]]\ntitle = 'claim of {holds}: it {{change}}'\nholds = ['{holds}']\notherwise = 'neutral on {holds}'\n\
+             caption = 'c'\nkind = 'bar'\nx = 'workload'\ny = 'write_ios'\nseries = 'write_back'\n\
+             relative_to = 'single'\ny_label = 'requests'\n"
+        )
+    };
+    let text = [
+        study.to_owned(),
+        check("sound", "at_most = 2000"),
+        check("wrong", "at_least = 2000"),
+        check("large", "at_most = 2000\nfull = 'it is too short'"),
+        ["sound", "wrong", "large"].map(plot).concat(),
+    ]
+    .concat();
+    let folder = Folder::new().with("own.toml", text);
+    let whole = folder.run("study own.toml --out whole");
+    assert_eq!(whole.code, 0, "{}", whole.stderr);
+    let page = String::from_utf8(folder.read("whole/report.html")).unwrap();
+    for title in
+        ["<h2>claim of sound: it falls by ", "<h2>neutral on wrong</h2>", "<h2>claim of large: it falls by "]
+    {
+        assert!(page.contains(title), "{title}");
+    }
+    assert!(page.contains("change against single") && page.contains("<th>the batch</th>"));
+    let quick = folder.run("study own.toml --quick --out quick");
+    assert!(quick.stdout.contains("\nnot asked in a quick run: on large\n"), "{}", quick.stdout);
+    let page = String::from_utf8(folder.read("quick/report.html")).unwrap();
+    assert!(page.contains("<h2>neutral on large</h2>") && page.contains("it is too short"));
+    let unknown = String::from_utf8(folder.read("own.toml")).unwrap().replace("['wrong']", "['wrnog']");
+    std::fs::write(folder.0.join("unknown.toml"), unknown).unwrap();
+    let refused = folder.run("study unknown.toml");
+    assert!(refused.code == 2 && refused.stderr.contains("did you mean `wrong`"), "{}", refused.stderr);
+}
+
 /// The rule: with `over` the bounds must hold for all of the mean's interval of 95 % confidence, not for the mean alone.
 #[test]
 fn a_conclusion_over_seeds_is_as_sure_as_its_interval() {

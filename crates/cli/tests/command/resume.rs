@@ -107,3 +107,41 @@ fn a_changed_trace_is_run_again() {
     let [whole, resumed] = ["whole", "out"].map(|at| folder.read(&format!("{at}/table.csv")));
     assert!(whole == resumed, "the rows of the old trace were taken for those of the new one");
 }
+
+fn text(folder: &Folder, name: &str) -> String {
+    fs::read_to_string(folder.0.join(name)).unwrap()
+}
+
+/// A figure that no run gives shows that the rows are taken from the tables.
+#[test]
+fn a_finished_study_is_drawn_again_without_running() {
+    let folder = folder();
+    assert_eq!(folder.run("study s.toml --out out").code, 0);
+    for (file, from, to) in [("table.csv", ",300000,", ",300123,"), ("table.jsonl", ":300000,", ":300123,")] {
+        let text = text(&folder, &format!("out/{file}"));
+        let marked = text.replacen(from, to, 1);
+        assert_ne!(marked, text, "{file}");
+        fs::write(folder.0.join("out").join(file), marked).unwrap();
+    }
+    let check = "[[checks]]\nsays = 'a new check'\ncolumn = 'ops'\nat_least = 1\n";
+    fs::write(folder.0.join("s.toml"), study() + check).unwrap();
+    let again = folder.run("study s.toml --out out --resume --csv");
+    assert_eq!(again.code, 0, "{}", again.stderr);
+    assert!(again.stdout.contains(",300123,"), "{}", again.stdout);
+    assert!(text(&folder, "out/report.html").contains("a new check"));
+    // Other grids, another seed and a table that does not fit to the other are run.
+    let other = study().replace("'lru', 'clock'", "'clock', 'lru'");
+    fs::write(folder.0.join("other.toml"), other).unwrap();
+    for run in ["study other.toml --out out --resume --csv", "study s.toml --out out --resume --csv --seed 7"]
+    {
+        let tables = ["table.csv", "table.jsonl", "study.toml"]
+            .map(|file| (file, text(&folder, &format!("out/{file}"))));
+        let run = folder.run(run);
+        assert!(run.code == 0 && !run.stdout.contains(",300123,"), "{}", run.stderr);
+        tables.iter().for_each(|(file, text)| fs::write(folder.0.join("out").join(file), text).unwrap());
+    }
+    let text = text(&folder, "out/table.csv").replacen(",300123,", ",300124,", 1);
+    fs::write(folder.0.join("out/table.csv"), text).unwrap();
+    let torn = folder.run("study s.toml --out out --resume --csv");
+    assert!(torn.code == 0 && !torn.stdout.contains(",30012"), "{}", torn.stderr);
+}

@@ -4,11 +4,12 @@
 use super::file::{Check, Pair};
 use super::finding::{describe, not_a_number, pairs, written};
 use super::interval::Interval;
+use super::words::Words;
 use super::{Select, known_columns};
-use crate::report::Verdict;
+use crate::report::{Answer, Verdict, change};
 use crate::table::Table;
 use fulgurite_stack::StackError;
-use fulgurite_stack::{Column, Row, Value};
+use fulgurite_stack::{Column, Row, Unit, Value};
 use std::collections::BTreeMap;
 
 /// One row's figure, and what sets the row apart.
@@ -21,35 +22,28 @@ struct Mean {
     count: usize,
 }
 
-impl Mean {
-    fn readable(&self) -> String {
-        let Interval { mean, low, high } = self.interval;
-        match self.count {
-            1 => readable(mean),
-            _ => format!("{} [{}, {}]", readable(mean), readable(low), readable(high)),
-        }
-    }
-
-    fn with_place(&self) -> String {
-        match self.place.as_str() {
-            "" => self.readable(),
-            place => format!("{} ({place})", self.readable()),
-        }
-    }
-}
-
 impl Check {
     /// Looks at every row that the check is about.
-    pub fn verdict(&self, table: &Table) -> Result<Verdict, StackError> {
+    pub fn verdict(&self, table: &Table, words: Words<'_>, is_quick: bool) -> Result<Verdict, StackError> {
         let rows = Select { part: self.part.as_deref(), only: &self.only }.of(table)?;
         if rows.is_empty() {
             return Err(self.refused("no row has what `part` and `where` ask for"));
         }
+        if let Some(reason) = self.full.as_ref().filter(|_| is_quick) {
+            let (answer, why) = (Answer::NotAsked, Some(reason.clone()));
+            return Ok(Verdict { says: self.says.clone(), answer, figure: String::new(), why });
+        }
+        // Only what tells these rows apart names one of them.
+        let table = &Table { rows: rows.iter().map(|row| (*row).clone()).collect() };
         let (holds, figure) = match &self.falls_with {
-            Some(axis) => self.falling(&rows, *axis)?,
-            None => self.bounded(table, &rows)?,
+            Some(axis) => self.falling(&rows, *axis, words)?,
+            None => self.bounded(table, &rows, words)?,
         };
-        Ok(Verdict { says: self.says.clone(), holds, figure })
+        let (answer, why) = match holds {
+            true => (Answer::Holds, None),
+            false => (Answer::Fails, self.why.clone()),
+        };
+        Ok(Verdict { says: self.says.clone(), answer, figure, why })
     }
 
     fn refused(&self, reason: &str) -> StackError {
@@ -57,36 +51,67 @@ impl Check {
     }
 
     /// Every figure is between the bounds.
-    fn bounded(&self, table: &Table, rows: &[&Row]) -> Result<(bool, String), StackError> {
+    fn bounded(&self, table: &Table, rows: &[&Row], words: Words<'_>) -> Result<(bool, String), StackError> {
         let figures = match &self.compare {
-            None => self.plain(table, rows),
-            Some(compare) => self.ratios(table, rows, compare)?,
+            None => self.plain(table, rows, words),
+            Some(compare) => self.ratios(table, rows, compare, words)?,
         };
         let figures: Vec<Figure> = figures.ok_or_else(|| not_a_number(self.column))?;
         let mut figures = self.means(figures)?;
         figures.sort_by(|a, b| a.interval.mean.total_cmp(&b.interval.mean));
-        // `rows` has at least one row and `pairs` refuses to return none, so there is a first figure.
-        let (least, most) = (&figures[0], &figures[figures.len() - 1]);
         let holds = figures.iter().all(|Mean { interval, .. }| {
             self.at_least.is_none_or(|bound| interval.low >= bound)
                 && self.at_most.is_none_or(|bound| interval.high <= bound)
         });
-        let found = match figures.len() {
-            1 => least.readable(),
-            cases if least.interval == most.interval => format!("{} in all {cases} cases", least.readable()),
-            _ => format!("from {} to {}", least.with_place(), most.with_place()),
-        };
-        let sure = self.over.map_or_else(String::new, |over| {
-            format!(" (mean and 95 % confidence, {} values of {over})", least.count)
-        });
-        Ok((holds, format!("{} is {found}{sure}", self.what()?)))
+        Ok((holds, format!("{}: {}", self.what(words)?, self.found(&figures))))
     }
 
-    /// What the figures are.
-    fn what(&self) -> Result<String, StackError> {
-        let Some(compare) = &self.compare else { return Ok(self.column.to_string()) };
-        let [old, new] = compare.sides()?;
-        Ok(format!("{} with {} over {}", self.column, written(&new, false), written(&old, false)))
+    /// What the figures are of.
+    fn what(&self, words: Words<'_>) -> Result<String, StackError> {
+        let of = words.column(self.column);
+        Ok(match (&self.compare, self.against) {
+            (Some(compare), _) => {
+                let [old, new] = compare.sides()?.map(|side| written(&side, Some(words)));
+                format!("{of} of {new} against {old}")
+            }
+            (None, Some(against)) => format!("{of} against {}", words.column(against)),
+            (None, None) => of,
+        })
+    }
+
+    /// The least of sorted figures and the greatest.
+    fn found(&self, figures: &[Mean]) -> String {
+        // `rows` has at least one row and `pairs` refuses to return none, so there is a first figure.
+        let (least, most) = (&figures[0], &figures[figures.len() - 1]);
+        let [low, high] = [least, most].map(|mean| self.readable(mean));
+        let found = match figures.len() {
+            1 => low,
+            cases if low == high => format!("{low} in all {cases} cases"),
+            cases => format!("from {low} ({}) to {high} ({}), in {cases} cases", least.place, most.place),
+        };
+        match self.over {
+            Some(over) => format!("{found} (mean and 95 % confidence, {} values of {over})", least.count),
+            None => found,
+        }
+    }
+
+    /// A figure with its interval, if it has one; ratios as changes.
+    fn readable(&self, figure: &Mean) -> String {
+        let is_ratio = self.compare.is_some() || self.against.is_some();
+        let readable = |figure: f64| match is_ratio {
+            true if figure == 1.0 => "no change".to_owned(),
+            // As small a change as a bound of 0.004 % would look like none.
+            true if (figure - 1.0).abs() < 0.0005 => {
+                format!("{:+.4} %", 100.0 * (figure - 1.0)).replace('-', "−")
+            }
+            true => change(figure - 1.0),
+            false => humane(self.column, figure),
+        };
+        let Interval { mean, low, high } = figure.interval;
+        match figure.count {
+            1 => readable(mean),
+            _ => format!("{} [{}, {}]", readable(mean), readable(low), readable(high)),
+        }
     }
 
     /// The columns that say nothing of where a figure stands, beside those of the comparison.
@@ -94,9 +119,13 @@ impl Check {
         compared.copied().chain(self.over).collect()
     }
 
-    fn plain(&self, table: &Table, rows: &[&Row]) -> Option<Vec<Figure>> {
+    fn plain(&self, table: &Table, rows: &[&Row], words: Words<'_>) -> Option<Vec<Figure>> {
         let apart = self.apart([].iter());
-        rows.iter().map(|row| Some((row.number(self.column)?, describe(table, row, &apart)))).collect()
+        let figure = |row: &&Row| {
+            let by = self.against.map_or(Some(1.0), |against| row.number(against))?;
+            Some((row.number(self.column)? / by, describe(table, row, &apart, words)))
+        };
+        rows.iter().map(figure).collect()
     }
 
     /// Candidate over baseline wherever all else is equal.
@@ -105,12 +134,13 @@ impl Check {
         table: &Table,
         rows: &[&Row],
         compare: &Pair,
+        words: Words<'_>,
     ) -> Result<Option<Vec<Figure>>, StackError> {
         let [old, new] = compare.sides()?;
         known_columns(table, old.keys().copied())?;
         let apart = self.apart(old.keys());
         let ratio = |(old, new): (&Row, &Row)| {
-            Some((new.number(self.column)? / old.number(self.column)?, describe(table, old, &apart)))
+            Some((new.number(self.column)? / old.number(self.column)?, describe(table, old, &apart, words)))
         };
         Ok(pairs(rows, &old, &new)?.into_iter().map(ratio).collect())
     }
@@ -139,11 +169,13 @@ impl Check {
         places.into_iter().map(mean).collect()
     }
 
-    /// Along `axis` no figure is above the one before, in any line of `for_each`.
-    fn falling(&self, rows: &[&Row], axis: Column) -> Result<(bool, String), StackError> {
+    /// Along `axis` every figure is below the one before, in any line of `for_each`.
+    fn falling(&self, rows: &[&Row], axis: Column, words: Words<'_>) -> Result<(bool, String), StackError> {
         let line = |row: &Row| match self.for_each {
-            Some(column) if row.number(column).is_some() => format!("{column} {}", row.text(column)),
-            Some(column) => row.text(column),
+            Some(column) if row.number(column).is_some() => {
+                format!("{} {}", words.column(column), row.text(column))
+            }
+            Some(column) => words.name(&row.text(column)).to_owned(),
             None => String::new(),
         };
         let mut points = Vec::new();
@@ -159,7 +191,8 @@ impl Check {
             .filter(|two| two[0].0 == two[1].0)
             .map(|two| {
                 let of = if two[0].0.is_empty() { String::new() } else { format!("{}, ", two[0].0) };
-                let place = format!("{of}{axis} {} to {}", readable(two[0].1), readable(two[1].1));
+                let [from, to] = [two[0].1, two[1].1].map(|x| humane(axis, x));
+                let place = format!("{of}{} {from} to {to}", words.column(axis));
                 (two[1].2 / two[0].2 - 1.0, place)
             })
             .filter(|(step, _)| step.is_finite())
@@ -168,26 +201,25 @@ impl Check {
         let Some(worst) = steps.last() else {
             return Err(self.refused("falls_with needs two rows at least that differ in that column"));
         };
-        let percent = |step: f64| format!("{:+.1} %", 100.0 * step);
+        let least = &steps[0];
         Ok((
-            worst.0 <= 0.0,
+            worst.0 < 0.0,
             format!(
-                "from one step to the next {} changes by {} ({}) to {} ({})",
-                self.column,
-                percent(steps[0].0),
-                steps[0].1,
-                percent(worst.0),
+                "{}, from one step to the next: {} ({}) to {} ({})",
+                words.column(self.column),
+                change(least.0),
+                least.1,
+                change(worst.0),
                 worst.1
             ),
         ))
     }
 }
 
-/// A figure, without decimals where it has none.
-fn readable(figure: f64) -> String {
-    if figure >= 0.0 && figure.fract() == 0.0 {
-        Value::Integer(figure as u64).readable()
-    } else {
-        Value::Real(figure).readable()
+/// A figure as people read it, without decimals where it has none.
+fn humane(column: Column, figure: f64) -> String {
+    match column.unit() {
+        Unit::Number if figure >= 0.0 && figure.fract() == 0.0 => Value::Integer(figure as u64).readable(),
+        unit => unit.humane(figure),
     }
 }

@@ -14,6 +14,9 @@ use std::collections::BTreeMap;
 pub(super) struct File {
     pub title: String,
     pub question: String,
+    /// What names of the rows, and of columns, are called on the page.
+    #[serde(default)]
+    pub names: BTreeMap<String, String>,
     #[serde(deserialize_with = "command")]
     pub command: Command,
     #[serde(default, deserialize_with = "columns")]
@@ -90,6 +93,12 @@ pub(super) struct Deviation {
 pub(super) struct Check {
     /// The conclusion, in a sentence.
     pub says: String,
+    /// What plots call it that say in their title what it says.
+    pub name: Option<String>,
+    /// Why a quick run cannot tell; it is then not asked.
+    pub full: Option<String>,
+    /// Why it does not hold, where it does not.
+    pub why: Option<String>,
     /// Only rows of this part.
     pub part: Option<String>,
     /// Only rows that have these values in these columns.
@@ -99,9 +108,12 @@ pub(super) struct Check {
     pub column: Column,
     /// The candidate's column over the baseline's, in place of the column itself.
     pub compare: Option<Pair>,
+    /// The column over this one, in place of the column itself.
+    #[serde(default, deserialize_with = "some_column")]
+    pub against: Option<Column>,
     pub at_least: Option<f64>,
     pub at_most: Option<f64>,
-    /// The column falls, or stays, as this one rises.
+    /// The column falls as this one rises.
     #[serde(default, deserialize_with = "some_column")]
     pub falls_with: Option<Column>,
     /// It does so for each value of this column.
@@ -153,7 +165,12 @@ impl Pair {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PlotFile {
+    /// What is seen. `{change}` stands for how far a relative plot's values are from zero.
     pub title: String,
+    /// The checks that must hold for the title to be true, and the title where one of them does not.
+    #[serde(default)]
+    pub holds: Vec<String>,
+    pub otherwise: Option<String>,
     pub caption: String,
     pub kind: PlotShape,
     /// Only rows of this part.
@@ -163,7 +180,10 @@ pub(super) struct PlotFile {
     pub only: BTreeMap<Column, String>,
     #[serde(deserialize_with = "column")]
     pub x: Column,
-    /// What is drawn, and the column whose values are told apart; not with `stack`.
+    /// A picture for each value of this column.
+    #[serde(default, deserialize_with = "some_column")]
+    pub panels: Option<Column>,
+    /// What is drawn, and the column whose values are told apart; not with `stack`. Bars may do without `series`.
     #[serde(default, deserialize_with = "some_column")]
     pub y: Option<Column>,
     #[serde(default, deserialize_with = "some_column")]
@@ -171,7 +191,8 @@ pub(super) struct PlotFile {
     /// The columns to pile on one another.
     #[serde(default, deserialize_with = "columns")]
     pub stack: Vec<Column>,
-    /// A value of `series` to divide by, or "first": each series by its own first point.
+    /// A value of `series` or of `x` to divide by, or "first": each series by its own first point.
+    /// Changes are drawn, from zero.
     pub relative_to: Option<String>,
     /// The column of what y should be, drawn dashed.
     #[serde(default, deserialize_with = "some_column")]
@@ -179,15 +200,42 @@ pub(super) struct PlotFile {
     /// Rows that differ in this column alone, such as the seed, are repetitions: their mean is drawn.
     #[serde(default, deserialize_with = "some_column")]
     pub over: Option<Column>,
-    /// What was published for y: by series, by x.
+    /// What was published for y: by panel or by series, by x.
     #[serde(default)]
-    pub published: BTreeMap<String, BTreeMap<String, f64>>,
+    pub published: BTreeMap<String, BTreeMap<String, Published>>,
+    /// Published values have the size of a full run, so a quick one does not show them.
+    #[serde(default)]
+    pub published_of_full: bool,
+    /// What it means if a place has no value.
+    pub no_value: Option<String>,
+    /// Whether the order of the places has a meaning; by default where they are numbers or differ in options alone.
+    pub ordered: Option<bool>,
+    /// Whether y is a part of a whole, written in percent.
+    #[serde(default)]
+    pub share: bool,
     pub y_label: String,
     pub x_label: Option<String>,
     #[serde(default)]
     pub log_x: bool,
     #[serde(default)]
     pub log_y: bool,
+}
+
+/// A published value, or the least and the greatest.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Published {
+    Value(f64),
+    Range([f64; 2]),
+}
+
+impl Published {
+    pub fn range(self) -> (f64, f64) {
+        match self {
+            Published::Value(value) => (value, value),
+            Published::Range([low, high]) => (low, high),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -234,8 +282,16 @@ impl File {
         if let Some(unknown) = named.flatten().find(|part| !parts.contains(&part.as_str())) {
             return Err(refused(SpecError::unknown("part", unknown, &parts)));
         }
+        let checks: Vec<&str> = file.checks.iter().filter_map(|check| check.name.as_deref()).collect();
         for plot in &file.plots {
             plot.has_its_columns().map_err(refused)?;
+            if let Some(unknown) = plot.holds.iter().find(|name| !checks.contains(&name.as_str())) {
+                return Err(refused(SpecError::unknown("check in holds", unknown, &checks)));
+            }
+            if plot.holds.is_empty() != plot.otherwise.is_none() {
+                let sentence = format!("plot `{}` needs `holds` and `otherwise` together", plot.title);
+                return Err(refused(SpecError::new(sentence)));
+            }
             let clash = match (&plot.expected, plot.published.is_empty()) {
                 (Some(_), _) if plot.relative_to.is_some() => "expected and relative_to",
                 (Some(_), false) => "expected and published",
@@ -266,25 +322,38 @@ impl File {
     }
 }
 
+impl File {
+    /// Whether it asks for the same runs as `other`, by the words of its grids.
+    pub fn runs_like(&self, other: &File) -> bool {
+        let grids = |file: &File| {
+            let parts = file.parts.iter().map(|part| (&part.name, part.command, &part.grid, &part.quick));
+            format!("{:?}", (file.command, &file.grid, &file.quick, parts.collect::<Vec<_>>()))
+        };
+        grids(self) == grids(other)
+    }
+}
+
 impl PlotFile {
     /// The columns that it names.
     pub fn columns(&self) -> impl Iterator<Item = Column> {
-        let drawn = [Some(self.x), self.y, self.series, self.expected].into_iter().flatten();
+        let drawn = [Some(self.x), self.panels, self.y, self.series, self.expected].into_iter().flatten();
         drawn.chain(self.stack.iter().copied())
     }
 
     fn has_its_columns(&self) -> Result<(), SpecError> {
-        let (stacked, single) = (!self.stack.is_empty(), self.y.is_some() && self.series.is_some());
+        let stacked = !self.stack.is_empty();
         let fits = match self.kind {
             PlotShape::Stack => stacked && self.y.is_none() && self.series.is_none(),
-            _ => single && !stacked,
+            PlotShape::Bar => self.y.is_some() && !stacked,
+            _ => self.y.is_some() && self.series.is_some() && self.panels.is_none() && !stacked,
         };
         let plain = self.relative_to.is_none() && self.expected.is_none() && self.published.is_empty();
         if fits && (plain || !stacked) {
             return Ok(());
         }
         Err(SpecError::new(format!(
-            "plot `{}`: accepted: `y` and `series`, or with kind = \"stack\" a list `stack` of columns and nothing to compare with",
+            "plot `{}`: accepted: `y` and `series`; with kind = \"bar\" `y`, and `series` or `panels` or both; \
+             with kind = \"stack\" a list `stack` of columns and nothing to compare with",
             self.title
         )))
     }

@@ -1,8 +1,10 @@
 //! What a study found, in one sentence with its number.
 
 use super::file::{Compare, Deviation};
+use super::words::Words;
 use super::{Select, known_columns};
 use crate::grid::Settings;
+use crate::report::change as report_change;
 use crate::table::Table;
 use fulgurite_base::SpecError;
 use fulgurite_stack::StackError;
@@ -43,8 +45,9 @@ impl Compare {
             [&self.baseline, &self.candidate].map(|value| BTreeMap::from([(self.axis, value.clone())]));
         let pairs = pairs(&rows, &old, &new)?;
         let change = |old: &Row, new: &Row| Some(new.number(self.column)? / old.number(self.column)? - 1.0);
-        let changes =
-            pairs.into_iter().map(|(old, new)| Some((change(old, new)?, describe(table, old, &[self.axis]))));
+        let changes = pairs
+            .into_iter()
+            .map(|(old, new)| Some((change(old, new)?, describe(table, old, &[self.axis], Words::NONE))));
         let (low, high) = extremes(changes.collect::<Option<_>>().ok_or_else(|| not_a_number(self.column))?);
         let Compare { baseline, candidate, what, .. } = self;
         let size = |change: f64| format!("{:.1} %", change.abs() * 100.0);
@@ -61,6 +64,25 @@ impl Compare {
     }
 }
 
+/// How far figures have moved, in words: "falls by 6.1 % to 24.1 %".
+pub(super) fn moved(changes: impl Iterator<Item = f64>) -> String {
+    // What would be written as no change is none.
+    let rounded = |change: f64| if change.abs() < 0.0005 { 0.0 } else { change };
+    let mut changes: Vec<f64> = changes.map(rounded).collect();
+    changes.sort_by(f64::total_cmp);
+    let (Some(low), Some(high)) = (changes.first(), changes.last()) else { return "is unknown".to_owned() };
+    let size = |change: f64| report_change(change.abs()).replace('+', "");
+    let [least, most] = if *high <= 0.0 { [*high, *low] } else { [*low, *high] };
+    match (size(least), size(most)) {
+        (least, most) if *low < 0.0 && *high > 0.0 => {
+            format!("falls by up to {least} and rises by up to {most}")
+        }
+        (least, most) if least == "0.0 %" => format!("{} by up to {most}", direction(*low + *high)),
+        (least, most) if least == most => format!("{} by {least}", direction(*low + *high)),
+        (least, most) => format!("{} by {least} to {most}", direction(*low + *high)),
+    }
+}
+
 fn direction(change: f64) -> &'static str {
     if change < 0.0 { "falls" } else { "rises" }
 }
@@ -70,7 +92,10 @@ impl Deviation {
     pub fn sentence(&self, table: &Table) -> Result<String, StackError> {
         known_columns(table, [self.column, self.expected])?;
         let with_both = table.rows.iter().filter_map(|row| {
-            Some((row.number(self.column)? / row.number(self.expected)? - 1.0, describe(table, row, &[])))
+            Some((
+                row.number(self.column)? / row.number(self.expected)? - 1.0,
+                describe(table, row, &[], Words::NONE),
+            ))
         });
         let deviations: Vec<_> = with_both.collect();
         if deviations.is_empty() {
@@ -123,8 +148,8 @@ pub(super) fn pairs<'a>(
             "{} rows have {}, and not each of them has one with {} that differs in nothing else, so they cannot be compared; \
              accepted: values as the table shows them",
             old.len(),
-            written(baseline, true),
-            written(candidate, false),
+            written(baseline, None),
+            written(candidate, Some(Words::NONE)),
         )));
     }
     Ok(pairs)
@@ -135,11 +160,11 @@ fn follows(old: &Row, new: &Row, column: Column) -> bool {
     column == Column::Frames && [old, new].iter().all(|row| row.get(Column::MemoryBytes).is_some())
 }
 
-/// The values of one side of a comparison, with the names of their columns or without.
-pub(super) fn written(side: &BTreeMap<Column, String>, named: bool) -> String {
-    let value = |(column, value): (&Column, &String)| match named {
-        true => format!("{column} {value}"),
-        false => value.clone(),
+/// The values of one side of a comparison, with the names of their columns or in words.
+pub(super) fn written(side: &BTreeMap<Column, String>, words: Option<Words<'_>>) -> String {
+    let value = |(column, value): (&Column, &String)| match words {
+        None => format!("{column} {value}"),
+        Some(words) => words.name(value).to_owned(),
     };
     side.iter().map(value).collect::<Vec<_>>().join(", ")
 }
@@ -156,7 +181,7 @@ pub(super) fn not_a_number(column: Column) -> StackError {
 
 /// Names a row by its part, if there are several, and by as few of the axes that vary in it as tell it from the same
 /// rows as all of them do. The columns of `compared` are left out.
-pub(super) fn describe(table: &Table, row: &Row, compared: &[Column]) -> String {
+pub(super) fn describe(table: &Table, row: &Row, compared: &[Column], words: Words<'_>) -> String {
     // Rows of other parts differ in much that says nothing here.
     let in_part: Vec<&Row> =
         table.rows.iter().filter(|other| other.get(Column::Part) == row.get(Column::Part)).collect();
@@ -172,7 +197,7 @@ pub(super) fn describe(table: &Table, row: &Row, compared: &[Column]) -> String 
     let is_one_of_parts = in_part.len() < table.rows.len() && !compared.contains(&Column::Part);
     let part = is_one_of_parts.then_some(Column::Part);
     let named = |axis: Column| match row.get(axis) {
-        Some(Value::Text(name)) => name.clone(),
+        Some(Value::Text(name)) => words.name(name).to_owned(),
         _ => format!("{axis} {}", row.text(axis)),
     };
     part.into_iter().chain(axes[..enough].iter().copied()).map(named).collect::<Vec<_>>().join(", ")

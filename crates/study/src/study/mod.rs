@@ -4,16 +4,19 @@
 mod check;
 mod file;
 mod finding;
+mod finished;
 mod folder;
 mod interval;
 mod ledger;
 mod parts;
 mod plot;
+mod words;
 
 use crate::grid::{Grid, Settings};
 use crate::report::{self, Plot, Report, Verdict};
 use crate::table::Table;
 use file::{File, Part};
+use finished::Finished;
 use folder::Folder;
 use fulgurite_base::SpecError;
 use fulgurite_stack::device::named_file;
@@ -21,12 +24,14 @@ use fulgurite_stack::output::{Named, is_standard};
 use fulgurite_stack::runner::{self, Runs};
 use fulgurite_stack::{Column, Outlook, Progress, Row, StackError};
 use ledger::Ledger;
-use parts::Parts;
+use parts::{Kept, Parts};
+use plot::Source;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use words::Words;
 
 /// The built-in studies: name and text.
 const BUILT_IN: [(&str, &str); 10] = [
@@ -62,7 +67,7 @@ pub struct How<'a> {
     pub seed: Option<&'a str>,
     /// Runs at once.
     pub threads: NonZeroUsize,
-    /// Go on from the finished runs that an earlier attempt has left in the folder.
+    /// Go on from the finished runs that an earlier attempt has left in the folder, or draw a finished study again.
     pub resume: bool,
 }
 
@@ -203,7 +208,10 @@ impl Study {
         let folder = Folder::prepare(&out, &inputs)?;
         runs.prepare().map_err(|error| self.named(error))?;
         let ledger = Ledger::open(&out, how.resume)?;
-        let outcome = self.execute(how, &runs, &ledger, progress).and_then(|table| {
+        let finished =
+            if how.resume { Finished::open(&out, &self.file, runs.count()) } else { Finished::default() };
+        let kept = Kept { runs: &runs, ledger: &ledger, finished: &finished };
+        let outcome = self.execute(how, &kept, progress).and_then(|table| {
             let outcome = self.write(how, table, folder, &out)?;
             ledger.finish()?;
             Ok(outcome)
@@ -211,20 +219,14 @@ impl Study {
         outcome.map_err(|error| with_finished(error, &out, runs.count()))
     }
 
-    fn execute(
-        &self,
-        how: &How<'_>,
-        runs: &Parts<'_>,
-        ledger: &Ledger,
-        progress: &Progress,
-    ) -> Result<Table, StackError> {
-        let rows = runner::execute_all(runs, how.threads, progress, &parts::Kept { runs, ledger })?;
+    fn execute(&self, how: &How<'_>, kept: &Kept<'_>, progress: &Progress) -> Result<Table, StackError> {
+        let rows = runner::execute_all(kept.runs, how.threads, progress, kept)?;
         let mut table = Table::default();
         for (at, rows) in rows.into_iter().enumerate() {
             for mut row in rows {
                 // The cost differs from one execution to the next, and the table must not.
                 row.drop_cost();
-                row.set_some(Column::Part, runs.part(at));
+                row.set_some(Column::Part, kept.runs.part(at));
                 table.rows.push(row);
             }
         }
@@ -239,16 +241,21 @@ impl Study {
         mut folder: Folder,
         out: &Path,
     ) -> Result<Outcome, StackError> {
-        let plots: Vec<Plot> =
-            self.file.plots.iter().map(|plot| plot.draw(&table)).collect::<Result<_, _>>()?;
+        let words = Words(&self.file.names);
         let finding = self.finding(&table)?;
-        let verdicts: Vec<Verdict> =
-            self.file.checks.iter().map(|check| check.verdict(&table)).collect::<Result<_, _>>()?;
+        let verdicts = self.file.checks.iter().map(|check| check.verdict(&table, words, how.quick));
+        let verdicts: Vec<Verdict> = verdicts.collect::<Result<_, _>>()?;
+        let named = self.file.checks.iter().map(|check| check.name.as_deref());
+        let named: Vec<_> = named.zip(&verdicts).collect();
+        let source = Source { table: &table, words, verdicts: &named, is_quick: how.quick };
+        let plots: Vec<Plot> =
+            self.file.plots.iter().map(|plot| plot.draw(source)).collect::<Result<_, _>>()?;
         let columns = self.columns(&table)?;
         let repeat = self.repeat(how.quick, how.seed);
         let html = report::html(&Report {
             title: &self.file.title,
             question: self.file.question.trim(),
+            is_quick: how.quick,
             finding: &finding,
             verdicts: &verdicts,
             notes: &notes(&table),

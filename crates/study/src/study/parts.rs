@@ -1,5 +1,6 @@
 //! The grids of a study, one behind the other, as one list of runs.
 
+use super::finished::Finished;
 use super::ledger::{Key, Ledger};
 use crate::grid::Grid;
 use fulgurite_stack::runner::{Journal, Runs};
@@ -60,6 +61,7 @@ impl Runs for Parts<'_> {
 pub(super) struct Kept<'a> {
     pub runs: &'a Parts<'a>,
     pub ledger: &'a Ledger,
+    pub finished: &'a Finished,
 }
 
 impl Kept<'_> {
@@ -76,10 +78,12 @@ impl Kept<'_> {
 
 impl Journal for Kept<'_> {
     fn known(&self, at: usize, run: &Run) -> Result<Option<Vec<Row>>, StackError> {
-        match self.ledger.known() {
-            0 => Ok(None),
-            _ => Ok(self.ledger.rows(&self.key(at, run)?)),
+        if self.ledger.known() == 0 && self.finished.is_empty() {
+            return Ok(None);
         }
+        let key = self.key(at, run)?;
+        let of_whole = || self.finished.rows(at, key.part.as_deref(), &key.run_id);
+        Ok(self.ledger.rows(&key).or_else(of_whole))
     }
 
     fn finished(&self, at: usize, run: &Run, rows: &[Row]) -> Result<(), StackError> {

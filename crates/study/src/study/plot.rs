@@ -1,55 +1,53 @@
 //! From a table to the plots that a study asks for.
 
 use super::file::{PlotFile, PlotShape};
+use super::words::Words;
 use super::{Select, known_columns};
-use crate::report::{Plot, PlotKind, Series};
+use crate::report::{Panel, Place, Plot, PlotKind, Scale, Series, Verdict};
 use crate::table::Table;
 use fulgurite_base::SpecError;
 use fulgurite_stack::StackError;
 use fulgurite_stack::{Column, Row, Unit, Value};
 
+/// What a plot is drawn from.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub table: &'a Table,
+    pub words: Words<'a>,
+    /// The checks that have a name, and what came of them.
+    pub verdicts: &'a [(Option<&'a str>, &'a Verdict)],
+    pub is_quick: bool,
+}
+
 impl PlotFile {
-    pub fn draw(&self, table: &Table) -> Result<Plot, StackError> {
-        let wanted = Select { part: self.part.as_deref(), only: &self.only }.of(table)?;
+    pub fn draw(&self, source: Source<'_>) -> Result<Plot, StackError> {
+        let wanted = Select { part: self.part.as_deref(), only: &self.only }.of(source.table)?;
         let table = &Table { rows: wanted.into_iter().cloned().collect() };
         known_columns(table, self.columns())?;
-        let x = distinct(table, self.x);
-        let stacked = self.stack.iter().map(|column| Series {
-            name: column.to_string(),
-            values: x.iter().map(|x| row_at(table, self.x, x)?.number(*column)).collect(),
-            expected: None,
-        });
-        let named = self.series.map_or_else(Vec::new, |series| distinct(table, series));
-        let series = named.into_iter().map(|name| {
-            let values = |column: Column| x.iter().map(|x| self.at(table, x, &name, column)).collect();
-            Series {
-                name: name.readable(),
-                values: self.y.map_or_else(Vec::new, values),
-                expected: match self.published.get(&name.exact()) {
-                    Some(published) => Some(x.iter().map(|x| published.get(&x.exact()).copied()).collect()),
-                    None => self.expected.map(values),
-                },
+        let mut panels = match self.panels {
+            None => vec![self.panel(None, &table.rows.iter().collect::<Vec<_>>(), source)],
+            Some(column) => {
+                let values = distinct(&table.rows.iter().collect::<Vec<_>>(), column);
+                let names = source.words.of(&values);
+                let panel = |(value, name): (&Value, String)| {
+                    let rows: Vec<&Row> =
+                        table.rows.iter().filter(|row| row.get(column) == Some(value)).collect();
+                    self.panel(Some((value, name)), &rows, source)
+                };
+                values.iter().zip(names).map(panel).collect()
             }
-        });
-        let mut series: Vec<Series> = series.chain(stacked).collect();
-        let names = series.iter().map(|series| series.name.as_str()).collect::<Vec<_>>();
-        for (name, published) in &self.published {
-            if !names.contains(&name.as_str()) {
-                return Err(SpecError::unknown("series in published", name, &names).into());
-            }
-            let places: Vec<String> = x.iter().map(Value::exact).collect();
-            let places: Vec<&str> = places.iter().map(String::as_str).collect();
-            if let Some(place) = published.keys().find(|place| !places.contains(&place.as_str())) {
-                return Err(SpecError::unknown("place in published", place, &places).into());
-            }
-        }
-        // A series without values would appear only in the legend.
-        series.retain(|series| series.values.iter().any(Option::is_some));
+        };
+        self.published_has_its_places(&panels, table)?;
         if let Some(base) = &self.relative_to {
-            divide(&mut series, base)?;
+            panels.iter_mut().try_for_each(|panel| changes(panel, base))?;
         }
-        Ok(Plot {
-            title: self.title.clone(),
+        Ok(self.plot(panels, source))
+    }
+
+    fn plot(&self, panels: Vec<Panel>, source: Source<'_>) -> Plot {
+        let base = self.relative_to.as_ref().filter(|base| *base != "first");
+        Plot {
+            title: self.title(&panels, source),
             caption: self.caption.clone(),
             kind: match self.kind {
                 PlotShape::Bar => PlotKind::Bar,
@@ -57,42 +55,155 @@ impl PlotFile {
                 PlotShape::HeatMap => PlotKind::HeatMap,
                 PlotShape::Stack => PlotKind::Stack,
             },
-            expected_is: if self.published.is_empty() { "expected" } else { "published" },
-            x_label: self.x_label.clone().unwrap_or_else(|| self.x.to_string()),
+            expected_is: if self.published.is_empty() { "closed form" } else { "published" },
+            x_label: self.x_label.clone().unwrap_or_else(|| source.words.column(self.x)),
             y_label: self.y_label.clone(),
             log_x: self.log_x,
             log_y: self.log_y,
-            unit: match self.y.filter(|_| self.relative_to.is_none()) {
-                Some(column) => column.unit(),
-                None => Unit::Number,
+            scale: match self.y {
+                _ if self.relative_to.is_some() => Scale::Change,
+                _ if self.share || self.kind == PlotShape::Stack => Scale::Share,
+                Some(column) => Scale::Unit(column.unit()),
+                None => Scale::Unit(Unit::Number),
             },
             x_unit: if self.kind == PlotShape::Line { self.x.unit() } else { Unit::Number },
-            reference: self.relative_to.is_some().then_some(1.0),
-            x,
-            series,
-        })
+            zero_is: base.map(|base| source.words.name(base).to_owned()),
+            better: self.y.and_then(Column::better),
+            is_ordered: self.ordered.unwrap_or_else(|| panels.iter().all(|panel| are_ordered(&panel.x))),
+            no_value: self.no_value.clone().unwrap_or_else(|| "the run has no such figure".to_owned()),
+            colours_places: self.series.is_none(),
+            panels,
+        }
     }
 
-    fn at(&self, table: &Table, x: &Value, series: &Value, column: Column) -> Option<f64> {
-        let series_column = self.series?;
-        let is_here = |row: &&Row| row.get(self.x) == Some(x) && row.get(series_column) == Some(series);
-        let mut here = table.rows.iter().filter(is_here);
-        if self.over.is_none() {
-            return here.next()?.number(column);
+    /// The title, if all that it says holds.
+    fn title(&self, panels: &[Panel], source: Source<'_>) -> String {
+        let holds = |name: &String| {
+            let of_name = |(known, _): &&(Option<&str>, &Verdict)| *known == Some(name.as_str());
+            source.verdicts.iter().filter(of_name).all(|(_, verdict)| verdict.holds())
+        };
+        let title = match &self.otherwise {
+            Some(otherwise) if !self.holds.iter().all(holds) => otherwise,
+            _ => &self.title,
+        };
+        // The first point of a line is no change from itself.
+        let from_first = self.relative_to.as_deref() == Some("first");
+        let is_drawn = |change: &f64| !from_first || *change != 0.0;
+        let values = panels.iter().flat_map(|panel| &panel.series).flat_map(|series| &series.values);
+        title.replace("{change}", &super::finding::moved(values.copied().flatten().filter(is_drawn)))
+    }
+
+    fn panel(&self, of: Option<(&Value, String)>, rows: &[&Row], source: Source<'_>) -> Panel {
+        let x = distinct(rows, self.x);
+        let group = of.as_ref().map(|(value, _)| value.exact());
+        let series = match self.series {
+            None if self.stack.is_empty() => {
+                vec![self.series_of(None, self.y_label.clone(), group.as_deref(), &x, rows, source)]
+            }
+            None => self.stack.iter().map(|column| stacked(*column, self.x, &x, rows, source)).collect(),
+            Some(column) => {
+                let values = distinct(rows, column);
+                let names = source.words.of(&values);
+                let of_value =
+                    |(value, name)| self.series_of(Some(value), name, group.as_deref(), &x, rows, source);
+                values.iter().zip(names).map(of_value).collect()
+            }
+        };
+        let names = source.words.of(&x);
+        let x = x.into_iter().zip(names).map(|(value, name)| Place { value, name }).collect();
+        let mut panel = Panel { title: of.map(|(_, name)| name), x, series };
+        // A series without values would appear only in the legend.
+        panel.series.retain(|series| series.values.iter().any(Option::is_some));
+        panel
+    }
+
+    fn series_of(
+        &self,
+        of: Option<&Value>,
+        name: String,
+        group: Option<&str>,
+        x: &[Value],
+        rows: &[&Row],
+        source: Source<'_>,
+    ) -> Series {
+        let key = of.map(Value::exact).unwrap_or_default();
+        let at = |x: &Value, column: Column| {
+            let is = |row: &&&Row| {
+                row.get(self.x) == Some(x)
+                    && self
+                        .series
+                        .is_none_or(|series| row.get(series).map(Value::exact).as_ref() == Some(&key))
+            };
+            let mut here = rows.iter().filter(is);
+            if self.over.is_none() {
+                return here.next()?.number(column);
+            }
+            let values: Vec<f64> = here.map(|row| row.number(column)).collect::<Option<_>>()?;
+            (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+        };
+        let of_group = group.and_then(|group| self.published.get(group));
+        let published = of_group.or_else(|| self.published.get(&key));
+        let is_shown = !(self.published_of_full && source.is_quick);
+        let expected = match (published.filter(|_| is_shown), self.expected) {
+            (Some(published), _) => {
+                Some(x.iter().map(|x| Some(published.get(&x.exact())?.range())).collect())
+            }
+            (None, Some(column)) => {
+                Some(x.iter().map(|x| at(x, column).map(|value| (value, value))).collect())
+            }
+            (None, None) => None,
+        };
+        let values = x.iter().map(|x| at(x, self.y?)).collect();
+        Series { key, name, values, expected }
+    }
+
+    /// Refuses published values that belong nowhere.
+    fn published_has_its_places(&self, panels: &[Panel], table: &Table) -> Result<(), StackError> {
+        let rows: Vec<&Row> = table.rows.iter().collect();
+        let columns = [self.series, self.panels].into_iter().flatten();
+        let groups: Vec<String> =
+            columns.flat_map(|column| distinct(&rows, column)).map(|value| value.exact()).collect();
+        let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
+        let places: Vec<String> =
+            panels.iter().flat_map(|panel| &panel.x).map(|place| place.value.exact()).collect();
+        let places: Vec<&str> = places.iter().map(String::as_str).collect();
+        for (name, published) in &self.published {
+            if !groups.contains(&name.as_str()) {
+                return Err(SpecError::unknown("series in published", name, &groups).into());
+            }
+            if let Some(place) = published.keys().find(|place| !places.contains(&place.as_str())) {
+                return Err(SpecError::unknown("place in published", place, &places).into());
+            }
         }
-        let values: Vec<f64> = here.map(|row| row.number(column)).collect::<Option<_>>()?;
-        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+        Ok(())
     }
 }
 
-fn row_at<'a>(table: &'a Table, column: Column, value: &Value) -> Option<&'a Row> {
-    table.rows.iter().find(|row| row.get(column) == Some(value))
+/// A column as a layer of bars that stand on one another.
+fn stacked(column: Column, x_column: Column, x: &[Value], rows: &[&Row], source: Source<'_>) -> Series {
+    let at = |x: &Value| rows.iter().find(|row| row.get(x_column) == Some(x))?.number(column);
+    Series {
+        key: column.to_string(),
+        name: source.words.column(column),
+        values: x.iter().map(at).collect(),
+        expected: None,
+    }
+}
+
+/// Whether places have an order of their own: numbers, or one name with several options.
+fn are_ordered(places: &[Place]) -> bool {
+    let base = |place: &Place| match &place.value {
+        Value::Text(text) => text.split(':').next().map(str::to_owned),
+        _ => None,
+    };
+    let bases: Vec<Option<String>> = places.iter().map(base).collect();
+    bases.iter().all(Option::is_none) || bases.windows(2).all(|two| two[0] == two[1])
 }
 
 /// The distinct values of a column, numbers in order, names as they come.
-fn distinct(table: &Table, column: Column) -> Vec<Value> {
+fn distinct(rows: &[&Row], column: Column) -> Vec<Value> {
     let mut values: Vec<Value> = Vec::new();
-    for value in table.rows.iter().filter_map(|row| row.get(column)) {
+    for value in rows.iter().filter_map(|row| row.get(column)) {
         if !values.contains(value) {
             values.push(value.clone());
         }
@@ -103,26 +214,41 @@ fn distinct(table: &Table, column: Column) -> Vec<Value> {
     values
 }
 
-/// Divides every series by the one called `base`, or by its own first point.
-fn divide(series: &mut [Series], base: &str) -> Result<(), StackError> {
-    // A point without a base, or with a base of zero, has no ratio and is not drawn.
-    let quotient = |value: Option<f64>, by: Option<f64>| Some(value? / by.filter(|by| *by != 0.0)?);
+/// The change from `from` to `to`. Without a base, or with a base of zero, there is none.
+fn change(from: Option<f64>, to: Option<f64>) -> Option<f64> {
+    Some(to? / from.filter(|from| *from != 0.0)? - 1.0)
+}
+
+/// Makes changes of the values: from the series called `base`, from the place of that name, or from each series' own
+/// first point. The base itself is not drawn, since its change is zero.
+fn changes(panel: &mut Panel, base: &str) -> Result<(), StackError> {
     if base == "first" {
-        for series in series {
+        for series in &mut panel.series {
             let first = series.values.iter().copied().flatten().next();
-            series.values.iter_mut().for_each(|value| *value = quotient(*value, first));
+            series.values.iter_mut().for_each(|value| *value = change(first, *value));
         }
         return Ok(());
     }
-    let names: Vec<&str> = series.iter().map(|series| series.name.as_str()).collect();
-    let at = names
-        .iter()
-        .position(|name| *name == base)
-        .ok_or_else(|| SpecError::unknown("series in relative_to", base, &names))?;
-    // The base is divided by itself too, so its values are kept first.
-    let by = series[at].values.clone();
-    for series in series {
-        series.values.iter_mut().zip(&by).for_each(|(value, by)| *value = quotient(*value, *by));
+    if let Some(at) = panel.series.iter().position(|series| series.key == base) {
+        let by = panel.series.remove(at).values;
+        for series in &mut panel.series {
+            series.values.iter_mut().zip(&by).for_each(|(value, by)| *value = change(*by, *value));
+        }
+        return Ok(());
+    }
+    let Some(at) = panel.x.iter().position(|place| place.value.exact() == base) else {
+        let places = panel.x.iter().map(|place| place.value.exact());
+        let keys: Vec<String> = panel.series.iter().map(|series| series.key.clone()).chain(places).collect();
+        let keys: Vec<&str> = keys.iter().map(String::as_str).filter(|key| !key.is_empty()).collect();
+        return Err(SpecError::unknown("series in relative_to", base, &keys).into());
+    };
+    panel.x.remove(at);
+    for series in &mut panel.series {
+        let by = series.values.remove(at);
+        series.values.iter_mut().for_each(|value| *value = change(by, *value));
+        if let Some(expected) = &mut series.expected {
+            expected.remove(at);
+        }
     }
     Ok(())
 }
@@ -131,6 +257,7 @@ fn divide(series: &mut [Series], base: &str) -> Result<(), StackError> {
 mod tests {
     use super::super::file::File;
     use super::*;
+    use std::collections::BTreeMap;
 
     /// The rule: with `over` a point is the mean of its rows, without it the first of them.
     #[test]
@@ -151,7 +278,10 @@ mod tests {
                 row
             };
             let rows = vec![row(1, 1, 10), row(1, 2, 40), row(8, 1, 7), row(8, 2, 8)];
-            file.plots[0].draw(&Table { rows }).unwrap().series[0].values.clone()
+            let names = BTreeMap::new();
+            let source =
+                Source { table: &Table { rows }, words: Words(&names), verdicts: &[], is_quick: false };
+            file.plots[0].draw(source).unwrap().panels[0].series[0].values.clone()
         };
         assert_eq!(drawn("over = 'seed'\n"), [Some(25.0), Some(7.5)]);
         assert_eq!(drawn(""), [Some(10.0), Some(7.0)]);

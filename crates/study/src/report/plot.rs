@@ -1,0 +1,234 @@
+//! A plot as data: what the page's script draws, and the table of its numbers.
+
+use fulgurite_stack::{Unit, Value};
+use serde_json::json;
+use std::cmp::Ordering;
+
+/// A picture.
+#[derive(Clone, Debug)]
+pub struct Plot {
+    /// What is seen in it, in a sentence.
+    pub title: String,
+    /// How to read it.
+    pub caption: String,
+    /// Its shape.
+    pub kind: PlotKind,
+    /// The quantity on the x axis.
+    pub x_label: String,
+    /// The quantity on the y axis, without its unit.
+    pub y_label: String,
+    /// Whether the x axis is logarithmic.
+    pub log_x: bool,
+    /// Whether the y axis is logarithmic.
+    pub log_y: bool,
+    /// What the values of y are, so that they are written readably.
+    pub scale: Scale,
+    /// The same for x.
+    pub x_unit: Unit,
+    /// Where expected values come from, in a word.
+    pub expected_is: &'static str,
+    /// What a change of zero stands for.
+    pub zero_is: Option<String>,
+    /// Which of two values is the better one, where one is.
+    pub better: Option<Ordering>,
+    /// Whether the order of the places has a meaning; otherwise they are sorted by value.
+    pub is_ordered: bool,
+    /// What a place without a value means.
+    pub no_value: String,
+    /// Whether the colour belongs to the place and not to the series.
+    pub colours_places: bool,
+    /// The pictures side by side, all to one scale.
+    pub panels: Vec<Panel>,
+}
+
+/// One of the pictures of a plot.
+#[derive(Clone, Debug, Default)]
+pub struct Panel {
+    /// What sets it apart from the others.
+    pub title: Option<String>,
+    /// The places on the x axis.
+    pub x: Vec<Place>,
+    /// What is drawn over them.
+    pub series: Vec<Series>,
+}
+
+/// A place on the x axis.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The value in its column.
+    pub value: Value,
+    /// What it is called on the page.
+    pub name: String,
+}
+
+/// One line, or the bars of one colour.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// What it stands for, word for word: the same key has the same colour in the whole report.
+    pub key: String,
+    /// What it is called on the page.
+    pub name: String,
+    /// A value for every x, where there is one.
+    pub values: Vec<Option<f64>>,
+    /// The same for what theory says, or a paper: the least and the greatest.
+    pub expected: Option<Vec<Option<(f64, f64)>>>,
+}
+
+/// The shape of a plot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlotKind {
+    /// Bars, the places one below the other.
+    Bar,
+    /// Lines over numbers.
+    Line,
+    /// Bars on one another.
+    Stack,
+    /// A coloured field for every x and series.
+    HeatMap,
+}
+
+/// How the values of a plot are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// In a unit.
+    Unit(Unit),
+    /// As a change from zero: 0.1 is 10 % more.
+    Change,
+    /// As a part of a whole: 0.1 is 10 %.
+    Share,
+}
+
+impl PlotKind {
+    fn name(self) -> &'static str {
+        match self {
+            PlotKind::Bar => "bar",
+            PlotKind::Line => "line",
+            PlotKind::Stack => "stack",
+            PlotKind::HeatMap => "heatmap",
+        }
+    }
+}
+
+impl Scale {
+    /// A value as people read it.
+    pub fn humane(self, value: f64) -> String {
+        match self {
+            Scale::Unit(unit) => unit.humane(value),
+            Scale::Change => change(value),
+            Scale::Share => format!("{:.1} %", 100.0 * value),
+        }
+    }
+
+    fn script_name(self) -> &'static str {
+        match self {
+            Scale::Unit(unit) => script_name(unit),
+            Scale::Change => "change",
+            Scale::Share => "share",
+        }
+    }
+}
+
+/// A change as people read it: 0.1 is `+10.0 %`.
+pub(crate) fn change(change: f64) -> String {
+    let percent = 100.0 * change;
+    let decimals = if percent.abs() < 100.0 { 1 } else { 0 };
+    let size = format!("{:.decimals$}", percent.abs());
+    match size.parse::<f64>() {
+        // What rounds to nothing has no sign.
+        Ok(0.0) => "0.0 %".to_owned(),
+        _ if percent < 0.0 => format!("−{size} %"),
+        _ => format!("+{size} %"),
+    }
+}
+
+/// The unit's name in the page's script.
+fn script_name(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Name | Unit::Number => "number",
+        Unit::Nanoseconds => "nanoseconds",
+        Unit::Bytes => "bytes",
+        Unit::BytesPerSecond => "bytesPerSecond",
+    }
+}
+
+impl Plot {
+    /// The heads of the table under the picture.
+    pub fn heads(&self) -> Vec<String> {
+        let panels = self.panels.iter().any(|panel| panel.title.is_some()).then(String::new);
+        let series = self.panels.first().map_or(&[][..], |panel| &panel.series);
+        let named = series.iter().flat_map(|series| {
+            let expected = series.expected.as_ref().map(|_| format!("{}, {}", series.name, self.expected_is));
+            [Some(series.name.clone()), expected].into_iter().flatten()
+        });
+        panels.into_iter().chain([self.x_label.clone()]).chain(named).collect()
+    }
+
+    /// The table under the picture: a place on the x axis, and what every series has there.
+    pub fn numbers(&self) -> Vec<Vec<String>> {
+        self.panels.iter().flat_map(|panel| (0..panel.x.len()).map(|at| self.line(panel, at))).collect()
+    }
+
+    fn line(&self, panel: &Panel, at: usize) -> Vec<String> {
+        let humane = |value: f64| self.scale.humane(value);
+        let range = |(low, high): (f64, f64)| match low == high {
+            true => humane(low),
+            false => format!("{} to {}", humane(low), humane(high)),
+        };
+        let none = || "–".to_owned();
+        let mut line: Vec<String> = panel.title.iter().cloned().collect();
+        line.push(panel.x[at].name.clone());
+        for series in &panel.series {
+            line.push(series.values[at].map_or_else(none, humane));
+            line.extend(series.expected.iter().map(|expected| expected[at].map_or_else(none, range)));
+        }
+        line
+    }
+
+    /// Whether a place has no value.
+    pub fn has_gaps(&self) -> bool {
+        let series = self.panels.iter().flat_map(|panel| &panel.series);
+        series.flat_map(|series| &series.values).any(Option::is_none)
+    }
+
+    /// What the page's script is told.
+    pub(super) fn json(&self) -> serde_json::Value {
+        json!({
+            "title": self.title,
+            "kind": self.kind.name(),
+            "expectedIs": self.expected_is,
+            "xUnit": script_name(self.x_unit),
+            "xLabel": self.x_label,
+            "yLabel": self.y_label,
+            "logX": self.log_x,
+            "logY": self.log_y,
+            "unit": self.scale.script_name(),
+            "zeroIs": self.zero_is,
+            "isLessBetter": self.better == Some(Ordering::Less),
+            "isOrdered": self.is_ordered,
+            "coloursPlaces": self.colours_places,
+            "panels": self.panels.iter().map(Panel::json).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl Panel {
+    fn json(&self) -> serde_json::Value {
+        let x = |place: &Place| json!({ "key": place.value.exact(), "name": place.name, "at": place.value.as_f64() });
+        let series = |series: &Series| json!({ "key": series.key, "name": series.name, "values": series.values, "expected": series.expected });
+        json!({
+            "title": self.title,
+            "x": self.x.iter().map(x).collect::<Vec<_>>(),
+            "series": self.series.iter().map(series).collect::<Vec<_>>(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::change;
+
+    #[test]
+    fn a_change_has_its_sign_and_what_rounds_to_nothing_has_none() {
+        assert_eq!([-0.185, 1.4, 0.0004, -0.0004].map(change), ["−18.5 %", "+140 %", "0.0 %", "0.0 %"]);
+    }
+}

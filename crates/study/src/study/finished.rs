@@ -1,0 +1,91 @@
+//! The rows of a study that has come to its end, taken from its tables, so that its report can be drawn again without
+//! running anything: with other texts, plots and checks.
+//!
+//! They are taken only if the study in the folder has the same grids, and a run at the same place had the same
+//! identity, which holds the version, the seed and a hash of the requests of a trace.
+
+use super::file::File;
+use crate::table::Table;
+use fulgurite_stack::{Column, Row, Value};
+use serde_json::{Map, Value as Json};
+use std::fs;
+use std::path::Path;
+
+/// The finished runs, in order; none if they are not to be used.
+#[derive(Default)]
+pub(super) struct Finished(Vec<Vec<Row>>);
+
+impl Finished {
+    /// The runs in `folder`, of which the study has `count`.
+    pub fn open(folder: &Path, file: &File, count: usize) -> Finished {
+        let runs = rows(folder, file).map(by_run).unwrap_or_default();
+        // Of runs that cannot be told apart nobody knows which rows belong to which.
+        Finished(if runs.len() == count { runs } else { Vec::new() })
+    }
+
+    /// Whether no run is known.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The rows of the run at `at`.
+    pub fn rows(&self, at: usize, part: Option<&str>, run_id: &str) -> Option<Vec<Row>> {
+        let rows = self.0.get(at)?;
+        let first = rows.first()?;
+        let is_it = first.text(Column::RunId) == run_id && first.text(Column::Part) == part.unwrap_or("");
+        is_it.then(|| rows.clone())
+    }
+}
+
+fn rows(folder: &Path, file: &File) -> Option<Vec<Row>> {
+    let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
+    let was = File::parse("study.toml", &read("study.toml")?).ok()?;
+    if !was.runs_like(file) {
+        return None;
+    }
+    let (csv, lines) = (read("table.csv")?, read("table.jsonl")?);
+    let mut cells = csv::Reader::from_reader(csv.as_bytes());
+    let columns: Option<Vec<Column>> =
+        cells.headers().ok()?.iter().map(|name| Column::from_name(name).ok()).collect();
+    let columns = columns?;
+    let mut rows = Vec::new();
+    for (cells, line) in cells.records().zip(lines.lines()) {
+        let types: Map<String, Json> = serde_json::from_str(line).ok()?;
+        rows.push(row(&columns, &cells.ok()?, &types)?);
+    }
+    let table = Table { rows };
+    // Whatever was read wrongly, or changed by somebody, shows here.
+    (table.to_csv() == csv && table.to_json_lines() == lines).then_some(table.rows)
+}
+
+/// A row from both tables: JSON tells what a value is, and CSV has every number in full.
+fn row(columns: &[Column], cells: &csv::StringRecord, types: &Map<String, Json>) -> Option<Row> {
+    let mut row = Row::default();
+    for (column, text) in columns.iter().zip(cells) {
+        let value = match types.get(column.name()) {
+            None => continue,
+            Some(Json::String(_)) => Value::Text(text.to_owned()),
+            Some(Json::Number(number)) if number.is_u64() => Value::Integer(text.parse().ok()?),
+            Some(_) => Value::Real(text.parse().ok()?),
+        };
+        row.set(*column, value);
+    }
+    Some(row)
+}
+
+/// The rows of each run: its intervals or its groups stand together, and any other row is a run of its own. Runs that
+/// mean the same in other words, such as `ace` and `ace:n_w=8`, have one identity and stay apart.
+fn by_run(rows: Vec<Row>) -> Vec<Vec<Row>> {
+    let mut runs: Vec<Vec<Row>> = Vec::new();
+    for row in rows {
+        let has = |column: &Column| row.get(*column).is_some();
+        let is_one_of_several = [Column::Group, Column::TimePages, Column::TimeNs].iter().any(has);
+        let same = |first: &Row, column: &Column| first.get(*column) == row.get(*column);
+        let is_same = |first: &Row| [Column::RunId, Column::Part].iter().all(|column| same(first, column));
+        match runs.last_mut() {
+            Some(run) if is_one_of_several && is_same(&run[0]) => run.push(row),
+            _ => runs.push(vec![row]),
+        }
+    }
+    runs
+}

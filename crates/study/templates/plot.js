@@ -1,0 +1,165 @@
+"use strict";
+// What every plot is made of: text that is measured, numbers that are readable, colours, the legend.
+
+const SIZE = { name: 13, value: 12, head: 14 };
+const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
+const STEPS = {
+  number: [[1e9, " G"], [1e6, " M"], [1e4, " K", 1e3], [1, ""]],
+  nanoseconds: [[1e9, " s"], [1e6, " ms"], [1e3, " µs"], [1, " ns"]],
+  bytesPerSecond: [[1e9, " GB/s"], [1e6, " MB/s"], [1e3, " kB/s"], [1, " B/s"]],
+  bytes: [[2 ** 30, " GiB"], [2 ** 20, " MiB"], [2 ** 10, " KiB"], [1, " B"]],
+};
+// Told apart by people who see colours differently, and by 3 to 1 at least from the page.
+const PALETTES = {
+  light: ["#0072b2", "#c46f00", "#00875f", "#c2406d", "#7a5cc0", "#7d6a00", "#2f8f9e", "#a34a28", "#4a5fd0", "#5b7a2e"],
+  dark: ["#4aa3df", "#f0b34a", "#3fc79a", "#e887ab", "#a994e6", "#d6c94a", "#6fd0de", "#e59a78", "#8fa2f5", "#a9cc7a"],
+};
+
+const context = document.createElement("canvas").getContext("2d");
+
+/** The width of a text in pixels. */
+function widthOf(text, size, weight = 400) {
+  context.font = `${weight} ${size}px ${FONT}`;
+  return context.measureText(text).width;
+}
+
+/** A text in lines of at most `width`, broken between words, or else behind signs that join names. */
+function wrapped(text, width, size, weight = 400) {
+  const lines = [""];
+  for (const word of text.split(/(?<=[ ,+:=])/)) {
+    const longer = lines.at(-1) + word;
+    if (lines.at(-1) !== "" && widthOf(longer.trimEnd(), size, weight) > width) lines.push(word);
+    else lines[lines.length - 1] = longer;
+  }
+  return lines.map((line) => line.trimEnd());
+}
+
+/** An element of a drawing. */
+function shape(name, attributes = {}, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) {
+    element.setAttribute(key, typeof value === "number" ? +value.toFixed(2) : value);
+  }
+  element.append(...children);
+  return element;
+}
+
+/** A line of text whose baseline is at `y`. */
+function label(x, y, text, style = {}) {
+  const { size = SIZE.name, fill = "", anchor = "start", weight = 400 } = style;
+  return shape("text", { x, y, fill, "font-size": size, "font-weight": weight, "text-anchor": anchor }, text);
+}
+
+/** Adds what is shown when somebody points at `element`. */
+function told(element, text) {
+  element.append(shape("title", {}, text));
+  return element;
+}
+
+/** A value to three significant digits, with its unit. */
+function readable(value, unit) {
+  if (unit === "change" || unit === "share") {
+    const percent = 100 * value;
+    const digits = Math.abs(percent).toFixed(Math.abs(percent) < 100 ? 1 : 0);
+    if (unit === "share" || Number(digits) === 0) return digits + " %";
+    return (percent < 0 ? "−" : "+") + digits + " %";
+  }
+  if (value === 0) return "0";
+  if (unit === "number" && Number.isInteger(value) && Math.abs(value) < 1e4) return String(value);
+  const found = STEPS[unit].find(([from]) => Math.abs(value) >= from) ?? STEPS[unit].at(-1);
+  const scaled = value / (found[2] ?? found[0]);
+  const digits = Math.max(0, Math.min(4, 2 - Math.floor(Math.log10(Math.abs(scaled)))));
+  return scaled.toFixed(digits) + found[1];
+}
+
+/** The same for an axis: without zeros that say nothing. */
+const onAxis = (value, unit) => readable(value, unit).replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "");
+
+const rgb = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+const mixed = (from, to, part) =>
+  "#" + rgb(from).map((one, at) => Math.round(one + (rgb(to)[at] - one) * part).toString(16).padStart(2, "0")).join("");
+
+const baseOf = (key) => (isNaN(Number(key)) ? key.split(":")[0] : "a number");
+
+/** Colours for a whole report: one for each name, and shades of it for the same name with other options. */
+function colouring(plots) {
+  const hues = [];
+  const variants = new Map();
+  for (const plot of plots.filter(({ kind }) => kind === "bar" || kind === "line")) {
+    const keys = plot.panels.flatMap(({ x, series }) => (plot.coloursPlaces ? x : series).map(({ key }) => key));
+    const bases = [...new Set(keys.map(baseOf))].filter((base) => !hues.includes(base));
+    // Names that the palette has no room for are all grey: they stand beside their bars.
+    if (hues.length + bases.length <= PALETTES.light.length) hues.push(...bases);
+    for (const key of plot.coloursPlaces ? [] : keys) {
+      const known = variants.get(baseOf(key)) ?? variants.set(baseOf(key), []).get(baseOf(key));
+      if (!known.includes(key)) known.push(key);
+    }
+  }
+  return (key, theme) => {
+    const base = baseOf(key);
+    const hue = PALETTES[theme.name][hues.indexOf(base)] ?? theme.quiet;
+    const others = (variants.get(base) ?? []).filter((known) => known !== base);
+    const at = others.indexOf(key);
+    if (at < 0 || others.length + (variants.get(base).length > others.length) < 2) return hue;
+    // From darker than the colour itself to lighter.
+    const part = others.length === 1 ? 0.45 : -0.6 + (0.95 * at) / (others.length - 1);
+    return part < 0 ? mixed(hue, theme.ink, -part) : mixed(hue, theme.paper, part * 0.75);
+  };
+}
+
+/** The steps of an axis: about `count` round numbers from `low` to `high`. */
+function ticks(low, high, count) {
+  const rough = (high - low) / count || 1;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 2.5, 5, 10].find((one) => one * power >= rough * 0.999) * power;
+  const found = [];
+  for (let at = Math.ceil(low / step - 1e-9); at * step <= high * (1 + 1e-9) + 1e-12; at++) found.push(at * step);
+  return found;
+}
+
+/** The same for a logarithmic axis: powers of ten, with 2 and 5 between them where there is room. */
+function logTicks(low, high) {
+  const found = [];
+  for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++) {
+    for (const one of [1, 2, 5]) found.push(one * 10 ** power);
+  }
+  const inside = found.filter((tick) => tick >= low * 0.999 && tick <= high * 1.001);
+  const tens = inside.filter((tick) => Math.abs(Math.log10(tick) % 1) < 1e-9);
+  return tens.length >= 3 ? tens : inside;
+}
+
+/** The legend, in as many lines as it takes; gives the height that it has. */
+function legend(svg, entries, width, theme) {
+  if (entries.length === 0) return 0;
+  let [x, y] = [0, 14];
+  for (const { name, mark } of entries) {
+    const wide = 24 + widthOf(name, SIZE.value);
+    if (x > 0 && x + wide > width) [x, y] = [0, y + 20];
+    svg.append(mark(x, y - 4), label(x + 22, y, name, { size: SIZE.value, fill: theme.ink }));
+    x += wide + 16;
+  }
+  return y + 14;
+}
+
+const swatch = (fill) => (x, y) => shape("rect", { x: x + 2, y: y - 5, width: 14, height: 10, rx: 2, fill });
+
+/** Published values, drawn beside ours: a stroke, or a bracket from the least to the greatest. */
+function publishedMark(low, high, y, height, theme) {
+  const group = shape("g", { class: "published" });
+  const stroke = (x) => [
+    shape("line", { x1: x, x2: x, y1: y, y2: y + height, stroke: theme.paper, "stroke-width": 6 }),
+    shape("line", { x1: x, x2: x, y1: y, y2: y + height, stroke: theme.ink, "stroke-width": 3 }),
+  ];
+  group.append(...stroke(low));
+  if (high !== low) {
+    const middle = y + height / 2;
+    group.append(...stroke(high), shape("line", { x1: low, x2: high, y1: middle, y2: middle, stroke: theme.ink, "stroke-width": 1.5 }));
+  }
+  return group;
+}
+
+/** The legend's entry for what was published, if anything was. */
+function publishedEntry(plot, theme) {
+  const any = plot.panels.some(({ series }) => series.some(({ expected }) => expected?.some((one) => one !== null)));
+  return any ? [{ name: plot.expectedIs, mark: (x, y) => publishedMark(x + 9, x + 9, y - 7, 14, theme) }] : [];
+}

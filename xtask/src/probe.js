@@ -1,0 +1,142 @@
+// Looks at a report as a reader does, and tells the page around it what is wrong. `browser.rs` puts this at the end of a
+// copy of the report, which a frame of a given width shows.
+(async () => {
+  const problems = new Set();
+  const complain = (what) => problems.add(what);
+  const parsed = (colour) => colour.match(/[\d.]+/g).map(Number);
+  const short = (text) => text.trim().slice(0, 40);
+
+  /** The ratio of two colours' luminances, as WCAG 2 defines it. */
+  function contrast(one, other) {
+    const luminance = (colour) => {
+      const [r, g, b] = parsed(colour).slice(0, 3).map((part) => {
+        const share = part / 255;
+        return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+      });
+      return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const [low, high] = [luminance(one), luminance(other)].sort((a, b) => a - b);
+    return (high + 0.05) / (low + 0.05);
+  }
+
+  const rgbOf = (hex) => "rgb(" + [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)).join(",") + ")";
+
+  function background(element) {
+    for (let at = element; at; at = at.parentElement) {
+      const colour = getComputedStyle(at).backgroundColor;
+      if ((parsed(colour)[3] ?? 1) > 0) return colour;
+    }
+    return "rgb(255, 255, 255)";
+  }
+
+  /** Boxes touch by more than a pixel; the box of a text is higher than its letters. */
+  const meet = (a, b, slack) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - slack && b.top < a.bottom - slack;
+
+  /** Nothing in a drawing is cut off, and no text lies on a text or on a bar. */
+  function drawing(svg, where) {
+    const frame = svg.getBoundingClientRect();
+    const texts = [...svg.querySelectorAll("text")].map((text) => ({ text, box: text.getBoundingClientRect() }));
+    for (const { text, box } of texts) {
+      const isOut = box.left < frame.left - 1 || box.right > frame.right + 1 || box.top < frame.top - 2 || box.bottom > frame.bottom + 2;
+      if (isOut) complain(`${where}: "${short(text.textContent)}" is clipped`);
+      const on = text.dataset.on ? rgbOf(text.dataset.on) : background(svg.parentElement);
+      const ratio = contrast(getComputedStyle(text).fill, on);
+      if (ratio < 4.5) complain(`${where}: "${short(text.textContent)}" has a contrast of ${ratio.toFixed(1)}`);
+    }
+    texts.forEach((one, at) => {
+      const other = texts.slice(at + 1).find(({ box }) => meet(one.box, box, 3));
+      if (other) complain(`${where}: "${short(one.text.textContent)}" overlaps "${short(other.text.textContent)}"`);
+    });
+    const bars = [...svg.querySelectorAll("rect.mark, g.published")].map((bar) => bar.getBoundingClientRect());
+    for (const { text, box } of texts.filter(({ text }) => !text.dataset.on)) {
+      if (bars.some((bar) => meet(box, bar, 3))) complain(`${where}: "${short(text.textContent)}" overlaps a bar`);
+    }
+  }
+
+  /** Text outside the drawings can be read, and the page is no wider than its window. */
+  function prose(where) {
+    for (const element of document.querySelectorAll("body *:not(script, style, svg, svg *, tr:nth-child(n + 3) *)")) {
+      // Of a table two rows stand for all.
+      const hasText = [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.textContent.trim() !== "");
+      if (!hasText || element.getClientRects().length === 0) continue;
+      const ratio = contrast(getComputedStyle(element).color, background(element));
+      if (ratio < 4.5) complain(`${where}: "${short(element.textContent)}" has a contrast of ${ratio.toFixed(1)}`);
+    }
+    const { scrollWidth, clientWidth } = document.documentElement;
+    if (scrollWidth > clientWidth) complain(`${where}: the page is ${scrollWidth} pixels wide in a window of ${clientWidth}`);
+  }
+
+  function everything(where) {
+    document.querySelectorAll(".plot").forEach((plot, at) => {
+      const svg = plot.querySelector("svg");
+      if (!svg || svg.querySelectorAll(".mark").length === 0) return complain(`${where}: a plot is empty: ${at}`);
+      drawing(svg, `${where}, plot ${at}`);
+    });
+    prose(where);
+  }
+
+  /** What a click on `button` gives to the browser to save: its content, its name, and its bytes or its text. */
+  function saved(button) {
+    return new Promise((resolve) => {
+      const [create, click, Whole] = [URL.createObjectURL, HTMLAnchorElement.prototype.click, Blob];
+      let content;
+      // Blobs are read by another process, for which a browser that dumps its page does not wait; so their parts are kept.
+      Blob = function (parts, options) { return Object.assign(new Whole(parts, options), { first: parts[0] }); };
+      URL.createObjectURL = (blob) => ((content = blob), "blob:checked");
+      HTMLAnchorElement.prototype.click = function () {
+        [URL.createObjectURL, HTMLAnchorElement.prototype.click, Blob] = [create, click, Whole];
+        resolve({ content: content.first, name: this.download });
+      };
+      button.click();
+    });
+  }
+
+  const hex = (bytes) => [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+
+  /** A picture from the bytes of its file. */
+  const decoded = (bytes) => new Promise((resolve, reject) => {
+    const picture = new Image();
+    [picture.onload, picture.onerror] = [() => resolve(picture), () => reject(new Error("the PNG cannot be read"))];
+    let text = "";
+    bytes.forEach((byte) => (text += String.fromCharCode(byte)));
+    picture.src = "data:image/png;base64," + btoa(text);
+  });
+
+  /** The files that the buttons under a plot give. */
+  async function files(figure, at) {
+    const [svgButton, pngButton] = figure.querySelectorAll(".save button");
+    const svg = await saved(svgButton);
+    const read = new DOMParser().parseFromString(svg.content, "image/svg+xml");
+    const marks = read.querySelectorAll(".mark").length;
+    if (read.querySelector("parsererror") || marks === 0 || !svg.name.endsWith(".svg")) return complain(`plot ${at}: the SVG is broken`);
+    const root = document.importNode(read.documentElement, true);
+    document.body.append(root);
+    drawing(root, `plot ${at}, its SVG`);
+    root.remove();
+    // Making a picture of each takes long; two show that it can be done.
+    if (at > 1) return null;
+    const png = await saved(pngButton);
+    if (png.content[0] !== 0x89 || String.fromCharCode(...png.content.slice(1, 4)) !== "PNG" || !png.name.endsWith(".png")) return complain(`plot ${at}: the PNG is none`);
+    const picture = await decoded(png.content);
+    if (picture.width !== 1920) complain(`plot ${at}: the PNG is ${picture.width} pixels wide`);
+    const canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [picture.width, picture.height];
+    const context = canvas.getContext("2d");
+    context.drawImage(picture, 0, 0);
+    const pixels = new Uint32Array(context.getImageData(0, 0, picture.width, picture.height).data.buffer);
+    if (new Set(pixels.filter((_, at) => at % 7 === 0)).size < 3) complain(`plot ${at}: the PNG shows nothing`);
+    return { svg: hex(new TextEncoder().encode(svg.content)), png: hex(png.content) };
+  }
+
+  const first = document.documentElement.dataset.theme;
+  for (const theme of ["light", "dark"]) {
+    if (document.documentElement.dataset.theme !== theme) document.getElementById("theme").click();
+    everything(`${innerWidth} pixels, ${theme}`);
+  }
+  const made = [];
+  if (innerWidth === FILES_AT) {
+    for (const [at, figure] of [...document.querySelectorAll("figure")].entries()) made.push(await files(figure, at));
+  }
+  const { plots, ready } = document.body.dataset;
+  parent.postMessage({ plots, ready, first, problems: [...problems], made: made.find(Boolean) ?? null }, "*");
+})();
