@@ -47,7 +47,7 @@ fn help(setting: &Setting) -> Option<String> {
 /// What was typed.
 #[derive(Clone, Debug, Default)]
 pub struct Asked<'a> {
-    /// Values of [`settings`], by name.
+    /// Values of [`settings()`], by name.
     pub typed: Vec<(&'static str, String)>,
     /// The memory of the pool: a size, or a share of the data.
     pub memory: Option<&'a str>,
