@@ -72,7 +72,7 @@ const BREAKS: &[(&str, &str, &str)] = &[
     ),
     (".scroll { overflow-x: auto; }", "", "the page is"),
     ("new XMLSerializer().serializeToString(svg)", "\"<svg>\"", "the SVG is broken"),
-    ("\"image/png\");", "\"image/jpeg\");", "the PNG is none"),
+    ("toDataURL(\"image/png\")", "toDataURL(\"image/jpeg\")", "the PNG is none"),
 ];
 
 /// The check itself is checked: it must notice every broken page, for the right reason.

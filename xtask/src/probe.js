@@ -2,7 +2,7 @@
 // copy of the report, which a frame of a given width shows.
 (async () => {
   const problems = new Set();
-  const complain = (what) => problems.add(what);
+  const complain = (what) => void problems.add(what);
   const parsed = (colour) => colour.match(/[\d.]+/g).map(Number);
   const short = (text) => text.trim().slice(0, 40);
 
