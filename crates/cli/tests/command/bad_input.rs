@@ -77,7 +77,7 @@ fn unknown_names_are_offered_the_nearest() {
             ),
             ("bench ycsb-a --memory 5", &["--memory", "4KiB"]),
             ("bench ycsb-a --log-size 4KiB", &["--log-size", "64 pages"]),
-            ("bench tpcc --scale 500", &["MiB", "--scale", "p4510:blocks=N"]),
+            ("bench tpcc --scale 500", &["MiB", "--scale", "p4510:blocks=1248"]),
             ("bench ycsb-a --reuse", &["--reuse", "p4510", "a file"]),
             ("bench ycsb-a --reuse --write-back ace --device file:d", &["--reuse", "ace", "ace:n_w=8"]),
             ("bench ycsb-a --cpu-per-op 2 --device file:d,engine=psync", &["--cpu-per-op", "leave it out"]),

@@ -115,9 +115,11 @@ fn text(folder: &Folder, name: &str) -> String {
 /// A figure that no run gives shows that the rows are taken from the tables.
 #[test]
 fn a_finished_study_is_drawn_again_without_running() {
-    let folder = folder();
+    // A tenth of the requests: nothing is interrupted here.
+    let study = || study().replace("00000", "0000");
+    let folder = folder().with("s.toml", study());
     assert_eq!(folder.run("study s.toml --out out").code, 0);
-    for (file, from, to) in [("table.csv", ",300000,", ",300123,"), ("table.jsonl", ":300000,", ":300123,")] {
+    for (file, from, to) in [("table.csv", ",30000,", ",30123,"), ("table.jsonl", ":30000,", ":30123,")] {
         let text = text(&folder, &format!("out/{file}"));
         let marked = text.replacen(from, to, 1);
         assert_ne!(marked, text, "{file}");
@@ -127,7 +129,7 @@ fn a_finished_study_is_drawn_again_without_running() {
     fs::write(folder.0.join("s.toml"), study() + check).unwrap();
     let again = folder.run("study s.toml --out out --resume --csv");
     assert_eq!(again.code, 0, "{}", again.stderr);
-    assert!(again.stdout.contains(",300123,"), "{}", again.stdout);
+    assert!(again.stdout.contains(",30123,"), "{}", again.stdout);
     assert!(text(&folder, "out/report.html").contains("a new check"));
     // Other grids, another seed and a table that does not fit to the other are run.
     let other = study().replace("'lru', 'clock'", "'clock', 'lru'");
@@ -137,11 +139,11 @@ fn a_finished_study_is_drawn_again_without_running() {
         let tables = ["table.csv", "table.jsonl", "study.toml"]
             .map(|file| (file, text(&folder, &format!("out/{file}"))));
         let run = folder.run(run);
-        assert!(run.code == 0 && !run.stdout.contains(",300123,"), "{}", run.stderr);
+        assert!(run.code == 0 && !run.stdout.contains(",30123,"), "{}", run.stderr);
         tables.iter().for_each(|(file, text)| fs::write(folder.0.join("out").join(file), text).unwrap());
     }
-    let text = text(&folder, "out/table.csv").replacen(",300123,", ",300124,", 1);
+    let text = text(&folder, "out/table.csv").replacen(",30123,", ",30124,", 1);
     fs::write(folder.0.join("out/table.csv"), text).unwrap();
     let torn = folder.run("study s.toml --out out --resume --csv");
-    assert!(torn.code == 0 && !torn.stdout.contains(",30012"), "{}", torn.stderr);
+    assert!(torn.code == 0 && !torn.stdout.contains(",3012"), "{}", torn.stderr);
 }
