@@ -230,12 +230,12 @@ mod tests {
             colours_places: false,
             panels: vec![Panel {
                 title: Some(HOSTILE.to_owned()),
-                x: vec![Place { value: HOSTILE.into(), name: HOSTILE.to_owned() }],
+                x: [HOSTILE, "b"].map(|name| Place { value: name.into(), name: name.to_owned() }).into(),
                 series: vec![Series {
                     key: HOSTILE.to_owned(),
                     name: HOSTILE.to_owned(),
-                    values: vec![None],
-                    expected: Some(vec![Some((1.0, 2.0))]),
+                    values: vec![None, Some(1_500_000.0)],
+                    expected: Some(vec![Some((1.0, 2.0)), None]),
                 }],
             }],
         };
