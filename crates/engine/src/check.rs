@@ -155,9 +155,8 @@ impl<D: Device + 'static> Walk<'_, D> {
         }
         let name = self.shard.catalogue.borrow().name_of(tree.id);
         // What a pending record replaces may have gone already: recovery does not look at the leaf.
-        let replaced: BTreeSet<Vec<u8>> =
-            self.shard.records.borrow().of_leaf(visit.page).map(|record| record.key.to_vec()).collect();
-        for (key, value) in node.records().filter(|(key, value)| value.large && !replaced.contains(key)) {
+        let is_replaced = |key: &[u8]| self.shard.records.borrow().is_pending(tree.id, key);
+        for (key, value) in node.records().filter(|(key, value)| value.large && !is_replaced(key)) {
             let place = Place::read(value.bytes).map_err(|error| error.to_string())?;
             self.large.push((format!("{name}, key {}", text(&key)), place));
         }
