@@ -6,7 +6,8 @@ use crate::layout::Superblock;
 use crate::planted::Planted;
 use crate::write::out_of_place::map_bytes;
 use crate::write::{BATCH, Place};
-use fulgurite_base::{Choice, Nanos, NoOptions};
+use fulgurite_base::option::SHARE;
+use fulgurite_base::{Choice, Declared, Nanos, NoOptions, Opt, Share, config_enum, opt};
 use fulgurite_device::{Caps, Device};
 use fulgurite_ftl::placement::PlacementConfig;
 use fulgurite_ftl::victim::VictimConfig;
@@ -76,32 +77,61 @@ impl TornPages {
     }
 }
 
-/// Where pages are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PlaceOption {
-    /// Out of place on a drive on which pages in place would have to be written twice, in place on others.
-    Auto,
-    /// Each page at its own number, protected by [`TornPages`].
-    InPlace,
-    /// Each write at a new place, which a map tells: no page is written twice and none is torn, pages of several blocks are
-    /// compressed, and segments are collected.
-    OutOfPlace,
+/// How pages lie out of place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutOfPlaceConfig {
+    /// The share of the segments that pages leave free, for collection. Fixed when the store is made.
+    pub spare: Share,
+    /// Which pages are written together.
+    pub placement: PlacementConfig,
+    /// Which segment is collected.
+    pub victim: VictimConfig,
 }
 
-impl Choice for PlaceOption {
-    const NAMES: &'static [(&'static str, PlaceOption)] = &[
-        ("auto", PlaceOption::Auto),
-        ("in-place", PlaceOption::InPlace),
-        ("out-of-place", PlaceOption::OutOfPlace),
+impl Default for OutOfPlaceConfig {
+    fn default() -> OutOfPlaceConfig {
+        OutOfPlaceConfig {
+            spare: Share::percent(15),
+            placement: PlacementConfig::ONE_STREAM,
+            victim: VictimConfig::GREEDY,
+        }
+    }
+}
+
+impl Declared for OutOfPlaceConfig {
+    const OPTIONS: &'static [Opt<OutOfPlaceConfig>] = &[
+        opt!("spare", spare, SHARE, Share::percent(5) => Share::percent(75), "share of the segments that pages leave free"),
+        opt!("placement", placement, PlacementConfig::FORM, "which pages are written together"),
+        opt!("victim", victim, VictimConfig::FORM, "which segment is collected"),
     ];
 }
 
-impl PlaceOption {
+config_enum! {
+    /// Where pages are written. Fixed when the store is made.
+    ///
+    /// *In place*: each page at its own number, protected by [`TornPages`]. *Out of place*: each write at a new place, which a map
+    /// tells; no page is written twice and none is torn, pages of several blocks are compressed, and segments are collected.
+    pub enum PlaceConfig: "place";
+    "in-place" InPlace(NoOptions) "each page at its own number"
+    "out-of-place" OutOfPlace(OutOfPlaceConfig) "each write at a new place, in segments that are collected"
+    "auto" Auto(OutOfPlaceConfig) "out of place where pages in place would be written twice, else in place"
+}
+
+impl PlaceConfig {
     /// Whether pages lie out of place on a drive.
-    pub(crate) fn is_out(self, caps: &Caps, page_bytes: u32) -> bool {
+    pub fn is_out(&self, caps: &Caps, page_bytes: u32) -> bool {
         match self {
-            PlaceOption::Auto => TornPages::Auto.resolve(caps, page_bytes) == Ok(TornPages::DoubleWrite),
-            chosen => chosen == PlaceOption::OutOfPlace,
+            PlaceConfig::InPlace(_) => false,
+            PlaceConfig::OutOfPlace(_) => true,
+            PlaceConfig::Auto(_) => TornPages::Auto.resolve(caps, page_bytes) == Ok(TornPages::DoubleWrite),
+        }
+    }
+
+    /// How pages lie that are out of place. A store that was made so may be opened by who says nothing of it.
+    pub(crate) fn out_of_place(&self) -> OutOfPlaceConfig {
+        match self {
+            PlaceConfig::InPlace(_) => OutOfPlaceConfig::default(),
+            PlaceConfig::OutOfPlace(config) | PlaceConfig::Auto(config) => config.clone(),
         }
     }
 }
@@ -116,13 +146,7 @@ pub struct Options {
     /// Bytes of the log's area on the drive. Fixed when the store is made.
     pub log_bytes: u64,
     /// Where pages are written. Fixed when the store is made.
-    pub place: PlaceOption,
-    /// Out of place: per cent of the segments that pages leave free, for collection. 5 to 75. Fixed when the store is made.
-    pub spare: u8,
-    /// Out of place: which pages are written together.
-    pub placement: PlacementConfig,
-    /// Out of place: which segment is collected.
-    pub victim: VictimConfig,
+    pub place: PlaceConfig,
     /// What protects pages in place.
     pub torn_pages: TornPages,
     /// What a commit promises that says nothing else.
@@ -160,10 +184,7 @@ impl Default for Options {
             page_bytes: 4096,
             memory_bytes: 64 << 20,
             log_bytes: 64 << 20,
-            place: PlaceOption::InPlace,
-            spare: SPARE,
-            placement: PlacementConfig::ONE_STREAM,
-            victim: VictimConfig::GREEDY,
+            place: PlaceConfig::InPlace(NoOptions),
             torn_pages: TornPages::Auto,
             durability: Durability::Group,
             replacement: ReplacementConfig::Lru(NoOptions),
@@ -179,11 +200,6 @@ impl Default for Options {
         }
     }
 }
-
-/// Per cent of the segments that are spare where nobody says otherwise.
-const SPARE: u8 = 15;
-/// The least and the most of it.
-const SPARES: std::ops::RangeInclusive<u8> = 5..=75;
 
 /// Leaves that scans read at once where nothing is known of the drive: enough for most drives, and a window of 128 KiB.
 const DEGREE: u32 = 32;
@@ -292,14 +308,7 @@ impl Options {
 
     /// Refuses sizes of pages and log that make no sense, or not on a drive with these capabilities.
     pub fn check(&self, caps: &Caps) -> Result<(), Error> {
-        let Options { page_bytes, records, spare, .. } = *self;
-        if !SPARES.contains(&spare) {
-            return Err(Error::Options(format!(
-                "spare: {spare} per cent of the segments cannot be spare; accepted: {} to {}",
-                SPARES.start(),
-                SPARES.end()
-            )));
-        }
+        let Options { page_bytes, records, .. } = *self;
         if records > MOST_RECORDS {
             return Err(Error::Options(format!(
                 "records cannot have {records} per cent of the memory; accepted: 0 to {MOST_RECORDS}"

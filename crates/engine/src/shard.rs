@@ -52,6 +52,7 @@ pub struct Shard<D: Device + 'static> {
     pub log: Log<D>,
     pub pages: Pages<D>,
     pub pool: BufferPool<D>,
+    pub frames: u32,
     pub space: Space,
     pub catalogue: RefCell<Catalogue>,
     /// By tree: the records of the leaf that was scanned last.

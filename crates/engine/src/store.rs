@@ -89,6 +89,8 @@ pub struct Statistics {
     pub recovered_ops: u64,
     /// Torn pages that recovery has restored.
     pub restored_pages: u64,
+    /// Frames of the pool.
+    pub frames: u32,
     /// What the pool has done.
     pub pool: PoolCounters,
 }
@@ -231,6 +233,11 @@ impl<D: Device + 'static> Store<D> {
     /// What protects pages on this drive.
     pub fn torn_pages(&self) -> TornPages {
         self.0.pages.torn_pages()
+    }
+
+    /// Whether pages lie out of place.
+    pub fn is_out_of_place(&self) -> bool {
+        self.0.pages.place().out_of_place().is_some()
     }
 
     /// What a commit promises that says nothing else.
@@ -444,6 +451,7 @@ impl<D: Device + 'static> Store<D> {
             locks: shard.locks.borrow().held() as u64,
             recovered_ops: recovered_ops.get(),
             restored_pages: restored_pages.get(),
+            frames: shard.frames,
             pool: shard.pool.counters(),
         }
     }
@@ -602,7 +610,7 @@ fn assemble<D: Device + 'static>(
     redone: &Redone,
 ) -> Shard<D> {
     let space = Space::new(superblock.data_start(), superblock.pages, superblock.page_bytes);
-    let (visible, room) = (Signal::default(), Signal::default());
+    let (visible, room, page_bytes) = (Signal::default(), Signal::default(), superblock.page_bytes);
     let records =
         Records::new(options.record_bytes(superblock.page_bytes), superblock.page_bytes, log.capacity());
     health.tell(&visible);
@@ -615,6 +623,7 @@ fn assemble<D: Device + 'static>(
         superblock: RefCell::new(superblock),
         health,
         barrier,
+        frames: options.frames(page_bytes).unwrap_or_default(),
         log,
         pages,
         pool,

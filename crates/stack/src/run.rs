@@ -8,7 +8,7 @@ use crate::workload::{AddressMap, Bound, View, Workload};
 use crate::{Command, StackError};
 use fulgurite_base::{Nanos, fnv1a};
 use fulgurite_bench::{BenchmarkConfig, Extent};
-use fulgurite_engine::{Durability, TornPages};
+use fulgurite_engine::{Durability, PlaceConfig, TornPages};
 use fulgurite_ftl::Collect;
 use fulgurite_pool::{PrefetchConfig, ReplacementConfig, WriteBack, WriteBackConfig};
 use std::path::PathBuf;
@@ -90,7 +90,9 @@ pub struct EngineStage {
     pub log_bytes: u64,
     /// Per cent of the memory for pages that records have by themselves.
     pub records: u8,
-    /// What protects pages from torn writes.
+    /// Where pages are written.
+    pub place: PlaceConfig,
+    /// What protects pages in place from torn writes.
     pub torn_pages: TornPages,
     /// What commits promise.
     pub durability: Durability,

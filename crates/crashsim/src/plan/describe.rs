@@ -3,7 +3,6 @@
 use super::{Ending, Generation, Plan, Step, Work};
 use crate::device::Fault;
 use fulgurite_base::option::name_of;
-use fulgurite_engine::PlaceOption;
 use std::fmt;
 
 impl fmt::Display for Plan {
@@ -34,14 +33,8 @@ impl fmt::Display for Plan {
             store.group_window,
             store.relaxed_window,
         )?;
-        if store.place != PlaceOption::InPlace {
-            writeln!(
-                f,
-                "pages are written {}, placement {}, victim {}",
-                name_of(store.place),
-                store.placement,
-                store.victim
-            )?;
+        if store.place != "in-place" {
+            writeln!(f, "pages are written {}", store.place)?;
         }
         if store.verify_writes {
             writeln!(f, "written pages are read back")?;

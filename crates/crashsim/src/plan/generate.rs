@@ -4,7 +4,7 @@ use super::{Ending, Generation, Plan, Step, StorePlan, Work};
 use crate::device::{CrashConfig, Fault, FaultKind};
 use crate::value::{Key, TableName};
 use fulgurite_base::{Choice, Nanos, Prng};
-use fulgurite_engine::{Durability, PlaceOption, TornPages};
+use fulgurite_engine::{Durability, TornPages};
 use fulgurite_pool::{PrefetchConfig, ReplacementConfig, WriteBackConfig};
 
 /// One of `choices`.
@@ -86,9 +86,7 @@ fn store(prng: &mut Prng) -> StorePlan {
         relaxed_window: Nanos::from_micros(one_of(prng, &[100, 1_000, 10_000])),
         verify_writes: false,
         records: 0,
-        place: PlaceOption::InPlace,
-        placement: "none".to_owned(),
-        victim: "greedy".to_owned(),
+        place: "in-place".to_owned(),
         planted: None,
     }
 }
@@ -125,10 +123,9 @@ fn device(prng: &mut Prng, store: StorePlan) -> (CrashConfig, StorePlan) {
 /// pages written.
 fn move_out(prng: &mut Prng, plan: &mut Plan) {
     let (placement, streams) = one_of(prng, &[("none", 1), ("none", 1), ("sep-gc", 2), ("sepbit", 6)]);
-    plan.store.place = PlaceOption::OutOfPlace;
     plan.store.torn_pages = TornPages::Auto;
-    plan.store.placement = placement.to_owned();
-    plan.store.victim = one_of(prng, &["greedy", "fifo", "cost-benefit", "random"]).to_owned();
+    let victim = one_of(prng, &["greedy", "fifo", "cost-benefit", "random"]);
+    plan.store.place = format!("out-of-place:placement={placement},victim={victim}");
     plan.row_bytes = one_of(prng, &[60, 400, 1_000]);
     if plan.row_bytes > 60 {
         plan.bulk_load = false;

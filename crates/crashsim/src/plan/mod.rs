@@ -12,7 +12,7 @@ pub use shrink::simpler;
 use crate::device::{CrashConfig, Fault, FaultKind};
 use crate::value::Key;
 use fulgurite_base::Nanos;
-use fulgurite_engine::{Durability, PlaceOption, Planted, TornPages};
+use fulgurite_engine::{Durability, Planted, TornPages};
 
 /// How the store is made and opened.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,12 +39,8 @@ pub struct StorePlan {
     pub verify_writes: bool,
     /// Per cent of the memory for pages that records have, beside the frames.
     pub records: u8,
-    /// Where pages are written.
-    pub place: PlaceOption,
-    /// The placement policy, by name, where that is out of place.
-    pub placement: String,
-    /// The victim policy, by name, likewise.
-    pub victim: String,
+    /// Where pages are written, by name.
+    pub place: String,
     /// A bug to plant.
     pub planted: Option<Planted>,
 }

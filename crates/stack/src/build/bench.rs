@@ -5,10 +5,10 @@ use crate::StackError;
 use crate::device::{DriveConfig, MemConfig};
 use crate::run::{Benchmarked, ChosenWriteBack, EngineStage, Load, Measure, Policies, Rows, Run, Stack};
 use crate::settings::{Asked, Memory};
-use fulgurite_base::Nanos;
+use fulgurite_base::{Nanos, NoOptions};
 use fulgurite_bench::index_scan::Degree;
 use fulgurite_bench::{BenchmarkConfig, Extent};
-use fulgurite_engine::{Durability, TornPages};
+use fulgurite_engine::{Durability, PlaceConfig, TornPages};
 use fulgurite_pool::WriteBackConfig;
 
 /// Transactions of the measured part where nothing is said.
@@ -33,6 +33,7 @@ pub(super) fn bench(mut asked: Asked, is_dry: bool) -> Result<Run, StackError> {
     let replacement = asked.replacement.take().ok_or_else(|| missing("--replacement"))?;
     let write_back = asked.write_back.take();
     let prefetch = asked.prefetch.take().ok_or_else(|| missing("--prefetch"))?;
+    let place = asked.place.take().unwrap_or(PlaceConfig::InPlace(NoOptions));
     let torn_pages = asked.torn_pages.unwrap_or(TornPages::Auto);
     let durability = asked.durability.unwrap_or(Durability::Group);
     let (cpu_per_op, records) = (asked.cpu_per_op, asked.records);
@@ -48,7 +49,7 @@ pub(super) fn bench(mut asked: Asked, is_dry: bool) -> Result<Run, StackError> {
     let measured = Measured { stack: &stack, page_bytes, seed, is_dry };
     let write_back = write_back.map(|policy| ChosenWriteBack::on(policy, measured)).transpose()?;
     let usual = if stack.device.is_real() { Nanos::ZERO } else { CPU_PER_OP };
-    let torn_pages = stack.torn_pages(torn_pages, page_bytes)?;
+    let torn_pages = stack.torn_pages(torn_pages, &place, page_bytes)?;
     stack.engine = Some(EngineStage {
         policies: Policies { replacement, prefetch },
         write_back,
@@ -56,6 +57,7 @@ pub(super) fn bench(mut asked: Asked, is_dry: bool) -> Result<Run, StackError> {
         memory_bytes,
         log_bytes,
         records,
+        place,
         torn_pages,
         durability,
         cpu_per_op: cpu_per_op.unwrap_or(usual),
@@ -182,12 +184,18 @@ fn check_reuse_of_degree(benchmark: &BenchmarkConfig) -> Result<(), StackError> 
 impl Stack {
     /// What `asked` means on this device, as far as that is known before the device is opened. Fails where the device
     /// cannot give it.
-    fn torn_pages(&self, asked: TornPages, page_bytes: u32) -> Result<TornPages, StackError> {
+    fn torn_pages(
+        &self,
+        asked: TornPages,
+        place: &PlaceConfig,
+        page_bytes: u32,
+    ) -> Result<TornPages, StackError> {
         let refused = |error| {
             let name = fulgurite_base::option::name_of(asked);
             StackError::request(format!("--torn-pages {name} on {}: {error}", self.device.label))
         };
         match (self.device.simulated(), &self.layer) {
+            (Some(config), None) if place.is_out(&config.caps(true), page_bytes) => Ok(asked),
             (Some(config), None) => asked.resolve(&config.caps(true), page_bytes).map_err(refused),
             _ => Ok(asked),
         }

@@ -17,6 +17,7 @@ impl EngineStage {
             memory_bytes: self.memory_bytes,
             log_bytes: self.log_bytes,
             records: self.records,
+            place: self.place.clone(),
             torn_pages: self.torn_pages,
             durability: self.durability,
             replacement: self.policies.replacement.clone(),

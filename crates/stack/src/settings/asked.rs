@@ -5,7 +5,7 @@ use crate::workload::AddressMap;
 use fulgurite_base::units::{self, Portion, Share};
 use fulgurite_base::{Nanos, SpecError, option};
 use fulgurite_bench::Extent;
-use fulgurite_engine::{Durability, TornPages};
+use fulgurite_engine::{Durability, PlaceConfig, TornPages};
 use fulgurite_ftl::placement::PlacementConfig;
 use fulgurite_ftl::schedule::Schedule;
 use fulgurite_ftl::victim::VictimConfig;
@@ -48,6 +48,7 @@ pub(crate) struct Asked {
     pub ops: Option<u64>,
     pub time: Option<Nanos>,
     pub warm_up: Option<Extent>,
+    pub place: Option<PlaceConfig>,
     pub torn_pages: Option<TornPages>,
     pub durability: Option<Durability>,
     pub memory: Option<Memory>,

@@ -337,9 +337,17 @@ pub(super) const SETTINGS: &[Setting] = &[
         show: |run| of_benchmark(run, |asked| format!("{:?}", asked.warm_up)),
     },
     Setting {
+        name: "place",
+        written: "WHERE",
+        about: "Where pages are written: in-place, out-of-place[:placement=,victim=,spare=], or auto: out of place where they would be written twice in place",
+        commands: &[(Bench, Value("in-place"))],
+        read: |asked, text| put(&mut asked.place, text.parse().map(Some)),
+        show: |run| of_engine(run, |stage| stage.place.to_string()),
+    },
+    Setting {
         name: "torn_pages",
         written: "HOW",
-        about: "What protects pages from torn writes: double-write, share, atomic, none, or auto: what the drive offers",
+        about: "What protects pages in place from torn writes: double-write, share, atomic, none, or auto: what the drive offers",
         commands: &[(Bench, Value("auto"))],
         read: |asked, text| put(&mut asked.torn_pages, parse_choice(text).map(Some)),
         show: |run| of_engine(run, |stage| option::name_of(stage.torn_pages).to_owned()),

@@ -54,6 +54,7 @@ async fn rows(store: &Store<AnyDrive>, file: &str, file_bytes: u64) -> Result<Ve
     about.set(Column::SpaceBytes, statistics.space_bytes);
     about.set(Column::LogBytes, store.log_bytes());
     about.set(Column::LogUsedBytes, statistics.log_bytes_used);
+    about.set(Column::Place, if store.is_out_of_place() { "out-of-place" } else { "in-place" });
     about.set(Column::TornPages, name_of(store.torn_pages()));
     about.set(Column::Tables, tables.len() as u64);
     about.set(Column::Records, records);

@@ -203,6 +203,14 @@ impl<D: Device + 'static> OutOfPlace<D> {
         self.0.ftl.borrow().lookup(unit)
     }
 
+    /// Tells the drive that nothing in a segment is needed. One that cannot use that, or fails, only knows less.
+    pub(super) async fn tell_free(&self, segment: SegmentId) {
+        let segment_units = self.0.layout.shape.segment_units;
+        let lpn = self.lpn(segment.0 * segment_units);
+        let trim = Operation::Trim { lpn, pages: segment_units * self.device_pages() };
+        let _ = self.0.handle.submit(trim).await;
+    }
+
     /// Gives a segment back of which nothing is valid any more.
     pub(super) async fn give_back(&self, victim: SegmentId) -> Result<(), Error> {
         // Newer copies of what was here are on their way still; and the map on the drive names the old ones.
@@ -210,11 +218,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         if !planted!(self.0.options, SegmentReusedEarly) {
             self.commit().await?;
         }
-        let segment_units = self.0.layout.shape.segment_units;
-        let lpn = self.lpn(victim.0 * segment_units);
-        let trim = Operation::Trim { lpn, pages: segment_units * self.device_pages() };
-        // A drive that cannot do it, or fails, only knows less.
-        let _ = self.0.handle.submit(trim).await;
+        self.tell_free(victim).await;
         self.0.ftl.borrow_mut().release(&mut CountingSink::default());
         Ok(())
     }

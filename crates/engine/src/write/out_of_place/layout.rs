@@ -5,7 +5,8 @@
 //! the journal, and the head once more.
 
 use crate::layout::Superblock;
-use crate::{Error, Options};
+use crate::{Error, Options, OutOfPlaceConfig};
+use fulgurite_base::Share;
 use fulgurite_ftl::schedule::Schedule;
 use fulgurite_ftl::{Collect, FtlConfig};
 
@@ -107,14 +108,9 @@ impl Layout {
     /// The translation layer over the segments.
     pub fn ftl(&self, options: &Options) -> Result<FtlConfig, Error> {
         let (reserve, hard) = RESERVE;
-        let collect = Collect {
-            placement: options.placement.clone(),
-            victim: options.victim.clone(),
-            schedule: Schedule::PACED,
-            reserve,
-            hard,
-            ..Collect::PLAIN
-        };
+        let OutOfPlaceConfig { placement, victim, .. } = options.place.out_of_place();
+        let collect =
+            Collect { placement, victim, schedule: Schedule::PACED, reserve, hard, ..Collect::PLAIN };
         if collect.placement.needs_future() {
             return Err(Error::Options(format!(
                 "placement {} must know all writes beforehand, and a store does not; accepted: any other",
@@ -132,7 +128,7 @@ impl Layout {
 }
 
 /// Gives a new store on a drive of `drive_units` units as many segments as fit, and as many pages as leave
-/// [`Options::spare`] per cent of them free.
+/// the spare share of them free.
 pub fn fit(superblock: Superblock, drive_units: u64, options: &Options) -> Result<Superblock, Error> {
     let (page_bytes, unit_bytes) = (u64::from(superblock.page_bytes), u64::from(superblock.block_bytes));
     let page_units = page_bytes / unit_bytes;
@@ -140,10 +136,12 @@ pub fn fit(superblock: Superblock, drive_units: u64, options: &Options) -> Resul
     let segment_units = (drive_units / SEGMENTS).clamp(least, (LONGEST_SEGMENT / unit_bytes).max(least));
     // The largest power of two that is not more.
     let segment_units = 1 << segment_units.ilog2();
+    let OutOfPlaceConfig { spare, placement, .. } = options.place.out_of_place();
+    let full = u64::from((Share::ONE.ppm() - spare.ppm().min(Share::ONE.ppm())) / 1_000);
     let with = |segments: u64| {
-        let kept = u64::from(RESERVE.0) + u64::from(options.placement.streams()) + 1;
-        let units = (segments * segment_units * u64::from(100 - options.spare.min(99)) / 100)
-            .min(segments.saturating_sub(kept) * segment_units);
+        let kept = u64::from(RESERVE.0) + u64::from(placement.streams()) + 1;
+        let units =
+            (segments * segment_units * full / 1_000).min(segments.saturating_sub(kept) * segment_units);
         let shape = Shape { segments: segments as u32, segment_units: segment_units as u32, commit: 0 };
         Superblock {
             pages: superblock.data_start().0 + units / page_units,

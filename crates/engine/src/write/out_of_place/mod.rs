@@ -41,7 +41,7 @@ use crate::wait::{Health, Signal, insist, together};
 use crate::{Error, Options, memory};
 use fulgurite_base::{Lpn, PageId, Ppn, StreamId};
 use fulgurite_device::{Arena, Buffer, Device, Handle, IoError, Operation};
-use fulgurite_ftl::{CountingSink, Ftl};
+use fulgurite_ftl::{CountingSink, Ftl, SegmentId};
 use journal::{Journal, Places};
 use pack::{Packer, unpack};
 use std::cell::{Cell, RefCell};
@@ -139,6 +139,9 @@ impl<D: Device + 'static> OutOfPlace<D> {
         let places = vec![NOWHERE; layout.units as usize];
         let kept = Kept { places, epoch: 0, next_block: 0, number: 0 };
         let this = OutOfPlace::new(handle, shared, superblock, layout, kept, options)?;
+        for segment in 0..layout.shape.segments {
+            this.tell_free(SegmentId(segment)).await;
+        }
         this.0.journal.snapshot(&this.0.places).await?;
         Ok(this)
     }

@@ -6,7 +6,6 @@ use crate::page::{self, Kind};
 use crate::{Lsn, Options};
 use fulgurite_base::{Nanos, Prng};
 use fulgurite_device::Executor;
-use fulgurite_ftl::victim::VictimConfig;
 
 type Drive = Uneven;
 
@@ -110,8 +109,8 @@ async fn assert_versions(place: &OutOfPlace<Drive>, superblock: &Superblock, ver
 
 #[test]
 fn pages_are_where_they_were_written_whatever_moves() {
-    let victim = VictimConfig::from_spec(fulgurite_base::Spec::parse("fifo").unwrap()).unwrap();
-    let options = Options { victim, spare: 40, ..Options::default() };
+    let place = "out-of-place:victim=fifo,spare=40%".parse().unwrap();
+    let options = Options { place, ..Options::default() };
     for (page_bytes, drive_units) in [(4096, 1_200), (16_384, 4_200)] {
         let executor = Executor::new(Uneven::new(drive_units, u64::from(page_bytes)));
         let handle = executor.handle();

@@ -69,8 +69,9 @@ impl BenchRun<'_> {
         static KEPT: Memo<Loaded> = Memo::new();
         let (run, stage) = (self.run, self.stage);
         let key = format!(
-            "{} {} {} {} {}",
+            "{} {} {} {} {} {}",
             run.stack.canonical_storage(),
+            stage.place,
             stage.page_bytes,
             stage.log_bytes,
             self.asked.benchmark.data(),
@@ -118,6 +119,7 @@ impl BenchRun<'_> {
             memory_bytes: memory.max(u64::from(self.stage.page_bytes) * 256),
             // The load ends with a checkpoint, so nothing needs to wait on the way.
             durability: Durability::Relaxed,
+            place: self.stage.place.clone(),
             ..usual
         }
     }

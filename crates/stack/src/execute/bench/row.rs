@@ -46,6 +46,7 @@ impl BenchRun<'_> {
         set_collecting(&mut row, &run.stack);
         row.set_some(Column::Schedule, run.stack.collect().map(|collect| collect.schedule.to_string()));
         set_policies(&mut row, &stage.policies, stage.write_back.as_ref());
+        row.set(Column::Place, stage.place.to_string());
         row.set(Column::TornPages, option::name_of(measured.torn_pages));
         if let BenchmarkConfig::IndexScan(scan) = &asked.benchmark
             && let Degree::Rows(rows) = scan.degree
@@ -56,7 +57,7 @@ impl BenchRun<'_> {
         row.set(Column::MemoryBytes, stage.memory_bytes);
         row.set(Column::LogBytes, stage.log_bytes);
         row.set(Column::RecordShare, u32::from(stage.records));
-        row.set(Column::Frames, stage.options().frames(stage.page_bytes).map_err(StackError::run)?);
+        row.set(Column::Frames, measured.after.statistics.frames);
         row.set(Column::PageBytes, stage.page_bytes);
         row.set(Column::Users, asked.users);
         row.set(Column::CpuPerOpNs, stage.cpu_per_op.0);
@@ -73,6 +74,7 @@ impl BenchRun<'_> {
         row.set(Column::Deadlocks, now.deadlocks - then.deadlocks);
         row.set(Column::UserBytesWritten, outcome.user_bytes_written);
         row.set(Column::SpaceBytes, now.space_bytes);
+        row.set(Column::PagesMoved, now.pages_moved - then.pages_moved);
         row.set(Column::LogBytesWritten, now.log_bytes_written - then.log_bytes_written);
         row.set(Column::RecordHits, now.records.hits - then.records.hits);
         row.set(Column::RecordsMerged, now.records.merged - then.records.merged);
