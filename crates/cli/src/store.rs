@@ -123,6 +123,9 @@ pub struct Load {
     /// Bytes of the log of a new store [default: 64MiB]
     #[arg(long, value_name = "SIZE")]
     log: Option<String>,
+    /// Where a new store writes pages: in-place, out-of-place[:placement=,victim=,spare=] or auto [default: in-place]
+    #[arg(long, value_name = "WHERE")]
+    place: Option<String>,
 }
 
 #[derive(Args)]
@@ -172,8 +175,8 @@ pub struct Copied {
 /// Does what the command says.
 pub fn run(command: Stored, common: &Common) -> Result<(), StackError> {
     match command {
-        Stored::Load(Load { opened, table, from, size, page, log }) => {
-            let asked = LoadAsked { file: opened.store()?, table, from, size, page, log };
+        Stored::Load(Load { opened, table, from, size, page, log, place }) => {
+            let asked = LoadAsked { file: opened.store()?, table, from, size, page, log, place };
             tell(&watched(common.quiet, "records", |progress| store::load(&asked, progress))?, common)
         }
         Stored::Get(get) => self::get(get, common),

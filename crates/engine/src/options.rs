@@ -292,7 +292,7 @@ impl Options {
         let map = map_bytes(&layout);
         if map > self.memory_bytes / 2 {
             return Err(Error::Options(format!(
-                "the map of {} pages out of place takes {map} bytes of memory, of {}; accepted: from {}",
+                "memory: the map of {} pages out of place takes {map} bytes of {}; accepted: from {}",
                 layout.units / u64::from(layout.page_units),
                 self.memory_bytes,
                 2 * map

@@ -8,7 +8,7 @@ use crate::device::AnyDrive;
 use crate::{Column, Progress, Row, StackError};
 use fulgurite_base::units;
 use fulgurite_device::Executor;
-use fulgurite_engine::{Durability, Error, Options, Store, Table};
+use fulgurite_engine::{Durability, Error, Options, PlaceConfig, Store, Table};
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -38,13 +38,16 @@ pub struct LoadAsked {
     pub page: Option<String>,
     /// Bytes of the log of a new store.
     pub log: Option<String>,
+    /// Where a new store writes pages.
+    pub place: Option<String>,
 }
 
-/// Sizes that were asked for.
+/// What was asked of a new store.
 struct Sizes {
     size: Option<u64>,
     page: Option<u64>,
     log: Option<u64>,
+    place: Option<PlaceConfig>,
 }
 
 /// What was loaded.
@@ -57,11 +60,13 @@ struct Loaded {
 /// Loads the records. A later row wins over an earlier one with the same key. Rows before one that is refused
 /// stay.
 pub fn load(asked: &LoadAsked, progress: &Progress) -> Result<Said, StackError> {
-    let LoadAsked { file, table, from, size, page, log } = asked.clone();
+    let LoadAsked { file, table, from, size, page, log, place } = asked.clone();
+    let place = place.map(|text| text.parse::<PlaceConfig>()).transpose();
     let sizes = Sizes {
         size: read_size("--size", size.as_deref())?,
         page: read_size("--page", page.as_deref())?,
         log: read_size("--log", log.as_deref())?,
+        place: place.map_err(|error| StackError::request(format!("--place: {error}")))?,
     };
     if table.is_empty() {
         return Err(StackError::request("TABLE has no name; accepted: 1 byte or more"));
@@ -119,13 +124,16 @@ fn create(file: &StoreFile, sizes: &Sizes, input: Option<u64>) -> Result<Opened,
             units::format_size(u64::from(page_bytes))
         )));
     }
-    let options =
-        Options { page_bytes, log_bytes: sizes.log.unwrap_or(usual.log_bytes), ..file.options(bytes)? };
+    let (log_bytes, place) =
+        (sizes.log.unwrap_or(usual.log_bytes), sizes.place.clone().unwrap_or(usual.place));
+    let options = Options { page_bytes, log_bytes, place, ..file.options(bytes)? };
     let new = NewFile::begin("FILE", &file.path, bytes)?;
     let executor = Executor::new(open_drive(&new.unfinished())?);
     let making = Store::create(executor.handle(), options);
     let store = executor.block_on(making).map_err(StackError::run)?.map_err(|error| match error {
-        Error::Options(what) => StackError::request(format!("--size, --page, --log, --memory: {what}")),
+        Error::Options(what) => {
+            StackError::request(format!("--size, --page, --log, --memory, --place: {what}"))
+        }
         error => file.failed(&error),
     })?;
     new.finish()?;
@@ -155,6 +163,16 @@ fn open(file: &StoreFile, sizes: &Sizes) -> Result<Opened, StackError> {
         ("--page", sizes.page, u64::from(store.page_bytes())),
         ("--log", sizes.log, store.log_bytes()),
     ];
+    let is_other = |place: &PlaceConfig| place.is_out(&caps, store.page_bytes()) != store.is_out_of_place();
+    if sizes.place.as_ref().is_some_and(is_other) {
+        let closing = store.clone();
+        let _ = executor.block_on(async move { closing.close().await });
+        let has = if store.is_out_of_place() { "out-of-place" } else { "in-place" };
+        return Err(StackError::request(format!(
+            "--place is not that of the store in {}; accepted: {has}, or leave it out",
+            file.path.display()
+        )));
+    }
     let other = has.into_iter().find(|(_, asked, has)| asked.is_some_and(|asked| asked != *has));
     if let Some((argument, Some(asked), has)) = other {
         let closing = store.clone();

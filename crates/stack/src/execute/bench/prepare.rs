@@ -159,13 +159,15 @@ impl Load {
 
     async fn found<D: Device + 'static>(&self, handle: Handle<D>) -> Result<(), String> {
         let text = |error: fulgurite_engine::Error| error.to_string();
+        let caps = handle.caps();
         let store = Store::open(handle, self.options.clone()).await.map_err(text)?;
         let tables = store.tables().await.map_err(text)?;
         let data = match tables.iter().any(|(name, _)| name == MARKER) {
             true => Data::of(&store).await.map_err(|error| error.to_string())?,
             false => None,
         };
-        let (page_bytes, log_bytes) = (store.page_bytes(), store.log_bytes());
+        let (page_bytes, log_bytes, is_out) =
+            (store.page_bytes(), store.log_bytes(), store.is_out_of_place());
         store.close().await.map_err(text)?;
         let wanted = Data { text: self.benchmark.data(), seed: self.seed };
         match data {
@@ -177,6 +179,10 @@ impl Load {
             Some(_) if page_bytes != self.options.page_bytes => {
                 Err(format!("the store in the file has --page {}", units::format_size(page_bytes.into())))
             }
+            Some(_) if is_out != self.options.place.is_out(&caps, page_bytes) => Err(format!(
+                "the store in the file has --place {}",
+                if is_out { "out-of-place" } else { "in-place" }
+            )),
             // Rows would tell of a log that there is not.
             Some(_) if log_bytes != self.options.log_bytes => {
                 Err(format!("the store in the file has --log-size {}", units::format_size(log_bytes)))
