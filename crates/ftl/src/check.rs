@@ -89,7 +89,7 @@ fn check_segments(ftl: &Ftl) -> Result<(), CheckError> {
             return Err(CheckError::ValidCount { segment, counted, bits });
         }
     }
-    for segment in ftl.wear.free_segments() {
+    for segment in ftl.free_list() {
         let (state, written) = (ftl.segments.state(segment), ftl.segments.written(segment));
         if state != SegmentState::Free || written != 0 {
             return Err(CheckError::Free { segment: segment.0, state, written });
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn a_free_segment_in_use_is_found() {
         let mut ftl = used_drive();
-        let segment = ftl.wear.free_segments().next().unwrap();
+        let segment = ftl.free_list().next().unwrap();
         ftl.segments.append(segment, 1);
         ftl.segments.invalidate(segment);
         assert!(matches!(check(&ftl), Err(CheckError::Free { written: 1, .. })));
