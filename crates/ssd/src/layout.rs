@@ -60,7 +60,7 @@ impl Layout {
         let (page, lane) = self.planes.divide(offset);
         let (part, _plane) = self.die.divide(lane);
         Place {
-            die: self.die_of(self.unit_of_segment(segment), part),
+            die: if self.units == 1 { part } else { self.die_of(self.unit.divide(segment).0, part) },
             block: segment * self.planes.divisor() + lane,
             page,
             // A row has a number of its own on every die, so equal rows mean equal dies too.
@@ -68,22 +68,22 @@ impl Layout {
         }
     }
 
-    /// The unit of a segment.
-    #[inline]
-    fn unit_of_segment(&self, segment: u32) -> u32 {
-        if self.units == 1 { 0 } else { self.unit.divide(segment).0 }
-    }
-
     /// The unit of an erase block.
     #[inline]
     pub(crate) fn unit_of_block(&self, block: u32) -> usize {
-        self.unit_of_segment(self.planes.divide(block).0) as usize
+        match self.units {
+            1 => 0,
+            _ => self.unit.divide(self.planes.divide(block).0).0 as usize,
+        }
     }
 
     /// The die of a unit with this number there.
     #[inline]
     pub(crate) fn die_of(&self, unit: u32, part: u32) -> u32 {
-        self.stride.divide(unit).1 + part * self.stride.divisor()
+        match self.units {
+            1 => part,
+            _ => self.stride.divide(unit).1 + part * self.stride.divisor(),
+        }
     }
 
     /// The number of `die` in its unit.
@@ -97,11 +97,22 @@ impl Layout {
         self.rows
     }
 
-    /// The units that have a part of `die`: one, or its planes.
+    /// Whether units share dies: where they are planes.
     #[inline]
+    pub(crate) fn shares_dies(&self) -> bool {
+        self.units > self.stride.divisor()
+    }
+
+    /// The first unit that has a part of `die`: the only one, unless units share dies.
+    #[inline]
+    pub(crate) fn unit_of_die(&self, die: u32) -> usize {
+        self.stride.divide(die).1 as usize
+    }
+
+    /// The units that have a part of `die`: one, or its planes.
     pub(crate) fn units_of_die(&self, die: u32) -> impl Iterator<Item = usize> + use<> {
         let stride = self.stride.divisor();
-        (self.stride.divide(die).1..self.units).step_by(stride as usize).map(|unit| unit as usize)
+        (self.unit_of_die(die)..self.units as usize).step_by(stride as usize)
     }
 
     #[inline]

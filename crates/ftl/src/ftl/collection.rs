@@ -65,7 +65,7 @@ impl Ftl {
         while done < moving.lpns.len() {
             // A run ends where its segment does, so each round may open the next one.
             let to = self.open_for_copies(unit, stream);
-            let segment = self.of(unit).open[usize::from(to.0)].expect("a segment was opened");
+            let segment = self.open[self.open_at(unit, to)].expect("a segment was opened");
             let room = self.config.segment_pages - self.segments.written(segment);
             let run = (moving.lpns.len() - done).min(room as usize);
             let first = segment.0 * self.config.segment_pages + self.segments.append(segment, run as u32);
@@ -121,7 +121,7 @@ impl Ftl {
         let valid_at_pick = self.segments.valid(victim);
         let (pages, free) = (self.config.segment_pages, self.of(unit).wear.free());
         let in_open: u32 =
-            self.of(unit).open.iter().flatten().map(|open| pages - self.segments.written(*open)).sum();
+            self.open_in(unit).iter().flatten().map(|open| pages - self.segments.written(*open)).sum();
         let room_at_pick =
             free.saturating_sub(self.config.collect.hard).saturating_mul(pages).saturating_add(in_open);
         let progress = Progress { valid_at_pick, room_at_pick, moved: 0, host_pages: 0 };
@@ -175,7 +175,7 @@ impl Ftl {
     #[cold]
     fn roomiest(&self, unit: UnitId) -> StreamId {
         let open =
-            self.of(unit).open.iter().enumerate().filter_map(|(stream, open)| Some((stream, (*open)?)));
+            self.open_in(unit).iter().enumerate().filter_map(|(stream, open)| Some((stream, (*open)?)));
         let (stream, _) =
             open.min_by_key(|(_, open)| self.segments.written(*open)).expect("a segment is open");
         StreamId(stream as u16)

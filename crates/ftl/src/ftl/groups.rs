@@ -11,8 +11,8 @@ impl Ftl {
     pub(super) fn regroup(&mut self, groups: &[StreamId]) {
         for (stream, group) in groups.iter().enumerate() {
             if stream != usize::from(group.0) {
-                let open = self.units.iter_mut().filter_map(|unit| unit.open[stream].take());
-                open.for_each(|open| self.segments.seal(open));
+                let of_stream = self.open.iter_mut().skip(stream).step_by(usize::from(self.streams));
+                of_stream.filter_map(Option::take).for_each(|open| self.segments.seal(open));
             }
         }
         // The mapping stays as it is: segments change their group, not their pages.

@@ -12,7 +12,10 @@ impl Ftl {
         for lpn in lpn..lpn + pages {
             let (old, context) = self.context(lpn, hint);
             let stream = self.placer.stream(&context, &self.segments);
-            let unit = self.choose(lpn, old, stream, |unit| sink.load(unit), |_| true);
+            let unit = match self.has_units() {
+                true => self.choose(lpn, old, stream, |unit| sink.load(unit), |_| true),
+                false => Some(UnitId(0)),
+            };
             let unit = unit.expect("some unit has room for the page, or its old place");
             // With room in the open segment and no collection to go on with, no schedule has anything to say.
             if self.of(unit).collection.is_some() || self.is_full(unit, stream) {

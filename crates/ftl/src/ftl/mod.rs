@@ -72,6 +72,9 @@ pub struct Ftl {
     pub(crate) map: Mapping,
     pub(crate) segments: SegmentTable,
     placer: Placer,
+    streams: u16,
+    /// The open segment of each stream of each unit; none before its first page.
+    open: Vec<Option<SegmentId>>,
     units: Vec<Unit>,
     /// Segments of a unit.
     unit_segments: Divisor,
@@ -94,6 +97,8 @@ impl Ftl {
             map: Mapping::new(config.logical_pages, config.segments * config.segment_pages),
             segments: SegmentTable::new(config.segments, config.segment_pages, placement.streams()),
             placer: placement.start(&config.drive_shape()),
+            streams: placement.streams(),
+            open: vec![None; config.units as usize * usize::from(placement.streams())],
             units: (0..config.units)
                 .map(|unit| Unit::new(&config, unit * of_unit..(unit + 1) * of_unit))
                 .collect(),
@@ -199,14 +204,14 @@ impl Ftl {
 
     #[inline]
     fn is_full(&self, unit: UnitId, stream: StreamId) -> bool {
-        let open = self.of(unit).open[usize::from(stream.0)];
+        let open = self.open[self.open_at(unit, stream)];
         open.is_none_or(|segment| self.segments.written(segment) == self.config.segment_pages)
     }
 
     /// Where the next page of `stream` in `unit` will be written; `None` when a segment must be opened first.
     #[inline]
     pub fn append_point(&self, unit: UnitId, stream: StreamId) -> Option<Ppn> {
-        let segment = self.of(unit).open[usize::from(stream.0)]?;
+        let segment = self.open[self.open_at(unit, stream)]?;
         let written = self.segments.written(segment);
         (written < self.config.segment_pages).then(|| Ppn(segment.0 * self.config.segment_pages + written))
     }
@@ -214,7 +219,7 @@ impl Ftl {
     /// Takes the next page of a stream's open segment, which must not be full.
     #[inline]
     fn next_page(&mut self, unit: UnitId, stream: StreamId) -> Ppn {
-        let segment = self.of(unit).open[usize::from(stream.0)].expect("a segment was opened");
+        let segment = self.open[self.open_at(unit, stream)].expect("a segment was opened");
         if self.has_units() {
             self.of_mut(unit).valid += 1;
         }
@@ -259,9 +264,10 @@ impl Ftl {
 
     /// Seals the stream's open segment in `unit` and opens a free one.
     fn renew(&mut self, unit: UnitId, stream: StreamId) {
-        let unit = self.of_mut(unit);
-        let fresh = unit.wear.take().expect("FtlConfig::validate keeps a segment free for every stream");
-        let full = unit.open[usize::from(stream.0)].replace(fresh);
+        let fresh = self.of_mut(unit).wear.take();
+        let fresh = fresh.expect("FtlConfig::validate keeps a segment free for every stream");
+        let at = self.open_at(unit, stream);
+        let full = self.open[at].replace(fresh);
         self.segments.open(fresh, stream);
         if let Some(full) = full {
             self.seal(full);

@@ -36,8 +36,6 @@ impl Choice for Stripe {
 #[derive(Clone, Debug)]
 pub(super) struct Unit {
     pub candidates: Candidates,
-    /// The open segment of each stream; none before its first page.
-    pub open: Vec<Option<SegmentId>>,
     pub wear: Wear,
     pub collection: Option<Collection>,
     pub urgent: bool,
@@ -51,7 +49,6 @@ impl Unit {
         let victim = config.collect.victim.clone();
         Unit {
             candidates: Candidates::new(victim, segments.clone(), config.segment_pages, streams),
-            open: vec![None; usize::from(streams)],
             wear: Wear::new(config.wear_leveling, segments),
             collection: None,
             urgent: false,
@@ -97,6 +94,17 @@ impl Ftl {
         &mut self.units[unit.0 as usize]
     }
 
+    /// The number of a stream of a unit among all open segments.
+    #[inline]
+    pub(super) fn open_at(&self, unit: UnitId, stream: StreamId) -> usize {
+        unit.0 as usize * usize::from(self.streams) + usize::from(stream.0)
+    }
+
+    /// The open segments of a unit, by stream.
+    pub(super) fn open_in(&self, unit: UnitId) -> &[Option<SegmentId>] {
+        &self.open[self.open_at(unit, StreamId(0))..][..usize::from(self.streams)]
+    }
+
     /// The unit that `segment` belongs to.
     #[inline]
     pub fn unit_of(&self, segment: SegmentId) -> UnitId {
@@ -111,8 +119,8 @@ impl Ftl {
     }
 
     /// The unit that a page of the host that lies at `old` goes to, among those that `serves` lets pass, which is
-    /// given the unit; `load` tells how much a unit has to do. `None` where all of them refuse.
-    #[inline]
+    /// given the unit, on a drive of several; `load` tells how much a unit has to do. `None` where all of them refuse.
+    #[inline(never)]
     pub(super) fn choose(
         &self,
         lpn: u32,
@@ -121,9 +129,6 @@ impl Ftl {
         load: impl Fn(UnitId) -> u32,
         serves: impl Fn(UnitId) -> bool,
     ) -> Option<UnitId> {
-        if !self.has_units() {
-            return Some(UnitId(0)).filter(|unit| serves(*unit));
-        }
         if self.config.stripe == Stripe::Address {
             return Some(self.home(lpn)).filter(|unit| serves(*unit));
         }

@@ -345,9 +345,22 @@ impl SimDrive {
     /// Lets collection go on on `die`, which the host leaves alone.
     #[inline]
     fn collect_on(&mut self, die: u32) {
+        if self.flash.layout.shares_dies() {
+            return self.collect_in_turn(die);
+        }
+        let unit = self.flash.layout.unit_of_die(die);
+        if self.gates[unit].state().collects()
+            && self.collectors[unit].is_active()
+            && let Translation::PageMapped(ftl) = &mut self.translation
+        {
+            self.collectors[unit].step(die, ftl, &mut self.flash);
+        }
+    }
+
+    /// The same for the planes of a die that collect by themselves. The first to begin goes first, or one would starve.
+    fn collect_in_turn(&mut self, die: u32) {
         let Translation::PageMapped(ftl) = &mut self.translation else { return };
         let mut after = None;
-        // Planes that collect by themselves share their die. The first to begin goes first, or one would starve.
         loop {
             let collects = |unit: &usize| self.gates[*unit].state().collects();
             let begun = |unit: usize| self.collectors[unit].begun().map(|at| (at, unit));
