@@ -76,6 +76,7 @@ impl SimDrive {
     }
 
     /// The page that waits to be written to `unit`, and its hint.
+    #[inline]
     fn first_waiting(&self, unit: usize) -> Option<(u32, StreamId)> {
         if let Some(queue) = self.waiting.queues.get(unit) {
             let (command, lpn) = *queue.front()?;
@@ -96,16 +97,19 @@ impl SimDrive {
         let waiting = self.first_waiting(unit);
         let of_drive = self.timeline.is_some().then(|| self.state());
         let Translation::PageMapped(ftl) = &mut self.translation else { return };
-        let before = self.gates[unit].state();
-        let picked = self.gates[unit].look(ftl, waiting);
-        let state = self.gates[unit].state();
-        if let Some(victim) = picked {
-            self.collectors[unit].begin(victim, self.flash.now);
-            // Every die of the unit holds a part of the victim.
-            self.collectors[unit].touch_dies(&mut self.flash);
-        } else if state.collects() && !before.collects() && self.collectors[unit].is_active() {
-            // Dies that were left alone by collection have work again.
-            self.collectors[unit].touch_dies(&mut self.flash);
+        let gate = &mut self.gates[unit];
+        let before = gate.state();
+        let picked = gate.look(ftl, waiting);
+        let state = gate.state();
+        if picked.is_some() || state.collects() && !before.collects() {
+            let collector = &mut self.collectors[unit];
+            if let Some(victim) = picked {
+                collector.begin(victim, self.flash.now);
+            }
+            if collector.is_active() {
+                // Every die of the unit holds a part of a new victim; those left alone by collection have work again.
+                collector.touch_dies(&mut self.flash);
+            }
         }
         if of_drive.is_some_and(|before| before != self.state()) {
             let (state, now) = (self.state(), Nanos(self.flash.now));
@@ -113,6 +117,12 @@ impl SimDrive {
                 timeline.enter(state, now);
             }
         }
+        self.let_reads_in(unit);
+    }
+
+    /// Lets the reads in that were barred and pass now.
+    #[inline]
+    fn let_reads_in(&mut self, unit: usize) {
         while let Some(command) = self.gates[unit].next_read() {
             let waiting = &mut self.commands[command as usize];
             waiting.waits.gc += self.flash.now - waiting.since;
@@ -162,8 +172,11 @@ impl SimDrive {
     }
 
     /// Lets in what waited for `unit`, and what waited behind that.
+    #[inline]
     pub(super) fn admit_to(&mut self, unit: usize) {
-        self.place_waiting(unit);
+        if !self.waiting.is_empty() {
+            self.place_waiting(unit);
+        }
         self.admit();
     }
 

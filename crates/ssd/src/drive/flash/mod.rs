@@ -225,9 +225,12 @@ impl Flash {
     /// How many operations of the unit of `die` there are, where units are told apart.
     #[inline]
     fn load(&mut self, die: u32) -> Option<&mut u32> {
-        // A remainder by zero does not arise: the first look at an empty list ends this.
-        let units = self.loads.len().max(1);
-        self.loads.get_mut(die as usize % units)
+        // A division for each operation would show on a drive of one unit.
+        if self.loads.is_empty() {
+            return None;
+        }
+        let units = self.loads.len();
+        Some(&mut self.loads[die as usize % units])
     }
 
     #[inline]
