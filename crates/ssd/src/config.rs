@@ -81,6 +81,8 @@ pub struct SsdConfig {
     pub queue_depth: u32,
     /// How garbage is collected.
     pub collect: Collect,
+    /// Whether the next victim is begun while the last is erased.
+    pub gc_overlap: bool,
     /// What collects by itself, with thresholds of its own.
     pub gc_unit: GcUnit,
     /// How writes are spread over these units.
@@ -155,6 +157,7 @@ impl Declared for SsdConfig {
             Form::<Stripe>::choice("round-robin|least-loaded|address"),
             "how writes are spread over the units of gc_unit"
         ),
+        opt!("gc_overlap", gc_overlap, YES_NO, "begin with the next victim while the last is erased"),
         collect_opt!(reserve, collect),
         collect_opt!(hard, collect),
         collect_opt!(background, collect),
@@ -241,6 +244,9 @@ impl SsdConfig {
         }
         if self.wear_leveling != WearLeveling::Static {
             refuse(&["wear_gap"], "unless wear_leveling=static")?;
+        }
+        if self.gc_overlap && self.planes_per_unit() == self.row_planes() {
+            refuse(&["gc_overlap"], "in units of one die, which cannot do both")?;
         }
         if self.units() == 1 {
             refuse(&["stripe"], "where the drive is collected as one unit")?;
@@ -413,6 +419,7 @@ const IN_PLACE_IGNORES: &[&str] = &[
     "erase_us",
     "gc_unit",
     "stripe",
+    "gc_overlap",
     "gc_reserve",
     "gc_hard",
     "gc_background",

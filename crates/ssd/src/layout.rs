@@ -6,7 +6,7 @@
 
 use crate::SsdConfig;
 use fulgurite_base::Ppn;
-use fulgurite_ftl::Divisor;
+use fulgurite_ftl::{Divisor, SegmentId};
 
 /// The place of a page: a die, and a row of pages that its planes can serve together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +66,12 @@ impl Layout {
             // A row has a number of its own on every die, so equal rows mean equal dies too.
             row: (segment * self.pages_per_block + page) * self.rows + part,
         }
+    }
+
+    /// The segment of an erase block.
+    #[inline]
+    pub(crate) fn segment_of_block(&self, block: u32) -> SegmentId {
+        SegmentId(self.planes.divide(block).0)
     }
 
     /// The unit of an erase block.

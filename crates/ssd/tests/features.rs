@@ -131,7 +131,7 @@ proptest! {
             (2, WriteCache::Protected | WriteCache::Off) => "plane,stripe=least-loaded",
             (3, _) => "chip,stripe=address",
             (4, _) => "plane,stripe=address",
-            _ => "channel,stripe=address",
+            _ => "channel,stripe=address,gc_overlap=yes",
         };
         // The cache comes last: it does not go with every stripe.
         let config = SsdConfig { write_cache: cache, ..with(&format!("schedule={schedule},gc_unit={unit}")) };

@@ -3,7 +3,7 @@
 use fulgurite_base::{Lpn, Nanos, Prng, Share, Spec};
 use fulgurite_device::{Command, Completion, Device, Operation, Tag};
 use fulgurite_ftl::precondition::Precondition;
-use fulgurite_ftl::{UnitId, analytic};
+use fulgurite_ftl::{SegmentId, SegmentState, UnitId, analytic};
 use fulgurite_ssd::{GcUnit, SimDrive, SsdConfig, WriteCache, preset};
 use std::collections::BTreeMap;
 
@@ -240,8 +240,9 @@ fn every_unit_obeys_every_law_under_load() {
                 if cache == "volatile" && *stripe != "address" {
                     continue;
                 }
+                let overlap = if ["channel", "chip"].contains(&unit) { ",gc_overlap=yes" } else { "" };
                 let options = format!(
-                    "planes=2,gc_unit={unit},stripe={stripe},schedule={schedule},write_cache={cache},gc_background=4"
+                    "planes=2,gc_unit={unit},stripe={stripe},schedule={schedule},write_cache={cache},gc_background=4{overlap}"
                 );
                 let mut drive = SimDrive::new(small(&options), 42, false).unwrap();
                 let mut prng = Prng::new(5, "laws");
@@ -265,4 +266,35 @@ fn every_unit_obeys_every_law_under_load() {
             }
         }
     }
+}
+
+/// How many victims a unit has at most at any time under load.
+fn victims_at_once(options: &str) -> usize {
+    let mut drive = SimDrive::new(small(options), 42, false).unwrap();
+    let mut prng = Prng::new(2, "ahead");
+    let pages = drive.caps().pages;
+    let (mut most, mut completions) = (0, Vec::new());
+    for tag in 0..3_000 {
+        let operation = Operation::write(Lpn(prng.below(pages)), 1);
+        drive.submit(Command { tag: Tag(tag), operation }).unwrap();
+        drive.wait(Some(drive.now() + Nanos::from_micros(100)), &mut completions);
+        let ftl = drive.ftl().unwrap();
+        let victims = (0..ftl.segments().len())
+            .map(SegmentId)
+            .filter(|id| ftl.unit_of(*id) == UnitId(1) && ftl.segments().state(*id) == SegmentState::Victim);
+        most = most.max(victims.count());
+        while tag as usize + 1 - completions.len() > 100 {
+            drive.wait(None, &mut completions);
+        }
+    }
+    drive.drain_events();
+    drive.verify(true).unwrap();
+    most
+}
+
+#[test]
+fn the_next_victim_is_begun_while_the_last_is_erased() {
+    let options = "gc_unit=channel,schedule=semi-preemptive,gc_reserve=6";
+    assert_eq!(victims_at_once(options), 1);
+    assert_eq!(victims_at_once(&format!("{options},gc_overlap=yes")), 2);
 }

@@ -132,6 +132,22 @@ impl Ftl {
         Some(victim)
     }
 
+    /// Picks the next victim of `unit` while the last, of which nothing is valid any more, is being erased: where the
+    /// schedule would want one even if that segment were free. [`Ftl::release_erased`] ends the last.
+    pub fn pick_ahead(&mut self, unit: UnitId, stream: StreamId) -> Option<SegmentId> {
+        let last = self.of(unit).collection?;
+        if self.of(unit).erasing.is_some() || self.segments.valid(last.victim) > 0 {
+            return None;
+        }
+        let free = self.of(unit).wear.free() + 1;
+        if !self.decide(unit, stream, free, None).collects() {
+            return None;
+        }
+        let picked = self.pick(unit)?;
+        self.of_mut(unit).erasing = Some(last.victim);
+        Some(picked)
+    }
+
     /// The segment that wear leveling wants collected. On large drives it is looked for in some picks
     /// only, so that a pick costs no more than a look at 256 segments.
     fn left_behind(&mut self, unit: UnitId) -> Option<SegmentId> {
@@ -209,9 +225,21 @@ impl Ftl {
 
     /// Ends the collection of the victim of `unit`, of which nothing is valid any more.
     pub fn release(&mut self, unit: UnitId, sink: &mut impl FlashSink) {
-        let unit = &mut self.units[unit.0 as usize];
-        let Some(Collection { victim, .. }) = unit.collection.take() else { return };
+        if let Some(Collection { victim, .. }) = self.of_mut(unit).collection.take() {
+            self.set_free(unit, victim, sink);
+        }
+    }
+
+    /// The victim before the one that [`Ftl::pick_ahead`] picked is erased.
+    pub fn release_erased(&mut self, unit: UnitId, sink: &mut impl FlashSink) {
+        if let Some(victim) = self.of_mut(unit).erasing.take() {
+            self.set_free(unit, victim, sink);
+        }
+    }
+
+    fn set_free(&mut self, unit: UnitId, victim: SegmentId, sink: &mut impl FlashSink) {
         debug_assert_eq!(self.segments.valid(victim), 0);
+        let unit = &mut self.units[unit.0 as usize];
         unit.urgent = false;
         unit.wear.erased(victim, unit.valid, &mut self.segments, &self.config);
         self.is_worn_out |= unit.wear.is_worn_out;

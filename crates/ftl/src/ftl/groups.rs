@@ -53,6 +53,9 @@ impl Ftl {
         self.idle = false;
         for unit in 0..self.units.len() {
             self.units[unit].urgent = false;
+            if let Some(victim) = self.units[unit].erasing.take() {
+                self.seal(victim);
+            }
             if let Some(Collection { victim, .. }) = self.units[unit].collection.take() {
                 // Its valid pages are all still there: those that had moved are garbage in it.
                 self.seal(victim);

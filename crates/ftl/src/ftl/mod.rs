@@ -231,8 +231,20 @@ impl Ftl {
     /// The state that the schedule wants in `unit`, as a write to `stream` sees it.
     #[inline]
     pub fn state(&self, unit: UnitId, stream: StreamId) -> ScheduleState {
-        let Unit { wear, collection, urgent, .. } = self.of(unit);
-        let free = wear.free();
+        let Unit { wear, collection, .. } = self.of(unit);
+        self.decide(unit, stream, wear.free(), collection.map(|collection| collection.progress))
+    }
+
+    /// The same with so many free segments and this collection.
+    #[inline]
+    fn decide(
+        &self,
+        unit: UnitId,
+        stream: StreamId,
+        free: u32,
+        collection: Option<Progress>,
+    ) -> ScheduleState {
+        let Unit { wear, urgent, .. } = self.of(unit);
         self.config.collect.schedule.decide(&FtlState {
             free,
             // A worn-out segment could not be spared, so collection begins one segment earlier.
@@ -241,7 +253,7 @@ impl Ftl {
             opens: self.is_full(unit, stream),
             segment_pages: self.config.segment_pages,
             stripe_pages: self.config.stripe_pages,
-            collection: collection.map(|collection| collection.progress),
+            collection,
             idle: self.idle && free < self.config.collect.background,
             urgent: *urgent,
         })

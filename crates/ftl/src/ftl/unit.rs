@@ -38,6 +38,8 @@ pub(super) struct Unit {
     pub candidates: Candidates,
     pub wear: Wear,
     pub collection: Option<Collection>,
+    /// A victim of which nothing is valid, while the next is collected already.
+    pub erasing: Option<SegmentId>,
     pub urgent: bool,
     /// Valid pages; not counted where there is one unit.
     pub valid: u32,
@@ -51,6 +53,7 @@ impl Unit {
             candidates: Candidates::new(victim, segments.clone(), config.segment_pages, streams),
             wear: Wear::new(config.wear_leveling, segments),
             collection: None,
+            erasing: None,
             urgent: false,
             valid: 0,
         }
@@ -164,9 +167,20 @@ impl Ftl {
         self.turn.next = (unit.0 + u32::from(is_row_full)) % self.config.units;
     }
 
-    /// The free segments of all units.
-    pub(crate) fn free_list(&self) -> impl Iterator<Item = SegmentId> {
-        self.units.iter().flat_map(|unit| unit.wear.free_segments())
+    /// The free segments of a unit.
+    pub(crate) fn free_in(&self, unit: UnitId) -> impl Iterator<Item = SegmentId> {
+        self.of(unit).wear.free_segments()
+    }
+
+    /// The valid pages of one of several units, by its count.
+    pub(crate) fn valid_in(&self, unit: UnitId) -> u32 {
+        self.of(unit).valid
+    }
+
+    /// Breaks a unit's count, for the test of the check.
+    #[cfg(test)]
+    pub(crate) fn miscount(&mut self, unit: UnitId) {
+        self.of_mut(unit).valid += 1;
     }
 
     /// Whether `unit` may hold more valid pages. Pages that come and go can make one fuller than others; beyond this

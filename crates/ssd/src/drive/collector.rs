@@ -55,6 +55,16 @@ struct MoveRead {
     planes: u8,
 }
 
+/// A victim of which only erases are left, while the next is collected already.
+#[derive(Debug)]
+struct Erasing {
+    victim: SegmentId,
+    /// By the number of the die in the unit, whether its erase has begun.
+    begun: Vec<bool>,
+    /// Dies whose blocks are not erased.
+    unerased: u32,
+}
+
 #[derive(Debug)]
 pub(super) struct Collector {
     unit: UnitId,
@@ -62,6 +72,7 @@ pub(super) struct Collector {
     victim: Option<SegmentId>,
     /// When it was picked.
     begun: u64,
+    erasing: Option<Erasing>,
     rows: u32,
     planes: u32,
     stripe_pages: u32,
@@ -98,6 +109,7 @@ impl Collector {
             layout,
             victim: None,
             begun: 0,
+            erasing: None,
             rows,
             planes,
             stripe_pages,
@@ -149,6 +161,25 @@ impl Collector {
         self.barrier = if self.is_careful { Barrier::Moving } else { Barrier::Open };
     }
 
+    /// Whether only erases are left to do, and the next victim may be begun.
+    pub(super) fn is_only_erasing(&self) -> bool {
+        self.victim.is_some()
+            && self.erasing.is_none()
+            && self.barrier == Barrier::Open
+            && self.is_all_placed()
+            && self.lanes.iter().all(|lane| lane.outstanding == 0)
+    }
+
+    /// Begins with the next victim while the last is erased.
+    pub(super) fn begin_ahead(&mut self, victim: SegmentId, now: u64) {
+        self.erasing = self.victim.map(|victim| Erasing {
+            victim,
+            begun: self.lanes.iter().map(|lane| lane.is_erased).collect(),
+            unerased: self.unerased,
+        });
+        self.begin(victim, now);
+    }
+
     /// Whether every block of the victim is erased.
     pub(super) fn is_done(&self) -> bool {
         self.victim.is_some() && self.unerased == 0
@@ -157,6 +188,7 @@ impl Collector {
     /// Ends, or gives up after a power cut.
     pub(super) fn end(&mut self) {
         self.victim = None;
+        self.erasing = None;
         self.held.clear();
         self.reading = 0;
         self.reads.clear();
@@ -170,6 +202,11 @@ impl Collector {
         self.place(ftl, flash);
         if !flash.is_free(die) || self.victim.is_none() {
             return;
+        }
+        if let Some(erasing) = &mut self.erasing
+            && !std::mem::replace(&mut erasing.begun[self.layout.part(die) as usize], true)
+        {
+            return flash.start_erase(erasing.victim, die);
         }
         let has_room = self.held.len() as u32 + self.reading < self.stripe_pages;
         self.was_full |= !has_room;
@@ -390,9 +427,18 @@ impl Collector {
         }
     }
 
-    /// The blocks of a die are erased.
-    pub(super) fn erase_done(&mut self) {
-        self.unerased -= 1;
+    /// The blocks of `segment` on a die are erased; whether that was the last of a victim before the present one.
+    pub(super) fn erase_done(&mut self, segment: SegmentId) -> bool {
+        match &mut self.erasing {
+            Some(erasing) if erasing.victim == segment => {
+                erasing.unerased -= 1;
+                erasing.unerased == 0 && self.erasing.take().is_some()
+            }
+            _ => {
+                self.unerased -= 1;
+                false
+            }
+        }
     }
 
     /// Whether the pages are all moved and nobody has said yet what must be programmed before they

@@ -316,9 +316,12 @@ impl SimDrive {
             }
             FlashOpKind::Erase => {
                 let unit = self.flash.layout.unit_of_block(op.block);
-                self.collectors[unit].erase_done();
-                if self.collectors[unit].is_done() {
-                    self.release(unit);
+                let segment = self.flash.layout.segment_of_block(op.block);
+                if self.collectors[unit].erase_done(segment) {
+                    self.release(unit, true);
+                } else if self.collectors[unit].is_done() {
+                    self.collectors[unit].end();
+                    self.release(unit, false);
                 }
             }
         }

@@ -45,12 +45,15 @@ impl Waiting {
 }
 
 impl SimDrive {
-    /// The victim of `unit` is erased.
-    pub(super) fn release(&mut self, unit: usize) {
-        self.collectors[unit].end();
+    /// The victim of `unit` is erased, or with `before` the one before it.
+    pub(super) fn release(&mut self, unit: usize, before: bool) {
         let is_by_address = self.waiting.is_by_address();
         if let Translation::PageMapped(ftl) = &mut self.translation {
-            ftl.release(UnitId(unit as u32), &mut self.flash);
+            let of = UnitId(unit as u32);
+            match before {
+                true => ftl.release_erased(of, &mut self.flash),
+                false => ftl.release(of, &mut self.flash),
+            }
             if !is_by_address {
                 // What waits can go to any unit, so no other need hurry any more.
                 ftl.end_urgency();
@@ -101,6 +104,13 @@ impl SimDrive {
         let before = gate.state();
         let picked = gate.look(ftl, waiting);
         let state = gate.state();
+        if self.config.gc_overlap && state.collects() && self.collectors[unit].is_only_erasing() {
+            let stream = waiting.map_or_else(StreamId::default, |(lpn, hint)| ftl.stream(lpn, hint));
+            if let Some(victim) = ftl.pick_ahead(UnitId(unit as u32), stream) {
+                self.collectors[unit].begin_ahead(victim, self.flash.now);
+                self.collectors[unit].touch_dies(&mut self.flash);
+            }
+        }
         if picked.is_some() || state.collects() && !before.collects() {
             let collector = &mut self.collectors[unit];
             if let Some(victim) = picked {

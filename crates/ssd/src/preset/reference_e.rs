@@ -42,6 +42,7 @@ pub fn reference_e() -> SsdConfig {
         queue_depth: 1024,
         write_cache: WriteCache::Protected,
         collect: Collect { schedule: Schedule::PACED, reserve: 3, ..Collect::PLAIN },
+        gc_overlap: false,
         gc_unit: GcUnit::Drive,
         stripe: Stripe::RoundRobin,
         gc_idle: Nanos::from_micros(1_000),
