@@ -87,6 +87,11 @@ impl Wear {
         self.segments.len() as u32 - self.retired
     }
 
+    /// Takes the segments that are in use after all.
+    pub(crate) fn withdraw(&mut self, is_used: impl Fn(SegmentId) -> bool) {
+        self.free.retain(|(_, _, segment)| !is_used(*segment));
+    }
+
     /// An erased segment is free again, or retired once it has been erased as often as it bears
     /// and collection can do without it. The unit holds `valid` pages.
     pub(crate) fn erased(

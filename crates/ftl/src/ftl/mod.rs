@@ -19,6 +19,7 @@ mod collection;
 mod config;
 mod groups;
 mod host;
+mod kept;
 mod sink;
 mod unit;
 
