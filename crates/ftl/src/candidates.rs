@@ -1,10 +1,12 @@
-//! The sealed segments, as collection chooses among them. Segments of groups with a size of their own wait in
+//! The sealed segments of a unit, as collection chooses among them. Segments of groups with a size of their own wait in
 //! queues, all others are the victim policy's.
 
 use crate::placement::{PlacementPolicy, Placer, STREAMS_AT_MOST};
 use crate::segments::{SegmentId, SegmentState, SegmentTable};
+use crate::victim::per_segment::PerSegment;
 use crate::victim::{VictimConfig, VictimPolicy, Victims};
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// In no queue.
 const NO_QUEUE: u16 = STREAMS_AT_MOST;
@@ -16,22 +18,22 @@ pub(crate) struct Candidates {
     /// Oldest first, by the number that placement gives them.
     queues: Vec<VecDeque<SegmentId>>,
     /// The queue of each sealed segment.
-    queue_of: Vec<u16>,
+    queue_of: PerSegment<u16>,
 }
 
 impl Candidates {
-    pub fn new(policy: VictimConfig, segments: u32, segment_pages: u32, streams: u16) -> Candidates {
+    pub fn new(policy: VictimConfig, segments: Range<u32>, segment_pages: u32, streams: u16) -> Candidates {
         Candidates {
-            victims: policy.start(segments, segment_pages),
+            victims: policy.start(segments.clone(), segment_pages),
             policy,
             queues: vec![VecDeque::new(); usize::from(streams)],
-            queue_of: vec![NO_QUEUE; segments as usize],
+            queue_of: PerSegment::filled(segments, NO_QUEUE),
         }
     }
 
     pub fn sealed(&mut self, segment: SegmentId, placer: &Placer, table: &SegmentTable) {
         let queue = placer.queue(table.stream(segment)).unwrap_or(NO_QUEUE);
-        self.queue_of[segment.0 as usize] = queue;
+        self.queue_of[segment] = queue;
         match self.queues.get_mut(usize::from(queue)) {
             Some(queue) => queue.push_back(segment),
             None => self.victims.sealed(segment, table),
@@ -40,7 +42,7 @@ impl Candidates {
 
     #[inline]
     pub fn invalidated(&mut self, segment: SegmentId, table: &SegmentTable) {
-        if self.queue_of[segment.0 as usize] == NO_QUEUE {
+        if self.queue_of[segment] == NO_QUEUE {
             self.victims.invalidated(segment, table);
         }
     }
@@ -51,7 +53,7 @@ impl Candidates {
     }
 
     pub fn remove(&mut self, segment: SegmentId, table: &SegmentTable) {
-        match self.queues.get_mut(usize::from(self.queue_of[segment.0 as usize])) {
+        match self.queues.get_mut(usize::from(self.queue_of[segment])) {
             Some(queue) => queue.retain(|sealed| *sealed != segment),
             None => self.victims.remove(segment, table),
         }
@@ -71,10 +73,14 @@ impl Candidates {
     /// Sorts every sealed segment anew: groups have changed.
     pub fn sort(&mut self, placer: &Placer, table: &SegmentTable) {
         // A policy's index cannot be told that a segment has changed its group, so it is built anew.
-        self.victims = self.policy.start(table.len(), table.segment_pages());
+        self.victims = self.policy.start(self.queue_of.segments(), table.segment_pages());
         self.queues.iter_mut().for_each(VecDeque::clear);
-        let mut sealed: Vec<SegmentId> =
-            (0..table.len()).map(SegmentId).filter(|id| table.state(*id) == SegmentState::Sealed).collect();
+        let mut sealed: Vec<SegmentId> = self
+            .queue_of
+            .segments()
+            .map(SegmentId)
+            .filter(|id| table.state(*id) == SegmentState::Sealed)
+            .collect();
         // Indexes expect segments in the order in which they were sealed.
         sealed.sort_by_key(|id| table.sealed_at(*id));
         for segment in sealed {

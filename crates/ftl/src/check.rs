@@ -44,6 +44,20 @@ pub enum CheckError {
         /// By the bitmap.
         bits: u32,
     },
+    /// A unit's number of valid pages is not that of its segments, or it calls a segment of another unit free.
+    #[error(
+        "unit {unit} counts {counted} valid pages but its segments have {valid}; {strangers} of its free segments are others'"
+    )]
+    Unit {
+        /// The unit.
+        unit: u32,
+        /// By the counter.
+        counted: u32,
+        /// In its segments.
+        valid: u32,
+        /// Segments of other units in its free list.
+        strangers: usize,
+    },
     /// A free segment holds pages, or the free list and the states differ.
     #[error("segment {segment} is listed as free but is {state:?} with {written} pages written")]
     Free {
@@ -59,7 +73,23 @@ pub enum CheckError {
 /// Recomputes every invariant of `ftl`. O(physical pages).
 pub fn check(ftl: &Ftl) -> Result<(), CheckError> {
     check_mapping(ftl)?;
-    check_segments(ftl)
+    check_segments(ftl)?;
+    check_units(ftl)
+}
+
+fn check_units(ftl: &Ftl) -> Result<(), CheckError> {
+    // One unit counts nothing: it holds what the drive holds.
+    for unit in ftl.units().filter(|_| ftl.config().units > 1) {
+        let mine = |segment: &SegmentId| ftl.unit_of(*segment) == unit;
+        let segments = (0..ftl.config().segments).map(SegmentId).filter(mine);
+        let valid = segments.map(|segment| ftl.segments.valid(segment)).sum();
+        let counted = ftl.valid_in(unit);
+        let strangers = ftl.free_in(unit).filter(|segment| !mine(segment)).count();
+        if counted != valid || strangers > 0 {
+            return Err(CheckError::Unit { unit: unit.0, counted, valid, strangers });
+        }
+    }
+    Ok(())
 }
 
 fn check_mapping(ftl: &Ftl) -> Result<(), CheckError> {
@@ -89,7 +119,7 @@ fn check_segments(ftl: &Ftl) -> Result<(), CheckError> {
             return Err(CheckError::ValidCount { segment, counted, bits });
         }
     }
-    for segment in ftl.wear.free_segments() {
+    for segment in ftl.units().flat_map(|unit| ftl.free_in(unit)) {
         let (state, written) = (ftl.segments.state(segment), ftl.segments.written(segment));
         if state != SegmentState::Free || written != 0 {
             return Err(CheckError::Free { segment: segment.0, state, written });
@@ -102,7 +132,7 @@ fn check_segments(ftl: &Ftl) -> Result<(), CheckError> {
 mod tests {
     use super::*;
     use crate::schedule::Schedule;
-    use crate::{Collect, CountingSink, FtlConfig};
+    use crate::{Collect, CountingSink, FtlConfig, UnitId};
     use fulgurite_base::{Prng, StreamId};
 
     fn used_drive() -> Ftl {
@@ -165,9 +195,19 @@ mod tests {
     }
 
     #[test]
+    fn a_unit_that_miscounts_is_found() {
+        let config = FtlConfig { units: 4, ..FtlConfig::plain(600, 80, 20) };
+        let mut ftl = Ftl::new(config).unwrap();
+        (0..600).for_each(|lpn| ftl.write(lpn, 1, StreamId(0), &mut CountingSink::default()));
+        assert_eq!(check(&ftl), Ok(()));
+        ftl.miscount(UnitId(0));
+        assert!(matches!(check(&ftl), Err(CheckError::Unit { unit: 0, counted: 151, valid: 150, .. })));
+    }
+
+    #[test]
     fn a_free_segment_in_use_is_found() {
         let mut ftl = used_drive();
-        let segment = ftl.wear.free_segments().next().unwrap();
+        let segment = ftl.free_in(UnitId(0)).next().unwrap();
         ftl.segments.append(segment, 1);
         ftl.segments.invalidate(segment);
         assert!(matches!(check(&ftl), Err(CheckError::Free { written: 1, .. })));

@@ -10,7 +10,7 @@
 //! [`become_urgent`](Gate::become_urgent) when [`urgent_at`](Gate::urgent_at) has come. How pages are moved and
 //! when commands complete is the device's own.
 
-use crate::ftl::{FlashSink, Ftl};
+use crate::ftl::{FlashSink, Ftl, UnitId};
 use crate::schedule::ScheduleState;
 use crate::segments::SegmentId;
 use fulgurite_base::{Nanos, Ppn, StreamId};
@@ -39,6 +39,7 @@ pub struct Unplaced {
 /// The gate; see the module.
 #[derive(Clone, Debug)]
 pub struct Gate {
+    unit: UnitId,
     state: ScheduleState,
     after_pick: AfterPick,
     barred_reads: VecDeque<u32>,
@@ -50,9 +51,10 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// A gate that nobody waits at. A write may wait for `patience` before everything else does too.
-    pub fn new(after_pick: AfterPick, patience: Nanos) -> Gate {
+    /// The gate of `unit`, which nobody waits at. A write may wait for `patience` before everything else does too.
+    pub fn new(unit: UnitId, after_pick: AfterPick, patience: Nanos) -> Gate {
         Gate {
+            unit,
             state: ScheduleState::Idle,
             after_pick,
             barred_reads: VecDeque::new(),
@@ -79,14 +81,14 @@ impl Gate {
             return None;
         }
         let stream = waiting.map_or_else(StreamId::default, |(lpn, hint)| ftl.stream(lpn, hint));
-        self.state = ftl.state(stream);
-        if !self.state.collects() || ftl.victim().is_some() {
+        self.state = ftl.state(self.unit, stream);
+        if !self.state.collects() || ftl.victim(self.unit).is_some() {
             return None;
         }
-        let picked = ftl.pick()?;
+        let picked = ftl.pick(self.unit)?;
         // The state was taken without a victim under way, and a pick may change it.
         if self.after_pick == AfterPick::LookAgain {
-            self.state = ftl.state(stream);
+            self.state = ftl.state(self.unit, stream);
         }
         Some(picked)
     }
@@ -153,7 +155,7 @@ impl Gate {
     /// A write has waited too long: look at the schedule now.
     pub fn become_urgent(&mut self, ftl: &mut Ftl) {
         self.urgent_at = None;
-        ftl.set_urgent();
+        ftl.set_urgent(self.unit);
     }
 
     /// What the write waited for has happened; it waits anew if it still must.
@@ -186,7 +188,7 @@ mod tests {
     fn exhausted() -> (Gate, Ftl) {
         let collect = Collect { schedule: Schedule::SEMI_PREEMPTIVE, ..Collect::PLAIN };
         let mut ftl = Ftl::new(FtlConfig { collect, ..FtlConfig::plain(40, 6, 16) }).unwrap();
-        let mut gate = Gate::new(AfterPick::LookAgain, PATIENCE);
+        let mut gate = Gate::new(UnitId(0), AfterPick::LookAgain, PATIENCE);
         let mut sink = CountingSink::default();
         for first in (0..40).cycle().take(200) {
             let write = Unplaced { first, pages: 1, hint: StreamId(0) };
@@ -203,7 +205,7 @@ mod tests {
         let (mut gate, mut ftl) = exhausted();
         assert_eq!((gate.first(), gate.urgent_at()), (Some(3), Some(Nanos(7) + PATIENCE)));
         let picked = gate.look(&mut ftl, Some((0, StreamId(0))));
-        assert_eq!((picked, gate.state()), (ftl.victim(), ScheduleState::Pressed));
+        assert_eq!((picked, gate.state()), (ftl.victim(UnitId(0)), ScheduleState::Pressed));
         assert!(picked.is_some() && gate.passes(8), "reads pass while the write may wait");
         gate.become_urgent(&mut ftl);
         assert_eq!(gate.look(&mut ftl, Some((0, StreamId(0)))), None, "one victim at a time");
@@ -217,7 +219,7 @@ mod tests {
                 ftl.copy(ppn, &mut CountingSink::default());
             }
         }
-        ftl.release(&mut CountingSink::default());
+        ftl.release(UnitId(0), &mut CountingSink::default());
         gate.look(&mut ftl, Some((0, StreamId(0))));
         assert_eq!([gate.next_read(), gate.next_read(), gate.next_read()], [Some(9), Some(10), None]);
     }
@@ -227,6 +229,6 @@ mod tests {
         let (mut gate, mut ftl) = exhausted();
         gate.end_collection();
         assert_eq!(gate.look(&mut ftl, Some((0, StreamId(0)))), None);
-        assert_eq!((gate.state(), ftl.victim()), (ScheduleState::Idle, None));
+        assert_eq!((gate.state(), ftl.victim(UnitId(0))), (ScheduleState::Idle, None));
     }
 }

@@ -26,7 +26,7 @@ mod wear;
 pub use collect::{Collect, SEGMENTS_AT_MOST};
 pub use custom::Custom;
 pub use divisor::Divisor;
-pub use ftl::{CountingSink, FlashSink, Ftl, FtlConfig, FtlCounters};
+pub use ftl::{CountingSink, FlashSink, Ftl, FtlConfig, FtlCounters, Stripe, UnitId};
 pub use gate::{AfterPick, Gate, Unplaced};
 pub use mapping::Mapping;
 pub use segments::{GroupCounters, SegmentId, SegmentState, SegmentTable};

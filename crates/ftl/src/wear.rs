@@ -1,10 +1,11 @@
-//! Wear: which free segment is written next, which segments are worn out, and when a segment of cold
+//! Wear in a unit: which free segment is written next, which segments are worn out, and when a segment of cold
 //! data is moved so that it takes its share of the erases.
 
 use crate::FtlConfig;
 use crate::segments::{SegmentId, SegmentState, SegmentTable};
 use fulgurite_base::Choice;
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// How erases are spread over the segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,6 +28,8 @@ impl Choice for WearLeveling {
 #[derive(Clone, Debug)]
 pub(crate) struct Wear {
     leveling: WearLeveling,
+    /// All of the unit.
+    segments: Range<u32>,
     /// By erases where they count, then by the order of erasing.
     free: BTreeSet<(u32, u64, SegmentId)>,
     freed: u64,
@@ -41,12 +44,13 @@ pub(crate) struct Wear {
 }
 
 impl Wear {
-    pub(crate) fn new(leveling: WearLeveling, segments: u32) -> Wear {
-        let free = (0..segments).map(|segment| (0, u64::from(segment), SegmentId(segment))).collect();
+    pub(crate) fn new(leveling: WearLeveling, segments: Range<u32>) -> Wear {
+        let free = segments.clone().map(|segment| (0, u64::from(segment), SegmentId(segment))).collect();
         Wear {
             leveling,
             free,
-            freed: u64::from(segments),
+            freed: u64::from(segments.end),
+            segments,
             most: 0,
             retired: 0,
             is_short: false,
@@ -78,18 +82,29 @@ impl Wear {
         self.free.pop_first().map(|(_, _, segment)| segment)
     }
 
+    /// Segments that are not worn out.
+    pub(crate) fn usable(&self) -> u32 {
+        self.segments.len() as u32 - self.retired
+    }
+
     /// Takes the segments that are in use after all.
     pub(crate) fn withdraw(&mut self, is_used: impl Fn(SegmentId) -> bool) {
         self.free.retain(|(_, _, segment)| !is_used(*segment));
     }
 
     /// An erased segment is free again, or retired once it has been erased as often as it bears
-    /// and collection can do without it.
-    pub(crate) fn erased(&mut self, segment: SegmentId, segments: &mut SegmentTable, config: &FtlConfig) {
+    /// and collection can do without it. The unit holds `valid` pages.
+    pub(crate) fn erased(
+        &mut self,
+        segment: SegmentId,
+        valid: u32,
+        segments: &mut SegmentTable,
+        config: &FtlConfig,
+    ) {
         let erases = segments.erased(segment);
         self.most = self.most.max(erases);
         if erases >= limit(segment, config.endurance) {
-            self.is_worn_out = u64::from(config.segments - self.retired) <= config.least_segments();
+            self.is_worn_out = u64::from(self.usable()) <= config.least_segments(valid);
             // A segment short, collection could not end: it keeps this one until it begins earlier.
             self.is_short = !self.is_worn_out && self.free() < config.collect.hard;
             if !self.is_worn_out && !self.is_short {
@@ -112,7 +127,7 @@ impl Wear {
             return None;
         }
         let sealed =
-            (0..segments.len()).map(SegmentId).filter(|id| segments.state(*id) == SegmentState::Sealed);
+            self.segments.clone().map(SegmentId).filter(|id| segments.state(*id) == SegmentState::Sealed);
         sealed.min_by_key(|id| segments.erases(*id)).filter(|id| segments.erases(*id) + gap < self.most)
     }
 }

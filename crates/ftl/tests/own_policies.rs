@@ -78,7 +78,7 @@ impl VictimPolicy for Oldest {
 impl ConfiguredVictim for Oldest {
     type Config = NoOptions;
 
-    fn start(_: &NoOptions, _: u32, _: u32) -> Oldest {
+    fn start(_: &NoOptions, _: std::ops::Range<u32>, _: u32) -> Oldest {
         Oldest::default()
     }
 }

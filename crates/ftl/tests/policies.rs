@@ -4,7 +4,9 @@ use fulgurite_base::{Ppn, Prng, Spec, StreamId};
 use fulgurite_ftl::placement::PlacementConfig;
 use fulgurite_ftl::victim::VictimConfig;
 use fulgurite_ftl::victim::windowed_greedy::WindowedGreedyConfig;
-use fulgurite_ftl::{Collect, CountingSink, Ftl, FtlConfig, SegmentId, SegmentState, SegmentTable, check};
+use fulgurite_ftl::{
+    Collect, CountingSink, Ftl, FtlConfig, SegmentId, SegmentState, SegmentTable, UnitId, check,
+};
 
 const PAGES: u32 = 3_000;
 const SEGMENTS: u32 = 110;
@@ -156,11 +158,11 @@ fn victims_are_those_of_the_definition() {
                 continue;
             }
             let stream = ftl.stream(page, StreamId(0));
-            while !ftl.admit(stream) {
+            while !ftl.admit(UnitId(0), stream) {
                 let sealed: Vec<SegmentId> =
                     segments(&ftl).filter(|id| ftl.segments().state(*id) == SegmentState::Sealed).collect();
                 let (least, most) = by_definition(&victim, ftl.segments(), &sealed);
-                let picked = ftl.pick().expect("something is sealed");
+                let picked = ftl.pick(UnitId(0)).expect("something is sealed");
                 let table = ftl.segments();
                 assert!(sealed.contains(&picked));
                 let got = match victim {
@@ -176,9 +178,9 @@ fn victims_are_those_of_the_definition() {
                         ftl.copy(ppn, &mut sink);
                     }
                 }
-                ftl.release(&mut sink);
+                ftl.release(UnitId(0), &mut sink);
             }
-            ftl.append(page, StreamId(0), stream, &mut sink);
+            ftl.append(page, StreamId(0), UnitId(0), stream, &mut sink);
         }
         assert!(picks > 1_000, "{victim}: {picks}");
     }

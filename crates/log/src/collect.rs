@@ -9,7 +9,7 @@ use crate::command::{Arriving, Part};
 use crate::run::Run;
 use fulgurite_base::{Lpn, Ppn};
 use fulgurite_device::{Arena, Buffer, Device, IoError, Operation};
-use fulgurite_ftl::Ftl;
+use fulgurite_ftl::{Ftl, UnitId};
 
 /// How far the collection of the victim has come.
 #[derive(Default)]
@@ -35,7 +35,7 @@ impl Collection {
     }
 
     fn begin(&mut self, ftl: &Ftl) {
-        if let Some(victim) = ftl.victim() {
+        if let Some(victim) = ftl.victim(UnitId(0)) {
             let segment_pages = ftl.config().segment_pages;
             (self.next, self.end) = (victim.0 * segment_pages, (victim.0 + 1) * segment_pages);
         }
@@ -83,7 +83,7 @@ impl<D: Device> LogDevice<D> {
             self.fetch(first, pages, true);
         }
         let Collection { next, end, moving, is_discarding, failure } = self.collection;
-        let Some(victim) = self.ftl.victim() else { return false };
+        let Some(victim) = self.ftl.victim(UnitId(0)) else { return false };
         // Reads under way in the victim still need its pages, so it is kept until they end.
         let is_done = next == end && moving == 0 && self.in_use[victim.0 as usize] == 0;
         if !is_done || is_discarding || failure.is_some() {
@@ -204,7 +204,7 @@ impl<D: Device> LogDevice<D> {
                 (end - self.ftl.config().segment_pages..end).filter_map(|ppn| self.arriving.remove(&ppn));
             self.lost -= gone.count() as u32;
         }
-        self.ftl.release(&mut self.emitted);
+        self.ftl.release(UnitId(0), &mut self.emitted);
         self.collection = Collection { failure: self.collection.failure, ..Collection::default() };
         self.gate.end_urgency();
     }

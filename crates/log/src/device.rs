@@ -15,7 +15,7 @@ use fulgurite_base::{Lpn, Nanos, Ppn, SpecError, StreamId};
 use fulgurite_device::{
     Arena, Buffer, Caps, Command, Completion, Device, IoError, Meter, Operation, QueueFull, Tag,
 };
-use fulgurite_ftl::{AfterPick, CountingSink, Ftl, Gate};
+use fulgurite_ftl::{AfterPick, CountingSink, Ftl, Gate, UnitId};
 use rustc_hash::FxHashMap;
 use slab::Slab;
 use std::collections::VecDeque;
@@ -75,7 +75,7 @@ impl<D: Device> LogDevice<D> {
         let mut layer = LogDevice {
             caps,
             collection: Collection::resumed(&ftl),
-            gate: Gate::new(AfterPick::LookAgain, config.collect.urgent),
+            gate: Gate::new(UnitId(0), AfterPick::LookAgain, config.collect.urgent),
             commands: Slab::new(),
             parts: Slab::new(),
             queued: VecDeque::new(),

@@ -6,7 +6,7 @@ use fulgurite_base::{Choice, Declared, Form, Nanos, Opt, Prng, Share, Spec, Spec
 use fulgurite_device::Caps;
 use fulgurite_ftl::placement::{PlacementConfig, STREAMS_AT_MOST};
 use fulgurite_ftl::precondition::Precondition;
-use fulgurite_ftl::{Collect, FtlConfig, WearLeveling, collect_opt};
+use fulgurite_ftl::{Collect, FtlConfig, Stripe, WearLeveling, collect_opt};
 
 /// What becomes of a write that the drive has received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,6 +17,21 @@ pub enum WriteCache {
     Volatile,
     /// It is acknowledged when it is programmed.
     Off,
+}
+
+/// What is allocated and collected by itself: a segment is an erase block of each of its planes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum GcUnit {
+    /// The drive as a whole: all dies collect at once.
+    Drive,
+    /// Each channel.
+    Channel,
+    /// Each chip.
+    Chip,
+    /// Each die.
+    Die,
+    /// Each plane. Planes then have different pages to program, so a die serves them one at a time.
+    Plane,
 }
 
 /// A simulated drive as data. Times are in virtual nanoseconds, sizes in bytes or pages as named.
@@ -66,6 +81,12 @@ pub struct SsdConfig {
     pub queue_depth: u32,
     /// How garbage is collected.
     pub collect: Collect,
+    /// Whether the next victim is begun while the last is erased.
+    pub gc_overlap: bool,
+    /// What collects by itself, with thresholds of its own.
+    pub gc_unit: GcUnit,
+    /// How writes are spread over these units.
+    pub stripe: Stripe,
     /// How long without a command makes a drive idle.
     pub gc_idle: Nanos,
     /// What suspending a program or an erase costs.
@@ -124,6 +145,19 @@ impl Declared for SsdConfig {
             "protected, volatile (lost in a power cut) or off"
         ),
         opt!("queue_depth", queue_depth, COUNT, 1 => 1 << 20, "commands in flight at once"),
+        opt!(
+            "gc_unit",
+            gc_unit,
+            Form::<GcUnit>::choice("drive|channel|chip|die|plane"),
+            "what is allocated and collected by itself, with thresholds of its own"
+        ),
+        opt!(
+            "stripe",
+            stripe,
+            Form::<Stripe>::choice("round-robin|least-loaded|address"),
+            "how writes are spread over the units of gc_unit"
+        ),
+        opt!("gc_overlap", gc_overlap, YES_NO, "begin with the next victim while the last is erased"),
         collect_opt!(reserve, collect),
         collect_opt!(hard, collect),
         collect_opt!(background, collect),
@@ -211,6 +245,12 @@ impl SsdConfig {
         if self.wear_leveling != WearLeveling::Static {
             refuse(&["wear_gap"], "unless wear_leveling=static")?;
         }
+        if self.gc_overlap && self.planes_per_unit() == self.row_planes() {
+            refuse(&["gc_overlap"], "in units of one die, which cannot do both")?;
+        }
+        if self.units() == 1 {
+            refuse(&["stripe"], "where the drive is collected as one unit")?;
+        }
         if self.collect.background == 0 {
             refuse(&["gc_idle_us"], "without gc_background")?;
         }
@@ -222,17 +262,38 @@ impl SsdConfig {
         self.channels * self.chips * self.dies
     }
 
-    /// Planes of the drive: the erase blocks in a segment.
+    /// Planes of the drive.
     pub fn planes_in_all(&self) -> u32 {
         self.dies_in_all() * self.planes
     }
 
-    /// Pages in a segment: one erase block of every plane.
-    pub fn pages_per_segment(&self) -> u32 {
-        self.planes_in_all() * self.pages
+    /// Units of collection.
+    pub fn units(&self) -> u32 {
+        match self.gc_unit {
+            GcUnit::Drive => 1,
+            GcUnit::Channel => self.channels,
+            GcUnit::Chip => self.channels * self.chips,
+            GcUnit::Die => self.dies_in_all(),
+            GcUnit::Plane => self.planes_in_all(),
+        }
     }
 
-    /// Segments: as many as the plane with the most bad blocks has good ones. A drive's bad blocks
+    /// Planes of a unit: the erase blocks in a segment.
+    pub(crate) fn planes_per_unit(&self) -> u32 {
+        self.planes_in_all() / self.units()
+    }
+
+    /// Planes that one operation serves together.
+    pub(crate) fn row_planes(&self) -> u32 {
+        if self.gc_unit == GcUnit::Plane { 1 } else { self.planes }
+    }
+
+    /// Pages in a segment: one erase block of every plane of a unit.
+    pub fn pages_per_segment(&self) -> u32 {
+        self.planes_per_unit() * self.pages
+    }
+
+    /// Segments of a unit: as many as the plane with the most bad blocks has good ones. A drive's bad blocks
     /// are always the same.
     pub fn segments(&self) -> u32 {
         if self.bad_blocks == Share::percent(0) {
@@ -245,7 +306,7 @@ impl SsdConfig {
 
     /// Physical pages, bad ones included.
     pub fn physical_pages(&self) -> u64 {
-        u64::from(self.pages_per_segment()) * u64::from(self.blocks)
+        u64::from(self.planes_in_all() * self.pages) * u64::from(self.blocks)
     }
 
     /// Logical pages: physical / (1 + OP).
@@ -268,11 +329,18 @@ impl SsdConfig {
             pages_per_command: self.write_buffer_pages().min(1024),
             // A page is programmed, or taken back by a power cut, as a whole.
             atomic_bytes: self.page_bytes,
-            share: !self.in_place,
+            // A page that is shared stays where it is, though its home by address is elsewhere: that unit could
+            // become too full.
+            share: !self.in_place && !self.is_by_address(),
             streams: self.collect.placement.hints(),
             contents,
             erase_counts: !self.in_place,
         }
+    }
+
+    /// Whether a logical page always goes to the same of several units.
+    pub(crate) fn is_by_address(&self) -> bool {
+        self.units() > 1 && self.stripe == Stripe::Address
     }
 
     /// Refuses what cannot work, naming the parameter and what would do.
@@ -304,6 +372,12 @@ impl SsdConfig {
                 "placement={placement} must know all writes beforehand, and a drive does not; accepted in gc alone"
             )));
         }
+        if self.units() > 1 && !self.is_by_address() && self.write_cache == WriteCache::Volatile {
+            return Err(SpecError::new(format!(
+                "stripe={} does not go with write_cache=volatile: a power cut would put pages back into units that have no room for them; accepted: stripe=address, or write_cache=protected or off",
+                fulgurite_base::option::name_of(self.stripe)
+            )));
+        }
         self.ftl().validate().map_err(|error| {
             SpecError::new(format!(
                 "blocks={} pages={} op={} cannot collect their own garbage: {error}",
@@ -326,10 +400,12 @@ impl SsdConfig {
     pub fn ftl(&self) -> FtlConfig {
         FtlConfig {
             logical_pages: u32::try_from(self.logical_pages()).unwrap_or(u32::MAX),
-            segments: self.segments(),
+            units: self.units(),
+            stripe: self.stripe,
+            segments: self.units() * self.segments(),
             segment_pages: self.pages_per_segment(),
-            row_pages: self.planes,
-            stripe_pages: self.planes_in_all(),
+            row_pages: self.row_planes(),
+            stripe_pages: self.planes_per_unit(),
             collect: self.collect.clone(),
             wear_leveling: self.wear_leveling,
             wear_gap: self.wear_gap,
@@ -341,6 +417,9 @@ impl SsdConfig {
 /// What a medium that is overwritten in place has no use for.
 const IN_PLACE_IGNORES: &[&str] = &[
     "erase_us",
+    "gc_unit",
+    "stripe",
+    "gc_overlap",
     "gc_reserve",
     "gc_hard",
     "gc_background",
@@ -360,6 +439,16 @@ const IN_PLACE_IGNORES: &[&str] = &[
 
 /// A die programs at most this many pages together.
 pub(crate) const MAX_PLANES: usize = 8;
+
+impl Choice for GcUnit {
+    const NAMES: &'static [(&'static str, GcUnit)] = &[
+        ("drive", GcUnit::Drive),
+        ("channel", GcUnit::Channel),
+        ("chip", GcUnit::Chip),
+        ("die", GcUnit::Die),
+        ("plane", GcUnit::Plane),
+    ];
+}
 
 impl Choice for WriteCache {
     const NAMES: &'static [(&'static str, WriteCache)] =

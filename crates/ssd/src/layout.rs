@@ -1,18 +1,18 @@
 //! Where a physical page lies: the order in which consecutive pages of a segment visit the drive.
 //!
-//! A segment is one erase block of every plane of the drive. Consecutive pages go to the planes of
-//! one die first (so that they can be programmed together), then to the next channel, then to the
-//! next die on the channels, then to the next row.
+//! A segment is one erase block of every plane of a unit of collection. Consecutive pages go to the planes of
+//! one die first (so that they can be programmed together), then to the next channel of the unit, then to the
+//! next die on the channels, then to the next row. Consecutive units lie on consecutive channels.
 
 use crate::SsdConfig;
 use fulgurite_base::Ppn;
-use fulgurite_ftl::Divisor;
+use fulgurite_ftl::{Divisor, SegmentId};
 
 /// The place of a page: a die, and a row of pages that its planes can serve together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub die: u32,
-    /// Index of the erase block over the whole drive.
+    /// Index of the erase block over the whole drive: segment by segment.
     pub block: u32,
     /// Page inside the erase block.
     pub page: u32,
@@ -23,9 +23,17 @@ pub(crate) struct Place {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     segment: Divisor,
+    /// Planes of a unit.
     planes: Divisor,
+    /// Planes that are served together.
     die: Divisor,
-    dies: u32,
+    /// Segments of a unit.
+    unit: Divisor,
+    units: u32,
+    /// How far apart the numbers of a unit's dies are.
+    stride: Divisor,
+    /// Rows of a segment on one page of each of its blocks.
+    rows: u32,
     channels: u32,
     pages_per_block: u32,
 }
@@ -34,9 +42,13 @@ impl Layout {
     pub(crate) fn new(config: &SsdConfig) -> Layout {
         Layout {
             segment: Divisor::new(config.pages_per_segment()),
-            planes: Divisor::new(config.planes_in_all()),
-            die: Divisor::new(config.planes),
-            dies: config.dies_in_all(),
+            planes: Divisor::new(config.planes_per_unit()),
+            die: Divisor::new(config.row_planes()),
+            unit: Divisor::new(config.segments().max(1)),
+            units: config.units(),
+            // Units that are planes share dies, and have one each.
+            stride: Divisor::new(config.units().min(config.dies_in_all())),
+            rows: config.planes_per_unit() / config.row_planes(),
             channels: config.channels,
             pages_per_block: config.pages,
         }
@@ -46,14 +58,67 @@ impl Layout {
     pub(crate) fn place(&self, ppn: Ppn) -> Place {
         let (segment, offset) = self.segment.divide(ppn.0);
         let (page, lane) = self.planes.divide(offset);
-        let (die, _plane) = self.die.divide(lane);
+        let (part, _plane) = self.die.divide(lane);
         Place {
-            die,
+            die: if self.units == 1 { part } else { self.die_of(self.unit.divide(segment).0, part) },
             block: segment * self.planes.divisor() + lane,
             page,
             // A row has a number of its own on every die, so equal rows mean equal dies too.
-            row: (segment * self.pages_per_block + page) * self.dies + die,
+            row: (segment * self.pages_per_block + page) * self.rows + part,
         }
+    }
+
+    /// The segment of an erase block.
+    #[inline]
+    pub(crate) fn segment_of_block(&self, block: u32) -> SegmentId {
+        SegmentId(self.planes.divide(block).0)
+    }
+
+    /// The unit of an erase block.
+    #[inline]
+    pub(crate) fn unit_of_block(&self, block: u32) -> usize {
+        match self.units {
+            1 => 0,
+            _ => self.unit.divide(self.planes.divide(block).0).0 as usize,
+        }
+    }
+
+    /// The die of a unit with this number there.
+    #[inline]
+    pub(crate) fn die_of(&self, unit: u32, part: u32) -> u32 {
+        match self.units {
+            1 => part,
+            _ => self.stride.divide(unit).1 + part * self.stride.divisor(),
+        }
+    }
+
+    /// The number of `die` in its unit.
+    #[inline]
+    pub(crate) fn part(&self, die: u32) -> u32 {
+        self.stride.divide(die).0
+    }
+
+    /// Dies of a unit.
+    pub(crate) fn dies_of_unit(&self) -> u32 {
+        self.rows
+    }
+
+    /// Whether units share dies: where they are planes.
+    #[inline]
+    pub(crate) fn shares_dies(&self) -> bool {
+        self.units > self.stride.divisor()
+    }
+
+    /// The first unit that has a part of `die`: the only one, unless units share dies.
+    #[inline]
+    pub(crate) fn unit_of_die(&self, die: u32) -> usize {
+        self.stride.divide(die).1 as usize
+    }
+
+    /// The units that have a part of `die`: one, or its planes.
+    pub(crate) fn units_of_die(&self, die: u32) -> impl Iterator<Item = usize> + use<> {
+        let stride = self.stride.divisor();
+        (self.unit_of_die(die)..self.units as usize).step_by(stride as usize)
     }
 
     #[inline]

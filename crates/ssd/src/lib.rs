@@ -11,6 +11,6 @@ mod layout;
 mod nand;
 pub mod preset;
 
-pub use config::{SsdConfig, WriteCache};
+pub use config::{GcUnit, SsdConfig, WriteCache};
 pub use drive::{DriveCounters, DriveError, Image, Served, SimDrive, Span, SpanKind, Timeline, Track, Waits};
 pub use nand::NandError;

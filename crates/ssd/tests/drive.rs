@@ -347,6 +347,9 @@ fn every_parameter_changes_something() {
             "write_buffer" => ("64KiB", "", ""),
             "write_cache" => ("off", "", ""),
             "victim" => ("fifo", "", ""),
+            "gc_unit" => ("die", "", ""),
+            "stripe" => ("address", "", "gc_unit=channel"),
+            "gc_overlap" => ("yes", "", "gc_reserve=7,gc_unit=channel,schedule=semi-preemptive"),
             "schedule" => ("non-preemptive", "", ""),
             "precondition" => ("fill", "", ""),
             "gc_reserve" => ("5", "", ""),
@@ -414,6 +417,12 @@ fn absurd_parameters_are_refused_with_their_name() {
         ("wear_leveling=yes", "known: none dynamic static"),
         ("in_place=maybe", "neither yes nor no"),
         ("precondition=full", "known: none fill steady"),
+        ("stripe=address", "stripe changes nothing where the drive is collected as one unit"),
+        ("gc_unit=channel,write_cache=volatile", "accepted: stripe=address, or write_cache=protected or off"),
+        ("gc_unit=die,gc_overlap=yes", "gc_overlap changes nothing in units of one die"),
+        ("gc_unit=block", "known: drive channel chip die plane"),
+        ("gc_unit=die,placement=sepbit,blocks=20", "in each of 32 units"),
+        ("in_place=yes,planes=1,gc_unit=die", "gc_unit changes nothing with in_place=yes"),
         ("chanels=3", "did you mean `channels`"),
     ] {
         let sentence =

@@ -122,10 +122,19 @@ proptest! {
     /// acknowledged stays unless the buffer is volatile, what was flushed stays in any case, and a
     /// shared range is there whole or not at all.
     #[test]
-    fn contents_survive_power_cuts(seed: u64, cache in 0usize..3, schedule in 0usize..3) {
+    fn contents_survive_power_cuts(seed: u64, cache in 0usize..3, schedule in 0usize..3, unit in 0usize..6) {
         let cache = [WriteCache::Protected, WriteCache::Volatile, WriteCache::Off][cache];
         let schedule = ["paced", "semi-preemptive+merge+pipeline", "non-preemptive"][schedule];
-        let config = SsdConfig { write_cache: cache, ..with(&format!("schedule={schedule}")) };
+        let unit = match (unit, cache) {
+            (0, _) => "drive",
+            (1, WriteCache::Protected | WriteCache::Off) => "channel",
+            (2, WriteCache::Protected | WriteCache::Off) => "plane,stripe=least-loaded",
+            (3, _) => "chip,stripe=address",
+            (4, _) => "plane,stripe=address",
+            _ => "channel,stripe=address,gc_overlap=yes",
+        };
+        // The cache comes last: it does not go with every stripe.
+        let config = SsdConfig { write_cache: cache, ..with(&format!("schedule={schedule},gc_unit={unit}")) };
         let mut stamped = Stamped::new(config);
         let pages = stamped.drive.caps().pages;
         let mut model = Model { now: vec![0; pages as usize], since_flush: vec![vec![0]; pages as usize] };
@@ -142,7 +151,7 @@ proptest! {
                     stamped.run(Operation::Trim { lpn: Lpn(lpn), pages: 1 }).unwrap();
                     set(&mut model, lpn, 0);
                 }
-                30..40 => {
+                30..40 if stamped.drive.caps().share => {
                     let (source, count) = (prng.below(pages - 4), 1 + prng.below(4));
                     let destination = prng.below(pages - 4);
                     stamped.share(destination, source, count as u32);

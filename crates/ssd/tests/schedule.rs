@@ -433,20 +433,21 @@ proptest! {
             ..plain
         };
         let mut ftl = fulgurite_ftl::Ftl::new(config).unwrap();
+        let unit = fulgurite_ftl::UnitId(0);
         let mut sink = fulgurite_ftl::CountingSink::default();
         let stream = ftl.stream(0, fulgurite_base::StreamId(0));
         let mut pressed = 0;
         let mut next = 0;
         for (is_host, lpn) in steps {
-            let (state, free) = (ftl.state(stream), ftl.free_segments());
-            if is_host && ftl.admit(stream) {
+            let (state, free) = (ftl.state(unit, stream), ftl.free_segments());
+            if is_host && ftl.admit(unit, stream) {
                 prop_assert!(state != ScheduleState::Pressed);
-                ftl.append(lpn, fulgurite_base::StreamId(0), stream, &mut sink);
+                ftl.append(lpn, fulgurite_base::StreamId(0), unit, stream, &mut sink);
                 prop_assert!(ftl.free_segments() >= 2);
             } else if state.collects() {
                 // One step: pick, move a page, or release.
-                match ftl.victim() {
-                    None => next = ftl.pick().map_or(0, |victim| victim.0 * 8),
+                match ftl.victim(unit) {
+                    None => next = ftl.pick(unit).map_or(0, |victim| victim.0 * 8),
                     Some(victim) => {
                         let end = (victim.0 + 1) * 8;
                         prop_assert_eq!(ftl.segments().state(victim), SegmentState::Victim);
@@ -455,7 +456,7 @@ proptest! {
                                 next = ppn.0 + 1;
                                 ftl.copy(ppn, &mut sink);
                             }
-                            None => ftl.release(&mut sink),
+                            None => ftl.release(unit, &mut sink),
                         }
                     }
                 }
@@ -464,7 +465,7 @@ proptest! {
                     prop_assert!(ftl.free_segments().saturating_sub(2) >= free.saturating_sub(2));
                 }
             }
-            pressed = if ftl.state(stream) == ScheduleState::Pressed && !is_host { pressed + 1 } else { 0 };
+            pressed = if ftl.state(unit, stream) == ScheduleState::Pressed && !is_host { pressed + 1 } else { 0 };
             prop_assert!(pressed < 24 * 10, "{pressed} steps and still pressed");
         }
         fulgurite_ftl::check::check(&ftl).unwrap();

@@ -1,6 +1,6 @@
 //! Collection: a victim is picked, its valid pages move, it is erased.
 
-use super::{Collection, FlashSink, Ftl};
+use super::{Collection, FlashSink, Ftl, UnitId};
 use crate::mapping::Moving;
 use crate::placement::{PlacementPolicy, WriteContext};
 use crate::schedule::Progress;
@@ -8,31 +8,31 @@ use crate::segments::SegmentId;
 use fulgurite_base::{Ppn, StreamId};
 
 impl Ftl {
-    /// Moves up to `moves` pages of the current victim segment, and the rest of the last one's row;
+    /// Moves up to `moves` pages of the current victim segment of `unit`, and the rest of the last one's row;
     /// erases it when nothing valid is left.
-    pub(super) fn collect(&mut self, moves: u32, sink: &mut impl FlashSink) {
-        let Some(victim) = self.victim() else { return };
+    pub(super) fn collect(&mut self, unit: UnitId, moves: u32, sink: &mut impl FlashSink) {
+        let Some(victim) = self.victim(unit) else { return };
         let end = (victim.0 + 1) * self.config.segment_pages;
-        let mut next = self.collection.map_or(0, |collection| collection.next);
+        let mut next = self.of(unit).collection.map_or(0, |collection| collection.next);
         let mut left = moves;
         while let Some(from) = self.map.next_valid(next, end) {
             // `next` lies one past the page moved last, so `next - 1` tells the row that is begun.
             let in_the_same_row =
                 from.0 / self.config.row_pages == next.saturating_sub(1) / self.config.row_pages;
             if left == 0 && !in_the_same_row {
-                self.collection.as_mut().expect("under way").next = next;
+                self.of_mut(unit).collection.as_mut().expect("under way").next = next;
                 return;
             }
             left = left.saturating_sub(1);
             next = from.0 + 1;
             self.copy(from, sink);
         }
-        self.release(sink);
+        self.release(unit, sink);
     }
 
     /// What [`Ftl::collect`] does page by page, for all pages that are left: nothing can come between them.
-    pub(super) fn collect_all(&mut self, sink: &mut impl FlashSink) {
-        let Some(Collection { victim, next, .. }) = self.collection else { return };
+    pub(super) fn collect_all(&mut self, unit: UnitId, sink: &mut impl FlashSink) {
+        let Some(Collection { victim, next, .. }) = self.of(unit).collection else { return };
         let end = (victim.0 + 1) * self.config.segment_pages;
         // Taken out for as long as it is read beside everything else that changes.
         let mut moving = std::mem::take(&mut self.moving);
@@ -41,30 +41,37 @@ impl Ftl {
         match self.placer.copies_to(victim, &self.segments) {
             Some(stream) => {
                 self.placer.copied(&moving.lpns, victim, stream, &self.segments);
-                self.move_run(&moving, stream, sink);
+                self.move_run(&moving, unit, stream, sink);
             }
-            None => self.move_each(&moving, victim, sink),
+            None => self.move_each(&moving, unit, victim, sink),
         }
         // All at once rather than page by page, since nothing has looked at these bits meanwhile.
         self.map.fill_valid(next, end, false);
         self.segments.invalidate_all(victim);
+        if self.has_units() {
+            // They were counted a second time where they went.
+            self.of_mut(unit).valid -= moving.lpns.len() as u32;
+        }
         self.counters.copied_pages += moving.lpns.len() as u64;
         moving.from.clear();
         moving.lpns.clear();
         self.moving = moving;
-        self.release(sink);
+        self.release(unit, sink);
     }
 
-    /// Moves pages to one stream.
-    fn move_run(&mut self, moving: &Moving, stream: StreamId, sink: &mut impl FlashSink) {
+    /// Moves pages to one stream of `unit`.
+    fn move_run(&mut self, moving: &Moving, unit: UnitId, stream: StreamId, sink: &mut impl FlashSink) {
         let mut done = 0;
         while done < moving.lpns.len() {
             // A run ends where its segment does, so each round may open the next one.
-            let to = self.open_for_copies(stream);
-            let segment = self.open[usize::from(to.0)].expect("a segment was opened");
+            let to = self.open_for_copies(unit, stream);
+            let segment = self.open[self.open_at(unit, to)].expect("a segment was opened");
             let room = self.config.segment_pages - self.segments.written(segment);
             let run = (moving.lpns.len() - done).min(room as usize);
             let first = segment.0 * self.config.segment_pages + self.segments.append(segment, run as u32);
+            if self.has_units() {
+                self.of_mut(unit).valid += run as u32;
+            }
             self.map.map_run(&moving.lpns[done..done + run], first);
             for (at, from) in moving.from[done..done + run].iter().enumerate() {
                 sink.read(Ppn(*from));
@@ -74,8 +81,8 @@ impl Ftl {
         }
     }
 
-    /// Moves pages each to a stream of its own.
-    fn move_each(&mut self, moving: &Moving, victim: SegmentId, sink: &mut impl FlashSink) {
+    /// Moves pages each to a stream of its own in `unit`.
+    fn move_each(&mut self, moving: &Moving, unit: UnitId, victim: SegmentId, sink: &mut impl FlashSink) {
         // A cache miss takes longer than one copy, so entries are fetched several copies ahead.
         const AHEAD: usize = 16;
         for (at, (from, lpn)) in moving.from.iter().zip(&moving.lpns).enumerate() {
@@ -85,51 +92,72 @@ impl Ftl {
             let context = WriteContext::copy(*lpn, victim);
             let stream = self.placer.stream(&context, &self.segments);
             // The page may end up elsewhere, but placement goes on by what it chose.
-            let to = self.open_for_copies(stream);
+            let to = self.open_for_copies(unit, stream);
             self.placer.written(&context, stream, &self.segments);
-            let ppn = self.next_page(to);
+            let ppn = self.next_page(unit, to);
             self.map.map(*lpn, ppn);
             sink.read(Ppn(*from));
             sink.program(ppn, Some(Ppn(*from)));
         }
     }
 
-    /// The victim segment under collection.
+    /// The victim segment under collection in `unit`.
     #[inline]
-    pub fn victim(&self) -> Option<SegmentId> {
-        self.collection.map(|collection| collection.victim)
+    pub fn victim(&self, unit: UnitId) -> Option<SegmentId> {
+        self.of(unit).collection.map(|collection| collection.victim)
     }
 
-    /// Begins the collection of a victim segment; `None` when none is full.
-    pub fn pick(&mut self) -> Option<SegmentId> {
+    /// Begins the collection of a victim segment of `unit`; `None` when none is full.
+    pub fn pick(&mut self, unit: UnitId) -> Option<SegmentId> {
         if let Some(groups) = self.placer.take_regrouping() {
             self.regroup(&groups);
         }
         // Wear leveling comes first: it asks rarely, and policies would never pick what it wants.
-        let victim = self.left_behind().or_else(|| self.candidates.pick(&self.placer, &self.segments))?;
+        let victim = self
+            .left_behind(unit)
+            .or_else(|| self.units[unit.0 as usize].candidates.pick(&self.placer, &self.segments))?;
         self.placer.picked(victim, &self.segments);
         self.segments.begin_collection(victim);
         let valid_at_pick = self.segments.valid(victim);
-        let (pages, free) = (self.config.segment_pages, self.wear.free());
-        let in_open: u32 = self.open.iter().flatten().map(|open| pages - self.segments.written(*open)).sum();
+        let (pages, free) = (self.config.segment_pages, self.of(unit).wear.free());
+        let in_open: u32 =
+            self.open_in(unit).iter().flatten().map(|open| pages - self.segments.written(*open)).sum();
         let room_at_pick =
             free.saturating_sub(self.config.collect.hard).saturating_mul(pages).saturating_add(in_open);
         let progress = Progress { valid_at_pick, room_at_pick, moved: 0, host_pages: 0 };
-        self.collection = Some(Collection { victim, next: victim.0 * self.config.segment_pages, progress });
+        self.of_mut(unit).collection =
+            Some(Collection { victim, next: victim.0 * self.config.segment_pages, progress });
         self.counters.picks += 1;
         self.counters.unwritten_at_picks += u64::from(free) * u64::from(pages) + u64::from(in_open);
         Some(victim)
     }
 
+    /// Picks the next victim of `unit` while the last, of which nothing is valid any more, is being erased: where the
+    /// schedule would want one even if that segment were free. [`Ftl::release_erased`] ends the last.
+    pub fn pick_ahead(&mut self, unit: UnitId, stream: StreamId) -> Option<SegmentId> {
+        let last = self.of(unit).collection?;
+        if self.of(unit).erasing.is_some() || self.segments.valid(last.victim) > 0 {
+            return None;
+        }
+        let free = self.of(unit).wear.free() + 1;
+        if !self.decide(unit, stream, free, None).collects() {
+            return None;
+        }
+        let picked = self.pick(unit)?;
+        self.of_mut(unit).erasing = Some(last.victim);
+        Some(picked)
+    }
+
     /// The segment that wear leveling wants collected. On large drives it is looked for in some picks
     /// only, so that a pick costs no more than a look at 256 segments.
-    fn left_behind(&mut self) -> Option<SegmentId> {
+    fn left_behind(&mut self, unit: UnitId) -> Option<SegmentId> {
         if !self.counters.picks.is_multiple_of(u64::from(self.config.segments).div_ceil(256)) {
             return None;
         }
-        let segment = self.wear.left_behind(&self.segments, self.config.wear_gap)?;
+        let unit = &mut self.units[unit.0 as usize];
+        let segment = unit.wear.left_behind(&self.segments, self.config.wear_gap)?;
         // The index would otherwise offer the same segment again.
-        self.candidates.remove(segment, &self.segments);
+        unit.candidates.remove(segment, &self.segments);
         self.counters.leveled_segments += 1;
         Some(segment)
     }
@@ -137,29 +165,33 @@ impl Ftl {
     /// The stream that the copy of a page of the victim goes to.
     #[inline]
     pub fn copy_stream(&self, from: Ppn) -> StreamId {
-        self.with_room(self.placer.stream(&self.copy_context(from), &self.segments))
+        let context = self.copy_context(from);
+        let unit = self.unit_of(self.segment(from));
+        self.with_room(unit, self.placer.stream(&context, &self.segments))
     }
 
     /// `stream`, or where that must open a segment and none is free, the one with the most room: the copies of
     /// a victim always fit into the last segment that was free.
     #[inline]
-    fn with_room(&self, stream: StreamId) -> StreamId {
-        if self.wear.free() > 0 || !self.is_full(stream) { stream } else { self.roomiest() }
+    fn with_room(&self, unit: UnitId, stream: StreamId) -> StreamId {
+        let has_free = self.of(unit).wear.free() > 0;
+        if has_free || !self.is_full(unit, stream) { stream } else { self.roomiest(unit) }
     }
 
-    /// The stream that copies meant for `stream` go to, with room for one at least.
+    /// The stream of `unit` that copies meant for `stream` go to, with room for one at least.
     #[inline]
-    fn open_for_copies(&mut self, stream: StreamId) -> StreamId {
-        let to = self.with_room(stream);
-        if self.is_full(to) {
-            self.renew(to);
+    fn open_for_copies(&mut self, unit: UnitId, stream: StreamId) -> StreamId {
+        let to = self.with_room(unit, stream);
+        if self.is_full(unit, to) {
+            self.renew(unit, to);
         }
         to
     }
 
     #[cold]
-    fn roomiest(&self) -> StreamId {
-        let open = self.open.iter().enumerate().filter_map(|(stream, open)| Some((stream, (*open)?)));
+    fn roomiest(&self, unit: UnitId) -> StreamId {
+        let open =
+            self.open_in(unit).iter().enumerate().filter_map(|(stream, open)| Some((stream, (*open)?)));
         let (stream, _) =
             open.min_by_key(|(_, open)| self.segments.written(*open)).expect("a segment is open");
         StreamId(stream as u16)
@@ -170,19 +202,20 @@ impl Ftl {
         WriteContext::copy(self.map.owner(from), self.segment(from))
     }
 
-    /// Moves the valid page `from` of the victim to the stream that placement chooses for it.
+    /// Moves the valid page `from` of a victim to the stream that placement chooses for it, in the same unit.
     #[inline]
     pub fn copy(&mut self, from: Ppn, sink: &mut impl FlashSink) -> Ppn {
         let context = self.copy_context(from);
+        let unit = self.unit_of(self.segment(from));
         let stream = self.placer.stream(&context, &self.segments);
-        let to = self.open_for_copies(stream);
+        let to = self.open_for_copies(unit, stream);
         // Placement is told its own choice, as in `move_each`, even where the page lands in another stream.
         self.placer.written(&context, stream, &self.segments);
-        let to = self.next_page(to);
+        let to = self.next_page(unit, to);
         self.map.relocate(from, to);
         self.invalidated(from);
         self.counters.copied_pages += 1;
-        if let Some(collection) = &mut self.collection {
+        if let Some(collection) = &mut self.of_mut(unit).collection {
             collection.progress.moved += 1;
         }
         sink.read(from);
@@ -190,12 +223,26 @@ impl Ftl {
         to
     }
 
-    /// Ends the collection of the victim, of which nothing is valid any more.
-    pub fn release(&mut self, sink: &mut impl FlashSink) {
-        let Some(Collection { victim, .. }) = self.collection.take() else { return };
+    /// Ends the collection of the victim of `unit`, of which nothing is valid any more.
+    pub fn release(&mut self, unit: UnitId, sink: &mut impl FlashSink) {
+        if let Some(Collection { victim, .. }) = self.of_mut(unit).collection.take() {
+            self.set_free(unit, victim, sink);
+        }
+    }
+
+    /// The victim before the one that [`Ftl::pick_ahead`] picked is erased.
+    pub fn release_erased(&mut self, unit: UnitId, sink: &mut impl FlashSink) {
+        if let Some(victim) = self.of_mut(unit).erasing.take() {
+            self.set_free(unit, victim, sink);
+        }
+    }
+
+    fn set_free(&mut self, unit: UnitId, victim: SegmentId, sink: &mut impl FlashSink) {
         debug_assert_eq!(self.segments.valid(victim), 0);
-        self.urgent = false;
-        self.wear.erased(victim, &mut self.segments, &self.config);
+        let unit = &mut self.units[unit.0 as usize];
+        unit.urgent = false;
+        unit.wear.erased(victim, unit.valid, &mut self.segments, &self.config);
+        self.is_worn_out |= unit.wear.is_worn_out;
         self.counters.erased_segments += 1;
         sink.erase(victim);
     }

@@ -1,6 +1,7 @@
 //! The shape of a translation layer and its policies, and the checks on combinations of them.
 
 use crate::collect::Collect;
+use crate::ftl::Stripe;
 use crate::placement::DriveShape;
 use crate::wear::WearLeveling;
 use fulgurite_base::SpecError;
@@ -10,14 +11,18 @@ use fulgurite_base::SpecError;
 pub struct FtlConfig {
     /// Pages that the host sees.
     pub logical_pages: u32,
-    /// Segments of the drive.
+    /// Units of allocation and collection, each with as many segments.
+    pub units: u32,
+    /// How pages of the host are spread over them.
+    pub stripe: Stripe,
+    /// Segments of the drive: those of the first unit, then those of the second, and so on.
     pub segments: u32,
     /// Pages in a segment.
     pub segment_pages: u32,
     /// Consecutive pages that the flash reads and programs together: collection step by step does
     /// not stop inside such a row.
     pub row_pages: u32,
-    /// Pages in a row over all dies.
+    /// Pages in a row over all dies of a unit.
     pub stripe_pages: u32,
     /// How garbage is collected.
     pub collect: Collect,
@@ -35,6 +40,8 @@ impl FtlConfig {
     pub const fn plain(logical_pages: u32, segments: u32, segment_pages: u32) -> FtlConfig {
         FtlConfig {
             logical_pages,
+            units: 1,
+            stripe: Stripe::RoundRobin,
             segments,
             segment_pages,
             row_pages: 1,
@@ -49,12 +56,13 @@ impl FtlConfig {
     /// Pages that can hold data or garbage when non-preemptive collection picks a victim: T in the
     /// closed forms.
     pub fn effective_pages(&self) -> u64 {
-        u64::from(self.segments.saturating_sub(self.collect.reserve)) * u64::from(self.segment_pages)
+        let kept_free = self.units.saturating_mul(self.collect.reserve);
+        u64::from(self.segments.saturating_sub(kept_free)) * u64::from(self.segment_pages)
     }
 
     /// ρ, the effective spare: (T − U) / U.
     pub fn spare_effective(&self) -> f64 {
-        spare(self.effective_pages() as f64, self.logical_pages)
+        spare(self.effective_pages() as f64, f64::from(self.logical_pages))
     }
 
     /// Refuses a shape in which collection could not go on for ever.
@@ -64,6 +72,12 @@ impl FtlConfig {
             return Err(SpecError::new(
                 "the logical space and the segments must hold at least one page each",
             ));
+        }
+        if self.units == 0 || !segments.is_multiple_of(self.units) {
+            return Err(SpecError::new(format!(
+                "{segments} segments cannot be dealt out to {} units; accepted: as many for each",
+                self.units
+            )));
         }
         let physical = u64::from(segments) * u64::from(segment_pages);
         // The map writes `u32::MAX` where a page has no place, so that cannot be a page number.
@@ -80,10 +94,15 @@ impl FtlConfig {
         self.collect.check_thresholds()?;
         let reserve = self.collect.reserve;
         // One more segment than the data needs must be garbage or open, or a victim may free nothing.
-        let need = self.least_segments();
+        let need = self.least_segments(0);
+        let segments = segments / self.units;
         if u64::from(segments) < need {
+            let (each, logical_pages) = match self.units {
+                1 => (String::new(), logical_pages),
+                units => (format!(" in each of {units} units"), self.logical_share()),
+            };
             return Err(SpecError::new(format!(
-                "{segments} segments of {segment_pages} pages are too few for {logical_pages} logical pages with {reserve} in reserve; accepted: at least {need} segments (smaller segments, more over-provisioning or less logical space)"
+                "{segments} segments of {segment_pages} pages{each} are too few for {logical_pages} logical pages with {reserve} in reserve; accepted: at least {need} segments (smaller segments, more over-provisioning or less logical space)"
             )));
         }
         // Segments that data and append points need never become free.
@@ -97,9 +116,15 @@ impl FtlConfig {
         Ok(())
     }
 
-    /// The segments without which collection could not go on.
-    pub(crate) fn least_segments(&self) -> u64 {
-        u64::from(self.logical_pages).div_ceil(u64::from(self.segment_pages))
+    /// The logical pages of a unit, where all have as many.
+    fn logical_share(&self) -> u32 {
+        // Stripes by address deal out whole rows, so the first unit may have one more than the last.
+        self.logical_pages.div_ceil(self.units).next_multiple_of(self.row_pages).min(self.logical_pages)
+    }
+
+    /// The segments of a unit without which its collection could not go on, once it holds `valid` pages.
+    pub(crate) fn least_segments(&self, valid: u32) -> u64 {
+        u64::from(self.logical_share().max(valid)).div_ceil(u64::from(self.segment_pages))
             + u64::from(self.collect.reserve)
             + u64::from(self.collect.placement.streams())
     }
@@ -108,11 +133,12 @@ impl FtlConfig {
     pub(crate) fn drive_shape(&self) -> DriveShape {
         let FtlConfig { logical_pages, segments, segment_pages, .. } = *self;
         let Collect { reserve, ref victim, .. } = self.collect;
+        let reserve = self.units.saturating_mul(reserve);
         DriveShape { logical_pages, segments, segment_pages, reserve, victim: victim.clone() }
     }
 }
 
 /// ρ, where `effective_pages` can hold data or garbage.
-pub(super) fn spare(effective_pages: f64, logical_pages: u32) -> f64 {
-    (effective_pages - f64::from(logical_pages)) / f64::from(logical_pages)
+pub(super) fn spare(effective_pages: f64, logical_pages: f64) -> f64 {
+    (effective_pages - logical_pages) / logical_pages
 }

@@ -2,7 +2,7 @@
 
 use super::{Collection, Ftl};
 use crate::placement::PlacementPolicy;
-use crate::segments::SegmentState;
+use crate::segments::{SegmentId, SegmentState};
 use fulgurite_base::{Ppn, StreamId};
 
 impl Ftl {
@@ -10,40 +10,57 @@ impl Ftl {
     /// are no more are sealed as they are.
     pub(super) fn regroup(&mut self, groups: &[StreamId]) {
         for (stream, group) in groups.iter().enumerate() {
-            if stream != usize::from(group.0)
-                && let Some(open) = self.open[stream].take()
-            {
-                self.segments.seal(open);
+            if stream != usize::from(group.0) {
+                let of_stream = self.open.iter_mut().skip(stream).step_by(usize::from(self.streams));
+                of_stream.filter_map(Option::take).for_each(|open| self.segments.seal(open));
             }
         }
         // The mapping stays as it is: segments change their group, not their pages.
         self.segments.regroup(groups);
-        self.candidates.sort(&self.placer, &self.segments);
+        self.sort_candidates();
         // What is now too large passes its oldest segments on as they are: nothing need be copied for that.
         let mut passed_on = false;
         while let Some(queue) = self.placer.overfull(&self.segments)
-            && let Some(segment) = self.candidates.oldest(queue)
+            && let Some(segment) = self.oldest_in(queue)
             && let Some(group) = self.placer.copies_to(segment, &self.segments)
             // The last group hands its segments to itself, and the loop would never end.
             && group != self.segments.stream(segment)
         {
-            self.candidates.remove(segment, &self.segments);
+            let unit = self.unit_of(segment).0 as usize;
+            self.units[unit].candidates.remove(segment, &self.segments);
             self.segments.move_to(segment, group);
-            self.candidates.sealed(segment, &self.placer, &self.segments);
+            self.units[unit].candidates.sealed(segment, &self.placer, &self.segments);
             passed_on = true;
         }
         if passed_on {
             // Each of them entered its queue as the youngest, so the queues are put in order of age again.
-            self.candidates.sort(&self.placer, &self.segments);
+            self.sort_candidates();
         }
     }
 
-    /// Puts the victim back among the full segments, half collected as it is: after a power cut.
+    fn sort_candidates(&mut self) {
+        self.units.iter_mut().for_each(|unit| unit.candidates.sort(&self.placer, &self.segments));
+    }
+
+    /// The segment of any unit that is next in a queue.
+    fn oldest_in(&self, queue: u16) -> Option<SegmentId> {
+        let oldest = self.units.iter().filter_map(|unit| unit.candidates.oldest(queue));
+        oldest.min_by_key(|segment| self.segments.sealed_at(*segment))
+    }
+
+    /// Puts victims back among the full segments, half collected as they are: after a power cut.
     pub fn give_up_collection(&mut self) {
-        (self.idle, self.urgent) = (false, false);
-        let Some(Collection { victim, .. }) = self.collection.take() else { return };
-        // Its valid pages are all still there: those that had moved are garbage in it.
-        self.seal(victim);
+        self.idle = false;
+        for unit in 0..self.units.len() {
+            self.units[unit].urgent = false;
+            if let Some(victim) = self.units[unit].erasing.take() {
+                self.seal(victim);
+            }
+            if let Some(Collection { victim, .. }) = self.units[unit].collection.take() {
+                // Its valid pages are all still there: those that had moved are garbage in it.
+                self.seal(victim);
+            }
+        }
     }
 
     /// Gives the logical page at `ppn`, if it is still there, its place before: after a power cut.
@@ -64,7 +81,12 @@ impl Ftl {
         let is_sealed = self.segments.state(segment) == SegmentState::Sealed;
         // An index knows of falling counts only, so the segment leaves it and comes back.
         if is_sealed {
-            self.candidates.remove(segment, &self.segments);
+            let unit = self.unit_of(segment).0 as usize;
+            self.units[unit].candidates.remove(segment, &self.segments);
+        }
+        if self.has_units() {
+            let unit = self.unit_of(segment);
+            self.of_mut(unit).valid += 1;
         }
         self.segments.revive(segment);
         if is_sealed {

@@ -1,6 +1,6 @@
 //! What the host does: writes, trims, shares.
 
-use super::{FlashSink, Ftl};
+use super::{FlashSink, Ftl, UnitId};
 use crate::placement::{PlacementPolicy, WriteContext};
 use fulgurite_base::{Ppn, StreamId};
 
@@ -12,40 +12,45 @@ impl Ftl {
         for lpn in lpn..lpn + pages {
             let (old, context) = self.context(lpn, hint);
             let stream = self.placer.stream(&context, &self.segments);
+            let unit = match self.has_units() {
+                true => self.choose(lpn, old, stream, |unit| sink.load(unit), |_| true),
+                false => Some(UnitId(0)),
+            };
+            let unit = unit.expect("some unit has room for the page, or its old place");
             // With room in the open segment and no collection to go on with, no schedule has anything to say.
-            if self.collection.is_some() || self.is_full(stream) {
-                self.make_room(stream, sink);
+            if self.of(unit).collection.is_some() || self.is_full(unit, stream) {
+                self.make_room(unit, stream, sink);
                 // Collection may have moved the page, so its old place is looked up again.
-                self.append(lpn, hint, stream, sink);
+                self.append(lpn, hint, unit, stream, sink);
             } else {
-                self.put(&context, old, stream, sink);
+                self.put(&context, old, unit, stream, sink);
             }
         }
     }
 
-    /// Collects until the schedule lets a page be written to `stream` and, where collection need not
+    /// Collects until the schedule lets a page be written to `stream` in `unit` and, where collection need not
     /// keep step with the host, until it wants no more: without time it is never late.
     #[cold]
-    fn make_room(&mut self, stream: StreamId, sink: &mut impl FlashSink) {
+    fn make_room(&mut self, unit: UnitId, stream: StreamId, sink: &mut impl FlashSink) {
         let keeps_step = self.config.collect.schedule.keeps_step();
         loop {
             // Admission may open a segment, and that lowers the free count which the state depends on.
-            let is_admitted = self.admit(stream);
-            if !self.state(stream).collects() {
+            let is_admitted = self.admit(unit, stream);
+            if !self.state(unit, stream).collects() {
                 return;
             }
-            if self.collection.is_none() && self.pick().is_some() {
+            if self.victim(unit).is_none() && self.pick(unit).is_some() {
                 continue;
             }
             // Either no segment is sealed, or a schedule in step with the host has moved enough for this page.
-            if self.collection.is_none() || keeps_step && is_admitted {
+            if self.victim(unit).is_none() || keeps_step && is_admitted {
                 return;
             }
             // `collect_all` maps owners only, so shared pages move one by one.
             if keeps_step || self.map.has_sharers() {
-                self.collect(if keeps_step { 1 } else { u32::MAX }, sink);
+                self.collect(unit, if keeps_step { 1 } else { u32::MAX }, sink);
             } else {
-                self.collect_all(sink);
+                self.collect_all(unit, sink);
             }
         }
     }
@@ -71,35 +76,44 @@ impl Ftl {
         self.placer.prefetch(lpn);
     }
 
-    /// Whether a page may now be written to `stream`; opens a segment for it where that takes one.
+    /// Whether a page may now be written to `stream` in `unit`; opens a segment for it where that takes one.
     #[inline]
-    pub fn admit(&mut self, stream: StreamId) -> bool {
+    pub fn admit(&mut self, unit: UnitId, stream: StreamId) -> bool {
         loop {
-            if !self.state(stream).serves_writes() {
+            if !self.state(unit, stream).serves_writes() {
                 return false;
             }
-            if !self.is_full(stream) {
+            if !self.is_full(unit, stream) {
                 return true;
             }
             // Opening a segment uses up a free one, so the loop asks the schedule again.
-            self.renew(stream);
+            self.renew(unit, stream);
         }
     }
 
-    /// Writes `lpn` for the host to the next page of `stream`, which must have been admitted.
+    /// Writes `lpn` for the host to the next page of `stream` in `unit`, which must have been admitted.
     #[inline]
-    pub fn append(&mut self, lpn: u32, hint: StreamId, stream: StreamId, sink: &mut impl FlashSink) -> Ppn {
-        debug_assert!(self.state(stream).serves_writes(), "a host write in {:?}", self.state(stream));
+    pub fn append(
+        &mut self,
+        lpn: u32,
+        hint: StreamId,
+        unit: UnitId,
+        stream: StreamId,
+        sink: &mut impl FlashSink,
+    ) -> Ppn {
+        let state = self.state(unit, stream);
+        debug_assert!(state.serves_writes(), "a host write in {state:?}");
         let (old, context) = self.context(lpn, hint);
-        self.put(&context, old, stream, sink)
+        self.put(&context, old, unit, stream, sink)
     }
 
-    /// Writes a page of the host that lies at `old` to the next page of `stream`.
+    /// Writes a page of the host that lies at `old` to the next page of `stream` in `unit`.
     #[inline]
     pub(super) fn put(
         &mut self,
         context: &WriteContext,
         old: Option<Ppn>,
+        unit: UnitId,
         stream: StreamId,
         sink: &mut impl FlashSink,
     ) -> Ppn {
@@ -116,9 +130,12 @@ impl Ftl {
                 self.invalidated(old);
             }
         }
-        let ppn = self.next_page(stream);
+        let ppn = self.next_page(unit, stream);
         self.map.map(context.lpn, ppn);
-        if let Some(collection) = &mut self.collection {
+        if self.has_units() {
+            self.pass_turn(unit, ppn);
+        }
+        if let Some(collection) = &mut self.of_mut(unit).collection {
             collection.progress.host_pages += 1;
         }
         sink.program(ppn, None);
@@ -139,13 +156,33 @@ impl Ftl {
         for page in 0..pages {
             let (old, context) = self.context(first + page, hint);
             let stream = self.placer.stream(&context, &self.segments);
-            if !self.admit(stream) {
-                return page;
-            }
-            let ppn = self.put(&context, old, stream, sink);
+            let Some(unit) = self.admit_to_any(first + page, old, stream, sink) else { return page };
+            let ppn = self.put(&context, old, unit, stream, sink);
             written(sink, page, ppn, old);
         }
         pages
+    }
+
+    /// The unit that a page of the host goes to now; `None` where it must wait.
+    #[inline]
+    fn admit_to_any(
+        &mut self,
+        lpn: u32,
+        old: Option<Ppn>,
+        stream: StreamId,
+        sink: &impl FlashSink,
+    ) -> Option<UnitId> {
+        if !self.has_units() {
+            return self.admit(UnitId(0), stream).then_some(UnitId(0));
+        }
+        loop {
+            let serves = |unit| self.state(unit, stream).serves_writes();
+            let unit = self.choose(lpn, old, stream, |unit| sink.load(unit), serves)?;
+            // Opening a segment may change the unit's state; it is then passed over next time.
+            if self.admit(unit, stream) {
+                return Some(unit);
+            }
+        }
     }
 
     /// Forgets pages.

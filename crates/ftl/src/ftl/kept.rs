@@ -1,9 +1,12 @@
 //! For layers that keep their map on the drive: a map that was there before, and host pages of several flash pages,
-//! which get their places together or not at all.
+//! which get their places together or not at all. Such a layer is collected as one unit.
 
-use super::{FlashSink, Ftl};
+use super::{FlashSink, Ftl, UnitId};
 use crate::segments::SegmentId;
 use fulgurite_base::{Ppn, StreamId};
+
+/// The unit of a drive that has one.
+const WHOLE: UnitId = UnitId(0);
 
 impl Ftl {
     /// Takes over a map that was kept: logical pages with their places. The drive must be new, and no two logical
@@ -13,6 +16,7 @@ impl Ftl {
     /// Segments that hold pages count as full, except the ones with the most room behind their last page, one for each stream:
     /// they are written on from there, so that what the last collection had begun can be ended.
     pub fn adopt(&mut self, places: impl Iterator<Item = (u32, Ppn)>) -> bool {
+        assert!(!self.has_units(), "a layer that keeps its map is collected as a whole");
         let segment_pages = self.config.segment_pages;
         let mut ends = vec![0; self.config.segments as usize];
         for (lpn, ppn) in places {
@@ -26,7 +30,7 @@ impl Ftl {
             self.map.map(lpn, ppn);
             self.segments.revive(segment);
         }
-        self.wear.withdraw(|segment| ends[segment.0 as usize] > 0);
+        self.of_mut(WHOLE).wear.withdraw(|segment| ends[segment.0 as usize] > 0);
         let used = (0..self.config.segments).map(SegmentId).filter(|segment| ends[segment.0 as usize] > 0);
         let mut used: Vec<SegmentId> = used.collect();
         used.sort_by_key(|segment| ends[segment.0 as usize]);
@@ -50,7 +54,7 @@ impl Ftl {
     pub fn room_for_copies(&self) -> u64 {
         let (pages, open) = (self.config.segment_pages, self.open.iter().flatten());
         let in_open: u64 = open.map(|open| u64::from(pages - self.segments.written(*open))).sum();
-        in_open + u64::from(self.wear.free()) * u64::from(pages)
+        in_open + u64::from(self.of(WHOLE).wear.free()) * u64::from(pages)
     }
 
     /// Writes the `pages` pages from `first` on for the host, behind one another in the stream of the first one, and gives
@@ -67,18 +71,18 @@ impl Ftl {
         debug_assert!(pages <= self.config.segment_pages);
         let stream = self.stream(first, hint);
         let room = self
-            .append_point(stream)
+            .append_point(WHOLE, stream)
             .map_or(0, |ppn| self.config.segment_pages - ppn.0 % self.config.segment_pages);
-        let fits = room >= pages || self.wear.free() > self.config.collect.hard;
-        if !fits || !self.state(stream).serves_writes() {
+        let fits = room >= pages || self.of(WHOLE).wear.free() > self.config.collect.hard;
+        if !fits || !self.state(WHOLE, stream).serves_writes() {
             return false;
         }
         for lpn in first..first + pages {
-            if self.is_full(stream) {
-                self.renew(stream);
+            if self.is_full(WHOLE, stream) {
+                self.renew(WHOLE, stream);
             }
             let (old, context) = self.context(lpn, hint);
-            placed(self.put(&context, old, stream, sink));
+            placed(self.put(&context, old, WHOLE, stream, sink));
         }
         true
     }
@@ -107,8 +111,8 @@ mod tests {
             while !ftl.append_whole(first, pages, StreamId(0), &mut sink, |ppn| places.push(ppn)) {
                 assert!(places.is_empty(), "a refused run has no places");
                 assert!(ftl.free_segments() <= 4, "refused only where segments are short");
-                ftl.pick().expect("a segment is full");
-                ftl.collect(u32::MAX, &mut sink);
+                ftl.pick(WHOLE).expect("a segment is full");
+                ftl.collect(WHOLE, u32::MAX, &mut sink);
             }
             assert_eq!(places.len(), pages as usize);
             let found: Vec<Ppn> = (first..first + pages).filter_map(|lpn| ftl.lookup(lpn)).collect();
@@ -150,8 +154,8 @@ mod tests {
         assert!(ftl.adopt((0..40).map(|segment| (segment, Ppn(segment * 16 + segment % 16)))));
         assert_eq!((ftl.free_segments(), ftl.room_for_copies()), (0, 15));
         let mut sink = CountingSink::default();
-        ftl.pick().expect("segments are full");
-        ftl.collect(u32::MAX, &mut sink);
+        ftl.pick(WHOLE).expect("segments are full");
+        ftl.collect(WHOLE, u32::MAX, &mut sink);
         assert_eq!((ftl.free_segments(), check(&ftl)), (1, Ok(())));
     }
 }

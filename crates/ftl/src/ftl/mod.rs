@@ -10,6 +10,8 @@
 //! [`Ftl::append_run`] for the host (behind a [`Gate`](crate::Gate)), [`Ftl::pick`], [`Ftl::copy`] for
 //! every page that is still valid then, and [`Ftl::release`].
 //!
+//! A drive may consist of several units, each with segments of its own and its own collection; see [`UnitId`].
+//!
 //! Invariants ([`crate::check::check`] verifies them all): L2P and P2L agree on every valid page; a
 //! segment's valid count equals its bits in the bitmap; a free segment holds nothing.
 
@@ -19,20 +21,21 @@ mod groups;
 mod host;
 mod kept;
 mod sink;
+mod unit;
 
 pub use config::FtlConfig;
 pub use sink::{CountingSink, FlashSink};
+pub use unit::{Stripe, UnitId};
 
-use crate::candidates::Candidates;
 use crate::collect::Collect;
 use crate::divisor::Divisor;
 use crate::mapping::{Mapping, Moving};
 use crate::placement::{PlacementPolicy, Placer};
 use crate::schedule::{FtlState, Progress, ScheduleState};
 use crate::segments::{SegmentId, SegmentState, SegmentTable};
-use crate::wear::Wear;
 use config::spare;
 use fulgurite_base::{Ppn, SpecError, StreamId};
+use unit::{Turn, Unit};
 
 /// The victim segment that is being collected.
 #[derive(Clone, Copy, Debug)]
@@ -69,16 +72,18 @@ pub struct Ftl {
     segment_of: Divisor,
     pub(crate) map: Mapping,
     pub(crate) segments: SegmentTable,
-    candidates: Candidates,
     placer: Placer,
-    /// The open segment of each stream; none before its first page.
+    streams: u16,
+    /// The open segment of each stream of each unit; none before its first page.
     open: Vec<Option<SegmentId>>,
-    pub(crate) wear: Wear,
-    collection: Option<Collection>,
+    units: Vec<Unit>,
+    /// Segments of a unit.
+    unit_segments: Divisor,
+    turn: Turn,
     /// Empty between collections, so that its memory is kept.
     moving: Moving,
     idle: bool,
-    urgent: bool,
+    is_worn_out: bool,
     counters: FtlCounters,
 }
 
@@ -86,20 +91,23 @@ impl Ftl {
     /// An empty drive.
     pub fn new(config: FtlConfig) -> Result<Ftl, SpecError> {
         config.validate()?;
-        let Collect { placement, victim, .. } = &config.collect;
-        let streams = placement.streams();
+        let Collect { placement, .. } = &config.collect;
+        let of_unit = config.segments / config.units;
         Ok(Ftl {
             segment_of: Divisor::new(config.segment_pages),
             map: Mapping::new(config.logical_pages, config.segments * config.segment_pages),
-            candidates: Candidates::new(victim.clone(), config.segments, config.segment_pages, streams),
-            segments: SegmentTable::new(config.segments, config.segment_pages, streams),
-            open: vec![None; usize::from(streams)],
+            segments: SegmentTable::new(config.segments, config.segment_pages, placement.streams()),
             placer: placement.start(&config.drive_shape()),
-            wear: Wear::new(config.wear_leveling, config.segments),
-            collection: None,
+            streams: placement.streams(),
+            open: vec![None; config.units as usize * usize::from(placement.streams())],
+            units: (0..config.units)
+                .map(|unit| Unit::new(&config, unit * of_unit..(unit + 1) * of_unit))
+                .collect(),
+            unit_segments: Divisor::new(of_unit),
+            turn: Turn::new(&config),
             moving: Moving::default(),
             idle: false,
-            urgent: false,
+            is_worn_out: false,
             counters: FtlCounters::default(),
             config,
         })
@@ -141,28 +149,30 @@ impl Ftl {
         self.idle = false;
         self.config.endurance = endurance;
         self.segments.forget_wear();
-        // The free list is ordered by erases, so it forgets them together with the table.
-        self.wear.start_anew();
+        // The free lists are ordered by erases, so they forget them together with the table.
+        self.units.iter_mut().for_each(|unit| unit.wear.start_anew());
     }
 
-    /// The measured ρ: from the mean number of pages that could hold data or garbage when victims were
+    /// The measured ρ: from the mean number of pages that could hold data or garbage in a unit when its victims were
     /// picked; `None` when nothing was collected.
     pub fn spare_effective(&self) -> Option<f64> {
         let FtlCounters { picks, unwritten_at_picks, .. } = self.counters;
-        let physical = f64::from(self.config.segments) * f64::from(self.config.segment_pages);
+        let FtlConfig { segments, segment_pages, units, logical_pages, .. } = self.config;
+        let units = f64::from(units);
+        let physical = f64::from(segments) * f64::from(segment_pages) / units;
         // Without picks this is NaN; the last line then gives `None`.
         let unwritten = unwritten_at_picks as f64 / picks as f64;
-        (picks > 0).then(|| spare(physical - unwritten, self.config.logical_pages))
+        (picks > 0).then(|| spare(physical - unwritten, f64::from(logical_pages) / units))
     }
 
-    /// Free segments.
+    /// Free segments of all units.
     pub fn free_segments(&self) -> u32 {
-        self.wear.free()
+        self.units.iter().map(|unit| unit.wear.free()).sum()
     }
 
-    /// Whether too many segments are worn out for writing to go on.
+    /// Whether too many segments of a unit are worn out for writing to go on.
     pub fn is_worn_out(&self) -> bool {
-        self.wear.is_worn_out
+        self.is_worn_out
     }
 
     /// Where `lpn` lies, if it was written and not trimmed since.
@@ -194,42 +204,59 @@ impl Ftl {
     }
 
     #[inline]
-    fn is_full(&self, stream: StreamId) -> bool {
-        let open = self.open[usize::from(stream.0)];
+    fn is_full(&self, unit: UnitId, stream: StreamId) -> bool {
+        let open = self.open[self.open_at(unit, stream)];
         open.is_none_or(|segment| self.segments.written(segment) == self.config.segment_pages)
     }
 
-    /// Where the next page of `stream` will be written; `None` when a segment must be opened first.
-    pub fn append_point(&self, stream: StreamId) -> Option<Ppn> {
-        let segment = self.open[usize::from(stream.0)]?;
+    /// Where the next page of `stream` in `unit` will be written; `None` when a segment must be opened first.
+    #[inline]
+    pub fn append_point(&self, unit: UnitId, stream: StreamId) -> Option<Ppn> {
+        let segment = self.open[self.open_at(unit, stream)]?;
         let written = self.segments.written(segment);
         (written < self.config.segment_pages).then(|| Ppn(segment.0 * self.config.segment_pages + written))
     }
 
     /// Takes the next page of a stream's open segment, which must not be full.
     #[inline]
-    fn next_page(&mut self, stream: StreamId) -> Ppn {
-        let segment = self.open[usize::from(stream.0)].expect("a segment was opened");
+    fn next_page(&mut self, unit: UnitId, stream: StreamId) -> Ppn {
+        let segment = self.open[self.open_at(unit, stream)].expect("a segment was opened");
+        if self.has_units() {
+            self.of_mut(unit).valid += 1;
+        }
         debug_assert!(self.segments.written(segment) < self.config.segment_pages);
         // `FtlConfig::validate` keeps the number of physical pages below 2^32, so the product fits.
         Ppn(segment.0 * self.config.segment_pages + self.segments.append(segment, 1))
     }
 
-    /// The state that the schedule wants, as a write to `stream` sees it.
+    /// The state that the schedule wants in `unit`, as a write to `stream` sees it.
     #[inline]
-    pub fn state(&self, stream: StreamId) -> ScheduleState {
-        let free = self.wear.free();
+    pub fn state(&self, unit: UnitId, stream: StreamId) -> ScheduleState {
+        let Unit { wear, collection, .. } = self.of(unit);
+        self.decide(unit, stream, wear.free(), collection.map(|collection| collection.progress))
+    }
+
+    /// The same with so many free segments and this collection.
+    #[inline]
+    fn decide(
+        &self,
+        unit: UnitId,
+        stream: StreamId,
+        free: u32,
+        collection: Option<Progress>,
+    ) -> ScheduleState {
+        let Unit { wear, urgent, .. } = self.of(unit);
         self.config.collect.schedule.decide(&FtlState {
             free,
             // A worn-out segment could not be spared, so collection begins one segment earlier.
-            soft: self.config.collect.reserve + u32::from(self.wear.is_short),
+            soft: self.config.collect.reserve + u32::from(wear.is_short),
             hard: self.config.collect.hard,
-            opens: self.is_full(stream),
+            opens: self.is_full(unit, stream),
             segment_pages: self.config.segment_pages,
             stripe_pages: self.config.stripe_pages,
-            collection: self.collection.map(|collection| collection.progress),
+            collection,
             idle: self.idle && free < self.config.collect.background,
-            urgent: self.urgent,
+            urgent: *urgent,
         })
     }
 
@@ -238,15 +265,22 @@ impl Ftl {
         self.idle = idle;
     }
 
-    /// Tells that a write has waited too long; forgotten when the collection ends.
-    pub fn set_urgent(&mut self) {
-        self.urgent = true;
+    /// Tells that a write to `unit` has waited too long; forgotten when the collection there ends.
+    pub fn set_urgent(&mut self, unit: UnitId) {
+        self.of_mut(unit).urgent = true;
     }
 
-    /// Seals the stream's open segment and opens a free one.
-    fn renew(&mut self, stream: StreamId) {
-        let fresh = self.wear.take().expect("FtlConfig::validate keeps a segment free for every stream");
-        let full = self.open[usize::from(stream.0)].replace(fresh);
+    /// Tells that no write waits too long any more.
+    pub fn end_urgency(&mut self) {
+        self.units.iter_mut().for_each(|unit| unit.urgent = false);
+    }
+
+    /// Seals the stream's open segment in `unit` and opens a free one.
+    fn renew(&mut self, unit: UnitId, stream: StreamId) {
+        let fresh = self.of_mut(unit).wear.take();
+        let fresh = fresh.expect("FtlConfig::validate keeps a segment free for every stream");
+        let at = self.open_at(unit, stream);
+        let full = self.open[at].replace(fresh);
         self.segments.open(fresh, stream);
         if let Some(full) = full {
             self.seal(full);
@@ -256,7 +290,8 @@ impl Ftl {
     /// A segment may now be picked.
     fn seal(&mut self, segment: SegmentId) {
         self.segments.seal(segment);
-        self.candidates.sealed(segment, &self.placer, &self.segments);
+        let unit = self.unit_of(segment).0 as usize;
+        self.units[unit].candidates.sealed(segment, &self.placer, &self.segments);
     }
 
     /// Makes the place of `lpn` garbage, unless others share it.
@@ -269,10 +304,14 @@ impl Ftl {
     #[inline]
     fn invalidated(&mut self, ppn: Ppn) {
         let segment = self.segment(ppn);
+        let unit = self.unit_of(segment).0 as usize;
         self.segments.invalidate(segment);
+        if self.has_units() {
+            self.units[unit].valid -= 1;
+        }
         // Open segments and the victim are in no index.
         if self.segments.state(segment) == SegmentState::Sealed {
-            self.candidates.invalidated(segment, &self.segments);
+            self.units[unit].candidates.invalidated(segment, &self.segments);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Where flash operations go.
 
+use super::UnitId;
 use crate::segments::SegmentId;
 use fulgurite_base::Ppn;
 
@@ -11,6 +12,11 @@ pub trait FlashSink {
     fn program(&mut self, ppn: Ppn, source: Option<Ppn>);
     /// A segment is erased. All operations on it came before.
     fn erase(&mut self, segment: SegmentId);
+    /// Flash operations that wait or run in `unit`: what [`Stripe::LeastLoaded`](crate::Stripe) compares.
+    #[inline]
+    fn load(&self, _unit: UnitId) -> u32 {
+        0
+    }
 }
 
 /// A sink that only counts: for studies where time plays no part.

@@ -6,7 +6,9 @@
 //! its least valid count, so a search skips what cannot beat the best that it has found. Invalidation
 //! changes a node only where it lowers its minimum: most often none.
 
+use super::per_segment::PerSegment;
 use crate::SegmentId;
+use std::ops::Range;
 
 const FAN: usize = 16;
 const EMPTY: u32 = u32::MAX;
@@ -23,18 +25,18 @@ pub(super) struct ByAge {
     /// By level, when the first slot of each node was sealed. The times lie beside each other because every search
     /// reads the upper levels whole.
     oldest: Vec<Vec<u64>>,
-    slot_of: Vec<u32>,
+    slot_of: PerSegment<u32>,
     live: u32,
 }
 
 impl ByAge {
-    pub fn new(segments: u32) -> ByAge {
+    pub fn new(segments: Range<u32>) -> ByAge {
         ByAge {
             segments: Vec::new(),
             sealed_at: Vec::new(),
             levels: empty(FAN),
             oldest: vec![Vec::new()],
-            slot_of: vec![0; segments as usize],
+            slot_of: PerSegment::filled(segments, 0),
             live: 0,
         }
     }
@@ -48,7 +50,7 @@ impl ByAge {
         self.segments.push(segment.0);
         self.sealed_at.push(now);
         self.begin_nodes(slot, now);
-        self.slot_of[segment.0 as usize] = slot as u32;
+        self.slot_of[segment] = slot as u32;
         self.live += 1;
         self.lower(slot, valid);
     }
@@ -68,7 +70,7 @@ impl ByAge {
     /// A segment has fewer valid pages than before.
     #[inline]
     pub fn lowered(&mut self, segment: SegmentId, valid: u32) {
-        self.lower(self.slot_of[segment.0 as usize] as usize, valid);
+        self.lower(self.slot_of[segment] as usize, valid);
     }
 
     #[inline]
@@ -87,7 +89,7 @@ impl ByAge {
 
     /// Takes a segment out.
     pub fn remove(&mut self, segment: SegmentId) {
-        let mut at = self.slot_of[segment.0 as usize] as usize;
+        let mut at = self.slot_of[segment] as usize;
         self.levels[0][at] = EMPTY;
         self.live -= 1;
         for above in 1..self.levels.len() {
@@ -111,7 +113,7 @@ impl ByAge {
                 self.segments[kept] = self.segments[slot];
                 self.sealed_at[kept] = self.sealed_at[slot];
                 self.levels[0][kept] = *valid;
-                self.slot_of[self.segments[kept] as usize] = kept as u32;
+                self.slot_of[SegmentId(self.segments[kept])] = kept as u32;
                 kept += 1;
             }
         }
@@ -245,7 +247,7 @@ mod tests {
     fn the_best_is_the_best() {
         const SEGMENTS: u32 = 300;
         let mut prng = Prng::new(3, "by age");
-        let mut index = ByAge::new(SEGMENTS);
+        let mut index = ByAge::new(0..SEGMENTS);
         let mut model: Vec<(SegmentId, u64, u32)> = Vec::new();
         for now in 0..20_000u64 {
             let idle =

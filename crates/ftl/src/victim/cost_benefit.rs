@@ -11,6 +11,7 @@ use super::{ConfiguredVictim, VictimPolicy};
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::option::SHARE;
 use fulgurite_base::{Choice, Declared, Form, Opt, Share, opt};
+use std::ops::Range;
 
 /// What collecting a segment costs, over its utilisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -74,7 +75,7 @@ pub struct CostBenefit {
 impl ConfiguredVictim for CostBenefit {
     type Config = CostBenefitConfig;
 
-    fn start(config: &CostBenefitConfig, segments: u32, segment_pages: u32) -> CostBenefit {
+    fn start(config: &CostBenefitConfig, segments: Range<u32>, segment_pages: u32) -> CostBenefit {
         let benefit = benefits(config.cost, segment_pages);
         CostBenefit { config: *config, index: ByAge::new(segments), benefit }
     }

@@ -3,10 +3,12 @@
 //! "Stochastic modeling of large-scale solid-state storage systems" (Li, Lee, Lui, SIGMETRICS 2013): ten choices
 //! come close to greedy. Draws are with replacement. O(d), so `d` has a bound.
 
+use super::per_segment::PerSegment;
 use super::{ConfiguredVictim, VictimPolicy};
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::option::COUNT;
 use fulgurite_base::{Declared, NoOptions, Opt, Prng, opt};
+use std::ops::Range;
 
 /// More draws than this find nothing emptier on any drive, and a pick would take long.
 const CHOICES_AT_MOST: u32 = 1 << 16;
@@ -34,7 +36,7 @@ impl Declared for DChoicesConfig {
 pub struct Choices<const ONE: bool> {
     choices: u32,
     sealed: Vec<SegmentId>,
-    place_of: Vec<u32>,
+    place_of: PerSegment<u32>,
     prng: Prng,
 }
 
@@ -46,7 +48,7 @@ pub type DChoices = Choices<false>;
 impl ConfiguredVictim for Random {
     type Config = NoOptions;
 
-    fn start(_: &NoOptions, segments: u32, _: u32) -> Random {
+    fn start(_: &NoOptions, segments: Range<u32>, _: u32) -> Random {
         Choices::new(1, segments)
     }
 }
@@ -54,22 +56,23 @@ impl ConfiguredVictim for Random {
 impl ConfiguredVictim for DChoices {
     type Config = DChoicesConfig;
 
-    fn start(config: &DChoicesConfig, segments: u32, _: u32) -> DChoices {
+    fn start(config: &DChoicesConfig, segments: Range<u32>, _: u32) -> DChoices {
         Choices::new(config.choices, segments)
     }
 }
 
 impl<const ONE: bool> Choices<ONE> {
-    fn new(choices: u32, segments: u32) -> Choices<ONE> {
-        let prng = Prng::new(u64::from(choices), "victim segments");
-        Choices { choices, sealed: Vec::new(), place_of: vec![0; segments as usize], prng }
+    fn new(choices: u32, segments: Range<u32>) -> Choices<ONE> {
+        // Units draw apart from each other: the number of choices has 32 bits.
+        let prng = Prng::new(u64::from(choices) | u64::from(segments.start) << 32, "victim segments");
+        Choices { choices, sealed: Vec::new(), place_of: PerSegment::filled(segments, 0), prng }
     }
 
     fn take(&mut self, place: usize) -> SegmentId {
         let segment = self.sealed.swap_remove(place);
         // The last segment has taken the place that was left.
         if let Some(moved) = self.sealed.get(place) {
-            self.place_of[moved.0 as usize] = place as u32;
+            self.place_of[*moved] = place as u32;
         }
         segment
     }
@@ -77,7 +80,7 @@ impl<const ONE: bool> Choices<ONE> {
 
 impl<const ONE: bool> VictimPolicy for Choices<ONE> {
     fn sealed(&mut self, segment: SegmentId, _: &SegmentTable) {
-        self.place_of[segment.0 as usize] = self.sealed.len() as u32;
+        self.place_of[segment] = self.sealed.len() as u32;
         self.sealed.push(segment);
     }
 
@@ -94,6 +97,6 @@ impl<const ONE: bool> VictimPolicy for Choices<ONE> {
     }
 
     fn remove(&mut self, segment: SegmentId, _: &SegmentTable) {
-        self.take(self.place_of[segment.0 as usize] as usize);
+        self.take(self.place_of[segment] as usize);
     }
 }

@@ -7,6 +7,7 @@ use super::{ConfiguredVictim, VictimPolicy};
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::NoOptions;
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// Sealed segments in the order of sealing.
 #[derive(Clone, Debug, Default)]
@@ -15,7 +16,7 @@ pub struct Fifo(VecDeque<SegmentId>);
 impl ConfiguredVictim for Fifo {
     type Config = NoOptions;
 
-    fn start(_: &NoOptions, _: u32, _: u32) -> Fifo {
+    fn start(_: &NoOptions, _: Range<u32>, _: u32) -> Fifo {
         Fifo::default()
     }
 }

@@ -4,9 +4,11 @@
 //! sealing, invalidating and picking are O(1) (picking amortised: the lowest count only rises past
 //! lists that are empty).
 
+use super::per_segment::PerSegment;
 use super::{ConfiguredVictim, VictimPolicy};
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::NoOptions;
+use std::ops::Range;
 
 /// The end of a list.
 const NO_SEGMENT: u32 = u32::MAX;
@@ -16,8 +18,8 @@ const NO_SEGMENT: u32 = u32::MAX;
 pub struct Greedy {
     /// First segment of the list for each count.
     heads: Vec<u32>,
-    previous: Vec<u32>,
-    next: Vec<u32>,
+    previous: PerSegment<u32>,
+    next: PerSegment<u32>,
     /// No list below this one has a segment.
     lowest: u32,
 }
@@ -25,11 +27,11 @@ pub struct Greedy {
 impl ConfiguredVictim for Greedy {
     type Config = NoOptions;
 
-    fn start(_: &NoOptions, segments: u32, segment_pages: u32) -> Greedy {
+    fn start(_: &NoOptions, segments: Range<u32>, segment_pages: u32) -> Greedy {
         Greedy {
             heads: vec![NO_SEGMENT; segment_pages as usize + 1],
-            previous: vec![NO_SEGMENT; segments as usize],
-            next: vec![NO_SEGMENT; segments as usize],
+            previous: PerSegment::filled(segments.clone(), NO_SEGMENT),
+            next: PerSegment::filled(segments, NO_SEGMENT),
             lowest: segment_pages + 1,
         }
     }
@@ -38,22 +40,22 @@ impl ConfiguredVictim for Greedy {
 impl Greedy {
     fn link(&mut self, segment: u32, valid: u32) {
         let head = std::mem::replace(&mut self.heads[valid as usize], segment);
-        self.previous[segment as usize] = NO_SEGMENT;
-        self.next[segment as usize] = head;
+        self.previous[SegmentId(segment)] = NO_SEGMENT;
+        self.next[SegmentId(segment)] = head;
         if head != NO_SEGMENT {
-            self.previous[head as usize] = segment;
+            self.previous[SegmentId(head)] = segment;
         }
         self.lowest = self.lowest.min(valid);
     }
 
     fn unlink(&mut self, segment: u32, valid: u32) {
-        let (previous, next) = (self.previous[segment as usize], self.next[segment as usize]);
+        let (previous, next) = (self.previous[SegmentId(segment)], self.next[SegmentId(segment)]);
         match previous {
             NO_SEGMENT => self.heads[valid as usize] = next,
-            _ => self.next[previous as usize] = next,
+            _ => self.next[SegmentId(previous)] = next,
         }
         if next != NO_SEGMENT {
-            self.previous[next as usize] = previous;
+            self.previous[SegmentId(next)] = previous;
         }
     }
 }

@@ -17,6 +17,7 @@ use super::cost_benefit::{Cost, benefits};
 use super::{ConfiguredVictim, VictimPolicy};
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::NoOptions;
+use std::ops::Range;
 
 /// Quarters of octaves of age, the first up to a quarter more than a segment's worth of writes.
 const AGES: usize = 80;
@@ -43,7 +44,7 @@ struct Stream {
 }
 
 impl Stream {
-    fn new(segments: u32) -> Stream {
+    fn new(segments: Range<u32>) -> Stream {
         Stream {
             index: ByAge::new(segments),
             deaths: [0.0; AGES],
@@ -68,7 +69,7 @@ impl Stream {
 /// Sealed segments by stream and age, and how their pages die.
 #[derive(Clone, Debug)]
 pub struct Hazard {
-    segments: u32,
+    segments: Range<u32>,
     /// (1 − u) / u by valid pages.
     benefit: Vec<f64>,
     streams: Vec<Stream>,
@@ -82,7 +83,7 @@ pub struct Hazard {
 impl ConfiguredVictim for Hazard {
     type Config = NoOptions;
 
-    fn start(_: &NoOptions, segments: u32, segment_pages: u32) -> Hazard {
+    fn start(_: &NoOptions, segments: Range<u32>, segment_pages: u32) -> Hazard {
         let benefit = benefits(Cost::Copies, segment_pages);
         Hazard { segments, benefit, streams: Vec::new(), last: 0, looks_at: 0, looked_at: 0, learns_at: 0 }
     }
@@ -127,7 +128,7 @@ impl VictimPolicy for Hazard {
     fn sealed(&mut self, segment: SegmentId, table: &SegmentTable) {
         let stream = usize::from(table.stream(segment).0);
         while self.streams.len() <= stream {
-            self.streams.push(Stream::new(self.segments));
+            self.streams.push(Stream::new(self.segments.clone()));
         }
         self.streams[stream].index.push(segment, table.valid(segment), table.sealed_at(segment));
     }

@@ -9,6 +9,7 @@ pub mod d_choices;
 mod fifo;
 mod greedy;
 mod hazard;
+pub(crate) mod per_segment;
 pub mod windowed_greedy;
 
 use crate::custom::Custom;
@@ -16,6 +17,7 @@ use crate::{SegmentId, SegmentTable};
 use fulgurite_base::option::with_name;
 use fulgurite_base::{Declared, Entry, Form, NoOptions, Registry, Spec, SpecError};
 use std::fmt;
+use std::ops::Range;
 
 /// A policy's index over sealed segments. It is told what happens and picks when asked; the translation layer
 /// does the collecting. Every call is O(1) or O(log n), never a scan of all segments.
@@ -35,8 +37,9 @@ pub trait ConfiguredVictim: VictimPolicy + Sized {
     /// Its options; the default is what the name alone stands for.
     type Config: Declared + Default;
 
-    /// An empty index for `segments` segments of `segment_pages` pages.
-    fn start(config: &Self::Config, segments: u32, segment_pages: u32) -> Self;
+    /// An empty index for these segments of `segment_pages` pages. They are those of one unit of collection, so
+    /// they need not begin with the first of the table.
+    fn start(config: &Self::Config, segments: Range<u32>, segment_pages: u32) -> Self;
 }
 
 /// A policy of which nothing else is known: [`VictimPolicy`] for `dyn`.
@@ -64,8 +67,8 @@ impl fmt::Debug for dyn AnyVictim {
     }
 }
 
-/// Makes a policy from outside, given the number of segments and the pages in a segment.
-pub type VictimMaker = Box<dyn Fn(u32, u32) -> Box<dyn AnyVictim> + Send + Sync>;
+/// Makes a policy from outside, given the segments and the pages in one.
+pub type VictimMaker = Box<dyn Fn(Range<u32>, u32) -> Box<dyn AnyVictim> + Send + Sync>;
 
 /// Makes a configuration from the options of a spec.
 pub type MakeVictim = fn(&mut Spec) -> Result<VictimConfig, SpecError>;
@@ -103,8 +106,8 @@ macro_rules! victims {
                 }
             }
 
-            /// An empty index for `segments` segments of `segment_pages` pages.
-            pub fn start(&self, segments: u32, segment_pages: u32) -> Victims {
+            /// An empty index for these segments of `segment_pages` pages.
+            pub fn start(&self, segments: Range<u32>, segment_pages: u32) -> Victims {
                 match self {
                     $(VictimConfig::$variant(config) => Victims::$variant(
                         <$policy as ConfiguredVictim>::start(config, segments, segment_pages)

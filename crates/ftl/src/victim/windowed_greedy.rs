@@ -5,11 +5,13 @@
 //! empty. O(1).
 
 use super::greedy::Greedy;
+use super::per_segment::PerSegment;
 use super::{ConfiguredVictim, VictimPolicy};
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::option::SHARE;
 use fulgurite_base::{Declared, NoOptions, Opt, Share, opt};
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// The options of windowed greedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +37,7 @@ impl Declared for WindowedGreedyConfig {
 pub struct WindowedGreedy {
     window: u32,
     oldest: Greedy,
-    in_window: Vec<bool>,
+    in_window: PerSegment<bool>,
     held: u32,
     younger: VecDeque<SegmentId>,
 }
@@ -43,11 +45,11 @@ pub struct WindowedGreedy {
 impl ConfiguredVictim for WindowedGreedy {
     type Config = WindowedGreedyConfig;
 
-    fn start(config: &WindowedGreedyConfig, segments: u32, segment_pages: u32) -> WindowedGreedy {
+    fn start(config: &WindowedGreedyConfig, segments: Range<u32>, segment_pages: u32) -> WindowedGreedy {
         WindowedGreedy {
-            window: (f64::from(segments) * config.window.as_f64()).round().max(1.0) as u32,
-            oldest: Greedy::start(&NoOptions, segments, segment_pages),
-            in_window: vec![false; segments as usize],
+            window: (segments.len() as f64 * config.window.as_f64()).round().max(1.0) as u32,
+            oldest: Greedy::start(&NoOptions, segments.clone(), segment_pages),
+            in_window: PerSegment::filled(segments, false),
             held: 0,
             younger: VecDeque::new(),
         }
@@ -57,7 +59,7 @@ impl ConfiguredVictim for WindowedGreedy {
 impl WindowedGreedy {
     /// The window has lost `segment`; the next oldest comes in.
     fn left(&mut self, segment: SegmentId, table: &SegmentTable) {
-        self.in_window[segment.0 as usize] = false;
+        self.in_window[segment] = false;
         self.held -= 1;
         if let Some(next) = self.younger.pop_front() {
             self.sealed(next, table);
@@ -72,13 +74,13 @@ impl VictimPolicy for WindowedGreedy {
             return self.younger.push_back(segment);
         }
         self.held += 1;
-        self.in_window[segment.0 as usize] = true;
+        self.in_window[segment] = true;
         self.oldest.sealed(segment, table);
     }
 
     #[inline]
     fn invalidated(&mut self, segment: SegmentId, table: &SegmentTable) {
-        if self.in_window[segment.0 as usize] {
+        if self.in_window[segment] {
             self.oldest.invalidated(segment, table);
         }
     }
@@ -90,7 +92,7 @@ impl VictimPolicy for WindowedGreedy {
     }
 
     fn remove(&mut self, segment: SegmentId, table: &SegmentTable) {
-        if self.in_window[segment.0 as usize] {
+        if self.in_window[segment] {
             self.oldest.remove(segment, table);
             self.left(segment, table);
         } else {

@@ -1,6 +1,6 @@
-//! Garbage collection in virtual time: one victim segment, step by step.
+//! Garbage collection of a unit in virtual time: one victim segment, step by step.
 //!
-//! On every die collection reads the next valid page of the victim, holds it in a buffer, writes it to
+//! On every die of the unit collection reads the next valid page of the victim, holds it in a buffer, writes it to
 //! the append point once the die there has nothing better to do, and erases the die's blocks of the
 //! victim when all of its pages have been programmed elsewhere. Every step is one flash operation,
 //! begun only on a die for which no host operation waits: between any two, the host goes first. (A
@@ -10,9 +10,9 @@
 //! just makes the move unnecessary, and a host read finds the page where it still is.
 
 use super::flash::{Flash, FlashOp, FlashOpKind, OpId, blocks_of};
+use crate::layout::Layout;
 use fulgurite_base::Ppn;
-use fulgurite_ftl::Ftl;
-use fulgurite_ftl::SegmentId;
+use fulgurite_ftl::{Ftl, SegmentId, UnitId};
 use std::collections::VecDeque;
 
 /// One die's part of the victim segment.
@@ -55,12 +55,28 @@ struct MoveRead {
     planes: u8,
 }
 
+/// A victim of which only erases are left, while the next is collected already.
+#[derive(Debug)]
+struct Erasing {
+    victim: SegmentId,
+    /// By the number of the die in the unit, whether its erase has begun.
+    begun: Vec<bool>,
+    /// Dies whose blocks are not erased.
+    unerased: u32,
+}
+
 #[derive(Debug)]
 pub(super) struct Collector {
+    unit: UnitId,
+    layout: Layout,
     victim: Option<SegmentId>,
+    /// When it was picked.
+    begun: u64,
+    erasing: Option<Erasing>,
     rows: u32,
     planes: u32,
     stripe_pages: u32,
+    /// By the number of the die in the unit.
     lanes: Vec<Lane>,
     /// Dies whose rows have not all been looked at.
     unread: u32,
@@ -85,10 +101,15 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    pub(super) fn new(dies: usize, planes: u32, rows: u32, is_careful: bool) -> Collector {
+    pub(super) fn new(unit: UnitId, layout: Layout, planes: u32, rows: u32, is_careful: bool) -> Collector {
+        let dies = layout.dies_of_unit() as usize;
         let stripe_pages = dies as u32 * planes;
         Collector {
+            unit,
+            layout,
             victim: None,
+            begun: 0,
+            erasing: None,
             rows,
             planes,
             stripe_pages,
@@ -111,13 +132,52 @@ impl Collector {
         self.victim.is_some()
     }
 
-    /// Begins with a victim.
-    pub(super) fn begin(&mut self, victim: SegmentId) {
-        self.victim = Some(victim);
+    /// When it began with its victim, if it has one.
+    #[inline]
+    pub(super) fn begun(&self) -> Option<u64> {
+        self.victim.map(|_| self.begun)
+    }
+
+    /// The part of the victim on `die`.
+    #[inline]
+    fn lane(&mut self, die: u32) -> &mut Lane {
+        &mut self.lanes[self.layout.part(die) as usize]
+    }
+
+    /// Looks at every die of the unit before the next event.
+    pub(super) fn touch_dies(&self, flash: &mut Flash) {
+        // Backwards, so that the lowest die is looked at first.
+        for part in (0..self.lanes.len() as u32).rev() {
+            flash.touch(self.layout.die_of(self.unit.0, part));
+        }
+    }
+
+    /// Begins with a victim at the time `now`.
+    pub(super) fn begin(&mut self, victim: SegmentId, now: u64) {
+        (self.victim, self.begun) = (Some(victim), now);
         self.lanes.fill(Lane::default());
         (self.unread, self.unerased) = (self.lanes.len() as u32, self.lanes.len() as u32);
         self.taken.fill(0);
         self.barrier = if self.is_careful { Barrier::Moving } else { Barrier::Open };
+    }
+
+    /// Whether only erases are left to do, and the next victim may be begun.
+    pub(super) fn is_only_erasing(&self) -> bool {
+        self.victim.is_some()
+            && self.erasing.is_none()
+            && self.barrier == Barrier::Open
+            && self.is_all_placed()
+            && self.lanes.iter().all(|lane| lane.outstanding == 0)
+    }
+
+    /// Begins with the next victim while the last is erased.
+    pub(super) fn begin_ahead(&mut self, victim: SegmentId, now: u64) {
+        self.erasing = self.victim.map(|victim| Erasing {
+            victim,
+            begun: self.lanes.iter().map(|lane| lane.is_erased).collect(),
+            unerased: self.unerased,
+        });
+        self.begin(victim, now);
     }
 
     /// Whether every block of the victim is erased.
@@ -128,6 +188,7 @@ impl Collector {
     /// Ends, or gives up after a power cut.
     pub(super) fn end(&mut self) {
         self.victim = None;
+        self.erasing = None;
         self.held.clear();
         self.reading = 0;
         self.reads.clear();
@@ -142,15 +203,20 @@ impl Collector {
         if !flash.is_free(die) || self.victim.is_none() {
             return;
         }
+        if let Some(erasing) = &mut self.erasing
+            && !std::mem::replace(&mut erasing.begun[self.layout.part(die) as usize], true)
+        {
+            return flash.start_erase(erasing.victim, die);
+        }
         let has_room = self.held.len() as u32 + self.reading < self.stripe_pages;
         self.was_full |= !has_room;
         if has_room && self.read(die, ftl, flash) {
             return;
         }
-        let Lane { row, outstanding, is_erased } = self.lanes[die as usize];
+        let Lane { row, outstanding, is_erased } = *self.lane(die);
         // Copies in a program are not in the flash yet, so `outstanding` must be zero before the source goes.
         if row == self.rows && outstanding == 0 && !is_erased && self.barrier == Barrier::Open {
-            self.lanes[die as usize].is_erased = true;
+            self.lane(die).is_erased = true;
             flash.start_erase(self.victim.expect("active"), die);
         } else if self.is_all_read() {
             // Only now is it known that no more pages come to fill a row.
@@ -171,12 +237,13 @@ impl Collector {
     /// Starts a read of the next valid pages of the victim on `die`; false if there are none left.
     #[inline]
     fn read(&mut self, die: u32, ftl: &Ftl, flash: &mut Flash) -> bool {
-        while self.lanes[die as usize].row < self.rows {
-            let first = self.page(die * self.planes, self.lanes[die as usize].row);
+        let part = self.layout.part(die);
+        while self.lanes[part as usize].row < self.rows {
+            let first = self.page(part * self.planes, self.lanes[part as usize].row);
             // A host read may have taken pages of the row along already.
             let planes = ftl.mapping().valid_bits(first, self.planes) & !self.taken_bits(first);
-            self.lanes[die as usize].row += 1;
-            self.unread -= u32::from(self.lanes[die as usize].row == self.rows);
+            self.lanes[part as usize].row += 1;
+            self.unread -= u32::from(self.lanes[part as usize].row == self.rows);
             if planes != 0 {
                 ftl.mapping().prefetch_owner(first);
                 self.take(die, first, planes);
@@ -188,7 +255,7 @@ impl Collector {
         false
     }
 
-    /// The victim's page of a plane of the drive, in a row.
+    /// The victim's page of a plane of the unit, in a row.
     fn page(&self, plane: u32, row: u32) -> Ppn {
         let victim = self.victim.expect("asked of an active collection alone");
         Ppn((victim.0 * self.rows + row) * self.stripe_pages + plane)
@@ -216,7 +283,7 @@ impl Collector {
             self.taken[index / 64] |= 1 << (index % 64);
         }
         self.reading += planes.count_ones();
-        self.lanes[die as usize].outstanding += planes.count_ones();
+        self.lane(die).outstanding += planes.count_ones();
     }
 
     /// The pages arrive in the buffer.
@@ -234,9 +301,10 @@ impl Collector {
     #[inline]
     fn place(&mut self, ftl: &mut Ftl, flash: &mut Flash) {
         while let Some(stream) = self.first_stream(ftl, flash) {
-            let point = ftl.append_point(stream).map(|ppn| flash.layout.place(ppn));
-            // Without an append point the copy opens a segment, whose first page lies on die 0.
-            let (die, filled) = point.map_or((0, 0), |place| (place.die, place.block % self.planes));
+            let point = ftl.append_point(self.unit, stream).map(|ppn| flash.layout.place(ppn));
+            // Without an append point the copy opens a segment, whose first page lies on the unit's first die.
+            let first = self.layout.die_of(self.unit.0, 0);
+            let (die, filled) = point.map_or((first, 0), |place| (place.die, place.block % self.planes));
             if !flash.is_free(die) || flash.read_waits(die) {
                 return;
             }
@@ -250,15 +318,15 @@ impl Collector {
             }
             if std::mem::take(&mut self.was_full) {
                 // Placing has made room, so dies that were refused a read may go on.
-                flash.touch_all();
+                self.touch_dies(flash);
             }
             if ready < wanted {
                 // No more pages come, so the row is programmed as it is.
-                flash.close_copies();
+                flash.close_copies(self.unit);
             }
         }
         if self.is_all_placed() {
-            flash.close_copies();
+            flash.close_copies(self.unit);
         }
     }
 
@@ -291,7 +359,7 @@ impl Collector {
     /// A page of the victim on `die` needs it no more.
     #[inline]
     fn page_is_gone(&mut self, die: u32, flash: &mut Flash) {
-        let lane = &mut self.lanes[die as usize];
+        let lane = self.lane(die);
         lane.outstanding -= 1;
         if lane.outstanding == 0 {
             flash.touch(die);
@@ -359,9 +427,18 @@ impl Collector {
         }
     }
 
-    /// The blocks of a die are erased.
-    pub(super) fn erase_done(&mut self) {
-        self.unerased -= 1;
+    /// The blocks of `segment` on a die are erased; whether that was the last of a victim before the present one.
+    pub(super) fn erase_done(&mut self, segment: SegmentId) -> bool {
+        match &mut self.erasing {
+            Some(erasing) if erasing.victim == segment => {
+                erasing.unerased -= 1;
+                erasing.unerased == 0 && self.erasing.take().is_some()
+            }
+            _ => {
+                self.unerased -= 1;
+                false
+            }
+        }
     }
 
     /// Whether the pages are all moved and nobody has said yet what must be programmed before they

@@ -103,7 +103,7 @@ impl SimDrive {
             flash_pages_read: performed.pages_read,
             flash_pages_programmed: performed.pages_programmed,
             flash_operations: performed.operations,
-            merged_pages: self.collector.merged_pages,
+            merged_pages: self.collectors.iter().map(|collector| collector.merged_pages).sum(),
             overlaps: performed.overlaps,
             suspensions: performed.suspensions,
             energy_j: self.energy_j(),

@@ -45,7 +45,7 @@ impl SimDrive {
             if let Translation::PageMapped(ftl) = &mut self.translation {
                 ftl.set_idle(false);
             }
-            self.look_at_schedule();
+            self.look_at_all();
         }
     }
 
@@ -55,7 +55,7 @@ impl SimDrive {
         if waiting.status.is_err() {
             return self.complete(command);
         }
-        if self.gate.passes(command) {
+        if self.passes(command) {
             self.read_flash(command);
         }
     }
@@ -78,7 +78,8 @@ impl SimDrive {
                 continue;
             }
             if self.config.collect.schedule.merge {
-                match self.collector.find(ppn, command) {
+                let unit = self.flash.layout.unit_of_block(place.block);
+                match self.collectors[unit].find(ppn, command) {
                     Found::InFlash => {}
                     Found::Held => continue,
                     Found::Rides => {
@@ -122,29 +123,33 @@ impl SimDrive {
     /// Lets stalled commands in, in order, as far as the write buffer has room and the schedule
     /// serves writes.
     pub(super) fn admit(&mut self) {
-        while let Some(command) = self.gate.first() {
+        while let Some(command) = self.gates[0].first() {
             let InFlight { kind, lpn, pages, .. } = self.commands[command as usize];
             match kind {
                 CommandKind::Write(_) if self.is_worn_out() => self.refuse(command, IoError::WornOut),
                 CommandKind::Write(hint) if !self.write(command, hint) => return,
-                CommandKind::Write(_) | CommandKind::Flush => {}
+                CommandKind::Write(_) => {}
+                // What came before it comes first.
+                _ if !self.waiting.is_empty() => return,
+                CommandKind::Flush => {}
                 CommandKind::Trim => self.translation.trim(lpn, pages),
                 // Shares nothing that a power cut could take back.
                 CommandKind::Share { .. } if self.flash.undo.is_some() => {}
                 CommandKind::Share { source } => self.share(lpn, source, pages),
                 CommandKind::Read => unreachable!("reads take the other path"),
             }
-            self.gate.pass_first();
+            self.gates[0].pass_first();
             match kind {
                 CommandKind::Flush => self.flush(command),
                 CommandKind::Share { .. } if self.flash.undo.is_some() => self.flush(command),
                 CommandKind::Trim | CommandKind::Share { .. } => self.acknowledge(command),
+                CommandKind::Write(_) if self.waiting.is_by_address() => self.scatter(command),
                 CommandKind::Write(_) | CommandKind::Read => {}
             }
         }
     }
 
-    fn is_worn_out(&self) -> bool {
+    pub(super) fn is_worn_out(&self) -> bool {
         matches!(&self.translation, Translation::PageMapped(ftl) if ftl.is_worn_out())
     }
 
@@ -164,10 +169,10 @@ impl SimDrive {
         }
     }
 
-    /// Gives the pages of a write their places, as many as may be written now; true when all have one.
+    /// Gives the pages of a write their places, as many as may be written now; true when all have one, or wait for
+    /// it elsewhere.
     fn write(&mut self, command: u32, hint: StreamId) -> bool {
         let InFlight { lpn, pages, placed: before, since, is_buffered, .. } = self.commands[command as usize];
-        let waits_for_programs = self.config.write_cache == WriteCache::Off;
         if !is_buffered {
             if pages > self.buffer_free {
                 return false;
@@ -180,8 +185,24 @@ impl SimDrive {
             // One part stands for the placing itself.
             waiting.parts = 1;
         }
-        let (placed, programs) = self.place(lpn, pages, before, hint, waits_for_programs.then_some(command));
-        *self.unprogrammed.back_mut().expect("the current epoch is open") += placed - before;
+        if self.waiting.is_by_address() {
+            return true;
+        }
+        let (count, programs) = self.place_through(0, command, lpn + before, pages - before, hint);
+        let placed = before + count;
+        if placed < pages {
+            self.watch_urgency();
+        }
+        // The schedule is asked about the first page that still waits.
+        if let Some(first) = self.gates[0].first() {
+            self.commands[first as usize].placed = placed;
+        }
+        // Pages may have used up free segments, or been refused: either way collection may now be wanted.
+        if placed < pages {
+            self.look_at_all()
+        } else {
+            self.look_at_placed(lpn + before, count)
+        }
         if programs > 0 {
             // They must not wait for pages that may never come.
             self.flash.close_partial();
@@ -194,50 +215,56 @@ impl SimDrive {
         }
         waiting.waits.gc += self.flash.now - waiting.since;
         if self.flash.contents.is_some() {
-            self.keep_contents(command);
+            self.keep_contents(command, lpn..lpn + pages);
         }
         self.part_done(command, Waits::default());
         true
     }
 
-    /// Places pages of a write from the `placed`th on. Returns how many are placed then, and how many programs
-    /// `command` waits for by it.
-    fn place(
+    /// Places pages of `command` at the gate of `unit`. Returns how many are placed, and how many programs `command`
+    /// waits for by it.
+    pub(super) fn place_through(
         &mut self,
-        lpn: u32,
+        unit: usize,
+        command: u32,
+        first: u32,
         pages: u32,
-        placed: u32,
         hint: StreamId,
-        command: Option<u32>,
     ) -> (u32, u32) {
         let now = Nanos(self.flash.now);
+        let command = (self.config.write_cache == WriteCache::Off).then_some(command);
         let mut sink = HostPages { flash: &mut self.flash, command, programs: 0 };
-        let ftl = match &mut self.translation {
-            Translation::PageMapped(ftl) => ftl,
+        let count = match &mut self.translation {
+            Translation::PageMapped(ftl) => {
+                let unplaced = Unplaced { first, pages, hint };
+                self.gates[unit].place(ftl, unplaced, now, &mut sink, |sink, _, ppn, old| {
+                    sink.flash.note_old_place(ppn, old);
+                })
+            }
             Translation::InPlace(medium) => {
-                for lpn in lpn..lpn + pages {
+                for lpn in first..first + pages {
                     medium.write(lpn);
                     sink.program(Ppn(lpn), None);
                 }
-                return (pages, sink.programs);
+                pages
             }
         };
-        // The gate counts from the first page without a place.
-        let unplaced = Unplaced { first: lpn + placed, pages: pages - placed, hint };
-        let count = self.gate.place(ftl, unplaced, now, &mut sink, |sink, _, ppn, old| {
-            sink.flash.note_old_place(ppn, old);
-        });
-        let programs = sink.programs;
-        if placed + count < pages {
-            self.watch_urgency();
+        *self.unprogrammed.back_mut().expect("the current epoch is open") += count;
+        (count, sink.programs)
+    }
+
+    /// Sees what the schedule wants now where pages have just been placed.
+    fn look_at_placed(&mut self, first: u32, pages: u32) {
+        if self.gates.len() == 1 {
+            return self.look_at(0);
         }
-        // The schedule is asked about the first page that still waits.
-        if let Some(first) = self.gate.first() {
-            self.commands[first as usize].placed = placed + count;
+        for lpn in first..first + pages {
+            let Translation::PageMapped(ftl) = &self.translation else { return };
+            if let Some(ppn) = ftl.lookup(lpn) {
+                let unit = ftl.unit_of(ftl.segment(ppn));
+                self.look_at(unit.0 as usize);
+            }
         }
-        // Pages may have used up free segments, or been refused: either way collection may now be wanted.
-        self.look_at_schedule();
-        (placed + count, programs)
     }
 
     pub(super) fn programmed(&mut self, pages: u32, epoch: u32) {
@@ -271,8 +298,12 @@ impl SimDrive {
             self.first_epoch += 1;
         }
         // The pages that superseded the victim's are programmed now, so its blocks may be erased.
-        if self.collector.lower_barrier(self.first_epoch) {
-            self.flash.touch_all();
+        if self.flash.undo.is_some() {
+            for collector in &mut self.collectors {
+                if collector.lower_barrier(self.first_epoch) {
+                    collector.touch_dies(&mut self.flash);
+                }
+            }
         }
         while let Some((_, command)) =
             self.flushes.front().copied().filter(|(epoch, _)| *epoch < self.first_epoch)
@@ -286,13 +317,14 @@ impl SimDrive {
         }
     }
 
-    /// Keeps the bytes of an admitted write under its new physical pages.
-    fn keep_contents(&mut self, command: u32) {
-        let InFlight { lpn, pages, buffer, .. } = &self.commands[command as usize];
+    /// Keeps the bytes of pages of an admitted write under its new physical pages.
+    pub(super) fn keep_contents(&mut self, command: u32, placed: std::ops::Range<u32>) {
+        let InFlight { lpn, buffer, .. } = &self.commands[command as usize];
         let Some(contents) = &mut self.flash.contents else { return };
         let page_bytes = self.caps.page_bytes as usize;
-        for (index, lpn) in (*lpn..lpn + pages).enumerate() {
-            let ppn = self.translation.lookup(lpn).expect("just written");
+        for page in placed {
+            let index = (page - lpn) as usize;
+            let ppn = self.translation.lookup(page).expect("just written");
             match buffer {
                 // SAFETY: the submitter keeps the bytes unchanged until completion.
                 Some(buffer) => {

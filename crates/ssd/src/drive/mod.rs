@@ -20,6 +20,7 @@ mod in_place;
 mod power;
 mod timeline;
 mod tournament;
+mod units;
 mod waits;
 
 pub use counters::{DriveCounters, DriveError};
@@ -29,17 +30,18 @@ pub use waits::{Served, Waits};
 
 use crate::{SsdConfig, WriteCache};
 use collector::Collector;
-use command::{CommandKind, InFlight, Path, take_first};
+use command::{InFlight, Path, take_first};
 use flash::{Flash, FlashOp, FlashOpKind, Next, OpId};
-use fulgurite_base::{Nanos, Ppn, SpecError, StreamId};
+use fulgurite_base::{Ppn, SpecError, StreamId};
 use fulgurite_device::{Caps, Completion, Device, Meter};
 use fulgurite_ftl::precondition::{Precondition, precondition};
 use fulgurite_ftl::schedule::ScheduleState;
-use fulgurite_ftl::{AfterPick, CountingSink, Ftl, FtlConfig, Gate};
+use fulgurite_ftl::{AfterPick, CountingSink, Ftl, FtlConfig, Gate, UnitId};
 use in_place::InPlace;
 use slab::Slab;
 use std::collections::VecDeque;
 use tournament::NEVER;
+use units::Waiting;
 
 enum Translation {
     PageMapped(Box<Ftl>),
@@ -66,8 +68,10 @@ pub struct SimDrive {
     caps: Caps,
     translation: Translation,
     flash: Flash,
-    collector: Collector,
-    gate: Gate,
+    /// By unit, as the gates. Commands wait in the first gate's queue.
+    collectors: Vec<Collector>,
+    gates: Vec<Gate>,
+    waiting: Waiting,
     commands: Slab<InFlight>,
     reads: Path,
     writes: Path,
@@ -134,19 +138,25 @@ impl SimDrive {
         let caps = config.caps(contents);
         let is_volatile = config.write_cache == WriteCache::Volatile;
         flash.undo = is_volatile.then(Default::default);
-        let collector = Collector::new(flash.dies(), config.planes, config.pages, is_volatile);
+        let units = || (0..config.units()).map(UnitId);
+        let collector =
+            |unit| Collector::new(unit, flash.layout, config.row_planes(), config.pages, is_volatile);
+        let collectors = units().map(collector).collect();
+        let gate = |unit| Gate::new(unit, AfterPick::LookNextTime, config.collect.urgent);
+        let gates = units().map(gate).collect();
+        let waiting = Waiting::new(if config.is_by_address() { config.units() } else { 0 });
         let translation = match ftl {
             Some(ftl) => Translation::PageMapped(Box::new(ftl)),
             None => Translation::InPlace(InPlace::new(logical, config.precondition != Precondition::None)),
         };
-        let gate = Gate::new(AfterPick::LookNextTime, config.collect.urgent);
         let mut drive = SimDrive {
             config,
             caps,
             translation,
             flash,
-            collector,
-            gate,
+            collectors,
+            gates,
+            waiting,
             commands: Slab::new(),
             reads: Path::default(),
             writes: Path::default(),
@@ -167,12 +177,14 @@ impl SimDrive {
 
     /// Preconditioning may leave a victim half collected.
     fn resume_collection(&mut self) {
-        if let Translation::PageMapped(ftl) = &self.translation
-            && let Some(victim) = ftl.victim()
-        {
-            self.collector.begin(victim);
+        if let Translation::PageMapped(ftl) = &self.translation {
+            for (unit, collector) in ftl.units().zip(&mut self.collectors) {
+                if let Some(victim) = ftl.victim(unit) {
+                    collector.begin(victim, self.flash.now);
+                }
+            }
         }
-        self.look_at_schedule();
+        self.look_at_all();
         self.start_work();
     }
 
@@ -189,9 +201,9 @@ impl SimDrive {
         }
     }
 
-    /// The schedule's state.
+    /// The schedule's state: of several units, that of the one which serves least.
     pub fn state(&self) -> ScheduleState {
-        self.gate.state()
+        self.gates.iter().map(Gate::state).max().unwrap_or(ScheduleState::Idle)
     }
 
     /// Starts to keep what every request waited for, until it is taken by [`SimDrive::take_served`].
@@ -252,18 +264,19 @@ impl SimDrive {
         } else if slot == self.slot(HostSlot::Writes) {
             let command = take_first(&mut self.writes.arrivals, &mut self.flash, slot);
             self.commands[command as usize].since = self.flash.now;
-            self.gate.stall(command);
+            self.gates[0].stall(command);
             self.admit();
         } else if slot == self.slot(HostSlot::Acknowledgements) {
             let command = take_first(&mut self.acknowledgements, &mut self.flash, slot);
             self.complete(command);
         } else {
             self.flash.events.set(slot, NEVER);
-            let is_urgent = slot == self.slot(HostSlot::Urgent);
-            if let Translation::PageMapped(ftl) = &mut self.translation {
-                if is_urgent { self.gate.become_urgent(ftl) } else { ftl.set_idle(true) }
+            if slot == self.slot(HostSlot::Urgent) {
+                self.become_urgent();
+            } else if let Translation::PageMapped(ftl) = &mut self.translation {
+                ftl.set_idle(true);
             }
-            self.look_at_schedule();
+            self.look_at_all();
         }
         self.start_work();
     }
@@ -276,22 +289,25 @@ impl SimDrive {
         match &op.kind {
             FlashOpKind::HostRead { command, merged } => {
                 if let (1.., Translation::PageMapped(ftl)) = (*merged, &self.translation) {
-                    self.collector.merged_read_done(op, *merged, ftl);
+                    let unit = self.flash.layout.unit_of_block(op.block);
+                    self.collectors[unit].merged_read_done(op, *merged, ftl);
                 }
                 self.part_done(*command, op.waits);
             }
             FlashOpKind::MoveRead => {
                 let Translation::PageMapped(ftl) = &self.translation else { return };
-                for command in self.collector.read_done(id, ftl) {
+                let unit = self.flash.layout.unit_of_block(op.block);
+                for command in self.collectors[unit].read_done(id, ftl) {
                     let gc = self.flash.now - self.commands[command as usize].since;
                     self.part_done(command, Waits { gc, ..Waits::default() });
                 }
             }
             FlashOpKind::Program(programmed) => {
                 if !programmed.sources().is_empty() {
-                    self.collector.program_done(programmed.sources(), &mut self.flash);
-                    self.look_at_schedule();
-                    self.admit();
+                    let unit = self.flash.layout.unit_of_block(op.block);
+                    self.collectors[unit].program_done(programmed.sources(), &mut self.flash);
+                    self.look_at(unit);
+                    self.admit_to(unit);
                 }
                 if let Some(command) = programmed.command {
                     self.part_done(command, op.waits);
@@ -299,65 +315,15 @@ impl SimDrive {
                 self.programmed(u32::from(programmed.host_pages), programmed.epoch);
             }
             FlashOpKind::Erase => {
-                self.collector.erase_done();
-                if self.collector.is_done() {
-                    self.release();
+                let unit = self.flash.layout.unit_of_block(op.block);
+                let segment = self.flash.layout.segment_of_block(op.block);
+                if self.collectors[unit].erase_done(segment) {
+                    self.release(unit, true);
+                } else if self.collectors[unit].is_done() {
+                    self.collectors[unit].end();
+                    self.release(unit, false);
                 }
             }
-        }
-    }
-
-    /// The victim is erased.
-    fn release(&mut self) {
-        self.collector.end();
-        if let Translation::PageMapped(ftl) = &mut self.translation {
-            ftl.release(&mut self.flash);
-        }
-        self.gate.end_urgency();
-        self.watch_urgency();
-        self.look_at_schedule();
-        self.admit();
-    }
-
-    /// Sees what the schedule wants now, and begins a collection or lets the host in accordingly.
-    fn look_at_schedule(&mut self) {
-        let waiting = match self.gate.first().map(|command| &self.commands[command as usize]) {
-            // Its next page: the pages of a write may go to different streams, and the state depends on the stream.
-            Some(InFlight { kind: CommandKind::Write(hint), lpn, pages, placed, .. }) => {
-                Some((*lpn + (*placed).min(*pages - 1), *hint))
-            }
-            _ => None,
-        };
-        let Translation::PageMapped(ftl) = &mut self.translation else { return };
-        let before = self.gate.state();
-        let picked = self.gate.look(ftl, waiting);
-        let state = self.gate.state();
-        if let Some(victim) = picked {
-            self.collector.begin(victim);
-            // Every die holds a part of the victim.
-            self.flash.touch_all();
-        } else if state.collects() && !before.collects() && self.collector.is_active() {
-            // Dies that were left alone by collection have work again.
-            self.flash.touch_all();
-        }
-        if before != state
-            && let Some(timeline) = &mut self.timeline
-        {
-            timeline.enter(state, Nanos(self.flash.now));
-        }
-        while let Some(command) = self.gate.next_read() {
-            let waiting = &mut self.commands[command as usize];
-            waiting.waits.gc += self.flash.now - waiting.since;
-            self.read_flash(command);
-        }
-    }
-
-    /// Sets the event at which a write has waited too long, if one waits.
-    fn watch_urgency(&mut self) {
-        let (slot, at) = (self.slot(HostSlot::Urgent), self.gate.urgent_at().map_or(NEVER, |at| at.0));
-        // Nearly always unchanged, and cheaper to read than to set.
-        if self.flash.events.time(slot) != at {
-            self.flash.events.set(slot, at);
         }
     }
 
@@ -367,21 +333,60 @@ impl SimDrive {
         while let Some(die) = self.flash.touched.pop() {
             match self.flash.next_host(die) {
                 Next::Started(op) => self.merge(op),
-                Next::Nothing if self.gate.state().collects() && self.collector.is_active() => {
-                    if let Translation::PageMapped(ftl) = &mut self.translation {
-                        self.collector.step(die, ftl, &mut self.flash);
-                    }
-                }
-                Next::Busy | Next::Nothing => {}
+                Next::Nothing => self.collect_on(die),
+                Next::Busy => {}
             }
             self.flash.quiet_if_idle(die);
         }
-        if self.collector.wants_barrier() {
-            self.collector.raise_barrier(self.flash.epoch);
-            self.end_epoch();
+        // Without a list of what to take back nothing must be programmed before an erase.
+        if self.flash.undo.is_some() && self.raise_barriers() {
             // Ending the epoch has sent programs to dies, which then have work.
             self.start_work();
         }
+    }
+
+    /// Lets collection go on on `die`, which the host leaves alone.
+    #[inline]
+    fn collect_on(&mut self, die: u32) {
+        if self.flash.layout.shares_dies() {
+            return self.collect_in_turn(die);
+        }
+        let unit = self.flash.layout.unit_of_die(die);
+        if self.gates[unit].state().collects()
+            && self.collectors[unit].is_active()
+            && let Translation::PageMapped(ftl) = &mut self.translation
+        {
+            self.collectors[unit].step(die, ftl, &mut self.flash);
+        }
+    }
+
+    /// The same for the planes of a die that collect by themselves. The first to begin goes first, or one would starve.
+    fn collect_in_turn(&mut self, die: u32) {
+        let Translation::PageMapped(ftl) = &mut self.translation else { return };
+        let mut after = None;
+        loop {
+            let collects = |unit: &usize| self.gates[*unit].state().collects();
+            let begun = |unit: usize| self.collectors[unit].begun().map(|at| (at, unit));
+            let later = self.flash.layout.units_of_die(die).filter(collects).filter_map(begun);
+            let Some(next) = later.filter(|begun| Some(*begun) > after).min() else { return };
+            self.collectors[next.1].step(die, ftl, &mut self.flash);
+            after = Some(next);
+        }
+    }
+
+    /// Ends the flush epoch for every unit whose victim must not be erased before what superseded it is programmed;
+    /// whether there was one.
+    fn raise_barriers(&mut self) -> bool {
+        let epoch = self.flash.epoch;
+        let mut raised = false;
+        for collector in self.collectors.iter_mut().filter(|collector| collector.wants_barrier()) {
+            collector.raise_barrier(epoch);
+            raised = true;
+        }
+        if raised {
+            self.end_epoch();
+        }
+        raised
     }
 
     /// Lets collection take along the pages of a host read that begins.
@@ -391,7 +396,8 @@ impl SimDrive {
         }
         let op = &mut self.flash.ops[op.key()];
         if let (FlashOpKind::HostRead { .. }, Translation::PageMapped(ftl)) = (&op.kind, &self.translation) {
-            self.collector.merge(op, ftl);
+            let unit = self.flash.layout.unit_of_block(op.block);
+            self.collectors[unit].merge(op, ftl);
         }
     }
 }

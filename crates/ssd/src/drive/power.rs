@@ -6,10 +6,12 @@
 //! pages could be called back to, and this file keeps a list of what was written but not programmed.
 //! Trims and shares are not taken back.
 
+use super::collector::Collector;
 use super::command::Path;
 use super::{HOST_SLOTS, NEVER, SimDrive, Translation};
 use fulgurite_base::Ppn;
 use fulgurite_device::Meter;
+use fulgurite_ftl::Gate;
 use std::collections::VecDeque;
 
 /// The places given to pages that are not programmed yet, with their places before.
@@ -33,14 +35,14 @@ impl SimDrive {
         }
         self.flash.power_off(undo.is_none());
         self.flash.undo = undo.map(|_| Undo::new());
-        self.collector.end();
+        self.collectors.iter_mut().for_each(Collector::end);
         if let Translation::PageMapped(ftl) = &mut self.translation {
             ftl.give_up_collection();
         }
         self.unprogrammed = VecDeque::from([0]);
         self.first_epoch = self.flash.epoch;
         self.buffer_free = self.config.write_buffer_pages();
-        self.look_at_schedule();
+        self.look_at_all();
         self.start_work();
         self.watch_idleness();
     }
@@ -49,7 +51,8 @@ impl SimDrive {
         self.commands.clear();
         (self.reads, self.writes) = (Path::default(), Path::default());
         self.acknowledgements.clear();
-        self.gate.clear();
+        self.gates.iter_mut().for_each(Gate::clear);
+        self.waiting.clear();
         self.flushes.clear();
         self.done.clear();
         self.meter = Meter::default();

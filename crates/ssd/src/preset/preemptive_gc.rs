@@ -7,15 +7,15 @@
 //! an element, and half of its blocks, which changes capacities and not times; the hard threshold at a fifth of
 //! the soft one, the lower of the two that the paper shows.
 //!
-//! There collection runs in each channel by itself. Here a segment spans all channels, so all of them collect at
-//! once: each as often and as long as by itself, but not one after another.
+//! Collection runs in each element, and so in each channel, by itself; a page has its element by address, as that
+//! simulator deals out its pages.
 
 use super::{Preset, reference_e};
-use crate::{SsdConfig, WriteCache};
+use crate::{GcUnit, SsdConfig, WriteCache};
 use fulgurite_base::{Nanos, Share};
-use fulgurite_ftl::Collect;
 use fulgurite_ftl::precondition::Precondition;
 use fulgurite_ftl::schedule::Schedule;
+use fulgurite_ftl::{Collect, Stripe};
 
 pub(super) const PRESET: Preset = Preset {
     name: "preemptive-gc",
@@ -42,6 +42,8 @@ fn config() -> SsdConfig {
         transfer: Nanos(102_400),
         write_cache: WriteCache::Off,
         collect: Collect { schedule: Schedule::NON_PREEMPTIVE, reserve: 51, hard: 10, ..Collect::PLAIN },
+        gc_unit: GcUnit::Channel,
+        stripe: Stripe::Address,
         endurance: 100_000,
         precondition: Precondition::Fill,
         ..reference_e()

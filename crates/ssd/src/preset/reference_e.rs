@@ -2,11 +2,11 @@
 //! of FEMU's black-box mode (40/200/2000 µs), an 800 MT/s 8-bit channel, no host costs.
 
 use super::Preset;
-use crate::{SsdConfig, WriteCache};
+use crate::{GcUnit, SsdConfig, WriteCache};
 use fulgurite_base::{Nanos, Share};
 use fulgurite_ftl::precondition::Precondition;
 use fulgurite_ftl::schedule::Schedule;
-use fulgurite_ftl::{Collect, WearLeveling};
+use fulgurite_ftl::{Collect, Stripe, WearLeveling};
 
 pub(super) const PRESET: Preset = Preset {
     name: "reference-e",
@@ -42,6 +42,9 @@ pub fn reference_e() -> SsdConfig {
         queue_depth: 1024,
         write_cache: WriteCache::Protected,
         collect: Collect { schedule: Schedule::PACED, reserve: 3, ..Collect::PLAIN },
+        gc_overlap: false,
+        gc_unit: GcUnit::Drive,
+        stripe: Stripe::RoundRobin,
         gc_idle: Nanos::from_micros(1_000),
         suspend: Nanos::from_micros(20),
         wear_leveling: WearLeveling::Dynamic,

@@ -7,6 +7,7 @@
 
 mod alias;
 pub mod blocks;
+mod bursts;
 pub mod file_system;
 pub mod irregular;
 pub mod linkbench;

@@ -11,10 +11,15 @@
 //! sequential with the given probability and otherwise starts anywhere; the gaps inside bursts and those
 //! between are exponential, so that all gaps together are hyperexponential with
 //! `1 + cv² = 2 (p a² + (1 − p) b²) / mean²` for a share p of gaps inside bursts of mean a, and b between.
+//!
+//! How long bursts are, nobody says. Without `burst` each gap is inside a burst or not by itself, so that a burst has
+//! 1 / (1 − p) gaps on average. With it, bursts have that many on average, and as many gaps between them as keep
+//! the share: so the rate, the share and the distribution of all gaps stay, and only their order changes.
 
+use super::bursts::Bursts;
 use super::{Generator, Recipe, RequestSource, Space, draw_op};
 use crate::Request;
-use fulgurite_base::option::{MICROS, SHARE, SIZE};
+use fulgurite_base::option::{COUNT, MICROS, SHARE, SIZE};
 use fulgurite_base::{Declared, Nanos, Opt, Prng, Share, SpecError, opt, units};
 
 /// A generator with arrival times.
@@ -47,6 +52,8 @@ struct Gaps {
     inside: f64,
     mean_inside: f64,
     mean_between: f64,
+    /// Which gap is inside; by itself where there are none.
+    bursts: Option<Bursts>,
 }
 
 /// The row of a trace, and what is assumed in addition.
@@ -88,6 +95,10 @@ pub struct TraceLikeConfig {
     pub bursty: Share,
     /// Their mean length.
     pub burst_gap: Nanos,
+    /// Gaps in a burst, on average; zero: each gap is inside one or not by itself.
+    pub burst: u32,
+    /// How much bursts differ: the coefficient of variation of their gaps.
+    pub burst_spread: Share,
     /// Requests that follow the one before.
     pub sequential: Share,
     /// Pages that are used.
@@ -101,6 +112,8 @@ impl TraceLikeConfig {
             row,
             bursty: Share::from_ppm(row.bursty_ppm),
             burst_gap: BURST_GAP,
+            burst: 0,
+            burst_spread: Share::ONE,
             sequential: Share::percent(row.sequential),
             footprint: Share::ONE,
         }
@@ -119,6 +132,8 @@ impl Declared for TraceLikeConfig {
     const OPTIONS: &'static [Opt<TraceLikeConfig>] = &[
         opt!("bursty", bursty, SHARE, Share::ZERO => Share::ONE, "gaps that are inside bursts"),
         opt!("burst_gap_us", burst_gap, MICROS, "their mean length"),
+        opt!("burst", burst, COUNT, "gaps in a burst, on average; 0: each by itself"),
+        opt!("burst_spread", burst_spread, SHARE, Share::ZERO => Share::ONE, "coefficient of variation of that number"),
         opt!("sequential", sequential, SHARE, Share::ZERO => Share::ONE, "requests that follow the one before"),
         opt!("footprint", footprint, SHARE, Share::ZERO => Share::ONE, "pages that are used"),
     ];
@@ -126,15 +141,8 @@ impl Declared for TraceLikeConfig {
 
 impl Recipe for TraceLikeConfig {
     fn start(&self, space: Space<'_>) -> Result<Generator, SpecError> {
-        let gaps = self.gaps().ok_or_else(|| {
-            SpecError::new(format!(
-                "burst_gap_us of {}: gaps of {} inside bursts are no shorter than those of all requests at {} a second; accepted: less than {:.0}",
-                space.name,
-                self.burst_gap,
-                self.row.rate,
-                1e6 / self.row.rate
-            ))
-        })?;
+        let gaps = self.gaps().ok_or_else(|| too_long(&space, self.burst_gap, 1e9 / self.row.rate))?;
+        let gaps = gaps.in_bursts(self.burst, self.burst_spread, self.bursty, &space)?;
         let sizes = Sizes::Geometric { mean: self.row.size / f64::from(space.page_bytes) };
         Ok(Timed::start(self.write(), self.sequential, sizes, gaps, space, self.footprint))
     }
@@ -155,6 +163,14 @@ pub struct SyntheticConfig {
     pub size: u64,
     /// The mean time between arrivals.
     pub interval: Nanos,
+    /// Gaps that are inside bursts.
+    pub bursty: Share,
+    /// Their mean length.
+    pub burst_gap: Nanos,
+    /// Gaps in a burst, on average; zero: each gap is inside one or not by itself.
+    pub burst: u32,
+    /// How much bursts differ: the coefficient of variation of their gaps.
+    pub burst_spread: Share,
     /// Requests that follow the one before.
     pub sequential: Share,
     /// Requests that read.
@@ -168,6 +184,10 @@ impl Default for SyntheticConfig {
         SyntheticConfig {
             size: 32 << 10,
             interval: Nanos::from_micros(3_000),
+            bursty: Share::ZERO,
+            burst_gap: BURST_GAP,
+            burst: 0,
+            burst_spread: Share::ONE,
             sequential: Share::percent(40),
             read: Share::percent(40),
             footprint: Share::ONE,
@@ -182,6 +202,10 @@ impl Declared for SyntheticConfig {
     const OPTIONS: &'static [Opt<SyntheticConfig>] = &[
         opt!("size", size, SIZE, "bytes of every request, up to 1024 pages"),
         opt!("interval_us", interval, MICROS, INTERVALS.0 => INTERVALS.1, "the mean time between arrivals"),
+        opt!("bursty", bursty, SHARE, Share::ZERO => Share::ONE, "gaps that are inside bursts"),
+        opt!("burst_gap_us", burst_gap, MICROS, "their mean length"),
+        opt!("burst", burst, COUNT, "gaps in a burst, on average; 0: each by itself"),
+        opt!("burst_spread", burst_spread, SHARE, Share::ZERO => Share::ONE, "coefficient of variation of that number"),
         opt!("sequential", sequential, SHARE, Share::ZERO => Share::ONE, "requests that follow the one before"),
         opt!("read", read, SHARE, Share::ZERO => Share::ONE, "requests that read"),
         opt!("footprint", footprint, SHARE, Share::ZERO => Share::ONE, "pages that are used"),
@@ -189,8 +213,12 @@ impl Declared for SyntheticConfig {
 }
 
 impl SyntheticConfig {
-    fn gaps(&self) -> Gaps {
-        Gaps { inside: 0.0, mean_inside: 0.0, mean_between: self.interval.0 as f64 }
+    fn gaps(&self) -> Option<Gaps> {
+        let mean = self.interval.0 as f64;
+        if self.bursty == Share::ZERO {
+            return Some(Gaps { inside: 0.0, mean_inside: 0.0, mean_between: mean, bursts: None });
+        }
+        Gaps::bursts(mean, self.bursty, self.burst_gap)
     }
 }
 
@@ -206,7 +234,9 @@ impl Recipe for SyntheticConfig {
                 ))
             })?;
         let write = Share::from_ppm(Share::ONE.ppm() - self.read.ppm());
-        Ok(Timed::start(write, self.sequential, Sizes::Fixed(pages), self.gaps(), space, self.footprint))
+        let gaps = self.gaps().ok_or_else(|| too_long(&space, self.burst_gap, self.interval.0 as f64))?;
+        let gaps = gaps.in_bursts(self.burst, self.burst_spread, self.bursty, &space)?;
+        Ok(Timed::start(write, self.sequential, Sizes::Fixed(pages), gaps, space, self.footprint))
     }
 
     fn writes_anything(&self) -> bool {
@@ -214,8 +244,18 @@ impl Recipe for SyntheticConfig {
     }
 
     fn mean_gap_ns(&self) -> Option<f64> {
-        Some(self.gaps().mean())
+        self.gaps().map(|gaps| gaps.mean())
     }
+}
+
+/// Gaps inside bursts that are no shorter than all gaps on average, `mean` nanoseconds.
+fn too_long(space: &Space<'_>, gap: Nanos, mean: f64) -> SpecError {
+    SpecError::new(format!(
+        "burst_gap_us of {}: gaps of {gap} inside bursts are no shorter than those of all requests at {:.2} a second; accepted: less than {:.0}",
+        space.name,
+        1e9 / mean,
+        mean / 1e3
+    ))
 }
 
 impl Gaps {
@@ -224,7 +264,33 @@ impl Gaps {
         let (share, mean_inside) = (bursty.as_f64(), inside.0 as f64);
         // A share of one divides by zero here and is refused below.
         let mean_between = (mean - share * mean_inside) / (1.0 - share);
-        (mean_inside < mean && share < 1.0).then_some(Gaps { inside: share, mean_inside, mean_between })
+        (mean_inside < mean && share < 1.0).then_some(Gaps {
+            inside: share,
+            mean_inside,
+            mean_between,
+            bursts: None,
+        })
+    }
+
+    /// The same gaps in bursts of `burst` gaps on average, unless that is zero.
+    fn in_bursts(
+        self,
+        burst: u32,
+        spread: Share,
+        bursty: Share,
+        space: &Space<'_>,
+    ) -> Result<Gaps, SpecError> {
+        if burst == 0 {
+            return Ok(self);
+        }
+        let bursts = Bursts::new(burst, spread, bursty).map_err(|accepted| {
+            let of = space.name;
+            SpecError::new(format!(
+                "burst={burst} of {of} does not go with {} of the gaps inside bursts; accepted: {accepted}",
+                bursty
+            ))
+        })?;
+        Ok(Gaps { bursts: Some(bursts), ..self })
     }
 
     fn mean(&self) -> f64 {
@@ -239,8 +305,12 @@ impl Gaps {
         2.0 * (p * a * a + (1.0 - p) * b * b) / (mean * mean) - 1.0
     }
 
-    fn draw(&self, prng: &mut Prng) -> f64 {
-        let mean = if prng.unit_f64() < self.inside { self.mean_inside } else { self.mean_between };
+    fn draw(&mut self, prng: &mut Prng) -> f64 {
+        let is_inside = match &mut self.bursts {
+            Some(bursts) => bursts.next_is_inside(prng),
+            None => prng.unit_f64() < self.inside,
+        };
+        let mean = if is_inside { self.mean_inside } else { self.mean_between };
         // The draw is below one, so the logarithm is finite.
         -mean * libm::log1p(-prng.unit_f64())
     }
@@ -333,6 +403,32 @@ mod tests {
         }
     }
 
+    /// Bursts with a length change the order of the gaps and nothing else.
+    #[test]
+    fn bursts_keep_the_row() {
+        for (options, row) in
+            [("cello-like:burst=100", CELLO), ("cello-like:burst=20,burst_spread=0%", CELLO)]
+        {
+            let [bytes, reads, rate, cv2] = means(options, 4096);
+            let gaps = Gaps::bursts(1e9 / row.rate, Share::from_ppm(row.bursty_ppm), BURST_GAP).unwrap();
+            assert!((bytes / row.size - 1.0).abs() < 0.01, "{options}: {bytes} bytes");
+            assert!((reads - f64::from(row.reads_ppm) / 1e6).abs() < 0.005, "{options}: {reads} reads");
+            assert!((rate / row.rate - 1.0).abs() < 0.01, "{options}: {rate} requests/s");
+            assert!((cv2 / gaps.cv2() - 1.0).abs() < 0.03, "{options}: {cv2} for {}", gaps.cv2());
+        }
+        // The closest hundredth of all runs of a hundred gaps: all inside one burst, or a third by chance.
+        let shortest = |options| {
+            let requests: Vec<Request> = make(options, 4096).unwrap().take(200_000).collect();
+            let mut times: Vec<u64> = requests.windows(100).map(|run| run[99].at.0 - run[0].at.0).collect();
+            times.sort_unstable();
+            times[times.len() / 100] as f64
+        };
+        let (alone, together) = (shortest("cello-like"), shortest("cello-like:burst=200,burst_spread=0%"));
+        assert!(together < 0.08 * alone, "{together} {alone}");
+        let [_, _, rate, cv2] = means("synthetic:interval_us=3000,bursty=50%,burst=50", 4096);
+        assert!((rate * 0.003 - 1.0).abs() < 0.02 && cv2 > 2.0, "{rate} {cv2}");
+    }
+
     #[test]
     fn synthetic_does_what_its_options_say() {
         let [bytes, reads, rate, cv2] = means("synthetic:size=16KiB,interval_us=1000,read=80%", 4096);
@@ -352,6 +448,9 @@ mod tests {
         assert!(sentence("synthetic:interval_us=0").contains("accepted: 0.001 to 86400000000"));
         assert!(sentence("synthetic:size=1GiB").contains("1 to 1024 pages"));
         assert!(sentence("financial-like:burst_gap_us=90000").contains("accepted: less than 21191"));
+        assert!(sentence("synthetic:bursty=1%,interval_us=400").contains("accepted: less than 400"));
+        assert!(sentence("synthetic:burst=4").contains("accepted: 0, or bursty above zero"));
+        assert!(sentence("cello-like:bursty=80%,burst=3").contains("accepted: at least 4, or 0"));
         assert!(sentence("financial-like:bursty=200%").contains("accepted: 0% to 100%"));
     }
 }

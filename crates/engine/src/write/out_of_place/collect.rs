@@ -9,7 +9,7 @@ use crate::wait::insist;
 use crate::{Error, memory};
 use fulgurite_base::{PageId, Ppn, StreamId};
 use fulgurite_device::{Arena, Buffer, Device, Operation};
-use fulgurite_ftl::{CountingSink, SegmentId};
+use fulgurite_ftl::{CountingSink, SegmentId, UnitId};
 
 /// Units that move at once.
 const SLICE: usize = 64;
@@ -53,7 +53,8 @@ impl<D: Device + 'static> OutOfPlace<D> {
     }
 
     fn wants_collection(&self) -> bool {
-        let is_wanted = self.0.waiting.get() > 0 || self.0.ftl.borrow().state(StreamId::default()).collects();
+        let is_wanted =
+            self.0.waiting.get() > 0 || self.0.ftl.borrow().state(UnitId(0), StreamId::default()).collects();
         is_wanted && !self.0.closing.get() && self.0.health.check().is_ok()
     }
 
@@ -66,7 +67,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
     async fn collect(&self) -> Result<(), Error> {
         let mut settled = None;
         while self.wants_collection() {
-            let victim = self.0.ftl.borrow().victim();
+            let victim = self.0.ftl.borrow().victim(UnitId(0));
             let Some(victim) = victim.or_else(|| self.pick()) else {
                 if self.0.waiting.get() == 0 {
                     return Ok(());
@@ -89,7 +90,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
     }
 
     fn pick(&self) -> Option<SegmentId> {
-        self.0.ftl.borrow_mut().pick()
+        self.0.ftl.borrow_mut().pick(UnitId(0))
     }
 
     /// Moves some of what is valid in the victim; false where nothing is.
@@ -219,7 +220,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
             self.commit().await?;
         }
         self.tell_free(victim).await;
-        self.0.ftl.borrow_mut().release(&mut CountingSink::default());
+        self.0.ftl.borrow_mut().release(UnitId(0), &mut CountingSink::default());
         Ok(())
     }
 }

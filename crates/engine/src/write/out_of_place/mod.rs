@@ -41,7 +41,7 @@ use crate::wait::{Health, Signal, insist, together};
 use crate::{Error, Options, memory};
 use fulgurite_base::{Lpn, PageId, Ppn, StreamId};
 use fulgurite_device::{Arena, Buffer, Device, Handle, IoError, Operation};
-use fulgurite_ftl::{CountingSink, Ftl, SegmentId};
+use fulgurite_ftl::{CountingSink, Ftl, SegmentId, UnitId};
 use journal::{Journal, Places};
 use pack::{Packer, unpack};
 use std::cell::{Cell, RefCell};
@@ -225,7 +225,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
             let lies = places.all()[*unit as usize];
             ftl.lookup(*unit).map_or(NOWHERE, |ppn| ppn.0) != lies
         };
-        let is_quiet = self.0.under_way.is_empty() && ftl.victim().is_none();
+        let is_quiet = self.0.under_way.is_empty() && ftl.victim(UnitId(0)).is_none();
         let unit = (0..self.0.layout.units as u32).find(differs).filter(|_| is_quiet)?;
         Some(format!("unit {unit} does not lie where it was sent"))
     }

@@ -172,7 +172,7 @@ fn what_is_written_while_it_moves_stays_the_newer_one() {
                 write(index, 1).await;
             }
             place.commit().await.unwrap();
-            let victim = place.0.ftl.borrow_mut().pick().expect("a segment is full");
+            let victim = place.0.ftl.borrow_mut().pick(fulgurite_ftl::UnitId(0)).expect("a segment is full");
             let valid: Vec<u64> = place.next_of(victim).iter().map(|(unit, _)| u64::from(*unit)).collect();
             assert!(valid.len() > 10);
             let collects = async {

@@ -198,7 +198,7 @@ impl Flash {
 
     /// Starts the erase of the blocks of `segment` that lie on `die`.
     pub(in crate::drive) fn start_erase(&mut self, segment: SegmentId, die: u32) {
-        let block = self.layout.blocks_of_segment(segment.0).start + die * self.planes;
+        let block = self.layout.blocks_of_segment(segment.0).start + self.layout.part(die) * self.planes;
         let op = self.insert(FlashOpKind::Erase, Place { die, block, page: 0, row: NO_ROW });
         self.ops[op.key()].planes = ((1u16 << self.planes) - 1) as u8;
         self.start(die, op);

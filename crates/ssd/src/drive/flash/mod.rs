@@ -59,6 +59,8 @@ pub(super) struct Flash {
     in_place: bool,
     schedule: Schedule,
     dies: Vec<Die>,
+    /// Operations that wait or run, by unit; by die where units are planes. Empty where there is one unit.
+    pub loads: Vec<u32>,
     /// When each channel is next free.
     channels: Vec<u64>,
     pub ops: Slab<FlashOp>,
@@ -89,10 +91,11 @@ impl Flash {
             erase: config.erase.0,
             transfer: config.transfer.0,
             suspend: config.suspend.0,
-            planes: config.planes,
+            planes: config.row_planes(),
             in_place: config.in_place,
             schedule: config.collect.schedule,
             dies: vec![Die::default(); dies],
+            loads: vec![0; if config.units() == 1 { 0 } else { dies.min(config.units() as usize) }],
             channels: vec![0; config.channels as usize],
             ops: Slab::new(),
             partial: Vec::new(),
@@ -120,11 +123,6 @@ impl Flash {
     #[inline]
     pub(super) fn touch(&mut self, die: u32) {
         self.touched.push(die);
-    }
-
-    pub(super) fn touch_all(&mut self) {
-        // Backwards, so that the lowest die is looked at first.
-        self.touched.extend((0..self.dies.len() as u32).rev());
     }
 
     /// Whether a page has been programmed, rather than waiting for it in a buffer.
@@ -165,6 +163,9 @@ impl Flash {
             return None;
         }
         let op = self.ops.remove(id.key());
+        if let Some(load) = self.load(op.die) {
+            *load -= 1;
+        }
         self.perform(&op);
         let state = &mut self.dies[die];
         if !op.collects() {
@@ -221,8 +222,22 @@ impl Flash {
         *free
     }
 
+    /// How many operations of the unit of `die` there are, where units are told apart.
+    #[inline]
+    fn load(&mut self, die: u32) -> Option<&mut u32> {
+        // A division for each operation would show on a drive of one unit.
+        if self.loads.is_empty() {
+            return None;
+        }
+        let units = self.loads.len();
+        Some(&mut self.loads[die as usize % units])
+    }
+
     #[inline]
     fn insert(&mut self, kind: FlashOpKind, place: Place) -> OpId {
+        if let Some(load) = self.load(place.die) {
+            *load += 1;
+        }
         let op = FlashOp {
             kind,
             die: place.die,
@@ -257,12 +272,13 @@ impl Flash {
             self.events.set(die, NEVER);
         }
         self.channels.fill(self.now);
+        self.loads.fill(0);
     }
 }
 
 /// How many pages of each erase block a preconditioned FTL has written.
 fn programmed_pages(config: &SsdConfig, ftl: &Ftl) -> Vec<u16> {
-    let planes = config.planes_in_all();
+    let planes = config.planes_per_unit();
     let segments = ftl.segments();
     (0..segments.len())
         .flat_map(|segment| {

@@ -4,7 +4,7 @@ use super::Flash;
 use super::op::{FlashOpKind, OpId, Programmed};
 use crate::layout::Place;
 use fulgurite_base::Ppn;
-use fulgurite_ftl::{FlashSink, SegmentId};
+use fulgurite_ftl::{FlashSink, SegmentId, UnitId};
 
 /// Where the pages of one write of the host go.
 pub(in crate::drive) struct HostPages<'f> {
@@ -34,6 +34,11 @@ impl FlashSink for HostPages<'_> {
 
     fn erase(&mut self, _: SegmentId) {
         unreachable!("a write of the host erases nothing: collection does");
+    }
+
+    #[inline]
+    fn load(&self, unit: UnitId) -> u32 {
+        self.flash.loads[unit.0 as usize % self.flash.loads.len()]
     }
 }
 
@@ -93,9 +98,13 @@ impl Flash {
         }
     }
 
-    /// The same for programs that hold copies.
-    pub(in crate::drive) fn close_copies(&mut self) {
-        while let Some(at) = self.partial.iter().position(|op| self.ops[op.key()].copies() > 0) {
+    /// The same for programs of `unit` that hold copies.
+    pub(in crate::drive) fn close_copies(&mut self, unit: UnitId) {
+        let is_meant = |flash: &Flash, op: OpId| {
+            let op = &flash.ops[op.key()];
+            op.copies() > 0 && flash.layout.unit_of_block(op.block) == unit.0 as usize
+        };
+        while let Some(at) = self.partial.iter().position(|op| is_meant(self, *op)) {
             let op = self.partial.swap_remove(at);
             self.queue_work(op);
         }

@@ -1,0 +1,271 @@
+//! What the units of a drive have to do with each other: whose schedule is looked at when, which pages of a write
+//! wait for which unit, what a read must wait for.
+//!
+//! Where pages are spread as the units come, a write that finds all of them closed waits as a whole, in the order of
+//! arrival. Where a page has its unit by address, a write that has its room in the buffer is taken apart, and each
+//! page waits for its own unit, in order; so a unit that collects holds nobody up but those who need it. Trims,
+//! shares and flushes wait until no page waits that came before them.
+
+use super::command::{CommandKind, InFlight};
+use super::{HostSlot, NEVER, SimDrive, Translation, Waits};
+use fulgurite_base::{Nanos, StreamId};
+use fulgurite_device::IoError;
+use fulgurite_ftl::UnitId;
+use std::collections::VecDeque;
+
+/// Pages of writes that wait for their units: the command and the logical page.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    /// By unit; empty where pages have no unit by address.
+    queues: Vec<VecDeque<(u32, u32)>>,
+    pages: u32,
+}
+
+impl Waiting {
+    pub fn new(units: u32) -> Waiting {
+        Waiting { queues: vec![VecDeque::new(); units as usize], pages: 0 }
+    }
+
+    /// Whether pages have their units by address.
+    #[inline]
+    pub fn is_by_address(&self) -> bool {
+        !self.queues.is_empty()
+    }
+
+    /// Whether no page waits.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.pages == 0
+    }
+
+    pub fn clear(&mut self) {
+        self.queues.iter_mut().for_each(VecDeque::clear);
+        self.pages = 0;
+    }
+}
+
+impl SimDrive {
+    /// The victim of `unit` is erased, or with `before` the one before it.
+    pub(super) fn release(&mut self, unit: usize, before: bool) {
+        let is_by_address = self.waiting.is_by_address();
+        if let Translation::PageMapped(ftl) = &mut self.translation {
+            let of = UnitId(unit as u32);
+            match before {
+                true => ftl.release_erased(of, &mut self.flash),
+                false => ftl.release(of, &mut self.flash),
+            }
+            if !is_by_address {
+                // What waits can go to any unit, so no other need hurry any more.
+                ftl.end_urgency();
+            }
+        }
+        self.gates[if is_by_address { unit } else { 0 }].end_urgency();
+        self.watch_urgency();
+        if is_by_address {
+            self.look_at(unit)
+        } else {
+            self.look_at_all()
+        }
+        if self.is_worn_out() {
+            // Pages that wait for other units are refused at once.
+            (0..self.waiting.queues.len()).for_each(|unit| self.place_waiting(unit));
+        }
+        self.admit_to(unit);
+    }
+
+    /// Sees what the schedule wants now in every unit.
+    pub(super) fn look_at_all(&mut self) {
+        (0..self.gates.len()).for_each(|unit| self.look_at(unit));
+    }
+
+    /// The page that waits to be written to `unit`, and its hint.
+    #[inline]
+    fn first_waiting(&self, unit: usize) -> Option<(u32, StreamId)> {
+        if let Some(queue) = self.waiting.queues.get(unit) {
+            let (command, lpn) = *queue.front()?;
+            let CommandKind::Write(hint) = self.commands[command as usize].kind else { return None };
+            return Some((lpn, hint));
+        }
+        match self.commands[self.gates[0].first()? as usize] {
+            // Its next page: the pages of a write may go to different streams, and the state depends on the stream.
+            InFlight { kind: CommandKind::Write(hint), lpn, pages, placed, .. } => {
+                Some((lpn + placed.min(pages - 1), hint))
+            }
+            _ => None,
+        }
+    }
+
+    /// Sees what the schedule wants now in `unit`, and begins a collection or lets the host in accordingly.
+    pub(super) fn look_at(&mut self, unit: usize) {
+        let waiting = self.first_waiting(unit);
+        let of_drive = self.timeline.is_some().then(|| self.state());
+        let Translation::PageMapped(ftl) = &mut self.translation else { return };
+        let gate = &mut self.gates[unit];
+        let before = gate.state();
+        let picked = gate.look(ftl, waiting);
+        let state = gate.state();
+        if self.config.gc_overlap && state.collects() && self.collectors[unit].is_only_erasing() {
+            let stream = waiting.map_or_else(StreamId::default, |(lpn, hint)| ftl.stream(lpn, hint));
+            if let Some(victim) = ftl.pick_ahead(UnitId(unit as u32), stream) {
+                self.collectors[unit].begin_ahead(victim, self.flash.now);
+                self.collectors[unit].touch_dies(&mut self.flash);
+            }
+        }
+        if picked.is_some() || state.collects() && !before.collects() {
+            let collector = &mut self.collectors[unit];
+            if let Some(victim) = picked {
+                collector.begin(victim, self.flash.now);
+            }
+            if collector.is_active() {
+                // Every die of the unit holds a part of a new victim; those left alone by collection have work again.
+                collector.touch_dies(&mut self.flash);
+            }
+        }
+        if of_drive.is_some_and(|before| before != self.state()) {
+            let (state, now) = (self.state(), Nanos(self.flash.now));
+            if let Some(timeline) = &mut self.timeline {
+                timeline.enter(state, now);
+            }
+        }
+        self.let_reads_in(unit);
+    }
+
+    /// Lets the reads in that were barred and pass now.
+    #[inline]
+    fn let_reads_in(&mut self, unit: usize) {
+        while let Some(command) = self.gates[unit].next_read() {
+            let waiting = &mut self.commands[command as usize];
+            waiting.waits.gc += self.flash.now - waiting.since;
+            waiting.since = self.flash.now;
+            // Its other pages may lie in a unit that is closed.
+            if self.passes(command) {
+                self.read_flash(command);
+            }
+        }
+    }
+
+    /// Whether the read `command` may go to the flash; if not, it waits for a unit that bars it.
+    #[inline]
+    pub(super) fn passes(&mut self, command: u32) -> bool {
+        let Translation::PageMapped(ftl) = &self.translation else { return true };
+        if let [gate] = &mut self.gates[..] {
+            return gate.passes(command);
+        }
+        let InFlight { lpn, pages, .. } = self.commands[command as usize];
+        let mut units =
+            (lpn..lpn + pages).filter_map(|lpn| Some(ftl.unit_of(ftl.segment(ftl.lookup(lpn)?)).0 as usize));
+        let barred = units.find(|unit| !self.gates[*unit].state().serves_reads());
+        barred.is_none_or(|unit| self.gates[unit].passes(command))
+    }
+
+    /// A write has waited for too long.
+    pub(super) fn become_urgent(&mut self) {
+        let Translation::PageMapped(ftl) = &mut self.translation else { return };
+        let now = self.flash.now;
+        for gate in &mut self.gates {
+            // A write that could go to any unit waits for all of them.
+            if !self.waiting.is_by_address() || gate.urgent_at().is_some_and(|at| at.0 <= now) {
+                gate.become_urgent(ftl);
+            }
+        }
+        self.watch_urgency();
+    }
+
+    /// Sets the event at which a write has waited too long, if one waits.
+    pub(super) fn watch_urgency(&mut self) {
+        let slot = self.slot(HostSlot::Urgent);
+        let at = self.gates.iter().filter_map(|gate| gate.urgent_at()).min().map_or(NEVER, |at| at.0);
+        // Nearly always unchanged, and cheaper to read than to set.
+        if self.flash.events.time(slot) != at {
+            self.flash.events.set(slot, at);
+        }
+    }
+
+    /// Lets in what waited for `unit`, and what waited behind that.
+    #[inline]
+    pub(super) fn admit_to(&mut self, unit: usize) {
+        if !self.waiting.is_empty() {
+            self.place_waiting(unit);
+        }
+        self.admit();
+    }
+
+    /// Takes a write apart that has its room in the buffer, and places what can be placed.
+    pub(super) fn scatter(&mut self, command: u32) {
+        let Translation::PageMapped(ftl) = &self.translation else { return };
+        let InFlight { lpn, pages, .. } = self.commands[command as usize];
+        for lpn in lpn..lpn + pages {
+            self.waiting.queues[ftl.home(lpn).0 as usize].push_back((command, lpn));
+        }
+        self.waiting.pages += pages;
+        // Pages of a row share a unit, so no unit need be asked twice.
+        let mut asked = usize::MAX;
+        for lpn in lpn..lpn + pages.min(self.gates.len() as u32 * self.flash.planes + self.flash.planes) {
+            let Translation::PageMapped(ftl) = &self.translation else { return };
+            let unit = ftl.home(lpn).0 as usize;
+            if unit != asked {
+                self.place_waiting(unit);
+                asked = unit;
+            }
+        }
+    }
+
+    /// Gives pages that wait for `unit` their places, in order, as many as may be written now.
+    fn place_waiting(&mut self, unit: usize) {
+        while let Some((command, lpn)) =
+            self.waiting.queues.get(unit).and_then(|queue| queue.front().copied())
+        {
+            let mut end = lpn;
+            // Pages of one write that are programmed together are placed together.
+            while self.waiting.queues[unit].get((end - lpn) as usize) == Some(&(command, end)) {
+                end += 1;
+            }
+            let placed = match self.is_worn_out() {
+                true => self.refuse_pages(command, end - lpn),
+                false => self.place_pages(unit, command, lpn, end - lpn),
+            };
+            self.waiting.queues[unit].drain(..placed as usize);
+            self.waiting.pages -= placed;
+            self.pages_placed(command, placed);
+            if placed < end - lpn {
+                return;
+            }
+        }
+    }
+
+    /// Gives pages of a write their places in the unit that they have by address; returns how many.
+    fn place_pages(&mut self, unit: usize, command: u32, lpn: u32, pages: u32) -> u32 {
+        let CommandKind::Write(hint) = self.commands[command as usize].kind else { return 0 };
+        let (placed, programs) = self.place_through(unit, command, lpn, pages, hint);
+        self.commands[command as usize].parts += programs;
+        if self.flash.contents.is_some() {
+            self.keep_contents(command, lpn..lpn + placed);
+        }
+        if placed < pages {
+            self.watch_urgency();
+        }
+        self.look_at(unit);
+        if programs > 0 {
+            // As for any write: they must not wait for pages that may never come.
+            self.flash.close_partial();
+        }
+        placed
+    }
+
+    /// Pages that wait are not written: the drive is worn out.
+    fn refuse_pages(&mut self, command: u32, pages: u32) -> u32 {
+        self.commands[command as usize].status = Err(IoError::WornOut);
+        self.buffer_free += pages;
+        pages
+    }
+
+    /// So many more pages of a write wait no longer.
+    fn pages_placed(&mut self, command: u32, pages: u32) {
+        let waiting = &mut self.commands[command as usize];
+        waiting.placed += pages;
+        if pages > 0 && waiting.placed == waiting.pages {
+            waiting.waits.gc += self.flash.now - waiting.since;
+            self.part_done(command, Waits::default());
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Units of collection: each has free segments, victims, thresholds and states of its own, on one map.
+
+use fulgurite_base::{Lpn, Nanos, Prng, Share, Spec};
+use fulgurite_device::{Command, Completion, Device, Operation, Tag};
+use fulgurite_ftl::precondition::Precondition;
+use fulgurite_ftl::{SegmentId, SegmentState, UnitId, analytic};
+use fulgurite_ssd::{GcUnit, SimDrive, SsdConfig, WriteCache, preset};
+use std::collections::BTreeMap;
+
+const STRIPES: [&str; 3] = ["round-robin", "least-loaded", "address"];
+const SCHEDULES: [&str; 5] = [
+    "non-preemptive",
+    "paced",
+    "semi-preemptive",
+    "semi-preemptive+merge+pipeline",
+    "preemptive+merge+pipeline",
+];
+
+/// Four channels of two chips of two dies, small enough that garbage collection is always near.
+fn small(options: &str) -> SsdConfig {
+    let small = SsdConfig {
+        channels: 4,
+        chips: 2,
+        dies: 2,
+        planes: 1,
+        blocks: 30,
+        pages: 8,
+        op: Share::percent(50),
+        precondition: Precondition::Fill,
+        ..preset::reference_e()
+    };
+    small.changed_by(Spec::parse(&format!("small:{options}")).unwrap()).unwrap()
+}
+
+/// Random writes by 16 users, five times the logical space.
+fn overwrite(drive: &mut SimDrive) {
+    let pages = drive.caps().pages;
+    let mut prng = Prng::new(2, "units");
+    let mut completions = Vec::new();
+    let (mut submitted, mut completed) = (0, 0);
+    while completed < 5 * pages {
+        while submitted < 5 * pages && submitted - completed < 16 {
+            let operation = Operation::write(Lpn(prng.below(pages)), 1);
+            drive.submit(Command { tag: Tag(submitted), operation }).unwrap();
+            submitted += 1;
+        }
+        drive.wait(None, &mut completions);
+        assert!(!completions.is_empty(), "stalled after {completed} requests: {:?}", drive.state());
+        completed += completions.drain(..).count() as u64;
+    }
+    drive.drain_events();
+    drive.verify(true).unwrap();
+}
+
+#[test]
+fn write_amplification_is_that_of_the_closed_form_in_every_unit() {
+    for unit in ["drive", "channel", "chip", "plane"] {
+        for (at, schedule) in SCHEDULES.iter().enumerate() {
+            let stripe = STRIPES[at % 3];
+            let stripe = if unit == "drive" { String::new() } else { format!(",stripe={stripe}") };
+            let options = format!(
+                "gc_unit={unit}{stripe},schedule={schedule},dies=1,planes=2,blocks=200,pages=32,precondition=steady"
+            );
+            let mut drive = SimDrive::new(small(&options), 7, false).unwrap();
+            overwrite(&mut drive);
+            let counters = drive.counters();
+            let waf = 1.0 + counters.gc_pages_copied as f64 / counters.host_pages_written as f64;
+            let rho = drive.ftl().unwrap().spare_effective().unwrap();
+            let expected = analytic::waf_greedy(rho, drive.config().pages_per_segment()).unwrap();
+            println!(
+                "{options}: {waf:.4}, closed form {expected:.4}, {:+.2} %",
+                (waf / expected - 1.0) * 100.0
+            );
+            assert!((waf / expected - 1.0).abs() < 0.01, "{options}: {waf}, closed form {expected}");
+        }
+    }
+}
+
+/// Completion times of requests (ns, operation) by the order of submission.
+fn times(drive: &mut SimDrive, requests: &[(u64, Operation)]) -> Vec<u64> {
+    let mut completions: Vec<Completion> = Vec::new();
+    for (tag, (at, operation)) in requests.iter().enumerate() {
+        while drive.now() < Nanos(*at) {
+            drive.wait(Some(Nanos(*at)), &mut completions);
+        }
+        drive.submit(Command { tag: Tag(tag as u64), operation: operation.clone() }).unwrap();
+    }
+    while completions.len() < requests.len() {
+        let before = completions.len();
+        drive.wait(None, &mut completions);
+        assert!(completions.len() > before, "stalled in {:?}", drive.state());
+    }
+    let by_tag: BTreeMap<u64, u64> = completions.iter().map(|done| (done.tag.0, done.at.0)).collect();
+    drive.drain_events();
+    drive.verify(true).unwrap();
+    by_tag.into_values().collect()
+}
+
+/// The oracle of all that units do by themselves: a drive whose channels collect apart, with pages by address, is as
+/// many drives of one channel, to the nanosecond.
+#[test]
+fn channels_by_address_are_as_many_drives() {
+    for (schedule, cache) in
+        SCHEDULES.iter().flat_map(|schedule| ["protected", "off"].map(|cache| (schedule, cache)))
+    {
+        let options = format!("op=100%,blocks=16,schedule={schedule},write_cache={cache},gc_reserve=4");
+        let options = if *schedule == "non-preemptive" { options } else { options + ",urgent_us=2000" };
+        let whole = small(&format!("{options},gc_unit=channel,stripe=address"));
+        let single = small(&format!("{options},channels=1"));
+        let pages = whole.logical_pages();
+        assert_eq!(pages, 4 * single.logical_pages());
+        let mut prng = Prng::new(9, "channels");
+        let mut at = 0;
+        let requests: Vec<(u64, u64, bool)> = (0..8_000)
+            .map(|_| {
+                // Bursts, so that writes have to wait for collection.
+                at += if prng.below(20) == 0 { prng.below(9_000_000) } else { prng.below(60_000) };
+                let page = if prng.below(3) > 0 { prng.below(pages / 4) } else { prng.below(pages) };
+                (at, page, prng.below(10) < 4)
+            })
+            .collect();
+        let operation = |page: u64, is_read: bool| match is_read {
+            true => Operation::read(Lpn(page), 1),
+            false => Operation::write(Lpn(page), 1),
+        };
+        let all: Vec<_> = requests.iter().map(|(at, page, read)| (*at, operation(*page, *read))).collect();
+        let mut drive = SimDrive::new(whole, 42, false).unwrap();
+        let together = times(&mut drive, &all);
+        assert!(drive.counters().gc_pages_copied > 1_000, "{options}");
+        for channel in 0..4 {
+            let mine = |(_, page, _): &&(u64, u64, bool)| page % 4 == channel;
+            let part: Vec<_> = requests
+                .iter()
+                .filter(mine)
+                .map(|(at, page, read)| (*at, operation(page / 4, *read)))
+                .collect();
+            let alone = times(&mut SimDrive::new(single.clone(), 42, false).unwrap(), &part);
+            let of_channel: Vec<u64> = requests
+                .iter()
+                .zip(&together)
+                .filter(|(request, _)| mine(request))
+                .map(|(_, at)| *at)
+                .collect();
+            let first = alone.iter().zip(&of_channel).position(|(alone, together)| alone != together);
+            assert_eq!(first, None, "{options}: the first request of channel {channel} that differs");
+        }
+    }
+}
+
+/// Where the pages of a drive lie, by unit.
+fn valid_by_unit(drive: &SimDrive) -> Vec<u32> {
+    let ftl = drive.ftl().unwrap();
+    let mut valid = vec![0; drive.config().units() as usize];
+    for lpn in 0..drive.caps().pages as u32 {
+        if let Some(ppn) = ftl.lookup(lpn) {
+            valid[ftl.unit_of(ftl.segment(ppn)).0 as usize] += 1;
+        }
+    }
+    valid
+}
+
+/// Pages that leave one unit and come back to all make the others fuller and fuller; each has its limit.
+#[test]
+fn no_unit_becomes_too_full_to_collect() {
+    for stripe in ["round-robin", "least-loaded"] {
+        let config = small(&format!("gc_unit=channel,stripe={stripe},op=20%,blocks=40"));
+        let (spared, segment) = (config.collect.reserve + 1, config.pages_per_segment());
+        let most = (config.segments() - spared) * segment;
+        let mut drive = SimDrive::new(config, 42, false).unwrap();
+        for _ in 0..120 {
+            let ftl = drive.ftl().unwrap();
+            let lies_in_first = |lpn: &u64| {
+                ftl.lookup(*lpn as u32).is_some_and(|ppn| ftl.unit_of(ftl.segment(ppn)) == UnitId(0))
+            };
+            let leaving: Vec<u64> = (0..drive.caps().pages).filter(lies_in_first).take(500).collect();
+            let now = drive.now().0;
+            let trims = leaving.iter().map(|lpn| (now, Operation::Trim { lpn: Lpn(*lpn), pages: 1 }));
+            times(&mut drive, &trims.collect::<Vec<_>>());
+            let now = drive.now().0;
+            let writes = leaving.iter().map(|lpn| (now, Operation::write(Lpn(*lpn), 1)));
+            times(&mut drive, &writes.collect::<Vec<_>>());
+            assert!(
+                valid_by_unit(&drive).iter().all(|valid| *valid <= most),
+                "{:?}, {most}",
+                valid_by_unit(&drive)
+            );
+        }
+        assert!(
+            valid_by_unit(&drive)[1..].contains(&most),
+            "the limit was reached: {:?}",
+            valid_by_unit(&drive)
+        );
+    }
+}
+
+#[test]
+fn stripes_put_pages_where_they_say() {
+    for gc_unit in [GcUnit::Channel, GcUnit::Chip, GcUnit::Die] {
+        for stripe in STRIPES {
+            let config = small(&format!("stripe={stripe},gc_unit=channel,precondition=none"));
+            let config = SsdConfig { gc_unit, write_cache: WriteCache::Off, ..config };
+            let units = config.units();
+            let mut drive = SimDrive::new(config, 42, false).unwrap();
+            let unit = |drive: &SimDrive, lpn: u32| {
+                let ftl = drive.ftl().unwrap();
+                ftl.unit_of(ftl.segment(ftl.lookup(lpn).unwrap())).0
+            };
+            times(&mut drive, &[(0, Operation::write(Lpn(5), 1)), (0, Operation::write(Lpn(6), 1))]);
+            let [first, second] = [5, 6].map(|lpn| unit(&drive, lpn));
+            let by_address = stripe == "address";
+            assert_eq!([first, second], if by_address { [5 % units, 6 % units] } else { [0, 1] }, "{stripe}");
+            // The unit whose turn it is reads: only the load tells.
+            let now = drive.now().0;
+            times(&mut drive, &[(now, Operation::write(Lpn(7), 1)), (now, Operation::write(Lpn(8), 1))]);
+            for _ in 0..units - 4 {
+                let now = drive.now().0;
+                times(&mut drive, &[(now, Operation::write(Lpn(9), 1))]);
+            }
+            let now = drive.now().0;
+            let busy = [(now, Operation::read(Lpn(5), 1)), (now + 10_000, Operation::write(Lpn(10), 1))];
+            times(&mut drive, &busy);
+            let expected = match stripe {
+                "address" => 10 % units,
+                "least-loaded" => 1,
+                _ => 0,
+            };
+            assert_eq!(unit(&drive, 10), expected, "{gc_unit:?} {stripe}");
+        }
+    }
+}
+
+/// Everything at once, in every unit: pages of many requests wait, many units collect, and every law holds.
+#[test]
+fn every_unit_obeys_every_law_under_load() {
+    for unit in ["channel", "chip", "die", "plane"] {
+        for (stripe, schedule) in
+            STRIPES.iter().flat_map(|stripe| SCHEDULES.map(|schedule| (stripe, schedule)))
+        {
+            for cache in ["protected", "volatile", "off"] {
+                if cache == "volatile" && *stripe != "address" {
+                    continue;
+                }
+                let overlap = if ["channel", "chip"].contains(&unit) { ",gc_overlap=yes" } else { "" };
+                let options = format!(
+                    "planes=2,gc_unit={unit},stripe={stripe},schedule={schedule},write_cache={cache},gc_background=4{overlap}"
+                );
+                let mut drive = SimDrive::new(small(&options), 42, false).unwrap();
+                let mut prng = Prng::new(5, "laws");
+                let pages = drive.caps().pages;
+                let mut at = 0;
+                let requests: Vec<(u64, Operation)> = (0..4_000)
+                    .map(|_| {
+                        at += if prng.below(50) == 0 { prng.below(20_000_000) } else { prng.below(20_000) };
+                        let (lpn, pages) = (Lpn(prng.below(pages - 6)), 1 + prng.below(6) as u32);
+                        let operation = match prng.below(100) {
+                            0..40 => Operation::read(lpn, pages),
+                            40..43 => Operation::Trim { lpn, pages },
+                            43..45 => Operation::Flush,
+                            _ => Operation::write(lpn, pages),
+                        };
+                        (at, operation)
+                    })
+                    .collect();
+                assert_eq!(times(&mut drive, &requests).len(), requests.len(), "{options}");
+                assert!(drive.counters().gc_pages_copied > 500, "{options}: {:?}", drive.counters());
+            }
+        }
+    }
+}
+
+/// How many victims a unit has at most at any time under load.
+fn victims_at_once(options: &str) -> usize {
+    let mut drive = SimDrive::new(small(options), 42, false).unwrap();
+    let mut prng = Prng::new(2, "ahead");
+    let pages = drive.caps().pages;
+    let (mut most, mut completions) = (0, Vec::new());
+    for tag in 0..3_000 {
+        let operation = Operation::write(Lpn(prng.below(pages)), 1);
+        drive.submit(Command { tag: Tag(tag), operation }).unwrap();
+        drive.wait(Some(drive.now() + Nanos::from_micros(100)), &mut completions);
+        let ftl = drive.ftl().unwrap();
+        let victims = (0..ftl.segments().len())
+            .map(SegmentId)
+            .filter(|id| ftl.unit_of(*id) == UnitId(1) && ftl.segments().state(*id) == SegmentState::Victim);
+        most = most.max(victims.count());
+        while tag as usize + 1 - completions.len() > 100 {
+            drive.wait(None, &mut completions);
+        }
+    }
+    drive.drain_events();
+    drive.verify(true).unwrap();
+    most
+}
+
+#[test]
+fn the_next_victim_is_begun_while_the_last_is_erased() {
+    let options = "gc_unit=channel,schedule=semi-preemptive,gc_reserve=6";
+    assert_eq!(victims_at_once(options), 1);
+    assert_eq!(victims_at_once(&format!("{options},gc_overlap=yes")), 2);
+}
