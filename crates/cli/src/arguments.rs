@@ -32,7 +32,7 @@ pub struct Arguments {
 #[command(next_help_heading = "Options of every command")]
 pub struct Common {
     /// Seed of all randomness [default: 42]
-    #[arg(long, global = true, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, global = true, value_name = "N")]
     pub seed: Option<String>,
     /// Print one JSON array of flat row objects, and nothing else
     #[arg(long, global = true, conflicts_with = "csv")]
@@ -41,7 +41,7 @@ pub struct Common {
     #[arg(long, global = true)]
     pub csv: bool,
     /// Runs at once [default: as many as there are cores]
-    #[arg(long, global = true, value_name = "N", allow_negative_numbers = true, value_parser = threads)]
+    #[arg(long, global = true, value_name = "N", value_parser = threads)]
     pub threads: Option<NonZeroUsize>,
     /// Say how many runs there would be and what memory and time they would take, and run nothing
     #[arg(long, global = true)]
@@ -91,7 +91,7 @@ pub enum Command {
         #[command(flatten)]
         typed: AdviceTyped,
         /// Memory of the pool: a size, or a share of the workload's data [default: 6%]
-        #[arg(long, value_name = "SIZE|6%", allow_negative_numbers = true)]
+        #[arg(long, value_name = "SIZE|6%")]
         memory: Option<String>,
         /// What to look for: throughput or p99, the 99th percentile of response times [default: throughput]
         #[arg(long = "for", value_name = "GOAL")]
@@ -126,7 +126,7 @@ pub enum Command {
         /// The later result
         b: PathBuf,
         /// How much a figure may change, up or down; beyond that the exit code is 1 [default: 0%]
-        #[arg(long, value_name = "6%", allow_negative_numbers = true)]
+        #[arg(long, value_name = "6%")]
         tolerance: Option<String>,
     },
     #[command(flatten)]
@@ -278,11 +278,7 @@ fn argument_with(setting: &'static Setting, command: Runs, help: String) -> Arg 
         _ if setting.written.is_empty() => {
             argument.long(setting.name.replace('_', "-")).action(ArgAction::SetTrue)
         }
-        // A negative number is refused by the setting, which says what it accepts.
-        _ => argument
-            .long(setting.name.replace('_', "-"))
-            .value_name(setting.written)
-            .allow_negative_numbers(true),
+        _ => argument.long(setting.name.replace('_', "-")).value_name(setting.written),
     }
 }
 

@@ -276,7 +276,9 @@ impl Column {
             C::RunsAtOnce => "runs at the same time",
             C::NeededBytes => "memory that the runs need",
             C::AvailableBytes => "memory that the machine has free",
-            C::EstimateS => "estimated time, in seconds",
+            C::EstimateS => "estimated time, in seconds: the middle of the next two",
+            C::EstimateLeastS => "estimated time at the least, in seconds",
+            C::EstimateMostS => "estimated time at the most, in seconds",
         }
     }
 }

@@ -13,6 +13,7 @@ mod plot;
 mod words;
 
 use crate::grid::{Grid, Settings};
+use crate::people;
 use crate::report::{self, Plot, Report, Verdict};
 use crate::table::Table;
 use file::{File, Part};
@@ -291,7 +292,12 @@ impl Study {
         let compared = self.file.compare.as_ref().map(|compare| compare.sentence(table)).transpose()?;
         let deviation =
             self.file.deviation.as_ref().map(|deviation| deviation.sentence(table)).transpose()?;
-        Ok([compared, deviation].into_iter().flatten().collect::<Vec<_>>().join(" "))
+        let said: Vec<String> = [compared, deviation].into_iter().flatten().collect();
+        // A study that names nothing to look at is told of as its runs alone would be.
+        if said.is_empty() && self.file.checks.is_empty() && self.file.parts.is_empty() {
+            return Ok(people::finding(table, self.file.command).unwrap_or_default());
+        }
+        Ok(said.join(" "))
     }
 
     fn columns(&self, table: &Table) -> Result<Vec<Column>, StackError> {
