@@ -294,7 +294,9 @@ fn grid<const COMMAND: usize>(typed: Typed<COMMAND>, common: &Common) -> Result<
     let command = Typed::<COMMAND>::COMMAND;
     let mut settings = Settings::new();
     for (name, value) in typed.0.into_iter().chain(common.seed.clone().map(|seed| ("seed", seed))) {
-        settings.insert(name.to_owned(), grid::values(&value)?);
+        let flag = || command.setting(name).map_or_else(|_| name.to_owned(), |setting| setting.flag());
+        let named = |error| StackError::request(format!("{}: {error}", flag()));
+        settings.insert(name.to_owned(), grid::values(&value).map_err(named)?);
     }
     let threads = threads(common);
     if common.dry_run {

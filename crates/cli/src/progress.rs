@@ -1,4 +1,4 @@
-//! The progress of a command on standard error, where that is a terminal.
+//! Shows the progress of a command on standard error, if that is a terminal.
 
 use fulgurite_study::Progress;
 use fulgurite_study::outlook::duration;

@@ -12,6 +12,11 @@ function axisOf(values, isLog, fromZero, count) {
   let [low, high] = [Math.min(...values), Math.max(...values)];
   // Zero has no place on a logarithmic axis.
   if (isLog && low > 0) {
+    // A narrow range has no step inside, so it ends at the steps around it.
+    if (fromZero && logTicks(low, high).length < 2) {
+      const around = [1, 2, 5, 10, 20, 50].map((one) => one * 10 ** Math.floor(Math.log10(low)));
+      [low, high] = [around.findLast((step) => step <= low), around.find((step) => step >= high)];
+    }
     const part = (value) => (high === low ? 0.5 : Math.log(value / low) / Math.log(high / low));
     return { part, steps: logTicks(low, high) };
   }

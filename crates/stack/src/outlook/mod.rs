@@ -1,7 +1,7 @@
-//! What runs will need, known before the first of them: memory and time.
+//! Says before the first run what all runs will need: memory and time.
 //!
-//! Memory is counted from the tables that grow with a run's sizes, and rounded up. Time lies between two figures, which
-//! follow from the costs of requests.
+//! Memory is counted from the tables that grow with the sizes of a run, and rounded up. Time is a range, which follows
+//! from the measured costs of requests.
 
 mod needs;
 mod seconds;

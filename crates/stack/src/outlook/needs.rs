@@ -1,4 +1,4 @@
-//! What one run needs. The constants are bytes of the tables that grow with it.
+//! Says what one run needs. The constants are the bytes of tables that grow with a run.
 
 use super::seconds::{self, Seconds};
 use crate::Stack;

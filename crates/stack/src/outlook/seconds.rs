@@ -1,7 +1,8 @@
-//! What things cost in time: for each the least and the most that was measured.
+//! The costs of steps and requests in time. Each cost has two figures, the least and the most that was measured.
 //!
-//! The least is the optimised command on a quiet machine, the most the same with its checks on a busy one, both on a
-//! server of 2024. So both ends hold within a factor of about two elsewhere.
+//! The least was measured with the optimised command on a quiet machine. The most was measured with a build that has
+//! all checks, on a busy machine. Both machines are servers of 2024. On other machines both figures may be off by a
+//! factor of two.
 
 use super::needs::known;
 use crate::Stack;

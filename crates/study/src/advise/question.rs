@@ -1,4 +1,4 @@
-//! What is asked: a workload on a drive within some memory. It is typed in the words of `fulgurite pool`; here it becomes
+//! The question: a workload on a drive with a limited memory. It is typed in the words of `fulgurite pool` and becomes
 //! runs that can be compared.
 
 use super::axis::{Axis, Goal, OTHER_BATCHES, Setup, TRIED};

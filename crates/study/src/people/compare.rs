@@ -1,7 +1,7 @@
-//! Which rows are compared with each other, which of them is the best, and what that comes to in one sentence.
+//! Decides which rows are compared with each other and which of them is the best, and says so in one sentence.
 //!
-//! Rows are compared by their policies. What they were asked to do, and on what, makes a *case*: rows of different cases
-//! are not compared. Where no policy differs, the last of the other columns that differ is what is compared.
+//! Rows are compared by their policies. The work and the device of a row make its *case*, and rows of different cases
+//! are not compared. If no policy differs, the last of the other columns that differ is compared.
 
 use super::cell::{head, humane, significant};
 use crate::table::Table;

@@ -1,4 +1,4 @@
-//! What a study file holds, word for word.
+//! The contents of a study file.
 
 use crate::grid;
 use fulgurite_base::{SpecError, option};

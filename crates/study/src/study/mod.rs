@@ -340,7 +340,7 @@ fn with_finished(error: StackError, out: &Path, of: usize) -> StackError {
 fn notes(table: &Table) -> Vec<String> {
     let is_real = |row: &Row| row.text(Column::Device).starts_with("file:");
     let mut notes = vec![if table.rows.iter().any(is_real) {
-        "Measured on a real drive, in part at least: another time the figures differ.".to_owned()
+        "Some or all runs used a real drive, so the figures differ from one time to the next.".to_owned()
     } else {
         "Simulated in virtual time: the same command gives the same table, byte for byte, on any machine and with any number of threads.".to_owned()
     }];
