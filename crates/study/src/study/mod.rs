@@ -243,7 +243,7 @@ impl Study {
         out: &Path,
     ) -> Result<Outcome, StackError> {
         let words = Words(&self.file.names);
-        let finding = self.finding(&table)?;
+        let finding = self.finding(&table, how.quick)?;
         let verdicts = self.file.checks.iter().map(|check| check.verdict(&table, words, how.quick));
         let verdicts: Vec<Verdict> = verdicts.collect::<Result<_, _>>()?;
         let named = self.file.checks.iter().map(|check| check.name.as_deref());
@@ -288,8 +288,9 @@ impl Study {
         Ok(inputs)
     }
 
-    fn finding(&self, table: &Table) -> Result<String, StackError> {
-        let compared = self.file.compare.as_ref().map(|compare| compare.sentence(table)).transpose()?;
+    fn finding(&self, table: &Table, is_quick: bool) -> Result<String, StackError> {
+        let compared =
+            self.file.compare.as_ref().map(|compare| compare.found(table, is_quick)).transpose()?;
         let deviation =
             self.file.deviation.as_ref().map(|deviation| deviation.sentence(table)).transpose()?;
         let said: Vec<String> = [compared, deviation].into_iter().flatten().collect();
