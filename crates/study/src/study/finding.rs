@@ -40,7 +40,7 @@ impl Compare {
     /// What the comparison found, or in a quick run that cannot tell, why it cannot.
     pub fn found(&self, table: &Table, is_quick: bool) -> Result<String, StackError> {
         match self.full.as_ref().filter(|_| is_quick) {
-            Some(full) => Ok(format!("How {} changes is not asked in a quick run: {full}", self.what)),
+            Some(full) => Ok(format!("A quick run does not tell how {} changes. {full}", self.what)),
             None => self.sentence(table),
         }
     }
