@@ -40,6 +40,9 @@ struct Arguments {
     /// Leave these kinds of faults out
     #[arg(long, value_delimiter = ',', value_parser = parse_choice::<FaultKind>)]
     without: Vec<FaultKind>,
+    /// Have no seed write pages out of place
+    #[arg(long)]
+    in_place: bool,
     /// Do not shrink what fails
     #[arg(long)]
     no_shrink: bool,
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
     let search = Search {
         planted: arguments.bug,
         without: arguments.without.clone(),
+        in_place: arguments.in_place,
         jobs: usize::from(arguments.jobs),
     };
     if arguments.print {

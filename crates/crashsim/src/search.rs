@@ -21,6 +21,8 @@ pub struct Search {
     pub planted: Option<Planted>,
     /// Kinds of faults that are left out.
     pub without: Vec<FaultKind>,
+    /// No seed writes pages out of place.
+    pub in_place: bool,
     /// Threads.
     pub jobs: usize,
 }
@@ -69,7 +71,8 @@ impl Progress {
 impl Search {
     /// The plan of a seed under this search.
     pub fn plan(&self, seed: u64) -> Plan {
-        let mut plan = Plan::from_seed(seed).without(&self.without);
+        let plan = if self.in_place { Plan::in_place(seed) } else { Plan::from_seed(seed) };
+        let mut plan = plan.without(&self.without);
         plan.store.planted = self.planted;
         plan
     }

@@ -16,6 +16,8 @@
 //! meanwhile. So no commit ever waits for a backup, and the log is not written over under it. Each pass is
 //! usually much shorter than the one before; a backup that is overtaken in [`MOST_PASSES`] passes fails with [`Error::BackupOvertaken`].
 //!
+//! **Place.** The image has its pages in place, wherever the store has them.
+//!
 //! **Identity.** The image has the identity of the store, because the checksums of its pages begin with it. So a store and
 //! its backup cannot be told apart; they must not be opened on the same drive in turn without copying all of the image.
 
@@ -232,7 +234,8 @@ impl<D: Device + 'static> Store<D> {
         while report.passes < MOST_PASSES {
             let Some(superblock) = shard.pass(sink, &mut report).await? else { continue };
             sink.sync().await?;
-            superblock::write(sink, &superblock).await?;
+            // Wherever pages lie in the store, they lie in place in the image.
+            superblock::write(sink, &Superblock { out_of_place: None, ..superblock }).await?;
             sink.sync().await?;
             return Ok(report);
         }

@@ -365,6 +365,14 @@ impl<D: Device + 'static> Store<D> {
         }
         walk.large_values().await?;
         walk.maps().await?;
+        if let Some(what) = shard.pages.place().out_of_place().and_then(|place| place.fault()) {
+            walk.report.problems.push(Problem {
+                table: "(places of pages)".to_owned(),
+                page: None,
+                what,
+                lost: None,
+            });
+        }
         if walk.report.problems.is_empty() {
             walk.indexes().await?;
         }

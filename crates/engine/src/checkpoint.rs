@@ -63,8 +63,9 @@ impl<D: Device + 'static> Shard<D> {
         let superblock = self.next_superblock(redo, false);
         superblock::write(&self.handle, &superblock).await?;
         self.barrier.flush().await?;
-        *self.superblock.borrow_mut() = superblock;
+        let before = self.superblock.replace(superblock);
         self.log.set_redo(redo);
+        self.forget_freed(before.redo);
         count(&self.counters.checkpoints, 1);
         self.room.notify();
         Ok(())
@@ -93,7 +94,19 @@ impl<D: Device + 'static> Shard<D> {
         let (log_end, log_crc) = self.log.durable_end();
         let last = self.superblock.borrow().clone();
         let generation = last.generation + 1;
-        Superblock { generation, redo, log_end, log_crc, clean, next_large: self.next_large.get(), ..last }
+        let (next_large, out_of_place) = (self.next_large.get(), self.pages.place().shape());
+        Superblock { generation, redo, log_end, log_crc, clean, next_large, out_of_place, ..last }
+    }
+
+    /// Pages out of place that were given back need not be moved any longer, once neither superblock has recovery read them.
+    fn forget_freed(&self, redo: Lsn) {
+        // A backup copies pages that were just given back.
+        if let Some(place) = self.pages.place().out_of_place()
+            && self.watch.borrow().is_none()
+        {
+            let redo = if planted!(self.options, ForgottenTooEarly) { Lsn(u64::MAX) } else { redo };
+            place.trim(&self.space.take_freed(redo));
+        }
     }
 
     /// Writes everything that differs from the drive and marks the store as closed.
@@ -107,6 +120,9 @@ impl<D: Device + 'static> Shard<D> {
         self.log.sync(self.log.tail(), Nanos::ZERO).await?;
         self.pool.flush().await?;
         self.checkpoint(Lsn(u64::MAX)).await?;
+        if let Some(place) = self.pages.place().out_of_place() {
+            place.close().await;
+        }
         let redo = self.redo_point();
         let superblock = self.next_superblock(redo, redo == self.log.durable_end().0);
         superblock::write(&self.handle, &superblock).await?;

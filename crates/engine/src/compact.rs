@@ -184,6 +184,10 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Trims a run of pages. A drive that cannot, or will not, has lost nothing.
     async fn trim(&self, from: u64, len: u64) -> bool {
+        if let Some(place) = self.pages.place().out_of_place() {
+            place.trim(&(from..from + len).map(PageId).collect::<Vec<PageId>>());
+            return true;
+        }
         let device_pages = u64::from(self.page_bytes() / self.handle.caps().page_bytes);
         let trim = Operation::Trim { lpn: Lpn(from * device_pages), pages: (len * device_pages) as u32 };
         self.handle.submit(trim).await.is_ok()

@@ -84,6 +84,7 @@ pub fn sound_superblock() -> Superblock {
         clean: true,
         next_large: 9,
         identity: 1 << 100,
+        out_of_place: None,
     }
 }
 

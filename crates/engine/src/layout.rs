@@ -21,10 +21,18 @@
 //! | 72–80 | end of the log when this was written; everything before it is durable |
 //! | 80–84 | CRC of the log's last block before that end |
 //! | 84 | 1 where the store was closed and nothing lies behind that end |
+//! | 85 | 1 where pages lie out of place |
 //! | 88–96 | the next number of a large value |
 //! | 96–112 | the store's identity |
+//! | 112–116 | out of place: segments |
+//! | 116–120 | out of place: units, blocks of the log's size, in a segment |
+//! | 120–128 | out of place: the last commit of the map when this was written |
+//!
+//! Out of place, data pages have the same numbers as in place, and lie where the map says: from the first data page's place on, the
+//! map's area, then the segments.
 
 use crate::page::{Salt, array, get_u32, get_u64, set};
+use crate::write::out_of_place::{Layout, Shape};
 use crate::{Error, Lsn};
 use fulgurite_base::PageId;
 use fulgurite_device::Caps;
@@ -84,6 +92,8 @@ pub struct Superblock {
     pub next_large: u64,
     /// Tells stores apart.
     pub identity: u128,
+    /// Where pages lie out of place, their segments.
+    pub out_of_place: Option<Shape>,
 }
 
 impl Superblock {
@@ -107,6 +117,12 @@ impl Superblock {
         }
         set(&mut bytes, 80, &self.log_crc.to_le_bytes());
         bytes[84] = u8::from(self.clean);
+        if let Some(Shape { segments, segment_units, commit }) = self.out_of_place {
+            bytes[85] = 1;
+            set(&mut bytes, 112, &segments.to_le_bytes());
+            set(&mut bytes, 116, &segment_units.to_le_bytes());
+            set(&mut bytes, 120, &commit.to_le_bytes());
+        }
         set(&mut bytes, 88, &self.next_large.to_le_bytes());
         set(&mut bytes, 96, &self.identity.to_le_bytes());
         let crc = crc32c::crc32c(&bytes);
@@ -142,6 +158,11 @@ impl Superblock {
             clean: copy[84] == 1,
             next_large: get_u64(&copy, 88),
             identity: u128::from_le_bytes(array(&copy, 96)),
+            out_of_place: (copy[85] == 1).then(|| Shape {
+                segments: get_u32(&copy, 112),
+                segment_units: get_u32(&copy, 116),
+                commit: get_u64(&copy, 120),
+            }),
         };
         match superblock.fault() {
             Some(what) => Err(Error::corrupt(PageId(0), what)),
@@ -165,11 +186,27 @@ impl Superblock {
         if self.data_start().0 + 3 > pages || log_bytes < 4 * u64::from(block_bytes) {
             return Some("the superblock's areas do not fit into the store");
         }
+        if let Some(fault) = self.layout().and_then(|layout| layout.fault()) {
+            return Some(fault);
+        }
         let log = self.redo <= self.log_end && self.log_end.0 < MOST_BYTES;
         if !log || self.log_end.0 - self.redo.0 > log_bytes || self.generation > MOST_BYTES {
             return Some("the superblock's places in the log make no sense");
         }
         None
+    }
+
+    /// Where everything lies that belongs to pages out of place, if that is where they are.
+    pub fn layout(&self) -> Option<Layout> {
+        self.out_of_place.map(|shape| Layout::new(self, shape))
+    }
+
+    /// Bytes of the drive that the store needs.
+    pub fn bytes(&self) -> u64 {
+        match self.layout() {
+            Some(layout) => layout.end() * u64::from(layout.unit_bytes),
+            None => self.pages * u64::from(self.page_bytes),
+        }
     }
 
     /// The first page of the log.

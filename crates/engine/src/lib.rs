@@ -79,11 +79,13 @@ pub use catalogue::{Index, Table};
 pub use check::{CheckReport, Problem};
 pub use compact::CompactReport;
 pub use error::Error;
+pub use fulgurite_ftl::placement::PlacementConfig;
+pub use fulgurite_ftl::victim::VictimConfig;
 pub use image::{MemImage, Sink, Source};
 pub use layout::{PLACES as SUPERBLOCKS, is_store};
 pub use load::BulkLoad;
 pub use lsn::Lsn;
-pub use options::{Durability, Options, TornPages};
+pub use options::{Durability, Options, PlaceOption, TornPages};
 #[cfg(feature = "planted")]
 pub use planted::Planted;
 pub use records::RecordCounters;

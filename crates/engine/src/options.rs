@@ -1,11 +1,15 @@
 //! What a user can choose.
 
 use crate::Error;
+use crate::layout::Superblock;
 #[cfg(feature = "planted")]
 use crate::planted::Planted;
-use crate::write::BATCH;
+use crate::write::out_of_place::map_bytes;
+use crate::write::{BATCH, Place};
 use fulgurite_base::{Choice, Nanos, NoOptions};
-use fulgurite_device::Caps;
+use fulgurite_device::{Caps, Device};
+use fulgurite_ftl::placement::PlacementConfig;
+use fulgurite_ftl::victim::VictimConfig;
 use fulgurite_pool::{PrefetchConfig, ReplacementConfig, WriteBack};
 
 /// When a commit returns, and what it promises.
@@ -72,6 +76,36 @@ impl TornPages {
     }
 }
 
+/// Where pages are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlaceOption {
+    /// Out of place on a drive on which pages in place would have to be written twice, in place on others.
+    Auto,
+    /// Each page at its own number, protected by [`TornPages`].
+    InPlace,
+    /// Each write at a new place, which a map tells: no page is written twice and none is torn, pages of several blocks are
+    /// compressed, and segments are collected.
+    OutOfPlace,
+}
+
+impl Choice for PlaceOption {
+    const NAMES: &'static [(&'static str, PlaceOption)] = &[
+        ("auto", PlaceOption::Auto),
+        ("in-place", PlaceOption::InPlace),
+        ("out-of-place", PlaceOption::OutOfPlace),
+    ];
+}
+
+impl PlaceOption {
+    /// Whether pages lie out of place on a drive.
+    pub(crate) fn is_out(self, caps: &Caps, page_bytes: u32) -> bool {
+        match self {
+            PlaceOption::Auto => TornPages::Auto.resolve(caps, page_bytes) == Ok(TornPages::DoubleWrite),
+            chosen => chosen == PlaceOption::OutOfPlace,
+        }
+    }
+}
+
 /// How a store is made and opened.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -81,7 +115,15 @@ pub struct Options {
     pub memory_bytes: u64,
     /// Bytes of the log's area on the drive. Fixed when the store is made.
     pub log_bytes: u64,
-    /// What protects pages.
+    /// Where pages are written. Fixed when the store is made.
+    pub place: PlaceOption,
+    /// Out of place: per cent of the segments that pages leave free, for collection. 5 to 75. Fixed when the store is made.
+    pub spare: u8,
+    /// Out of place: which pages are written together.
+    pub placement: PlacementConfig,
+    /// Out of place: which segment is collected.
+    pub victim: VictimConfig,
+    /// What protects pages in place.
     pub torn_pages: TornPages,
     /// What a commit promises that says nothing else.
     pub durability: Durability,
@@ -118,6 +160,10 @@ impl Default for Options {
             page_bytes: 4096,
             memory_bytes: 64 << 20,
             log_bytes: 64 << 20,
+            place: PlaceOption::InPlace,
+            spare: SPARE,
+            placement: PlacementConfig::ONE_STREAM,
+            victim: VictimConfig::GREEDY,
             torn_pages: TornPages::Auto,
             durability: Durability::Group,
             replacement: ReplacementConfig::Lru(NoOptions),
@@ -133,6 +179,11 @@ impl Default for Options {
         }
     }
 }
+
+/// Per cent of the segments that are spare where nobody says otherwise.
+const SPARE: u8 = 15;
+/// The least and the most of it.
+const SPARES: std::ops::RangeInclusive<u8> = 5..=75;
 
 /// Leaves that scans read at once where nothing is known of the drive: enough for most drives, and a window of 128 KiB.
 const DEGREE: u32 = 32;
@@ -192,11 +243,13 @@ impl Options {
         Ok((frames / 3, (spare + given, records)))
     }
 
-    /// The write-back policy of a pool of `frames` whose pages are protected by `torn_pages`.
-    pub(crate) fn write_back(&self, frames: u32, torn_pages: TornPages) -> WriteBack {
+    /// The write-back policy of a pool of `frames` whose pages are written there.
+    pub(crate) fn write_back<D: Device + 'static>(&self, frames: u32, place: &Place<D>) -> WriteBack {
         let usual = || {
-            let n_w = match torn_pages {
+            let n_w = match place.torn_pages() {
                 TornPages::DoubleWrite | TornPages::Share => BATCH as u32,
+                // Out of place a batch is one long write.
+                _ if place.out_of_place().is_some() => BATCH as u32,
                 // Pages without a flush between them gain nothing from more than a drive writes at once.
                 _ => WRITES_AT_ONCE,
             };
@@ -211,6 +264,27 @@ impl Options {
         if self.write_back.is_some() { BATCH } else { WRITES_AT_ONCE as usize }
     }
 
+    /// The options of a store whose superblock this is: the map of pages out of place takes its memory first. Refuses what
+    /// contradicts pages out of place.
+    pub(crate) fn with_map(&self, superblock: &Superblock) -> Result<Options, Error> {
+        let Some(layout) = superblock.layout() else { return Ok(self.clone()) };
+        if self.torn_pages != TornPages::Auto {
+            return Err(Error::Options(
+                "torn pages: pages out of place are protected by that alone; accepted: auto".to_owned(),
+            ));
+        }
+        let map = map_bytes(&layout);
+        if map > self.memory_bytes / 2 {
+            return Err(Error::Options(format!(
+                "the map of {} pages out of place takes {map} bytes of memory, of {}; accepted: from {}",
+                layout.units / u64::from(layout.page_units),
+                self.memory_bytes,
+                2 * map
+            )));
+        }
+        Ok(Options { memory_bytes: self.memory_bytes - map, ..self.clone() })
+    }
+
     /// Bytes for old versions.
     pub(crate) fn version_bytes(&self) -> u64 {
         self.memory_bytes / 8
@@ -218,7 +292,14 @@ impl Options {
 
     /// Refuses sizes of pages and log that make no sense, or not on a drive with these capabilities.
     pub fn check(&self, caps: &Caps) -> Result<(), Error> {
-        let Options { page_bytes, records, .. } = *self;
+        let Options { page_bytes, records, spare, .. } = *self;
+        if !SPARES.contains(&spare) {
+            return Err(Error::Options(format!(
+                "spare: {spare} per cent of the segments cannot be spare; accepted: {} to {}",
+                SPARES.start(),
+                SPARES.end()
+            )));
+        }
         if records > MOST_RECORDS {
             return Err(Error::Options(format!(
                 "records cannot have {records} per cent of the memory; accepted: 0 to {MOST_RECORDS}"

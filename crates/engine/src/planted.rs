@@ -33,7 +33,8 @@ pub enum Planted {
     UndurableVisible,
     /// Scans lock no ranges, so phantoms appear.
     RangesNotLocked,
-    /// The chain of blocks is not followed, so blocks of an earlier life of the log are accepted.
+    /// The chain of blocks is not followed, and what is left over is not emptied, so blocks of an earlier life of the log are
+    /// accepted.
     ChainIgnored,
     /// Pages of a failed write are taken for written.
     FailedWriteForgotten,
@@ -41,6 +42,12 @@ pub enum Planted {
     PendingForgotten,
     /// Records that are carried along in the log count before they are durable there.
     CarriedTooEarly,
+    /// A segment is written again before the places of its pages are durable.
+    SegmentReusedEarly,
+    /// The map on the drive names places whose pages are not durable.
+    MapBeforePages,
+    /// A page that was given back is forgotten while recovery may still need it.
+    ForgottenTooEarly,
 }
 
 impl Choice for Planted {
@@ -63,5 +70,8 @@ impl Choice for Planted {
         ("failed-write-forgotten", Planted::FailedWriteForgotten),
         ("pending-forgotten", Planted::PendingForgotten),
         ("carried-too-early", Planted::CarriedTooEarly),
+        ("segment-reused-early", Planted::SegmentReusedEarly),
+        ("map-before-pages", Planted::MapBeforePages),
+        ("forgotten-too-early", Planted::ForgottenTooEarly),
     ];
 }

@@ -12,7 +12,7 @@ use crate::space::Space;
 use crate::tree::Tree;
 use crate::versions::Versions;
 use crate::wait::{Health, Signal, Turns};
-use crate::write::InPlace;
+use crate::write::Pages;
 use crate::{Error, Lsn, Options};
 use fulgurite_base::PageId;
 use fulgurite_device::{Device, Handle};
@@ -50,7 +50,7 @@ pub struct Shard<D: Device + 'static> {
     pub health: Health,
     pub barrier: Rc<Barrier<D>>,
     pub log: Log<D>,
-    pub pages: InPlace<D>,
+    pub pages: Pages<D>,
     pub pool: BufferPool<D>,
     pub space: Space,
     pub catalogue: RefCell<Catalogue>,

@@ -4,13 +4,14 @@
 //! memory are counts: the free pages of each group, the pages that were picked for a structure change that is not in the
 //! log yet, and the pages promised to commits that are in the log and not yet applied, which must not fail for want of room.
 
-use crate::Error;
 use crate::page::map;
 use crate::shard::Shard;
+use crate::{Error, Lsn};
 use fulgurite_base::PageId;
 use fulgurite_device::Device;
 use rustc_hash::FxHashSet;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 
 /// Pages kept free for recovery, which may need more than running did: a 64th of the store and a few more.
 fn kept_for_recovery(pages: u64) -> u64 {
@@ -28,6 +29,8 @@ pub struct Space {
     /// Picked, and not yet used in a map.
     picked: RefCell<FxHashSet<PageId>>,
     promised: Cell<u64>,
+    /// Pages that were given back and not used since, with the end of the record that says so; where somebody asks for them.
+    freed: RefCell<Option<BTreeMap<PageId, Lsn>>>,
     /// Where the search goes on: the group, and the page in it.
     next: Cell<(usize, u32)>,
 }
@@ -46,6 +49,7 @@ impl Space {
             all_free: Cell::new(0),
             picked: RefCell::default(),
             promised: Cell::new(0),
+            freed: RefCell::new(None),
             next: Cell::new((0, 0)),
         }
     }
@@ -128,8 +132,37 @@ impl Space {
         self.picked.borrow_mut().remove(&page);
     }
 
-    /// The map of a group changes.
-    pub fn changed(&self, map: PageId, from: u32, count: u32, used: bool) {
+    /// From now on pages that are given back are kept for [`Space::take_freed`]; these are free already.
+    pub fn keep_freed(&self, free: impl Iterator<Item = PageId>, at: Lsn) {
+        self.freed.borrow_mut().get_or_insert_default().extend(free.map(|page| (page, at)));
+    }
+
+    /// Takes the pages that were given back before `redo` and are used by nobody since: recovery will not ask for them.
+    pub fn take_freed(&self, redo: Lsn) -> Vec<PageId> {
+        let mut taken = Vec::new();
+        if let Some(freed) = &mut *self.freed.borrow_mut() {
+            freed.retain(|page, at| {
+                let goes = *at <= redo && !self.is_picked(*page);
+                if goes {
+                    taken.push(*page);
+                }
+                !goes
+            });
+        }
+        taken
+    }
+
+    /// The map of a group changes, as the record says that ends at `at`.
+    pub fn changed(&self, map: PageId, from: u32, count: u32, used: bool, at: Lsn) {
+        if let Some(freed) = &mut *self.freed.borrow_mut() {
+            for page in (from..from + count).map(|index| PageId(map.0 + u64::from(index))) {
+                if used {
+                    freed.remove(&page);
+                } else {
+                    freed.insert(page, at);
+                }
+            }
+        }
         if used {
             // On a map that is wrong the counts may be, too; `check` says so.
             self.change_free(map, |free| free.saturating_sub(count));
@@ -197,12 +230,26 @@ mod tests {
         let used = |free: u64| 2 * per_group + 500 - free;
         assert_eq!(space.used(), used(2470));
         assert_eq!(space.available(), 2470 - kept_for_recovery(space.pages()));
-        space.changed(maps[1], 7, 30, true);
-        space.changed(maps[2], 9, 4, false);
+        space.keep_freed([PageId(maps[2].0 + 10)].into_iter(), Lsn(5));
+        space.changed(maps[1], 7, 30, true, Lsn(6));
+        space.changed(maps[2], 9, 1, false, Lsn(7));
+        space.changed(maps[2], 12, 3, false, Lsn(8));
+        space.changed(maps[2], 13, 1, true, Lsn(9));
+        space.changed(maps[2], 13, 1, false, Lsn(10));
         assert_eq!(space.used(), used(2444));
         // Counted again, and more used than were free: a map that was wrong.
         space.set_free(maps[1], 100);
-        space.changed(maps[0], 1, 90, true);
+        space.changed(maps[0], 1, 90, true, Lsn(11));
         assert_eq!(space.used(), used(504));
+        let page = |index: u64| PageId(maps[2].0 + index);
+        space.picked.borrow_mut().insert(page(9));
+        assert_eq!(
+            space.take_freed(Lsn(8)),
+            [10, 12, 14].map(page),
+            "not what is picked, nor what was freed later"
+        );
+        space.put_back(page(9));
+        assert_eq!(space.take_freed(Lsn(10)), [9, 13].map(page));
+        assert!(space.take_freed(Lsn(99)).is_empty());
     }
 }

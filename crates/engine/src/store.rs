@@ -18,7 +18,8 @@ use crate::transaction::{Snapshot, Transaction};
 use crate::tree::{CATALOGUE, LARGE, Tree};
 use crate::versions::Versions;
 use crate::wait::{Health, Signal, Turns};
-use crate::write::{InPlace, restore_torn, write};
+use crate::write::out_of_place::{self, OutOfPlace};
+use crate::write::{Area, InPlace, Pages, Place, Sealed, restore_torn};
 use crate::{Durability, Error, Lsn, Options, TornPages, memory, superblock};
 use fulgurite_base::{Lpn, PageId};
 use fulgurite_device::{Arena, Caps, Device, Handle};
@@ -56,6 +57,8 @@ pub struct Statistics {
     pub flushes: u64,
     /// Pages written, those written twice counted twice.
     pub pages_written: u64,
+    /// Out of place: pages that collection has moved, a compressed one counted as what it takes.
+    pub pages_moved: u64,
     /// Pages that differ from the drive.
     pub pages_changed: u64,
     /// Checkpoints.
@@ -108,13 +111,22 @@ impl<D: Device + 'static> Store<D> {
         let caps = handle.caps();
         options.check(&caps)?;
         let superblock = new_superblock(&handle, &caps, &options).await?;
+        let own = options.with_map(&superblock)?;
+        let health = Health::default();
+        let barrier = Rc::new(Barrier::new(handle.clone(), health.clone()));
         // An older store must not be found again if this is interrupted.
         superblock::erase(&handle, superblock.block_bytes).await?;
-        handle.submit(fulgurite_device::Operation::Flush).await.map_err(Error::Io)?;
-        write_first_pages(&handle, &superblock).await?;
-        handle.submit(fulgurite_device::Operation::Flush).await.map_err(Error::Io)?;
+        barrier.flush().await?;
+        let shared = (health, Rc::clone(&barrier));
+        let place = match superblock.layout() {
+            None => Place::In(Box::new(in_place(&handle, shared, &superblock, &own)?)),
+            Some(layout) => Place::Out(OutOfPlace::create(&handle, shared, &superblock, layout, &own).await?),
+        };
+        write_first_pages(&place, &superblock).await?;
+        place.make_durable(&barrier).await?;
+        let superblock = Superblock { out_of_place: place.shape(), ..superblock };
         superblock::write(&handle, &superblock).await?;
-        handle.submit(fulgurite_device::Operation::Flush).await.map_err(Error::Io)?;
+        barrier.flush().await?;
         Store::open(handle, options).await
     }
 
@@ -126,17 +138,17 @@ impl<D: Device + 'static> Store<D> {
         let log_bytes = superblock.log_pages * u64::from(superblock.page_bytes);
         let options = Options { page_bytes: superblock.page_bytes, log_bytes, ..options };
         options.check(&caps)?;
+        let options = options.with_map(&superblock)?;
         if superblock.block_bytes % caps.page_bytes != 0 {
             return Err(Error::Options(format!(
                 "the log's blocks of {} bytes are not made of the drive's pages of {} bytes",
                 superblock.block_bytes, caps.page_bytes
             )));
         }
-        let drive_pages = caps.pages * u64::from(caps.page_bytes) / u64::from(superblock.page_bytes);
-        if superblock.pages > drive_pages {
+        let (bytes, drive_bytes) = (superblock.bytes(), caps.pages * u64::from(caps.page_bytes));
+        if bytes > drive_bytes {
             return Err(Error::Options(format!(
-                "the store has {} pages and the drive only {drive_pages}: it was cut off",
-                superblock.pages
+                "the store has {bytes} bytes and the drive only {drive_bytes}: it was cut off"
             )));
         }
         // A superblock that was read is not always the newest that was written. The log knows whether more followed.
@@ -159,17 +171,21 @@ impl<D: Device + 'static> Store<D> {
         (health, barrier): (Health, Rc<Barrier<D>>),
         was_clean: bool,
     ) -> Result<Store<D>, Error> {
-        let torn_pages = options.torn_pages.resolve(&handle.caps(), superblock.page_bytes)?;
-        let restored =
-            if was_clean { 0 } else { restore_torn(&handle, &barrier, &superblock, &options).await? };
-        let pages = InPlace::new(
-            handle.clone(),
-            Rc::clone(&barrier),
-            health.clone(),
-            torn_pages,
-            &superblock,
-            &options,
-        );
+        let shared = || (health.clone(), Rc::clone(&barrier));
+        let mut restored = 0;
+        let place = match superblock.layout() {
+            None => {
+                if !was_clean {
+                    restored = restore_torn(&handle, &barrier, &superblock, &options).await?;
+                }
+                Place::In(Box::new(in_place(&handle, shared(), &superblock, &options)?))
+            }
+            Some(layout) => {
+                let kept = out_of_place::read(&handle, layout, &superblock).await?;
+                Place::Out(OutOfPlace::new(&handle, shared(), &superblock, layout, kept, &options)?)
+            }
+        };
+        let pages = Pages::new(place, shared(), &superblock, &options);
         let pool = new_pool(&handle, &options, &superblock, &pages)?;
         let mut start = log_start(&handle, &superblock);
         let (frames, stretch_bytes) = options.recovery_memory(superblock.page_bytes)?;
@@ -196,11 +212,14 @@ impl<D: Device + 'static> Store<D> {
         shard.count_free().await?;
         shard.load_catalogue().await?;
         if !was_clean {
-            shard.log.clear(&redone.left_over).await?;
+            if !planted!(shard.options, ChainIgnored) {
+                shard.log.clear(&redone.left_over).await?;
+            }
             shard.redo_records(redo, &redone, &mut stretch).await?;
             shard.pool.set_limit(u32::MAX);
             shard.pages.set_hurry(false);
         }
+        shard.find_freed().await?;
         Ok(Store(shard))
     }
 
@@ -412,7 +431,11 @@ impl<D: Device + 'static> Store<D> {
             merges: shard.merges.get(),
             pages_used: shard.space.used(),
             pages: shard.space.pages(),
-            space_bytes: (beside + shard.space.used()) * u64::from(superblock.page_bytes),
+            space_bytes: match shard.pages.place().out_of_place() {
+                Some(place) => beside * u64::from(superblock.page_bytes) + place.bytes(),
+                None => (beside + shard.space.used()) * u64::from(superblock.page_bytes),
+            },
+            pages_moved: shard.pages.place().out_of_place().map_or(0, OutOfPlace::pages_moved),
             version_bytes: shard.versions.borrow().bytes(),
             record_bytes: records.bytes(),
             records_kept: records.len() as u64,
@@ -441,7 +464,7 @@ async fn new_superblock<D: Device + 'static>(
 ) -> Result<Superblock, Error> {
     let page_bytes = options.page_bytes;
     let identity = new_identity(handle, caps).await;
-    let superblock = Superblock {
+    let mut superblock = Superblock {
         generation: 2,
         page_bytes,
         block_bytes: block_bytes(caps),
@@ -454,11 +477,16 @@ async fn new_superblock<D: Device + 'static>(
         clean: true,
         next_large: 1,
         identity,
+        out_of_place: None,
     };
+    if options.place.is_out(caps, page_bytes) {
+        let drive_units = caps.pages * u64::from(caps.page_bytes) / u64::from(superblock.block_bytes);
+        superblock = out_of_place::fit(superblock, drive_units, options)?;
+    }
     let least = superblock.data_start().0 + LEAST_PAGES;
     if superblock.pages < least {
         return Err(Error::Options(format!(
-            "the drive has {} pages of {page_bytes} bytes; a store with a log of {} bytes needs {least}",
+            "the drive has room for {} pages of {page_bytes} bytes; a store with a log of {} bytes needs {least}",
             superblock.pages, options.log_bytes
         )));
     }
@@ -488,11 +516,10 @@ async fn new_identity<D: Device + 'static>(handle: &Handle<D>, caps: &Caps) -> u
 
 /// Writes the maps and the empty roots of the two trees that every store has.
 async fn write_first_pages<D: Device + 'static>(
-    handle: &Handle<D>,
+    place: &Place<D>,
     superblock: &Superblock,
 ) -> Result<(), Error> {
     let size = superblock.page_bytes as usize;
-    let device_pages = superblock.page_bytes / handle.caps().page_bytes;
     let space = Space::new(superblock.data_start(), superblock.pages, superblock.page_bytes);
     let put = async |page: PageId, make: &dyn Fn(&mut [u8])| {
         let buffer = Arena::new(size).buffer(0, size);
@@ -500,10 +527,7 @@ async fn write_first_pages<D: Device + 'static>(
             make(bytes);
             page::seal(bytes, superblock.salt());
         });
-        handle
-            .submit(write(Lpn(page.0 * u64::from(device_pages)), device_pages, buffer))
-            .await
-            .map_err(Error::Io)
+        place.write(&Sealed { numbers: vec![page], bytes: buffer }).await
     };
     for (page, _) in space.maps() {
         let first = page == superblock.data_start();
@@ -520,6 +544,20 @@ async fn write_first_pages<D: Device + 'static>(
         put(page, &make).await?;
     }
     Ok(())
+}
+
+/// Pages at their own numbers, protected as the options say.
+fn in_place<D: Device + 'static>(
+    handle: &Handle<D>,
+    shared: (Health, Rc<Barrier<D>>),
+    superblock: &Superblock,
+    options: &Options,
+) -> Result<InPlace<D>, Error> {
+    let torn_pages = options.torn_pages.resolve(&handle.caps(), superblock.page_bytes)?;
+    let device_pages = superblock.page_bytes / handle.caps().page_bytes;
+    let area = (superblock.double_write_start(), superblock.double_write_pages);
+    let area = Area::new(handle.clone(), shared, torn_pages, device_pages, area, options);
+    Ok(InPlace::new(handle.clone(), torn_pages, device_pages, area))
 }
 
 fn log_start<D: Device + 'static>(handle: &Handle<D>, superblock: &Superblock) -> LogStart {
@@ -539,7 +577,7 @@ fn new_pool<D: Device + 'static>(
     handle: &Handle<D>,
     options: &Options,
     superblock: &Superblock,
-    pages: &InPlace<D>,
+    pages: &Pages<D>,
 ) -> Result<BufferPool<D>, Error> {
     let frames = options.frames(superblock.page_bytes)?;
     let refuse = |what: String| Error::Options(what);
@@ -548,7 +586,7 @@ fn new_pool<D: Device + 'static>(
         frames,
         page_bytes: superblock.page_bytes,
         replacement,
-        write_back: options.write_back(frames, pages.torn_pages()),
+        write_back: options.write_back(frames, pages.place()),
         prefetch: options.prefetch.start().map_err(|error| refuse(error.to_string()))?,
         store: Some(Rc::new(pages.clone())),
     };
@@ -560,7 +598,7 @@ fn assemble<D: Device + 'static>(
     options: Options,
     superblock: Superblock,
     (health, barrier): (Health, Rc<Barrier<D>>),
-    (log, pages, pool): (Log<D>, InPlace<D>, BufferPool<D>),
+    (log, pages, pool): (Log<D>, Pages<D>, BufferPool<D>),
     redone: &Redone,
 ) -> Shard<D> {
     let space = Space::new(superblock.data_start(), superblock.pages, superblock.page_bytes);

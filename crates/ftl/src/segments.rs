@@ -109,6 +109,12 @@ impl SegmentTable {
         self.sealed_at[segment.0 as usize] = self.now;
     }
 
+    /// `segment`, a free one, belonged to `stream` before this table was made, and was written up to `written`.
+    pub(crate) fn adopt(&mut self, segment: SegmentId, stream: StreamId, written: u32) {
+        self.open(segment, stream);
+        self.written[segment.0 as usize] = written;
+    }
+
     /// `segment` is the victim from now on.
     pub(crate) fn begin_collection(&mut self, segment: SegmentId) {
         self.state[segment.0 as usize] = SegmentState::Victim;

@@ -78,6 +78,11 @@ impl Wear {
         self.free.pop_first().map(|(_, _, segment)| segment)
     }
 
+    /// Takes the segments that are in use after all.
+    pub(crate) fn withdraw(&mut self, is_used: impl Fn(SegmentId) -> bool) {
+        self.free.retain(|(_, _, segment)| !is_used(*segment));
+    }
+
     /// An erased segment is free again, or retired once it has been erased as often as it bears
     /// and collection can do without it.
     pub(crate) fn erased(&mut self, segment: SegmentId, segments: &mut SegmentTable, config: &FtlConfig) {

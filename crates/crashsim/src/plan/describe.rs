@@ -3,6 +3,7 @@
 use super::{Ending, Generation, Plan, Step, Work};
 use crate::device::Fault;
 use fulgurite_base::option::name_of;
+use fulgurite_engine::PlaceOption;
 use std::fmt;
 
 impl fmt::Display for Plan {
@@ -33,6 +34,15 @@ impl fmt::Display for Plan {
             store.group_window,
             store.relaxed_window,
         )?;
+        if store.place != PlaceOption::InPlace {
+            writeln!(
+                f,
+                "pages are written {}, placement {}, victim {}",
+                name_of(store.place),
+                store.placement,
+                store.victim
+            )?;
+        }
         if store.verify_writes {
             writeln!(f, "written pages are read back")?;
         }
@@ -48,9 +58,12 @@ impl fmt::Display for Plan {
         let how = if self.bulk_load { ", loaded in bulk" } else { "" };
         writeln!(
             f,
-            "at first: {} accounts, {} registers, {} rows{how}",
-            self.accounts, self.registers, self.rows
+            "at first: {} accounts, {} registers, {} rows of {} bytes{how}",
+            self.accounts, self.registers, self.rows, self.row_bytes
         )?;
+        if self.rounds > 0 {
+            writeln!(f, "then every third row is written again, {} times", self.rounds)?;
+        }
         for (at, generation) in self.generations.iter().enumerate() {
             writeln!(f, "generation {}:", at + 1)?;
             generation.fmt(f)?;

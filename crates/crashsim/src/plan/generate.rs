@@ -4,7 +4,7 @@ use super::{Ending, Generation, Plan, Step, StorePlan, Work};
 use crate::device::{CrashConfig, Fault, FaultKind};
 use crate::value::{Key, TableName};
 use fulgurite_base::{Choice, Nanos, Prng};
-use fulgurite_engine::{Durability, TornPages};
+use fulgurite_engine::{Durability, PlaceOption, TornPages};
 use fulgurite_pool::{PrefetchConfig, ReplacementConfig, WriteBackConfig};
 
 /// One of `choices`.
@@ -25,8 +25,18 @@ fn any_size(prng: &mut Prng, most: u64) -> u64 {
 }
 
 impl Plan {
-    /// The plan of a seed.
+    /// The plan of a seed. Half of them write pages out of place.
     pub fn from_seed(seed: u64) -> Plan {
+        let mut plan = Plan::in_place(seed);
+        let mut prng = Prng::new(seed, "crash place");
+        if once_in(&mut prng, 2) {
+            move_out(&mut prng, &mut plan);
+        }
+        plan
+    }
+
+    /// The plan of a seed as it would be if none wrote pages out of place.
+    pub fn in_place(seed: u64) -> Plan {
         let mut prng = Prng::new(seed, "crash plan");
         let store = store(&mut prng);
         let (device, mut store) = device(&mut prng, store);
@@ -38,6 +48,8 @@ impl Plan {
             accounts: 2 + prng.below(12) as u32,
             registers: 1 + prng.below(12) as u32,
             rows: one_of(&mut prng, &[0, 10, 40, 150]),
+            row_bytes: 60,
+            rounds: 0,
             bulk_load: once_in(&mut prng, 3),
             cut_in_create: once_in(&mut prng, 8).then(|| any_size(&mut prng, 60)),
             generations: Vec::new(),
@@ -74,6 +86,9 @@ fn store(prng: &mut Prng) -> StorePlan {
         relaxed_window: Nanos::from_micros(one_of(prng, &[100, 1_000, 10_000])),
         verify_writes: false,
         records: 0,
+        place: PlaceOption::InPlace,
+        placement: "none".to_owned(),
+        victim: "greedy".to_owned(),
         planted: None,
     }
 }
@@ -103,6 +118,37 @@ fn device(prng: &mut Prng, store: StorePlan) -> (CrashConfig, StorePlan) {
     }
     let torn_pages = one_of(prng, &offered);
     (device, StorePlan { torn_pages, ..store })
+}
+
+/// Has the store write its pages out of place, on a drive so small that collection has something to do. Rows become longer and
+/// are written again and again, so that there are pages that stay as they are beside others that do not; checkpoints have
+/// pages written.
+fn move_out(prng: &mut Prng, plan: &mut Plan) {
+    let (placement, streams) = one_of(prng, &[("none", 1), ("none", 1), ("sep-gc", 2), ("sepbit", 6)]);
+    plan.store.place = PlaceOption::OutOfPlace;
+    plan.store.torn_pages = TornPages::Auto;
+    plan.store.placement = placement.to_owned();
+    plan.store.victim = one_of(prng, &["greedy", "fifo", "cost-benefit", "random"]).to_owned();
+    plan.row_bytes = one_of(prng, &[60, 400, 1_000]);
+    if plan.row_bytes > 60 {
+        plan.bulk_load = false;
+        plan.rounds = any_size(prng, 20) as u32 - 1;
+    }
+    let every = one_of(prng, &[1, 2, 5, 20]);
+    for steps in plan.generations.iter_mut().flat_map(|generation| &mut generation.clients) {
+        let (wait, durability) = (Nanos::ZERO, Durability::Group);
+        let checkpoint = Step { wait, work: Work::Checkpoint, durability, rolls_back: false };
+        let parts = steps.chunks(every);
+        *steps = parts.flat_map(|part| part.iter().cloned().chain([checkpoint.clone()])).collect();
+    }
+    let (store, device) = (&plan.store, &mut plan.device);
+    let unit = device.page_bytes.max(4096);
+    let segment = 4 * unit.max(store.page_bytes);
+    // The log and what lies in front of the pages; the pages; the map; the segments that are never full.
+    let rows = 300 * plan.row_bytes as u64 / u64::from(store.page_bytes);
+    let pages = u64::from(store.log_pages) + 200 + 70 + any_size(prng, 100) + rows;
+    let beside = u64::from(40 * unit + (8 + streams) * segment);
+    device.pages = (pages * u64::from(store.page_bytes) + beside) / u64::from(device.page_bytes);
 }
 
 /// Half of the seeds have power cuts alone, a quarter faults that the drive reports, the rest any.

@@ -12,7 +12,7 @@ pub use shrink::simpler;
 use crate::device::{CrashConfig, Fault, FaultKind};
 use crate::value::Key;
 use fulgurite_base::Nanos;
-use fulgurite_engine::{Durability, Planted, TornPages};
+use fulgurite_engine::{Durability, PlaceOption, Planted, TornPages};
 
 /// How the store is made and opened.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,6 +39,12 @@ pub struct StorePlan {
     pub verify_writes: bool,
     /// Per cent of the memory for pages that records have, beside the frames.
     pub records: u8,
+    /// Where pages are written.
+    pub place: PlaceOption,
+    /// The placement policy, by name, where that is out of place.
+    pub placement: String,
+    /// The victim policy, by name, likewise.
+    pub victim: String,
     /// A bug to plant.
     pub planted: Option<Planted>,
 }
@@ -179,6 +185,10 @@ pub struct Plan {
     pub registers: u32,
     /// Rows at the beginning.
     pub rows: u32,
+    /// Bytes of each of their values at first.
+    pub row_bytes: usize,
+    /// How often the rows are written again before the work begins, every third of them, and then a checkpoint.
+    pub rounds: u32,
     /// Whether the rows are loaded in bulk.
     pub bulk_load: bool,
     /// A first attempt to make the store, in which the power goes after this many events.

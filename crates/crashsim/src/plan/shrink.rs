@@ -3,7 +3,7 @@
 use super::{Ending, Generation, Plan, Step};
 use crate::device::CrashConfig;
 use fulgurite_base::Nanos;
-use fulgurite_engine::{Durability, TornPages};
+use fulgurite_engine::{Durability, PlaceOption, TornPages};
 
 /// Simpler plans, those that leave out most first. Each differs in one respect.
 pub fn simpler(plan: &Plan) -> Vec<Plan> {
@@ -105,6 +105,11 @@ fn settings() -> Vec<PlanChange> {
             plan.store.torn_pages = TornPages::DoubleWrite;
             plan.device = CrashConfig { share: false, atomic_bytes: 0, ..plan.device.clone() };
         }),
+        Box::new(|plan| plan.store.place = PlaceOption::InPlace),
+        Box::new(|plan| plan.store.placement = "none".to_owned()),
+        Box::new(|plan| plan.store.victim = "greedy".to_owned()),
+        Box::new(|plan| plan.row_bytes = 60),
+        Box::new(|plan| plan.rounds = 0),
         Box::new(|plan| plan.device.protected = true),
         Box::new(|plan| plan.device.queue_depth = 1),
         Box::new(|plan| plan.device.pages_per_command = plan.device.pages_per_command.max(128)),

@@ -363,7 +363,7 @@ async fn fill(
         let table = store.create_table(TableName::Rows.text()).await.map_err(text)?;
         let records = rows.iter().enumerate().map(|(at, key)| {
             let version = Version::new(crate::value::TxnId(1), at as u32);
-            (key.bytes(), Value { version, amount: at as i64 }.encode(60))
+            (key.bytes(), Value { version, amount: at as i64 }.encode(plan.row_bytes))
         });
         store.bulk_load(table, records).await.map_err(text)?;
         store.checkpoint().await.map_err(text)?;
@@ -374,24 +374,35 @@ async fn fill(
     let registers = (0..plan.registers).map(|number| Key::new(TableName::Registers, number));
     let singly = rows.iter().copied().filter(|_| !plan.bulk_load);
     let keys: Vec<Key> = money.chain(registers).chain(singly).collect();
-    for keys in keys.chunks(6) {
+    let together = if plan.row_bytes > 60 { 3 } else { 6 };
+    for keys in keys.chunks(together) {
         let rows = keys.iter().all(|key| key.table == TableName::Rows);
-        match load(&world, keys).await {
+        match load(&world, keys, plan.row_bytes).await {
             Ok(()) => {}
             // A small drive is full before the last rows.
             Err(Stop::Step) if rows && world.error.borrow().is_none() => break,
             Err(_) => return Err(format!("filling the store: {}", world.last_error.borrow())),
         }
     }
+    for round in 0..plan.rounds as usize {
+        for keys in rows.chunks(together).skip(round % 3).step_by(3) {
+            match load(&world, keys, plan.row_bytes).await {
+                Ok(()) => {}
+                Err(Stop::Step) if world.error.borrow().is_none() => break,
+                Err(_) => return Err(format!("filling the store: {}", world.last_error.borrow())),
+            }
+        }
+        world.store.checkpoint().await.map_err(text)?;
+    }
     Ok(world)
 }
 
-async fn load(world: &World, keys: &[Key]) -> Result<(), Stop> {
+async fn load(world: &World, keys: &[Key], row_bytes: usize) -> Result<(), Stop> {
     let mut session = Session::begin(world, 0, false);
     for key in keys {
         match key.table {
             TableName::Accounts => session.put(*key, AMOUNT, 40).await?,
-            _ => session.put_row(*key, 60).await?,
+            _ => session.put_row(*key, row_bytes).await?,
         }
     }
     session.commit(Durability::Flush).await

@@ -5,7 +5,10 @@ use crate::history::History;
 use crate::plan::StorePlan;
 use crate::value::{Key, TableName, TxnId, Version};
 use crate::violation::{Violation, ViolationKind};
-use fulgurite_engine::{Error, Extract, Index, Options, Store, Table};
+use fulgurite_base::Spec;
+use fulgurite_engine::{
+    Error, Extract, Index, Options, PlaceOption, PlacementConfig, Store, Table, VictimConfig,
+};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -144,7 +147,11 @@ pub(super) fn options(plan: &StorePlan) -> Result<Options, String> {
     let write_back: fulgurite_pool::WriteBackConfig = plan.write_back.parse().map_err(text)?;
     // What `Options` says about shares of the memory, turned round; 64 bytes go with each frame.
     let frames = u64::from(plan.frames) * (u64::from(plan.page_bytes) + 64) * 4 / 3 + 64;
-    let memory = frames * 100 / (100 - u64::from(plan.records)) + 100;
+    let mut memory = frames * 100 / (100 - u64::from(plan.records)) + 100;
+    if plan.place != PlaceOption::InPlace {
+        // The map of pages takes its memory first.
+        memory += 256 << 10;
+    }
     Ok(Options {
         page_bytes: plan.page_bytes,
         memory_bytes: memory,
@@ -157,6 +164,9 @@ pub(super) fn options(plan: &StorePlan) -> Result<Options, String> {
         relaxed_window: plan.relaxed_window,
         verify_writes: plan.verify_writes,
         records: plan.records,
+        place: plan.place,
+        victim: Spec::parse(&plan.victim).and_then(VictimConfig::from_spec).map_err(text)?,
+        placement: Spec::parse(&plan.placement).and_then(PlacementConfig::from_spec).map_err(text)?,
         planted: plan.planted,
         ..Options::default()
     })

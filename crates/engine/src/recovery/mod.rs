@@ -50,7 +50,7 @@ pub struct Redone {
 pub async fn redo_structure<D: Device + 'static>(
     handle: &Handle<D>,
     pool: &BufferPool<D>,
-    pages: &crate::write::InPlace<D>,
+    pages: &crate::write::Pages<D>,
     (start, next_large, data): (LogStart, u64, Range<u64>),
     stretch: &mut Stretch,
     options: &crate::Options,

@@ -47,6 +47,18 @@ impl<D: Device + 'static> Shard<D> {
         Ok(())
     }
 
+    /// Finds the free pages that still lie somewhere out of place.
+    pub async fn find_freed(&self) -> Result<(), Error> {
+        let Some(place) = self.pages.place().out_of_place() else { return Ok(()) };
+        for (map, pages) in self.space.maps() {
+            let guard = self.read_page(map).await?;
+            let free = (0..pages).filter(|index| !map::is_used(guard.bytes(), *index));
+            let free = free.map(|index| PageId(map.0 + u64::from(index))).filter(|page| place.has(*page));
+            self.space.keep_freed(free, self.log.tail());
+        }
+        Ok(())
+    }
+
     /// Reads the catalogue into memory.
     pub async fn load_catalogue(&self) -> Result<(), Error> {
         let tree = self.tree(CATALOGUE)?;

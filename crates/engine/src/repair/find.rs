@@ -9,6 +9,7 @@ use crate::layout::{DOUBLE_WRITE_PAGES, HEAD, Superblock};
 use crate::log::block::Block;
 use crate::page::{self, Kind};
 use crate::tree::{CATALOGUE, LARGE};
+use crate::write::out_of_place::kept_in_head;
 use crate::{Error, Lsn, superblock};
 use fulgurite_base::PageId;
 use std::collections::BTreeMap;
@@ -84,8 +85,20 @@ async fn guess(source: &impl Source) -> Result<Superblock, Error> {
             votes.entry((size, salt_of(&bytes))).or_default().push(vote);
         }
     }
-    let ((page_bytes, salt), pages) =
-        votes.into_iter().max_by_key(|(_, pages)| pages.len()).ok_or(Error::NotAStore)?;
+    let most = votes.into_iter().max_by_key(|(_, pages)| pages.len());
+    if let Some(kept) = kept_by_a_map(source).await {
+        // Pages in place are of another store, unless one of these lies at its own number by chance.
+        let others = |((_, salt), pages): &((u32, u32), Vec<Vote>)| {
+            pages.len() >= LEAST_VOTES as usize && *salt != kept.salt().0
+        };
+        if !most.as_ref().is_some_and(others) {
+            let mut superblock = Superblock { clean: false, ..kept };
+            let found = blocks(source, &superblock).await;
+            follow_back(&found, &mut superblock);
+            return Ok(superblock);
+        }
+    }
+    let ((page_bytes, salt), pages) = most.ok_or(Error::NotAStore)?;
     if pages.len() < LEAST_VOTES as usize {
         return Err(Error::NotAStore);
     }
@@ -101,6 +114,22 @@ async fn guess(source: &impl Source) -> Result<Superblock, Error> {
     ];
     let data_start = starts.into_iter().flatten().min().ok_or(Error::NotAStore)?;
     from_pages(source, page_bytes, salt, data_start).await
+}
+
+/// The newest superblock that a head of a map of pages out of place has kept. Its place in the log is out of date.
+async fn kept_by_a_map(source: &impl Source) -> Option<Superblock> {
+    let mut newest: Option<Superblock> = None;
+    let mut bytes = vec![0; 4096];
+    for at in (0..source.len()).step_by(4096) {
+        let len = bytes.len().min((source.len() - at) as usize);
+        if source.read(at, &mut bytes[..len]).await.is_ok()
+            && let Some(kept) = kept_in_head(&bytes)
+            && newest.as_ref().is_none_or(|known| known.generation < kept.generation)
+        {
+            newest = Some(kept);
+        }
+    }
+    newest
 }
 
 /// The superblock of a store whose pages begin at `data_start`. The log is taken from its oldest block that leads to its end.
@@ -125,6 +154,7 @@ async fn from_pages(
         clean: false,
         next_large: 1,
         identity: u128::from(salt),
+        out_of_place: None,
     };
     let mut most = 0;
     for block_bytes in SIZES {

@@ -8,6 +8,7 @@ use crate::log::{Delta, Op};
 use crate::page::node::Node;
 use crate::page::{self, Kind, map};
 use crate::space::Space;
+use crate::write::out_of_place::{self, Layout};
 use fulgurite_base::PageId;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,6 +24,8 @@ pub struct Stray {
 /// Pages and the newest operations of a damaged store.
 pub struct Pages<'a, S> {
     source: &'a S,
+    /// Out of place: where everything lies, and the map as far as it could be read.
+    map: Option<(Layout, Vec<u32>)>,
     pub superblock: Superblock,
     pub space: Space,
     /// Pages after the structure changes of the log; `None` where one of them did not fit.
@@ -41,7 +44,18 @@ impl<'a, S: Source> Pages<'a, S> {
         let space = Space::new(superblock.data_start(), superblock.pages, superblock.page_bytes);
         let cut = log.damage.is_some().then_some(log.end);
         let (changed, copies, ops) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let mut pages = Pages { source, superblock, space, changed, copies, ops, cut };
+        let map = match superblock.layout() {
+            None => None,
+            Some(layout) => {
+                let kept = out_of_place::read(source, layout, &superblock).await.map(|kept| kept.places);
+                let places = match kept {
+                    Ok(places) => places,
+                    Err(_) => out_of_place::find_scattered(source, &layout, &superblock).await,
+                };
+                Some((layout, places))
+            }
+        };
+        let mut pages = Pages { source, map, superblock, space, changed, copies, ops, cut };
         pages.find_copies().await;
         for (lsn, entry) in log.entries {
             let mut by_page: BTreeMap<PageId, Vec<&Delta>> = BTreeMap::new();
@@ -80,6 +94,9 @@ impl<'a, S: Source> Pages<'a, S> {
     }
 
     async fn read(&self, page: PageId) -> Option<Vec<u8>> {
+        if let Some((layout, places)) = &self.map {
+            return out_of_place::read_page(self.source, places, layout, page).await;
+        }
         let size = u64::from(self.superblock.page_bytes);
         let mut bytes = vec![0; size as usize];
         self.source.read(page.0.checked_mul(size)?, &mut bytes).await.ok().map(|()| bytes)
@@ -89,7 +106,7 @@ impl<'a, S: Source> Pages<'a, S> {
     async fn find_copies(&mut self) {
         let (first, pages) = (self.superblock.double_write_start().0, self.superblock.double_write_pages);
         let (salt, redo) = (self.superblock.salt(), self.superblock.redo);
-        if self.superblock.clean {
+        if self.superblock.clean || self.map.is_some() {
             return;
         }
         for index in first..first + pages {

@@ -137,7 +137,7 @@ impl<D: Device + 'static> Shard<D> {
             page::set_lsn(bytes, lsn);
             self.mark(number, since);
             if let Delta::Map { page, from, count, used } = delta {
-                self.space.changed(*page, *from, *count, *used);
+                self.space.changed(*page, *from, *count, *used, lsn);
             }
         }
         self.share_out_records(&held)?;

@@ -12,7 +12,8 @@
 //! Copies of pages that were last changed before the redo point are left alone: such a page was durable in its place, so
 //! its damage has another cause, and an old copy would hide it.
 
-use super::in_place::{BATCH, Sealed, write, writes};
+use super::BATCH;
+use super::sealed::{Sealed, write, writes};
 use crate::barrier::{Barrier, Ticket};
 use crate::layout::Superblock;
 use crate::wait::{Health, Turns, insist, together};

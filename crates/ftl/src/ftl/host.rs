@@ -58,7 +58,7 @@ impl Ftl {
 
     /// Where a page lies that the host is about to write, and what placement knows of it.
     #[inline]
-    fn context(&self, lpn: u32, hint: StreamId) -> (Option<Ppn>, WriteContext) {
+    pub(super) fn context(&self, lpn: u32, hint: StreamId) -> (Option<Ppn>, WriteContext) {
         let old = self.lookup(lpn);
         let segment = old.map(|ppn| self.segment(ppn));
         (old, WriteContext { lpn, copied: false, hint, segment })
@@ -96,7 +96,7 @@ impl Ftl {
 
     /// Writes a page of the host that lies at `old` to the next page of `stream`.
     #[inline]
-    fn put(
+    pub(super) fn put(
         &mut self,
         context: &WriteContext,
         old: Option<Ppn>,

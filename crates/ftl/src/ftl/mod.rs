@@ -17,6 +17,7 @@ mod collection;
 mod config;
 mod groups;
 mod host;
+mod kept;
 mod sink;
 
 pub use config::FtlConfig;

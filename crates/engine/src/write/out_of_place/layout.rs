@@ -1,0 +1,168 @@
+//! Where the map and the segments of a store with pages out of place lie, counted in *units*: blocks of the log.
+//!
+//! Behind the double-write area, in the place of data pages: two halves of the map's area, then the segments, which begin at
+//! a multiple of their own length. A half has a head, one block of places for every [`places_in_a_block`] units of pages,
+//! the journal, and the head once more.
+
+use crate::layout::Superblock;
+use crate::{Error, Options};
+use fulgurite_ftl::schedule::Schedule;
+use fulgurite_ftl::{Collect, FtlConfig};
+
+/// Bytes of a block of the map before its entries.
+pub const BLOCK_HEADER: usize = 40;
+/// The fewest blocks of a journal.
+const LEAST_JOURNAL: u64 = 16;
+/// Segments below which garbage is collected, and those that only collection may use.
+const RESERVE: (u32, u32) = (4, 2);
+/// The longest segment.
+const LONGEST_SEGMENT: u64 = 4 << 20;
+/// Parts of the drive that a segment is, where that makes it shorter.
+const SEGMENTS: u64 = 256;
+
+/// What the superblock says of pages out of place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Segments.
+    pub segments: u32,
+    /// Units in a segment; a power of two.
+    pub segment_units: u32,
+    /// The last commit of the map when the superblock was written.
+    pub commit: u64,
+}
+
+/// Places of the map in a block of `unit_bytes`.
+pub fn places_in_a_block(unit_bytes: u32) -> u64 {
+    (u64::from(unit_bytes) - BLOCK_HEADER as u64) / 4
+}
+
+/// Changes of the map in a block of `unit_bytes`.
+pub fn changes_in_a_block(unit_bytes: u32) -> u64 {
+    (u64::from(unit_bytes) - BLOCK_HEADER as u64) / 8
+}
+
+/// Where everything lies, in units from the beginning of the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Bytes in a unit.
+    pub unit_bytes: u32,
+    /// Units in a page.
+    pub page_units: u32,
+    /// Units that the pages of the store have.
+    pub units: u64,
+    /// Where the map's area begins.
+    pub map: u64,
+    /// Blocks with the places of all units.
+    pub snapshot: u64,
+    /// Blocks of the journal in a half.
+    pub journal: u64,
+    /// Where the first segment begins.
+    pub first: u64,
+    /// How many segments there are, and how long they are.
+    pub shape: Shape,
+}
+
+impl Layout {
+    /// The layout of a store whose superblock says so.
+    pub fn new(superblock: &Superblock, shape: Shape) -> Layout {
+        let Superblock { page_bytes, block_bytes, pages, .. } = *superblock;
+        let page_units = page_bytes / block_bytes.max(1);
+        let data = superblock.data_start().0;
+        let units = pages.saturating_sub(data) * u64::from(page_units);
+        let map = data * u64::from(page_units);
+        let snapshot = units.div_ceil(places_in_a_block(block_bytes));
+        let journal = snapshot.max(LEAST_JOURNAL);
+        let area = 2 * (2 + snapshot + journal);
+        let first = (map + area).next_multiple_of(u64::from(shape.segment_units.max(1)));
+        Layout { unit_bytes: block_bytes, page_units, units, map, snapshot, journal, first, shape }
+    }
+
+    /// Units that the segments have.
+    pub fn physical(&self) -> u64 {
+        u64::from(self.shape.segments) * u64::from(self.shape.segment_units)
+    }
+
+    /// Where the last segment ends.
+    pub fn end(&self) -> u64 {
+        self.first + self.physical()
+    }
+
+    /// Blocks of a half of the map's area.
+    pub fn half(&self) -> u64 {
+        2 + self.snapshot + self.journal
+    }
+
+    /// What makes no sense in it, if anything does.
+    pub fn fault(&self) -> Option<&'static str> {
+        let Shape { segments, segment_units, .. } = self.shape;
+        let is_sound = self.page_units.is_power_of_two()
+            && segment_units.is_power_of_two()
+            && segment_units >= self.page_units
+            && segments > 0
+            && self.physical() < u64::from(u32::MAX)
+            && self.units < self.physical();
+        (!is_sound).then_some("the superblock's segments make no sense")
+    }
+
+    /// The translation layer over the segments.
+    pub fn ftl(&self, options: &Options) -> Result<FtlConfig, Error> {
+        let (reserve, hard) = RESERVE;
+        let collect = Collect {
+            placement: options.placement.clone(),
+            victim: options.victim.clone(),
+            schedule: Schedule::PACED,
+            reserve,
+            hard,
+            ..Collect::PLAIN
+        };
+        if collect.placement.needs_future() {
+            return Err(Error::Options(format!(
+                "placement {} must know all writes beforehand, and a store does not; accepted: any other",
+                collect.placement
+            )));
+        }
+        let Shape { segments, segment_units, .. } = self.shape;
+        // A quarter of a segment may be behind before writes wait: a batch then mostly goes through at once.
+        let stripe_pages = segment_units.div_ceil(64);
+        let plain = FtlConfig::plain(self.units as u32, segments, segment_units);
+        let config = FtlConfig { collect, stripe_pages, ..plain };
+        config.validate().map_err(|error| Error::Options(format!("pages out of place: {error}")))?;
+        Ok(config)
+    }
+}
+
+/// Gives a new store on a drive of `drive_units` units as many segments as fit, and as many pages as leave
+/// [`Options::spare`] per cent of them free.
+pub fn fit(superblock: Superblock, drive_units: u64, options: &Options) -> Result<Superblock, Error> {
+    let (page_bytes, unit_bytes) = (u64::from(superblock.page_bytes), u64::from(superblock.block_bytes));
+    let page_units = page_bytes / unit_bytes;
+    let least = 4 * page_units;
+    let segment_units = (drive_units / SEGMENTS).clamp(least, (LONGEST_SEGMENT / unit_bytes).max(least));
+    // The largest power of two that is not more.
+    let segment_units = 1 << segment_units.ilog2();
+    let with = |segments: u64| {
+        let kept = u64::from(RESERVE.0) + u64::from(options.placement.streams()) + 1;
+        let units = (segments * segment_units * u64::from(100 - options.spare.min(99)) / 100)
+            .min(segments.saturating_sub(kept) * segment_units);
+        let shape = Shape { segments: segments as u32, segment_units: segment_units as u32, commit: 0 };
+        Superblock {
+            pages: superblock.data_start().0 + units / page_units,
+            out_of_place: Some(shape),
+            ..superblock.clone()
+        }
+    };
+    // The map takes a little, which depends on how many there are.
+    let room = drive_units.saturating_sub(superblock.data_start().0 * page_units) / segment_units;
+    let most = (room.min(u64::from(u32::MAX) / segment_units - 1)).min(u64::from(u32::MAX));
+    let fits = |segments: &u64| {
+        let superblock = with(*segments);
+        superblock.layout().is_some_and(|layout| layout.fault().is_none() && layout.end() <= drive_units)
+    };
+    let segments = (1..=most).rev().find(fits);
+    let made = segments.map(with).filter(|made| made.pages > made.data_start().0 + 3);
+    made.ok_or_else(|| {
+        Error::Options(format!(
+            "the drive has {drive_units} blocks of {unit_bytes} bytes, too few for pages out of place; accepted: a larger drive, or pages in place"
+        ))
+    })
+}

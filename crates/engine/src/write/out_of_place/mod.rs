@@ -1,0 +1,433 @@
+//! Pages out of place: each write goes to a new place, and a map that is on the drive too says where.
+//!
+//! The place of the old copy stays as it is until the new one and its entry in the map are durable. So no write can tear a
+//! page that counts, and none is done twice. What it costs instead is collection: space comes back a segment at a time, and
+//! what is still valid there is copied.
+//!
+//! *Units.* Pages lie in units, blocks of the log's size. A page of several units is compressed where that saves one
+//! ([`pack`]). Its units get their places together ([`Ftl::append_whole`]) and come back together.
+//!
+//! *Three maps.* The translation layer ([`Ftl`]) knows where each unit was *sent* last, and decides by that where the next
+//! page goes and which segment is collected. [`Places`] knows where it *lies*: where a write that has ended has brought it;
+//! reads go there. The [`Journal`] has what is *durable* of that. Each follows the one before.
+//!
+//! *Three rules* keep a place from being written again too early. A segment is collected when the writes into it have ended.
+//! It is given back when its copies, and all writes that were sent before, have ended and their places are durable. And who reads
+//! a unit that moved meanwhile reads it again.
+
+mod block;
+mod collect;
+mod journal;
+mod kept;
+mod layout;
+mod pack;
+mod scattered;
+#[cfg(test)]
+mod tests;
+mod under_way;
+#[cfg(test)]
+mod uneven;
+
+pub use kept::{Kept, NOWHERE, kept_in_head, read, units_of};
+pub use layout::{Layout, Shape, fit};
+pub use scattered::find as find_scattered;
+
+use super::sealed::Sealed;
+use crate::barrier::Barrier;
+use crate::image::Source;
+use crate::layout::Superblock;
+use crate::page::Salt;
+use crate::wait::{Health, Signal, insist, together};
+use crate::{Error, Options, memory};
+use fulgurite_base::{Lpn, PageId, Ppn, StreamId};
+use fulgurite_device::{Arena, Buffer, Device, Handle, IoError, Operation};
+use fulgurite_ftl::{CountingSink, Ftl};
+use journal::{Journal, Places};
+use pack::{Packer, unpack};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use under_way::UnderWay;
+
+/// Changes of the map that are left for the next commit at most; then one is made.
+const MOST_CHANGES: usize = 1 << 15;
+
+/// A page on its way.
+struct Sent {
+    page: PageId,
+    /// Its units: the first one's place among the batch's units, and how many.
+    from: usize,
+    units: u32,
+    places: Vec<u32>,
+}
+
+/// Units that lie behind one another on the drive and in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Run {
+    place: u32,
+    /// The first one in memory.
+    at: usize,
+    units: u32,
+}
+
+struct State<D> {
+    handle: Handle<D>,
+    health: Health,
+    layout: Layout,
+    salt: Salt,
+    ftl: RefCell<Ftl>,
+    places: RefCell<Places>,
+    journal: Journal<D>,
+    under_way: UnderWay,
+    packer: RefCell<Packer>,
+    /// Writers that wait for collection.
+    waiting: Cell<u32>,
+    collecting: Cell<bool>,
+    /// Collection shall end, since the store closes.
+    closing: Cell<bool>,
+    /// Collection has gone on.
+    room: Signal,
+    /// Units written for the store and moved.
+    units_written: Cell<u64>,
+    options: Options,
+}
+
+/// Writes pages out of place. Clones share it.
+pub struct OutOfPlace<D>(Rc<State<D>>);
+
+impl<D> Clone for OutOfPlace<D> {
+    fn clone(&self) -> OutOfPlace<D> {
+        OutOfPlace(Rc::clone(&self.0))
+    }
+}
+
+/// Bytes of memory that the maps take.
+pub fn map_bytes(layout: &Layout) -> u64 {
+    // Here and in the translation layer: 4 bytes for each unit of the store twice, 4⅛ for each of the drive.
+    8 * layout.units + 4 * layout.physical() + layout.physical() / 8 + 48 * u64::from(layout.shape.segments)
+}
+
+/// Reads a page of an image whose map this is, as it lies there; `None` where it cannot be read. For who has no drive.
+pub async fn read_page(
+    source: &impl Source,
+    places: &[u32],
+    layout: &Layout,
+    page: PageId,
+) -> Option<Vec<u8>> {
+    let unit = layout.unit_bytes as usize;
+    let units = units_of(places, layout, page);
+    let mut bytes = vec![0; units.len() * unit];
+    for (place, part) in units.iter().zip(bytes.chunks_mut(unit)) {
+        source.read((layout.first + u64::from(*place)) * unit as u64, part).await.ok()?;
+    }
+    let len = unit * layout.page_units as usize;
+    if bytes.is_empty() || bytes.len() == len {
+        return Some(bytes).filter(|bytes| !bytes.is_empty());
+    }
+    let whole = Arena::new(len).buffer(0, len);
+    unpack(&bytes, &whole).then(|| memory::look(&whole, <[u8]>::to_vec))
+}
+
+impl<D: Device + 'static> OutOfPlace<D> {
+    /// Makes an empty map on the drive.
+    pub async fn create(
+        handle: &Handle<D>,
+        shared: (Health, Rc<Barrier<D>>),
+        superblock: &Superblock,
+        layout: Layout,
+        options: &Options,
+    ) -> Result<OutOfPlace<D>, Error> {
+        let places = vec![NOWHERE; layout.units as usize];
+        let kept = Kept { places, epoch: 0, next_block: 0, number: 0 };
+        let this = OutOfPlace::new(handle, shared, superblock, layout, kept, options)?;
+        this.0.journal.snapshot(&this.0.places).await?;
+        Ok(this)
+    }
+
+    /// The pages of a store whose map is `kept`.
+    pub fn new(
+        handle: &Handle<D>,
+        (health, barrier): (Health, Rc<Barrier<D>>),
+        superblock: &Superblock,
+        layout: Layout,
+        kept: Kept,
+        options: &Options,
+    ) -> Result<OutOfPlace<D>, Error> {
+        let unusable = |error: fulgurite_base::SpecError| Error::Options(error.to_string());
+        let mut ftl = Ftl::new(layout.ftl(options)?).map_err(unusable)?;
+        let known = kept.places.iter().enumerate().filter(|(_, place)| **place != NOWHERE);
+        if !ftl.adopt(known.map(|(unit, place)| (unit as u32, Ppn(*place)))) {
+            return Err(Error::corrupt(
+                superblock.data_start(),
+                "the map of pages gives two pages one place",
+            ));
+        }
+        let room = Signal::default();
+        health.tell(&room);
+        let salt = superblock.salt();
+        Ok(OutOfPlace(Rc::new(State {
+            handle: handle.clone(),
+            layout,
+            salt,
+            ftl: RefCell::new(ftl),
+            journal: Journal::new(
+                handle.clone(),
+                (health.clone(), barrier),
+                (layout, superblock),
+                &kept,
+                options,
+            ),
+            places: RefCell::new(Places::new(kept.places)),
+            under_way: UnderWay::new(&health),
+            packer: RefCell::new(Packer::new(superblock.page_bytes as usize)),
+            waiting: Cell::new(0),
+            collecting: Cell::new(false),
+            closing: Cell::new(false),
+            room,
+            units_written: Cell::new(0),
+            options: options.clone(),
+            health,
+        })))
+    }
+
+    /// What the superblock says of it now.
+    pub fn shape(&self) -> Shape {
+        Shape { commit: self.0.journal.last_commit(), ..self.0.layout.shape }
+    }
+
+    /// Pages written, those moved by collection among them; a compressed page counts as what it takes.
+    pub fn pages_written(&self) -> u64 {
+        self.0.units_written.get().div_ceil(u64::from(self.0.layout.page_units))
+    }
+
+    /// Pages that collection has moved, counted in the same way.
+    pub fn pages_moved(&self) -> u64 {
+        self.0.ftl.borrow().counters().copied_pages.div_ceil(u64::from(self.0.layout.page_units))
+    }
+
+    /// Bytes of the map's area and of the segments that are in use, garbage in them among it.
+    pub fn bytes(&self) -> u64 {
+        let Layout { unit_bytes, shape, map, first, .. } = self.0.layout;
+        let used = shape.segments - self.0.ftl.borrow().free_segments();
+        (first - map + u64::from(used) * u64::from(shape.segment_units)) * u64::from(unit_bytes)
+    }
+
+    /// Whether the translation layer agrees with itself and with the places.
+    pub fn fault(&self) -> Option<String> {
+        let ftl = self.0.ftl.borrow();
+        if let Err(error) = fulgurite_ftl::check::check(&ftl) {
+            return Some(error.to_string());
+        }
+        let places = self.0.places.borrow();
+        let differs = |unit: &u32| {
+            let lies = places.all()[*unit as usize];
+            ftl.lookup(*unit).map_or(NOWHERE, |ppn| ppn.0) != lies
+        };
+        let is_quiet = self.0.under_way.is_empty() && ftl.victim().is_none();
+        let unit = (0..self.0.layout.units as u32).find(differs).filter(|_| is_quiet)?;
+        Some(format!("unit {unit} does not lie where it was sent"))
+    }
+
+    /// The first unit of a page.
+    fn first_unit(&self, page: PageId) -> u32 {
+        let data = self.0.layout.map / u64::from(self.0.layout.page_units);
+        ((page.0 - data) * u64::from(self.0.layout.page_units)) as u32
+    }
+
+    /// Writes sealed pages. When this returns they are read from their new places, and durable after [`OutOfPlace::commit`].
+    pub async fn write(&self, pages: &Sealed) -> Result<(), Error> {
+        let (bytes, mut units) = self.packed(pages);
+        while !units.is_empty() {
+            self.0.health.check()?;
+            let sent = self.send(&units);
+            if sent.is_empty() {
+                self.wait_for_room().await?;
+                continue;
+            }
+            units.drain(..sent.len());
+            // From here to the end nothing waits for collection, which waits for this.
+            let number = self.0.under_way.begin();
+            self.collect_later();
+            let parts = sent.iter().flat_map(|sent| (sent.from..).zip(sent.places.iter().copied()));
+            let written = self.write_units(parts, &bytes).await;
+            if written.is_ok() {
+                sent.iter().for_each(|sent| self.arrived(sent));
+            }
+            self.0.under_way.end(number);
+            written.map_err(|error| self.0.health.stop(format!("a page could not be written: {error}")))?;
+            if self.0.places.borrow().changes() > MOST_CHANGES {
+                self.commit().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Pages as they will lie in their units, and for each of them its number, its first unit in these bytes, and how many it takes.
+    fn packed(&self, pages: &Sealed) -> (Buffer, Vec<(PageId, usize, u32)>) {
+        let Layout { unit_bytes, page_units, .. } = self.0.layout;
+        let (unit, page_units) = (unit_bytes as usize, page_units as usize);
+        if page_units == 1 {
+            let units = pages.numbers.iter().enumerate().map(|(at, page)| (*page, at, 1)).collect();
+            return (pages.bytes.clone(), units);
+        }
+        let bytes = Arena::new(pages.bytes.len()).buffer(0, pages.bytes.len());
+        let mut packer = self.0.packer.borrow_mut();
+        let (mut at, mut units) = (0, Vec::with_capacity(pages.numbers.len()));
+        for (page, copy) in pages.iter() {
+            // What is packed is never longer than the page, so there is room for it.
+            let into = bytes.part(at * unit, page_units * unit);
+            let taken =
+                memory::look(&copy, |page| memory::change(&into, |into| packer.pack(page, into, unit)));
+            units.push((page, at, taken));
+            at += taken as usize;
+        }
+        (bytes, units)
+    }
+
+    /// Gives pages their new places, as many from the first on as collection lets in now.
+    fn send(&self, units: &[(PageId, usize, u32)]) -> Vec<Sent> {
+        let mut ftl = self.0.ftl.borrow_mut();
+        let mut sent = Vec::new();
+        for (page, from, taken) in units {
+            let (page, from, units) = (*page, *from, *taken);
+            let (first, mut places) = (self.first_unit(page), Vec::with_capacity(units as usize));
+            let hint = StreamId::default();
+            if !ftl.append_whole(first, units, hint, &mut CountingSink::default(), |ppn| places.push(ppn.0)) {
+                break;
+            }
+            ftl.trim_run(first + units, self.0.layout.page_units - units);
+            sent.push(Sent { page, from, units, places });
+        }
+        sent
+    }
+
+    /// A page lies in its new place, unless it was given up meanwhile.
+    fn arrived(&self, sent: &Sent) {
+        let first = self.first_unit(sent.page);
+        let (ftl, mut places) = (self.0.ftl.borrow(), self.0.places.borrow_mut());
+        if ftl.lookup(first) != Some(Ppn(sent.places[0])) {
+            return;
+        }
+        for unit in 0..self.0.layout.page_units {
+            let place = sent.places.get(unit as usize).copied().unwrap_or(NOWHERE);
+            places.set(first + unit, place);
+        }
+        debug_assert_eq!(sent.units as usize, sent.places.len());
+    }
+
+    /// Forgets pages that the store has given back.
+    pub fn trim(&self, pages: &[PageId]) {
+        let (mut ftl, mut places) = (self.0.ftl.borrow_mut(), self.0.places.borrow_mut());
+        for page in pages {
+            let first = self.first_unit(*page);
+            ftl.trim_run(first, self.0.layout.page_units);
+            (first..first + self.0.layout.page_units).for_each(|unit| places.set(unit, NOWHERE));
+        }
+    }
+
+    /// Whether a page was ever written and not given up since.
+    pub fn has(&self, page: PageId) -> bool {
+        !units_of(self.0.places.borrow().all(), &self.0.layout, page).is_empty()
+    }
+
+    /// Makes durable where everything lies whose write has ended.
+    pub async fn commit(&self) -> Result<(), Error> {
+        self.0.journal.commit(&self.0.places).await
+    }
+
+    /// Writes units to their places: which of the batch's units, and where it goes.
+    async fn write_units(
+        &self,
+        parts: impl Iterator<Item = (usize, u32)>,
+        bytes: &Buffer,
+    ) -> Result<(), Error> {
+        let runs = self.runs(parts);
+        let units: u64 = runs.iter().map(|run| u64::from(run.units)).sum();
+        self.0.units_written.set(self.0.units_written.get() + units);
+        let written = |write: Operation| async move {
+            insist(async || self.0.handle.submit(write.clone()).await.map_err(Error::Io)).await
+        };
+        let writes = runs.iter().map(|run| written(self.write_run(run, bytes))).collect();
+        together(writes).await.into_iter().collect()
+    }
+
+    fn write_run(&self, run: &Run, bytes: &Buffer) -> Operation {
+        let unit = self.0.layout.unit_bytes as usize;
+        let from = bytes.part(run.at * unit, run.units as usize * unit);
+        let ftl = self.0.ftl.borrow();
+        // The drive keeps apart what the translation layer keeps apart, as far as it can.
+        let stream = ftl.segments().stream(ftl.segment(Ppn(run.place)));
+        let stream = StreamId(stream.0.min(self.0.handle.caps().streams.max(1) - 1));
+        Operation::Write {
+            lpn: self.lpn(run.place),
+            pages: run.units * self.device_pages(),
+            from: Some(from),
+            stream,
+        }
+    }
+
+    fn device_pages(&self) -> u32 {
+        self.0.layout.unit_bytes / self.0.handle.caps().page_bytes
+    }
+
+    fn lpn(&self, place: u32) -> Lpn {
+        Lpn((self.0.layout.first + u64::from(place)) * u64::from(self.device_pages()))
+    }
+
+    /// Units that lie behind one another, as many together as the drive takes, and none across the end of a segment.
+    fn runs(&self, parts: impl Iterator<Item = (usize, u32)>) -> Vec<Run> {
+        let most = (self.0.handle.caps().pages_per_command / self.device_pages()).max(1);
+        let mut runs: Vec<Run> = Vec::new();
+        for (at, place) in parts {
+            match runs.last_mut() {
+                Some(run)
+                    if run.place + run.units == place
+                        && run.at + run.units as usize == at
+                        && run.units < most
+                        && !place.is_multiple_of(self.0.layout.shape.segment_units) =>
+                {
+                    run.units += 1;
+                }
+                _ => runs.push(Run { place, at, units: 1 }),
+            }
+        }
+        runs
+    }
+
+    /// Reads units from their places into the parts of `into` with these numbers, all at once.
+    async fn read_units(
+        &self,
+        parts: impl Iterator<Item = (usize, u32)>,
+        into: &Buffer,
+    ) -> Result<(), IoError> {
+        let unit = self.0.layout.unit_bytes as usize;
+        let read = |run: &Run| Operation::Read {
+            lpn: self.lpn(run.place),
+            pages: run.units * self.device_pages(),
+            into: Some(into.part(run.at * unit, run.units as usize * unit)),
+        };
+        let reads: Vec<Operation> = self.runs(parts).iter().map(read).collect();
+        self.0.handle.submit_all(reads.into_iter()).await
+    }
+
+    /// Reads a page. What comes may be wrong: the caller looks at its checksum.
+    pub async fn read(&self, page: PageId, into: &Buffer) -> Result<(), IoError> {
+        let units = || units_of(self.0.places.borrow().all(), &self.0.layout, page).to_vec();
+        loop {
+            let places = units();
+            if places.is_empty() {
+                return Err(IoError::Corrupt);
+            }
+            let len = places.len() * self.0.layout.unit_bytes as usize;
+            let is_packed = len < into.len();
+            let target = if is_packed { Arena::new(len).buffer(0, len) } else { into.clone() };
+            let read = self.read_units(places.iter().copied().enumerate(), &target).await;
+            if units() != places {
+                // It has moved, and its old place may be somebody else's.
+                continue;
+            }
+            read?;
+            let is_whole = !is_packed || memory::look(&target, |packed| unpack(packed, into));
+            return if is_whole { Ok(()) } else { Err(IoError::Corrupt) };
+        }
+    }
+}

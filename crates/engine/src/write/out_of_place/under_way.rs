@@ -1,0 +1,49 @@
+//! Writes that were sent and have not ended.
+
+use crate::wait::{Health, Signal};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+
+/// Writes under way, by number.
+pub struct UnderWay {
+    numbers: RefCell<BTreeSet<u64>>,
+    begun: Cell<u64>,
+    ended: Signal,
+    health: Health,
+}
+
+impl UnderWay {
+    /// None; who waits is told when the store stops.
+    pub fn new(health: &Health) -> UnderWay {
+        let ended = Signal::default();
+        health.tell(&ended);
+        UnderWay { numbers: RefCell::default(), begun: Cell::new(0), ended, health: health.clone() }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.numbers.borrow().is_empty()
+    }
+
+    /// A write is sent. Returns its number.
+    pub fn begin(&self) -> u64 {
+        self.begun.set(self.begun.get() + 1);
+        self.numbers.borrow_mut().insert(self.begun.get());
+        self.begun.get()
+    }
+
+    /// A write has ended, well or not.
+    pub fn end(&self, number: u64) {
+        self.numbers.borrow_mut().remove(&number);
+        self.ended.notify();
+    }
+
+    /// Waits until all writes have ended that were sent before this call, or the store has stopped.
+    pub async fn settled(&self) {
+        let last = self.begun.get();
+        let is_settled = || {
+            self.health.check().is_err() || self.numbers.borrow().first().is_none_or(|first| *first > last)
+        };
+        self.ended.until(|| is_settled().then_some(())).await;
+    }
+}

@@ -1,0 +1,74 @@
+//! A drive for tests on which every command takes a time of its own, and does what it does when it ends.
+
+use crate::memory;
+use fulgurite_base::{Nanos, Prng};
+use fulgurite_device::{Caps, Command, Completion, Device, MemDevice, Operation, QueueFull};
+use std::collections::BTreeMap;
+
+pub struct Uneven {
+    caps: Caps,
+    now: Nanos,
+    prng: Prng,
+    submitted: u64,
+    pending: BTreeMap<(Nanos, u64), Command>,
+    contents: Vec<u8>,
+}
+
+impl Uneven {
+    pub fn new(pages: u64, seed: u64) -> Uneven {
+        let caps = MemDevice::new(pages, 4096, 64, Nanos::ZERO).caps().clone();
+        let contents = vec![0; pages as usize * 4096];
+        let (pending, prng) = (BTreeMap::new(), Prng::new(seed, "uneven"));
+        Uneven { caps, now: Nanos::ZERO, prng, submitted: 0, pending, contents }
+    }
+
+    fn perform(&mut self, operation: Operation) {
+        match operation {
+            Operation::Read { lpn, into: Some(into), .. } => {
+                let at = lpn.0 as usize * 4096;
+                memory::fill(&into, &self.contents[at..at + into.len()]);
+            }
+            Operation::Write { lpn, from: Some(from), .. } => {
+                let at = lpn.0 as usize * 4096;
+                memory::look(&from, |bytes| self.contents[at..at + bytes.len()].copy_from_slice(bytes));
+            }
+            // What was trimmed must not be read any more.
+            Operation::Trim { lpn, pages } => {
+                self.contents[lpn.0 as usize * 4096..][..pages as usize * 4096].fill(0xEE);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Device for Uneven {
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    fn now(&self) -> Nanos {
+        self.now
+    }
+
+    fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
+        // Now and then one takes far longer than others.
+        let most = if self.prng.below(8) == 0 { 2_000 } else { 60 };
+        let end = self.now + Nanos::from_micros(1 + self.prng.below(most));
+        self.submitted += 1;
+        self.pending.insert((end, self.submitted), command);
+        Ok(())
+    }
+
+    fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
+        let next = self.pending.first_key_value().map(|((end, _), _)| *end);
+        match next.filter(|next| deadline.is_none_or(|deadline| *next <= deadline)) {
+            None => self.now = self.now.max(deadline.unwrap_or(self.now)),
+            Some(next) => {
+                self.now = self.now.max(next);
+                let (_, Command { tag, operation }) = self.pending.pop_first().expect("there is a next");
+                self.perform(operation);
+                completions.push(Completion { tag, at: self.now, status: Ok(()) });
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Where pages lie: the one thing that differs between stores whose pages stay in place and those whose pages move.
+
+use super::in_place::InPlace;
+use super::out_of_place::{OutOfPlace, Shape};
+use super::sealed::Sealed;
+use crate::barrier::Barrier;
+use crate::wait::together;
+use crate::{Error, TornPages};
+use fulgurite_base::PageId;
+use fulgurite_device::{Buffer, Device, IoError};
+
+/// Where pages lie.
+pub enum Place<D> {
+    /// At their own numbers.
+    In(Box<InPlace<D>>),
+    /// Where the map says.
+    Out(OutOfPlace<D>),
+}
+
+impl<D: Device + 'static> Place<D> {
+    /// What protects the pages. Out of place no write can tear a page that counts, as on a drive that is atomic.
+    pub fn torn_pages(&self) -> TornPages {
+        match self {
+            Place::In(place) => place.torn_pages(),
+            Place::Out(_) => TornPages::Atomic,
+        }
+    }
+
+    /// The pages out of place, if that is where they are.
+    pub fn out_of_place(&self) -> Option<&OutOfPlace<D>> {
+        match self {
+            Place::In(_) => None,
+            Place::Out(place) => Some(place),
+        }
+    }
+
+    /// What the superblock says of the place.
+    pub fn shape(&self) -> Option<Shape> {
+        self.out_of_place().map(OutOfPlace::shape)
+    }
+
+    /// Pages of a batch that go to their places at once.
+    pub fn set_writes_at_once(&self, pages: usize) {
+        match self {
+            Place::In(place) => place.set_writes_at_once(pages),
+            // A batch is a few long writes.
+            Place::Out(_) => (),
+        }
+    }
+
+    /// Writes sealed pages, at most [`BATCH`](super::BATCH). They are durable after [`Place::make_durable`].
+    pub async fn write(&self, pages: &Sealed) -> Result<(), Error> {
+        match self {
+            Place::In(place) => place.write(pages).await,
+            Place::Out(place) => place.write(pages).await,
+        }
+    }
+
+    /// Makes durable what was written before this call.
+    pub async fn make_durable(&self, barrier: &Barrier<D>) -> Result<(), Error> {
+        match self {
+            Place::In(_) => barrier.flush().await,
+            Place::Out(place) => place.commit().await,
+        }
+    }
+
+    /// Reads a page, whatever is there.
+    pub async fn read(&self, page: PageId, into: &Buffer) -> Result<(), IoError> {
+        match self {
+            Place::In(place) => place.read(page, into).await,
+            Place::Out(place) => place.read(page, into).await,
+        }
+    }
+
+    /// Reads pages that follow each other in number into parts of `into`, whatever is there. Returns which could be read.
+    pub async fn read_run(&self, first: PageId, pages: usize, into: &Buffer) -> Vec<bool> {
+        match self {
+            Place::In(place) => vec![place.read(first, into).await.is_ok(); pages],
+            Place::Out(place) => {
+                let size = into.len() / pages.max(1);
+                let read = |index: usize| async move {
+                    let page = PageId(first.0 + index as u64);
+                    place.read(page, &into.part(index * size, size)).await.is_ok()
+                };
+                together((0..pages).map(read).collect()).await
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Pages that are ready for the drive, and the commands that bring bytes there.
+
+use fulgurite_base::{Lpn, PageId, StreamId};
+use fulgurite_device::{Buffer, Device, Handle, Operation};
+
+/// Pages that are ready for the drive, side by side.
+pub struct Sealed {
+    /// Their numbers.
+    pub numbers: Vec<PageId>,
+    /// Their bytes, in the same order.
+    pub bytes: Buffer,
+}
+
+impl Sealed {
+    /// Each page with its bytes.
+    pub fn iter(&self) -> impl Iterator<Item = (PageId, Buffer)> {
+        let size = self.page_bytes();
+        let part = move |(index, page): (usize, &PageId)| (*page, self.bytes.part(index * size, size));
+        self.numbers.iter().enumerate().map(part)
+    }
+
+    /// Runs of pages whose numbers follow each other, at most `most` in each: the first page's number, and their bytes.
+    pub fn runs(&self, most: usize) -> impl Iterator<Item = (PageId, Buffer)> {
+        let (size, mut from) = (self.page_bytes(), 0);
+        let ends = move |pages: &[PageId]| {
+            let follows = std::iter::zip(pages, &pages[1..]).take_while(|(one, next)| one.0 + 1 == next.0);
+            (follows.count() + 1).min(most.max(1))
+        };
+        std::iter::from_fn(move || {
+            let first = *self.numbers.get(from)?;
+            let len = ends(&self.numbers[from..]);
+            let run = self.bytes.part(from * size, len * size);
+            from += len;
+            Some((first, run))
+        })
+    }
+
+    /// Bytes in a page.
+    pub fn page_bytes(&self) -> usize {
+        self.bytes.len() / self.numbers.len().max(1)
+    }
+}
+
+/// The writes that bring bytes, whole pages of the drive, to the places from `first` on: as few as the drive allows.
+pub fn writes<D: Device + 'static>(
+    handle: &Handle<D>,
+    first: Lpn,
+    bytes: &Buffer,
+) -> impl Iterator<Item = Operation> {
+    let caps = handle.caps();
+    let page = caps.page_bytes as usize;
+    let step = caps.pages_per_command as usize * page;
+    (0..bytes.len()).step_by(step).map(move |from| {
+        let len = step.min(bytes.len() - from);
+        write(Lpn(first.0 + (from / page) as u64), (len / page) as u32, bytes.part(from, len))
+    })
+}
+
+/// A write of pages.
+pub fn write(lpn: Lpn, pages: u32, from: Buffer) -> Operation {
+    Operation::Write { lpn, pages, from: Some(from), stream: StreamId::default() }
+}
