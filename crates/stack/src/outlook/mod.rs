@@ -182,7 +182,9 @@ fn rounded(seconds: f64) -> f64 {
     if seconds < 1.0 {
         return seconds;
     }
-    let mut digit = 1.0;
+    // In the unit in which it is said.
+    let unit = if seconds < 100.0 { 1.0 } else { 60.0 };
+    let mut digit = unit;
     while digit * 10.0 <= seconds {
         digit *= 10.0;
     }
