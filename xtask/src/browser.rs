@@ -22,6 +22,7 @@ const STUDIES: &[&str] = &[
     "ace",
     "ace-emulated",
     "raw",
+    "myflashsql",
 ];
 /// Names that a browser may have.
 const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];

@@ -143,7 +143,7 @@ pub fn parse_size(text: &str) -> Result<u64, SpecError> {
         SpecError::new(format!("`{text}` is not a size: write a number and a unit, like 4KiB, 64MiB or 8GB"))
     };
     let (number, scale) = split_suffix(text, &SIZES).ok_or_else(fault)?;
-    parse_scaled(number, scale).ok_or_else(fault)
+    parse_scaled(number, scale).ok_or_else(|| too_large(text, number).unwrap_or_else(fault))
 }
 
 /// Parses a count: `1000`, `1_000`, `250K`, `2M`, `1.1G`.
@@ -154,7 +154,7 @@ pub fn parse_count(text: &str) -> Result<u64, SpecError> {
         ))
     };
     let (number, scale) = split_suffix(text, &COUNTS).unwrap_or((text, 1));
-    parse_scaled(number, scale).ok_or_else(fault)
+    parse_scaled(number, scale).ok_or_else(|| too_large(text, number).unwrap_or_else(fault))
 }
 
 /// Parses a share: `6%`, `7.5%`.
@@ -211,6 +211,12 @@ fn split_suffix<'a>(text: &'a str, table: &[(&str, u64)]) -> Option<(&'a str, u6
     table.iter().find_map(|(suffix, scale)| text.strip_suffix(suffix).map(|number| (number, *scale)))
 }
 
+/// What to say of a whole number that was not read: it is written well, so it does not fit into 64 bits.
+fn too_large(text: &str, number: &str) -> Option<SpecError> {
+    let is_whole = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    is_whole.then(|| SpecError::new(format!("`{text}` is too large; accepted: at most {}", u64::MAX)))
+}
+
 /// `number × scale` where `number` may have a decimal point; `None` unless the result is whole.
 fn parse_scaled(number: &str, scale: u64) -> Option<u64> {
     let digits = |text: &str| -> Option<u64> {
@@ -249,8 +255,19 @@ mod tests {
     }
 
     #[test]
+    fn a_number_that_is_too_large_is_called_so() {
+        for text in ["99999999999TiB", "18446744073709551616B"] {
+            assert!(parse_size(text).unwrap_err().to_string().contains("is too large"), "{text}");
+        }
+        for text in ["18446744073709551616", "99999999999999T"] {
+            assert!(parse_count(text).unwrap_err().to_string().contains("is too large"), "{text}");
+        }
+        assert_eq!(parse_count("18446744073709551615"), Ok(u64::MAX));
+    }
+
+    #[test]
     fn nonsense_is_named() {
-        for text in ["", "4", "KiB", "-4KiB", "4kib", "1.3B", "99999999999TiB", "4 KiB", "1e3B"] {
+        for text in ["", "4", "KiB", "-4KiB", "4kib", "1.3B", "4 KiB", "1e3B"] {
             assert!(parse_size(text).unwrap_err().to_string().contains("is not a size"), "{text}");
         }
         for text in ["", "x", "1.5", "-1", "1e6", "_1"] {

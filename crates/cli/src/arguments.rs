@@ -1,7 +1,7 @@
-//! What can be typed. Values stay text here: the stack crate knows what they mean.
+//! Declares the command line. Values stay text here; the stack crate knows what they mean.
 //!
-//! The commands over a store in a file are in [`crate::store`]. The commands that run stacks have no list of
-//! options of their own: their options are the declared settings.
+//! The commands over a store in a file are in [`crate::store`]. The commands that run stacks have no list of options of
+//! their own: their options are the declared settings.
 
 use crate::examples;
 use crate::reference::Page;
@@ -32,7 +32,7 @@ pub struct Arguments {
 #[command(next_help_heading = "Options of every command")]
 pub struct Common {
     /// Seed of all randomness [default: 42]
-    #[arg(long, global = true, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, global = true, value_name = "N")]
     pub seed: Option<String>,
     /// Print one JSON array of flat row objects, and nothing else
     #[arg(long, global = true, conflicts_with = "csv")]
@@ -40,19 +40,19 @@ pub struct Common {
     /// Print CSV, and nothing else
     #[arg(long, global = true)]
     pub csv: bool,
-    /// Runs at once [default: as many as there are cores]
-    #[arg(long, global = true, value_name = "N", allow_negative_numbers = true, value_parser = threads)]
+    /// Number of runs at the same time [default: the number of cores]
+    #[arg(long, global = true, value_name = "N", value_parser = threads)]
     pub threads: Option<NonZeroUsize>,
-    /// Say how many runs there would be and what memory and time they would take, and run nothing
+    /// Run nothing; say how many runs there would be, and how much memory and time they would need
     #[arg(long, global = true)]
     pub dry_run: bool,
-    /// Show these columns alone (throughput_ops_s,latency_p99_ns)
+    /// Show only these columns (throughput_ops_s,latency_p99_ns)
     #[arg(long, global = true, value_name = "NAME,…", value_delimiter = ',', value_parser = column)]
     pub columns: Vec<Column>,
     /// Show every column
     #[arg(long, global = true, conflicts_with = "columns")]
     pub wide: bool,
-    /// Print the result and errors alone: no progress, no remarks
+    /// Print only the result and errors: no progress, no remarks
     #[arg(long, short, global = true)]
     pub quiet: bool,
     /// Whether standard output holds a file that was asked for (`--requests-out -`), so that the table goes to
@@ -64,80 +64,80 @@ pub struct Common {
 #[derive(Subcommand)]
 pub enum Command {
     #[command(after_help = examples::LIST)]
-    /// Name what there is: devices, policies, workloads, formats, studies; with a kind, their options too
+    /// List devices, policies, workloads, formats and studies; with a kind, list their options too
     List {
         /// devices, device-parameters, layers, replacement, write-back, prefetch, placement, victim,
         /// schedule, workloads, benchmarks, formats or studies [default: everything]
         kind: Option<String>,
     },
-    /// Measure alpha, k_r and k_w of a device
+    /// Measure how a device reads and writes: its asymmetry (alpha) and its concurrency (k_r, k_w)
     #[command(after_help = examples::PROFILE)]
     Profile(Typed<PROFILE>),
     /// Run a workload against a buffer pool on a device
     #[command(after_help = examples::POOL)]
     Pool(Typed<POOL>),
-    /// Count the write amplification of a workload's writes, without time
+    /// Count the write amplification of a workload, without simulating time
     #[command(after_help = examples::GC)]
     Gc(Typed<GC>),
-    /// Time requests against a drive: a trace or a generated workload, open or closed loop
+    /// Send a trace or a generated workload to a drive and measure response times, in an open or closed loop
     #[command(after_help = examples::REPLAY)]
     Replay(Typed<REPLAY>),
-    /// Run a benchmark's transactions on the storage engine on a device: YCSB, TPC-C, LinkBench, sysbench, an index scan
+    /// Run a benchmark on the storage engine: YCSB, TPC-C, LinkBench, sysbench or an index scan
     #[command(after_help = examples::BENCH)]
     Bench(Typed<BENCH>),
-    /// Say which settings of a buffer pool suit a workload and a drive, what they gain, and how sure that is
+    /// Find the settings of a buffer pool that suit a workload and a drive; say what they gain and how sure that is
     #[command(after_help = examples::ADVISE)]
     Advise {
         #[command(flatten)]
         typed: AdviceTyped,
         /// Memory of the pool: a size, or a share of the workload's data [default: 6%]
-        #[arg(long, value_name = "SIZE|6%", allow_negative_numbers = true)]
+        #[arg(long, value_name = "SIZE|6%")]
         memory: Option<String>,
-        /// What to look for: throughput or p99, the 99th percentile of response times [default: throughput]
+        /// What to improve: throughput, or p99, the 99th percentile of response times [default: throughput]
         #[arg(long = "for", value_name = "GOAL")]
         goal: Option<String>,
     },
-    /// Run a study: a table, and a report to read
+    /// Run a study and write its table and report
     #[command(after_help = examples::STUDY)]
     Study {
         /// A built-in study, a TOML file, or - for TOML from standard input
         study: String,
-        /// Folder for table and report [default: results/NAME]
+        /// Folder for the table and the report [default: results/NAME]
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
-        /// Smaller runs, as the study says: for a first look
+        /// Run a smaller version of the study, for a first look
         #[arg(long)]
         quick: bool,
-        /// Go on from the finished runs that an interrupted study has left in its folder
+        /// Keep the finished runs of an interrupted study and run only the others
         #[arg(long)]
         resume: bool,
     },
-    /// Look at trace files, convert and make them
+    /// Describe, convert and generate trace files
     #[command(after_help = examples::TRACE)]
     Trace {
         #[command(subcommand)]
         command: Trace,
     },
-    /// Put two results side by side: what was asked the same of both, and how its figures have changed
+    /// Compare two results: match the rows that asked for the same, and list the figures that changed
     #[command(after_help = examples::DIFF)]
     Diff {
         /// The earlier result: a study's folder, a file of CSV, JSON or JSON lines, or - for standard input
         a: PathBuf,
         /// The later result
         b: PathBuf,
-        /// How much a figure may change, up or down; beyond that the exit code is 1 [default: 0%]
-        #[arg(long, value_name = "6%", allow_negative_numbers = true)]
+        /// How much a figure may rise or fall; if one changes by more, the exit code is 1 [default: 0%]
+        #[arg(long, value_name = "6%")]
         tolerance: Option<String>,
     },
     #[command(flatten)]
     Store(Stored),
-    /// Print the completions for a shell
+    /// Print the completion script of a shell
     #[command(after_help = examples::COMPLETIONS)]
     Completions {
         /// The shell
         shell: Shell,
     },
-    /// Print a page of the manual: of the whole, or of a command
+    /// Print the manual page of fulgurite, or of one command
     #[command(after_help = examples::MAN)]
     Man {
         /// The command
@@ -181,23 +181,23 @@ pub enum Trace {
     /// Describe a trace: requests, sizes, footprint, rate, sequentiality, reuse
     #[command(after_help = examples::TRACE_INFO)]
     Info {
-        /// The file, as it is or packed with gzip or zstd; - for standard input
+        /// The trace file, which may be packed with gzip or zstd; - for standard input
         file: String,
         /// Trace format, with options (disksim:time_unit=ns), where the file's name and content do not tell
         #[arg(long, value_name = "NAME")]
         format: Option<String>,
-        /// Page size that footprints are counted in [default: 4KiB]
+        /// Page size in which footprints are counted [default: 4KiB]
         #[arg(long, value_name = "SIZE")]
         page: Option<String>,
     },
     /// Write a trace in another format
     #[command(after_help = examples::TRACE_CONVERT)]
     Convert {
-        /// The file, as it is or packed with gzip or zstd; - for standard input
+        /// The trace file, which may be packed with gzip or zstd; - for standard input
         file: String,
         /// The new file, packed if its name ends in .gz or .zst; - for standard output
         out: PathBuf,
-        /// Its format
+        /// Format of the new file
         #[arg(long, value_name = "NAME")]
         to: String,
         /// Trace format, with options (disksim:time_unit=ns), where the file's name and content do not tell
@@ -214,16 +214,16 @@ pub enum Trace {
         workload: String,
         /// The new file, packed if its name ends in .gz or .zst; - for standard output
         out: PathBuf,
-        /// Its format
+        /// Format of the new file
         #[arg(long, value_name = "NAME")]
         to: String,
-        /// Logical capacity, whose pages are requested [default: 8GB]
+        /// Logical capacity that the requests are spread over [default: 8GB]
         #[arg(long, value_name = "SIZE")]
         logical: Option<String>,
         /// Page size [default: 4KiB]
         #[arg(long, value_name = "SIZE")]
         page: Option<String>,
-        /// Requests [default: 20 times the logical pages]
+        /// Number of requests [default: 20 times the logical pages]
         #[arg(long, value_name = "N")]
         ops: Option<String>,
     },
@@ -278,11 +278,7 @@ fn argument_with(setting: &'static Setting, command: Runs, help: String) -> Arg 
         _ if setting.written.is_empty() => {
             argument.long(setting.name.replace('_', "-")).action(ArgAction::SetTrue)
         }
-        // A negative number is refused by the setting, which says what it accepts.
-        _ => argument
-            .long(setting.name.replace('_', "-"))
-            .value_name(setting.written)
-            .allow_negative_numbers(true),
+        _ => argument.long(setting.name.replace('_', "-")).value_name(setting.written),
     }
 }
 

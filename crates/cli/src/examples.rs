@@ -1,4 +1,4 @@
-//! Examples that stand below the help of the commands. A test runs them.
+//! The examples below the help of each command. A test runs them.
 
 pub const ALL: &str = "\
 Without a command the quickstart study runs.

@@ -23,6 +23,7 @@ use fulgurite_study::{
 };
 use output::{print, print_upright, written};
 use progress::watched;
+use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -32,13 +33,33 @@ use std::process::ExitCode;
 const ROWS_AT_MOST: usize = 30;
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let arguments = match Arguments::try_parse_from(joined(std::env::args_os())) {
         Ok(arguments) => arguments,
         Err(error) if error.use_stderr() => return fail(&StackError::request(one_sentence(&error))),
         Err(help) => return end(written(help.print())),
     };
     interrupt::watch();
     end(run(arguments))
+}
+
+/// Joins an option with a negative value: `--frames -5%` becomes `--frames=-5%`. No option is called like a number, so
+/// the option itself can say what it accepts.
+fn joined(typed: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = Vec::new();
+    for argument in typed {
+        let is_negative =
+            |text: &str| text.starts_with('-') && text[1..].starts_with(|c: char| c.is_ascii_digit());
+        let is_option = |text: &str| text.starts_with("--") && text.len() > 2 && !text.contains('=');
+        let has_ended = arguments.iter().any(|argument| argument == "--");
+        match arguments.last_mut().filter(|last| last.to_str().is_some_and(is_option)) {
+            Some(option) if !has_ended && argument.to_str().is_some_and(is_negative) => {
+                option.push("=");
+                option.push(argument);
+            }
+            _ => arguments.push(argument),
+        }
+    }
+    arguments
 }
 
 fn end(result: Result<(), StackError>) -> ExitCode {
@@ -235,7 +256,8 @@ fn study(name: &str, asked: &StudyAsked<'_>, common: &Common) -> Result<(), Stac
 
 /// What a study found, and which conclusions hold, a line for each.
 fn findings(outcome: &Outcome) -> String {
-    let mut found = format!("{}\n", outcome.finding);
+    let mut found = outcome.finding.clone();
+    found += if found.is_empty() { "" } else { "\n" };
     for Verdict { says, answer, figure, .. } in &outcome.verdicts {
         let figure = if figure.is_empty() { String::new() } else { format!(" ({figure})") };
         found += &format!("{}: {says}{figure}\n", answer.words());
@@ -272,7 +294,9 @@ fn grid<const COMMAND: usize>(typed: Typed<COMMAND>, common: &Common) -> Result<
     let command = Typed::<COMMAND>::COMMAND;
     let mut settings = Settings::new();
     for (name, value) in typed.0.into_iter().chain(common.seed.clone().map(|seed| ("seed", seed))) {
-        settings.insert(name.to_owned(), grid::values(&value)?);
+        let flag = || command.setting(name).map_or_else(|_| name.to_owned(), |setting| setting.flag());
+        let named = |error| StackError::request(format!("{}: {error}", flag()));
+        settings.insert(name.to_owned(), grid::values(&value).map_err(named)?);
     }
     let threads = threads(common);
     if common.dry_run {

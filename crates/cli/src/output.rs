@@ -1,4 +1,4 @@
-//! Where results go: standard output, in the form that was asked for and that suits who reads it.
+//! Prints results to standard output, in the form that was asked for or that suits the reader.
 
 use crate::arguments::Common;
 use fulgurite_study::people::{self, View};

@@ -1,4 +1,4 @@
-//! The progress of a command on standard error, where that is a terminal.
+//! Shows the progress of a command on standard error, if that is a terminal.
 
 use fulgurite_study::Progress;
 use fulgurite_study::outlook::duration;
@@ -13,20 +13,28 @@ const PARTS: u64 = 1000;
 /// Below this share done, and before this time has passed, nothing is said of the time that is left.
 const LEFT_AFTER: (f64, Duration) = (0.01, Duration::from_secs(1));
 
-/// Does `work`, and shows meanwhile how far it has come, unless that is to be `quiet`. `counts` is what it counts:
-/// requests, records.
+/// Does `work`, shows meanwhile how far it has come, and prints its remarks when it has ended, unless that is to be
+/// `quiet`. `counts` is what it counts: requests, records.
 pub fn watched<T>(quiet: bool, counts: &str, work: impl FnOnce(&Progress) -> T) -> T {
     let progress = Progress::default();
+    let result = shown(quiet, counts, &progress, || work(&progress));
+    for remark in progress.take_remarks().iter().filter(|_| !quiet) {
+        crate::say(remark);
+    }
+    result
+}
+
+fn shown<T>(quiet: bool, counts: &str, progress: &Progress, work: impl FnOnce() -> T) -> T {
     // A log file would be filled with the frames of the bar.
     if quiet || !io::stderr().is_terminal() {
-        return progress.watching(|| work(&progress));
+        return progress.watching(work);
     }
     let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        scope.spawn(|| watch(counts, &progress, &is_done));
+        scope.spawn(|| watch(counts, progress, &is_done));
         // Also after a panic, or the scope would wait for the watcher for ever.
         let _ends = Ends(&is_done);
-        progress.watching(|| work(&progress))
+        progress.watching(work)
     })
 }
 

@@ -1,4 +1,4 @@
-//! The reference of commands, as Markdown: the book has it beside that of names and columns.
+//! Makes the reference of commands as Markdown. The book shows it beside the references of names and columns.
 
 use crate::arguments::Arguments;
 use clap::{Arg, Command, CommandFactory, ValueEnum};

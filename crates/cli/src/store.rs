@@ -14,22 +14,22 @@ use std::path::PathBuf;
 /// The commands, beside those that run stacks.
 #[derive(Subcommand)]
 pub enum Stored {
-    /// Load records from CSV into a table of a store in a file, which is made where there is none
+    /// Load records from CSV into a table of a store; a store that does not exist is created
     #[command(after_help = LOAD_HELP)]
     Load(Load),
     /// Print the value of a key
     #[command(after_help = GET_HELP)]
     Get(Get),
-    /// Print the records of a table in the order of their keys, as CSV that load reads back
+    /// Print the records of a table in key order, as CSV that `load` can read
     #[command(after_help = SCAN_HELP)]
     Scan(Scan),
-    /// Say how large a store is, how full, and what tables it has
+    /// Show how large and how full a store is, and which tables it has
     #[command(after_help = STAT_HELP)]
     Stat(Opened),
-    /// Look at every page of a store, and say what is wrong and what is lost by it
+    /// Check every page of a store; report damage and what is lost by it
     #[command(after_help = CHECK_HELP)]
     Check(Opened),
-    /// Save what can be saved of a damaged store into a new one
+    /// Copy what can be saved of a damaged store into a new store
     #[command(after_help = REPAIR_HELP)]
     Repair(Copied),
     /// Copy a store into a new file
@@ -109,7 +109,7 @@ impl Opened {
 pub struct Load {
     #[command(flatten)]
     opened: Opened,
-    /// The table, made where there is none
+    /// The table; it is created if it does not exist
     table: String,
     /// The rows: a file, or - for standard input [default: -]
     #[arg(long, value_name = "CSV")]
@@ -153,13 +153,13 @@ pub struct Scan {
     /// End before this key
     #[arg(long, value_name = "KEY")]
     to: Option<String>,
-    /// Only keys that begin so
+    /// Print only keys that begin with this
     #[arg(long, value_name = "KEY", conflicts_with_all = ["from", "to"])]
     prefix: Option<String>,
-    /// From the greatest key down
+    /// Begin with the greatest key and go down
     #[arg(long)]
     backward: bool,
-    /// At most so many records
+    /// Print at most this many records
     #[arg(long, value_name = "N")]
     limit: Option<String>,
 }

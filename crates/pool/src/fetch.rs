@@ -1,4 +1,4 @@
-//! Pages that will be needed soon, read together.
+//! Reads pages that will be needed soon, several with one command.
 
 use crate::miss::{Loading, Room};
 use crate::pool::{BufferPool, Inner, PoolError, RunIo};

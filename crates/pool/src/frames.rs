@@ -1,4 +1,4 @@
-//! The frames: what each holds, who uses it, whether it must be written back.
+//! The frames: which page each of them holds, who uses it, and whether it must be written back.
 
 use fulgurite_base::{FrameId, PageId};
 

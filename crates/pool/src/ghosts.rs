@@ -1,4 +1,4 @@
-//! Pages that have left the pool and are remembered for a while.
+//! Remembers pages for a while after they have left the pool.
 
 use crate::lists::{List, Lists};
 use crate::page_table::PageTable;

@@ -347,6 +347,8 @@ RunsAtOnce "runs_at_once" Number [];
 NeededBytes "needed_bytes" Bytes [];
 AvailableBytes "available_bytes" Bytes [];
 EstimateS "estimate_s" Number [];
+EstimateLeastS "estimate_least_s" Number [];
+EstimateMostS "estimate_most_s" Number [];
 }
 
 impl Column {

@@ -1,9 +1,9 @@
-//! A storage stack as a value, and what comes of running it.
+//! Describes a storage stack as a value, and runs it.
 //!
-//! [`Run`] says what is built (device, layer, pool), what is asked of it, what is measured, and the seed; executing it
+//! [`Run`] says what is built (device, layer, pool), what is asked of it, what is measured, and the seed. Executing it
 //! gives [`Row`]s of [`Column`]s. `settings` declares every setting of a run once, for command lines, study files and
-//! run ids alike. No tables, reports or study files live here, so that a server or a binding can have a stack without
-//! them.
+//! run ids alike. This crate has no tables, reports or study files, so that a server or a binding can use a stack
+//! without them.
 
 mod build;
 pub mod catalogue;

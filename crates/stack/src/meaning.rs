@@ -1,4 +1,4 @@
-//! What each column says, in a sentence without its end, for the reference.
+//! Explains each column in a phrase, for the reference.
 
 use crate::Column;
 
@@ -32,7 +32,7 @@ impl Column {
             C::Durability => "what a commit promises",
             C::MemoryBytes => "memory of the engine",
             C::LogBytes => "size of the log's area on the drive",
-            C::RecordShare => "share of the engine's memory that single records have",
+            C::RecordShare => "share of the engine's memory that holds single records",
             C::Skip => "requests of the workload that are left out before the first",
             C::Frames => "frames of the pool",
             C::Pages => "pages that the workload ranges over",
@@ -41,7 +41,7 @@ impl Column {
             C::SegmentPages => "pages of a segment",
             C::GcReserve => "free segments below which garbage is collected",
             C::Users => "users in a closed loop, each with one request outstanding",
-            C::Speed => "how many times as fast the workload's own arrival times are played",
+            C::Speed => "speed at which the workload's arrival times are replayed, relative to the original",
             C::CpuPerRequestNs => "CPU time that is charged for a request",
             C::CpuPerOpNs => "CPU time that is charged for an operation of the engine",
             C::Seed => "seed of all randomness",
@@ -53,7 +53,7 @@ impl Column {
             C::ElapsedNs => "time that they took, on the device's clock",
             C::ThroughputOpsS => "requests or transactions per second",
             C::Retries => "transactions that were tried again",
-            C::Rollbacks => "transactions that the benchmark itself gave up",
+            C::Rollbacks => "transactions that the benchmark rolled back on purpose",
             C::Deadlocks => "transactions that were ended because of a deadlock",
             C::Hits => "requests that found their page in the pool",
             C::Misses => "requests that did not find their page in the pool",
@@ -64,7 +64,7 @@ impl Column {
             C::PagesMoved => "pages that the store's own collection has moved, out of place",
             C::PagesWritten => "pages written to the device, without the flush at the end",
             C::PagesFlushed => "dirty pages written by the flush at the end",
-            C::Prefetched => "pages that a guess has read",
+            C::Prefetched => "pages that prefetching read",
             C::PrefetchHits => "prefetched pages that were used",
             C::PrefetchWasted => "prefetched pages that left the pool unused",
             C::WriteWaits => "misses that waited for a write",
@@ -145,7 +145,7 @@ impl Column {
             C::Overlaps => "operations that overlapped with one of garbage collection",
             C::Suspensions => "programs and erases that were suspended for a read",
             C::EnergyJ => "energy of all flash operations and transfers, in joule",
-            C::EnergyPerPageWrittenUj => "energy for a page that the host wrote, in microjoule",
+            C::EnergyPerPageWrittenUj => "energy per page that the host wrote, in microjoule",
             C::WearMin => "erases of the block with the fewest",
             C::WearMean => "erases of a block: mean",
             C::WearMax => "erases of the block with the most",
@@ -169,7 +169,7 @@ impl Column {
             C::ShareC5 => "share of the group's pages in class 5 of 6 by lifetime",
             C::ShareC6 => "share of the group's pages in class 6 of 6 by lifetime: those that live longest",
             C::LifetimeBytesWritten => "bytes that the host can write before the flash is worn out",
-            C::LifetimeDwpd5y => "drive writes per day that the flash stands for five years",
+            C::LifetimeDwpd5y => "drive writes per day that the flash endures for five years",
             C::LifetimeYearsAtThisRate => "years until the flash is worn out at the rate of the run",
             C::Alpha => "asymmetry: most reads over most writes per second",
             C::AlphaTarget => "published alpha",
@@ -215,7 +215,7 @@ impl Column {
             C::Skipped => "records of the file that are no requests",
             C::SkippedWhy => "why they were skipped",
             C::RequestsLeftOut => "requests that the other format cannot hold",
-            C::Loses => "what the other format cannot hold of a request",
+            C::Loses => "what of a request the other format cannot hold",
             C::TimesClamped => "times that the other format cannot hold and that were set to its limit",
             C::Out => "the new file",
             C::Table => "table of the store",
@@ -231,7 +231,7 @@ impl Column {
             C::LatencyP99ChangeMin => "the least of these changes",
             C::LatencyP99ChangeMax => "the greatest of these changes",
             C::LatencyP99ChangeWithout => "change of the p99 where this setting alone is plain again",
-            C::HeldOut => "seeds or slices that judge, and that the choice does not rest on",
+            C::HeldOut => "seeds or slices that judge the choice and took no part in it",
             C::HeldOutBetter => "those of them in which the advice is better",
             C::Repeat => "command that repeats the figures",
             C::Index => "index of the table, or `(large values)`",
@@ -278,7 +278,9 @@ impl Column {
             C::RunsAtOnce => "runs at the same time",
             C::NeededBytes => "memory that the runs need",
             C::AvailableBytes => "memory that the machine has free",
-            C::EstimateS => "estimated time, in seconds",
+            C::EstimateS => "estimated time, in seconds: the middle of the next two",
+            C::EstimateLeastS => "estimated time at the least, in seconds",
+            C::EstimateMostS => "estimated time at the most, in seconds",
         }
     }
 }

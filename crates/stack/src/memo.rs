@@ -1,4 +1,5 @@
-//! Values that take long to make: each is made once for each description, in parallel with others.
+//! Keeps values that take long to make. Each is made once per description; values of different descriptions are made in
+//! parallel.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

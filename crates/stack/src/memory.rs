@@ -1,7 +1,7 @@
-//! Memory of the machine, as far as the system tells: what this process has used, and what there is to be had.
+//! The memory of the machine, as the system reports it: what this process has used, and what is available.
 //!
-//! A process that asks for too much is ended by its allocator, or by the system when it begins to use what it got. So
-//! every command that takes an amount of memory has it checked here before anything is allocated.
+//! A process that asks for too much is ended by its allocator, or by the system when it begins to use the memory. So
+//! every command that takes an amount of memory checks it here before it allocates anything.
 
 use crate::{StackError, Unit};
 use std::fs;

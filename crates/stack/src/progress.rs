@@ -2,7 +2,7 @@
 //!
 //! Requests and runs are counted. What takes long beside requests (reading a trace, preconditioning a drive, measuring
 //! one) is a [`Step`], which [`step`] begins. Steps begin deep in the stack, so the progress that they belong to is
-//! known by their thread: see [`Progress::watching`].
+//! known by their thread: see [`Progress::watching`]. Remarks go the same way.
 
 use std::cell::RefCell;
 use std::io::{self, Read};
@@ -21,6 +21,7 @@ struct Counts {
     runs: AtomicU64,
     /// The steps under way, in the order in which they began.
     steps: Mutex<Vec<Arc<StepCounts>>>,
+    remarks: Mutex<Vec<String>>,
 }
 
 /// A step and how far it has come.
@@ -105,6 +106,11 @@ impl Progress {
         work()
     }
 
+    /// Takes what was remarked so far: sentences for people that belong to no table.
+    pub fn take_remarks(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.remarks.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     fn steps(&self) -> MutexGuard<'_, Vec<Arc<StepCounts>>> {
         // Steps come and go whole, so a panic elsewhere leaves the list usable.
         self.0.steps.lock().unwrap_or_else(PoisonError::into_inner)
@@ -113,6 +119,13 @@ impl Progress {
 
 thread_local! {
     static WATCHED: RefCell<Option<Progress>> = const { RefCell::new(None) };
+}
+
+/// Leaves a sentence for the people who watch this thread's progress.
+pub(crate) fn remark(sentence: String) {
+    if let Some(progress) = WATCHED.with_borrow(Clone::clone) {
+        progress.0.remarks.lock().unwrap_or_else(PoisonError::into_inner).push(sentence);
+    }
 }
 
 /// A step under way; it ends when this is dropped.

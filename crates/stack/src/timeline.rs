@@ -5,7 +5,7 @@
 //! requests overlap, so they are asynchronous events (`b`, `e`).
 
 use crate::output::{Named, OutputFile, is_standard, write_whole};
-use crate::{StackError, Unit, Value};
+use crate::{StackError, Unit, Value, progress};
 use fulgurite_base::Nanos;
 use fulgurite_ftl::schedule::ScheduleState;
 use fulgurite_ssd::{Span, SpanKind, Timeline, Track};
@@ -24,8 +24,7 @@ pub fn write(path: &Path, timeline: &Timeline) -> Result<(), StackError> {
         let document = Document { unit: "ns", events: Events(timeline) };
         Ok(document.serialize(&mut serializer).map_err(|error| named.failed(error.into()))?)
     })?;
-    // Standard error may be closed; the file is written all the same.
-    let _ = writeln!(io::stderr(), "timeline: {}", recorded(path, timeline));
+    progress::remark(format!("timeline: {}", recorded(path, timeline)));
     Ok(())
 }
 

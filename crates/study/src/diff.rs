@@ -1,8 +1,9 @@
-//! Two results beside each other: rows are joined by what was asked, and figures that changed are listed by the size of
-//! the change.
+//! Compares two results. Rows that asked for the same are matched, and the figures that changed are listed, the largest
+//! change first.
 //!
-//! A result is a study's folder, or a file of CSV, JSON or JSON lines as the commands print them. It may come from
-//! another version of Fulgurite. So a column that one of them does not have joins nothing, and `run_id` is left out.
+//! A result is the folder of a study, or a file of CSV, JSON or JSON lines as the commands print them. It may come from
+//! another version of Fulgurite. So a column that only one result has is not used for matching, and neither is
+//! `run_id`.
 
 use crate::people::{self, View};
 use crate::table::Table;

@@ -1,8 +1,8 @@
-//! From lists of settings to runs: a setting with several values is an axis of the grid.
+//! Makes runs from lists of settings. A setting with several values is an axis of the grid.
 //!
 //! The command line and study files use the same words (`--write-back single,ace`, `write_back = ["single", "ace"]`),
-//! so both end here. The grid's last axis varies fastest; axes come in the order of [`Command::settings`], and not
-//! in the order in which they were given.
+//! so both are read here. The last axis varies fastest. Axes have the order of [`Command::settings`], not the order in
+//! which they were given.
 
 use fulgurite_base::Spec;
 use fulgurite_stack::outlook::Outlook;
@@ -54,15 +54,13 @@ impl Grid {
         let axes = axes(command, settings)?;
         let lengths = axes.iter().map(|(_, values)| values.len());
         let size = lengths.clone().try_fold(1usize, usize::checked_mul).ok_or_else(|| {
-            StackError::request(
-                "the lists of values give more runs than can be counted; accepted: fewer values",
-            )
+            StackError::request("the lists of values give too many runs to count; accepted: fewer values")
         })?;
         if let Some((setting, _)) =
             axes.iter().find(|(setting, _)| setting.is_recording()).filter(|_| size > 1)
         {
             return Err(StackError::request(format!(
-                "{} records one run, here are {size}; accepted: one value for every option",
+                "{} records a single run, and this command has {size}; accepted: one value for every option",
                 setting.flag()
             )));
         }
@@ -186,7 +184,9 @@ fn axes(command: Command, settings: &Settings) -> Result<Vec<(&'static Setting, 
         let setting = command.setting(name)?;
         if values.is_empty() {
             let flag = setting.flag();
-            return Err(StackError::request(format!("{flag} has no value; give one, or leave it out")));
+            return Err(StackError::request(format!(
+                "{flag} has no value; accepted: a value, or leave it out"
+            )));
         }
     }
     let given = command.settings().filter_map(|setting| Some((setting, settings.get(setting.name)?.clone())));

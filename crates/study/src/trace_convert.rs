@@ -102,16 +102,26 @@ pub fn generate(generated: Generated<'_>, progress: &Progress) -> Result<Table, 
         )));
     }
     let to = Format::from_name(generated.to)?;
-    let size = |text: Option<&str>, default| text.map_or(Ok(default), units::parse_size);
-    let (logical, page_bytes) = (size(generated.logical, 8_000_000_000)?, size(generated.page, 4096)?);
+    let named = |flag: &'static str| move |error| StackError::request(format!("{flag}: {error}"));
+    let size = |flag, text: Option<&str>, default| {
+        text.map_or(Ok(default), |text| units::parse_size(text).map_err(named(flag)))
+    };
+    let count = |flag, text: Option<&str>, default| {
+        text.map_or(Ok(default), |text| units::parse_count(text).map_err(named(flag)))
+    };
+    let logical = size("--logical", generated.logical, 8_000_000_000)?;
+    let page_bytes = size("--page", generated.page, 4096)?;
     let pages = logical.checked_div(page_bytes).filter(|pages| *pages > 0);
     let (Some(pages), Ok(page)) = (pages, u32::try_from(page_bytes)) else {
         return Err(StackError::request(format!(
             "--logical {logical} holds no page of --page {page_bytes} bytes; accepted: a page of less than 4 GiB, or more space"
         )));
     };
-    let ops = generated.ops.map_or(Ok(20 * pages), units::parse_count)?;
-    let seed = generated.seed.map_or(Ok(42), units::parse_count)?;
+    let ops = count("--ops", generated.ops, pages.saturating_mul(20))?;
+    if ops == 0 {
+        return Err(StackError::request("--ops 0: a trace has at least one request; accepted: from 1 on"));
+    }
+    let seed = count("--seed", generated.seed, 42)?;
     let mut requests = described.bind(View::Pool { page_bytes: page, pages })?.requests(seed)?;
     output::check(&[], &[out])?;
     progress.expect(ops);

@@ -1,4 +1,4 @@
-//! What a trace file is like, as a row.
+//! Describes a trace file in one row.
 
 use crate::table::Table;
 use fulgurite_base::{Spec, units};

@@ -12,14 +12,24 @@ function axisOf(values, isLog, fromZero, count) {
   let [low, high] = [Math.min(...values), Math.max(...values)];
   // Zero has no place on a logarithmic axis.
   if (isLog && low > 0) {
+    // A narrow range has no step inside, so it ends at the steps around it.
+    if (fromZero && logTicks(low, high).length < 2) {
+      const around = [1, 2, 5, 10, 20, 50].map((one) => one * 10 ** Math.floor(Math.log10(low)));
+      [low, high] = [around.findLast((step) => step <= low), around.find((step) => step >= high)];
+    }
     const part = (value) => (high === low ? 0.5 : Math.log(value / low) / Math.log(high / low));
     return { part, steps: logTicks(low, high) };
   }
   if (fromZero && (low < 0 || low < high * 0.6)) low = Math.min(0, low);
-  const steps = ticks(low, high, count);
+  let steps = ticks(low, high, count);
   const step = steps.length > 1 ? steps[1] - steps[0] : 1;
-  if (fromZero) [low, high] = [Math.min(low, Math.floor(low / step + 1e-9) * step), Math.max(high, Math.ceil(high / step - 1e-9) * step)];
-  return { part: (value) => (high === low ? 0.5 : (value - low) / (high - low)), steps: ticks(low, high, count) };
+  if (fromZero) {
+    // The axis begins and ends at a step, so that no room above the last line is empty.
+    const [first, last] = [Math.floor(low / step + 1e-9), Math.ceil(high / step - 1e-9)];
+    steps = Array.from({ length: last - first + 1 }, (_, at) => (first + at) * step);
+    [low, high] = [first * step, last * step];
+  }
+  return { part: (value) => (high === low ? 0.5 : (value - low) / (high - low)), steps };
 }
 
 /** Pushes labels apart that would lie on each other; `at` is where each wants to be. */
@@ -52,9 +62,9 @@ function drawLines(svg, plot, width, theme, colours) {
   const values = drawn.flat().flatMap(({ y, expected }) => [y, expected]).filter((value) => value !== null);
   const yAxis = axisOf(values, plot.logY, true, 5);
   const xAxis = axisOf(places, plot.logX, false, width < 560 ? 4 : 8);
-  // Names stand at the ends of lines, if the lines end together.
+  // Names stand at the ends of lines, if there are lines and they end together.
   const endTogether = drawn.every((points) => points.at(-1).y !== null);
-  const isNamed = width >= 560 && series.length > 1 && endTogether;
+  const isNamed = width >= 560 && series.length > 1 && places.length > 1 && endTogether;
   const dash = (one, at) => (x, y) => shape("g", {}, shape("line", { x1: x, x2: x + 18, y1: y, y2: y, stroke: colours(one.key, theme), "stroke-width": 2 }), SYMBOLS[at % 4](x + 9, y, colours(one.key, theme)));
   const hasExpected = series.some(({ expected }) => expected);
   const entries = isNamed ? [] : series.length > 1 ? series.map((one, at) => ({ name: one.name, mark: dash(one, at) })) : [];

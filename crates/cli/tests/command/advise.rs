@@ -194,7 +194,7 @@ fn what_cannot_be_answered_is_refused() {
     let folder = Folder::new().with("short.pages", "R 1\nW 2\n".repeat(500));
     for (asked, words) in [
         ("zipf --device none", &["none", "--replacement"][..]),
-        ("zipf --device mem", &["mem", "advice is about time"]),
+        ("zipf --device mem", &["mem", "advice compares times"]),
         ("zipf --memory 0B", &["--memory 0B", "4KiB to 400MiB"]),
         ("zipf --memory 1GiB", &["--memory 1GiB", "400MiB"]),
         ("zipf --memory 101%", &["--memory 101%", "100%"]),

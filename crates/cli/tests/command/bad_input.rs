@@ -110,7 +110,7 @@ fn replays_and_conversions_that_cannot_be() {
             ("replay synthetic --schedule semi-premptive", &["did you mean `semi-preemptive`"]),
             ("replay synthetic --schedule paced+merge", &["accepted: semi-preemptive and preemptive"]),
             ("replay synthetic --device optane --schedule preemptive", &["collects no garbage"]),
-            ("replay synthetic --trace-out a.json --schedule paced,preemptive", &["one run"]),
+            ("replay synthetic --trace-out a.json --schedule paced,preemptive", &["a single run"]),
             ("replay synthetic --trace-out no/such/folder.json", &["--trace-out", "no/such"]),
             ("replay synthetic --addresses scal", &["did you mean `scale`"]),
             ("replay t.pages --rate 9 --format disksim:time_unit=h", &["known: ps ns us ms s"]),

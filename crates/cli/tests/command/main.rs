@@ -8,6 +8,7 @@ mod contract;
 mod diff;
 mod folder;
 mod help;
+mod hostile;
 mod interrupts;
 mod outlook;
 mod outputs;

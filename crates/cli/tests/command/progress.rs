@@ -85,6 +85,9 @@ fn a_timeline_says_how_much_it_has_and_why_no_more() {
     let folder = Folder::new();
     let all = folder.run("replay synthetic --ops 100 --trace-out all.json");
     assert!(all.stderr.starts_with("timeline: all.json has all "), "{}", all.stderr);
+    let quiet = folder.run("replay synthetic --ops 100 --quiet --trace-out quiet.json");
+    assert_eq!((quiet.code, quiet.stderr.as_str()), (0, ""));
+    assert_eq!(folder.names(), ["all.json", "quiet.json"]);
     let full = folder.run("replay fio-u --users 8 --ops 900K --trace-out full.json");
     assert!(full.stderr.contains("full.json has the first 2,000,000 spans, up to "), "{}", full.stderr);
     assert!(full.stderr.contains(" later ones were left out"), "{}", full.stderr);

@@ -11,7 +11,7 @@ use crate::settings::{Asked, Workloads};
 use crate::workload::{AddressMap, Origin, View, Workload};
 use crate::{Command, StackError};
 use fulgurite_base::SpecError;
-use fulgurite_base::units::{self, Portion};
+use fulgurite_base::units::{self, Portion, Share};
 use fulgurite_ftl::{Collect, FtlConfig};
 use fulgurite_pool::WriteBackConfig;
 use fulgurite_pool::write_back::{Curve, MeasuredDrive};
@@ -178,6 +178,7 @@ pub(crate) fn passes_over(skip: u64, has: u64) -> StackError {
 fn frames_of(asked: Portion, pages: u64) -> Result<u32, StackError> {
     let frames = match asked {
         Portion::Count(frames) => frames,
+        Portion::Share(Share::ZERO) => 0,
         // A share of a few pages is still a pool.
         share => share.of(pages).max(1),
     };
@@ -301,7 +302,7 @@ fn translation_shape(asked: &Asked) -> Result<FtlConfig, StackError> {
     let segment = pages("segment", asked.segment_bytes)?;
     if logical >= physical {
         return Err(StackError::request(format!(
-            "--logical is {logical} pages and --physical {physical}; accepted: less logical than physical, or nothing is left to collect into"
+            "--logical is {logical} pages and --physical {physical}; accepted: less logical than physical, since garbage collection needs free space"
         )));
     }
     let narrow = |flag: &str, value: u64| {
@@ -336,10 +337,10 @@ fn gc_rows(asked: &Asked, logical: u64) -> Result<Rows, StackError> {
         (Some(length), false, false) => Ok(Rows::PageIntervals(length)),
         (None, true, false) => Ok(Rows::Groups),
         (Some(_), true, _) => Err(StackError::request(
-            "--interval and --groups each say what rows are about; accepted: one of them",
+            "--interval and --groups both choose what a row describes; accepted: one of them",
         )),
         (_, _, true) => Err(StackError::request(
-            "--explain is about whole runs; accepted: without --interval and --groups",
+            "--explain describes whole runs; accepted: --explain without --interval and --groups",
         )),
     }
 }

@@ -46,7 +46,7 @@ impl Run {
         }
         if stack.device.is_real() && stage.cpu_per_op > Nanos::ZERO {
             return Err(StackError::request(format!(
-                "--cpu-per-op {} is for simulated drives: on {} time passes of itself; leave it out",
+                "--cpu-per-op {} is for simulated drives: on {} the clock is real; leave it out",
                 units::format_micros(stage.cpu_per_op),
                 stack.device.label
             )));

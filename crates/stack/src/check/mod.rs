@@ -41,7 +41,7 @@ impl Run {
                 self.check_future(requested, &translation.ftl)?;
                 if requested.workload.generator().is_some_and(|generator| !generator.keeps_writing()) {
                     return Err(StackError::request(format!(
-                        "workload {} does not write for ever, so a number of page writes may never be reached; accepted: a workload with writes, like mixed-skewed or ycsb-a",
+                        "workload {} may stop writing, so the number of page writes may never be reached; accepted: a workload with writes, like mixed-skewed or ycsb-a",
                         requested.workload.label
                     )));
                 }
@@ -87,7 +87,7 @@ impl Run {
             || self.measure.rows == Rows::Groups
         {
             return Err(StackError::request(format!(
-                "workload {label} shares pages, whose end --groups and policies that look ahead do not foresee; accepted: checkpoint=copy, or neither of them"
+                "workload {label} shares pages, and --groups and policies that look ahead cannot tell when shared pages die; accepted: checkpoint=copy, or neither of them"
             )));
         }
         Ok(())
@@ -97,7 +97,7 @@ impl Run {
         let timed = matches!(self.command(), Command::Replay);
         match self.requested().map(|requested| requested.arrivals) {
             Some(Arrivals::Closed { users: 0 }) => {
-                Err(StackError::request("--users 0: nobody would make a request; accepted: at least 1"))
+                Err(StackError::request("--users 0: there would be no request; accepted: at least 1"))
             }
             Some(Arrivals::Times { .. } | Arrivals::Rate { .. }) if !timed => Err(StackError::request(
                 "arrival times are for devices without a pool; accepted here: a number of users",
@@ -187,7 +187,7 @@ impl Run {
         ];
         match timed.into_iter().find(|(given, ..)| *given) {
             Some((_, what, value)) => Err(StackError::request(format!(
-                "{what} {value} matters only in time, which device none has not; accepted: a drive, or write-back single or ace, no prefetch, no layer and one user"
+                "{what} {value} matters only in time, and device none has no time; accepted: a drive, or write-back single or ace, no prefetch, no layer and one user"
             ))),
             None => Ok(()),
         }

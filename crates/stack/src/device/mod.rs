@@ -1,5 +1,5 @@
 //! Devices by name: presets with changes, real drives, the ideal drive `mem`, no drive at all, or a translation layer
-//! that is counted without time. And the log-structured layer that may stand above a drive.
+//! that is counted without time. A log-structured layer may stand above a drive; it is described here too.
 
 pub mod observed;
 mod open;

@@ -1,7 +1,7 @@
-//! Making the devices of a stack, in the state that measurements start from.
+//! Makes the devices of a stack, in the state in which measurements start.
 //!
-//! Preconditioning a drive takes most of a short run, so preconditioned translation layers are kept and cloned: the
-//! same description always starts from the same state.
+//! Preconditioning a drive takes most of the time of a short run. So preconditioned translation layers are kept and
+//! cloned: the same description always starts from the same state.
 
 use super::observed::AnyDrive;
 use super::{DriveConfig, Engine, FileConfig, LayerConfig, MEM_QUEUE_DEPTH, Observed};
@@ -35,8 +35,7 @@ impl DeviceUser for Boxed {
     }
 }
 
-const NO_DRIVE: &str =
-    "device none is no drive: only pool can do without, to count misses; accepted: a preset, file:PATH, mem";
+const NO_DRIVE: &str = "device none is no drive; only pool works without a drive, to count misses; accepted: a preset, file:PATH, mem";
 
 impl Stack {
     /// Pages that the layer, or without one the device, offers.
@@ -118,7 +117,7 @@ impl Stack {
         let idle = ["gc_hard", "urgent_us"].into_iter().find(|key| given.has(key));
         if let (Some(key), false) = (idle, layer.log.collect.schedule.has_hard_threshold()) {
             return Err(refused(SpecError::new(format!(
-                "{key} changes nothing with schedule non-preemptive, which knows no hard threshold; leave it out"
+                "{key} changes nothing with schedule non-preemptive, which has no hard threshold; leave it out"
             ))));
         }
         if !layer.log.fill && self.device.simulated().is_some() {

@@ -1,4 +1,4 @@
-//! Misses and writes of a pool without a drive, and so without time.
+//! Counts misses and writes of a pool without a drive, and so without time.
 
 use super::pool::{Measured, PoolRun, check_counters};
 use super::set_cost;

@@ -1,4 +1,4 @@
-//! What a drive, and a layer above it, have done by the end of a run: columns of pool runs and of replays.
+//! The columns that say what a drive, and a layer above it, did in a run. Runs of pools and replays have them.
 
 use crate::device::Observed;
 use crate::{Column, Row, Stack};

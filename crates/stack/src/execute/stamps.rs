@@ -1,5 +1,5 @@
-//! Stamps in pages: on a drive that keeps contents every write leaves one, and every read of a page that was written
-//! finds the last one.
+//! Stamps in pages, for drives that keep contents. Every write leaves a stamp in its page, and every read of a written
+//! page must find the last one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,4 +1,4 @@
-//! What was asked for: the values of settings, typed, before it is known whether they go together.
+//! The values of settings as typed values, before it is checked whether they go together.
 
 use crate::device::{DeviceConfig, LayerConfig};
 use crate::workload::AddressMap;

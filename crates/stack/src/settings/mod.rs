@@ -1,8 +1,8 @@
-//! Every setting of a run, declared once: its name, how a value is written, what stands in where none is given, what
-//! it means, how it is read, and what the identity of a run says of it. The declarations are in `table.rs`.
+//! Declares every setting of a run once: its name, how a value is written, its default, what it means, how it is read,
+//! and what the identity of a run says of it. The declarations are in `table.rs`.
 //!
 //! The command line, study files, help and run ids all come from them. Reading has two steps: text becomes typed values
-//! (`asked.rs`), and `build.rs` makes a [`Run`] of those.
+//! (`asked.rs`), and `build` makes a [`Run`] of them.
 
 mod asked;
 mod table;

@@ -44,7 +44,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "scale",
         written: "N",
-        about: "Size of the data in multiples of their default: warehouses, or 100K records, nodes or rows",
+        about: "Size of the data as a multiple of the default: so many warehouses, or times 100K records, nodes or rows",
         commands: &[(Bench, Words("1"))],
         read: |asked, text| put(&mut asked.scale, count(text, 1, 1 << 40).map(Some)),
         // The benchmark's options hold it.
@@ -61,7 +61,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "device",
         written: "DEVICE",
-        about: "A preset (p4510), a preset with changes (p4510:channels=4), file:PATH, or mem, which takes no time and has no profile",
+        about: "A preset (p4510), a preset with changes (p4510:channels=4), a real drive or file (file:PATH), or mem, memory that takes no time",
         commands: &[
             (Pool, Value("p4510")),
             (Replay, Value("p4510")),
@@ -93,7 +93,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "placement",
         written: "PLACEMENT",
-        about: "Placement policy of the layer, or without a layer of the simulated drive",
+        about: "Placement policy of the layer; without a layer, that of the simulated drive",
         commands: &[
             (Pool, Words("the drive's")),
             (Gc, Value("none")),
@@ -109,7 +109,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "victim",
         written: "VICTIM",
-        about: "Victim policy of the layer, or without a layer of the simulated drive",
+        about: "Victim policy of the layer; without a layer, that of the simulated drive",
         commands: &[
             (Pool, Words("the drive's")),
             (Gc, Value("greedy")),
@@ -125,7 +125,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "schedule",
         written: "SCHEDULE",
-        about: "Schedule of garbage collection of the layer, or without a layer of the simulated drive",
+        about: "Schedule of garbage collection in the layer; without a layer, in the simulated drive",
         commands: &[(Replay, Words("the drive's")), (Bench, Words("the drive's"))],
         read: |asked, text| put(&mut asked.schedule, Schedule::from_name(text).map(Some)),
         show: told_by_device,
@@ -149,7 +149,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "write_back",
         written: "POLICY",
-        about: "Write-back policy, or store for the store's own: ace+raw, as large as its torn-page protection and memory allow",
+        about: "Write-back policy; store is the engine's own choice: ace+raw with the largest batch that its torn-page protection and memory allow",
         commands: &[(Bench, Value(STORES_OWN))],
         read: |asked, text| put(&mut asked.write_back, read_write_back(text)),
         show: |run| Ok(Some(run.stack.write_back().map_or(STORES_OWN.to_owned(), canonical_write_back))),
@@ -165,7 +165,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "frames",
         written: "N|6%",
-        about: "Frames of the pool, or a share of the pages",
+        about: "Size of the pool: a number of frames, or a share of the pages",
         commands: &[(Pool, Value("6%"))],
         read: |asked, text| put(&mut asked.frames, units::parse_portion(text).map(Some)),
         show: |run| Ok(run.stack.pool.as_ref().map(|pool| pool.frames.to_string())),
@@ -173,7 +173,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "pages",
         written: "N",
-        about: "Pages that a generated workload ranges over",
+        about: "Number of pages that a generated workload accesses",
         commands: &[(Pool, Words("102400"))],
         read: |asked, text| put(&mut asked.pages, count(text, 1, 1 << 40).map(Some)),
         show: |run| Ok(run.requested().map(|requested| requested.pages.to_string())),
@@ -205,7 +205,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "page",
         written: "SIZE",
-        about: "Page size: of the pool, of the engine, of the logical space, or of a request",
+        about: "Page size of the pool, the engine or the logical space; for profile and replay, the size of a request",
         commands: &[
             (Pool, Value("4KiB")),
             (Gc, Value("4KiB")),
@@ -218,7 +218,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "gc_reserve",
         written: "N",
-        about: "Free segments below which garbage is collected",
+        about: "Collect garbage when fewer segments than this are free",
         commands: &[(Gc, Words("2"))],
         read: |asked, text| put(&mut asked.gc_reserve, count(text, 1, 1 << 20).map(|n| Some(n as u32))),
         show: |run| Ok(run.translation().map(|translation| translation.ftl.collect.reserve.to_string())),
@@ -226,7 +226,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "users",
         written: "N",
-        about: "Users in a closed loop, each with one request or transaction outstanding",
+        about: "Closed loop: number of users, each with one request or transaction at a time",
         commands: &[(Pool, Words("1")), (Replay, Nothing), (Bench, Words("1"))],
         read: |asked, text| put(&mut asked.users, count(text, 1, 100_000).map(|n| Some(n as u32))),
         show: |run| {
@@ -241,7 +241,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "speed",
         written: "2x",
-        about: "Open loop: the workload's arrival times, so many times as fast",
+        about: "Open loop: send requests at the workload's arrival times, this many times as fast",
         commands: &[(Replay, Words("1x"))],
         read: |asked, text| put(&mut asked.speed, read_speed(text).map(Some)),
         show: no_effect,
@@ -249,7 +249,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "rate",
         written: "N",
-        about: "Open loop: requests per second, by stretching the workload's times or at even gaps",
+        about: "Open loop: send this many requests per second; the workload's times are stretched, or gaps are even where it has none",
         commands: &[(Replay, Nothing)],
         read: |asked, text| put(&mut asked.rate, count(text, 1, 1_000_000_000).map(Some)),
         show: no_effect,
@@ -257,7 +257,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "addresses",
         written: "HOW",
-        about: "How a trace that is larger than the drive is brought onto it: scale, wrap or compact",
+        about: "How the addresses of a trace that is larger than the drive are mapped to it: scale, wrap or compact",
         commands: &[(Replay, Words("scale; compact where there are several volumes"))],
         read: |asked, text| put(&mut asked.addresses, parse_choice(text).map(Some)),
         show: |run| {
@@ -279,7 +279,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "cpu_per_request",
         written: "µs",
-        about: "CPU time of a request in microseconds, on the one core that all users share",
+        about: "CPU time of a request in microseconds; all users share one core",
         commands: &[(Pool, Value("0"))],
         read: |asked, text| put(&mut asked.cpu_per_request, units::parse_micros(text)),
         show: |run| Ok(run.stack.pool.as_ref().map(|pool| units::format_micros(pool.cpu_per_request))),
@@ -287,7 +287,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "skip",
         written: "N",
-        about: "Requests of the workload that are passed over before the first: a later part of a trace",
+        about: "Leave out this many requests at the beginning, to run a later part of a trace",
         commands: &[(Pool, Value("0"))],
         read: |asked, text| put(&mut asked.skip, count(text, 0, 1 << 40)),
         show: |run| {
@@ -298,7 +298,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "ops",
         written: "N",
-        about: "Requests",
+        about: "Number of requests",
         commands: &[(Pool, Words("1M, or the whole trace")), (Replay, Words("100K, or the whole trace"))],
         read: read_ops,
         show: show_ops,
@@ -306,7 +306,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "ops",
         written: "N",
-        about: "Page writes and trims after the fill",
+        about: "Number of page writes and trims after the first fill",
         commands: &[(Gc, Words("20 times the logical pages, or the whole trace"))],
         read: read_ops,
         show: show_ops,
@@ -314,7 +314,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "ops",
         written: "N",
-        about: "Transactions of the measured part",
+        about: "Number of transactions in the measured part",
         commands: &[(Bench, Words("20K"))],
         read: read_ops,
         show: |run| of_benchmark(run, |asked| format!("{:?}", asked.stop)),
@@ -322,7 +322,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "time",
         written: "10s",
-        about: "Length of the measured part, in the device's time, in place of --ops",
+        about: "Length of the measured part on the device's clock; replaces --ops",
         commands: &[(Bench, Nothing)],
         read: |asked, text| put(&mut asked.time, read_time_interval(text).map(Some)),
         // It is shown with `ops`.
@@ -331,7 +331,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "warm_up",
         written: "N|10s",
-        about: "Transactions, or time, before the measured part",
+        about: "Warm-up before the measured part: a number of transactions, or a time",
         commands: &[(Bench, Words("a tenth of the measured part"))],
         read: |asked, text| put(&mut asked.warm_up, read_extent(text).map(Some)),
         show: |run| of_benchmark(run, |asked| format!("{:?}", asked.warm_up)),
@@ -347,7 +347,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "torn_pages",
         written: "HOW",
-        about: "What protects pages in place from torn writes: double-write, share, atomic, none, or auto: what the drive offers",
+        about: "What protects pages in place from torn writes: double-write, share, atomic or none; auto takes what the drive offers",
         commands: &[(Bench, Value("auto"))],
         read: |asked, text| put(&mut asked.torn_pages, parse_choice(text).map(Some)),
         show: |run| of_engine(run, |stage| option::name_of(stage.torn_pages).to_owned()),
@@ -363,7 +363,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "memory",
         written: "SIZE|10%",
-        about: "Memory of the engine for everything that grows, or a share of the loaded data",
+        about: "Memory of the engine: a size, or a share of the loaded data",
         commands: &[(Bench, Words("10%, at least 1MiB"))],
         read: |asked, text| put(&mut asked.memory, read_memory(text).map(Some)),
         show: |run| of_engine(run, |stage| stage.memory_bytes.to_string()),
@@ -371,7 +371,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "log_size",
         written: "SIZE",
-        about: "Size of the log's area on the drive",
+        about: "Size of the log on the drive",
         commands: &[(Bench, Value("64MiB"))],
         read: |asked, text| put(&mut asked.log_bytes, units::parse_size(text)),
         show: |run| of_engine(run, |stage| stage.log_bytes.to_string()),
@@ -379,7 +379,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "records",
         written: "0%..90%",
-        about: "Share of the engine's memory for pages that records have by themselves: those read, and those written and not merged into their pages yet",
+        about: "Share of the engine's memory that holds single records instead of pages: records that were read, and new ones that are not merged into their pages yet",
         commands: &[(Bench, Value("50%"))],
         read: |asked, text| put(&mut asked.records, read_records(text)),
         show: |run| of_engine(run, |stage| format!("{}%", stage.records)),
@@ -387,15 +387,15 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "cpu_per_op",
         written: "µs",
-        about: "CPU time charged on a simulated drive for each look-up, scanned row, write and commit, in microseconds, on the one core that all users share",
-        commands: &[(Bench, Words("2; on a real drive time passes of itself"))],
+        about: "CPU time in microseconds that each look-up, scanned row, write and commit costs on a simulated drive; all users share one core",
+        commands: &[(Bench, Words("2; none on a real drive, whose clock is real"))],
         read: |asked, text| put(&mut asked.cpu_per_op, units::parse_micros(text).map(Some)),
         show: |run| of_engine(run, |stage| units::format_micros(stage.cpu_per_op)),
     },
     Setting {
         name: "reuse",
         written: "",
-        about: "Begin with the data that an earlier run of the same benchmark left in the file, as they are now, in place of loading them",
+        about: "Do not load the data; use those that an earlier run of the same benchmark left in the file",
         commands: &[(Bench, Nothing)],
         read: |asked, text| put(&mut asked.reuse, units::parse_yes_no(text)),
         show: |run| of_engine(run, |stage| if stage.reuse { "yes" } else { "no" }.to_owned()),
@@ -403,7 +403,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "by_type",
         written: "",
-        about: "Give a row for every type of transaction, with --interval for each in every stretch of time",
+        about: "Give one row per type of transaction; with --interval, one per type and interval",
         commands: &[(Bench, Nothing)],
         read: |asked, text| put(&mut asked.by_type, units::parse_yes_no(text)),
         show: |run| {
@@ -414,7 +414,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "curve",
         written: "",
-        about: "Give a row for every number of users that was measured, with the reads and writes per second of so many",
+        about: "Give one row per measured number of users, with its reads and writes per second",
         commands: &[(Profile, Nothing)],
         read: |asked, text| put(&mut asked.curve, units::parse_yes_no(text)),
         show: |run| Ok((run.measure.rows == Rows::Curve).then(|| "yes".to_owned())),
@@ -422,7 +422,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "explain",
         written: "",
-        about: "Say what placement did to its groups, with what it measured and predicted",
+        about: "Explain what the placement policy measured and predicted, and how it changed its groups",
         commands: &[(Gc, Nothing)],
         read: |asked, text| put(&mut asked.explain, units::parse_yes_no(text)),
         show: |run| Ok((run.measure.rows == Rows::Explained).then(|| "yes".to_owned())),
@@ -430,7 +430,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "groups",
         written: "",
-        about: "Give a row for every group of segments: its size, what goes into it, and after how long that dies",
+        about: "Give one row per group of segments: its size, what is written to it, and how long those pages live",
         commands: &[(Gc, Nothing)],
         read: |asked, text| put(&mut asked.groups, units::parse_yes_no(text)),
         show: |run| Ok((run.measure.rows == Rows::Groups).then(|| "yes".to_owned())),
@@ -438,7 +438,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "interval",
         written: "N|25%",
-        about: "Give a row for every stretch of so many page writes, or of a share of the logical pages",
+        about: "Give one row per interval of this many page writes, or of this share of the logical pages",
         commands: &[(Gc, Nothing)],
         read: |asked, text| put(&mut asked.page_interval, units::parse_portion(text).map(Some)),
         show: |run| match run.measure.rows {
@@ -449,7 +449,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "interval",
         written: "100ms",
-        about: "Give a row for every stretch of time instead of one for the run, with the latencies in it",
+        about: "Give one row per interval of this length, with the latencies in it, instead of one row per run",
         commands: &[(Replay, Nothing), (Bench, Nothing)],
         read: |asked, text| put(&mut asked.time_interval, read_time_interval(text).map(Some)),
         show: |run| match run.measure.rows {
@@ -460,7 +460,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "trace_out",
         written: "FILE",
-        about: "Write the timeline of dies, channels, requests and collection to a file that Perfetto opens; - for standard output",
+        about: "Write a timeline of dies, channels, requests and garbage collection to a file that Perfetto opens; - for standard output",
         commands: &[(Replay, Nothing)],
         read: |asked, text| put(&mut asked.trace_out, Ok(Some(text.to_owned()))),
         show: no_effect,
@@ -468,7 +468,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "requests_out",
         written: "FILE",
-        about: "Write a line of CSV for every request: its response time, and what it waited for where the drive tells; - for standard output",
+        about: "Write one line of CSV per request: its response time and, where the drive tells, what it waited for; - for standard output",
         commands: &[(Replay, Nothing)],
         read: |asked, text| put(&mut asked.requests_out, Ok(Some(text.to_owned()))),
         show: no_effect,

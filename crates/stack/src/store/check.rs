@@ -1,4 +1,4 @@
-//! Whether a store is sound, and what is lost where it is not.
+//! Checks whether a store is sound, and says what is lost if it is not.
 
 use super::open::{StoreFile, is_damage};
 use super::{Said, text};
@@ -70,7 +70,10 @@ fn said(file: &StoreFile, Found { report, tables }: &Found) -> Said {
         ))),
     };
     if report.unused_pages > 0 {
-        text += &format!("{} pages are in use for nothing, which costs room alone\n", report.unused_pages);
+        text += &format!(
+            "{} pages are marked as used and hold nothing; they only take up space\n",
+            report.unused_pages
+        );
     }
     Said { rows, text: Some(text), verdict }
 }

@@ -1,4 +1,4 @@
-//! Records from CSV into a table, and a new store where there is none.
+//! Loads records from CSV into a table. If there is no store, it makes one.
 
 use super::Said;
 use super::input::{Input, Line};
@@ -69,7 +69,7 @@ pub fn load(asked: &LoadAsked, progress: &Progress) -> Result<Said, StackError> 
         place: place.map_err(|error| StackError::request(format!("--place: {error}")))?,
     };
     if table.is_empty() {
-        return Err(StackError::request("TABLE has no name; accepted: 1 byte or more"));
+        return Err(StackError::request("TABLE is empty; accepted: a name of at least one byte"));
     }
     if table == SHARDS {
         return Err(StackError::request(format!(
@@ -79,14 +79,22 @@ pub fn load(asked: &LoadAsked, progress: &Progress) -> Result<Said, StackError> 
     // Before anything is made.
     let input = Input::open(from.as_deref())?;
     let began = Instant::now();
-    let opened = match fs::symlink_metadata(&file.path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => create(&file, &sizes, input.bytes)?,
-        _ => open(&file, &sizes)?,
-    };
+    let metadata = fs::symlink_metadata(&file.path);
+    let is_new = metadata.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
+    let opened = if is_new { create(&file, &sizes, input.bytes)? } else { open(&file, &sizes)? };
     let Opened { executor, store } = opened;
     let loading = Loading { file: file.clone(), store, table, input, progress: progress.clone() };
-    let loaded = executor.block_on(loading.run()).map_err(StackError::run)??;
-    Ok(said(asked, loaded, began.elapsed()))
+    match executor.block_on(loading.run()).map_err(StackError::run)? {
+        Ok(loaded) => Ok(said(asked, loaded, began.elapsed())),
+        Err(Stopped { error, records }) => {
+            if is_new && records == 0 {
+                // The store was made for the records, and there are none. If it cannot be removed, it is sound and empty.
+                drop(executor);
+                let _ = fs::remove_file(&asked.file.path);
+            }
+            Err(error)
+        }
+    }
 }
 
 fn said(asked: &LoadAsked, loaded: Loaded, elapsed: Duration) -> Said {
@@ -196,6 +204,13 @@ struct Loading {
     progress: Progress,
 }
 
+/// Why a load did not come to its end.
+struct Stopped {
+    /// How many records were loaded before.
+    records: u64,
+    error: StackError,
+}
+
 /// Why a batch was not loaded in full.
 struct Refused {
     /// How many of its records were.
@@ -204,7 +219,7 @@ struct Refused {
 }
 
 impl Loading {
-    async fn run(mut self) -> Result<Loaded, StackError> {
+    async fn run(mut self) -> Result<Loaded, Stopped> {
         let mut loaded = Loaded::default();
         let outcome = self.load(&mut loaded).await;
         // What was loaded is made durable, also where the rest is refused.
@@ -214,6 +229,7 @@ impl Loading {
             (Err(error), Ok(())) => Err(with_count(error, loaded.records)),
             (Err(error), Err(_)) => Err(error),
         }
+        .map_err(|error| Stopped { records: loaded.records, error })
     }
 
     async fn load(&mut self, loaded: &mut Loaded) -> Result<(), StackError> {

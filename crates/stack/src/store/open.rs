@@ -167,10 +167,10 @@ fn refused(path: &Path, error: OpenError) -> StackError {
     let file = path.display();
     StackError::request(match error {
         OpenError::NotOurs(_) => format!(
-            "{file} lacks Fulgurite's mark behind its last page, so it was cut off or copied in part; fulgurite repair saves what is there"
+            "{file} lacks Fulgurite's mark behind its last page, so the end of the file is missing; fulgurite repair saves what is there"
         ),
         OpenError::InUse(_) => {
-            format!("{file} is in use; a store is written by one process, and read by none meanwhile")
+            format!("{file} is in use; while one process writes a store, no other process may open it")
         }
         OpenError::Io { error, .. } => format!("FILE {file} cannot be opened: {error}"),
         error => error.to_string(),

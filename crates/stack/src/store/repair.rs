@@ -1,4 +1,4 @@
-//! What can be saved of a damaged store, as a new store.
+//! Copies what can be saved of a damaged store into a new store.
 
 use super::file::FileSource;
 use super::new_file::{NewFile, refuse_existing};

@@ -1,4 +1,4 @@
-//! How large a store is, and what it holds.
+//! Says how large a store is and what it holds.
 
 use super::Said;
 use super::open::{Opened, StoreFile};

@@ -76,7 +76,7 @@ impl Workload {
         } else {
             let names: Vec<&str> = GeneratorConfig::registry().names().chain([OWN_TRACE]).collect();
             let error = SpecError::unknown("workload", name, &names);
-            return Err(StackError::request(format!("{error}; nor is there a trace file of that name")));
+            return Err(StackError::request(format!("{error}; there is no trace file of that name either")));
         };
         let label =
             path.file_name().map_or_else(|| text.to_owned(), |name| name.to_string_lossy().into_owned());

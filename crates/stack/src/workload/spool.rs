@@ -1,7 +1,7 @@
 //! Traces that can be read only once: from standard input, a pipe (`<(zcat t.gz)`) or a device.
 //!
-//! A run may read its trace several times, once to know its length or its hash. So what can be read only once is kept
-//! in a temporary file without a name, which is gone with the process.
+//! A run may read its trace several times, for instance to learn its length or its hash. So such a trace is copied to a
+//! temporary file without a name, which the system removes when the process ends.
 
 use crate::StackError;
 use crate::output::is_standard;

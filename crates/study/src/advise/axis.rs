@@ -1,4 +1,4 @@
-//! The settings that are tried, each with its values: the plain one, and the others from plain to elaborate.
+//! The settings that are tried, with their values: first the plain one, then the others from simple to elaborate.
 
 use fulgurite_stack::catalogue::KINDS;
 use fulgurite_stack::settings::Absent;

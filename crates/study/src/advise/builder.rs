@@ -1,5 +1,5 @@
-//! Understands a question: which drive, how much memory, what is worth trying, and by which parts of the workload it can be
-//! judged. What cannot be compared is left out, and the reason kept as a remark.
+//! Understands a question: which drive, how much memory, which settings are worth trying, and which parts of the
+//! workload choose and judge them. What cannot be compared is left out, and a remark says why.
 
 use super::axis::{Axis, Goal, Setup, TRIED};
 use super::evidence::Evidence;
@@ -94,7 +94,7 @@ impl Builder {
         let device = DeviceConfig::parse(self.situation.get("device").map_or("p4510", String::as_str))?;
         if matches!(device.drive, DriveConfig::None | DriveConfig::Mem(_)) {
             return Err(StackError::request(format!(
-                "device {}: advice is about time, and nothing takes time there; accepted: a preset or file:PATH; for hit ratios alone: fulgurite pool WORKLOAD --device none --replacement lru,arc",
+                "device {}: advice compares times, and nothing takes time there; accepted: a preset or file:PATH; for hit ratios alone: fulgurite pool WORKLOAD --device none --replacement lru,arc",
                 device.label
             )));
         }
@@ -120,6 +120,9 @@ impl Builder {
             return Err(refused("more than all of the data; accepted: up to 100%, or a size".to_owned()));
         }
         let bytes = match is_share {
+            true if units::parse_share(memory) == Ok(Share::ZERO) => {
+                return Err(refused("no memory at all; accepted: a share like 6%, or a size".to_owned()));
+            }
             true => units::parse_share(memory).map(|_| 0),
             false => units::parse_size(memory),
         };

@@ -1,6 +1,8 @@
-//! What a choice rests on, and what it is judged by: seeds of a generated workload, or slices of a trace.
+//! Divides the workload into parts: seeds of a generated workload, or slices of a trace. Some parts choose the
+//! settings, and the others judge the choice.
 //!
-//! The two never meet. The best of many is partly luck, and on what it was chosen by it would look better than it is.
+//! No part does both. The best of many settings owes some of its lead to chance, so it looks better on the parts that
+//! chose it than it is.
 
 use fulgurite_stack::StackError;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Runs setups on parts of the workload, each once, and compares what came of them.
+//! Runs each setup once on each part of the workload, and compares the results.
 
 use super::axis::{Goal, Setup};
 use super::question::{self, Question};

@@ -1,8 +1,9 @@
-//! Which settings of a buffer pool suit a workload and a drive, what they gain over the plain ones, and how sure that is.
+//! Finds the settings of a buffer pool that suit a workload and a drive, and says what they gain over the plain ones
+//! and how sure that is.
 //!
-//! A [`Question`] says what is asked, and how many runs an answer takes at most. Answering measures the drive, chooses
-//! setting by setting (`search`), and judges the choice by parts of the workload that it does not rest on (`verdict`).
-//! Runs are those of `fulgurite pool`, made and executed as any grid's, so that a command repeats each.
+//! A [`Question`] says what is asked, and how many runs an answer takes at most. To answer it, the drive is measured,
+//! the settings are chosen one by one (`search`), and other parts of the workload judge the choice (`verdict`). All
+//! runs are runs of `fulgurite pool`, so a command repeats each of them.
 
 mod axis;
 mod builder;

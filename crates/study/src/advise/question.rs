@@ -1,4 +1,4 @@
-//! What is asked: a workload on a drive within some memory. It is typed in the words of `fulgurite pool`; here it becomes
+//! The question: a workload on a drive with a limited memory. It is typed in the words of `fulgurite pool` and becomes
 //! runs that can be compared.
 
 use super::axis::{Axis, Goal, OTHER_BATCHES, Setup, TRIED};
@@ -175,19 +175,30 @@ impl Question {
         self.runs_by_part().sum::<usize>() as u64
     }
 
+    /// The run of a setup on a part of the workload, where there is one.
+    fn look_at(&self, setup: &Setup, part: usize, workloads: &mut Workloads) -> Option<Run> {
+        // A trace has the same requests wherever it is cut, so one run of it tells enough.
+        let part = if self.evidence.called == "seeds" { part } else { 0 };
+        run(&self.values(setup, part)?.0, workloads).ok()
+    }
+
     /// What answering takes, with `threads` runs at once.
     pub fn outlook(&self, threads: NonZeroUsize) -> Outlook {
         let mut outlook = Outlook::new(threads);
         let mut workloads = Workloads::dry();
-        for (at, weight) in self.runs_by_part().enumerate() {
-            let run = self.values(&Setup::new(), at).and_then(|(values, _)| {
-                // A trace has the same requests wherever it is cut, so one run of it tells enough.
-                match self.evidence.called {
-                    "seeds" => run(&values, &mut workloads).ok(),
-                    _ => Some(self.plain.clone()),
-                }
-            });
-            outlook.add(&run.unwrap_or_else(|| self.plain.clone()), weight as f64);
+        for (at, count) in self.runs_by_part().enumerate() {
+            // Settings cost differently, and a placement or a victim policy makes a layer of its own: as many are looked
+            // at as this part tries.
+            let tried = self
+                .axes
+                .iter()
+                .flat_map(|axis| axis.others.iter().map(|text| Setup::from([(axis.name, text.clone())])));
+            let setups: Vec<Setup> = std::iter::once(Setup::new()).chain(tried).take(count).collect();
+            let weight = count as f64 / setups.len().max(1) as f64;
+            for setup in &setups {
+                let run = self.look_at(setup, at, &mut workloads);
+                outlook.add(run.as_ref().unwrap_or(&self.plain), weight);
+            }
         }
         outlook.add(&self.profile(), 1.0);
         outlook.runs = self.runs();

@@ -1,6 +1,6 @@
-//! One setting after the other, by the parts that the choice rests on: each is changed to the value that gains most
-//! beside what was chosen before. Then batches of other sizes are tried, and each change is taken back once. So the number
-//! of runs is bounded, and known before the first.
+//! Chooses the settings, on the parts of the workload that choose. One setting after the other is changed to the value
+//! that gains most beside what was chosen before. Then other batch sizes are tried, and each change is taken back once.
+//! So the number of runs is bounded and known before the first.
 
 use super::axis::{Axis, Setup, other_batches};
 use super::lab::{Change, Figures, Lab, Series};

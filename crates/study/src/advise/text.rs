@@ -40,7 +40,7 @@ impl Advice {
         if advised.setup.is_empty() {
             let why = match (verdict.is_idle, &verdict.rejected) {
                 (true, _) => "every page that it touches in so many requests fits into memory, so there is nothing to decide".to_owned(),
-                (_, Some(_)) => format!("what gained where the choice was made did not on the {} held out", self.question.evidence.called),
+                (_, Some(_)) => format!("what gained on the parts that chose it did not gain on the {} held out", self.question.evidence.called),
                 _ => format!("nothing that was tried gains more than {} of {}", percent(verdict.noise), named(self.question.goal)),
             };
             return format!("{situation}: keep the plain settings ({}); {why}.", self.figures(advised));
@@ -123,7 +123,7 @@ impl Advice {
         let goal = self.question.goal;
         if verdict.advised.change.gain(goal.other()).mean < -verdict.noise {
             notes.push(format!(
-                "What is advised is for {}; --for {} looks for the other.",
+                "This advice improves {}; --for {} improves the other.",
                 named(goal),
                 goal.other().name()
             ));
@@ -135,7 +135,7 @@ impl Advice {
         notes.push(format!("The drive: alpha {alpha}, k_r {k_r}, k_w {k_w} with pages of {page}."));
         if self.question.is_real {
             let noise = percent(verdict.noise);
-            notes.push(format!("Time passes of itself on this drive: gains up to {noise}, as far as two runs of the same may differ, count as none."));
+            notes.push(format!("This is a real drive, on which two equal runs may differ by {noise}. Smaller gains count as none."));
         }
         notes.extend(self.question.remarks.iter().cloned());
         notes
@@ -162,16 +162,16 @@ impl Advice {
         if verdict.rejected.is_some() {
             let what = said(&arm.setup);
             return format!(
-                "How sure: {runs}; {what} gained where it was chosen, but among the others it gave {ranges}."
+                "How sure: {runs}; {what} gained on the parts that chose it, but on the others it gave {ranges}."
             );
         }
         if judging == 1 {
             return format!(
-                "How sure: {ranges} in the half of the trace that the choice does not rest on ({runs}). How far that varies a longer trace would tell."
+                "How sure: {ranges} in the half of the trace that took no part in the choice ({runs}). A longer trace would tell how much that varies."
             );
         }
         format!(
-            "How sure: better in {} of {judging} {called} that the choice does not rest on: {ranges} ({runs}).",
+            "How sure: better in {} of {judging} {called} that took no part in the choice: {ranges} ({runs}).",
             verdict.better
         )
     }
@@ -189,9 +189,9 @@ impl Advice {
             let changes = format!("throughput {}{tail}", signed(auto.change.throughput.mean));
             return match auto.change.is_gain(goal, noise) {
                 true => format!(
-                    "{figures}: {changes} against the plain settings. It did not gain on all that the choice rests on."
+                    "{figures}: {changes} against the plain settings. It did not gain on every part that chose the settings."
                 ),
-                false => format!("{figures}: no gain either, {changes} against the plain settings."),
+                false => format!("{figures}: no gain, {changes} against the plain settings."),
             };
         }
         if *advised == auto.setup {
@@ -205,7 +205,9 @@ impl Advice {
                 "{figures}: the advice is no better, {more}; its batches come from the same curves of the drive."
             );
         }
-        format!("{figures}: the advice is worse, {more}; on what the choice rests on it was not. Take auto.")
+        format!(
+            "{figures}: the advice is worse, {more}; on the parts that chose the settings it was better. Use auto."
+        )
     }
 
     /// In what the commands count requests, where that is not as above them.

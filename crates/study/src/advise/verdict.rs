@@ -1,4 +1,4 @@
-//! What the choice is worth, judged by the parts that it does not rest on.
+//! Judges the choice, by the parts of the workload that did not choose it.
 
 use super::axis::Setup;
 use super::lab::{Change, Lab, Series};

@@ -1,7 +1,7 @@
-//! Which rows are compared with each other, which of them is the best, and what that comes to in one sentence.
+//! Decides which rows are compared with each other and which of them is the best, and says so in one sentence.
 //!
-//! Rows are compared by their policies. What they were asked to do, and on what, makes a *case*: rows of different cases
-//! are not compared. Where no policy differs, the last of the other columns that differ is what is compared.
+//! Rows are compared by their policies. The work and the device of a row make its *case*, and rows of different cases
+//! are not compared. If no policy differs, the last of the other columns that differ is compared.
 
 use super::cell::{head, humane, significant};
 use crate::table::Table;
@@ -82,15 +82,12 @@ impl Comparison {
         let mut best = vec![false; table.rows.len()];
         let Some(better) = column.better() else { return best };
         for case in &self.cases {
-            let Some(Extremes { best: first, worst }) = Extremes::of(table, case, column, better) else {
-                continue;
-            };
-            // Values that look alike in the table are as good as each other.
-            let seen = |at: usize| shown(&table.rows[at], column);
-            if seen(first) == seen(worst) {
+            let Some(extremes) = Extremes::of(table, case, column, better) else { continue };
+            if !extremes.is_seen(table, column) {
                 continue;
             }
-            for at in case.iter().filter(|at| seen(**at) == seen(first)) {
+            let seen = |at: usize| shown(&table.rows[at], column);
+            for at in case.iter().filter(|at| seen(**at) == seen(extremes.best)) {
                 best[*at] = true;
             }
         }
@@ -112,9 +109,9 @@ impl Comparison {
         let what = words(column);
         if let [one] = &extremes[..] {
             let (best, worst) = (&table.rows[one.best], &table.rows[one.worst]);
-            if best.number(column) == worst.number(column) {
+            if !one.is_seen(table, column) {
                 return Some(format!(
-                    "The {what} is the same in all {} runs: {}.",
+                    "There is no difference in {what} between the {} runs: {}.",
                     table.rows.len(),
                     shown(best, column)
                 ));
@@ -127,6 +124,11 @@ impl Comparison {
                 self.name(worst),
                 shown(worst, column)
             ));
+        }
+        let count = extremes.len();
+        let extremes: Vec<&Extremes> = extremes.iter().filter(|case| case.is_seen(table, column)).collect();
+        if extremes.is_empty() {
+            return Some(format!("There is no difference in {what} in any of the {count} cases."));
         }
         let winners: Vec<String> = extremes.iter().map(|case| self.name(&table.rows[case.best])).collect();
         let mut wins: BTreeMap<&str, usize> = BTreeMap::new();
@@ -142,9 +144,8 @@ impl Comparison {
         let range = if first == last { first } else { format!("{first} to {last}") };
         let side = if better == Ordering::Greater { "above" } else { "below" };
         Some(format!(
-            "{winner} has the {top} {what} in {} of {} cases, {range} {side} the {bottom}.",
-            wins[winner.as_str()],
-            extremes.len()
+            "{winner} has the {top} {what} in {} of {count} cases, {range} {side} the {bottom}.",
+            wins[winner.as_str()]
         ))
     }
 }
@@ -169,6 +170,11 @@ impl Extremes {
             numbers.sort_by(|a, b| b.0.total_cmp(&a.0));
         }
         Some(Extremes { best: numbers[0].1, worst: numbers[numbers.len() - 1].1 })
+    }
+
+    /// Whether the table shows a difference. Values that look alike in it are as good as each other.
+    fn is_seen(&self, table: &Table, column: Column) -> bool {
+        shown(&table.rows[self.best], column) != shown(&table.rows[self.worst], column)
     }
 
     /// The best over the worst, less one.
@@ -326,6 +332,29 @@ mod tests {
         assert_eq!(compared.best(&table, Column::ThroughputOpsS), [false, true, false, true]);
     }
 
+    /// The rule: what looks alike in the table is not called a difference, and has no best.
+    #[test]
+    fn a_difference_that_the_table_does_not_show_is_none() {
+        let alike = table(&[("a", "single", 15_663.0), ("a", "ace", 15_664.0)]);
+        assert_eq!(
+            finding(&alike, Command::Pool).unwrap(),
+            "There is no difference in throughput between the 2 runs: 15.7 K/s."
+        );
+        assert_eq!(Comparison::of(&alike).unwrap().best(&alike, Column::ThroughputOpsS), [false, false]);
+        let mut cases = alike.rows.clone();
+        cases.extend(table(&[("b", "single", 10_000.0), ("b", "ace", 10_001.0)]).rows);
+        let none = Table { rows: cases.clone() };
+        assert_eq!(
+            finding(&none, Command::Pool).unwrap(),
+            "There is no difference in throughput in any of the 2 cases."
+        );
+        cases.extend(table(&[("c", "single", 10.0), ("c", "ace", 20.0)]).rows);
+        assert_eq!(
+            finding(&Table { rows: cases }, Command::Pool).unwrap(),
+            "ace has the highest throughput in 1 of 3 cases, 100 % above the lowest."
+        );
+    }
+
     #[test]
     fn what_cannot_be_compared_is_only_said() {
         let alone = table(&[("zipf", "ace", 19_220.0)]);
@@ -339,7 +368,7 @@ mod tests {
         let equal = table(&[("a", "single", 10.0), ("a", "ace", 10.0)]);
         assert_eq!(
             finding(&equal, Command::Pool).unwrap(),
-            "The throughput is the same in all 2 runs: 10 /s."
+            "There is no difference in throughput between the 2 runs: 10 /s."
         );
         assert_eq!(Comparison::of(&equal).unwrap().best(&equal, Column::ThroughputOpsS), [false, false]);
         assert_eq!(finding(&Table::default(), Command::Pool), None);

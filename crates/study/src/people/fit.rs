@@ -1,5 +1,5 @@
-//! Columns beside each other in a given width. What does not fit is left out from the end, then text is broken into
-//! lines.
+//! Fits columns into a given width. Columns that do not fit are left out, the last ones first; then long texts are
+//! broken into lines.
 
 use std::fmt::Write as _;
 

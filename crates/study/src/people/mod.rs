@@ -1,8 +1,8 @@
-//! Tables as a terminal shows them: in its width and in units that people use. What differs between the runs stands
-//! first, then the figures that answer the question; the best of each is marked. What the runs have in common is said in
-//! a line, and one sentence above the table says what was found.
+//! Shows tables on a terminal: they fit its width and use human units. Columns that differ between the runs come first,
+//! then the figures that answer the question. The best value of each column is marked. A sentence above the table says
+//! what was found, and a line below it says what all runs have in common.
 //!
-//! What a pipe, a file or a program gets is made in [`crate::table`].
+//! Tables for pipes, files and programs are made in [`crate::table`].
 
 mod cell;
 mod compare;

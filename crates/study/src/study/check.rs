@@ -163,7 +163,7 @@ impl Check {
                 None => Interval::of(&values),
             };
             let refused =
-                || self.refused(&format!("a mean over {over} needs two rows at least for each place"));
+                || self.refused(&format!("a mean over {over} needs at least two rows for each place"));
             Ok(Mean { interval: interval.ok_or_else(refused)?, place, count: values.len() })
         };
         places.into_iter().map(mean).collect()
@@ -199,7 +199,7 @@ impl Check {
             .collect();
         steps.sort_by(|a, b| a.0.total_cmp(&b.0));
         let Some(worst) = steps.last() else {
-            return Err(self.refused("falls_with needs two rows at least that differ in that column"));
+            return Err(self.refused("falls_with needs at least two rows that differ in that column"));
         };
         let least = &steps[0];
         Ok((

@@ -1,4 +1,4 @@
-//! What a study file holds, word for word.
+//! The contents of a study file.
 
 use crate::grid;
 use fulgurite_base::{SpecError, option};
@@ -72,6 +72,8 @@ pub(super) struct Compare {
     pub column: Column,
     /// What the column is, in words.
     pub what: String,
+    /// Why a quick run cannot tell.
+    pub full: Option<String>,
 }
 
 /// A column beside what it should be.

@@ -37,6 +37,14 @@ impl Compare {
         self.part.as_ref().is_none_or(|about| about == part)
     }
 
+    /// What the comparison found, or in a quick run that cannot tell, why it cannot.
+    pub fn found(&self, table: &Table, is_quick: bool) -> Result<String, StackError> {
+        match self.full.as_ref().filter(|_| is_quick) {
+            Some(full) => Ok(format!("A quick run does not tell how {} changes. {full}", self.what)),
+            None => self.sentence(table),
+        }
+    }
+
     /// The candidate against the baseline, over every pair of rows that differ in the axis alone.
     pub fn sentence(&self, table: &Table) -> Result<String, StackError> {
         known_columns(table, [self.axis, self.column])?;
@@ -56,7 +64,10 @@ impl Compare {
             format!("{} by {}", direction(low.0), size(low.0))
         } else if high.0 <= 0.0 || low.0 >= 0.0 {
             let (least, most) = if high.0 <= 0.0 { (&high, &low) } else { (&low, &high) };
-            format!("{} by {} to {}", direction(most.0), at(least), at(most))
+            match size(least.0) == size(0.0) {
+                true => format!("{} by up to {}", direction(most.0), at(most)),
+                false => format!("{} by {} to {}", direction(most.0), at(least), at(most)),
+            }
         } else {
             format!("falls by up to {} and rises by up to {}", at(&low), at(&high))
         };

@@ -1,8 +1,8 @@
-//! The rows of a study that has come to its end, taken from its tables, so that its report can be drawn again without
-//! running anything: with other texts, plots and checks.
+//! Reads the rows of a completed study from its tables, so that its report can be drawn again without running anything,
+//! with other texts, plots and checks.
 //!
-//! They are taken only if the study in the folder has the same grids, and a run at the same place had the same
-//! identity, which holds the version, the seed and a hash of the requests of a trace.
+//! The rows are used only if the study in the folder has the same grids and each run has the same identity. The
+//! identity covers the version, the seed and a hash of the requests of a trace.
 
 use super::file::File;
 use crate::table::Table;

@@ -1,5 +1,5 @@
-//! Where a study writes. Its files take their places together, after the last of them is written. A study that fails
-//! leaves nothing but its finished runs; see `ledger.rs`.
+//! The folder into which a study writes. All files get their names together, after the last of them is written. A study
+//! that fails leaves only its finished runs; see `ledger.rs`.
 
 use super::ledger;
 use fulgurite_stack::StackError;
@@ -52,7 +52,23 @@ impl Folder {
         let paths: Vec<PathBuf> = names.map(|name| path.join(name)).collect();
         let outputs: Vec<Named<'_>> = paths.iter().map(|path| Named::new("--out", path)).collect();
         output::check(inputs, &outputs)?;
+        folder.refuse_others()?;
         Ok(folder)
+    }
+
+    /// Refuses a folder in which one of the names is somebody else's file. A study leaves all of its files, or none but
+    /// its finished runs; so does one of an earlier version, which had fewer.
+    fn refuse_others(&self) -> Result<(), StackError> {
+        let has = |name: &&&str| self.path.join(name).exists();
+        let is_own = self.path.join(ledger::NAME).exists()
+            || ["table.csv", "study.toml", "report.html"].iter().all(|name| has(&name));
+        match NAMES.iter().find(has).filter(|_| !is_own) {
+            Some(name) => Err(StackError::request(format!(
+                "--out {}: {name} is there and no study has left it, since its other files are not; accepted: a folder without it",
+                self.path.display()
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// Writes a file, which appears with the others.

@@ -1,4 +1,4 @@
-//! The mean of repeated measurements, and how sure it is.
+//! The mean of repeated measurements, with its confidence interval.
 
 /// A mean with its interval of 95 % confidence, after Student's t.
 #[derive(Clone, Copy, Debug, PartialEq)]

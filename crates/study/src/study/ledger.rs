@@ -1,10 +1,10 @@
-//! The finished runs of a study that has not come to its end, so that it can go on from them.
+//! Keeps the finished runs of a study that has not ended, so that the study can be resumed.
 //!
-//! A run's rows are appended to a file in the study's folder as soon as it ends, a line for each run. So they stay
-//! however the study ends: by a failure, an interrupt or a power cut. The file goes when the study is complete.
+//! When a run ends, its rows are appended to a file in the folder of the study, one line per run. So they survive a
+//! failure, an interrupt and a power cut. The file is removed when the study is complete.
 //!
-//! A run is known by what was asked for, word for word, since its rows repeat that; by its identity, which holds a hash
-//! of the requests of its trace; and by the version of Fulgurite. A line that was not written whole is left out.
+//! A run is recognised by three things: the exact words that asked for it, since its rows repeat them; its identity,
+//! which covers a hash of the requests of its trace; and the version of Fulgurite. An incomplete line is ignored.
 
 use fulgurite_stack::{Column, Row, StackError, Value};
 use serde::{Deserialize, Serialize};

@@ -13,6 +13,7 @@ mod plot;
 mod words;
 
 use crate::grid::{Grid, Settings};
+use crate::people;
 use crate::report::{self, Plot, Report, Verdict};
 use crate::table::Table;
 use file::{File, Part};
@@ -242,7 +243,7 @@ impl Study {
         out: &Path,
     ) -> Result<Outcome, StackError> {
         let words = Words(&self.file.names);
-        let finding = self.finding(&table)?;
+        let finding = self.finding(&table, how.quick)?;
         let verdicts = self.file.checks.iter().map(|check| check.verdict(&table, words, how.quick));
         let verdicts: Vec<Verdict> = verdicts.collect::<Result<_, _>>()?;
         let named = self.file.checks.iter().map(|check| check.name.as_deref());
@@ -287,11 +288,17 @@ impl Study {
         Ok(inputs)
     }
 
-    fn finding(&self, table: &Table) -> Result<String, StackError> {
-        let compared = self.file.compare.as_ref().map(|compare| compare.sentence(table)).transpose()?;
+    fn finding(&self, table: &Table, is_quick: bool) -> Result<String, StackError> {
+        let compared =
+            self.file.compare.as_ref().map(|compare| compare.found(table, is_quick)).transpose()?;
         let deviation =
             self.file.deviation.as_ref().map(|deviation| deviation.sentence(table)).transpose()?;
-        Ok([compared, deviation].into_iter().flatten().collect::<Vec<_>>().join(" "))
+        let said: Vec<String> = [compared, deviation].into_iter().flatten().collect();
+        // A study that names nothing to look at is told of as its runs alone would be.
+        if said.is_empty() && self.file.checks.is_empty() && self.file.parts.is_empty() {
+            return Ok(people::finding(table, self.file.command).unwrap_or_default());
+        }
+        Ok(said.join(" "))
     }
 
     fn columns(&self, table: &Table) -> Result<Vec<Column>, StackError> {
@@ -334,7 +341,7 @@ fn with_finished(error: StackError, out: &Path, of: usize) -> StackError {
 fn notes(table: &Table) -> Vec<String> {
     let is_real = |row: &Row| row.text(Column::Device).starts_with("file:");
     let mut notes = vec![if table.rows.iter().any(is_real) {
-        "Measured on a real drive, in part at least: another time the figures differ.".to_owned()
+        "Some or all runs used a real drive, so the figures differ from one time to the next.".to_owned()
     } else {
         "Simulated in virtual time: the same command gives the same table, byte for byte, on any machine and with any number of threads.".to_owned()
     }];

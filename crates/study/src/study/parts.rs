@@ -1,4 +1,4 @@
-//! The grids of a study, one behind the other, as one list of runs.
+//! Joins the grids of a study into one list of runs.
 
 use super::finished::Finished;
 use super::ledger::{Key, Ledger};

@@ -1,4 +1,4 @@
-//! From a table to the plots that a study asks for.
+//! Makes the plots of a study from its table.
 
 use super::file::{PlotFile, PlotShape};
 use super::words::Words;

@@ -1,4 +1,4 @@
-//! What rows and columns are called on the page: the study's own words, or else what sets a name apart.
+//! The names of rows and columns on the page: the words of the study, or else the part of a name that differs.
 
 use fulgurite_stack::{Column, Unit, Value};
 use std::collections::BTreeMap;

@@ -108,7 +108,7 @@ impl EngineConfig {
         // An engine that never writes would be waited for without end.
         if !writes {
             return Err(SpecError::new(format!(
-                "blocks=yes of {name}: what changes nothing makes an engine write nothing; accepted: blocks=no"
+                "blocks=yes of {name}: the workload changes nothing, so an engine writes no blocks; accepted: blocks=no"
             )));
         }
         // A device page of more than 16 KiB stands for one of the engine's.

@@ -1,4 +1,4 @@
-//! Fields of text formats: numbers, and how an error quotes a field that is not one.
+//! Parses the fields of text formats: numbers, and how an error quotes a field that is not one.
 
 use super::Record;
 use fulgurite_base::Nanos;
@@ -52,7 +52,7 @@ pub fn time(field: &[u8], unit_ns: u64) -> Result<Nanos, String> {
     let (whole, fraction) = (&field[..dot], field.get(dot + 1..).unwrap_or_default());
     // With this bound the product with the unit does not overflow.
     let whole = number("time", whole, u64::MAX / unit_ns)
-        .map_err(|reason| if dot == field.len() { reason } else { not_a_time(field) })?;
+        .map_err(|reason| if field.iter().all(u8::is_ascii_digit) { reason } else { not_a_time(field) })?;
     // No unit has more than nine places.
     let places = &fraction[..fraction.len().min(9)];
     let rest = if fraction.is_empty() { Some(0) } else { digits(places) };

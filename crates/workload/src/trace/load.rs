@@ -1,4 +1,4 @@
-//! A trace in memory, and its requests to single pages, which are densely renumbered.
+//! A trace in memory, and its requests to single pages. Pages get new, consecutive numbers.
 
 use super::page_set::PageSet;
 use super::{Format, Record, Skipped, TraceError, TraceOptions, TraceReader, Unit, open};

@@ -1,4 +1,5 @@
-//! What a trace is like, in figures: one pass over its records, with memory for the page runs touched.
+//! Describes a trace in figures, in one pass over its records. Its memory grows with the runs of pages that the trace
+//! touches.
 
 use super::load::Paging;
 use super::page_set::PageSet;

@@ -27,7 +27,7 @@ impl<W: Write> TraceWriter<W> {
             let writable = Format::all().iter().filter(|format| format.row().writer.is_some());
             let names: Vec<&str> = writable.map(|format| format.name()).collect();
             return Err(SpecError::new(format!(
-                "{} cannot be written record by record, since each tells of the future; accepted: {}",
+                "{} cannot be written record by record, since each record says when its object is used next; accepted: {}",
                 format.name(),
                 names.join(" ")
             )));

@@ -1,4 +1,5 @@
-//! A benchmark on a storage engine on a device: load, warm-up, the measured part, and then every check there is.
+//! Runs a benchmark on a storage engine on a device: it loads the data, warms up, runs the measured part, and then
+//! makes every check.
 
 mod prepare;
 mod row;

@@ -171,7 +171,7 @@ impl Load {
         store.close().await.map_err(text)?;
         let wanted = Data { text: self.benchmark.data(), seed: self.seed };
         match data {
-            None => Err("the file holds a store that is no benchmark's".to_owned()),
+            None => Err("the file holds a store without the data of a benchmark".to_owned()),
             Some(data) if data != wanted => Err(format!(
                 "the file holds the data of {} from seed {}, and {} from seed {} was asked for",
                 data.text, data.seed, wanted.text, wanted.seed

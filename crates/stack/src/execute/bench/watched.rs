@@ -1,4 +1,4 @@
-//! A device below a store that can be looked at while the store uses it, and that counts what it is asked.
+//! A device below a store. It counts the commands that it gets, and it can be examined while the store uses it.
 
 use crate::device::{AnyDrive, Observed};
 use crate::execute::done::Done;

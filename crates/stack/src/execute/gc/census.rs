@@ -1,10 +1,10 @@
-//! Which pages lie in which group: for every group of segments how large it is, what is written to it, what is
-//! still valid of it at collection, and after how long the pages written to it really die.
+//! Counts which pages lie in which group of segments. For each group it gives the size, what is written to it, the
+//! share that is still valid at collection, and the real lifetimes of the pages written to it.
 //!
-//! A page's class is that of the time until it is written again or trimmed when it is put into the group, by the
-//! host or by a copy: C1 to C6 of table 1 of MiDAS (FAST 2024), 250 K, 5 M, 14 M, 28 M and 62 M page writes on
-//! 128 GiB, in shares of the logical pages. It is known from a first pass over the workload. Counted over
-//! the last half of the user writes.
+//! A page has a class by its lifetime: the time from the moment when the host or a copy puts it into the group until it
+//! is written again or trimmed. The classes are C1 to C6 of table 1 of MiDAS (FAST 2024): 250 K, 5 M, 14 M, 28 M and 62
+//! M page writes on 128 GiB, as shares of the logical pages. A first pass over the workload finds the lifetimes. Pages
+//! are counted over the last half of the user writes.
 
 use super::{Counts, Observer};
 use crate::{Column, Row};

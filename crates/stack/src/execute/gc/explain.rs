@@ -1,4 +1,4 @@
-//! What a placement policy did to its groups, and how close its predictions were.
+//! Says what a placement policy did to its groups, and how close its predictions were.
 
 use fulgurite_ftl::Ftl;
 use fulgurite_ftl::placement::midas::{Configuration, Event, Midas, Why};

@@ -1,4 +1,4 @@
-//! A run as a series: a row for every stretch of a fixed number of page writes.
+//! Gives a run as a series: one row per interval of a fixed number of page writes.
 
 use super::{Counts, Observer};
 use crate::{Column, Row};

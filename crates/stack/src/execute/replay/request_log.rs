@@ -1,4 +1,4 @@
-//! Every request of a replay as a line of CSV: when it came, what it was, how long it took and, where the device
+//! Writes each request of a replay as a line of CSV: when it came, what it was, how long it took and, if the device
 //! tells, what it waited for.
 
 use crate::StackError;

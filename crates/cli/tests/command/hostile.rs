@@ -1,0 +1,97 @@
+//! The worst of what users have typed, and files that lie: what was typed, the exit code, and words of the one sentence
+//! that answers it. None of it may panic, run without end, print a number or leave a file.
+
+use crate::folder::Folder;
+use std::os::unix::fs::symlink;
+use std::time::{Duration, Instant};
+
+/// Longer than any refusal takes, however busy the machine is; a run that was not refused takes longer still.
+const AT_MOST: Duration = Duration::from_secs(30);
+
+/// What was typed, the exit code, words of the sentence.
+type Case = (&'static str, i32, &'static [&'static str]);
+
+const TYPED: &[Case] = &[
+    // Beyond the machine.
+    ("pool zipf --device none --pages 4G --frames 50%", 2, &["--frames 2000000000", "memory", "accepted"]),
+    ("gc zipf --logical 4TB", 2, &["--logical", "--physical", "less logical than physical"]),
+    ("pool zipf --device file:x,size=1000000TiB", 2, &["has room for", "accepted"]),
+    ("pool zipf --users 4294967296", 2, &["--users", "accepted: 1 to 100000"]),
+    ("replay synthetic --interval 1us", 2, &["--interval", "too short"]),
+    ("bench ycsb-a --log-size 1TiB", 2, &["log", "a larger drive, like p4510:blocks="]),
+    ("advise zipf --memory 1TiB", 2, &["--memory 1TiB", "accepted: 4KiB to"]),
+    // Numbers that are none, or too large, or zero.
+    ("pool zipf --ops 18446744073709551616", 2, &["--ops", "too large", "18446744073709551615"]),
+    ("pool zipf --ops 1e6", 2, &["--ops", "`1e6`", "like 250K or 2M"]),
+    ("pool zipf --frames 0%", 2, &["--frames 0%", "at least one"]),
+    ("pool zipf --frames 1/0", 2, &["--frames", "`1/0`", "1/3"]),
+    ("advise zipf --memory 0%", 2, &["--memory 0%", "accepted"]),
+    ("pool zipf:theta=nan", 2, &["theta of zipf", "from 0 to 5"]),
+    ("pool mixed-skewed:write=NaN%", 2, &["write of mixed-skewed", "like 6%"]),
+    ("replay synthetic --speed infx", 2, &["--speed", "2x or 0.5x"]),
+    ("replay synthetic --rate 0", 2, &["--rate", "accepted: 1 to"]),
+    ("pool zipf --device p4510:program_us=-1", 2, &["program_us of p4510", "like 40 or 5.95"]),
+    ("trace generate zipf x --to page-ops --ops 0", 2, &["--ops 0", "accepted: from 1 on"]),
+    ("trace generate zipf x --to page-ops --logical 99999999TiB", 2, &["--logical", "too large"]),
+    // Lists and options that are torn.
+    ("pool zipf --replacement lru,,arc", 2, &["--replacement", "`lru,,arc`", "empty item"]),
+    ("pool zipf --device p4510:channels=1,channels=2", 2, &["`channels`", "twice"]),
+    ("pool zipf --device p4510:=", 2, &["p4510:=", "key=value"]),
+    // Traces that lie.
+    ("pool random.bin", 2, &["random.bin", "binary data"]),
+    ("trace info utf16.pages", 2, &["utf16.pages", "binary data"]),
+    ("pool max.pages --frames 1", 2, &["max.pages, line 1", "out of range"]),
+    ("trace info long.pages", 2, &["long.pages, line 1", "longer than 65536 bytes"]),
+    ("replay nan.spc", 2, &["nan.spc, line 1", "time `nan`", "like 12.5"]),
+    ("trace info loop", 2, &["loop", "cannot be opened"]),
+    // Files and places that are not what they are taken for.
+    ("profile file:/dev/null", 2, &["/dev/null", "neither a file nor a block device"]),
+    ("pool zipf --device file:random.bin", 2, &["random.bin", "--destroy-contents"]),
+    ("check random.bin", 2, &["random.bin", "holds no store", "accepted"]),
+    ("load new.store t --from random.bin", 2, &["--from random.bin, line 1", "key,value"]),
+    ("diff random.bin random.bin", 2, &["A random.bin", "accepted: the folder of a study"]),
+    ("study quickstart --quick --out taken", 2, &["--out taken", "table.csv", "accepted"]),
+    ("study quickstart --out /dev/null", 2, &["--out /dev/null", "accepted: a folder"]),
+    ("trace convert t.spc /dev/full --to msr", 1, &["OUT /dev/full", "cannot be written"]),
+];
+
+fn folder() -> Folder {
+    let noise: Vec<u8> = (0..4096u32).flat_map(|at| at.wrapping_mul(0x9E37_79B9).to_be_bytes()).collect();
+    let folder = Folder::new()
+        .with("random.bin", noise)
+        .with("utf16.pages", b"\xff\xfeR\0 \x001\0\n\0")
+        .with("max.pages", "R 18446744073709551615\n")
+        .with("long.pages", "x".repeat(100_000))
+        .with("nan.spc", "0,0,8192,W,nan\n")
+        .with("t.spc", "0,0,8192,W,0.5\n0,64,4096,R,0.75\n");
+    symlink("loop", folder.0.join("loop")).unwrap();
+    std::fs::create_dir(folder.0.join("taken")).unwrap();
+    std::fs::write(folder.0.join("taken/table.csv"), "precious").unwrap();
+    folder
+}
+
+/// What is wrong with the answer to a case.
+fn fault(folder: &Folder, (typed, code, words): Case) -> Option<String> {
+    let (began, before) = (Instant::now(), folder.names());
+    let outcome = folder.run(typed);
+    let said = outcome.stderr.trim_end();
+    let faults = [
+        (outcome.code != code).then(|| format!("exit {}", outcome.code)),
+        (said.lines().count() != 1).then(|| "no single line".to_owned()),
+        (!outcome.stdout.is_empty()).then(|| format!("printed {}", outcome.stdout)),
+        words.iter().find(|word| !said.contains(**word)).map(|word| format!("no `{word}`")),
+        (began.elapsed() > AT_MOST).then(|| format!("{:?}", began.elapsed())),
+        (folder.names() != before).then(|| format!("left {:?}", folder.names())),
+    ];
+    let faults: Vec<String> = faults.into_iter().flatten().collect();
+    (!faults.is_empty()).then(|| format!("{typed}: {} in: {said}", faults.join(", ")))
+}
+
+/// The rule: every hostile input is refused in one sentence, at once, and costs nothing.
+#[test]
+fn hostile_inputs_are_refused_in_a_sentence() {
+    let folder = folder();
+    let faults: Vec<String> = TYPED.iter().filter_map(|case| fault(&folder, *case)).collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert_eq!(folder.read("taken/table.csv"), b"precious");
+}

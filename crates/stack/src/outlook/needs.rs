@@ -1,0 +1,139 @@
+//! Says what one run needs. The constants are the bytes of tables that grow with a run.
+
+use super::seconds::{self, Seconds};
+use crate::Stack;
+use crate::device::{DeviceConfig, DriveConfig};
+use crate::run::{Benchmarked, EngineStage, Load, PoolStage, Requested, Rows, Run};
+use fulgurite_ftl::placement::PlacementConfig;
+
+/// Bytes for each frame of a pool, beside its page.
+const FRAME_BYTES: u64 = 64;
+/// Bytes for each physical page of a translation layer: two maps and a bit.
+const MAPPED_BYTES: u64 = 9;
+/// Bytes that a placement policy keeps for each logical page.
+const PLACED_BYTES: u64 = 5;
+/// Bytes of a page write that is known beforehand, for policies that look ahead.
+const FORESEEN_BYTES: u64 = 8;
+
+/// What one run needs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Needs {
+    /// Bytes while it runs.
+    pub own_bytes: u64,
+    /// How long it takes.
+    pub seconds: Seconds,
+    /// What it has in common with other runs: what that is, its bytes and how long it takes.
+    pub shared: Vec<(String, u64, Seconds)>,
+}
+
+impl Run {
+    /// What it needs, about.
+    pub fn needs(&self) -> Needs {
+        let mut needs = Needs { seconds: seconds::RUN, ..self.stack.needs(self.seed) };
+        if let Some(seconds) = self.asks() {
+            let key = format!("measuring {} {}", self.stack.canonical_storage(), self.seed);
+            needs.shared.push((key, 0, seconds));
+        }
+        match (&self.load, &self.stack) {
+            (Load::Characterisation { .. }, stack) => needs.seconds += stack.profiled(),
+            (Load::Benchmark(asked), Stack { engine: Some(stage), .. }) => {
+                needs.add_bench(self, asked, stage)
+            }
+            (Load::Benchmark(_), _) => {}
+            (Load::Requests(requested), stack @ Stack { pool: Some(pool), .. }) => {
+                needs.add_pool(requested, pool, &stack.device);
+                needs.seconds += seconds::pooled(requested, pool, stack);
+            }
+            (Load::Requests(requested), _) if self.translation().is_some() => needs.add_gc(self, requested),
+            (Load::Requests(requested), stack) => needs.seconds += seconds::timed(requested, stack),
+        }
+        needs
+    }
+}
+
+/// The number of requests, as far as is known.
+pub(super) fn known(requested: &Requested) -> u64 {
+    if requested.ops == u64::MAX { 0 } else { requested.ops }
+}
+
+impl Stack {
+    /// What the device and the layer need, and nothing above them.
+    fn needs(&self, seed: u64) -> Needs {
+        let mut needs = Needs::default();
+        if let DriveConfig::Simulated { config, .. } = &self.device.drive {
+            let pages = config.physical_pages();
+            if config.in_place {
+                needs.own_bytes += pages / 4;
+            } else {
+                // The drive as it is preconditioned is kept, and each run has a copy.
+                needs.own_bytes += pages * MAPPED_BYTES;
+                let key = format!("{} {seed}", self.canonical_storage());
+                needs.shared.push((key, pages * MAPPED_BYTES, self.made()));
+            }
+        }
+        if let DriveConfig::File(file) = &self.device.drive {
+            needs.shared.push((file.path.display().to_string(), 0, self.made()));
+        }
+        if self.layer.is_some() {
+            needs.own_bytes = needs.own_bytes.saturating_add(self.pages().saturating_mul(2 * MAPPED_BYTES));
+        }
+        needs
+    }
+}
+
+impl Needs {
+    fn add_bytes(&mut self, bytes: u64) {
+        self.own_bytes = self.own_bytes.saturating_add(bytes);
+    }
+
+    fn add_pool(&mut self, requested: &Requested, pool: &PoolStage, device: &DeviceConfig) {
+        let (frames, page, ops) = (u64::from(pool.frames), u64::from(pool.page_bytes), known(requested));
+        self.add_bytes(frames.saturating_mul(FRAME_BYTES));
+        match &device.drive {
+            DriveConfig::File(_) => {
+                self.add_bytes(frames.saturating_mul(page).saturating_add(requested.pages.saturating_mul(8)));
+            }
+            DriveConfig::Mem(_) => {
+                // Frames that are used, and pages that are written, hold bytes.
+                let written = requested.pages.min(ops).saturating_mul(page);
+                self.add_bytes(frames.min(ops).saturating_mul(page).saturating_add(written));
+            }
+            _ => {}
+        }
+    }
+
+    fn add_gc(&mut self, run: &Run, requested: &Requested) {
+        let Some(translation) = run.translation() else { return };
+        let ftl = &translation.ftl;
+        let (logical, ops) = (u64::from(ftl.logical_pages), known(requested));
+        self.add_bytes(u64::from(ftl.segments) * u64::from(ftl.segment_pages) * MAPPED_BYTES);
+        if ftl.collect.placement != PlacementConfig::ONE_STREAM {
+            self.add_bytes(logical * PLACED_BYTES);
+        }
+        if ftl.collect.placement.needs_future() || run.measure.rows == Rows::Groups {
+            self.add_bytes(ops.saturating_add(logical).saturating_mul(FORESEEN_BYTES));
+        }
+        self.seconds += seconds::written(ops.saturating_add(logical), &ftl.collect.placement);
+    }
+
+    fn add_bench(&mut self, run: &Run, asked: &Benchmarked, stage: &EngineStage) {
+        let data = asked.benchmark.data_bytes();
+        let [load, check] = seconds::loaded(&asked.benchmark);
+        match &run.stack.device.drive {
+            // What the drive holds after the load is kept, and each run changes a part of it.
+            DriveConfig::Simulated { .. } => {
+                let (storage, of) = (run.stack.canonical_storage(), asked.benchmark.data());
+                let key = format!("{storage} {} {} {of} {}", stage.page_bytes, stage.log_bytes, run.seed);
+                self.shared.push((key, data + data / 2, load));
+                self.add_bytes(data);
+            }
+            DriveConfig::Mem(_) => {
+                self.add_bytes(2 * data);
+                self.seconds += load;
+            }
+            _ => self.seconds += load,
+        }
+        self.add_bytes(stage.memory_bytes.min(2 * data));
+        self.seconds += check + seconds::transacted(asked, run.is_real());
+    }
+}
