@@ -139,7 +139,7 @@ impl From<PoolError> for Error {
                 Error::corrupt(page, "it is not what was written there last, or cannot be")
             }
             PoolError::Read { error, .. } | PoolError::WriteBack(error) => Error::Io(error),
-            PoolError::Flush(_) => Error::Fatal("the drive could not flush".to_owned()),
+            PoolError::Flush(error) => Error::Fatal(format!("the drive could not flush: {error}")),
         }
     }
 }
