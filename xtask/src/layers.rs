@@ -22,7 +22,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("fulgurite-uring", &["fulgurite-base", "fulgurite-device"]),
     ("fulgurite-log", &["fulgurite-base", "fulgurite-device", "fulgurite-ftl"]),
     ("fulgurite-pool", &["fulgurite-base", "fulgurite-device"]),
-    ("fulgurite-engine", &["fulgurite-base", "fulgurite-device", "fulgurite-pool"]),
+    ("fulgurite-engine", &["fulgurite-base", "fulgurite-device", "fulgurite-ftl", "fulgurite-pool"]),
     (
         "fulgurite-bench",
         &["fulgurite-base", "fulgurite-device", "fulgurite-engine", "fulgurite-pool", "fulgurite-workload"],
