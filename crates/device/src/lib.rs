@@ -20,7 +20,7 @@ pub use buffer::{Arena, Buffer};
 pub use command::{
     Caps, Command, Completion, Device, Done, Errand, IoError, Operation, Park, QueueFull, Tag,
 };
-pub use executor::{Executor, Handle, Outlook, RunError, TaskId};
+pub use executor::{Executor, Handle, Io, Outlook, RunError, TaskId};
 pub use failure::{Doing, Failure};
 pub use fault::{Fault, FaultDevice};
 pub use mem::MemDevice;

@@ -50,6 +50,8 @@ impl Meter {
     #[inline]
     pub fn complete(&mut self, now: Nanos, latency: Nanos) {
         self.advance(now);
+        // One that is told late was counted as in flight from its end until now.
+        self.area_ns = self.area_ns.saturating_sub(u128::from(self.last.saturating_sub(now).0));
         self.completed += 1;
         self.latency_ns += u128::from(latency.0);
     }
@@ -114,7 +116,18 @@ mod tests {
             meter.submit(Nanos(1_000 + step));
         }
         (1..=10).for_each(|step| meter.complete(Nanos(2_000), Nanos(1_000 - step)));
-        assert_eq!(meter.check(), Ok(()));
+        assert_eq!((meter.check(), meter.area_ns), (Ok(()), meter.latency_ns));
+    }
+
+    #[test]
+    fn a_completion_that_is_told_very_late_counts_once() {
+        let mut meter = Meter::default();
+        (0..4).for_each(|_| meter.submit(Nanos(0)));
+        // The host sleeps, and comes back with a request of its own first.
+        meter.submit(Nanos(5_000));
+        (0..4).for_each(|_| meter.complete(Nanos(100), Nanos(100)));
+        meter.complete(Nanos(5_100), Nanos(100));
+        assert_eq!((meter.check(), meter.area_ns), (Ok(()), 500));
     }
 
     #[test]

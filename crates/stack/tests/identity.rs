@@ -57,6 +57,7 @@ fn other(command: Command, setting: &str) -> (Option<&'static str>, Values<'stat
         (_, "memory") => (Some("10%"), one("memory", "20%")),
         (_, "time") => (None, one("time", "1s")),
         (_, "warm_up") => (Some("2K"), one("warm_up", "1s")),
+        (_, "place") => (Some("in-place"), one("place", "out-of-place")),
         (_, "torn_pages") => (Some("atomic"), one("torn_pages", "double-write")),
         (_, "durability") => (Some("group"), one("durability", "relaxed")),
         (_, "log_size") => (Some("64MiB"), one("log_size", "32MiB")),

@@ -183,11 +183,7 @@ fn what_is_wrong_is_named() {
             "line 1: `1,hm,0` has 3 fields; a line is time,host,disk,type,offset,size,response",
         ),
         ("spc", "0,1,512,R", "line 1: `0,1,512,R` has too few fields; a line is ASU,LBA,size,R|W,time"),
-        (
-            "spc",
-            "0,1,512,R,x",
-            "line 1: time `x` is not a whole number; it has decimal digits only, like 4096",
-        ),
+        ("spc", "0,1,512,R,x", "line 1: time `x` is not a decimal number, like 12.5"),
         ("spc", "0,1,512,R,1.x", "line 1: time `1.x` is not a decimal number, like 12.5"),
         ("disksim", "0 0 1 1 z", "line 1: flags `z` are not a hexadecimal number, like 1"),
         ("tencent", "1,0,1,2,1", "line 1: type `2` is unknown; 0 is a read, 1 a write"),

@@ -4,7 +4,7 @@ use super::double_write::Area;
 use super::sealed::{Sealed, write};
 use crate::{Error, TornPages};
 use fulgurite_base::{Lpn, PageId};
-use fulgurite_device::{Buffer, Device, Handle, IoError, Operation};
+use fulgurite_device::{Buffer, Device, Handle, Io, Operation};
 
 /// Writes pages at their own numbers.
 pub struct InPlace<D> {
@@ -49,10 +49,10 @@ impl<D: Device + 'static> InPlace<D> {
         self.handle.submit_all(homes).await.map_err(Error::Io)
     }
 
-    /// Reads pages that follow each other, from `first` on, as many as `into` has room for.
-    pub async fn read(&self, first: PageId, into: &Buffer) -> Result<(), IoError> {
+    /// Reads pages that follow each other; sent at once, from `first` on, as many as `into` has room for.
+    pub fn read(&self, first: PageId, into: &Buffer) -> Io<D> {
         let pages = (into.len() / self.handle.caps().page_bytes as usize) as u32;
-        self.handle.submit(Operation::Read { lpn: self.lpn(first), pages, into: Some(into.clone()) }).await
+        self.handle.submit(Operation::Read { lpn: self.lpn(first), pages, into: Some(into.clone()) })
     }
 
     fn lpn(&self, page: PageId) -> Lpn {

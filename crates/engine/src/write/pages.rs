@@ -226,25 +226,27 @@ impl<D: Device + 'static> Pages<D> {
 impl<D: Device + 'static> PageStore for Pages<D> {
     fn read(&self, page: PageId, into: Option<Buffer>) -> PageIo {
         let this = self.clone();
+        let read = into.as_ref().map(|buffer| self.0.place.read(page, buffer));
         Box::pin(async move {
-            let Some(buffer) = into else { return Err(IoError::Corrupt) };
-            // What went wrong on the way, and not on the medium, does not happen twice.
-            for _ in 0..2 {
+            let (Some(buffer), Some(read)) = (into, read) else { return Err(IoError::Corrupt) };
+            read.await?;
+            let mut right = memory::look(&buffer, |bytes| this.is_right(page, bytes));
+            if !right {
+                // What went wrong on the way, and not on the medium, does not happen twice.
                 this.0.place.read(page, &buffer).await?;
-                if memory::look(&buffer, |bytes| this.is_right(page, bytes)) {
-                    return Ok(());
-                }
+                right = memory::look(&buffer, |bytes| this.is_right(page, bytes));
             }
-            Err(IoError::Corrupt)
+            right.then_some(()).ok_or(IoError::Corrupt)
         })
     }
 
     fn read_run(&self, first: PageId, into: Vec<Option<Buffer>>) -> RunIo {
         let this = self.clone();
         let size = self.0.page_bytes;
+        let run = Arena::new(into.len() * size).buffer(0, into.len() * size);
+        let reads = self.0.place.read_run(first, into.len(), &run);
         Box::pin(async move {
-            let run = Arena::new(into.len() * size).buffer(0, into.len() * size);
-            let are_read = this.0.place.read_run(first, into.len(), &run).await;
+            let are_read = reads.await;
             let mut outcomes = Vec::with_capacity(into.len());
             for (index, (into, is_read)) in std::iter::zip(into, are_read).enumerate() {
                 let page = PageId(first.0 + index as u64);

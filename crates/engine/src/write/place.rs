@@ -7,7 +7,13 @@ use crate::barrier::Barrier;
 use crate::wait::together;
 use crate::{Error, TornPages};
 use fulgurite_base::PageId;
-use fulgurite_device::{Buffer, Device, IoError};
+use fulgurite_device::{Buffer, Device};
+use fulgurite_pool::PageIo;
+use std::future::Future;
+use std::pin::Pin;
+
+/// Which pages of a run could be read.
+type PageReads = Pin<Box<dyn Future<Output = Vec<bool>>>>;
 
 /// Where pages lie.
 pub enum Place<D> {
@@ -64,25 +70,30 @@ impl<D: Device + 'static> Place<D> {
         }
     }
 
-    /// Reads a page, whatever is there.
-    pub async fn read(&self, page: PageId, into: &Buffer) -> Result<(), IoError> {
+    /// Reads a page, whatever is there. In place the read is sent at once, not when somebody waits for it.
+    pub fn read(&self, page: PageId, into: &Buffer) -> PageIo {
         match self {
-            Place::In(place) => place.read(page, into).await,
-            Place::Out(place) => place.read(page, into).await,
+            Place::In(place) => Box::pin(place.read(page, into)),
+            Place::Out(place) => {
+                let (place, into) = (place.clone(), into.clone());
+                Box::pin(async move { place.read(page, &into).await })
+            }
         }
     }
 
-    /// Reads pages that follow each other in number into parts of `into`, whatever is there. Returns which could be read.
-    pub async fn read_run(&self, first: PageId, pages: usize, into: &Buffer) -> Vec<bool> {
+    /// Reads pages that follow each other in number into parts of `into`, whatever is there. Tells which could be read.
+    pub fn read_run(&self, first: PageId, pages: usize, into: &Buffer) -> PageReads {
         match self {
-            Place::In(place) => vec![place.read(first, into).await.is_ok(); pages],
-            Place::Out(place) => {
+            Place::In(place) => {
+                let read = place.read(first, into);
+                Box::pin(async move { vec![read.await.is_ok(); pages] })
+            }
+            Place::Out(_) => {
                 let size = into.len() / pages.max(1);
-                let read = |index: usize| async move {
-                    let page = PageId(first.0 + index as u64);
-                    place.read(page, &into.part(index * size, size)).await.is_ok()
-                };
-                together((0..pages).map(read).collect()).await
+                let read =
+                    |index: usize| self.read(PageId(first.0 + index as u64), &into.part(index * size, size));
+                let reads = (0..pages).map(read).collect();
+                Box::pin(async move { together(reads).await.iter().map(Result::is_ok).collect() })
             }
         }
     }
