@@ -31,13 +31,22 @@ fn seeds_that_have_failed_pass() {
     }
 }
 
+/// Seeds of stores whose pages lie out of place:
+///
+/// - a write that the drive did elsewhere counted before it was read back: 4009991.
+#[test]
+fn seeds_that_have_failed_out_of_place_pass() {
+    let summary = Search::default().seeds(4009991..4009992, &Progress::new(1));
+    assert!(summary.failure.is_none(), "{:?}", summary.failure);
+}
+
 #[test]
 #[ignore = "minutes: every planted bug in turn"]
-fn planted_bugs_are_found_within_four_thousand_seeds() {
+fn planted_bugs_are_found_within_six_thousand_seeds() {
     let mut missed = Vec::new();
     for (name, bug) in Planted::NAMES {
         let search = Search { planted: Some(*bug), ..Search::default() };
-        if search.seeds(0..4_000, &Progress::new(2)).failure.is_none() {
+        if search.seeds(0..6_000, &Progress::new(2)).failure.is_none() {
             missed.push(*name);
         }
     }

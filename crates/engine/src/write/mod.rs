@@ -16,7 +16,7 @@ pub use double_write::{Area, restore_torn};
 pub use in_place::InPlace;
 pub use pages::Pages;
 pub use place::Place;
-pub use sealed::{Sealed, writes};
+pub use sealed::{Sealed, is_there, writes};
 
 /// Pages that are written together at most; a larger batch is divided.
 pub const BATCH: usize = 64;

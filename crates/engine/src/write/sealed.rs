@@ -1,5 +1,8 @@
 //! Pages that are ready for the drive, and the commands that bring bytes there.
 
+use crate::image::Source;
+use crate::wait::insist;
+use crate::{Error, memory};
 use fulgurite_base::{Lpn, PageId, StreamId};
 use fulgurite_device::{Buffer, Device, Handle, Operation};
 
@@ -54,6 +57,18 @@ pub fn writes<D: Device + 'static>(
         let len = step.min(bytes.len() - from);
         write(Lpn(first.0 + (from / page) as u64), (len / page) as u32, bytes.part(from, len))
     })
+}
+
+/// Whether the drive answers with these bytes from `first` on.
+pub async fn is_there<D: Device + 'static>(
+    handle: &Handle<D>,
+    first: Lpn,
+    bytes: &Buffer,
+) -> Result<bool, Error> {
+    let page = u64::from(handle.caps().page_bytes);
+    let mut read = vec![0; bytes.len()];
+    insist(async || handle.read(first.0 * page, &mut read).await).await?;
+    Ok(memory::look(bytes, |bytes| bytes == read))
 }
 
 /// A write of pages.

@@ -14,10 +14,10 @@ use crate::barrier::Barrier;
 use crate::layout::{SUPERBLOCK, Superblock};
 use crate::page::Salt;
 use crate::wait::{Health, Turns, insist};
-use crate::write::writes;
+use crate::write::{is_there, writes};
 use crate::{Error, Options, memory};
 use fulgurite_base::Lpn;
-use fulgurite_device::{Arena, Device, Handle};
+use fulgurite_device::{Arena, Device, Handle, IoError};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -237,10 +237,14 @@ impl<D: Device + 'static> Journal<D> {
             }
         });
         let device_pages = u64::from(self.layout.unit_bytes / self.handle.caps().page_bytes);
+        let first = Lpn(first * device_pages);
         insist(async || {
-            let writes = writes(&self.handle, Lpn(first * device_pages), &buffer);
-            self.handle.submit_all(writes).await.map_err(Error::Io)
+            self.handle.submit_all(writes(&self.handle, first, &buffer)).await.map_err(Error::Io)
         })
-        .await
+        .await?;
+        if self.options.verify_writes && !is_there(&self.handle, first, &buffer).await? {
+            return Err(Error::Io(IoError::Corrupt));
+        }
+        Ok(())
     }
 }

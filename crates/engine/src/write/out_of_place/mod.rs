@@ -32,7 +32,7 @@ pub use kept::{Kept, NOWHERE, kept_in_head, read, units_of};
 pub use layout::{Layout, Shape, fit};
 pub use scattered::find as find_scattered;
 
-use super::sealed::Sealed;
+use super::sealed::{Sealed, is_there};
 use crate::barrier::Barrier;
 use crate::image::Source;
 use crate::layout::Superblock;
@@ -350,7 +350,24 @@ impl<D: Device + 'static> OutOfPlace<D> {
             insist(async || self.0.handle.submit(write.clone()).await.map_err(Error::Io)).await
         };
         let writes = runs.iter().map(|run| written(self.write_run(run, bytes))).collect();
-        together(writes).await.into_iter().collect()
+        together(writes).await.into_iter().collect::<Result<(), Error>>()?;
+        if self.0.options.verify_writes {
+            self.verify(&runs, bytes).await?;
+        }
+        Ok(())
+    }
+
+    /// Reads back what was written, before it counts: what its place had before may be an older version of the same page, which
+    /// looks whole.
+    async fn verify(&self, runs: &[Run], bytes: &Buffer) -> Result<(), Error> {
+        let unit = self.0.layout.unit_bytes as usize;
+        for run in runs {
+            let written = bytes.part(run.at * unit, run.units as usize * unit);
+            if !is_there(&self.0.handle, self.lpn(run.place), &written).await? {
+                return Err(Error::Io(IoError::Corrupt));
+            }
+        }
+        Ok(())
     }
 
     fn write_run(&self, run: &Run, bytes: &Buffer) -> Operation {
