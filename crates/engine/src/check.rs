@@ -244,12 +244,12 @@ impl<D: Device + 'static> Walk<'_, D> {
                 {
                     continue;
                 }
-                let entries: Vec<Vec<u8>> = self.keys(tree).await;
+                let entries: Vec<Vec<u8>> = self.keys(tree).await?;
                 self.lead_to_records(tree, table.0, &entries).await?;
                 let Some(extract) = extract else { continue };
                 let entries: FxHashSet<Vec<u8>> = entries.into_iter().collect();
                 let mut expected = 0;
-                for key in self.keys(table.0).await {
+                for key in self.keys(table.0).await? {
                     let value = shard.current(table.0, &key).await?.unwrap_or_default();
                     let mut keys = Vec::new();
                     extract(&key, &value, &mut keys);
@@ -297,16 +297,18 @@ impl<D: Device + 'static> Walk<'_, D> {
         Ok(())
     }
 
-    /// The keys of a tree in the pages that can be read.
-    async fn keys(&self, tree: Tree) -> Vec<Vec<u8>> {
-        let mut keys = Vec::new();
-        let look = |node: Node<'_>| {
-            keys.extend(keys_of(self.shard, node));
-            Ok(())
-        };
-        // An error is of a page that the walk has reported.
-        let _ = self.shard.each_leaf(tree, look).await;
-        keys
+    /// The keys of a tree. An error of the drive may be about a page that made room, so it is asked again.
+    async fn keys(&self, tree: Tree) -> Result<Vec<Vec<u8>>, Error> {
+        insist(async || {
+            let mut keys = Vec::new();
+            let look = |node: Node<'_>| {
+                keys.extend(keys_of(self.shard, node));
+                Ok(())
+            };
+            self.shard.each_leaf(tree, look).await?;
+            Ok(keys)
+        })
+        .await
     }
 }
 
