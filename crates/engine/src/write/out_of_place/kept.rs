@@ -19,9 +19,10 @@ pub struct Kept {
     pub places: Vec<u32>,
     /// Its snapshot.
     pub epoch: u64,
-    /// The block of the journal that is written next.
+    /// The block of the journal that is written next. Behind a commit that was cut off it is the end: the next commit begins a
+    /// new journal, so that no journal has leftovers in front of what is durable.
     pub next_block: u64,
-    /// The last number of a commit that was ever begun.
+    /// The number of the last whole commit. The next one follows it.
     pub number: u64,
 }
 
@@ -102,9 +103,9 @@ impl<S: Source> Reader<'_, S> {
         (info.kind == BlockKind::Changes && info.epoch == epoch).then_some(info)
     }
 
-    /// How many blocks the commit at `at` has, if all of them are there and it comes after the one called `last`.
+    /// The commit at `at`, if all of its blocks are there and it follows the one called `last`.
     fn commit(&self, journal: &[u8], epoch: u64, at: u64, last: u64) -> Option<BlockInfo> {
-        let first = self.changes(journal, epoch, at).filter(|first| first.number > last)?;
+        let first = self.changes(journal, epoch, at).filter(|first| first.number == last + 1)?;
         let is_part = |index: u64| {
             let part = self.changes(journal, epoch, at + index);
             part.is_some_and(|part| BlockInfo { index: index as u32, entries: part.entries, ..first } == part)
@@ -124,12 +125,11 @@ impl<S: Source> Reader<'_, S> {
         Ok(())
     }
 
-    /// Makes the changes of all whole commits. Returns the first block behind them, the last of their numbers, and the highest
-    /// number that a block behind them has.
+    /// Makes the changes of all whole commits. Returns the block that is written next and the last of their numbers.
     ///
-    /// Only one commit may be begun there, the one that a crash has cut off: another is begun when the one before is durable,
-    /// so a second one shows that the first was lost.
-    async fn commits(&self, head: &BlockInfo, places: &mut [u32]) -> Result<(u64, u64, u64), Error> {
+    /// Only the commit that follows may be begun there, cut off by a crash: another is begun when the one before is durable, so
+    /// a later one shows that the first was lost.
+    async fn commits(&self, head: &BlockInfo, places: &mut [u32]) -> Result<(u64, u64), Error> {
         let journal =
             self.read(self.half(head.epoch) + 1 + self.layout.snapshot, self.layout.journal).await?;
         let (mut at, mut last) = (0, head.number);
@@ -141,12 +141,13 @@ impl<S: Source> Reader<'_, S> {
             (at, last) = (at + u64::from(commit.of), commit.number);
         }
         let behind = (at..self.layout.journal).filter_map(|index| self.changes(&journal, head.epoch, index));
-        let mut begun: Vec<u64> = behind.map(|info| info.number).filter(|number| *number > last).collect();
-        begun.dedup();
-        if begun.len() > 1 {
-            return Err(damaged(&self.layout, "a commit of its journal is damaged"));
+        match behind.map(|info| info.number).max() {
+            Some(number) if number > last + 1 => {
+                Err(damaged(&self.layout, "a commit of its journal is damaged"))
+            }
+            Some(number) if number > last => Ok((self.layout.journal, last)),
+            _ => Ok((at, last)),
         }
-        Ok((at, last, begun.pop().unwrap_or(last)))
     }
 }
 
@@ -161,7 +162,7 @@ pub async fn read(source: &impl Source, layout: Layout, superblock: &Superblock)
     let reader = Reader { source, layout, salt: superblock.salt() };
     let head = reader.head().await?;
     let mut places = reader.snapshot(&head).await?;
-    let (next_block, last, number) = reader.commits(&head, &mut places).await?;
+    let (next_block, last) = reader.commits(&head, &mut places).await?;
     if last < layout.shape.commit {
         return Err(damaged(&layout, "its journal has lost its end"));
     }
@@ -169,7 +170,7 @@ pub async fn read(source: &impl Source, layout: Layout, superblock: &Superblock)
     if !places.iter().all(is_sound) {
         return Err(damaged(&layout, "it names a place that the drive does not have"));
     }
-    Ok(Kept { places, epoch: head.epoch, next_block, number })
+    Ok(Kept { places, epoch: head.epoch, next_block, number: last })
 }
 
 /// Where the units of a page lie: of a compressed one the first few, of others all. Empty where it was never written.
