@@ -99,12 +99,13 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Pages out of place that were given back need not be moved any longer, once neither superblock has recovery read them.
+    /// Recovery would do without them earlier, since the log says that they are given back. But then it could not tell them
+    /// from pages that the drive has lost.
     fn forget_freed(&self, redo: Lsn) {
         // A backup copies pages that were just given back.
         if let Some(place) = self.pages.place().out_of_place()
             && self.watch.borrow().is_none()
         {
-            let redo = if planted!(self.options, ForgottenTooEarly) { Lsn(u64::MAX) } else { redo };
             place.trim(&self.space.take_freed(redo));
         }
     }

@@ -46,8 +46,6 @@ pub enum Planted {
     SegmentReusedEarly,
     /// The map on the drive names places whose pages are not durable.
     MapBeforePages,
-    /// A page that was given back is forgotten while recovery may still need it.
-    ForgottenTooEarly,
 }
 
 impl Choice for Planted {
@@ -72,6 +70,5 @@ impl Choice for Planted {
         ("carried-too-early", Planted::CarriedTooEarly),
         ("segment-reused-early", Planted::SegmentReusedEarly),
         ("map-before-pages", Planted::MapBeforePages),
-        ("forgotten-too-early", Planted::ForgottenTooEarly),
     ];
 }

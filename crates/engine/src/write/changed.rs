@@ -6,7 +6,7 @@
 
 use crate::Lsn;
 use fulgurite_base::PageId;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
 /// The changed pages of a store.
@@ -18,6 +18,8 @@ pub struct Changed {
     writes: BTreeMap<u64, Write>,
     /// The last write of each page in `writes`.
     last: FxHashMap<PageId, u64>,
+    /// Pages whose last write failed: the drive may have anything there.
+    failed: FxHashSet<PageId>,
     begun: u64,
 }
 
@@ -78,6 +80,9 @@ impl Changed {
             }
             known.pages = pages;
         }
+        for (page, _) in &write.pages {
+            self.failed.remove(page);
+        }
     }
 
     /// The pages of writes that have ended, with their checksums, unless they were written again since.
@@ -89,7 +94,12 @@ impl Changed {
         last.copied().collect()
     }
 
-    /// Whether a write of `page` is under way, or has ended since these.
+    /// Whether the last write of `page` failed.
+    pub fn has_failed(&self, page: PageId) -> bool {
+        self.failed.contains(&page)
+    }
+
+    /// Whether another write of `page` has ended since these.
     pub fn is_written_again(&self, page: PageId, writes: &[u64]) -> bool {
         self.last.get(&page).is_none_or(|last| !writes.contains(last))
     }
@@ -98,6 +108,7 @@ impl Changed {
     pub fn failed(&mut self, write: Writing) {
         self.writes.remove(&write.number);
         for (page, since) in write.pages {
+            self.failed.insert(page);
             let entry = self.changed.entry(page).or_insert(since);
             // It may have been changed again; the older place counts.
             *entry = (*entry).min(since);
@@ -109,14 +120,20 @@ impl Changed {
         self.writes.iter().filter(|(_, write)| write.ended).map(|(number, _)| *number).collect()
     }
 
-    /// These writes are durable.
-    pub fn flushed(&mut self, writes: &[u64]) {
+    /// These writes are durable, but for pages that were written again meanwhile and may have kept nothing of them: those
+    /// count until a later flush.
+    pub fn flushed(&mut self, writes: &[u64], unsure: &[PageId]) {
         for number in writes {
-            let Some(write) = self.writes.remove(number) else { continue };
-            for (page, _) in write.pages {
-                if self.last.get(&page) == Some(number) {
-                    self.last.remove(&page);
+            let Some(write) = self.writes.get_mut(number) else { continue };
+            write.pages.retain(|(page, _)| {
+                let is_unsure = unsure.contains(page);
+                if !is_unsure && self.last.get(page) == Some(number) {
+                    self.last.remove(page);
                 }
+                is_unsure
+            });
+            if write.pages.is_empty() {
+                self.writes.remove(number);
             }
         }
     }
@@ -155,7 +172,7 @@ mod tests {
         let ended = changed.ended();
         assert_eq!(changed.least(), Some(Lsn(10)), "written is not durable");
         assert_eq!(changed.last_written(&ended), [(PageId(1), 77)]);
-        changed.flushed(&ended);
+        changed.flushed(&ended, &[]);
         assert!(changed.last.is_empty());
         assert_eq!(changed.least(), Some(Lsn(15)));
         assert_eq!(changed.before(Lsn(30)), [PageId(2)]);
@@ -164,5 +181,53 @@ mod tests {
         changed.failed(failing);
         assert_eq!(changed.before(Lsn(31)), [PageId(1), PageId(2)]);
         assert_eq!(changed.least(), Some(Lsn(15)));
+    }
+
+    /// Pages 1 and 2 are written at once, then page 1 alone: the first write has ended, the second is under way.
+    fn written_twice() -> (Changed, Writing) {
+        let mut changed = Changed::default();
+        changed.mark(PageId(1), Lsn(10));
+        changed.mark(PageId(2), Lsn(20));
+        let first = changed.begin([PageId(1), PageId(2)].into_iter());
+        changed.written(&first, vec![(PageId(1), 71), (PageId(2), 72)]);
+        changed.mark(PageId(1), Lsn(30));
+        let second = changed.begin([PageId(1)].into_iter());
+        (changed, second)
+    }
+
+    #[test]
+    fn a_write_counts_until_each_of_its_pages_or_a_later_write_of_it_was_seen() {
+        for later_sees in [PageId(1), PageId(2)] {
+            let (mut changed, second) = written_twice();
+            let ended = changed.ended();
+            assert_eq!(ended, [1]);
+            changed.flushed(&ended, &[PageId(1), PageId(2)]);
+            assert_eq!(changed.least(), Some(Lsn(10)), "the log of the first write is still needed");
+            changed.written(&second, vec![(PageId(1), 73)]);
+            assert!(
+                changed.is_written_again(PageId(1), &ended) && !changed.is_written_again(PageId(2), &ended)
+            );
+            // Two more flushes: the first sees one page, the second the other.
+            let ended = changed.ended();
+            assert_eq!(changed.last_written(&ended), [(PageId(2), 72), (PageId(1), 73)]);
+            changed.flushed(&ended, &[later_sees]);
+            assert_eq!(changed.least(), Some(Lsn(10)));
+            let ended = changed.ended();
+            assert_eq!(changed.last_written(&ended).len(), 1);
+            changed.flushed(&ended, &[]);
+            assert_eq!(changed.least(), None);
+            assert!(changed.writes.is_empty() && changed.last.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_failed_write_leaves_its_page_unknown_until_one_succeeds() {
+        let (mut changed, second) = written_twice();
+        assert!(!changed.has_failed(PageId(1)));
+        changed.failed(second);
+        assert!(changed.has_failed(PageId(1)) && !changed.has_failed(PageId(2)));
+        let third = changed.begin([PageId(1)].into_iter());
+        changed.written(&third, vec![(PageId(1), 74)]);
+        assert!(!changed.has_failed(PageId(1)));
     }
 }

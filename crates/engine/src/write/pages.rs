@@ -121,33 +121,38 @@ impl<D: Device + 'static> Pages<D> {
         if !planted!(self.0.options, CheckpointWithoutFlush) {
             self.0.place.make_durable(&self.0.barrier).await?;
         }
-        if self.0.options.verify_writes {
-            self.verify(&ended).await?;
-        }
-        self.0.changed.borrow_mut().flushed(&ended);
+        let unsure = if self.0.options.verify_writes { self.verify(&ended).await? } else { Vec::new() };
+        self.0.changed.borrow_mut().flushed(&ended, &unsure);
         Ok(())
     }
 
-    /// Reads back what these writes have left.
-    async fn verify(&self, writes: &[u64]) -> Result<(), Error> {
+    /// Reads back what these writes have left. Returns the pages that have something else because they were written again:
+    /// whether the drive had lost the earlier write cannot be told, so it counts until a later one is seen.
+    async fn verify(&self, writes: &[u64]) -> Result<Vec<PageId>, Error> {
         let pages = self.0.changed.borrow().last_written(writes);
         let buffer = Arena::new(self.0.page_bytes).buffer(0, self.0.page_bytes);
+        let mut unsure = Vec::new();
         for (page, sum) in pages {
             self.0.place.read(page, &buffer).await.map_err(Error::Io)?;
             let is_there = memory::look(&buffer, |bytes| {
                 page::is_whole(bytes, page, self.0.salt) && page::get_u32(bytes, 0) == sum
             });
-            let again = self.0.changed.borrow().is_written_again(page, writes) || self.is_being_written(page);
-            if !is_there && !again {
+            if is_there {
+                continue;
+            }
+            if !self.may_differ(page, writes) {
                 return Err(self.0.health.stop(format!("the drive has lost a write of page {}", page.0)));
             }
+            unsure.push(page);
         }
-        Ok(())
+        Ok(unsure)
     }
 
-    /// Whether a write of the page is under way.
-    fn is_being_written(&self, page: PageId) -> bool {
-        self.0.under_way.borrow().contains(&page)
+    /// Whether the drive may have something else in a page than what these writes have left.
+    fn may_differ(&self, page: PageId, writes: &[u64]) -> bool {
+        let changed = self.0.changed.borrow();
+        let is_under_way = self.0.under_way.borrow().contains(&page);
+        is_under_way || changed.is_written_again(page, writes) || changed.has_failed(page)
     }
 
     /// Waits until the log of the pages' changes is durable.
