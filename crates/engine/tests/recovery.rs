@@ -1,11 +1,12 @@
-//! Recovery with less memory than the log has operations.
+//! Recovery with less memory than the log has operations: it reads the log twice.
 
 mod common;
 
+use common::sample::LOG;
 use common::{all, mem, options, run};
-use fulgurite_base::Prng;
-use fulgurite_device::{Executor, MemDevice};
-use fulgurite_engine::{Durability, Options, Store};
+use fulgurite_base::{Nanos, Prng};
+use fulgurite_device::{Caps, Command, Completion, Device, Executor, MemDevice, Operation, QueueFull};
+use fulgurite_engine::{Durability, Error, Options, Store};
 use std::collections::BTreeMap;
 
 type Model = BTreeMap<(usize, Vec<u8>), Vec<u8>>;
@@ -71,4 +72,61 @@ fn a_log_of_many_stretches_is_done_again_in_order() {
         let report = store.check().await.unwrap();
         assert!(report.problems.is_empty(), "{:?}", report.problems);
     });
+}
+
+/// A drive that has a page when it is read for the first time, and zeros there afterwards.
+struct LosesLater {
+    inner: MemDevice,
+    lost: u64,
+    reads: u32,
+}
+
+impl Device for LosesLater {
+    fn caps(&self) -> &Caps {
+        self.inner.caps()
+    }
+
+    fn now(&self) -> Nanos {
+        self.inner.now()
+    }
+
+    fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
+        let lost = match &command.operation {
+            Operation::Read { lpn, pages, into: Some(into) } => {
+                let pages = lpn.0..lpn.0 + u64::from(*pages);
+                pages.contains(&self.lost).then(|| into.part((self.lost - lpn.0) as usize * 4096, 4096))
+            }
+            _ => None,
+        };
+        self.inner.submit(command)?;
+        if let Some(lost) = lost {
+            self.reads += 1;
+            if self.reads > 1 {
+                // SAFETY: from submission to completion the buffer is the device's.
+                unsafe { lost.bytes_mut() }.fill(0);
+            }
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
+        self.inner.wait(deadline, completions);
+    }
+}
+
+#[test]
+fn a_log_that_is_shorter_when_it_is_read_again_is_refused() {
+    let (device, _) = crashed();
+    // Among the last of some 330 blocks: behind the first stretch, and within the first piece that is read.
+    let lost = LOG as u64 + 250;
+    let executor = Executor::new(LosesLater { inner: device, lost, reads: 0 });
+    let opened = run(&executor, |handle| async move { Store::open(handle, long_log()).await.map(drop) });
+    assert_eq!(executor.with_device(|device| device.reads), 2);
+    match opened {
+        Err(Error::LogCorrupt { at, what }) => {
+            assert_eq!(at.0, 250 * 4096);
+            assert!(what.contains("and ends before"), "{what}");
+        }
+        other => panic!("operations are missing and nobody has noticed: {other:?}"),
+    }
 }

@@ -74,7 +74,8 @@ impl<D: Device + 'static> LogReader<D> {
         Ok(found.is_some_and(|(block, ..)| Some(block.previous) == self.previous))
     }
 
-    /// The next record with its place and end, as `read` gives it from place and payload; `None` at the end of the log.
+    /// The next record with its place and end, as `read` gives it from place and payload; `None` at the end of the log. Fails
+    /// where the log ends before an end that was known.
     pub async fn next<T>(
         &mut self,
         mut read: impl FnMut(Lsn, &[u8]) -> Option<T>,
@@ -95,11 +96,17 @@ impl<D: Device + 'static> LogReader<D> {
         if self.end.is_some_and(|end| self.next >= end.at) {
             return Ok(false);
         }
-        let Some((block, crc, range)) = self.look(self.next).await? else { return Ok(false) };
-        let follows = self.previous.is_none_or(|previous| previous == block.previous);
-        if !follows && !planted!(self.options, ChainIgnored) {
-            return Ok(false);
-        }
+        let last = self.previous;
+        let follows = |block: &Block| last.is_none_or(|last| last == block.previous);
+        let found = self.look(self.next).await?;
+        let found = found.filter(|(block, ..)| follows(block) || planted!(self.options, ChainIgnored));
+        let Some((block, crc, range)) = found else {
+            // Read once more, the log cannot end earlier. What is missing was destroyed since, or is not what the drive gave.
+            return match self.end {
+                Some(end) => Err(self.lost(end.at)),
+                None => Ok(false),
+            };
+        };
         self.records.add(&block, &self.piece[range], self.start.redo);
         self.previous = Some(crc);
         self.durable = self.durable.max(block.durable);

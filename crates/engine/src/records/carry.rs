@@ -16,12 +16,15 @@ const CARRIED_TOGETHER: usize = 64 << 10;
 impl<D: Device + 'static> Shard<D> {
     /// Sees to it that no record has been pending since before `goal`, as far as that can be done.
     pub async fn settle_records(&self, goal: Lsn) -> Result<(), Error> {
-        if goal > self.log.tail() {
+        let tail = self.log.tail();
+        if goal > tail {
             self.merge_all().await;
-            return Ok(());
+        } else {
+            let cold = self.records.borrow_mut().cold_before(goal);
+            self.merge_leaves(cold).await;
         }
-        let cold = self.records.borrow_mut().cold_before(goal);
-        self.merge_leaves(cold).await;
+        // What is left was asked for, or its leaf must be split and the log has no room for that. It has room for these, always.
+        let goal = goal.min(tail);
         // One part after the other: what is carried must be durable before it counts.
         let mut rest = self.records.borrow().pending_before(goal);
         while !rest.is_empty() {
