@@ -139,3 +139,56 @@ pub fn change(bytes: &mut [u8], op: OpRef<'_>) -> Result<bool, Error> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{Durability, Options, Store};
+    use fulgurite_base::Nanos;
+    use fulgurite_device::{Executor, MemDevice};
+
+    #[test]
+    fn a_key_keeps_a_value_while_a_newer_one_takes_the_place_of_its_pending_record() {
+        let drive = || MemDevice::new(4096, 4096, 64, Nanos::from_micros(10));
+        let options = || Options {
+            memory_bytes: 16 << 20,
+            log_bytes: 4 << 20,
+            relaxed_window: Nanos(u64::MAX / 4),
+            ..Options::default()
+        };
+        let executor = Executor::new(drive());
+        let handle = executor.handle();
+        let work = async move {
+            let store = Store::create(handle, options()).await.unwrap();
+            let [table, others] =
+                [store.create_table("t").await.unwrap(), store.create_table("others").await.unwrap()];
+            let put = async |table, key: u8, value: &[u8], durability| {
+                let transaction = store.begin();
+                transaction.put(table, &[key], value).await.unwrap();
+                transaction.commit_with(durability).await.unwrap();
+            };
+            // A write to a leaf that is written anyway would be no record by itself.
+            store.checkpoint().await.unwrap();
+            put(table, 0, b"old", Durability::Flush).await;
+            assert_eq!(store.statistics().records_pending, 1);
+            let behind = store.0.log.tail();
+            put(others, 0, b"later", Durability::Flush).await;
+            // A value that is too large for a record goes to the leaf, in place of the record.
+            put(table, 0, &[2; 20_000], Durability::Relaxed).await;
+            assert!(store.0.records.borrow().peek(table.0.id, &[0]).is_none());
+            // The log of the old value may go only with a leaf, or a log, that has the new one.
+            store.0.checkpoint(behind).await.unwrap();
+            // Nothing is written from here on, as after a power cut.
+            store.0.health.stop("the power is gone".to_owned());
+        };
+        executor.block_on(work).unwrap();
+        let drive = executor.with_device(|device| std::mem::replace(device, drive()));
+        let executor = Executor::new(drive);
+        let handle = executor.handle();
+        let found = executor.block_on(async move {
+            let store = Store::open(handle, options()).await.unwrap();
+            let table = store.table("t").await.unwrap();
+            store.snapshot().get(table, &[0]).await.unwrap()
+        });
+        assert!(found.unwrap().is_some(), "neither the old value nor the new one is there");
+    }
+}
