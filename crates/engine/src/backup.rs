@@ -28,7 +28,7 @@ use crate::shard::Shard;
 use crate::store::Store;
 use crate::wait::together;
 use crate::{Error, Lsn, superblock};
-use fulgurite_base::{Nanos, PageId};
+use fulgurite_base::PageId;
 use fulgurite_device::{Device, Handle};
 use std::collections::BTreeSet;
 
@@ -156,7 +156,7 @@ impl<D: Device + 'static> Shard<D> {
     /// contents are copied by then.
     async fn end_of_log(&self, sink: &impl Sink, report: &mut BackupReport) -> Result<(Lsn, u32), Error> {
         loop {
-            self.log.sync(self.log.tail(), Nanos::ZERO).await?;
+            self.log.sync(self.log.tail()).await?;
             let end = self.log.durable_end();
             let unlogged = self.watched(|watch| std::mem::take(&mut watch.unlogged))?;
             if unlogged.is_empty() {

@@ -8,7 +8,7 @@
 use crate::layout::Superblock;
 use crate::shard::{Shard, count};
 use crate::{Error, Lsn, superblock};
-use fulgurite_base::{Nanos, PageId};
+use fulgurite_base::PageId;
 use fulgurite_device::Device;
 use std::rc::Rc;
 
@@ -52,7 +52,7 @@ impl<D: Device + 'static> Shard<D> {
         let _turn = self.checkpoint_turn.take().await;
         if goal > self.log.tail() {
             // The redo point goes no further than the log is durable.
-            self.log.sync(self.log.tail(), Nanos::ZERO).await?;
+            self.log.sync(self.log.tail()).await?;
         }
         let pages: Vec<PageId> = self.pages.changed(|changed| changed.before(goal));
         for batch in pages.chunks(WRITTEN_TOGETHER) {
@@ -114,11 +114,11 @@ impl<D: Device + 'static> Shard<D> {
     pub async fn close(&self) -> Result<(), Error> {
         self.check_open()?;
         let last = self.commits.borrow().last();
-        self.log.sync(last, Nanos::ZERO).await?;
+        self.log.sync(last).await?;
         self.advance();
         self.until_visible(last).await?;
         self.closed.set(true);
-        self.log.sync(self.log.tail(), Nanos::ZERO).await?;
+        self.log.sync(self.log.tail()).await?;
         self.pool.flush().await?;
         self.checkpoint(Lsn(u64::MAX)).await?;
         if let Some(place) = self.pages.place().out_of_place() {

@@ -20,7 +20,7 @@ use crate::shard::{Shard, count};
 use crate::tree::{Applied, CATALOGUE, FIRST_USER_TREE, Place, Seek, leaf};
 use crate::wait::{insist, together};
 use crate::{Durability, Error, Lsn};
-use fulgurite_base::{Nanos, PageId};
+use fulgurite_base::PageId;
 use fulgurite_device::Device;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -303,8 +303,8 @@ impl<D: Device + 'static> Shard<D> {
     /// Sees to it that the log becomes durable as a commit asks for.
     async fn make_durable(&self, lsn: Lsn, durability: Durability) -> Result<(), Error> {
         let synced = match durability {
-            Durability::Flush => self.log.sync(lsn, Nanos::ZERO).await,
-            Durability::Group => self.log.sync(lsn, self.options.group_window).await,
+            Durability::Flush => self.log.sync(lsn).await,
+            Durability::Group => self.log.sync_together(lsn).await,
             Durability::Relaxed => {
                 self.log.later(self.options.relaxed_window);
                 Ok(())

@@ -17,7 +17,7 @@ use crate::shard::Shard;
 use crate::store::Store;
 use crate::tree::{Tree, leaf};
 use crate::{Error, Lsn};
-use fulgurite_base::{Lpn, Nanos, PageId};
+use fulgurite_base::{Lpn, PageId};
 use fulgurite_device::{Device, Operation};
 
 /// How full a merged node may be, in per cent: it shall not be divided again by the next record.
@@ -136,13 +136,13 @@ impl<D: Device + 'static> Shard<D> {
     async fn trim_free(&self) -> Result<u64, Error> {
         for _ in 0..MOST_CHECKPOINTS {
             let last = self.commits.borrow().last();
-            self.log.sync(self.log.tail(), Nanos::ZERO).await?;
+            self.log.sync(self.log.tail()).await?;
             self.advance();
             self.until_visible(last).await?;
             self.merge_all().await;
             let _turn = self.structure.take().await;
             // Twice, so that both superblocks have a redo point behind the last structure change.
-            self.log.sync(self.log.tail(), Nanos::ZERO).await?;
+            self.log.sync(self.log.tail()).await?;
             self.checkpoint_pages(Lsn(u64::MAX)).await?;
             let redo = self.superblock.borrow().redo;
             self.checkpoint_pages(Lsn(u64::MAX)).await?;

@@ -4,7 +4,7 @@ use crate::log::Op;
 use crate::page::node::longest_record;
 use crate::tree::{LARGE, Load, Tree};
 use crate::{Error, Store, Table, Transaction};
-use fulgurite_base::{Nanos, PageId};
+use fulgurite_base::PageId;
 use fulgurite_device::Device;
 
 /// Pieces of large values are committed when they have this share of the log, which a transaction may well have.
@@ -75,7 +75,7 @@ impl<D: Device + 'static> BulkLoad<D> {
         self.put_pieces().await?;
         self.load.finish().await?;
         let log = &self.store.0.log;
-        log.sync(log.tail(), Nanos::ZERO).await?;
+        log.sync(log.tail()).await?;
         Ok(self.bytes)
     }
 

@@ -19,7 +19,8 @@ pub enum Durability {
     /// The commit is on the drive and flushed, and a flush was begun for it at once. It survives everything that the
     /// drive survives.
     Flush,
-    /// The same promise. The commit may wait for [`Options::group_window`] so that others share its flush.
+    /// The same promise. Where the last flush took several commits, this one waits until as many have come, and for
+    /// [`Options::group_window`] at most, so that they share a flush. Who is alone does not wait.
     Group,
     /// The commit is in order and visible, and returns at once. It is written and flushed within
     /// [`Options::relaxed_window`], or with the next commit that waits. A crash may lose it; what is lost is always the
@@ -165,9 +166,9 @@ pub struct Options {
     /// written and are not merged into their pages yet. 0 to 90. A store with little memory has none, whatever this says: it keeps
     /// 32 frames first.
     pub records: u8,
-    /// How long a `group` commit waits for others.
+    /// How long a `group` commit waits for others at most.
     pub group_window: Nanos,
-    /// How old a `relaxed` commit becomes before it is written.
+    /// How old a `relaxed` commit becomes before it is written, at most.
     pub relaxed_window: Nanos,
     /// Read every page back that was written before the log of its changes is given up. Costs a read for each page written.
     /// Without it, a write that the drive acknowledges and never does, or does elsewhere, is noticed only where the page is

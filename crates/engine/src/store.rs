@@ -378,7 +378,7 @@ impl<D: Device + 'static> Store<D> {
             .apply(shard.tree(CATALOGUE)?, &op, crate::tree::Applied { since, lsn, keep_old: false })
             .await?;
         shard.commits.borrow_mut().applied(lsn);
-        shard.log.sync(lsn, fulgurite_base::Nanos::ZERO).await?;
+        shard.log.sync(lsn).await?;
         shard.advance();
         shard.until_visible(lsn).await?;
         Ok(named)

@@ -2,7 +2,7 @@
 //!
 //! `append` only copies into memory. A task takes what has gathered, writes its blocks, and has the drive flush; what
 //! gathers meanwhile goes with the next flush. So commits share flushes by themselves (group commit). A commit that can
-//! wait lets the task begin later.
+//! wait lets the task begin later: when as many have come as the last flush took, or when its window is over.
 
 use super::block::{Block, HEADER};
 use super::record::Entry;
@@ -19,6 +19,9 @@ use std::sync::Arc;
 
 /// Bytes of a flush that are written before the next piece is prepared.
 const PIECE: usize = 256 << 10;
+
+/// Bytes that gather before they are written although nobody waits for them.
+const MOST_GATHERED: usize = 1 << 20;
 
 /// Bytes of a flush that are on their way at once at most, in a large log.
 const LONGEST_WINDOW: u64 = 8 << 20;
@@ -73,9 +76,13 @@ struct State<D> {
     pending: RefCell<Pending>,
     durable: Cell<Lsn>,
     redo: Cell<Lsn>,
-    /// Whether a task writes, and since when one sleeps that will.
+    /// Whether a task writes.
     writing: Cell<bool>,
-    sleeping: Cell<bool>,
+    /// When what has gathered is to be written, for commits that others may join, and for those that wait for nobody.
+    timers: [Timer; 2],
+    /// Commits that others may join: those that wait for the next flush, and those that the last one took.
+    gathered: Cell<u64>,
+    last_gathered: Cell<u64>,
     /// Somebody waits for a flush.
     wanted: Cell<Lsn>,
     changed: Signal,
@@ -84,6 +91,18 @@ struct State<D> {
     arena: Arc<Arena>,
     options: Options,
 }
+
+/// When something is due, and whether a task sleeps until then. What comes later is due later.
+#[derive(Default)]
+struct Timer {
+    due: Cell<Option<Nanos>>,
+    is_set: Cell<bool>,
+}
+
+/// Commits that others may join.
+const GROUP: usize = 0;
+/// Commits that wait for nobody.
+const RELAXED: usize = 1;
 
 /// The log of a store. Clones share it.
 pub struct Log<D>(Rc<State<D>>);
@@ -122,7 +141,9 @@ impl<D: Device + 'static> Log<D> {
             durable: Cell::new(start.tail),
             redo: Cell::new(start.redo),
             writing: Cell::new(false),
-            sleeping: Cell::new(false),
+            timers: Default::default(),
+            gathered: Cell::new(0),
+            last_gathered: Cell::new(0),
             wanted: Cell::new(Lsn(0)),
             changed,
             flushes: Cell::new(0),
@@ -221,15 +242,42 @@ impl<D: Device + 'static> Log<D> {
         (self.0.flushes.get(), self.0.written.get())
     }
 
-    /// Waits until the log is durable up to `lsn`. With a delay, others get that long to join.
-    pub async fn sync(&self, lsn: Lsn, delay: Nanos) -> Result<(), Error> {
-        let state = &self.0;
-        if planted!(state.options, NoFlushBeforeAcknowledge) {
-            self.later(delay);
+    /// Waits until the log is durable up to `lsn`. It is written at once.
+    pub async fn sync(&self, lsn: Lsn) -> Result<(), Error> {
+        if planted!(self.0.options, NoFlushBeforeAcknowledge) {
+            self.later(Nanos::ZERO);
             return Ok(());
         }
-        if state.durable.get() >= lsn {
+        if self.want(lsn)? {
+            self.begin();
+        }
+        self.until_durable(lsn).await
+    }
+
+    /// Waits until the log is durable up to `lsn`. Others may join: it is written when as many wait as the last flush took, or
+    /// after the group window. So who is alone does not wait for anybody, and who comes while the log is written shares the next flush.
+    pub async fn sync_together(&self, lsn: Lsn) -> Result<(), Error> {
+        let state = &self.0;
+        if planted!(state.options, NoFlushBeforeAcknowledge) {
+            self.later(state.options.group_window);
             return Ok(());
+        }
+        if self.want(lsn)? {
+            state.gathered.set(state.gathered.get() + 1);
+            if state.gathered.get() >= state.last_gathered.get() {
+                self.begin();
+            } else if !state.writing.get() {
+                self.set_timer(GROUP, state.options.group_window);
+            }
+        }
+        self.until_durable(lsn).await
+    }
+
+    /// Notes that somebody waits for `lsn`. False where it is durable already.
+    fn want(&self, lsn: Lsn) -> Result<bool, Error> {
+        let state = &self.0;
+        if state.durable.get() >= lsn {
+            return Ok(false);
         }
         // What was never appended never becomes durable: nobody may wait for it.
         if lsn > self.tail() {
@@ -238,11 +286,11 @@ impl<D: Device + 'static> Log<D> {
                 .stop(format!("something has changes up to {lsn}, which the log does not have")));
         }
         state.wanted.set(state.wanted.get().max(lsn));
-        if delay == Nanos::ZERO {
-            self.begin()
-        } else {
-            self.later(delay)
-        }
+        Ok(true)
+    }
+
+    async fn until_durable(&self, lsn: Lsn) -> Result<(), Error> {
+        let state = &self.0;
         let done = || {
             if let Err(error) = state.health.check() {
                 return Some(Err(error));
@@ -252,23 +300,45 @@ impl<D: Device + 'static> Log<D> {
         state.changed.until(done).await
     }
 
-    /// Has what was appended written within `delay`.
+    /// Has what was appended written within `delay`, or as soon as it is much.
     pub fn later(&self, delay: Nanos) {
-        let state = &self.0;
-        if state.sleeping.get() || state.writing.get() {
-            // The task under way looks again when it has written; what is appended later is written by the next.
-            state.wanted.set(state.wanted.get().max(self.tail()));
+        if self.0.pending.borrow().bytes.len() >= MOST_GATHERED {
+            self.write_all();
+        } else {
+            self.set_timer(RELAXED, delay);
+        }
+    }
+
+    /// Has what was appended written within `delay`, which is the same for each use of a timer.
+    fn set_timer(&self, which: usize, delay: Nanos) {
+        let timer = &self.0.timers[which];
+        if timer.due.get().is_some() {
             return;
         }
-        state.sleeping.set(true);
+        timer.due.set(Some(Nanos(self.0.handle.now().0.saturating_add(delay.0))));
+        if timer.is_set.replace(true) {
+            return;
+        }
         let log = self.clone();
-        let at = state.handle.now() + delay;
-        state.handle.spawn(async move {
-            log.0.handle.sleep_until(at).await;
-            log.0.sleeping.set(false);
-            log.0.wanted.set(log.0.wanted.get().max(log.tail()));
-            log.begin();
+        self.0.handle.spawn(async move {
+            let timer = &log.0.timers[which];
+            // A flush takes along what is due, and what gathers behind it is due later.
+            while let Some(due) = timer.due.get() {
+                if log.0.handle.now() >= due {
+                    timer.due.set(None);
+                    log.write_all();
+                } else {
+                    log.0.handle.sleep_until(due).await;
+                }
+            }
+            timer.is_set.set(false);
         });
+    }
+
+    /// Has everything written that was appended.
+    fn write_all(&self) {
+        self.0.wanted.set(self.0.wanted.get().max(self.tail()));
+        self.begin();
     }
 
     /// Begins to write unless a task does already.
@@ -293,6 +363,8 @@ impl<D: Device + 'static> Log<D> {
     /// Writes what has gathered and waits for the drive's flush.
     async fn flush(&self) -> Result<(), Error> {
         let (base, bytes) = self.take();
+        self.0.timers.iter().for_each(|timer| timer.due.set(None));
+        self.0.last_gathered.set(self.0.gathered.take());
         if bytes.is_empty() {
             return Ok(());
         }

@@ -5,7 +5,7 @@ use crate::log::{Entry, Op};
 use crate::shard::Shard;
 use crate::tree::Tree;
 use crate::{Error, Lsn};
-use fulgurite_base::{Nanos, PageId};
+use fulgurite_base::PageId;
 use fulgurite_device::Device;
 
 /// Attempts to merge what nobody changes.
@@ -78,7 +78,7 @@ impl<D: Device + 'static> Shard<D> {
         let entry = Entry { deltas: Vec::new(), ops };
         let (since, lsn) = self.log.append(&entry);
         if !planted!(self.options, CarriedTooEarly) {
-            self.log.sync(lsn, Nanos::ZERO).await?;
+            self.log.sync(lsn).await?;
         }
         let mut records = self.records.borrow_mut();
         for op in &entry.ops {

@@ -11,7 +11,7 @@ use crate::log::Log;
 use crate::page::Salt;
 use crate::wait::Health;
 use crate::{Error, Lsn, Options, TornPages, memory, page};
-use fulgurite_base::{Nanos, PageId};
+use fulgurite_base::PageId;
 use fulgurite_device::{Arena, Buffer, Device, IoError};
 use fulgurite_pool::{PageBytes, PageIo, PageStore, RunIo};
 use rustc_hash::FxHashSet;
@@ -163,7 +163,7 @@ impl<D: Device + 'static> Pages<D> {
         let needed = pages.iter().map(lsn).max().unwrap_or_default();
         let log = self.0.log.borrow().clone();
         match log {
-            Some(log) if !planted!(self.0.options, DataBeforeLog) => log.sync(needed, Nanos::ZERO).await,
+            Some(log) if !planted!(self.0.options, DataBeforeLog) => log.sync(needed).await,
             _ => Ok(()),
         }
     }

@@ -172,6 +172,9 @@ fn refused(path: &Path, error: OpenError) -> StackError {
         OpenError::InUse(_) => {
             format!("{file} is in use; while one process writes a store, no other process may open it")
         }
+        OpenError::Io { error, .. } if error.kind() == std::io::ErrorKind::NotFound => {
+            format!("FILE {file} does not exist; accepted: a file or block device that holds a store")
+        }
         OpenError::Io { error, .. } => format!("FILE {file} cannot be opened: {error}"),
         error => error.to_string(),
     })

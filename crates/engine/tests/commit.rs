@@ -1,0 +1,120 @@
+//! How long commits wait, and how many share a flush.
+
+mod common;
+
+use common::{mem, options, run};
+use fulgurite_base::Nanos;
+use fulgurite_device::{Executor, Handle, MemDevice};
+use fulgurite_engine::{Durability, Options, Store, Table};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// Windows that nobody takes for the time of a flush: the drive takes 10 µs for a command.
+const GROUP: Nanos = Nanos::from_micros(1_000);
+const RELAXED: Nanos = Nanos::from_micros(100_000);
+
+fn with_windows() -> Options {
+    Options { group_window: GROUP, relaxed_window: RELAXED, ..options() }
+}
+
+async fn new_store(handle: &Handle<MemDevice>) -> (Store<MemDevice>, Table) {
+    let store = Store::create(handle.clone(), with_windows()).await.unwrap();
+    let table = store.create_table("t").await.unwrap();
+    (store, table)
+}
+
+/// Commits a record, and returns how long that took.
+async fn commit(store: &Store<MemDevice>, table: Table, key: u64, durability: Durability) -> Nanos {
+    let begun = store.handle().now();
+    let transaction = store.begin();
+    transaction.put(table, &key.to_be_bytes(), b"value").await.unwrap();
+    transaction.commit_with(durability).await.unwrap();
+    Nanos(store.handle().now().0 - begun.0)
+}
+
+/// So many tasks commit at once, each so often. Returns the longest commit, and the flushes of the log.
+async fn together(store: &Store<MemDevice>, table: Table, tasks: u64, times: u64) -> (Nanos, u64) {
+    let (longest, ended) = (Rc::new(Cell::new(Nanos::ZERO)), Rc::new(Cell::new(0)));
+    let before = store.statistics().log_flushes;
+    for task in 0..tasks {
+        let (store, longest, ended) = (store.clone(), Rc::clone(&longest), Rc::clone(&ended));
+        store.handle().clone().spawn(async move {
+            for time in 0..times {
+                // Each thinks for a time of its own first.
+                let at = Nanos(store.handle().now().0 + 1_000 * (task + 1));
+                store.handle().sleep_until(at).await;
+                let took = commit(&store, table, 1_000 * task + time, Durability::Group).await;
+                longest.set(longest.get().max(took));
+            }
+            ended.set(ended.get() + 1);
+        });
+    }
+    while ended.get() < tasks {
+        let at = Nanos(store.handle().now().0 + 1_000);
+        store.handle().sleep_until(at).await;
+    }
+    (longest.get(), store.statistics().log_flushes - before)
+}
+
+#[test]
+fn who_is_alone_does_not_wait_for_others() {
+    run(&Executor::new(mem()), |handle| async move {
+        let (store, table) = new_store(&handle).await;
+        for key in 0..10 {
+            let took = commit(&store, table, key, Durability::Group).await;
+            assert!(took < Nanos::from_micros(100), "commit {key} took {took:?}");
+        }
+    });
+}
+
+#[test]
+fn who_is_alone_again_waits_once_and_no_longer_than_the_window() {
+    run(&Executor::new(mem()), |handle| async move {
+        let (store, table) = new_store(&handle).await;
+        together(&store, table, 8, 4).await;
+        let first = commit(&store, table, 1, Durability::Group).await;
+        assert!(first >= GROUP && first < Nanos(GROUP.0 + 100_000), "{first:?}");
+        let second = commit(&store, table, 1, Durability::Group).await;
+        assert!(second < Nanos::from_micros(100), "{second:?}");
+    });
+}
+
+#[test]
+fn those_who_come_about_the_same_time_share_a_flush_and_none_waits_for_the_window() {
+    run(&Executor::new(mem()), |handle| async move {
+        let (store, table) = new_store(&handle).await;
+        // The first round is what the store learns from.
+        together(&store, table, 8, 2).await;
+        let (longest, flushes) = together(&store, table, 8, 50).await;
+        // In each round some share a flush, and those who come meanwhile the next. One flush for each commit would be 400.
+        assert!(flushes <= 2 * 50, "{flushes} flushes");
+        assert!(longest < GROUP, "{longest:?}");
+    });
+}
+
+#[test]
+fn a_commit_that_waits_does_not_wait_for_the_window_of_a_relaxed_one() {
+    run(&Executor::new(mem()), |handle| async move {
+        let (store, table) = new_store(&handle).await;
+        together(&store, table, 8, 4).await;
+        commit(&store, table, 1, Durability::Relaxed).await;
+        let took = commit(&store, table, 2, Durability::Group).await;
+        assert!(took < Nanos(2 * GROUP.0), "{took:?}");
+    });
+}
+
+#[test]
+fn relaxed_commits_are_flushed_once_in_their_window() {
+    run(&Executor::new(mem()), |handle| async move {
+        let (store, table) = new_store(&handle).await;
+        let (before, begun) = (store.statistics().log_flushes, handle.now());
+        for key in 0..1_000 {
+            commit(&store, table, key, Durability::Relaxed).await;
+            let at = Nanos(handle.now().0 + 1_000_000);
+            handle.sleep_until(at).await;
+        }
+        let flushes = store.statistics().log_flushes - before;
+        let windows = (handle.now().0 - begun.0) / RELAXED.0;
+        assert!((windows - 1..=windows).contains(&flushes), "{flushes} flushes in {windows} windows");
+    });
+}
