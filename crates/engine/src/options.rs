@@ -271,7 +271,7 @@ impl Options {
                 _ => WRITES_AT_ONCE,
             };
             let n_w = n_w.min(frames / 8).max(1);
-            WriteBack { buffers: 2 * n_w, ..WriteBack::ace(n_w) }
+            WriteBack::ace(n_w).with_buffers(2 * n_w)
         };
         self.write_back.clone().unwrap_or_else(usual)
     }

@@ -31,6 +31,7 @@ mod page_table;
 mod pool;
 pub mod prefetch;
 pub mod replacement;
+mod spare;
 mod waiting;
 mod write;
 pub mod write_back;

@@ -43,7 +43,12 @@ impl<D: Device + 'static> Inner<D> {
         // The missed page goes to the drive before the prefetched ones.
         loading.submit();
         if may_prefetch > 0 {
+            if self.write_back.batches {
+                self.drop_next(may_prefetch);
+            }
             self.prefetch(page, may_prefetch);
+            // Frames that were dropped and not read into may serve those who wait.
+            self.turns.next();
         }
         loading.read().await?;
         let arrival = Arrival { write, prefetched: false, recall };
@@ -121,42 +126,79 @@ impl<D: Device + 'static> Inner<D> {
     /// Performs as much of the write-back policy's plan as needs no waiting.
     pub fn make_room(self: &Rc<Self>, state: &mut PoolState) -> Room {
         if let Some(frame) = state.take_free() {
-            // A pool that is filling up has frames to prefetch into.
-            state.plan.prefetch = u32::MAX;
+            // A pool that is filling up has frames to prefetch into; ACE prefetches beside a batch alone.
+            state.plan.prefetch = if self.write_back.batches { 0 } else { u32::MAX };
             return Room::Frame(frame);
         }
-        let PoolState { frames, replacement, plan, cursor, free, locked_by, .. } = &mut *state;
-        self.write_back.plan(Order::new(replacement, frames, cursor), frames, plan);
-        let Some(victim) = plan.evict else { return Room::None };
-        // Whoever has begun the write that holds the lock waits for that write, not here.
-        if locked_by.as_ref().is_some_and(|batch| batch.outcome().is_none()) {
-            return Room::None;
-        }
-        if plan.write.is_empty() && !frames.has(victim, FrameTable::WRITING) {
-            self.evict(state, victim);
-            self.clean_ahead(state);
-            return Room::Frame(victim);
-        }
-        // A spare frame takes the read, and the victim frame is free when its page has been written.
-        let spare = if self.write_back.buffers > 0 { free.pop() } else { None };
-        if plan.write.is_empty() {
-            let Some(spare) = spare else { return Room::None };
-            self.evict(state, victim);
-            return Room::Frame(spare);
-        }
-        let batch = std::mem::take(&mut plan.write);
-        replacement.written_ahead(frames, &batch);
-        match spare {
-            Some(spare) => {
+        loop {
+            let PoolState { frames, replacement, plan, cursor, locked_by, under_way, .. } = &mut *state;
+            self.write_back.plan(Order::new(replacement, frames, cursor), frames, plan);
+            let Some(victim) = plan.evict else { return Room::None };
+            // Whoever has begun the write that holds the lock waits for that write, not here.
+            if locked_by.as_ref().is_some_and(|batch| batch.outcome().is_none()) {
+                return Room::None;
+            }
+            if plan.write.is_empty() && !frames.has(victim, FrameTable::WRITING) {
+                self.evict(state, victim);
+                self.clean_ahead(state);
+                self.look_at_spare(state);
+                return Room::Frame(victim);
+            }
+            let mut batch = std::mem::take(&mut plan.write);
+            if !batch.is_empty() {
+                batch.truncate(self.write_back.under_way.saturating_sub(*under_way) as usize);
+                // The end of any write under way gives this miss its turn.
+                if batch.is_empty() {
+                    return Room::None;
+                }
+            }
+            // A spare frame takes the read, and the victim frame is free when its page has been written.
+            let spare = if self.write_back.buffers > 0 { state.free.pop() } else { None };
+            let may_leave = spare.is_some() || state.spare.grow();
+            if batch.is_empty() {
+                if !may_leave {
+                    return Room::None;
+                }
+                self.evict(state, victim);
+            } else {
+                state.replacement.written_ahead(&state.frames, &batch);
+                if !may_leave {
+                    let batch = self.write_batch(state, batch);
+                    state.locked_by = self.write_back.lock.then(|| Rc::clone(&batch));
+                    return Room::After(batch);
+                }
                 // The victim leaves before the write begins: a page that becomes clean may change the order.
                 self.evict(state, victim);
                 self.write_batch(state, batch);
-                Room::Frame(spare)
             }
-            None => {
-                let batch = self.write_batch(state, batch);
-                state.locked_by = self.write_back.lock.then(|| Rc::clone(&batch));
-                Room::After(batch)
+            if let Some(spare) = spare {
+                self.look_at_spare(state);
+                return Room::Frame(spare);
+            }
+            // One more frame is spare once it has been written, and the next victim makes room for the miss.
+            state.resident -= 1;
+        }
+    }
+
+    /// A miss has its frame: are there more spare ones than needed?
+    fn look_at_spare(&self, state: &mut PoolState) {
+        if self.write_back.buffers > 0 {
+            state.spare.used(state.free.len() as u32);
+        }
+    }
+
+    /// Evicts the next `most` of the eviction order, as far as none of them is dirty again. Those that were written
+    /// without waiting are free when that has ended.
+    fn drop_next(&self, most: u32) {
+        let state = &mut *self.state.borrow_mut();
+        for _ in 0..most {
+            let PoolState { frames, replacement, cursor, .. } = &mut *state;
+            let next = Order::new(replacement, frames, cursor).next();
+            let Some(victim) = next.filter(|next| !frames.is_dirty(*next)) else { return };
+            self.evict(state, victim);
+            state.resident -= 1;
+            if !state.frames.has(victim, FrameTable::WRITING) {
+                state.free.push(victim);
             }
         }
     }
@@ -192,7 +234,7 @@ impl<D: Device + 'static> Inner<D> {
 
     /// Evicts until no more frames are resident than may be, as far as possible; never `keep`.
     fn shrink(self: &Rc<Self>, state: &mut PoolState, keep: FrameId) {
-        while state.resident > state.resident_max {
+        while state.resident > state.resident_max() {
             let PoolState { frames, replacement, plan, cursor, .. } = state;
             self.write_back.plan(Order::new(replacement, frames, cursor), frames, plan);
             // The caller is about to latch `keep`, so the pool stays one frame too large instead.
@@ -245,7 +287,7 @@ impl<D: Device + 'static> Inner<D> {
         if let Some(frame) = state.take_free() {
             return Some(frame);
         }
-        let PoolState { frames, replacement, cursor, free, .. } = state;
+        let PoolState { frames, replacement, cursor, free, spare, .. } = state;
         let victim = Order::new(replacement, frames, cursor).next()?;
         // What has been prefetched and not been used yet is not given up for more of it.
         if frames.is_dirty(victim) || frames.has(victim, FrameTable::PREFETCHED) {
@@ -254,7 +296,7 @@ impl<D: Device + 'static> Inner<D> {
         let mut frame = victim;
         if frames.has(victim, FrameTable::WRITING) {
             // Half of the spare frames are kept for misses.
-            if free.len() as u32 <= self.write_back.buffers / 2 {
+            if free.len() as u32 <= spare.frames / 2 {
                 return None;
             }
             frame = free.pop()?;

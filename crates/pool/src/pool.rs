@@ -7,6 +7,7 @@
 //! who may use its bytes. `miss.rs` makes room and reads, `write.rs` writes.
 
 use crate::page_table::PageTable;
+use crate::spare::Spare;
 use crate::waiting::{Batch, Turns, Waiter, Wish};
 use crate::write_back::Order;
 use crate::{Arrival, Cursor, FrameTable, Plan, Prefetch, Replacement, ReplacementPolicy, WriteBack};
@@ -194,9 +195,13 @@ pub(crate) struct PoolState {
     pub prefetch: Prefetch,
     /// Frames that hold nothing.
     pub free: Vec<FrameId>,
-    /// Frames resident or being read into, and how many there may be; the others are spare.
+    /// Frames resident or being read into, and how many were asked for at most.
     pub resident: u32,
-    pub resident_max: u32,
+    pub limit: u32,
+    /// Frames that are spare, for pages whose write is under way.
+    pub spare: Spare,
+    /// Pages whose write is under way.
+    pub under_way: u32,
     /// Pages on their way in, and who else waits for them.
     pub loading: FxHashMap<PageId, Vec<Rc<Waiter>>>,
     /// Who waits for a latch. A frame with waiters is contended.
@@ -224,9 +229,15 @@ impl PoolState {
         self.table.get(page, |frame| self.frames.page(FrameId(frame))).map(FrameId)
     }
 
+    /// How many frames may be resident or read into.
+    #[inline]
+    pub fn resident_max(&self) -> u32 {
+        self.limit.min(self.frames.len() - self.spare.frames).max(1)
+    }
+
     /// A free frame for a page to come, unless as many are resident as may be.
     pub fn take_free(&mut self) -> Option<FrameId> {
-        let frame = if self.resident < self.resident_max { self.free.pop() } else { None };
+        let frame = if self.resident < self.resident_max() { self.free.pop() } else { None };
         self.resident += u32::from(frame.is_some());
         frame
     }
@@ -366,7 +377,9 @@ impl<D: Device + 'static> BufferPool<D> {
             // Popped from the end: frame 0 is used first.
             free: (0..frames).rev().map(FrameId).collect(),
             resident: 0,
-            resident_max: frames - write_back.buffers,
+            limit: frames,
+            spare: Spare::new(write_back.buffers_least.min(write_back.buffers), write_back.buffers),
+            under_way: 0,
             loading: FxHashMap::default(),
             latch_queues: FxHashMap::default(),
             writing: VecDeque::new(),
@@ -403,20 +416,19 @@ impl<D: Device + 'static> BufferPool<D> {
 
     /// Frames that may hold pages.
     pub fn limit(&self) -> u32 {
-        self.0.state.borrow().resident_max
+        self.0.state.borrow().resident_max()
     }
 
     /// From now on at most so many frames hold pages, at least one, and never more than the pool has beside those for pages
     /// on their way out. Pages that are beyond the limit when it falls stay until they are evicted one for one.
     pub fn set_limit(&self, frames: u32) {
-        let mut state = self.0.state.borrow_mut();
-        state.resident_max = frames.min(state.frames.len() - self.0.write_back.buffers).max(1);
+        self.0.state.borrow_mut().limit = frames;
     }
 
     /// Whether as many frames hold pages as may, so that each page that comes displaces another.
     pub fn is_full(&self) -> bool {
         let state = self.0.state.borrow();
-        state.resident >= state.resident_max
+        state.resident >= state.resident_max()
     }
 
     /// The unpinned pages in the order in which they would leave, and whether each is dirty.

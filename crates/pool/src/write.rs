@@ -27,6 +27,7 @@ impl<D: Device + 'static> Inner<D> {
             return None;
         }
         // Where misses wait for writes, a frame stays where it is until its write has ended.
+        state.under_way += batch.len() as u32;
         let held = if self.write_back.buffers == 0 { FrameTable::HELD } else { 0 };
         for frame in &batch {
             state.frames.set(*frame, FrameTable::WRITING | held);
@@ -98,6 +99,7 @@ impl<D: Device + 'static> Inner<D> {
 
     fn end_frame(self: &Rc<Self>, state: &mut PoolState, frame: FrameId, written: bool) {
         let detached = state.frames.has(frame, FrameTable::DETACHED);
+        state.under_way -= 1;
         state.frames.clear(frame, FrameTable::WRITING | FrameTable::HELD);
         if !written {
             state.frames.set_dirty(frame, true);

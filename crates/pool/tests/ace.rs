@@ -131,6 +131,40 @@ fn the_worked_example_with_ace_and_prefetching() {
     assert_eq!((pages_written, write_ios, prefetched), (3, 1, 2));
 }
 
+/// The rule of the lecture's Evictor: beside a batch, n_e frames leave, whether or not the prefetcher names a page. They are
+/// free for the next misses, which evict nothing and prefetch nothing.
+#[test]
+fn with_prefetching_a_batch_drops_n_e_frames_whatever_is_prefetched() {
+    let (after_batch, after_two_more) = {
+        // Nothing was seen twice, so nothing is named.
+        let prefetch = "history".parse::<PrefetchConfig>().unwrap().start().unwrap();
+        let executor = Executor::new(mem(32));
+        let config = PoolConfig { prefetch, ..config(7, WriteBack { n_e: 3, ..WriteBack::ace(4) }) };
+        let pool = BufferPool::new(executor.handle(), config).unwrap();
+        let (inside, order) = (pool.clone(), |pool: &BufferPool<_>| -> Vec<(u64, bool)> {
+            pool.eviction_order().into_iter().map(|(page, dirty)| (page.0, dirty)).collect()
+        });
+        executor
+            .block_on(async move {
+                for (page, write) in
+                    [(4, true), (7, false), (5, true), (3, false), (2, true), (6, false), (8, false)]
+                {
+                    request(&inside, page, write).await.unwrap();
+                }
+                request(&inside, 1, true).await.unwrap();
+                let after_batch = order(&inside);
+                request(&inside, 20, false).await.unwrap();
+                request(&inside, 21, false).await.unwrap();
+                assert_eq!(inside.counters().prefetched, 0);
+                (after_batch, order(&inside))
+            })
+            .unwrap()
+    };
+    assert_eq!(after_batch, [(3, false), (2, false), (6, false), (8, false), (1, true)]);
+    let more: Vec<(u64, bool)> = after_batch.into_iter().chain([(20, false), (21, false)]).collect();
+    assert_eq!(after_two_more, more);
+}
+
 /// The GNU C library's `rand()` with its default seed, which the published program uses unseeded.
 struct GlibcRand(Vec<u32>);
 

@@ -25,6 +25,7 @@ fn write_backs() -> Vec<WriteBack> {
         "background:ahead=4",
         "background:ahead=3,n_w=2",
         "raw:buffers=1",
+        "raw:buffers=2,least=2",
         "raw:buffers=2",
         "ace+raw:n_w=4,buffers=2",
     ];
@@ -172,7 +173,7 @@ fn a_read_waits_for_no_write_where_it_need_not() {
     for spec in ["single", "ace:n_w=4"] {
         assert_eq!(time_of_a_miss(spec), (Nanos::from_micros(20), 1), "{spec}");
     }
-    for spec in ["raw", "raw:buffers=1", "ace+raw:n_w=4"] {
+    for spec in ["raw:buffers=4,least=4", "raw:buffers=1", "ace+raw:n_w=4,least=8"] {
         assert_eq!(time_of_a_miss(spec), (Nanos::from_micros(10), 0), "{spec}");
     }
 }
@@ -189,9 +190,13 @@ fn misses_at_once(spec: &str) -> (Vec<u64>, u64) {
             }
         })
         .unwrap();
+    three_misses(&executor, &pool)
+}
+
+fn three_misses(executor: &Executor<MemDevice>, pool: &BufferPool<MemDevice>) -> (Vec<u64>, u64) {
     let begin = executor.handle().now();
     let ended = Rc::new(RefCell::new(Vec::new()));
-    for page in 10..13 {
+    for page in 40..43 {
         let (pool, handle, ended) = (pool.clone(), executor.handle(), Rc::clone(&ended));
         executor.spawn(async move {
             request(&pool, page, false).await.unwrap();
@@ -201,6 +206,45 @@ fn misses_at_once(spec: &str) -> (Vec<u64>, u64) {
     executor.run().unwrap();
     let ended = ended.borrow().clone();
     (ended, pool.counters().write_waits)
+}
+
+/// When each of three misses that come at once has its page, in µs, and how many of them waited for a write: the pool is
+/// full, and the first `dirty` pages of the order are dirty.
+fn full_pool(spec: &str, frames: u32, dirty: u64) -> (Vec<u64>, u64) {
+    let write_back = spec.parse::<WriteBackConfig>().unwrap().resolve(|| Ok(2)).unwrap();
+    let (executor, pool) = pool_over(mem(64), frames, write_back);
+    let inside = pool.clone();
+    let full = u64::from(pool.limit());
+    executor
+        .block_on(async move {
+            for page in 0..full {
+                request(&inside, page, page < dirty).await.unwrap();
+            }
+        })
+        .unwrap();
+    assert!(pool.is_full());
+    three_misses(&executor, &pool)
+}
+
+/// The rule: a miss that finds no spare frame takes one more from the pool, up to `buffers`, and waits for no write.
+/// Reads and writes of the drive take 10 µs each.
+#[test]
+fn spare_frames_follow_the_writes_under_way() {
+    assert_eq!(full_pool("raw:buffers=1", 8, 2), (vec![10, 20, 20], 2));
+    assert_eq!(full_pool("raw:buffers=2", 8, 2), (vec![10, 10, 10], 0));
+    // With a third dirty victim the second miss finds no clean frame behind its own, so it waits for that write too.
+    assert_eq!(full_pool("raw:buffers=2", 8, 3), (vec![10, 20, 20], 2));
+}
+
+/// The rule: all misses together have `under_way` pages on their way at most; who is beyond that waits, and goes on with
+/// what the writes of the others have cleaned.
+#[test]
+fn misses_share_a_bound_on_pages_under_way() {
+    assert_eq!(full_pool("ace:n_w=2,under_way=6", 8, 8), (vec![20, 20, 20], 3));
+    // The second goes on with the page that the first has cleaned beside its own; the third writes anew.
+    assert_eq!(full_pool("ace:n_w=2,under_way=2", 8, 8), (vec![20, 20, 30], 3));
+    // What the bound leaves is a batch of one.
+    assert_eq!(full_pool("ace:n_w=2,under_way=3", 8, 8), (vec![20, 20, 20], 3));
 }
 
 /// The rule: while a miss writes its victim frame under the lock, no other miss evicts, not even a clean frame, and they
@@ -233,7 +277,7 @@ fn a_lock_is_let_go_by_a_miss_that_gives_up_or_fails() {
 
 #[test]
 fn a_page_on_its_way_out_is_found() {
-    let raw = "raw:buffers=2".parse::<WriteBackConfig>().unwrap().resolve(|| Ok(2)).unwrap();
+    let raw = "raw:buffers=2,least=2".parse::<WriteBackConfig>().unwrap().resolve(|| Ok(2)).unwrap();
     let (executor, pool) = pool_over(mem(64), 6, raw);
     let (user, other, handle) = (pool.clone(), pool.clone(), executor.handle());
     executor.spawn(async move {
@@ -506,7 +550,8 @@ fn a_user_who_gives_up_costs_no_frame_and_no_update() {
                 }
             })
             .unwrap();
-        assert_eq!(pool.eviction_order().len(), 2, "a frame is lost under {write_back:?}");
+        let held = pool.eviction_order().len() as u32;
+        assert_eq!(held, pool.limit(), "a frame is lost under {write_back:?}");
     }
 }
 

@@ -6,9 +6,15 @@
 //! then find clean victims. Cost: the order is read until n_w dirty frames are found, which is long where
 //! dirty pages are rare. Without prefetching, one frame is evicted, so hits and misses stay those of the
 //! replacement policy wherever it ignores dirtiness. With prefetching, a miss that has written a batch
-//! evicts the first n_e frames and reads as many pages, the missed one among them, concurrently.
+//! drops the first n_e frames, whatever the prefetcher names, and as many pages as it does name are read
+//! beside the missed one. Frames that are left over are free for the next misses. With n_w = 1 nothing is
+//! dropped beside the victim, so nothing is prefetched.
+//!
+//! *Difference.* The paper has one request at a time. With many users each miss would add n_w pages to a queue that is
+//! full already. So all misses together have `under_way` pages on their way at most: by default two batches,
+//! one that the drive writes and one behind it.
 
-use super::{K_W, MOST_TOGETHER, MeasuredDrive, N_W, Number, WriteBack};
+use super::{K_W, MOST_TOGETHER, MeasuredDrive, N_W, Number, TWICE_N_W, WriteBack};
 use fulgurite_base::{Declared, Opt, SpecError, opt};
 
 /// The options.
@@ -16,24 +22,44 @@ use fulgurite_base::{Declared, Opt, SpecError, opt};
 pub struct AceConfig {
     /// Dirty frames written together; by default the drive's write concurrency.
     pub n_w: Number,
-    /// Frames evicted together where there is something to prefetch; by default n_w.
+    /// Frames dropped together where pages are prefetched; by default n_w.
     pub n_e: Number,
+    /// Pages whose write is under way at most, for all misses together; by default twice n_w.
+    pub under_way: Number,
 }
 
 impl Declared for AceConfig {
     const OPTIONS: &'static [Opt<AceConfig>] = &[
         opt!("n_w", n_w, K_W, Number::Is(1) => Number::Is(MOST_TOGETHER), "dirty frames written together"),
-        opt!("n_e", n_e, N_W, Number::Is(1) => Number::Is(MOST_TOGETHER), "frames evicted together, up to n_w, where pages are prefetched"),
+        opt!("n_e", n_e, N_W, Number::Is(1) => Number::Is(MOST_TOGETHER), "frames dropped together, up to n_w, where pages are prefetched"),
+        opt!("under_way", under_way, TWICE_N_W, Number::Is(1) => Number::Is(u32::MAX), "pages whose write is under way at most, for all misses together"),
     ];
 }
 
 pub(super) fn resolve(config: &AceConfig, drive: &mut dyn MeasuredDrive) -> Result<WriteBack, SpecError> {
-    let n_w = config.n_w.or_else(|| drive.k_w())?;
-    let n_e = config.n_e.or_else(|| Ok(n_w))?;
+    let policy = batches(config.n_w, config.n_e, drive)?;
+    let under_way = config.under_way.or_else(|| Ok(policy.n_w.saturating_mul(2)))?;
+    if under_way < policy.n_w {
+        return Err(SpecError::new(format!(
+            "under_way={under_way} is less than n_w={n_w}, so no batch could be written; accepted: {n_w} and more",
+            n_w = policy.n_w
+        )));
+    }
+    Ok(WriteBack { under_way, ..policy })
+}
+
+/// ACE with these batches, without a bound.
+pub(super) fn batches(
+    n_w: Number,
+    n_e: Number,
+    drive: &mut dyn MeasuredDrive,
+) -> Result<WriteBack, SpecError> {
+    let n_w = n_w.or_else(|| drive.k_w())?;
+    let n_e = n_e.or_else(|| Ok(n_w))?;
     if n_e > n_w {
         return Err(SpecError::new(format!(
             "n_e={n_e} is more than n_w={n_w}: a frame that was not written cannot be evicted; accepted: 1 to {n_w}"
         )));
     }
-    Ok(WriteBack { n_w, n_e, ..WriteBack::SINGLE })
+    Ok(WriteBack { n_e, ..WriteBack::ace(n_w) })
 }

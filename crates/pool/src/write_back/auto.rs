@@ -8,6 +8,7 @@
 //! overlap. There are always write buffers, so that reads go first: twice the batch, so that one batch is
 //! under way while the next fills, and at least two.
 
+use super::raw::LEAST;
 use super::{MeasuredDrive, WriteBack};
 use fulgurite_base::{NoOptions, SpecError};
 
@@ -28,7 +29,13 @@ fn choose(reads: &[(u32, f64)], writes: &[(u32, f64)]) -> WriteBack {
     let n_w = knee(writes);
     // A frame that was not written cannot be evicted, so `n_w` is the bound.
     let n_e = knee(reads).min(n_w);
-    WriteBack { n_w, n_e, buffers: 2 * n_w, ..WriteBack::SINGLE }
+    let buffers = 2 * n_w;
+    let policy = WriteBack { n_e, buffers, buffers_least: LEAST, ..WriteBack::ace(n_w) };
+    match n_w {
+        // Without batches it is RAW, which prefetches whenever it reads.
+        1 => WriteBack { batches: false, ..policy },
+        _ => WriteBack { under_way: buffers, ..policy },
+    }
 }
 
 #[cfg(test)]

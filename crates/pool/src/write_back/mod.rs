@@ -218,12 +218,21 @@ policies! {
 /// A write-back policy for a drive: a point in the mechanism's space.
 #[derive(Clone, Debug)]
 pub struct WriteBack {
+    /// Whether ACE's rules apply: a miss looks for `n_w` dirty frames along the eviction order, and pages are prefetched
+    /// only beside a batch, into the frames that the miss has dropped.
+    pub batches: bool,
     /// Dirty frames that a miss writes together.
     pub n_w: u32,
-    /// Frames that are evicted together where there is something to prefetch.
+    /// Frames that a miss drops together where pages are prefetched.
     pub n_e: u32,
-    /// Spare frames for pages whose write is under way; with none, a miss waits for its write.
+    /// Spare frames at most for pages whose write is under way; with none, a miss waits for its write.
     pub buffers: u32,
+    /// Spare frames that are kept whatever happens. Up to `buffers`, others are taken from the pool as writes under way
+    /// need them, and given back when they no longer do.
+    pub buffers_least: u32,
+    /// Pages whose write is under way at most when a miss begins one; all misses share this. A batch is as large as that
+    /// leaves, and a miss to which nothing is left waits.
+    pub under_way: u32,
     /// Frames at the head of the eviction order that the cleaner keeps clean; none without a cleaner.
     pub ahead: u32,
     /// Frames that the cleaner writes together.
@@ -236,12 +245,27 @@ pub struct WriteBack {
 
 impl WriteBack {
     /// Write the one victim frame, wait, evict it.
-    pub const SINGLE: WriteBack =
-        WriteBack { n_w: 1, n_e: 1, buffers: 0, ahead: 0, cleaner_n_w: 0, lock: false, planner: None };
+    pub const SINGLE: WriteBack = WriteBack {
+        batches: false,
+        n_w: 1,
+        n_e: 1,
+        buffers: 0,
+        buffers_least: 0,
+        under_way: u32::MAX,
+        ahead: 0,
+        cleaner_n_w: 0,
+        lock: false,
+        planner: None,
+    };
 
-    /// ACE with batches of `n_w`, and as many evictions where there is something to prefetch.
+    /// ACE with batches of `n_w`, and as many evictions where pages are prefetched.
     pub const fn ace(n_w: u32) -> WriteBack {
-        WriteBack { n_w, n_e: n_w, ..WriteBack::SINGLE }
+        WriteBack { batches: true, n_w, n_e: n_w, ..WriteBack::SINGLE }
+    }
+
+    /// The same with spare frames, always as many.
+    pub fn with_buffers(self, buffers: u32) -> WriteBack {
+        WriteBack { buffers, buffers_least: buffers, ..self }
     }
 
     /// The pages that are written together, by a miss or by the cleaner.
@@ -249,17 +273,17 @@ impl WriteBack {
         self.n_w.max(self.cleaner_n_w)
     }
 
-    /// Whether a miss writes more than its victim frame, so that a plan is needed.
+    /// Whether a miss may write more than its victim frame, so that a plan is needed.
     #[inline]
     pub(crate) fn plans_batches(&self) -> bool {
-        self.n_w > 1 || self.planner.is_some()
+        self.batches || self.planner.is_some()
     }
 
     /// Decides, given the frames in eviction order. `plan` is cleared first.
     pub fn plan(&self, mut order: impl Iterator<Item = FrameId>, frames: &FrameTable, plan: &mut Plan) {
         plan.write.clear();
         // ACE prefetches only when it has written a batch; the others whenever they read.
-        plan.prefetch = if self.n_w > 1 { 0 } else { u32::MAX };
+        plan.prefetch = if self.batches { 0 } else { u32::MAX };
         plan.evict = order.next();
         let Some(victim) = plan.evict else { return };
         if let Some(planner) = &self.planner {
@@ -274,7 +298,7 @@ impl WriteBack {
             return;
         }
         plan.write.push(victim);
-        if self.n_w > 1 {
+        if self.batches {
             // The victim frame is one of the `n_e` and of the `n_w` frames.
             plan.prefetch = self.n_e - 1;
             plan.write.extend(order.filter(|frame| frames.is_dirty(*frame)).take(self.n_w as usize - 1));
@@ -309,15 +333,18 @@ mod tests {
     #[test]
     fn what_is_not_given_follows_from_the_drive() {
         let numbers = |text: &str| {
-            let WriteBack { n_w, n_e, buffers, ahead, cleaner_n_w, .. } = resolve(text).unwrap();
-            [n_w, n_e, buffers, ahead, cleaner_n_w]
+            let WriteBack { n_w, n_e, buffers, buffers_least, under_way, ahead, cleaner_n_w, .. } =
+                resolve(text).unwrap();
+            [n_w, n_e, buffers, buffers_least, under_way, ahead, cleaner_n_w]
         };
-        assert_eq!(numbers("single"), [1, 1, 0, 0, 0]);
-        assert_eq!(numbers("ace"), [6, 6, 0, 0, 0]);
-        assert_eq!(numbers("ace:n_w=k_w,n_e=2"), [6, 2, 0, 0, 0]);
-        assert_eq!(numbers("ace+raw:n_w=3"), [3, 3, 6, 0, 0]);
-        assert_eq!(numbers("raw"), [1, 1, 12, 0, 0]);
-        assert_eq!(numbers("background:n_w=4"), [1, 1, 0, 64, 4]);
+        const NO_BOUND: u32 = u32::MAX;
+        assert_eq!(numbers("single"), [1, 1, 0, 0, NO_BOUND, 0, 0]);
+        assert_eq!(numbers("ace"), [6, 6, 0, 0, 12, 0, 0]);
+        assert_eq!(numbers("ace:n_w=k_w,n_e=2,under_way=7"), [6, 2, 0, 0, 7, 0, 0]);
+        assert_eq!(numbers("ace+raw:n_w=3"), [3, 3, 6, 1, 6, 0, 0]);
+        assert_eq!(numbers("ace+raw:n_w=3,buffers=8,least=8"), [3, 3, 8, 8, 8, 0, 0]);
+        assert_eq!(numbers("raw"), [1, 1, 12, 1, NO_BOUND, 0, 0]);
+        assert_eq!(numbers("background:n_w=4"), [1, 1, 0, 0, NO_BOUND, 64, 4]);
         assert_eq!(resolve("background:n_w=4").unwrap().batch_pages(), 4);
         assert_eq!(["single", "single:lock=yes"].map(|text| resolve(text).unwrap().lock), [false, true]);
     }
@@ -338,6 +365,8 @@ mod tests {
             assert!(sentence(text).ends_with("is out of range; accepted: 1 to 65536"), "{}", sentence(text));
         }
         assert!(sentence("ace:n_e=7").starts_with("n_e=7 is more than n_w=6"));
+        assert!(sentence("ace:under_way=5").starts_with("under_way=5 is less than n_w=6"));
+        assert!(sentence("raw:buffers=3,least=4").starts_with("least=4 is more than buffers=3"));
         assert!(sentence("raw:lock=yes").contains("unknown option of raw `lock`"));
         assert!(sentence("raw:n_w=7").contains("unknown option of raw `n_w`"));
         assert!(sentence("auto").contains("needs the drive's curves"));
