@@ -4,6 +4,7 @@
 //! The capacities are scaled down: alpha, k_r and k_w do not depend on them, and a run should
 //! take seconds. Every parameter can be changed in place (`p4510:channels=4,program_us=400`).
 
+mod femu;
 mod optane;
 mod p4510;
 mod preemptive_gc;
@@ -83,6 +84,7 @@ presets! {
     optane::PRESET
     virtual_ssd::PRESET
     reference_e::PRESET
+    femu::PRESET
     preemptive_gc::PRESET
 }
 

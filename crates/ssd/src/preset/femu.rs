@@ -1,0 +1,43 @@
+//! FEMU's black-box SSD (Li et al., "The CASE of FEMU", FAST 2018), an emulator that others run databases on.
+//!
+//! From its sources: 40/200/2000 µs, 8 channels × 8 LUNs of one plane, 256 pages of 4 KiB in a block, no time on the channel, no write
+//! buffer: a write is acknowledged when its page is programmed. A line is a block of every LUN, allocated and collected as one, and its
+//! collection holds the LUNs until it is through. Scaled down: 128 lines of 256. Otherwise: collection begins at 95 % of lines used, the
+//! second of its two thresholds. At the first, 75 %, a full drive of the size that its scripts ask for would collect before every write.
+
+use super::{Preset, reference_e};
+use crate::{SsdConfig, WriteCache};
+use fulgurite_base::{Nanos, Share};
+use fulgurite_ftl::Collect;
+use fulgurite_ftl::precondition::Precondition;
+use fulgurite_ftl::schedule::Schedule;
+
+pub(super) const PRESET: Preset = Preset {
+    name: "femu",
+    about: "the emulator FEMU's black-box SSD: 8 channels of 8 LUNs, no write buffer",
+    source: "FAST 2018, and the defaults in the emulator's sources; an emulator, not a device",
+    config,
+    targets: &[],
+    misses: "",
+};
+
+fn config() -> SsdConfig {
+    SsdConfig {
+        channels: 8,
+        chips: 8,
+        dies: 1,
+        planes: 1,
+        blocks: 128,
+        pages: 256,
+        // 12 GiB of 16 in its scripts.
+        op: Share::from_ppm(333_333),
+        read: Nanos::from_micros(40),
+        program: Nanos::from_micros(200),
+        erase: Nanos::from_micros(2_000),
+        transfer: Nanos::ZERO,
+        write_cache: WriteCache::Off,
+        collect: Collect { schedule: Schedule::NON_PREEMPTIVE, reserve: 6, ..Collect::PLAIN },
+        precondition: Precondition::Fill,
+        ..reference_e()
+    }
+}
