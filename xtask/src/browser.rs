@@ -4,7 +4,8 @@
 //! A page passes if all of its plots were drawn with marks in them, nothing was written to the console, and `probe.js`
 //! finds nothing to complain about: no text in a plot is clipped or lies on another text or on a bar, every text has a
 //! contrast of 4.5 to its ground, the page is no wider than its window, and the buttons under the plots give a valid SVG
-//! and PNG. Screenshots and two of those files are left in `target/reports` for people to look at.
+//! and PNG. Every conclusion that a report checks must name a planted fault that makes it fail. Screenshots and two of those
+//! files are left in `target/reports` for people to look at.
 
 use crate::{build, root, run};
 use anyhow::{Context, Result, bail, ensure};
@@ -47,6 +48,7 @@ pub fn check() -> Result<()> {
             .stdout(Stdio::null()))?;
         let page = fs::read_to_string(out.join("report.html"))?;
         let of_study = || format!("report of {study}");
+        no_check_is_vacuous(&page).with_context(of_study)?;
         look(&browser, &out, &page, WIDTHS, "light").with_context(of_study)?;
         println!("{study}: nothing to complain about; {}", out.display());
     }
@@ -54,6 +56,16 @@ pub fn check() -> Result<()> {
     let page = fs::read_to_string(out.join("report.html"))?;
     look(&browser, &out, &page, &[900], "dark").context("a browser that prefers dark pages")?;
     broken_pages_are_noticed(&browser, &out, &page)
+}
+
+/// Fails if the report says of a check that no planted fault makes it fail. Every run of a study plants them.
+fn no_check_is_vacuous(page: &str) -> Result<()> {
+    for item in page.split("<li class=\"").skip(1).filter_map(|item| item.split("</li>").next()) {
+        ensure!(!item.contains("class=\"vacuous\""), "a check proves nothing: {item}");
+    }
+    let (checks, noticed) = (page.matches("class=\"sign\"").count(), page.matches("class=\"fault\"").count());
+    ensure!(checks == noticed, "{noticed} of {checks} checks name a fault that they notice");
+    Ok(())
 }
 
 /// Ways to break a page: what stands in it, what is put in its place, what the check must say.

@@ -258,9 +258,10 @@ fn study(name: &str, asked: &StudyAsked<'_>, common: &Common) -> Result<(), Stac
 fn findings(outcome: &Outcome) -> String {
     let mut found = outcome.finding.clone();
     found += if found.is_empty() { "" } else { "\n" };
-    for Verdict { says, answer, figure, .. } in &outcome.verdicts {
+    for Verdict { says, answer, figure, noticed, .. } in &outcome.verdicts {
         let figure = if figure.is_empty() { String::new() } else { format!(" ({figure})") };
-        found += &format!("{}: {says}{figure}\n", answer.words());
+        let vacuous = if noticed.is_some() { "" } else { " [no planted fault makes this check fail]" };
+        found += &format!("{}: {says}{figure}{vacuous}\n", answer.words());
     }
     found
 }

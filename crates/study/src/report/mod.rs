@@ -58,6 +58,8 @@ pub struct Verdict {
     pub figure: String,
     /// Why it does not hold, or was not asked.
     pub why: Option<String>,
+    /// The planted fault that makes it fail; `None` if none does, so that it proves nothing.
+    pub noticed: Option<String>,
 }
 
 /// What became of a conclusion.
@@ -204,6 +206,7 @@ mod tests {
             answer,
             figure: HOSTILE.to_owned(),
             why: Some(HOSTILE.to_owned()),
+            noticed: Some(HOSTILE.to_owned()),
         }
     }
 

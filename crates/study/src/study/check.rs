@@ -25,25 +25,31 @@ struct Mean {
 impl Check {
     /// Looks at every row that the check is about.
     pub fn verdict(&self, table: &Table, words: Words<'_>, is_quick: bool) -> Result<Verdict, StackError> {
+        let (holds, figure) = self.holds(table, words)?;
+        // A quick run that cannot tell whether it holds still tells whether it could fail.
+        let noticed = self.noticed(table, words)?;
+        let verdict = |answer, figure, why| Verdict { says: self.says.clone(), answer, figure, why, noticed };
+        if let Some(reason) = self.full.as_ref().filter(|_| is_quick) {
+            return Ok(verdict(Answer::NotAsked, String::new(), Some(reason.clone())));
+        }
+        Ok(match holds {
+            true => verdict(Answer::Holds, figure, None),
+            false => verdict(Answer::Fails, figure, self.why.clone()),
+        })
+    }
+
+    /// Whether it holds in the rows that it is about, and the figures.
+    pub(super) fn holds(&self, table: &Table, words: Words<'_>) -> Result<(bool, String), StackError> {
         let rows = Select { part: self.part.as_deref(), only: &self.only }.of(table)?;
         if rows.is_empty() {
             return Err(self.refused("no row has what `part` and `where` ask for"));
         }
-        if let Some(reason) = self.full.as_ref().filter(|_| is_quick) {
-            let (answer, why) = (Answer::NotAsked, Some(reason.clone()));
-            return Ok(Verdict { says: self.says.clone(), answer, figure: String::new(), why });
-        }
         // Only what tells these rows apart names one of them.
         let table = &Table { rows: rows.iter().map(|row| (*row).clone()).collect() };
-        let (holds, figure) = match &self.falls_with {
-            Some(axis) => self.falling(&rows, *axis, words)?,
-            None => self.bounded(table, &rows, words)?,
-        };
-        let (answer, why) = match holds {
-            true => (Answer::Holds, None),
-            false => (Answer::Fails, self.why.clone()),
-        };
-        Ok(Verdict { says: self.says.clone(), answer, figure, why })
+        match &self.falls_with {
+            Some(axis) => self.falling(&rows, *axis, words),
+            None => self.bounded(table, &rows, words),
+        }
     }
 
     fn refused(&self, reason: &str) -> StackError {
@@ -62,6 +68,8 @@ impl Check {
         let holds = figures.iter().all(|Mean { interval, .. }| {
             self.at_least.is_none_or(|bound| interval.low >= bound)
                 && self.at_most.is_none_or(|bound| interval.high <= bound)
+                && self.above.is_none_or(|bound| interval.low > bound)
+                && self.below.is_none_or(|bound| interval.high < bound)
         });
         Ok((holds, format!("{}: {}", self.what(words)?, self.found(&figures))))
     }

@@ -115,6 +115,9 @@ pub(super) struct Check {
     pub against: Option<Column>,
     pub at_least: Option<f64>,
     pub at_most: Option<f64>,
+    /// The same without the bound itself: `above = 1.0` of a comparison is not met by no change.
+    pub above: Option<f64>,
+    pub below: Option<f64>,
     /// The column falls as this one rises.
     #[serde(default, deserialize_with = "some_column")]
     pub falls_with: Option<Column>,
@@ -310,12 +313,13 @@ impl File {
                 .map(Pair::sides)
                 .transpose()
                 .map_err(|error| refused(SpecError::new(format!("check `{}`: {error}", check.says))))?;
-            let bounded = check.at_least.is_some() || check.at_most.is_some();
+            let bounds = [check.at_least, check.at_most, check.above, check.below];
+            let bounded = bounds.iter().any(Option::is_some);
             let falls = check.falls_with.is_some();
             let of_bounds = check.compare.is_some() || check.over.is_some();
             if bounded == falls || falls && of_bounds || !falls && check.for_each.is_some() {
                 return Err(refused(SpecError::new(format!(
-                    "check `{}` needs either bounds (at_least, at_most; compare, over) or falls_with (for_each)",
+                    "check `{}` needs either bounds (at_least, at_most, above, below; compare, over) or falls_with (for_each)",
                     check.says
                 ))));
             }

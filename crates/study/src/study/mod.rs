@@ -2,6 +2,7 @@
 //! as a table and a report.
 
 mod check;
+mod fault;
 mod file;
 mod finding;
 mod finished;

@@ -1,0 +1,266 @@
+//! Planted faults: a check is worth something if it fails where its subject does.
+//!
+//! A fault changes the rows as a fault of the program would, and the check is asked again. Rows are exact results of runs that
+//! depend on nothing but their description. So a row under the label of another one is what would stand there if the
+//! policy under that label were the other one. Faults are planted in this order, and the first that the check notices is told:
+//!
+//! 1. *It does nothing*: the candidate's rows are the baseline's.
+//! 2. *The sides are swapped*: what should gain loses as much.
+//! 3. *Reversed*: a column that falls along an axis rises along it.
+//! 4. *Mixed up*: figures of the candidate, of the baseline or of both come from another value of one axis: another policy, drive,
+//!    number of users or part.
+//!
+//! A check that fails as things are has shown that it can.
+
+use super::Select;
+use super::file::Check;
+use super::words::Words;
+use crate::table::Table;
+use fulgurite_stack::{Column, Row, StackError, Value};
+use std::collections::BTreeMap;
+
+/// The columns of one side of a comparison, with their values.
+type Labels = BTreeMap<Column, String>;
+
+impl Check {
+    /// What the check notices, in words; `None` if none of the faults makes it fail, so that it proves nothing.
+    pub(super) fn noticed(&self, table: &Table, words: Words<'_>) -> Result<Option<String>, StackError> {
+        if !self.holds(table, words)?.0 {
+            return Ok(Some("these rows as they are".to_owned()));
+        }
+        for (fault, rows) in self.faults(table)? {
+            // A fault that leaves nothing to compare is not one of the policy's.
+            if self.holds(&Table { rows }, words).is_ok_and(|(holds, _)| !holds) {
+                return Ok(Some(fault));
+            }
+        }
+        self.mixed_up(table, words)
+    }
+
+    /// The first three kinds, as tables.
+    fn faults(&self, table: &Table) -> Result<Vec<(String, Vec<Row>)>, StackError> {
+        if let Some(axis) = self.falls_with {
+            return Ok(vec![(format!("{axis} reversed"), reversed(table, axis))]);
+        }
+        let Some(compare) = &self.compare else { return Ok(Vec::new()) };
+        let [old, new] = compare.sides()?;
+        Ok(vec![
+            ("a candidate that does nothing".to_owned(), idle(table, &old, &new)),
+            ("the sides swapped".to_owned(), swapped(table, &old, &new)),
+        ])
+    }
+
+    /// The fourth kind: the figures of one side or of both come from rows with another value in one column.
+    fn mixed_up(&self, table: &Table, words: Words<'_>) -> Result<Option<String>, StackError> {
+        let sides = match &self.compare {
+            Some(compare) => {
+                let [old, new] = compare.sides()?;
+                vec![vec![new.clone()], vec![old.clone()], vec![old, new]]
+            }
+            None => vec![vec![Labels::new()]],
+        };
+        for sides in &sides {
+            let judged = self.judged(table, sides)?;
+            // The policies that are compared come first.
+            let compared = |column: &Column| sides.iter().any(|side| side.contains_key(column));
+            let others = Column::all().filter(|column| column.is_axis() && !compared(column));
+            for axis in Column::all().filter(compared).chain(others) {
+                for wrong in values(table, axis) {
+                    let Some((right, rows)) = self.from_others(table, &judged, axis, wrong) else { continue };
+                    if self.holds(&Table { rows }, words).is_ok_and(|(holds, _)| !holds) {
+                        return Ok(Some(format!("{axis} {} in place of {right}", wrong.exact())));
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The table with the figures of the rows `judged` taken from those that have `wrong` in `axis` and differ in nothing else, and
+    /// what one of the former has there. Nothing if there is no such row.
+    fn from_others(
+        &self,
+        table: &Table,
+        judged: &[usize],
+        axis: Column,
+        wrong: &Value,
+    ) -> Option<(String, Vec<Row>)> {
+        let mut rows = table.rows.clone();
+        let mut right = None;
+        let mut others: Vec<&Row> = table.rows.iter().filter(|row| row.get(axis) == Some(wrong)).collect();
+        others.retain(|row| row.get(self.column).is_some());
+        for at in judged {
+            let judged = &table.rows[*at];
+            if judged.get(axis) == Some(wrong) {
+                continue;
+            }
+            let Some(other) = others.iter().find(|row| is_same_but(row, judged, axis)) else { continue };
+            right = Some(exact(judged, axis));
+            rows[*at].set_some(self.column, other.get(self.column).cloned());
+        }
+        Some((right?, rows))
+    }
+
+    /// The places of the rows that are judged and stand on one of `sides`.
+    fn judged(&self, table: &Table, sides: &[Labels]) -> Result<Vec<usize>, StackError> {
+        let chosen = Select { part: self.part.as_deref(), only: &self.only }.of(table)?;
+        let is_chosen = |row: &Row| chosen.iter().any(|chosen| std::ptr::eq(*chosen, row));
+        let is_on = |row: &Row| sides.iter().any(|side| has(row, side));
+        let places = table.rows.iter().enumerate().filter(|(_, row)| is_on(row) && is_chosen(row));
+        Ok(places.map(|(at, _)| at).collect())
+    }
+}
+
+fn exact(row: &Row, column: Column) -> String {
+    row.get(column).map_or_else(|| "none".to_owned(), Value::exact)
+}
+
+fn has(row: &Row, labels: &Labels) -> bool {
+    labels.iter().all(|(column, value)| exact(row, *column) == *value)
+}
+
+/// Whether two rows agree in every axis but `axis`, where both say something. What follows from the axis, such as the
+/// channels of a drive, is not an axis of its own; parts only name rows.
+fn is_same_but(row: &Row, other: &Row, axis: Column) -> bool {
+    let agrees = |column: Column| match (row.get(column), other.get(column)) {
+        (Some(own), Some(other)) => own == other,
+        _ => true,
+    };
+    Column::all().filter(|column| column.is_axis() && *column != axis && *column != Column::Part).all(agrees)
+}
+
+/// Gives `row` the labels that stand in `like`, which has a type for each of them.
+fn relabel(row: &mut Row, labels: &Labels, like: &Row) {
+    for column in labels.keys() {
+        row.set_some(*column, like.get(*column).cloned());
+    }
+}
+
+/// Every row of the candidate becomes one of the baseline, under the candidate's labels.
+fn idle(table: &Table, old: &Labels, new: &Labels) -> Vec<Row> {
+    let Some(like) = table.rows.iter().find(|row| has(row, new)) else { return Vec::new() };
+    let others = table.rows.iter().filter(|row| !has(row, new)).cloned();
+    let copies = table.rows.iter().filter(|row| has(row, old)).map(|row| {
+        let mut copy = row.clone();
+        relabel(&mut copy, new, like);
+        copy
+    });
+    others.chain(copies).collect()
+}
+
+/// The labels of the two sides change places.
+fn swapped(table: &Table, old: &Labels, new: &Labels) -> Vec<Row> {
+    let like = |side: &Labels| table.rows.iter().find(|row| has(row, side));
+    let (Some(like_old), Some(like_new)) = (like(old), like(new)) else { return Vec::new() };
+    let swap = |row: &Row| {
+        let mut swapped = row.clone();
+        match (has(row, old), has(row, new)) {
+            (true, _) => relabel(&mut swapped, new, like_new),
+            (_, true) => relabel(&mut swapped, old, like_old),
+            _ => {}
+        }
+        swapped
+    };
+    table.rows.iter().map(swap).collect()
+}
+
+/// The values in a column, each once.
+fn values(table: &Table, column: Column) -> Vec<&Value> {
+    let mut values: Vec<&Value> = Vec::new();
+    for value in table.rows.iter().filter_map(|row| row.get(column)) {
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    values
+}
+
+/// The values of `axis` change places from its two ends inwards.
+fn reversed(table: &Table, axis: Column) -> Vec<Row> {
+    let mut values = values(table, axis);
+    values.sort_by(|a, b| a.as_f64().unwrap_or_default().total_cmp(&b.as_f64().unwrap_or_default()));
+    let turn = |row: &Row| {
+        let mut turned = row.clone();
+        let at = row.get(axis).and_then(|value| values.iter().position(|known| *known == value));
+        turned.set_some(axis, at.map(|at| values[values.len() - 1 - at].clone()));
+        turned
+    };
+    table.rows.iter().map(turn).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::file::File;
+    use super::*;
+
+    /// Two policies under two workloads and two numbers of users, with their run times.
+    fn table() -> Table {
+        let row = |workload: &str, policy: &str, users: u64, elapsed: u64| {
+            let mut row = Row::default();
+            row.set(Column::Workload, workload);
+            row.set(Column::WriteBack, policy);
+            row.set(Column::Users, users);
+            row.set(Column::ElapsedNs, elapsed);
+            row
+        };
+        Table {
+            rows: vec![
+                row("a", "single", 1, 100),
+                row("a", "ace", 1, 80),
+                row("b", "single", 1, 200),
+                row("b", "ace", 1, 150),
+                row("a", "single", 8, 50),
+                row("a", "ace", 8, 49),
+            ],
+        }
+    }
+
+    /// What the check made of these lines notices.
+    fn noticed(lines: &str) -> Option<String> {
+        let source = format!(
+            "title = \"t\"\nquestion = \"q\"\ncommand = \"pool\"\n[grid]\n[[checks]]\nsays = \"s\"\ncolumn = \"elapsed_ns\"\n{lines}"
+        );
+        let names = BTreeMap::new();
+        File::parse("test", &source).unwrap().checks[0].noticed(&table(), Words(&names)).unwrap()
+    }
+
+    const COMPARE: &str = "compare = { axis = \"write_back\", baseline = \"single\", candidate = \"ace\" }\nwhere = { users = \"1\" }\n";
+
+    #[test]
+    fn a_gain_is_noticed_to_be_missing() {
+        let found = noticed(&format!("{COMPARE}at_most = 0.85"));
+        assert_eq!(found.as_deref(), Some("a candidate that does nothing"));
+    }
+
+    #[test]
+    fn a_bound_of_one_is_broken_by_a_loss_alone_and_a_strict_one_by_no_gain() {
+        let found = |bound: &str| noticed(&format!("{COMPARE}{bound}"));
+        assert_eq!(found("at_most = 1.0").as_deref(), Some("the sides swapped"));
+        assert_eq!(found("below = 1.0").as_deref(), Some("a candidate that does nothing"));
+        // A bound from below that lets everything pass is noticed for what it is.
+        assert_eq!(found("at_least = 0.0"), None);
+    }
+
+    #[test]
+    fn a_tolerance_is_broken_by_rows_of_another_kind() {
+        let eight = COMPARE.replace("\"1\"", "\"8\"");
+        let found = noticed(&format!("{eight}at_least = 0.95\nat_most = 1.05"));
+        assert_eq!(found.as_deref(), Some("users 1 in place of 8"));
+    }
+
+    #[test]
+    fn a_fall_is_noticed_to_be_a_rise_and_a_plain_bound_to_be_somebody_elses() {
+        let falls =
+            noticed("falls_with = \"users\"\nfor_each = \"write_back\"\nwhere = { workload = \"a\" }");
+        assert_eq!(falls.as_deref(), Some("users reversed"));
+        let plain = noticed("at_most = 50\nwhere = { users = \"8\", workload = \"a\" }");
+        assert_eq!(plain.as_deref(), Some("users 1 in place of 8"));
+        assert_eq!(noticed("at_most = 1000"), None);
+    }
+
+    #[test]
+    fn what_fails_already_can_fail() {
+        let found = noticed(&format!("{COMPARE}at_most = 0.5"));
+        assert_eq!(found.as_deref(), Some("these rows as they are"));
+    }
+}
