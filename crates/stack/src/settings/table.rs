@@ -544,7 +544,8 @@ fn read_write_back(text: &str) -> Result<Option<WriteBackConfig>, SpecError> {
 
 /// The write-back policy with the numbers that it has on this device: the same whether they were given or measured.
 fn canonical_write_back(ChosenWriteBack { policy, batches }: &ChosenWriteBack) -> String {
-    let WriteBack { n_w, n_e, buffers, buffers_least: least, under_way, ahead, cleaner_n_w, lock, .. } = batches;
+    let WriteBack { n_w, n_e, buffers, buffers_least: least, under_way, ahead, cleaner_n_w, lock, .. } =
+        batches;
     let lock = if *lock { ",lock=yes" } else { "" };
     // Without the text of a bound there is none.
     let under_way = if *under_way < u32::MAX { format!(",under_way={under_way}") } else { String::new() };

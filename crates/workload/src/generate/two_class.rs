@@ -5,7 +5,7 @@
 
 use super::{Generator, Recipe, Space, draw_op};
 use crate::Request;
-use fulgurite_base::option::{SHARE, YES_NO};
+use fulgurite_base::option::{COUNT, SHARE, YES_NO};
 use fulgurite_base::{Declared, Opt, Prng, Share, SpecError, opt};
 
 /// A generator over a hot class, the pages `0..hot`, and a cold class, the `cold` pages behind it.
@@ -18,8 +18,16 @@ pub struct TwoClass {
     cold: u64,
     /// Requests carry their class as a placement hint: 1 for hot, 0 for cold.
     hints: bool,
+    /// Pages that are asked for one after the other, the first of them drawn.
+    chain: u32,
+    /// How many of the chain under way are still to come, and the page before them.
+    left: u32,
+    last: u64,
     prng: Prng,
 }
+
+/// From a page to the next of its chain, within its class. Far enough for no two of a chain to be neighbours.
+const STEP: u64 = 7_919;
 
 /// The options of a skewed workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +40,8 @@ pub struct SkewConfig {
     pub hot_requests: Share,
     /// Whether requests carry their class as a placement hint.
     pub hints: bool,
+    /// Pages that are asked for in a row, always the same after the first: a record's, or an index's path.
+    pub chain: u32,
 }
 
 impl SkewConfig {
@@ -42,6 +52,7 @@ impl SkewConfig {
             hot_pages: Share::percent(10),
             hot_requests: Share::percent(90),
             hints: false,
+            chain: 1,
         }
     }
 }
@@ -56,12 +67,13 @@ impl Declared for SkewConfig {
         opt!("hot_pages", hot_pages, SHARE, SOME => NOT_ALL, "pages that are hot"),
         opt!("hot_requests", hot_requests, SHARE, Share::ZERO => Share::ONE, "requests to hot pages"),
         opt!("hints", hints, YES_NO, "requests carry their class as a placement hint"),
+        opt!("chain", chain, COUNT, 1 => 1 << 16, "pages in a row, always the same after the first, so that history can be learnt"),
     ];
 }
 
 impl Recipe for SkewConfig {
     fn start(&self, space: Space<'_>) -> Result<Generator, SpecError> {
-        let SkewConfig { write, hot_pages, hot_requests, hints } = *self;
+        let SkewConfig { write, hot_pages, hot_requests, hints, chain } = *self;
         let Space { name, pages, .. } = space;
         let hot = hot_pages.of(pages);
         if !(SOME..=NOT_ALL).contains(&hot_pages) {
@@ -76,7 +88,18 @@ impl Recipe for SkewConfig {
             )));
         }
         let prng = space.prng();
-        Ok(Generator::two_class(TwoClass { write, hot_requests, hot, cold: pages - hot, hints, prng }))
+        let cold = pages - hot;
+        Ok(Generator::two_class(TwoClass {
+            write,
+            hot_requests,
+            hot,
+            cold,
+            hints,
+            chain,
+            left: 0,
+            last: 0,
+            prng,
+        }))
     }
 
     fn writes_anything(&self) -> bool {
@@ -85,7 +108,7 @@ impl Recipe for SkewConfig {
 
     /// Up to the rounding of the hot class to whole pages.
     fn is_uniform_random(&self) -> bool {
-        self.hot_pages == self.hot_requests
+        self.hot_pages == self.hot_requests && self.chain == 1
     }
 }
 
@@ -115,6 +138,9 @@ impl Recipe for UniformConfig {
             hot: space.pages,
             cold: 0,
             hints: false,
+            chain: 1,
+            left: 0,
+            last: 0,
             prng: space.prng(),
         }))
     }
@@ -132,11 +158,20 @@ impl TwoClass {
     #[inline]
     pub(super) fn request(&mut self) -> Request {
         let op = draw_op(&mut self.prng, self.write);
+        if self.left > 0 {
+            self.left -= 1;
+            let is_hot = self.last < self.hot;
+            let (first, pages) = if is_hot { (0, self.hot) } else { (self.hot, self.cold) };
+            self.last = first + (self.last - first + STEP) % pages;
+            return Request { stream: u16::from(self.hints && is_hot), ..Request::of_page(op, self.last) };
+        }
         // Without cold pages every request is hot, so `below` never gets zero.
         let is_hot = self.prng.chance(self.hot_requests);
         let (first, pages) = if is_hot { (0, self.hot) } else { (self.hot, self.cold) };
         let stream = u16::from(self.hints && is_hot);
-        Request { stream, ..Request::of_page(op, first + self.prng.below(pages)) }
+        self.last = first + self.prng.below(pages);
+        self.left = self.chain - 1;
+        Request { stream, ..Request::of_page(op, self.last) }
     }
 }
 
@@ -190,6 +225,27 @@ mod tests {
             let sigma = (n as f64 * share * (1.0 - share)).sqrt();
             assert!((count - n as f64 * share).abs() < 5.0 * sigma, "page {page}: {count}");
         }
+    }
+
+    #[test]
+    fn a_chain_has_the_same_pages_after_the_same_page() {
+        let requests: Vec<u64> =
+            make("mixed-skewed:chain=4", 20_000).unwrap().take(40_000).map(|request| request.page).collect();
+        let mut next = std::collections::BTreeMap::new();
+        for chain in requests.chunks(4) {
+            for pair in chain.windows(2) {
+                assert_eq!(*next.entry(pair[0]).or_insert(pair[1]), pair[1]);
+                assert!(pair[0].abs_diff(pair[1]) > 1 && (pair[0] < 2_000) == (pair[1] < 2_000));
+            }
+        }
+        // The first of the next chain is drawn anew.
+        let follows = requests.chunks(4).zip(requests.chunks(4).skip(1));
+        let by_chance = follows.filter(|(chain, after)| next.get(&chain[3]) == Some(&after[0])).count();
+        assert!(by_chance < 50, "{by_chance}");
+        // One page in a row is the workload as it was.
+        let plain =
+            |text| make(text, 1_000).unwrap().take(1_000).map(|request| request.page).collect::<Vec<_>>();
+        assert_eq!(plain("mixed-skewed:chain=1"), plain("mixed-skewed"));
     }
 
     #[test]
