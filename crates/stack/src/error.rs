@@ -26,6 +26,27 @@ impl StackError {
         StackError::Run(error.to_string())
     }
 
+    /// Leaves the run that this thread executes by unwinding, so that it fails with this error. For code that has no
+    /// result to return, such as a policy from outside. Only what [`runner`](crate::runner) executes may call it, and
+    /// nothing while it is unwound.
+    pub fn unwind(self) -> ! {
+        // Unlike a panic, this prints nothing: nothing is wrong with the program.
+        std::panic::resume_unwind(Box::new(self))
+    }
+
+    /// The error that a panic of a run stands for.
+    pub fn of_panic(panic: Box<dyn std::any::Any + Send>) -> StackError {
+        let panic = match panic.downcast::<StackError>() {
+            Ok(error) => return *error,
+            Err(panic) => panic,
+        };
+        let reason = panic
+            .downcast_ref::<String>()
+            .cloned()
+            .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        StackError::run(format!("an internal check failed: {}", reason.unwrap_or_default()))
+    }
+
     /// The command's exit code: 2 for a wrong request, 1 for a failed run.
     pub fn exit_code(&self) -> u8 {
         match self {

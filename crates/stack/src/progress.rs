@@ -4,9 +4,10 @@
 //! one) is a [`Step`], which [`step`] begins. Steps begin deep in the stack, so the progress that they belong to is
 //! known by their thread: see [`Progress::watching`]. Remarks go the same way.
 
+use crate::StackError;
 use std::cell::RefCell;
 use std::io::{self, Read};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How far runs have come, to be looked at from another thread. Clones share the counts.
@@ -22,6 +23,7 @@ struct Counts {
     /// The steps under way, in the order in which they began.
     steps: Mutex<Vec<Arc<StepCounts>>>,
     remarks: Mutex<Vec<String>>,
+    is_stopped: AtomicBool,
 }
 
 /// A step and how far it has come.
@@ -77,8 +79,23 @@ impl Progress {
         self.0.runs.store(runs, Ordering::Relaxed);
     }
 
+    /// Ends every run that reports to this progress: each fails with the next thing that it reports. For callers that
+    /// live on, where the command would end its process.
+    pub fn stop(&self) {
+        self.0.is_stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// Leaves the run by unwinding if it shall not go on. No result has room for this: futures and policies stand between
+    /// here and the runner, which catches it.
+    fn check_stopped(&self) {
+        if self.0.is_stopped.load(Ordering::Relaxed) {
+            StackError::run("stopped, since its caller asked for that").unwind();
+        }
+    }
+
     pub(crate) fn add(&self, ops: u64) {
         self.0.done.fetch_add(ops, Ordering::Relaxed);
+        self.check_stopped();
     }
 
     pub(crate) fn add_run(&self) {
@@ -121,6 +138,16 @@ thread_local! {
     static WATCHED: RefCell<Option<Progress>> = const { RefCell::new(None) };
 }
 
+/// Ends the run that this thread executes if the progress that it watches was stopped: for work that reports nothing for
+/// long.
+pub fn check_stopped() {
+    WATCHED.with_borrow(|progress| {
+        if let Some(progress) = progress {
+            progress.check_stopped();
+        }
+    });
+}
+
 /// Leaves a sentence for the people who watch this thread's progress.
 pub(crate) fn remark(sentence: String) {
     if let Some(progress) = WATCHED.with_borrow(Clone::clone) {
@@ -150,6 +177,9 @@ impl Step {
     /// Reports that `parts` more are done.
     pub fn add(&self, parts: u64) {
         self.counts.done.fetch_add(parts, Ordering::Relaxed);
+        if let Some(progress) = &self.progress {
+            progress.check_stopped();
+        }
     }
 
     /// Counts what is read of `source` as parts of the step.

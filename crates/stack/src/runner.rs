@@ -89,6 +89,27 @@ pub fn execute_all(
     progress: &Progress,
     journal: &impl Journal,
 ) -> Result<Vec<Vec<Row>>, StackError> {
+    // A run that never began has no outcome. Runs begin in order, so the failure stands before it.
+    outcomes(runs, threads, progress, journal, true).into_iter().collect()
+}
+
+/// What became of every run: its rows, or why there are none. A run that fails stops no other.
+pub fn execute_whatever_fails(
+    runs: &(impl Runs + ?Sized),
+    threads: NonZeroUsize,
+    progress: &Progress,
+) -> Vec<Result<Vec<Row>, StackError>> {
+    outcomes(runs, threads, progress, &(), false)
+}
+
+/// The outcomes of the runs that began, in order; where `stops`, none begins after a failure.
+fn outcomes(
+    runs: &(impl Runs + ?Sized),
+    threads: NonZeroUsize,
+    progress: &Progress,
+    journal: &impl Journal,
+    stops: bool,
+) -> Vec<Outcome> {
     let count = runs.count();
     // Runs on a real drive would disturb each other, and so would anything else that computes.
     let threads = if runs.is_real() { 1 } else { threads.get() };
@@ -106,7 +127,7 @@ pub fn execute_all(
                     }
                     let outcome = progress.watching(|| guarded(runs, at, progress, journal));
                     progress.add_run();
-                    if outcome.is_err() {
+                    if outcome.is_err() && stops {
                         // After a failure no further run begins; those under way come to their end.
                         next.store(count, Ordering::Relaxed);
                     }
@@ -115,7 +136,6 @@ pub fn execute_all(
             });
         }
     });
-    // A run that never began has no outcome. Runs begin in order, so the failure stands before it.
     let mut outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
     outcomes.sort_unstable_by_key(|(at, _)| *at);
     outcomes.into_iter().map(|(_, outcome)| outcome).collect()
@@ -135,11 +155,84 @@ fn one(runs: &(impl Runs + ?Sized), at: usize, progress: &Progress, journal: &im
 /// A broken assertion in the simulated core fails its run, with a reason, not the whole program.
 fn guarded(runs: &(impl Runs + ?Sized), at: usize, progress: &Progress, journal: &impl Journal) -> Outcome {
     // Runs share only counters and memos, which stay usable after a panic.
-    catch_unwind(AssertUnwindSafe(|| one(runs, at, progress, journal))).unwrap_or_else(|panic| {
-        let reason = panic
-            .downcast_ref::<String>()
-            .cloned()
-            .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-        Err(StackError::run(format!("an internal check failed: {}", reason.unwrap_or_default())))
-    })
+    catch_unwind(AssertUnwindSafe(|| one(runs, at, progress, journal)))
+        .unwrap_or_else(|panic| Err(StackError::of_panic(panic)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::{self, Workloads};
+    use crate::{Column, Command};
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    /// Runs of a workload that writes, each with its seed, of which one is refused when it is its turn.
+    struct Seeds {
+        of: Vec<&'static str>,
+        ops: &'static str,
+    }
+
+    impl Runs for Seeds {
+        fn count(&self) -> usize {
+            self.of.len()
+        }
+        fn run(&self, at: usize) -> Result<Cow<'_, Run>, StackError> {
+            let values = [("workload", "zipf"), ("device", "none"), ("ops", self.ops), ("seed", self.of[at])];
+            let run = settings::run(Command::Pool, &BTreeMap::from(values), &mut Workloads::default())?;
+            Ok(Cow::Owned(run))
+        }
+        fn ops(&self) -> u64 {
+            0
+        }
+        fn is_real(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn a_run_that_fails_stops_no_other_where_that_is_asked_for() {
+        let runs = Seeds { of: vec!["1", "none", "3", "4"], ops: "1K" };
+        let [one, two] = [1, 2].map(|threads| {
+            execute_whatever_fails(&runs, NonZeroUsize::new(threads).unwrap(), &Progress::default())
+        });
+        assert_eq!((one.len(), two.len()), (4, 4));
+        for (at, (one, two)) in one.iter().zip(&two).enumerate() {
+            match (one, two) {
+                (Err(one), Err(two)) => assert_eq!((at, one), (1, two)),
+                (Ok(one), Ok(two)) => {
+                    assert_eq!(one[0].get(Column::Misses), two[0].get(Column::Misses));
+                    assert_eq!(one[0].text(Column::Seed), runs.of[at]);
+                }
+                _ => panic!("run {at} fails with one number of threads only"),
+            }
+        }
+        let stopped = execute_all(&runs, NonZeroUsize::MIN, &Progress::default(), &());
+        assert!(stopped.unwrap_err().to_string().contains("--seed"));
+    }
+
+    /// Without the check this test would simulate for hours.
+    #[test]
+    fn runs_that_are_stopped_end() {
+        let runs = Seeds { of: vec!["1", "2", "3"], ops: "100G" };
+        let progress = Progress::default();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while progress.snapshot().done == 0 {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                progress.stop();
+            });
+            let stopped = execute_all(&runs, NonZeroUsize::MIN, &progress, &()).unwrap_err();
+            assert_eq!(stopped, StackError::run("stopped, since its caller asked for that"));
+        });
+    }
+
+    #[test]
+    fn a_failed_check_is_an_error_with_its_reason() {
+        let caught = catch_unwind(|| panic!("{} of 2", 3)).unwrap_err();
+        assert_eq!(StackError::of_panic(caught), StackError::run("an internal check failed: 3 of 2"));
+        let unwound = catch_unwind(|| StackError::request("no").unwind()).unwrap_err();
+        assert_eq!(StackError::of_panic(unwound), StackError::request("no"));
+    }
 }

@@ -71,6 +71,39 @@ pub fn convert(
     Ok(Table { rows: vec![row] })
 }
 
+/// Writes records that are in memory, in the unit `from`, into `out`, which appears whole or not at all.
+pub fn write(
+    records: &[Record],
+    from: Unit,
+    out: &Path,
+    to: Format,
+    page_bytes: u64,
+) -> Result<Table, StackError> {
+    let out = Named::new("OUT", out);
+    output::check(&[], &[out])?;
+    let (requests, left_out, loses) = write_packed(out, |mut packed| {
+        if to == Format::ORACLE_GENERAL {
+            if from == Unit::Pages {
+                return Err(StackError::request(
+                    "the trace counts pages, oracle-general bytes; accepted: another format, or a trace in bytes",
+                ));
+            }
+            let written = write_oracle_general(records, &mut packed).and_then(|()| packed.finish());
+            written.map_err(|error| out.failed(error))?;
+            return Ok((records.len() as u64, 0, "operations and times below 1 s"));
+        }
+        let writer = TraceWriter::new(packed, to, from, page_bytes)?;
+        write_all(out, writer, records.iter().copied().map(Ok))
+    })?;
+    let mut row = Row::default();
+    row.set(Column::File, out.path.display().to_string());
+    row.set(Column::Format, to.name());
+    row.set(Column::Requests, requests - left_out);
+    row.set(Column::RequestsLeftOut, left_out);
+    row.set(Column::Loses, loses);
+    Ok(Table { rows: vec![row] })
+}
+
 /// A trace to be generated, as typed.
 #[derive(Clone, Copy, Debug)]
 pub struct Generated<'a> {

@@ -177,6 +177,19 @@ impl<D: Device + Send + 'static> Db<D> {
         Ok(Table(tables.into()))
     }
 
+    /// The names of all tables, in order.
+    pub fn tables(&self) -> Result<Vec<String>, Error> {
+        // Every shard has the same ones. The table by which the engine knows a shard is its own.
+        let tables = self.shard(0).run(|inside| {
+            let store = inside.store.clone();
+            Ok(async move { store.tables().await })
+        })?;
+        let mut names: Vec<String> = tables.into_iter().map(|(name, _)| name).collect();
+        names.retain(|name| name != set::TABLE);
+        names.sort_unstable();
+        Ok(names)
+    }
+
     /// The index of this name over a table, made if there is none, with the records that the table has. It is to be called
     /// after each opening, before the table is written: functions are not stored.
     pub fn create_index(&self, table: &Table, name: &str, extract: Extract) -> Result<Index, Error> {

@@ -8,7 +8,8 @@ use crate::page::{array, get_u32};
 use crate::{Error, Store};
 use fulgurite_device::Device;
 
-const TABLE: &str = "fulgurite.shards";
+/// The table by which the engine knows one drive of a store of several shards.
+pub const TABLE: &str = "fulgurite.shards";
 const KEY: &[u8] = b"place";
 
 /// A place among shards.

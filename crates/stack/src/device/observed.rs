@@ -211,6 +211,8 @@ impl Device for AnyDrive {
     }
 
     fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
+        // Loading a benchmark's data and filling a layer report no progress for seconds.
+        crate::progress::check_stopped();
         (**self).wait(deadline, completions);
     }
 }

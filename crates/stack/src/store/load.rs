@@ -43,11 +43,29 @@ pub struct LoadAsked {
 }
 
 /// What was asked of a new store.
-struct Sizes {
+pub(super) struct Sizes {
     size: Option<u64>,
     page: Option<u64>,
     log: Option<u64>,
     place: Option<PlaceConfig>,
+}
+
+impl Sizes {
+    /// What was typed.
+    pub fn read(
+        size: Option<&str>,
+        page: Option<&str>,
+        log: Option<&str>,
+        place: Option<&str>,
+    ) -> Result<Sizes, StackError> {
+        let place = place.map(str::parse::<PlaceConfig>).transpose();
+        Ok(Sizes {
+            size: read_size("--size", size)?,
+            page: read_size("--page", page)?,
+            log: read_size("--log", log)?,
+            place: place.map_err(|error| StackError::request(format!("--place: {error}")))?,
+        })
+    }
 }
 
 /// What was loaded.
@@ -61,13 +79,7 @@ struct Loaded {
 /// stay.
 pub fn load(asked: &LoadAsked, progress: &Progress) -> Result<Said, StackError> {
     let LoadAsked { file, table, from, size, page, log, place } = asked.clone();
-    let place = place.map(|text| text.parse::<PlaceConfig>()).transpose();
-    let sizes = Sizes {
-        size: read_size("--size", size.as_deref())?,
-        page: read_size("--page", page.as_deref())?,
-        log: read_size("--log", log.as_deref())?,
-        place: place.map_err(|error| StackError::request(format!("--place: {error}")))?,
-    };
+    let sizes = Sizes::read(size.as_deref(), page.as_deref(), log.as_deref(), place.as_deref())?;
     if table.is_empty() {
         return Err(StackError::request("TABLE is empty; accepted: a name of at least one byte"));
     }
@@ -118,8 +130,12 @@ fn said(asked: &LoadAsked, loaded: Loaded, elapsed: Duration) -> Said {
     Said { rows: vec![row], text: Some(text), verdict: Ok(()) }
 }
 
-/// Makes a store in a new file. The file appears with the store in it.
-fn create(file: &StoreFile, sizes: &Sizes, input: Option<u64>) -> Result<Opened, StackError> {
+/// How large a new store is, where `input` bytes are to be loaded into it, and its options.
+pub(super) fn plan(
+    file: &StoreFile,
+    sizes: &Sizes,
+    input: Option<u64>,
+) -> Result<(u64, Options), StackError> {
     let usual = Options::default();
     let by_input = input.unwrap_or(0).saturating_mul(SIZE_BY_INPUT).next_multiple_of(1 << 20);
     let page_bytes = sizes.page.unwrap_or(u64::from(usual.page_bytes));
@@ -134,16 +150,27 @@ fn create(file: &StoreFile, sizes: &Sizes, input: Option<u64>) -> Result<Opened,
     }
     let (log_bytes, place) =
         (sizes.log.unwrap_or(usual.log_bytes), sizes.place.clone().unwrap_or(usual.place));
-    let options = Options { page_bytes, log_bytes, place, ..file.options(bytes)? };
-    let new = NewFile::begin("FILE", &file.path, bytes)?;
-    let executor = Executor::new(open_drive(&new.unfinished())?);
-    let making = Store::create(executor.handle(), options);
-    let store = executor.block_on(making).map_err(StackError::run)?.map_err(|error| match error {
+    Ok((bytes, Options { page_bytes, log_bytes, place, ..file.options(bytes)? }))
+}
+
+/// What to report when a new store cannot be made.
+pub(super) fn refused_options(file: &StoreFile, error: Error) -> StackError {
+    match error {
         Error::Options(what) => {
             StackError::request(format!("--size, --page, --log, --memory, --place: {what}"))
         }
         error => file.failed(&error),
-    })?;
+    }
+}
+
+/// Makes a store in a new file. The file appears with the store in it.
+fn create(file: &StoreFile, sizes: &Sizes, input: Option<u64>) -> Result<Opened, StackError> {
+    let (bytes, options) = plan(file, sizes, input)?;
+    let new = NewFile::begin("FILE", &file.path, bytes)?;
+    let executor = Executor::new(open_drive(&new.unfinished())?);
+    let making = Store::create(executor.handle(), options);
+    let made = executor.block_on(making).map_err(StackError::run)?;
+    let store = made.map_err(|error| refused_options(file, error))?;
     new.finish()?;
     Ok(Opened { executor, store })
 }

@@ -1,6 +1,7 @@
 //! Opening a store in a file, to read it or to go on with it.
 
 use super::new_file::refuse_standard;
+use super::shared_drive::SharedDrive;
 use super::text;
 use crate::device::{AnyDrive, FileConfig};
 use crate::{StackError, memory};
@@ -159,6 +160,21 @@ pub(super) fn open_drive(path: &Path) -> Result<AnyDrive, StackError> {
     }
     match PsyncDevice::open(path, &options) {
         Ok(device) => Ok(Box::new(device)),
+        Err(error) => Err(refused(path, error)),
+    }
+}
+
+/// The same for a store that many threads use.
+pub(super) fn open_shared(path: &Path) -> Result<SharedDrive, StackError> {
+    let options = DriveOptions { many_threads: true, ..DriveOptions::default() };
+    #[cfg(target_os = "linux")]
+    match fulgurite_uring::UringDevice::open(path, &options) {
+        Err(OpenError::NoUring(_)) => {}
+        Ok(device) => return Ok(SharedDrive::Uring(Box::new(device))),
+        Err(error) => return Err(refused(path, error)),
+    }
+    match PsyncDevice::open(path, &options) {
+        Ok(device) => Ok(SharedDrive::Psync(Box::new(device))),
         Err(error) => Err(refused(path, error)),
     }
 }

@@ -24,7 +24,7 @@ use fulgurite_base::SpecError;
 use fulgurite_stack::device::named_file;
 use fulgurite_stack::output::{Named, is_standard};
 use fulgurite_stack::runner::{self, Runs};
-use fulgurite_stack::{Column, Outlook, Progress, Row, StackError};
+use fulgurite_stack::{Column, Command, Outlook, Progress, Row, StackError};
 use ledger::Ledger;
 use parts::{Kept, Parts};
 use plot::Source;
@@ -73,6 +73,9 @@ pub struct How<'a> {
     pub resume: bool,
 }
 
+/// The grids of a study: of each part the name, the command, and the settings, each with all of its values.
+pub type Grids<'a> = Vec<(Option<&'a str>, Command, Settings)>;
+
 /// What a study produced, and where it lies.
 pub struct Outcome {
     /// The table.
@@ -85,6 +88,14 @@ pub struct Outcome {
     pub verdicts: Vec<Verdict>,
     /// The report's path.
     pub report: PathBuf,
+}
+
+/// A report, and what it says at its top.
+struct Page {
+    html: String,
+    columns: Vec<Column>,
+    finding: String,
+    verdicts: Vec<Verdict>,
 }
 
 /// The names of the built-in studies, with their titles.
@@ -124,6 +135,26 @@ impl Study {
         Ok(Study { name, source, typed: typed.to_owned(), file })
     }
 
+    /// The study that `source` describes in TOML; errors and files call it `name`.
+    pub fn read(name: &str, source: &str) -> Result<Study, StackError> {
+        let file = File::parse(name, source)?;
+        Ok(Study { name: name.to_owned(), source: source.to_owned(), typed: format!("{name}.toml"), file })
+    }
+
+    /// Its grids, part by part.
+    pub fn grids(&self, how: &How<'_>) -> Result<Grids<'_>, StackError> {
+        let whole =
+            Part { name: String::new(), command: None, grid: BTreeMap::new(), quick: BTreeMap::new() };
+        let parts =
+            if self.file.parts.is_empty() { std::slice::from_ref(&whole) } else { &self.file.parts[..] };
+        let grid = |(at, part): (usize, &Part)| {
+            // The name is borrowed from the file, because `whole` ends with this function.
+            let name = self.file.parts.get(at).map(|known| known.name.as_str());
+            Ok((name, part.command.unwrap_or(self.file.command), self.settings(part, how)?))
+        };
+        parts.iter().enumerate().map(grid).collect()
+    }
+
     /// Its title.
     pub fn title(&self) -> &str {
         &self.file.title
@@ -131,23 +162,16 @@ impl Study {
 
     /// Its runs, with the part that each belongs to, and what they need.
     fn runs(&self, how: &How<'_>) -> Result<(Parts<'_>, Outlook), StackError> {
-        let whole =
-            Part { name: String::new(), command: None, grid: BTreeMap::new(), quick: BTreeMap::new() };
-        let parts =
-            if self.file.parts.is_empty() { std::slice::from_ref(&whole) } else { &self.file.parts[..] };
         let mut runs = Parts::default();
         let mut outlook = Outlook::new(how.threads);
-        for part in parts {
-            let command = part.command.unwrap_or(self.file.command);
-            let settings = self.settings(part, how)?;
-            if let Some(compare) = self.file.compare.as_ref().filter(|compare| compare.is_about(&part.name)) {
+        for (name, command, settings) in self.grids(how)? {
+            let is_about = |compare: &&file::Compare| compare.is_about(name.unwrap_or_default());
+            if let Some(compare) = self.file.compare.as_ref().filter(is_about) {
                 compare.check(&settings)?;
             }
             let (grid, of_part) =
                 Grid::new(command, &settings, how.threads).map_err(|error| self.named(error))?;
-            // The name is borrowed from the file, because `whole` ends with this function.
-            let known = self.file.parts.iter().find(|known| known.name == part.name);
-            runs.push(known.map(|known| known.name.as_str()), grid);
+            runs.push(name, grid);
             outlook.join(of_part);
         }
         Ok((runs, outlook))
@@ -243,37 +267,47 @@ impl Study {
         mut folder: Folder,
         out: &Path,
     ) -> Result<Outcome, StackError> {
-        let words = Words(&self.file.names);
-        let finding = self.finding(&table, how.quick)?;
-        let verdicts = self.file.checks.iter().map(|check| check.verdict(&table, words, how.quick));
-        let verdicts: Vec<Verdict> = verdicts.collect::<Result<_, _>>()?;
-        let named = self.file.checks.iter().map(|check| check.name.as_deref());
-        let named: Vec<_> = named.zip(&verdicts).collect();
-        let source = Source { table: &table, words, verdicts: &named, is_quick: how.quick };
-        let plots: Vec<Plot> =
-            self.file.plots.iter().map(|plot| plot.draw(source)).collect::<Result<_, _>>()?;
-        let columns = self.columns(&table)?;
-        let repeat = self.repeat(how.quick, how.seed);
-        let html = report::html(&Report {
-            title: &self.file.title,
-            question: self.file.question.trim(),
-            is_quick: how.quick,
-            finding: &finding,
-            verdicts: &verdicts,
-            notes: &notes(&table),
-            plots: &plots,
-            table: &table,
-            columns: &columns,
-            repeat: &repeat,
-        });
+        let page = self.page(&table, how.quick, &self.repeat(how.quick, how.seed))?;
         folder.write("table.csv", table.to_csv())?;
         folder.write("table.jsonl", table.to_json_lines())?;
         #[cfg(feature = "parquet")]
         folder.write("table.parquet", crate::parquet::bytes(&table)?)?;
         folder.write("study.toml", &self.source)?;
-        folder.write("report.html", &html)?;
+        folder.write("report.html", &page.html)?;
         folder.finish()?;
+        let Page { columns, finding, verdicts, .. } = page;
         Ok(Outcome { table, columns, finding, verdicts, report: out.join("report.html") })
+    }
+
+    /// The report over a table of the study's columns that comes from elsewhere; `repeat` are the commands that make it.
+    pub fn draw(&self, table: &Table, repeat: &[String]) -> Result<String, StackError> {
+        Ok(self.page(table, false, repeat)?.html)
+    }
+
+    fn page(&self, table: &Table, is_quick: bool, repeat: &[String]) -> Result<Page, StackError> {
+        let words = Words(&self.file.names);
+        let finding = self.finding(table, is_quick)?;
+        let verdicts = self.file.checks.iter().map(|check| check.verdict(table, words, is_quick));
+        let verdicts: Vec<Verdict> = verdicts.collect::<Result<_, _>>()?;
+        let named = self.file.checks.iter().map(|check| check.name.as_deref());
+        let named: Vec<_> = named.zip(&verdicts).collect();
+        let source = Source { table, words, verdicts: &named, is_quick };
+        let plots: Vec<Plot> =
+            self.file.plots.iter().map(|plot| plot.draw(source)).collect::<Result<_, _>>()?;
+        let columns = self.columns(table)?;
+        let html = report::html(&Report {
+            title: &self.file.title,
+            question: self.file.question.trim(),
+            is_quick,
+            finding: &finding,
+            verdicts: &verdicts,
+            notes: &notes(table),
+            plots: &plots,
+            table,
+            columns: &columns,
+            repeat,
+        });
+        Ok(Page { html, columns, finding, verdicts })
     }
 
     /// What may name a file that the study reads: itself, its traces and its drives.

@@ -1,0 +1,85 @@
+//! A store in a file, opened for a program that reads and writes it from any of its threads.
+
+use super::load::{Sizes, plan, refused_options};
+use super::new_file::NewFile;
+use super::open::{StoreFile, open_shared};
+use super::shared_drive::SharedDrive;
+use crate::StackError;
+use fulgurite_device::Device as _;
+use fulgurite_engine::blocking::Db;
+use fulgurite_engine::{Durability, Options};
+
+/// What is asked of a new store; as it was typed.
+#[derive(Clone, Debug, Default)]
+pub struct NewStore {
+    /// Its size.
+    pub size: Option<String>,
+    /// Bytes in a page.
+    pub page: Option<String>,
+    /// Bytes of the log.
+    pub log: Option<String>,
+    /// Where pages are written.
+    pub place: Option<String>,
+}
+
+/// Makes a store in a new file. The file appears with the store in it, or not at all.
+pub fn create(
+    file: &StoreFile,
+    new: &NewStore,
+    durability: Durability,
+) -> Result<Db<SharedDrive>, StackError> {
+    let NewStore { size, page, log, place } = new;
+    let sizes = Sizes::read(size.as_deref(), page.as_deref(), log.as_deref(), place.as_deref())?;
+    let (bytes, options) = plan(file, &sizes, None)?;
+    let new = NewFile::begin("FILE", &file.path, bytes)?;
+    let drive = open_shared(&new.unfinished())?;
+    let made = Db::create(vec![drive], Options { durability, ..options });
+    let made = made.map_err(|error| refused_options(file, error))?;
+    new.finish()?;
+    Ok(made)
+}
+
+/// Opens the store in a file, to read and write it. Nobody else may have it open meanwhile.
+pub fn open(file: &StoreFile, durability: Durability) -> Result<Db<SharedDrive>, StackError> {
+    // For the sentences about what is no file, and what is in use.
+    drop(file.read_only()?);
+    if !file.holds_store() {
+        return Err(StackError::request(format!(
+            "FILE {} holds no store and is left as it is; accepted: a store",
+            file.path.display()
+        )));
+    }
+    let drive = open_shared(&file.path)?;
+    let bytes = drive.caps().pages * u64::from(drive.caps().page_bytes);
+    let options = Options { durability, ..file.options(bytes)? };
+    Db::open(vec![drive], options).map_err(|error| file.failed(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{check, get};
+
+    #[test]
+    fn a_program_and_the_commands_share_a_store() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = StoreFile::new(folder.path().join("shop.store"), None).unwrap();
+        let new =
+            NewStore { size: Some("8MiB".to_owned()), log: Some("1MiB".to_owned()), ..NewStore::default() };
+        let db = create(&file, &new, Durability::Flush).unwrap();
+        let users = db.create_table("users").unwrap();
+        db.put(&users, b"ada", b"1815").unwrap();
+        assert!(open(&file, Durability::Flush).is_err(), "a store is written by one program at a time");
+        db.close().unwrap();
+        drop(db);
+        assert_eq!(get(&file, "users", "ada").unwrap().bytes, b"1815");
+        let again = open(&file, Durability::Flush).unwrap();
+        assert_eq!(again.tables().unwrap(), ["users"]);
+        drop(again);
+        assert!(check(&file).unwrap().verdict.is_ok());
+        let taken = create(&file, &new, Durability::Flush).map(drop).unwrap_err();
+        assert!(taken.to_string().ends_with("exists; accepted: a new file"), "{taken}");
+        let none = StoreFile::new(folder.path().join("none"), None).unwrap();
+        assert_eq!(open(&none, Durability::Flush).map(drop).unwrap_err().exit_code(), 2);
+    }
+}

@@ -1,0 +1,69 @@
+//! The drive of a store that many threads use: through io_uring, or without where there is none.
+
+use fulgurite_base::{Lpn, Nanos};
+use fulgurite_device::{Arena, Caps, Command, Completion, Device, Done, Errand, Park, QueueFull};
+use fulgurite_uring::PsyncDevice;
+#[cfg(target_os = "linux")]
+use fulgurite_uring::UringDevice;
+use std::sync::Arc;
+
+/// Either kind of drive; each call goes to the one that it is.
+pub enum SharedDrive {
+    /// Through io_uring.
+    #[cfg(target_os = "linux")]
+    Uring(Box<UringDevice>),
+    /// With plain system calls.
+    Psync(Box<PsyncDevice>),
+}
+
+macro_rules! each {
+    ($self:expr, $drive:ident => $call:expr) => {
+        match $self {
+            #[cfg(target_os = "linux")]
+            SharedDrive::Uring($drive) => $call,
+            SharedDrive::Psync($drive) => $call,
+        }
+    };
+}
+
+impl Device for SharedDrive {
+    fn caps(&self) -> &Caps {
+        each!(self, drive => drive.caps())
+    }
+
+    fn now(&self) -> Nanos {
+        each!(self, drive => drive.now())
+    }
+
+    fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
+        each!(self, drive => drive.submit(command))
+    }
+
+    fn erases(&self, lpn: Lpn) -> Option<u64> {
+        each!(self, drive => drive.erases(lpn))
+    }
+
+    fn register(&mut self, arena: &Arc<Arena>) {
+        each!(self, drive => drive.register(arena));
+    }
+
+    fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
+        each!(self, drive => drive.wait(deadline, completions));
+    }
+
+    fn parker(&self) -> Option<Arc<dyn Park>> {
+        each!(self, drive => drive.parker())
+    }
+
+    fn take_errand(&mut self) -> Option<Errand> {
+        each!(self, drive => drive.take_errand())
+    }
+
+    fn end_errand(&mut self, done: Done) {
+        each!(self, drive => drive.end_errand(done));
+    }
+
+    fn is_bound_to_thread(&self) -> bool {
+        each!(self, drive => drive.is_bound_to_thread())
+    }
+}
