@@ -31,6 +31,19 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("fulgurite-stack", BELOW_STACK),
     ("fulgurite-study", &["fulgurite-base", "fulgurite-stack", "fulgurite-workload"]),
     ("fulgurite", &["fulgurite-study"]),
+    (
+        "fulgurite-python",
+        &[
+            "fulgurite-base",
+            "fulgurite-device",
+            "fulgurite-engine",
+            "fulgurite-ftl",
+            "fulgurite-pool",
+            "fulgurite-stack",
+            "fulgurite-study",
+            "fulgurite-workload",
+        ],
+    ),
     ("xtask", &[]),
 ];
 

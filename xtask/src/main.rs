@@ -7,6 +7,7 @@ mod build;
 mod layers;
 mod licences;
 mod picture;
+mod python;
 mod suite;
 
 use anyhow::{Context, Result, bail};
@@ -37,6 +38,7 @@ const STEPS: &[Step] = &[
     step("rustdoc", || compiling("doc", &["--no-deps"], &[])),
     step("build", || build::tests().and_then(|_| build::command()).map(|_| ())),
     step("book", book::check),
+    step("python", python::check),
     // The studies and the tests each have stretches that one core does alone; together they fill two.
     Step { name: "report in a browser", task: browser::check, is_beside: true },
     step("tests", suite::check),
@@ -45,31 +47,47 @@ const STEPS: &[Step] = &[
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let steps: Vec<&Step> = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["ci"] | ["ci", "--install"] => STEPS.iter().collect(),
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let (asked, installs) = match arguments.split_last() {
+        Some((&"--install", asked)) => (asked, true),
+        _ => (&arguments[..], false),
+    };
+    let steps: Vec<&Step> = match asked {
+        ["ci"] => STEPS.iter().collect(),
         ["picture"] => return exit(report("picture", book::draw(), Instant::now())),
-        [asked] => STEPS.iter().filter(|step| step.name == asked).collect(),
+        [asked] => STEPS.iter().filter(|step| step.name == *asked).collect(),
         _ => Vec::new(),
     };
     if steps.is_empty() {
         let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
         let asked = arguments.join(" ");
         eprintln!(
-            "xtask: unknown task `{asked}`; accepted: ci, ci --install, picture, or one of the steps: {}",
+            "xtask: unknown task `{asked}`; accepted: ci, picture, or one of the steps: {}; and --install behind it",
             names.join(", ")
         );
         return ExitCode::from(2);
     }
     let start = Instant::now();
-    // Report a missing browser now and not after the build.
-    let is_ready = match arguments.get(1) {
-        Some(_) => report("install", browser::install(), start),
-        None => arguments[0] != "ci" || report("tools", browser::find().map(|_| ()), start),
+    // Report what is missing now and not after the build.
+    let is_ready = match installs {
+        true => report("install", tools(&steps, &[browser::install, python::install]), start),
+        false => report(
+            "tools",
+            tools(&steps, &[|| browser::find().map(|_| ()), || python::find().map(|_| ())]),
+            start,
+        ),
     };
     let passed = is_ready && pass(&steps);
     suite::print_slowest();
     println!("== {}: {:.1} s", if passed { "passed" } else { "FAILED" }, start.elapsed().as_secs_f64());
     exit(passed)
+}
+
+/// Looks for, or installs, what `steps` need: `look` has what does so for the browser, and for Python.
+fn tools(steps: &[&Step], look: &[fn() -> Result<()>; 2]) -> Result<()> {
+    let wanted = ["report in a browser", "python"].map(|name| steps.iter().any(|step| step.name == name));
+    let mut looks = look.iter().zip(wanted).filter(|(_, is_wanted)| *is_wanted);
+    looks.try_for_each(|(look, _)| look())
 }
 
 fn exit(passed: bool) -> ExitCode {

@@ -1,0 +1,117 @@
+//! A placement policy in Python: it is asked for the stream of each page, and told what became of it.
+
+use super::{Own, is_ending};
+use fulgurite_base::{Declared, Opt, StreamId};
+use fulgurite_ftl::SegmentTable;
+use fulgurite_ftl::placement::{
+    ConfiguredPlacement, DriveShape, PlacementConfig, PlacementPolicy, WriteContext,
+};
+use pyo3::prelude::*;
+use std::sync::Arc;
+
+/// The policy in a description; nothing for the default, which nobody starts.
+#[derive(Default)]
+struct Config(Option<(Arc<Own>, u16)>);
+
+impl Declared for Config {
+    const OPTIONS: &'static [Opt<Config>] = &[];
+}
+
+/// The policy in a description.
+pub fn config(own: &Arc<Own>, streams: u16) -> PlacementConfig {
+    PlacementConfig::custom::<Policy>(&own.text, Config(Some((Arc::clone(own), streams))))
+}
+
+/// The policy at work.
+struct Policy {
+    own: Arc<Own>,
+    object: Py<PyAny>,
+    streams: u16,
+    /// Python's class for what is known of a write.
+    write: Py<PyAny>,
+}
+
+impl Clone for Policy {
+    /// With a state of its own: a drive that is kept for several runs is copied with its policy.
+    fn clone(&self) -> Policy {
+        let (object, write) = self.own.ask(|py| {
+            let copy = py.import("copy")?.getattr("deepcopy")?;
+            Ok((copy.call1((&self.object,))?.unbind(), self.write.clone_ref(py)))
+        });
+        Policy { own: Arc::clone(&self.own), object, streams: self.streams, write }
+    }
+}
+
+impl Policy {
+    fn described<'py>(
+        &self,
+        py: Python<'py>,
+        context: &WriteContext,
+        segments: &SegmentTable,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let from = context.segment.map(|segment| (segments.stream(segment).0, segments.opened_at(segment)));
+        let (stream, opened_at) = from.unzip();
+        self.write.bind(py).call1((
+            context.lpn,
+            context.copied,
+            context.hint.0,
+            segments.now(),
+            stream,
+            opened_at,
+        ))
+    }
+}
+
+impl ConfiguredPlacement for Policy {
+    type Config = Config;
+
+    fn streams(config: &Config) -> u16 {
+        config.0.as_ref().map_or(1, |(_, streams)| *streams)
+    }
+
+    fn start(config: &Config, drive: &DriveShape) -> Policy {
+        let Some((own, streams)) = &config.0 else { panic!("a placement policy in Python has a maker") };
+        let (object, write) = own.ask(|py| {
+            let module = py.import("fulgurite.policies")?;
+            let drive =
+                module.getattr("Drive")?.call1((drive.logical_pages, drive.segments, drive.segment_pages))?;
+            Ok((own.make.bind(py).call1((drive,))?.unbind(), module.getattr("Write")?.unbind()))
+        });
+        Policy { own: Arc::clone(own), object, streams: *streams, write }
+    }
+}
+
+impl PlacementPolicy for Policy {
+    fn stream(&self, context: &WriteContext, segments: &SegmentTable) -> StreamId {
+        if is_ending() {
+            return StreamId(0);
+        }
+        let stream: u64 = self.own.ask(|py| {
+            let write = self.described(py, context, segments)?;
+            self.object.bind(py).call_method1("place", (write,))?.extract()
+        });
+        match u16::try_from(stream).ok().filter(|stream| *stream < self.streams) {
+            Some(stream) => StreamId(stream),
+            None => self.own.refuse(&format!(
+                "place() gives stream {stream} of {}; accepted: 0 to {}",
+                self.streams,
+                self.streams - 1
+            )),
+        }
+    }
+
+    fn written(&mut self, context: &WriteContext, to: StreamId, segments: &SegmentTable) {
+        if !is_ending() {
+            self.own.ask(|py| {
+                let write = self.described(py, context, segments)?;
+                self.object.bind(py).call_method1("written", (write, to.0)).map(drop)
+            });
+        }
+    }
+
+    fn trimmed(&mut self, lpn: u32) {
+        if !is_ending() {
+            self.own.ask(|py| self.object.bind(py).call_method1("trimmed", (lpn,)).map(drop));
+        }
+    }
+}

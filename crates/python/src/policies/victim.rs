@@ -1,0 +1,96 @@
+//! A victim policy in Python: it picks among the sealed segments.
+
+use super::{Own, is_ending};
+use fulgurite_base::{Declared, Opt};
+use fulgurite_ftl::victim::{ConfiguredVictim, VictimConfig, VictimPolicy};
+use fulgurite_ftl::{SegmentId, SegmentTable};
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The policy in a description; nothing for the default, which nobody starts.
+#[derive(Default)]
+struct Config(Option<Arc<Own>>);
+
+impl Declared for Config {
+    const OPTIONS: &'static [Opt<Config>] = &[];
+}
+
+/// The policy in a description.
+pub fn config(own: &Arc<Own>) -> VictimConfig {
+    VictimConfig::custom::<Policy>(&own.text, Config(Some(Arc::clone(own))))
+}
+
+/// The policy at work.
+struct Policy {
+    own: Arc<Own>,
+    object: Py<PyAny>,
+    /// Python's class for what is known of a segment.
+    segment: Py<PyAny>,
+    /// The sealed segments, in the order in which they were sealed.
+    sealed: Vec<SegmentId>,
+}
+
+impl Clone for Policy {
+    /// With a state of its own: a drive that is kept for several runs is copied with its policy.
+    fn clone(&self) -> Policy {
+        let (object, segment) = self.own.ask(|py| {
+            let copy = py.import("copy")?.getattr("deepcopy")?;
+            Ok((copy.call1((&self.object,))?.unbind(), self.segment.clone_ref(py)))
+        });
+        Policy { own: Arc::clone(&self.own), object, segment, sealed: self.sealed.clone() }
+    }
+}
+
+impl ConfiguredVictim for Policy {
+    type Config = Config;
+
+    fn start(config: &Config, segments: Range<u32>, segment_pages: u32) -> Policy {
+        let Some(own) = &config.0 else { panic!("a victim policy in Python has a maker") };
+        let (object, segment) = own.ask(|py| {
+            let object = own.make.bind(py).call1((segments.len(), segment_pages))?;
+            Ok((object.unbind(), py.import("fulgurite.policies")?.getattr("Segment")?.unbind()))
+        });
+        Policy { own: Arc::clone(own), object, segment, sealed: Vec::new() }
+    }
+}
+
+impl VictimPolicy for Policy {
+    fn sealed(&mut self, segment: SegmentId, _: &SegmentTable) {
+        self.sealed.push(segment);
+    }
+
+    fn invalidated(&mut self, _: SegmentId, _: &SegmentTable) {}
+
+    fn pick(&mut self, table: &SegmentTable) -> Option<SegmentId> {
+        if self.sealed.is_empty() || is_ending() {
+            return self.sealed.pop();
+        }
+        let picked: u32 = self.own.ask(|py| {
+            let segments = self.sealed.iter().map(|segment| {
+                self.segment.bind(py).call1((
+                    segment.0,
+                    table.valid(*segment),
+                    table.segment_pages(),
+                    table.opened_at(*segment),
+                    table.sealed_at(*segment),
+                    table.erases(*segment),
+                    table.stream(*segment).0,
+                ))
+            });
+            let segments = PyList::new(py, segments.collect::<PyResult<Vec<_>>>()?)?;
+            self.object.bind(py).call_method1("pick", (segments, table.now()))?.extract()
+        });
+        match self.sealed.iter().position(|segment| segment.0 == picked) {
+            Some(at) => Some(self.sealed.remove(at)),
+            None => self.own.refuse(&format!(
+                "pick() gives segment {picked}, which is not among those it was given; accepted: the `number` of one of them"
+            )),
+        }
+    }
+
+    fn remove(&mut self, segment: SegmentId, _: &SegmentTable) {
+        self.sealed.retain(|sealed| *sealed != segment);
+    }
+}

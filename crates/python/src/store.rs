@@ -1,0 +1,367 @@
+//! The store in a file: tables of keys and values, transactions and snapshots.
+//!
+//! Every call may wait for the drive, or for another thread's transaction, so none holds the interpreter's lock. A thread has
+//! one transaction of a store at a time and writes through it: otherwise it could wait for itself, without end.
+
+use crate::errors::{error, of_engine, of_stack};
+use fulgurite_base::option::parse_choice;
+use fulgurite_engine::blocking::{Db, Snapshot as InnerSnapshot, Table as InnerTable, Transaction as Inner};
+use fulgurite_engine::{Direction, Durability, Error, Record};
+use fulgurite_stack::StackError;
+use fulgurite_stack::store::{self, NewStore, SharedDrive as Drive, StoreFile};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::ops::Bound as End;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
+
+type Pair<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
+
+/// A store in a file.
+#[pyclass(frozen, module = "fulgurite._native")]
+struct Store {
+    db: Mutex<Option<Db<Drive>>>,
+    writers: Arc<Writers>,
+}
+
+/// The threads that have a transaction.
+#[derive(Default)]
+struct Writers(Mutex<Vec<ThreadId>>);
+
+impl Writers {
+    fn list(&self) -> MutexGuard<'_, Vec<ThreadId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Refuses a thread that would wait for itself.
+    fn refuse_own(&self, what: &str) -> PyResult<()> {
+        if !self.list().contains(&thread::current().id()) {
+            return Ok(());
+        }
+        Err(error(
+            "StoreError",
+            format!("this thread has a transaction of the store and would wait for itself; accepted: {what}"),
+        ))
+    }
+
+    fn end(&self, thread: ThreadId) {
+        self.list().retain(|known| *known != thread);
+    }
+}
+
+/// A table of a store.
+#[pyclass(frozen, module = "fulgurite._native")]
+struct StoreTable(InnerTable);
+
+fn durability(text: Option<&str>) -> PyResult<Durability> {
+    let chosen = text.map(parse_choice::<Durability>).transpose();
+    let chosen =
+        chosen.map_err(|refused| of_stack(StackError::request(format!("--durability: {refused}"))))?;
+    Ok(chosen.unwrap_or(Durability::Group))
+}
+
+/// Does what may wait, without the interpreter's lock. A broken check of the engine is an error, not a panic.
+fn waiting<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, Error> + Send) -> PyResult<T> {
+    let caught = py.detach(|| std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)));
+    match caught {
+        Ok(outcome) => outcome.map_err(|failed| of_engine(&failed)),
+        Err(panic) => Err(error("StoreError", StackError::of_panic(panic).to_string())),
+    }
+}
+
+fn pairs<'py>(py: Python<'py>, records: &[Record]) -> Vec<Pair<'py>> {
+    records.iter().map(|(key, value)| (PyBytes::new(py, key), PyBytes::new(py, value))).collect()
+}
+
+fn bytes<'py>(py: Python<'py>, value: Option<Vec<u8>>) -> Option<Bound<'py, PyBytes>> {
+    value.map(|value| PyBytes::new(py, &value))
+}
+
+/// A range of keys as Python gives it: from `low` on, behind it where `after`, up to `high` and without it.
+fn range<'a>(low: Option<&'a [u8]>, after: bool, high: Option<&'a [u8]>) -> (End<&'a [u8]>, End<&'a [u8]>) {
+    let low = match (low, after) {
+        (None, _) => End::Unbounded,
+        (Some(low), false) => End::Included(low),
+        (Some(low), true) => End::Excluded(low),
+    };
+    (low, high.map_or(End::Unbounded, End::Excluded))
+}
+
+fn direction(backward: bool) -> Direction {
+    if backward { Direction::Backward } else { Direction::Forward }
+}
+
+impl Store {
+    fn new(db: Db<Drive>) -> Store {
+        Store { db: Mutex::new(Some(db)), writers: Arc::default() }
+    }
+
+    fn db(&self) -> PyResult<Db<Drive>> {
+        let db = self.db.lock().unwrap_or_else(PoisonError::into_inner);
+        db.clone().ok_or_else(|| of_engine(&Error::Closed))
+    }
+}
+
+#[pymethods]
+impl Store {
+    #[staticmethod]
+    #[pyo3(signature = (path, size=None, page=None, log=None, place=None, memory=None, durability=None))]
+    #[allow(clippy::too_many_arguments)] // they are keywords in Python
+    fn create(
+        py: Python<'_>,
+        path: PathBuf,
+        size: Option<String>,
+        page: Option<String>,
+        log: Option<String>,
+        place: Option<String>,
+        memory: Option<String>,
+        durability: Option<&str>,
+    ) -> PyResult<Store> {
+        let (durability, new) = (self::durability(durability)?, NewStore { size, page, log, place });
+        crate::watched::watched(py, None, move |_| {
+            store::create(&StoreFile::new(path, memory.as_deref())?, &new, durability)
+        })
+        .map(Store::new)
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (path, memory=None, durability=None))]
+    fn open(
+        py: Python<'_>,
+        path: PathBuf,
+        memory: Option<String>,
+        durability: Option<&str>,
+    ) -> PyResult<Store> {
+        let durability = self::durability(durability)?;
+        crate::watched::watched(py, None, move |_| {
+            store::open(&StoreFile::new(path, memory.as_deref())?, durability)
+        })
+        .map(Store::new)
+    }
+
+    fn tables(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let db = self.db()?;
+        waiting(py, move || db.tables())
+    }
+
+    /// The table of this name, made if there is none.
+    fn create_table(&self, py: Python<'_>, name: String) -> PyResult<StoreTable> {
+        self.writers.refuse_own("to make tables outside of it")?;
+        let db = self.db()?;
+        waiting(py, move || db.create_table(&name)).map(StoreTable)
+    }
+
+    /// The table of this name; None if there is none.
+    fn table(&self, py: Python<'_>, name: String) -> PyResult<Option<StoreTable>> {
+        let db = self.db()?;
+        waiting(py, move || match db.table(&name) {
+            Err(Error::NoTable(_)) => Ok(None),
+            found => found.map(Some),
+        })
+        .map(|found| found.map(StoreTable))
+    }
+
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        table: &StoreTable,
+        key: &[u8],
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let db = self.db()?;
+        Ok(bytes(py, waiting(py, || db.get(&table.0, key))?))
+    }
+
+    fn put(&self, py: Python<'_>, table: &StoreTable, key: &[u8], value: &[u8]) -> PyResult<()> {
+        self.writers.refuse_own("to write through it")?;
+        let db = self.db()?;
+        waiting(py, || db.put(&table.0, key, value))
+    }
+
+    fn begin(&self) -> PyResult<Transaction> {
+        self.writers.refuse_own("one transaction at a time")?;
+        let (inner, thread) = (self.db()?.begin(), thread::current().id());
+        self.writers.list().push(thread);
+        Ok(Transaction { inner: Mutex::new(Some(inner)), thread, writers: Arc::clone(&self.writers) })
+    }
+
+    fn snapshot(&self, py: Python<'_>) -> PyResult<Snapshot> {
+        let db = self.db()?;
+        waiting(py, move || db.snapshot()).map(|snapshot| Snapshot(Mutex::new(Some(snapshot))))
+    }
+
+    /// Writes everything and marks the store as closed. A second time does nothing.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.writers.refuse_own("to end it first")?;
+        let db = self.db.lock().unwrap_or_else(PoisonError::into_inner).take();
+        waiting(py, move || db.map_or(Ok(()), |db| db.close()))
+    }
+
+    #[getter]
+    fn is_closed(&self) -> bool {
+        self.db.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+}
+
+/// A transaction under way; dropped, it leaves nothing.
+#[pyclass(frozen, module = "fulgurite._native")]
+struct Transaction {
+    inner: Mutex<Option<Inner<Drive>>>,
+    thread: ThreadId,
+    writers: Arc<Writers>,
+}
+
+impl Transaction {
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut Inner<Drive>) -> Result<T, Error> + Send,
+    ) -> PyResult<T> {
+        if thread::current().id() != self.thread {
+            return Err(error(
+                "StoreError",
+                "the transaction belongs to another thread; accepted: the thread that began it".to_owned(),
+            ));
+        }
+        waiting(py, || {
+            let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+            work(inner.as_mut().ok_or(Error::Closed)?)
+        })
+    }
+}
+
+#[pymethods]
+impl Transaction {
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        table: &StoreTable,
+        key: &[u8],
+        for_update: bool,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let found = self.with(py, |inner| match for_update {
+            true => inner.get_for_update(&table.0, key),
+            false => inner.get(&table.0, key),
+        })?;
+        Ok(bytes(py, found))
+    }
+
+    fn put(&self, py: Python<'_>, table: &StoreTable, key: &[u8], value: &[u8]) -> PyResult<()> {
+        self.with(py, |inner| inner.put(&table.0, key, value))
+    }
+
+    fn delete(&self, py: Python<'_>, table: &StoreTable, key: &[u8]) -> PyResult<()> {
+        self.with(py, |inner| inner.delete(&table.0, key))
+    }
+
+    #[allow(clippy::too_many_arguments)] // a range has two ends and a direction
+    fn scan<'py>(
+        &self,
+        py: Python<'py>,
+        table: &StoreTable,
+        low: Option<&[u8]>,
+        after: bool,
+        high: Option<&[u8]>,
+        backward: bool,
+        most: usize,
+    ) -> PyResult<Vec<Pair<'py>>> {
+        let found = self.with(py, |inner| {
+            let records = inner.scan(&table.0, range(low, after, high), direction(backward))?;
+            records.limit(most).collect::<Result<Vec<Record>, Error>>()
+        })?;
+        Ok(pairs(py, &found))
+    }
+
+    fn commit(&self, py: Python<'_>, durability: Option<&str>) -> PyResult<()> {
+        let durability = durability.map(|text| self::durability(Some(text))).transpose()?;
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.writers.end(self.thread);
+        waiting(py, move || match (inner, durability) {
+            (None, _) => Err(Error::Closed),
+            (Some(inner), None) => inner.commit(),
+            (Some(inner), Some(durability)) => inner.commit_with(durability),
+        })
+    }
+
+    /// Gives the transaction up. A second time does nothing.
+    fn rollback(&self, py: Python<'_>) -> PyResult<()> {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.writers.end(self.thread);
+        waiting(py, move || {
+            drop(inner);
+            Ok(())
+        })
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        // One that was committed or given up has ended already, and its thread may have another.
+        if self.inner.get_mut().unwrap_or_else(PoisonError::into_inner).take().is_some() {
+            self.writers.end(self.thread);
+        }
+    }
+}
+
+/// A state of the past.
+#[pyclass(frozen, module = "fulgurite._native")]
+struct Snapshot(Mutex<Option<InnerSnapshot<Drive>>>);
+
+impl Snapshot {
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&InnerSnapshot<Drive>) -> Result<T, Error> + Send,
+    ) -> PyResult<T> {
+        waiting(py, || {
+            let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            work(inner.as_ref().ok_or(Error::Closed)?)
+        })
+    }
+}
+
+#[pymethods]
+impl Snapshot {
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        table: &StoreTable,
+        key: &[u8],
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        Ok(bytes(py, self.with(py, |inner| inner.get(&table.0, key))?))
+    }
+
+    #[allow(clippy::too_many_arguments)] // a range has two ends and a direction
+    fn scan<'py>(
+        &self,
+        py: Python<'py>,
+        table: &StoreTable,
+        low: Option<&[u8]>,
+        after: bool,
+        high: Option<&[u8]>,
+        backward: bool,
+        most: usize,
+    ) -> PyResult<Vec<Pair<'py>>> {
+        let found = self.with(py, |inner| {
+            let records = inner.scan(&table.0, range(low, after, high), direction(backward));
+            records.limit(most).collect::<Result<Vec<Record>, Error>>()
+        })?;
+        Ok(pairs(py, &found))
+    }
+
+    /// Lets go of the versions that it needs.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        waiting(py, move || {
+            drop(inner);
+            Ok(())
+        })
+    }
+}
+
+pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Store>()?;
+    module.add_class::<StoreTable>()?;
+    module.add_class::<Transaction>()?;
+    module.add_class::<Snapshot>()
+}

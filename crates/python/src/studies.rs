@@ -1,0 +1,116 @@
+//! Studies: the built-in ones, those of a TOML file, and reports over tables that come from elsewhere.
+
+use crate::errors::of_stack;
+use crate::table::Table;
+use crate::watched::watched;
+use fulgurite_stack::StackError;
+use fulgurite_stack::runner::all_cores;
+use fulgurite_study::grid::Settings;
+use fulgurite_study::study::{self, How, Study as Inner};
+use pyo3::prelude::*;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A study, read and checked.
+#[pyclass(frozen, module = "fulgurite._native")]
+pub struct Study(Arc<Inner>);
+
+/// One of its grids: the part's name, the command, and the settings with all their values.
+type Grid = (Option<String>, &'static str, Settings);
+
+/// What a study found: the table, the finding, for each conclusion the sentence, whether it holds (None where a quick run
+/// cannot tell) and the figure, and the path of the report.
+type Found = (Table, String, Vec<(String, Option<bool>, String)>, PathBuf);
+
+#[pymethods]
+impl Study {
+    /// The study that `name` names: a built-in one, or a TOML file.
+    #[staticmethod]
+    fn open(name: &str) -> PyResult<Study> {
+        if name == "-" {
+            // Standard input is the interpreter's.
+            return Err(of_stack(StackError::request(
+                "study - is standard input, which belongs to Python; accepted: a name, or a path that ends in .toml",
+            )));
+        }
+        Inner::open(name).map(|study| Study(Arc::new(study))).map_err(of_stack)
+    }
+
+    /// The study that a text in TOML describes.
+    #[staticmethod]
+    fn read(name: &str, source: &str) -> PyResult<Study> {
+        Inner::read(name, source).map(|study| Study(Arc::new(study))).map_err(of_stack)
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    #[getter]
+    fn title(&self) -> &str {
+        self.0.title()
+    }
+
+    #[pyo3(signature = (quick=false, seed=None))]
+    fn grids(&self, quick: bool, seed: Option<&str>) -> PyResult<Vec<Grid>> {
+        let how = How { out: None, quick, seed, threads: NonZeroUsize::MIN, resume: false };
+        let grids = self.0.grids(&how).map_err(of_stack)?;
+        let owned = |(part, command, settings): (Option<&str>, fulgurite_stack::Command, Settings)| {
+            (part.map(str::to_owned), command.name(), settings)
+        };
+        Ok(grids.into_iter().map(owned).collect())
+    }
+
+    #[pyo3(signature = (out=None, quick=false, seed=None, threads=None, resume=false, listener=None))]
+    #[allow(clippy::too_many_arguments)] // they are keywords in Python
+    fn run(
+        &self,
+        py: Python<'_>,
+        out: Option<PathBuf>,
+        quick: bool,
+        seed: Option<String>,
+        threads: Option<usize>,
+        resume: bool,
+        listener: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Found> {
+        let threads = match threads {
+            None => all_cores(),
+            Some(threads) => NonZeroUsize::new(threads).ok_or_else(|| {
+                of_stack(StackError::request("threads=0 runs nothing; accepted: a number from 1 on"))
+            })?,
+        };
+        let study = Arc::clone(&self.0);
+        let outcome = watched(py, listener, move |progress| {
+            let how = How { out: out.as_deref(), quick, seed: seed.as_deref(), threads, resume };
+            study.run(&how, progress, |_| ())
+        })?;
+        let verdicts = outcome.verdicts.into_iter();
+        let verdicts = verdicts.map(|verdict| {
+            let holds = match verdict.answer {
+                fulgurite_study::report::Answer::Holds => Some(true),
+                fulgurite_study::report::Answer::Fails => Some(false),
+                fulgurite_study::report::Answer::NotAsked => None,
+            };
+            (verdict.says, holds, verdict.figure)
+        });
+        Ok((Table::new(outcome.table), outcome.finding, verdicts.collect(), outcome.report))
+    }
+
+    /// The report that the study draws from `table`, as HTML; `repeat` says how the table is made.
+    fn draw(&self, table: &Table, repeat: Vec<String>) -> PyResult<String> {
+        self.0.draw(table.rows(), &repeat).map_err(of_stack)
+    }
+}
+
+/// The names of the built-in studies, with their titles.
+#[pyfunction]
+fn studies() -> Vec<(&'static str, String)> {
+    study::names().collect()
+}
+
+pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Study>()?;
+    module.add_function(wrap_pyfunction!(studies, module)?)
+}

@@ -1,0 +1,179 @@
+//! The result of runs: a table of flat rows, and the same as Arrow's columns.
+
+use crate::arrow;
+use crate::errors::{error, of_stack};
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
+use fulgurite_stack::{Column, Row, Value};
+use fulgurite_study::table::Table as Rows;
+use fulgurite_study::{parquet, people};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict, PyList};
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+/// Rows under common columns.
+#[pyclass(frozen, module = "fulgurite._native")]
+pub struct Table {
+    rows: Rows,
+    /// The same as columns, made when they are first asked for.
+    batch: OnceLock<RecordBatch>,
+}
+
+impl Table {
+    /// These rows.
+    pub fn new(rows: Rows) -> Table {
+        Table { rows, batch: OnceLock::new() }
+    }
+
+    /// The rows.
+    pub fn rows(&self) -> &Rows {
+        &self.rows
+    }
+
+    fn batch(&self) -> PyResult<&RecordBatch> {
+        if let Some(made) = self.batch.get() {
+            return Ok(made);
+        }
+        let columns = self.rows.columns().into_iter().map(|column| {
+            let about = HashMap::from([
+                ("unit".to_owned(), arrow::unit(column).to_owned()),
+                ("meaning".to_owned(), column.meaning().to_owned()),
+            ]);
+            (column.name(), about, array(&self.rows, column))
+        });
+        let made = arrow::batch(columns.collect());
+        let made = made.map_err(|failed| error("RunError", format!("the table as Arrow: {failed}")))?;
+        Ok(self.batch.get_or_init(|| made))
+    }
+}
+
+/// A column: integers as long as all cells are, reals where one is, else text. A missing cell is null.
+fn array(rows: &Rows, column: Column) -> ArrayRef {
+    let cells = || rows.rows.iter().map(|row| row.get(column));
+    let has = |is: fn(&Value) -> bool| cells().flatten().any(is);
+    if has(|value| matches!(value, Value::Text(_))) {
+        let text: StringArray = cells().map(|cell| cell.map(Value::exact)).collect();
+        Arc::new(text)
+    } else if has(|value| matches!(value, Value::Real(_))) {
+        let reals: Float64Array = cells().map(|cell| cell.and_then(Value::as_f64)).collect();
+        Arc::new(reals)
+    } else {
+        let integer = |cell: Option<&Value>| match cell {
+            Some(Value::Integer(integer)) => Some(*integer),
+            _ => None,
+        };
+        let integers: UInt64Array = cells().map(integer).collect();
+        Arc::new(integers)
+    }
+}
+
+fn python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match value {
+        Value::Text(text) => text.into_pyobject(py)?.into_any(),
+        Value::Integer(integer) => integer.into_pyobject(py)?.into_any(),
+        Value::Real(real) => real.into_pyobject(py)?.into_any(),
+    })
+}
+
+#[pymethods]
+impl Table {
+    fn __len__(&self) -> usize {
+        self.rows.rows.len()
+    }
+
+    /// The names of the columns, in order.
+    fn columns(&self) -> Vec<&'static str> {
+        self.rows.columns().into_iter().map(Column::name).collect()
+    }
+
+    /// The columns to show first of the rows of `command`, and those that tell the rows apart.
+    fn columns_first(&self, command: &str) -> PyResult<Vec<&'static str>> {
+        let command = crate::describe::command(command)?;
+        let columns = match self.rows.rows.is_empty() {
+            true => Vec::new(),
+            false => self.rows.columns_for_people(command),
+        };
+        Ok(columns.into_iter().map(Column::name).collect())
+    }
+
+    /// The cells of a column; None where a row has none.
+    fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
+        let column = Column::from_name(name).map_err(crate::errors::of_spec)?;
+        let cells = self.rows.rows.iter().map(|row| match row.get(column) {
+            Some(value) => python(py, value),
+            None => Ok(py.None().into_bound(py)),
+        });
+        PyList::new(py, cells.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// The row with this number; columns that it does not have are left out.
+    fn row<'py>(&self, py: Python<'py>, at: usize) -> PyResult<Bound<'py, PyDict>> {
+        let row = PyDict::new(py);
+        let Some(found) = self.rows.rows.get(at) else {
+            return Err(pyo3::exceptions::PyIndexError::new_err(format!(
+                "row {at} of {}",
+                self.rows.rows.len()
+            )));
+        };
+        for column in Column::all() {
+            if let Some(value) = found.get(column) {
+                row.set_item(column.name(), python(py, value)?)?;
+            }
+        }
+        Ok(row)
+    }
+
+    /// The rows of `parts` in order, in one table.
+    #[staticmethod]
+    fn join(parts: Vec<PyRef<'_, Table>>) -> Table {
+        Table::new(Rows { rows: parts.iter().flat_map(|part| part.rows.rows.iter().cloned()).collect() })
+    }
+
+    /// The rows with these numbers, in this order.
+    fn take(&self, rows: Vec<usize>) -> PyResult<Table> {
+        let found: Option<Vec<Row>> = rows.iter().map(|at| self.rows.rows.get(*at).cloned()).collect();
+        let found = found.ok_or_else(|| pyo3::exceptions::PyIndexError::new_err("no such row"))?;
+        Ok(Table::new(Rows { rows: found }))
+    }
+
+    /// The same without the columns about the cost of the execution, which differ from one time to the next.
+    fn without_cost(&self) -> Table {
+        let mut rows = self.rows.clone();
+        rows.rows.iter_mut().for_each(Row::drop_cost);
+        Table::new(rows)
+    }
+
+    fn csv(&self) -> String {
+        self.rows.to_csv()
+    }
+
+    fn json(&self) -> String {
+        self.rows.to_json()
+    }
+
+    fn parquet(&self) -> PyResult<Vec<u8>> {
+        parquet::bytes(&self.rows).map_err(of_stack)
+    }
+
+    /// The table as the command shows it to people, in lines of at most `width` characters.
+    fn text(&self, command: Option<&str>, typed: Vec<String>, width: usize) -> PyResult<String> {
+        let Some(command) = command else { return Ok(self.rows.to_text(&self.rows.columns())) };
+        let command = crate::describe::command(command)?;
+        if self.rows.rows.is_empty() {
+            return Ok("no rows\n".to_owned());
+        }
+        let typed: Vec<&str> = typed.iter().map(String::as_str).collect();
+        let view = people::View { width, is_wide: false, columns: Vec::new() };
+        // What is typed in a terminal to see the rest is an attribute here.
+        Ok(people::runs(&self.rows, command, &typed, &view).replace("with --wide", "in .columns"))
+    }
+
+    /// What the rows say, in a sentence; nothing where there is nothing to compare.
+    fn finding(&self, command: &str) -> PyResult<Option<String>> {
+        Ok(people::finding(&self.rows, crate::describe::command(command)?))
+    }
+
+    fn stream<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        arrow::stream(py, self.batch()?)
+    }
+}

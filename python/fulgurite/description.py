@@ -1,0 +1,517 @@
+"""A run as a value: what is built, what is asked of it, what is measured, and the seed.
+
+The classes are the shape of a run, the same as in Rust::
+
+    Run(
+        stack=Stack(device="p4510", pool=Pool(replacement="lru", write_back="ace")),
+        load=Requests("mixed-skewed", ops=50_000),
+        measure=Measure(),
+        seed=42,
+    )
+
+Values are what the command line takes: a text such as ``"6%"``, ``"4KiB"``, ``"zipf:theta=0.99"``, or a plain number. ``None``
+stands for the default. Which default that is, and what a value means, says :func:`settings`. Objects cannot be changed;
+``dataclasses.replace`` makes another.
+
+The same run has two more forms: the command with its settings (:meth:`Run.settings`), and a study in TOML
+(:meth:`Run.to_toml`), which ``fulgurite study FILE.toml`` runs. All forms lead to the same run id.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import os
+from dataclasses import dataclass, field
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Type, Union
+
+from . import _native, policies
+from .errors import RequestError
+
+#: A value of a setting: text as on the command line, a number, a flag, or a path.
+Value = Union[str, int, float, bool, "os.PathLike[str]"]
+#: A count, such as ``50_000`` or ``"50K"``.
+Count = Union[int, str]
+#: A count, or a share such as ``"6%"``.
+Portion = Union[int, str]
+#: A size in bytes, such as ``4096`` or ``"4KiB"``.
+Size = Union[int, str]
+#: A number of microseconds, such as ``2`` or ``1.5``.
+Micros = Union[int, float, str]
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A buffer pool."""
+
+    #: Which frame leaves: a name with options, or a class that derives from :class:`fulgurite.Replacement`.
+    replacement: Union[str, Type[policies.Replacement], None] = None
+    #: What is written when a frame is needed: ``single``, ``ace:n_w=8``, …
+    write_back: Optional[str] = None
+    #: What is read beside a missed page.
+    prefetch: Optional[str] = None
+    #: The size: a number of frames, or a share of the pages.
+    frames: Optional[Portion] = None
+    #: Bytes in a page.
+    page: Optional[Size] = None
+    #: CPU time of a request in microseconds; all users share one core.
+    cpu_per_request: Optional[Micros] = None
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A storage engine, which has a pool of its own."""
+
+    #: Which frame leaves.
+    replacement: Union[str, Type[policies.Replacement], None] = None
+    #: What is written when a frame is needed; ``store`` for what the engine chooses by itself.
+    write_back: Optional[str] = None
+    #: What is read beside a missed page.
+    prefetch: Optional[str] = None
+    #: Bytes in a page.
+    page: Optional[Size] = None
+    #: Where pages are written: ``in-place``, ``out-of-place``, ``auto``.
+    place: Optional[str] = None
+    #: What protects pages in place from torn writes.
+    torn_pages: Optional[str] = None
+    #: What a commit promises: ``flush``, ``group`` or ``relaxed``.
+    durability: Optional[str] = None
+    #: Memory: bytes, or a share of the loaded data such as ``"10%"``.
+    memory: Union[int, str, None] = None
+    #: Bytes of the log on the drive.
+    log_size: Optional[Size] = None
+    #: Share of the memory that holds single records, such as ``"50%"``.
+    records: Optional[str] = None
+    #: CPU time in microseconds of each look-up, scanned row, write and commit.
+    cpu_per_op: Optional[Micros] = None
+    #: Begin with the data that an earlier run left in the file.
+    reuse: bool = False
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A translation layer without time, as the device: page writes are counted, and nothing takes time."""
+
+    #: Bytes that the host sees.
+    logical: Optional[Size] = None
+    #: Bytes of flash.
+    physical: Optional[Size] = None
+    #: Bytes of a segment.
+    segment: Optional[Size] = None
+    #: Bytes in a page.
+    page: Optional[Size] = None
+    #: Collect garbage when fewer segments than this are free.
+    gc_reserve: Optional[Count] = None
+
+
+@dataclass(frozen=True)
+class Stack:
+    """What is built, from the device up."""
+
+    #: A preset with options (``p4510:channels=4``), a real drive (``file:PATH``), ``mem``, ``none``, or a
+    #: :class:`Translation`.
+    device: Union[str, Translation, None] = None
+    #: A layer above the drive: ``none`` or ``log`` with options.
+    layer: Optional[str] = None
+    #: A buffer pool.
+    pool: Optional[Pool] = None
+    #: A storage engine.
+    engine: Optional[Engine] = None
+    #: Which page belongs where, in the layer or, without one, in the drive: a name, or a class that derives from
+    #: :class:`fulgurite.Placement`.
+    placement: Union[str, Type[policies.Placement], None] = None
+    #: Which segment is collected: a name, or a class that derives from :class:`fulgurite.Victim`.
+    victim: Union[str, Type[policies.Victim], None] = None
+    #: When garbage is collected.
+    schedule: Optional[str] = None
+    #: Overwrite a file or block device that Fulgurite did not create.
+    destroy_contents: bool = False
+
+
+@dataclass(frozen=True)
+class Load:
+    """What is asked of a stack: :class:`Requests`, :class:`Benchmark` or :class:`Characterisation`."""
+
+
+@dataclass(frozen=True)
+class Requests(Load):
+    """The requests of a workload."""
+
+    #: A workload with options, or the path of a trace file.
+    workload: Union[str, "os.PathLike[str]"]
+    #: How many requests.
+    ops: Optional[Count] = None
+    #: Pages that a generated workload accesses, where there is a pool.
+    pages: Optional[Count] = None
+    #: Closed loop: users, each with one request at a time.
+    users: Optional[Count] = None
+    #: Open loop: the workload's times, this many times as fast (``2``, ``"2x"``).
+    speed: Union[int, float, str, None] = None
+    #: Open loop: requests per second.
+    rate: Optional[Count] = None
+    #: How many requests to leave out at the beginning.
+    skip: Optional[Count] = None
+    #: How the addresses of a trace are brought onto the drive: ``scale``, ``wrap`` or ``compact``.
+    addresses: Optional[str] = None
+    #: The format of the trace, where its name and content do not tell.
+    format: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Benchmark(Load):
+    """The transactions of a benchmark."""
+
+    #: A benchmark with options: ``ycsb-a``, ``tpcc:warehouses=4``, …
+    benchmark: str
+    #: Size of the data as a multiple of the default.
+    scale: Optional[Count] = None
+    #: Rows that an index scan reads at once, or ``"auto"``.
+    degree: Optional[Count] = None
+    #: Users, each with one transaction at a time.
+    users: Optional[Count] = None
+    #: Transactions in the measured part.
+    ops: Optional[Count] = None
+    #: Length of the measured part on the device's clock, such as ``"10s"``; in place of ``ops``.
+    time: Optional[str] = None
+    #: What runs before: a number of transactions, or a time.
+    warm_up: Union[int, str, None] = None
+
+
+@dataclass(frozen=True)
+class Characterisation(Load):
+    """Random reads, then random writes, by a rising number of users: what alpha and k are measured with."""
+
+    #: Bytes of a request.
+    page: Optional[Size] = None
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What the rows of a run are about."""
+
+    #: A row for each stretch: of time (``"100ms"``), or of page writes (``10_000``, ``"25%"``) of a :class:`Translation`.
+    interval: Union[int, str, None] = None
+    #: Explain what the placement policy measured and how it changed its groups.
+    explain: bool = False
+    #: A row for each group of segments.
+    groups: bool = False
+    #: A row for each type of transaction.
+    by_type: bool = False
+    #: A row for each number of users that a characterisation has measured.
+    curve: bool = False
+    #: Where the drive's timeline goes, which Perfetto opens.
+    trace_out: Union[str, "os.PathLike[str]", None] = None
+    #: Where a line of CSV for each request goes.
+    requests_out: Union[str, "os.PathLike[str]", None] = None
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run."""
+
+    #: What is built.
+    stack: Stack
+    #: What is asked of it.
+    load: Load
+    #: What is measured.
+    measure: Measure = field(default_factory=Measure)
+    #: The seed of all randomness.
+    seed: Count = 42
+
+    @property
+    def command(self) -> str:
+        """The command that it is a run of: ``pool``, ``gc``, ``replay``, ``bench`` or ``profile``."""
+        if isinstance(self.load, Characterisation):
+            return "profile"
+        if isinstance(self.load, Benchmark):
+            return "bench"
+        if self.stack.pool is not None:
+            return "pool"
+        return "gc" if isinstance(self.stack.device, Translation) else "replay"
+
+    def settings(self) -> Dict[str, Union[str, type]]:
+        """The settings that differ from their defaults, as text. Policies of your own stand there as their classes.
+
+        >>> Run(Stack(pool=Pool(write_back="ace")), Requests("zipf", ops=50_000)).settings()
+        {'workload': 'zipf', 'write_back': 'ace', 'ops': '50000', 'seed': '42'}
+        """
+        stack, command = self.stack, self.command
+        # The device is not among the parts: it is a setting itself, or has settings.
+        parts: List[Any] = [self.load, self.measure, dataclasses.replace(stack, device=None, pool=None, engine=None)]
+        for part, owner, what in (
+            (stack.pool, "pool", "a pool"),
+            (stack.engine, "bench", "an engine"),
+            (stack.device if isinstance(stack.device, Translation) else None, "gc", "a translation layer without time"),
+        ):
+            if part is not None and command != owner:
+                raise RequestError(f"a stack with {what} does not go with {command}; accepted: {_STACKS[command]}")
+            if part is not None:
+                parts.append(part)
+        given: Dict[str, Any] = {known.name: getattr(part, known.name) for part in parts for known in dataclasses.fields(part)}
+        given.update(seed=self.seed, device=None if isinstance(stack.device, Translation) else stack.device)
+        given = {name: value for name, value in given.items() if value is not None and value is not False}
+        known = [setting.name for setting in _settings_of(command)]
+        for name in given:
+            if name not in known:
+                raise RequestError(f"{name} does not go with {command}; accepted: {', '.join(known)}")
+        return {
+            name: given[name] if policies.is_policy(given[name]) else _text(name, given[name])
+            for name in known
+            if name in given
+        }
+
+    @classmethod
+    def from_settings(cls, command: str, settings: Mapping[str, "Value | type"]) -> Run:
+        """The run of a command with these settings; the others have their defaults."""
+        known = {setting.name for setting in _settings_of(command)}
+        given: Dict[str, Any] = {}
+        for name, value in settings.items():
+            if name not in known:
+                # The sentence with the nearest name.
+                _native.check([(command, {name: ""}, [])])
+            given[name] = value if policies.is_policy(value) else _text(name, value)  # type: ignore[arg-type]
+        flags = {name for name, value in given.items() if _is_flag(command, name)}
+        for name in flags:
+            given[name] = _yes(name, given[name])
+
+        def take(kind: type) -> Dict[str, Any]:
+            names = [known.name for known in dataclasses.fields(kind)]
+            return {name: given.pop(name) for name in names if name in given}
+
+        if given.pop("wrap", False):
+            if given.get("addresses", "wrap") != "wrap":
+                raise RequestError("--wrap and --addresses both say how addresses are mapped; accepted: one of them")
+            given["addresses"] = "wrap"
+        seed = given.pop("seed", "42")
+        measure = Measure(**take(Measure))
+        load: Load
+        pool = engine = None
+        if command == "profile":
+            load = Characterisation(**take(Characterisation))
+        elif command == "bench":
+            if "benchmark" not in given:
+                raise RequestError("benchmark is missing")
+            load = Benchmark(**take(Benchmark))
+            engine = Engine(**take(Engine))
+        else:
+            if "workload" not in given:
+                raise RequestError("workload is missing")
+            load = Requests(**take(Requests))
+        if command == "pool":
+            pool = Pool(**take(Pool))
+        device: Union[str, Translation, None] = given.pop("device", None)
+        if command == "gc":
+            device = Translation(**take(Translation))
+        stack = Stack(device=device, pool=pool, engine=engine, **take(Stack))
+        assert not given, f"settings without a place: {', '.join(given)}"
+        return cls(stack, load, measure, seed)
+
+    def to_toml(self, title: Optional[str] = None) -> str:
+        """The run as a study in TOML, which ``fulgurite study FILE.toml`` runs."""
+        settings = self.settings()
+        own = [name for name, value in settings.items() if not isinstance(value, str)]
+        if own:
+            raise RequestError(f"--{own[0]} is a class in Python, which TOML cannot hold; accepted: a policy by name")
+        lines = [
+            f"title = {_toml(title or f'A run of {self.command}')}",
+            'question = "What does this run give?"',
+            f"command = {_toml(self.command)}",
+            "",
+            "[grid]",
+        ]
+        lines += [f"{name} = {_toml(str(value))}" for name, value in settings.items()]
+        return "\n".join(lines) + "\n"
+
+    @classmethod
+    def from_toml(cls, text: str) -> Run:
+        """The run of a study that has exactly one."""
+        grids = _native.Study.read("run", text).grids(False, None)
+        runs = [cell for _, command, settings in grids for cell in _cells(command, settings)]
+        if len(runs) != 1:
+            raise RequestError(f"the study has {len(runs)} runs; accepted: one, or fulgurite.Study for all of them")
+        return runs[0]
+
+    def canonical(self) -> str:
+        """The run in full: every setting that changes its result, with the value that it has.
+
+        It reads the trace, and measures the drive where a policy's numbers follow from it.
+        """
+        return _native.identity(self.native())[1]
+
+    @property
+    def id(self) -> str:
+        """The run id, as in the column ``run_id``: a hash of :meth:`canonical` and of the version."""
+        return _native.identity(self.native())[0]
+
+    def check(self) -> None:
+        """Raises :class:`fulgurite.RequestError` if the run cannot be. Nothing is measured or executed."""
+        _native.check([self.native()])
+
+    def native(self) -> "_native.Asked":
+        """The run as the native module takes it. Not part of the interface."""
+        texts: Dict[str, str] = {}
+        makers: List[_native.Maker] = []
+        for name, value in self.settings().items():
+            if isinstance(value, str):
+                texts[name] = value
+            elif name in policies.KINDS:
+                # A policy by name stands in until the run is made.
+                makers.append(policies.maker_of(name, value))
+            else:
+                raise RequestError(f"--{name.replace('_', '-')} takes no class; accepted: a name")
+        return self.command, texts, makers
+
+
+#: By command, the stack that it takes.
+_STACKS = {
+    "pool": "a stack with a pool",
+    "gc": "a stack with a Translation for a device",
+    "replay": "a device, with a layer or without",
+    "bench": "a device with an engine",
+    "profile": "a device alone",
+}
+
+
+class Setting(NamedTuple):
+    """A setting of a command, as the command line and study files know it."""
+
+    #: Its name.
+    name: str
+    #: How a value is written; empty for a flag.
+    written: str
+    #: What it means.
+    about: str
+    #: What stands in where it is not given; None where it must be given, or nothing is needed.
+    default: Optional[str]
+
+
+_SETTINGS: Dict[str, List[Setting]] = {
+    command: [Setting(*described) for described in described_of]
+    for command, described_of in _native.settings().items()
+}
+
+
+#: The unit of settings that are written with one, for values that are plain numbers.
+_UNITS: Dict[str, str] = {
+    setting.name: "B" if setting.written.startswith("SIZE") else "x"
+    for settings_of in _SETTINGS.values()
+    for setting in settings_of
+    if setting.written.startswith("SIZE") or setting.written == "2x"
+}
+
+
+def _settings_of(command: str) -> List[Setting]:
+    if command not in _SETTINGS:
+        raise RequestError(f"unknown command `{command}`; accepted: {', '.join(_SETTINGS)}")
+    return _SETTINGS[command]
+
+
+def settings(command: str) -> List[Setting]:
+    """The settings of a command: ``pool``, ``gc``, ``replay``, ``bench`` or ``profile``.
+
+    They stand in the order in which lists of values make axes: the last varies fastest.
+    """
+    return list(_settings_of(command))
+
+
+def _is_flag(command: str, name: str) -> bool:
+    return any(known.name == name and not known.written for known in _settings_of(command))
+
+
+def _yes(name: str, text: str) -> bool:
+    if text in ("yes", "true", "on"):
+        return True
+    if text in ("no", "false", "off"):
+        return False
+    raise RequestError(f"--{name.replace('_', '-')}: {text} is neither yes nor no")
+
+
+def _text(name: str, value: Value) -> str:
+    """A value as it would be typed."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int):
+        # A plain number of bytes, or of times: both are written with a unit.
+        return f"{value}{_UNITS.get(name, '')}"
+    if isinstance(value, float):
+        if not (value == value and abs(value) != float("inf")):
+            raise RequestError(f"--{name.replace('_', '-')}: {value} is no number that can be meant")
+        return _text(name, int(value)) if value.is_integer() else f"{value!r}{_UNITS.get(name, '')}"
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if hasattr(value, "item"):
+        # A number of numpy.
+        return _text(name, value.item())
+    raise RequestError(
+        f"--{name.replace('_', '-')}: {value!r} is a {type(value).__name__}; accepted: text, a number, or None for the default"
+    )
+
+
+def _toml(text: str) -> str:
+    escaped = "".join(
+        f"\\u{ord(char):04X}" if ord(char) < 32 or ord(char) == 127 else {'"': '\\"', "\\": "\\\\"}.get(char, char)
+        for char in text
+    )
+    return f'"{escaped}"'
+
+
+#: A value of a setting, several of them, or the class of a policy.
+Axis = Union[Value, type, None, Sequence[Union[Value, type]]]
+
+
+def _values(name: str, axis: Axis) -> List[Union[str, type]]:
+    """The values of an axis: a list as it is, a text split as on the command line."""
+    if isinstance(axis, str):
+        return list(_native.split(axis))
+    if policies.is_policy(axis) or isinstance(axis, (bool, int, float, os.PathLike)) or hasattr(axis, "item"):
+        return [axis if policies.is_policy(axis) else _text(name, axis)]  # type: ignore[arg-type, list-item]
+    if not hasattr(axis, "__iter__"):
+        raise RequestError(f"--{name.replace('_', '-')}: {axis!r} is no value; accepted: a value, or a list of values")
+    values: List[Union[str, type]] = []
+    for value in axis:  # type: ignore[union-attr]
+        values.extend(_values(name, value))
+    if not values:
+        raise RequestError(f"--{name.replace('_', '-')} has no value; accepted: a value, or leave it out")
+    return values
+
+
+def _cells(command: str, axes: Mapping[str, Axis]) -> Iterator[Run]:
+    """The runs of a grid, the last axis varying fastest."""
+    known = [setting.name for setting in _settings_of(command)]
+    for name in axes:
+        if name not in known:
+            _native.check([(command, {name: ""}, [])])
+    lists = {name: _values(name, axes[name]) for name in known if name in axes and axes[name] is not None}
+    for values in itertools.product(*lists.values()):
+        yield Run.from_settings(command, dict(zip(lists, values)))
+
+
+def grid(command: str, **axes: Axis) -> List[Run]:
+    """The runs of a command over lists of values: one for each combination.
+
+    A setting takes a value, a list of values, or a text that lists them as on the command line
+    (``write_back="single,ace:n_w=8"``). The axes have the order of :func:`settings`, and the last varies fastest.
+
+    >>> [run.settings()["write_back"] for run in grid("pool", workload="zipf", write_back="single,ace")]
+    ['single', 'ace']
+    """
+    return list(_cells(command, axes))
+
+
+__all__ = [
+    "Benchmark",
+    "Characterisation",
+    "Engine",
+    "Load",
+    "Measure",
+    "Pool",
+    "Requests",
+    "Run",
+    "Setting",
+    "Stack",
+    "Translation",
+    "grid",
+    "settings",
+]

@@ -1,0 +1,234 @@
+"""Pictures of results: charts for notebooks, and the report as one HTML page."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+
+from . import _native
+from .errors import RequestError
+from .result import _COLUMNS, Cell, Result, needs
+
+if TYPE_CHECKING:
+    import altair
+
+#: The colours of the report: told apart by people who see colours differently, and by 3 to 1 at least from the page.
+PALETTE = ["#0072b2", "#c46f00", "#00875f", "#c2406d", "#7a5cc0", "#7d6a00", "#2f8f9e", "#a34a28", "#4a5fd0", "#5b7a2e"]
+_INK, _QUIET, _LINE = "#1c2024", "#5c6670", "#d9dee3"
+_FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif'
+
+#: What is drawn of a command's rows where nothing is named: the first of these that they have.
+_FIGURES = {
+    "pool": ["throughput_ops_s", "misses"],
+    "gc": ["waf_steady", "waf"],
+    "replay": ["latency_mean_ns"],
+    "bench": ["throughput_ops_s"],
+    "profile": ["read_iops", "alpha"],
+}
+
+#: By unit the scales in which values are shown, the largest first.
+_SCALES: Dict[str, List[Tuple[float, str]]] = {
+    "ns": [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns")],
+    "bytes": [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B")],
+    "bytes/s": [(1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1, "B/s")],
+}
+
+
+def _axes(result: Result) -> List[str]:
+    """The columns that tell the rows apart, in order."""
+    rows = result.rows
+    return [
+        name
+        for name in result.columns
+        if _COLUMNS[name].is_axis and any(row.get(name) != rows[0].get(name) for row in rows)
+    ]
+
+
+def _is_number(result: Result, name: str) -> bool:
+    return all(isinstance(cell, (int, float)) for cell in result[name] if cell is not None)
+
+
+def _scale(name: str, values: Sequence[float]) -> Tuple[float, str]:
+    """What values of a column are divided by, and the title of their axis."""
+    column = _COLUMNS[name]
+    title = name
+    for suffix in ("_bytes_s", "_bytes", "_ns"):
+        if column.unit and name.endswith(suffix):
+            title = name[: -len(suffix)]
+            break
+    title = title.replace("_", " ")
+    most = max((abs(value) for value in values), default=0.0)
+    for factor, unit in _SCALES.get(column.unit, []):
+        if most >= factor:
+            return factor, f"{title} ({unit})"
+    return 1, title
+
+
+def chart(
+    result: Result,
+    y: Optional[str] = None,
+    *,
+    x: Optional[str] = None,
+    series: Optional[str] = None,
+    panels: Optional[str] = None,
+    kind: Optional[str] = None,
+    title: Optional[str] = None,
+    width: int = 480,
+    height: int = 280,
+) -> "altair.Chart | altair.FacetChart":
+    """A chart of a result, for Altair; :meth:`fulgurite.Result.plot` is the same.
+
+    Rows that differ in nothing that is drawn (such as seeds) are repetitions: their mean is drawn, and a rule from the least to
+    the greatest.
+
+    :param y: the column to draw; by default the command's main figure.
+    :param x: the column along which; by default the first that tells the rows apart.
+    :param series: the column that colours tell apart; by default the second.
+    :param panels: a picture for each value of this column.
+    :param kind: ``"bar"`` or ``"line"``; by default lines along numbers, and bars along names.
+    """
+    try:
+        import altair
+    except ImportError as error:
+        raise needs("altair", "plot") from error
+    if not len(result):
+        raise RequestError("the result has no rows, so there is nothing to draw")
+    if kind not in (None, "bar", "line"):
+        raise RequestError(f"kind={kind!r} is unknown; accepted: 'bar', 'line'")
+    if y is None:
+        figures = [name for name in _FIGURES.get(result.command or "", []) if name in result.columns]
+        if not figures:
+            raise RequestError(f"y is missing; accepted: {', '.join(result.columns)}")
+        y = figures[0]
+    # A name that is no column is refused here, with the nearest one.
+    if not _is_number(result, y):
+        raise RequestError(f"y={y} has names for values; accepted: a column of numbers")
+    given = [name for name in (x, series, panels) if name is not None]
+    for name in given:
+        result[name]
+    # Of seeds the mean is drawn.
+    free = [name for name in _axes(result) if name not in given and name != "seed"]
+    if x is None:
+        x = free.pop(0) if free else "workload" if "workload" in result.columns else result.columns[0]
+    if series is None and free:
+        series = free.pop(0)
+    names = [name for name in (x, series, panels) if name is not None]
+    left_over = [name for name in free if name not in names]
+    if left_over:
+        raise RequestError(
+            f"the rows differ in {', '.join(left_over)} too, which would be mixed; accepted: panels={left_over[0]!r}, or fewer rows"
+        )
+    if kind is None:
+        kind = "line" if _is_number(result, x) and len(set(result[x])) > 2 else "bar"
+    groups: Dict[Tuple[Cell, ...], List[float]] = {}
+    for row in result:
+        value = row.get(y)
+        if value is not None:
+            groups.setdefault(tuple(row.get(name) for name in names), []).append(float(value))
+    factor, y_title = _scale(y, [value for values in groups.values() for value in values])
+    x_factor, x_title = 1.0, x.replace("_", " ")
+    if kind == "line":
+        x_factor, x_title = _scale(x, [float(cell) for cell in result[x] if isinstance(cell, (int, float))])
+    data: List[Dict[str, Any]] = []
+    for key, values in groups.items():
+        at = dict(zip(names, key))
+        if kind == "line":
+            if not isinstance(at[x], (int, float)):
+                raise RequestError(f"x={x} has names for values, which no line joins; accepted: kind='bar'")
+            at[x] = float(at[x]) / x_factor  # type: ignore[arg-type]
+        mean = sum(values) / len(values)
+        data.append({**at, "mean": mean / factor, "least": min(values) / factor, "greatest": max(values) / factor})
+
+    def encoding(name: str) -> str:
+        # A colon or a dot in a name has a meaning of its own in Altair's shorthand; no column has one.
+        return f"{name}:N"
+
+    zero = altair.Scale(zero=kind == "bar")
+    along: Any
+    if kind == "line":
+        along = altair.X(f"{x}:Q", title=x_title, scale=altair.Scale(zero=False))
+    else:
+        along = altair.X(encoding(x), title=x_title, sort=None)
+    colour = None if series is None else altair.Color(encoding(series), title=series.replace("_", " "), sort=None, scale=altair.Scale(range=PALETTE))
+    tips = [altair.Tooltip(encoding(name), title=name) for name in names] + [altair.Tooltip("mean:Q", title=y_title, format=",.4g")]
+    base = altair.Chart(altair.Data(values=data)).encode(x=along, tooltip=tips)
+    main = base.mark_bar(color=PALETTE[0]) if kind == "bar" else base.mark_line(point=True, color=PALETTE[0])
+    main = main.encode(y=altair.Y("mean:Q", title=y_title, scale=zero, stack=None))
+    rule = base.mark_rule(color=_INK).encode(y=altair.Y("least:Q", scale=zero), y2="greatest:Q")
+    if colour is not None:
+        main = main.encode(color=colour)
+        if kind == "bar":
+            beside = altair.XOffset(encoding(series or x), sort=None)
+            main, rule = main.encode(xOffset=beside), rule.encode(xOffset=beside)
+    layers = [main] + ([rule] if any(len(values) > 1 for values in groups.values()) else [])
+    drawn: Any = altair.layer(*layers).properties(width=width, height=height)
+    if panels is not None:
+        drawn = drawn.facet(facet=altair.Facet(encoding(panels), title=panels.replace("_", " "), sort=None), columns=2)
+    text = title if title is not None else (result.finding or "")
+    if text:
+        drawn = drawn.properties(title=text)
+    styled: altair.Chart = (
+        drawn.configure(font=_FONT)
+        .configure_view(stroke=None)
+        .configure_axis(
+            gridColor=_LINE, domainColor=_LINE, tickColor=_LINE, labelColor=_QUIET, titleColor=_INK, titleFontWeight=400, labelLimit=240
+        )
+        .configure_axisX(grid=False, labelAngle=0 if kind == "line" else -30)
+        .configure_title(color=_INK, fontSize=14, fontWeight=600, anchor="start")
+        .configure_legend(labelColor=_INK, titleColor=_QUIET, labelLimit=240)
+    )
+    return styled
+
+
+def report(
+    result: Result,
+    path: Union[str, "os.PathLike[str]", None] = None,
+    *,
+    title: str = "Runs",
+    question: str = "What do these runs give?",
+    plots: Sequence[Mapping[str, Any]] = (),
+) -> str:
+    """The report over a result: one HTML page that needs no network, the same as studies write.
+
+    :param path: the file that it is written to, if any.
+    :param plots: pictures, each with the keys of a study file's ``[[plots]]``: ``title``, ``caption``, ``kind`` (``"bar"``, ``"line"``,
+        ``"stack"``, ``"heat-map"``), ``x``, ``y``, ``y_label``, ``series``, ``relative_to``, …
+    :returns: the page.
+    """
+    page: Optional[str] = None
+    report_path = getattr(result, "report_path", None)
+    if report_path is not None and not plots:
+        with open(report_path, encoding="utf-8") as file:
+            page = file.read()
+    if page is None:
+        if result.command is None:
+            raise RequestError("a report is about the runs of one command; accepted: a result of one command, or a study's")
+        lines = [f"title = {_toml(title)}", f"question = {_toml(question)}", f"command = {_toml(result.command)}", "[grid]"]
+        for plot in plots:
+            lines += ["[[plots]]", *(f"{key} = {_toml(value)}" for key, value in plot.items())]
+        study = _native.Study.read("report", "\n".join(lines) + "\n")
+        # Runs with policies in Python have no command that repeats them.
+        page = study.draw(result._table, ["made with the Python package; run_id names each run"])
+    if path is not None:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(page)
+    return page
+
+
+def _toml(value: Any) -> str:
+    from .description import _toml as text
+
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if isinstance(value, str):
+        return text(value)
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{text(str(key))} = {_toml(inner)}" for key, inner in value.items()) + " }"
+    if isinstance(value, Sequence):
+        return "[" + ", ".join(_toml(inner) for inner in value) + "]"
+    raise RequestError(f"{value!r} is a {type(value).__name__}; accepted in a plot: text, numbers, flags, lists, and dictionaries of them")
+
+
+__all__ = ["PALETTE", "chart", "report"]

@@ -1,0 +1,280 @@
+"""The result of runs: a table."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Union, overload
+
+from . import _native
+from .errors import MissingPackageError, RequestError
+
+if TYPE_CHECKING:
+    import altair
+    import pandas
+    import polars
+    import pyarrow
+
+    from .description import Run
+
+#: A cell: a name, a count, or a real number; None where the row has none.
+Cell = Union[str, int, float, None]
+
+
+class Column(NamedTuple):
+    """A column that results can have."""
+
+    #: Its name; the unit stands last in it.
+    name: str
+    #: The unit: ``ns``, ``bytes``, ``bytes/s``, or empty for names and pure numbers.
+    unit: str
+    #: What its values say.
+    meaning: str
+    #: Whether it tells one run from another.
+    is_axis: bool
+    #: Whether more of it is better; None where neither is.
+    more_is_better: Optional[bool]
+
+
+_COLUMNS: Dict[str, Column] = {described[0]: Column(*described) for described in _native.columns()}
+
+
+def columns() -> List[Column]:
+    """Every column that a result can have, in order, with unit and meaning."""
+    return list(_COLUMNS.values())
+
+
+class Failure(NamedTuple):
+    """A run that failed in a sweep that goes on."""
+
+    #: The run.
+    run: Run
+    #: What went wrong: the error that :func:`fulgurite.run` would have raised.
+    error: Exception
+
+
+def needs(package: str, extra: str) -> MissingPackageError:
+    """The error for a package that is not installed."""
+    return MissingPackageError(f"{package} is not installed; accepted: pip install 'fulgurite[{extra}]'")
+
+
+class Result:
+    """A table of flat rows, in the order of the runs.
+
+    It is an Arrow table to whoever asks for one: ``pyarrow.table(result)``, ``polars.DataFrame(result)``, DuckDB and others
+    read it without a copy through Arrow's PyCapsule interface. Each column's unit and meaning are its field's metadata.
+    Names of columns and units of values are those of the command (``fulgurite reference``); :func:`fulgurite.columns` lists
+    them.
+    """
+
+    def __init__(
+        self,
+        table: _native.Table,
+        command: Optional[str] = None,
+        axes: Sequence[str] = (),
+        runs: Sequence[Run] = (),
+        of_run: Sequence[int] = (),
+        failures: Sequence[Failure] = (),
+    ) -> None:
+        self._table = table
+        self._axes = list(axes)
+        self._runs = list(runs)
+        self._of_run = list(of_run)
+        #: The command that the rows are of; None where there are several.
+        self.command = command
+        #: The runs that failed, in a sweep that goes on after a failure.
+        self.failures = list(failures)
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __iter__(self) -> Iterator[Dict[str, Cell]]:
+        return (self._table.row(at) for at in range(len(self)))
+
+    @overload
+    def __getitem__(self, key: int) -> Dict[str, Cell]: ...
+
+    @overload
+    def __getitem__(self, key: str) -> List[Cell]: ...
+
+    def __getitem__(self, key: Union[int, str]) -> Union[Dict[str, Cell], List[Cell]]:
+        """The row with a number, as a dictionary, or the column with a name, as a list."""
+        if isinstance(key, str):
+            if key not in self.columns:
+                # The sentence with the nearest name, or that no row has it.
+                self._table.column(key)
+                raise RequestError(f"no row has a value in the column {key}; accepted: {', '.join(self.columns)}")
+            return self._table.column(key)
+        return self._table.row(key + len(self) if key < 0 else key)
+
+    @property
+    def columns(self) -> List[str]:
+        """The names of the columns that any row has, in order."""
+        return self._table.columns()
+
+    @property
+    def rows(self) -> List[Dict[str, Cell]]:
+        """The rows as dictionaries; a column that a row does not have is left out."""
+        return list(self)
+
+    def run_of(self, row: int) -> Run:
+        """The run that a row is of.
+
+        :raises RequestError: where the result does not come from runs, but from a file or a study.
+        """
+        if not self._runs:
+            raise RequestError("this result has no runs with it; accepted: a result of run or sweep")
+        return self._runs[self._of_run[row]]
+
+    @property
+    def finding(self) -> Optional[str]:
+        """What the rows say, in a sentence; None where there is nothing to compare."""
+        return None if self.command is None or not len(self) else self._table.finding(self.command)
+
+    # Arrow.
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The table as a stream of Arrow's C data interface. The memory is shared, not copied."""
+        del requested_schema  # Casting is the consumer's, as the interface allows.
+        return self._table.stream()
+
+    def to_arrow(self) -> pyarrow.Table:
+        """The table as :class:`pyarrow.Table`, without a copy."""
+        try:
+            import pyarrow
+        except ImportError as error:
+            raise needs("pyarrow", "arrow") from error
+        return pyarrow.table(self)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The table as :class:`pandas.DataFrame`. A missing cell is NA, so columns of integers stay integers."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise needs("pandas", "pandas") from error
+        series = {}
+        for name in self.columns:
+            cells = self._table.column(name)
+            kinds = {type(cell) for cell in cells if cell is not None}
+            dtype: Any = "object"
+            if kinds == {int}:
+                dtype = "UInt64" if None in cells else "uint64"
+            elif kinds <= {int, float}:
+                dtype = "Float64" if None in cells else "float64"
+            series[name] = pandas.Series(cells, dtype=dtype)
+        return pandas.DataFrame(series)
+
+    def to_polars(self) -> polars.DataFrame:
+        """The table as :class:`polars.DataFrame`."""
+        try:
+            import polars
+        except ImportError as error:
+            raise needs("polars", "polars") from error
+        return polars.DataFrame(self)
+
+    # Pictures, files and text.
+
+    def plot(
+        self,
+        y: Optional[str] = None,
+        *,
+        x: Optional[str] = None,
+        series: Optional[str] = None,
+        panels: Optional[str] = None,
+        kind: Optional[str] = None,
+        title: Optional[str] = None,
+        width: int = 480,
+        height: int = 280,
+    ) -> "altair.Chart | altair.FacetChart":
+        """A chart of the result in the report's style, which a notebook shows; it needs Altair.
+
+        Rows that differ in nothing that is drawn (such as seeds) are repetitions: their mean is drawn, and a rule from the least to
+        the greatest. Where nothing is named, the command's main figure is drawn along the column that tells the rows apart.
+
+        :param y: the column to draw; by default the command's main figure.
+        :param x: the column along which; by default the first that tells the rows apart.
+        :param series: the column that colours tell apart; by default the second.
+        :param panels: a picture for each value of this column.
+        :param kind: ``"bar"`` or ``"line"``; by default lines along numbers, and bars along names.
+        :param title: by default the finding.
+        """
+        from .plots import chart
+
+        return chart(
+            self, y, x=x, series=series, panels=panels, kind=kind, title=title, width=width, height=height
+        )
+
+    def to_csv(self, path: Union[str, "os.PathLike[str]", None] = None) -> str:
+        """The table as CSV, as ``--csv`` gives it; written to ``path`` too, where one is given."""
+        return _written(self._table.csv(), path)
+
+    def to_json(self, path: Union[str, "os.PathLike[str]", None] = None) -> str:
+        """The table as one JSON array, as ``--json`` gives it; written to ``path`` too, where one is given."""
+        return _written(self._table.json(), path)
+
+    def to_parquet(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes the table to a Parquet file."""
+        with open(path, "wb") as file:
+            file.write(self._table.parquet())
+
+    def to_text(self, width: Optional[int] = None) -> str:
+        """The table as the command shows it on a terminal of ``width`` characters: the columns that matter, the finding."""
+        if width is None:
+            width = shutil.get_terminal_size((100, 24)).columns
+        return self._table.text(self.command, self._axes, width)
+
+    def without_cost(self) -> Result:
+        """The same without the columns about the execution itself (``sim_wall_s`` and the like), which differ from one time
+        to the next. What is left is the same on every machine."""
+        table = self._table.without_cost()
+        return Result(table, self.command, self._axes, self._runs, self._of_run, self.failures)
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def __repr__(self) -> str:
+        failed = f", {len(self.failures)} failed" if self.failures else ""
+        return f"<fulgurite.Result of {len(self)} rows, {len(self.columns)} columns{failed}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the columns that matter of the first rows."""
+        shown = self._table.columns_first(self.command) if self.command is not None else self.columns
+        most = 40
+        head = "".join(f'<th title="{_escaped(_about(name))}">{_escaped(name)}</th>' for name in shown)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{_escaped(_readable(self._table.row(at).get(name)))}</td>" for name in shown) + "</tr>"
+            for at in range(min(len(self), most))
+        )
+        finding = f"<p>{_escaped(self.finding)}</p>" if self.finding else ""
+        rest = f"<p>{len(self) - most} more rows</p>" if len(self) > most else ""
+        failed = f"<p>{len(self.failures)} runs failed; see <code>.failures</code></p>" if self.failures else ""
+        return f"{finding}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}{failed}"
+
+
+def _written(text: str, path: Union[str, "os.PathLike[str]", None]) -> str:
+    if path is not None:
+        with open(path, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+    return text
+
+
+def _escaped(text: str) -> str:
+    for char, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):
+        text = text.replace(char, entity)
+    return text
+
+
+def _about(name: str) -> str:
+    column = _COLUMNS[name]
+    return f"{column.meaning} ({column.unit})" if column.unit else column.meaning
+
+
+def _readable(cell: Cell) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, float):
+        return f"{cell:,.4g}" if abs(cell) < 10_000 else f"{cell:,.0f}"
+    return f"{cell:,}" if isinstance(cell, int) else cell
+
+
+__all__ = ["Column", "Failure", "Result", "columns"]

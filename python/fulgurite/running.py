@@ -1,0 +1,263 @@
+"""Executing runs: one, or many side by side."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Union, overload
+
+from . import _native, errors
+from .description import Axis, Run, Value, _text, grid
+from .errors import RequestError
+from .progress import Watch, Watching
+from .result import Failure, Result
+
+
+@overload
+def run(run: Run, *, progress: Watch = True) -> Result: ...
+
+
+@overload
+def run(run: str, *, progress: Watch = True, **settings: "Value | type | None") -> Result: ...
+
+
+def run(run: Union[Run, str], *, progress: Watch = True, **settings: Any) -> Result:
+    """Executes a run.
+
+    ``run`` is a :class:`fulgurite.Run`, or the name of a command (``pool``, ``gc``, ``replay``, ``bench``, ``profile``), whose
+    settings follow as keywords::
+
+        fulgurite.run("pool", workload="mixed-skewed", write_back="ace", ops="50K")
+
+    The interpreter's lock is not held meanwhile, and Ctrl-C ends the run.
+
+    :param progress: see :data:`fulgurite.progress.Watch`.
+    :raises RequestError: where the run cannot be; nothing was executed then.
+    :raises RunError: where it failed.
+    """
+    if isinstance(run, Run):
+        if settings:
+            raise RequestError(f"{', '.join(settings)}: a Run has its settings; accepted: dataclasses.replace, or the name of a command")
+        return _execute([run], 1, False, progress, [])
+    given = {name: value for name, value in settings.items() if value is not None}
+    runs = grid(run, **given)
+    if len(runs) != 1:
+        raise RequestError(f"the settings describe {len(runs)} runs; accepted: one value for each setting, or fulgurite.sweep")
+    return _execute(runs, 1, False, progress, list(given))
+
+
+def sweep(
+    runs: Union[str, Run, Iterable[Run]],
+    *,
+    threads: Optional[int] = None,
+    on_error: str = "raise",
+    progress: Watch = True,
+    **axes: Axis,
+) -> Result:
+    """Executes runs side by side, and puts their rows into one table, in the order of the runs.
+
+    ``runs`` are :class:`fulgurite.Run` objects, such as :func:`fulgurite.grid` gives, or the name of a command, whose settings
+    follow as keywords, each with a value or a list of values::
+
+        fulgurite.sweep("pool", workload="mixed-skewed", write_back=["single", "ace"], seed=range(5))
+
+    All runs are checked before the first begins. The number of threads changes nothing but the time.
+
+    :param threads: runs at once; by default as many as there are cores.
+    :param on_error: ``"raise"``: a run that fails ends the sweep. ``"keep"``: it stands in :attr:`Result.failures`, and the
+        others go on.
+    :param progress: see :data:`fulgurite.progress.Watch`.
+    :raises RequestError: where a run cannot be, and ``on_error`` is ``"raise"``.
+    :raises RunError: where one failed, and ``on_error`` is ``"raise"``.
+    """
+    if on_error not in ("raise", "keep"):
+        raise RequestError(f"on_error={on_error!r} is unknown; accepted: 'raise', 'keep'")
+    if isinstance(runs, str):
+        return _execute(grid(runs, **axes), threads, on_error == "keep", progress, list(axes))
+    if axes:
+        raise RequestError(f"{', '.join(axes)}: runs have their settings; accepted: the name of a command, or runs alone")
+    return _execute(_all_runs(runs), threads, on_error == "keep", progress, [])
+
+
+def _all_runs(runs: Union[Run, Iterable[Run]]) -> List[Run]:
+    listed: List[Run] = [runs] if isinstance(runs, Run) else list(runs)
+    for run in listed:
+        if not isinstance(run, Run):
+            raise RequestError(f"{run!r} is a {type(run).__name__}; accepted: fulgurite.Run")
+    return listed
+
+
+def _execute(runs: List[Run], threads: Optional[int], keeps_going: bool, progress: Watch, axes: List[str]) -> Result:
+    if threads is not None and threads < 1:
+        raise RequestError(f"threads={threads} runs nothing; accepted: a number from 1 on")
+    asked = [run.native() for run in runs]
+    with Watching(progress) as watching:
+        table, of_run, failed = _native.execute(asked, threads, keeps_going, watching.listener)
+    failures = [Failure(runs[at], getattr(errors, kind)(sentence)) for at, kind, sentence in failed]
+    commands = {run.command for run in runs}
+    return Result(table, commands.pop() if len(commands) == 1 else None, axes, runs, of_run, failures)
+
+
+class Outlook(NamedTuple):
+    """What runs will need."""
+
+    #: Runs.
+    runs: int
+    #: Memory in bytes, about.
+    needed_bytes: int
+    #: Seconds, about: the least and the most.
+    least_s: float
+    most_s: float
+    #: The same in a sentence.
+    sentence: str
+
+
+def outlook(runs: Union[Run, Iterable[Run]], *, threads: Optional[int] = None) -> Outlook:
+    """What runs will need, before the first begins. Nothing is executed or measured."""
+    table, sentence = _native.outlook([run.native() for run in _all_runs(runs)], threads)
+    row: Dict[str, Any] = table.row(0)
+    return Outlook(row["runs"], row["needed_bytes"], row["estimate_least_s"], row["estimate_most_s"], sentence)
+
+
+class Profile(NamedTuple):
+    """How asymmetric and how concurrent a drive is for requests of one size."""
+
+    #: The device.
+    device: str
+    #: Bytes of a request.
+    page_bytes: int
+    #: Read over write throughput, each at its highest.
+    alpha: float
+    #: The fewest users that reach 95 % of the highest read throughput.
+    k_r: int
+    #: The same for writes.
+    k_w: int
+    #: The highest read throughput, in requests per second.
+    read_iops_max: float
+    #: The highest write throughput, in requests per second.
+    write_iops_max: float
+
+
+def profile(device: str, page: Union[int, str] = "4KiB", *, seed: Union[int, str] = 42, progress: Watch = True) -> Profile:
+    """Measures a drive: alpha, k_r and k_w, as the ACE study (ICDE 2023) defines them.
+
+    For several drives or sizes in one table, and for the curves, ``fulgurite.sweep("profile", device=[…], curve=True)``.
+
+    :param device: a preset, a preset with changes, or ``file:PATH``.
+    :param page: bytes of a request.
+    """
+    row: Dict[str, Any] = run("profile", device=device, page=_text("page", page), seed=seed, progress=progress)[0]
+    return Profile(*(row[name] for name in Profile._fields))
+
+
+def names(kind: Optional[str] = None) -> Result:
+    """Every name that descriptions know, with its options: as ``fulgurite list`` prints them.
+
+    :param kind: ``devices``, ``replacement``, ``workloads``, …; all kinds where none is given.
+    """
+    return Result(_native.names(kind))
+
+
+class Verdict(NamedTuple):
+    """Whether a conclusion holds in a study's rows."""
+
+    #: The conclusion, in a sentence.
+    says: str
+    #: Whether it does; None where a quick run is too short to tell.
+    holds: Optional[bool]
+    #: What was measured, and where.
+    figure: str
+
+
+class Study:
+    """A study: grids of runs, what to compare, what to plot.
+
+    :param name: a built-in study (:func:`fulgurite.studies` lists them), or the path of a TOML file.
+    """
+
+    def __init__(self, name: Union[str, "os.PathLike[str]"]) -> None:
+        self._study = _native.Study.open(os.fspath(name))
+
+    @classmethod
+    def from_toml(cls, text: str, name: str = "study") -> Study:
+        """The study that a text in TOML describes; its folder and its errors have this name."""
+        study = cls.__new__(cls)
+        study._study = _native.Study.read(name, text)
+        return study
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._study.name
+
+    @property
+    def title(self) -> str:
+        """Its title."""
+        return self._study.title
+
+    def runs(self, *, quick: bool = False, seed: Union[int, str, None] = None) -> List[Run]:
+        """Its runs, as values that can be changed and swept."""
+        grids = self._study.grids(quick, None if seed is None else str(seed))
+        return [run for _, command, settings in grids for run in grid(command, **settings)]
+
+    def run(
+        self,
+        out: Union[str, "os.PathLike[str]", None] = None,
+        *,
+        quick: bool = False,
+        seed: Union[int, str, None] = None,
+        threads: Optional[int] = None,
+        resume: bool = False,
+        progress: Watch = True,
+    ) -> StudyResult:
+        """Runs the study and writes its folder: the table, the study and ``report.html``.
+
+        :param out: the folder, by default ``results/NAME``.
+        :param quick: smaller, as the study says.
+        :param seed: in place of the study's.
+        :param resume: go on from the finished runs that an interrupted attempt has left in the folder.
+        """
+        with Watching(progress) as watching:
+            table, finding, verdicts, report = self._study.run(
+                None if out is None else os.fspath(out), quick, None if seed is None else str(seed), threads, resume, watching.listener
+            )
+        return StudyResult(table, finding, [Verdict(*verdict) for verdict in verdicts], str(report))
+
+    def __repr__(self) -> str:
+        return f"<fulgurite.Study {self.name}: {self.title}>"
+
+
+class StudyResult(Result):
+    """What a study produced."""
+
+    def __init__(self, table: _native.Table, finding: str, verdicts: List[Verdict], report: str) -> None:
+        super().__init__(table)
+        self._finding = finding
+        #: The conclusions that the study checks.
+        self.verdicts = verdicts
+        #: The path of the report.
+        self.report_path = report
+
+    @property
+    def finding(self) -> Optional[str]:
+        """What was found, in one sentence."""
+        return self._finding or None
+
+
+def studies() -> Dict[str, str]:
+    """The built-in studies by name, with their titles."""
+    return dict(_native.studies())
+
+
+__all__ = [
+    "Outlook",
+    "Profile",
+    "Study",
+    "StudyResult",
+    "Verdict",
+    "names",
+    "outlook",
+    "profile",
+    "run",
+    "studies",
+    "sweep",
+]

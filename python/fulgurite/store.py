@@ -1,0 +1,357 @@
+"""The store: tables of keys and values on a drive, with serialisable transactions.
+
+A store is a file. Its tables are mappings of bytes, sorted by key::
+
+    with fulgurite.Store.create("shop.store", size="1GiB") as store:
+        users = store.create_table("users")
+        users[b"ada"] = b"1815"                      # a transaction of its own, durable when this returns
+
+        with store.transaction() as transaction:     # commits at the end, or leaves nothing
+            counters = transaction["users"]
+            counters[b"ada"] = b"1852"
+
+        with store.snapshot() as snapshot:           # a state of the past, which waits for nobody
+            print(dict(snapshot["users"].scan(b"a", b"b")))
+
+The commands ``fulgurite get``, ``scan``, ``check``, ``backup`` and so on work on the same file. One process at a time may write
+it; any of its threads may use the store.
+"""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import Callable, Iterator, List, Mapping, MutableMapping, Optional, Tuple, Type, TypeVar, Union
+
+from . import _native
+from .errors import DeadlockError, RequestError
+
+T = TypeVar("T")
+
+#: Records that are fetched at once.
+_PAGE = 256
+
+
+def _key(key: object, what: str = "key") -> bytes:
+    if isinstance(key, (bytes, bytearray, memoryview)):
+        return bytes(key)
+    raise RequestError(f"the {what} {key!r} is a {type(key).__name__}; accepted: bytes, such as {str(key)!r}.encode()")
+
+
+def _size(size: Union[int, str, None]) -> Optional[str]:
+    """A size as it would be typed; a plain number is one of bytes."""
+    return f"{size}B" if isinstance(size, int) else size
+
+
+class _Readable(Mapping[bytes, bytes]):
+    """What tables have in common, wherever they are read."""
+
+    def __init__(self, name: str, table: _native.StoreTable) -> None:
+        #: The table's name.
+        self.name = name
+        self._table = table
+
+    def _get(self, key: bytes) -> Optional[bytes]:
+        raise NotImplementedError
+
+    def _page(
+        self, low: Optional[bytes], after: bool, high: Optional[bytes], backward: bool, most: int
+    ) -> List[Tuple[bytes, bytes]]:
+        raise NotImplementedError
+
+    def __getitem__(self, key: bytes) -> bytes:
+        value = self._get(_key(key))
+        if value is None:
+            raise KeyError(key)
+        return value
+
+    def __contains__(self, key: object) -> bool:
+        return self._get(_key(key)) is not None
+
+    def scan(
+        self, low: Optional[bytes] = None, high: Optional[bytes] = None, *, backward: bool = False, limit: Optional[int] = None
+    ) -> Iterator[Tuple[bytes, bytes]]:
+        """The records from ``low`` on, up to ``high`` and without it, in the order of their keys.
+
+        :param backward: from the greatest key down.
+        :param limit: at most so many.
+        """
+        low = None if low is None else _key(low)
+        high = None if high is None else _key(high)
+        left, after = limit, False
+        while left is None or left > 0:
+            most = _PAGE if left is None else min(_PAGE, left)
+            page = self._page(low, after, high, backward, most)
+            yield from page
+            if len(page) < most:
+                return
+            if left is not None:
+                left -= len(page)
+            if backward:
+                high = page[-1][0]
+            else:
+                low, after = page[-1][0], True
+
+    def __iter__(self) -> Iterator[bytes]:
+        return (key for key, _ in self.scan())
+
+    def __reversed__(self) -> Iterator[bytes]:
+        return (key for key, _ in self.scan(backward=True))
+
+    def __len__(self) -> int:
+        """The number of records. It reads all of them."""
+        return sum(1 for _ in self.scan())
+
+    def __bool__(self) -> bool:
+        return next(self.scan(limit=1), None) is not None
+
+    def __repr__(self) -> str:
+        return f"<fulgurite.{type(self).__name__} {self.name}>"
+
+
+class SnapshotTable(_Readable):
+    """A table as it was when the snapshot was taken."""
+
+    def __init__(self, name: str, table: _native.StoreTable, snapshot: _native.Snapshot) -> None:
+        super().__init__(name, table)
+        self._snapshot = snapshot
+
+    def _get(self, key: bytes) -> Optional[bytes]:
+        return self._snapshot.get(self._table, key)
+
+    def _page(
+        self, low: Optional[bytes], after: bool, high: Optional[bytes], backward: bool, most: int
+    ) -> List[Tuple[bytes, bytes]]:
+        return self._snapshot.scan(self._table, low, after, high, backward, most)
+
+
+class TransactionTable(_Readable, MutableMapping[bytes, bytes]):
+    """A table inside a transaction, with the transaction's own writes. What is touched is locked until it ends."""
+
+    def __init__(self, name: str, table: _native.StoreTable, transaction: _native.Transaction) -> None:
+        super().__init__(name, table)
+        self._transaction = transaction
+
+    def _get(self, key: bytes) -> Optional[bytes]:
+        return self._transaction.get(self._table, key, False)
+
+    def get_for_update(self, key: bytes) -> Optional[bytes]:
+        """The value of a key that will be written; None if it has none. It locks the key at once, so that two transactions
+        that read and then write it do not meet in a deadlock."""
+        return self._transaction.get(self._table, _key(key), True)
+
+    def __setitem__(self, key: bytes, value: bytes) -> None:
+        self._transaction.put(self._table, _key(key), _key(value, "value"))
+
+    def __delitem__(self, key: bytes) -> None:
+        if self.get_for_update(key) is None:
+            raise KeyError(key)
+        self._transaction.delete(self._table, _key(key))
+
+    def _page(
+        self, low: Optional[bytes], after: bool, high: Optional[bytes], backward: bool, most: int
+    ) -> List[Tuple[bytes, bytes]]:
+        return self._transaction.scan(self._table, low, after, high, backward, most)
+
+
+class Table(_Readable, MutableMapping[bytes, bytes]):
+    """A table of a store. Each read sees what is committed; each write is a transaction of its own.
+
+    What takes several steps (``pop``, ``setdefault``, ``update``) is several transactions; use :meth:`Store.transaction` to make
+    it one.
+    """
+
+    def __init__(self, name: str, table: _native.StoreTable, store: Store) -> None:
+        super().__init__(name, table)
+        self._store = store
+
+    def _get(self, key: bytes) -> Optional[bytes]:
+        return self._store._store.get(self._table, key)
+
+    def __setitem__(self, key: bytes, value: bytes) -> None:
+        self._store._store.put(self._table, _key(key), _key(value, "value"))
+
+    def __delitem__(self, key: bytes) -> None:
+        def delete(transaction: Transaction) -> None:
+            del transaction[self.name][key]
+
+        self._store.transact(delete)
+
+    def scan(
+        self, low: Optional[bytes] = None, high: Optional[bytes] = None, *, backward: bool = False, limit: Optional[int] = None
+    ) -> Iterator[Tuple[bytes, bytes]]:
+        """The records from ``low`` on, up to ``high`` and without it, in the order of their keys; all of one state."""
+        with self._store.snapshot() as snapshot:
+            yield from SnapshotTable(self.name, self._table, snapshot._snapshot).scan(
+                low, high, backward=backward, limit=limit
+            )
+
+
+class Transaction:
+    """A transaction under way. It belongs to the thread that began it."""
+
+    def __init__(self, store: Store, transaction: _native.Transaction) -> None:
+        self._store = store
+        self._transaction = transaction
+
+    def __getitem__(self, table: str) -> TransactionTable:
+        """The table of this name."""
+        return TransactionTable(table, self._store._table(table), self._transaction)
+
+    def commit(self, durability: Optional[str] = None) -> None:
+        """Commits it. When this returns, it is durable as ``durability`` says, by default as the store does.
+
+        :raises DeadlockError: where it was given up; do it again from its beginning.
+        """
+        self._transaction.commit(durability)
+
+    def rollback(self) -> None:
+        """Gives it up; nothing of it was done."""
+        self._transaction.rollback()
+
+
+class Snapshot:
+    """A state of the past of all tables."""
+
+    def __init__(self, store: Store, snapshot: _native.Snapshot) -> None:
+        self._store = store
+        self._snapshot = snapshot
+
+    def __getitem__(self, table: str) -> SnapshotTable:
+        """The table of this name."""
+        return SnapshotTable(table, self._store._table(table), self._snapshot)
+
+    def close(self) -> None:
+        """Lets go of what the snapshot keeps."""
+        self._snapshot.close()
+
+    def __enter__(self) -> Snapshot:
+        return self
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], traceback: Optional[TracebackType]
+    ) -> None:
+        self.close()
+
+
+class _Transacting:
+    """Commits at the end of ``with``, and gives up where an exception leaves it."""
+
+    def __init__(self, store: Store, durability: Optional[str]) -> None:
+        self._store, self._durability = store, durability
+        self._transaction: Optional[Transaction] = None
+
+    def __enter__(self) -> Transaction:
+        self._transaction = Transaction(self._store, self._store._store.begin())
+        return self._transaction
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], traceback: Optional[TracebackType]
+    ) -> None:
+        transaction, self._transaction = self._transaction, None
+        if transaction is None:
+            return
+        if kind is None:
+            transaction.commit(self._durability)
+        else:
+            transaction.rollback()
+
+
+class Store(Mapping[str, Table]):
+    """A store in a file: its tables by name. :meth:`create` makes one, :meth:`open` opens one."""
+
+    def __init__(self, store: _native.Store) -> None:
+        self._store = store
+
+    @classmethod
+    def create(
+        cls,
+        path: Union[str, "os.PathLike[str]"],
+        *,
+        size: Union[int, str, None] = None,
+        page: Union[int, str, None] = None,
+        log: Union[int, str, None] = None,
+        place: Optional[str] = None,
+        memory: Union[int, str, None] = None,
+        durability: Optional[str] = None,
+    ) -> Store:
+        """Makes a store in a new file, which appears with the store in it or not at all.
+
+        :param size: bytes of the file, which keeps its size and takes up room as it fills; by default 16 GiB.
+        :param page: bytes in a page; by default 4 KiB.
+        :param log: bytes of the log.
+        :param place: where pages are written: ``in-place`` or ``out-of-place``.
+        :param memory: bytes of memory for everything that grows.
+        :param durability: what a commit promises: ``flush``, ``group`` (the default; it may wait for others, to share their
+            flush) or ``relaxed`` (a crash may lose the last ones).
+        """
+        size, page, log, memory = map(_size, (size, page, log, memory))
+        return cls(_native.Store.create(os.fspath(path), size, page, log, place, memory, durability))
+
+    @classmethod
+    def open(
+        cls, path: Union[str, "os.PathLike[str]"], *, memory: Union[int, str, None] = None, durability: Optional[str] = None
+    ) -> Store:
+        """Opens the store in a file. After a crash this recovers it."""
+        return cls(_native.Store.open(os.fspath(path), _size(memory), durability))
+
+    def create_table(self, name: str) -> Table:
+        """The table of this name, made if there is none."""
+        return Table(name, self._store.create_table(name), self)
+
+    def _table(self, name: str) -> _native.StoreTable:
+        if not isinstance(name, str):
+            raise RequestError(f"the table {name!r} is a {type(name).__name__}; accepted: a name as text")
+        found = self._store.table(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __getitem__(self, name: str) -> Table:
+        return Table(name, self._table(name), self)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._store.tables())
+
+    def __len__(self) -> int:
+        return len(self._store.tables())
+
+    def transaction(self, durability: Optional[str] = None) -> _Transacting:
+        """A transaction for ``with``: it commits at the end, and leaves nothing where an exception does. A thread has one at a
+        time, and writes through it.
+
+        :raises DeadlockError: where it was given up to end a deadlock; :meth:`transact` tries again by itself.
+        """
+        return _Transacting(self, durability)
+
+    def transact(self, work: Callable[[Transaction], T]) -> T:
+        """Runs ``work`` in a transaction and commits it; begins anew where it was given up to end a deadlock, so ``work`` may run
+        several times."""
+        while True:
+            try:
+                with self.transaction() as transaction:
+                    return work(transaction)
+            except DeadlockError:
+                continue
+
+    def snapshot(self) -> Snapshot:
+        """What is committed now. It waits for nobody, and nobody for it."""
+        return Snapshot(self, self._store.snapshot())
+
+    def close(self) -> None:
+        """Writes everything, so that the next opening is quick. A second time does nothing."""
+        self._store.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], traceback: Optional[TracebackType]
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return "<fulgurite.Store, closed>" if self._store.is_closed else f"<fulgurite.Store of {len(self)} tables>"
+
+
+__all__ = ["Snapshot", "SnapshotTable", "Store", "Table", "Transaction", "TransactionTable"]

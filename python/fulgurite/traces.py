@@ -1,0 +1,185 @@
+"""Recorded requests as arrays: read from trace files of every format, written to them, made from numpy and Arrow."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Dict, Optional, Union
+
+from . import _native
+from .errors import RequestError
+from .progress import Watch, Watching
+from .result import Result, needs
+
+if TYPE_CHECKING:
+    import numpy
+    import numpy.typing
+    import pyarrow
+
+#: What the numbers in the column ``op`` mean.
+OPERATIONS = {"read": 0, "write": 1, "trim": 2}
+
+
+class Trace:
+    """The requests of a trace, in order; four columns of equal length.
+
+    ======== ====== ==========================================================
+    column   type   what
+    ======== ====== ==========================================================
+    at_ns    uint64 when it arrived, in nanoseconds from the first request on; 0 where the format has no times
+    op       uint8  0 read, 1 write, 2 trim
+    start    uint64 its first byte or page, see :attr:`unit`
+    length   uint64 how many bytes or pages
+    ======== ====== ==========================================================
+
+    A trace is an Arrow table to whoever asks for one (``pyarrow.table(trace)``, ``polars.DataFrame(trace)``), without a copy.
+    """
+
+    def __init__(self, native: _native.Trace) -> None:
+        self._trace = native
+
+    @classmethod
+    def read(
+        cls, path: Union[str, "os.PathLike[str]"], format: Optional[str] = None, *, progress: Watch = True
+    ) -> Trace:
+        """Reads a trace file, plain or packed with gzip or zstd.
+
+        :param format: its format with options (``"disksim:time_unit=ns"``), where its name and content do not tell.
+        """
+        with Watching(progress) as watching:
+            return cls(_native.Trace.read(os.fspath(path), format, watching.listener))
+
+    @classmethod
+    def from_numpy(
+        cls,
+        *,
+        start: numpy.typing.ArrayLike,
+        op: numpy.typing.ArrayLike,
+        length: numpy.typing.ArrayLike = 1,
+        at_ns: numpy.typing.ArrayLike = 0,
+        unit: str = "bytes",
+    ) -> Trace:
+        """A trace from arrays. A single number stands for as many as there are requests.
+
+        :param start: the first byte or page of each request.
+        :param op: 0 read, 1 write, 2 trim.
+        :param length: bytes or pages.
+        :param at_ns: arrival in nanoseconds; must not run backwards.
+        :param unit: ``"bytes"`` or ``"pages"``.
+        """
+        if unit not in ("bytes", "pages"):
+            raise RequestError(f"unit={unit!r} is unknown; accepted: 'bytes', 'pages'")
+        numpy = _numpy()
+        count = numpy.size(start)
+        given = {"at_ns": at_ns, "op": op, "start": start, "length": length}
+        arrays = {name: _whole(name, values, count) for name, values in given.items()}
+        return cls(
+            _native.Trace.from_columns(
+                arrays["at_ns"].tobytes(),
+                arrays["op"].astype(numpy.uint8).tobytes(),
+                arrays["start"].tobytes(),
+                arrays["length"].tobytes(),
+                unit == "pages",
+            )
+        )
+
+    @classmethod
+    def from_arrow(cls, table: Any, *, unit: str = "bytes") -> Trace:
+        """A trace from an Arrow table, or whatever gives one (a polars frame, a pandas frame by ``pyarrow.table``).
+
+        It needs the columns ``op`` and ``start``; ``length`` (1) and ``at_ns`` (0) may be left out.
+        """
+        try:
+            import pyarrow
+        except ImportError as error:
+            raise needs("pyarrow", "arrow") from error
+        table = pyarrow.table(table)
+        names = table.column_names
+        missing = [name for name in ("start", "op") if name not in names]
+        if missing:
+            raise RequestError(f"the table has no column {missing[0]}; accepted: at_ns, op, start, length")
+        given: Dict[str, Any] = {name: table.column(name).to_numpy() for name in ("at_ns", "op", "start", "length") if name in names}
+        return cls.from_numpy(unit=unit, **given)
+
+    def to_numpy(self) -> Dict[str, numpy.typing.NDArray[numpy.unsignedinteger[Any]]]:
+        """The columns as numpy arrays, which cannot be written to."""
+        numpy = _numpy()
+        kinds = {"at_ns": numpy.uint64, "op": numpy.uint8, "start": numpy.uint64, "length": numpy.uint64}
+        return {name: numpy.frombuffer(self._trace.column(name), dtype=kind) for name, kind in kinds.items()}
+
+    def to_arrow(self) -> pyarrow.Table:
+        """The trace as :class:`pyarrow.Table`, without a copy."""
+        try:
+            import pyarrow
+        except ImportError as error:
+            raise needs("pyarrow", "arrow") from error
+        return pyarrow.table(self)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The trace as a stream of Arrow's C data interface. The memory is shared, not copied."""
+        del requested_schema
+        return self._trace.stream()
+
+    def save(self, path: Union[str, "os.PathLike[str]"], format: str, *, page: int = 4096) -> Result:
+        """Writes the trace to a file that any command and :class:`fulgurite.Requests` can read. The file appears whole or not
+        at all; ``.gz`` and ``.zst`` pack it.
+
+        :param format: the name of a format; ``fulgurite.names("formats")`` lists them.
+        :param page: bytes in a page, where pages become bytes or bytes pages.
+        :returns: one row: how many requests the file holds, how many the format cannot hold, and what it loses of the others.
+        """
+        return Result(self._trace.save(os.fspath(path), format, page))
+
+    @property
+    def unit(self) -> str:
+        """What ``start`` and ``length`` count: ``bytes`` or ``pages``."""
+        return self._trace.unit
+
+    def __len__(self) -> int:
+        return len(self._trace)
+
+    def __repr__(self) -> str:
+        return f"<fulgurite.Trace of {len(self):,} requests, in {self.unit}>"
+
+
+def summary(
+    path: Union[str, "os.PathLike[str]"],
+    format: Optional[str] = None,
+    page: Union[int, str, None] = None,
+    *,
+    progress: Watch = True,
+) -> Result:
+    """Describes a trace file in one row, as ``fulgurite trace info`` does: sizes, footprint, rates, locality.
+
+    :param page: bytes of the pages that footprints are counted in.
+    """
+    with Watching(progress) as watching:
+        page = f"{page}B" if isinstance(page, int) else page
+        return Result(_native.trace_summary(os.fspath(path), format, page, watching.listener))
+
+
+def _numpy() -> Any:
+    try:
+        import numpy
+    except ImportError as error:
+        raise needs("numpy", "numpy") from error
+    return numpy
+
+
+def _whole(name: str, values: Any, count: int) -> Any:
+    """Values as an array of 64-bit numbers from 0 on."""
+    numpy = _numpy()
+    array = numpy.asarray(values)
+    if array.ndim == 0:
+        array = numpy.full(count, array)
+    if array.ndim != 1:
+        raise RequestError(f"{name} has {array.ndim} dimensions; accepted: 1")
+    if array.dtype.kind not in "ui" and not (array.dtype.kind == "f" and (array == numpy.floor(array)).all()):
+        raise RequestError(f"{name} has values of type {array.dtype}; accepted: whole numbers")
+    if array.size and array.dtype.kind in "if" and array.min() < 0:
+        raise RequestError(f"{name} has the value {array.min()}; accepted: from 0 on")
+    if name == "op" and array.size and array.max() > 2:
+        raise RequestError(f"op {array.max()} is no operation; accepted: 0 read, 1 write, 2 trim")
+    return numpy.ascontiguousarray(array, dtype=numpy.uint64)
+
+
+__all__ = ["OPERATIONS", "Trace", "summary"]

@@ -1,0 +1,143 @@
+"""A run is the same description in Python, on the command line and in TOML."""
+
+import dataclasses
+import inspect
+import pickle
+
+import pytest
+
+import fulgurite
+from fulgurite import Benchmark, Characterisation, Engine, Measure, Pool, Requests, Run, Stack, Translation, _native
+
+#: For each command the settings that it cannot do without.
+REQUIRED = {
+    "pool": {"workload": "zipf"},
+    "gc": {"workload": "zipf"},
+    "replay": {"workload": "financial-like"},
+    "bench": {"benchmark": "ycsb-a"},
+    "profile": {"device": "p4510"},
+}
+
+
+@pytest.mark.parametrize("name", fulgurite.studies())
+def test_every_run_of_every_study_has_all_forms(name):
+    study = fulgurite.Study(name)
+    grids = _native.Study.open(name).grids(False, None)
+    cells = [run for _, command, settings in grids for run in fulgurite.grid(command, **settings)]
+    assert cells == study.runs() and cells
+    for run in cells:
+        again = Run.from_settings(run.command, run.settings())
+        assert again == run
+        assert Run.from_toml(run.to_toml()) == run
+        assert pickle.loads(pickle.dumps(run)) == run
+
+
+def test_all_forms_have_one_id():
+    # Rust makes the runs of the study by itself; its ids stand in its rows.
+    text = """
+        title = "t"
+        question = "q"
+        command = "pool"
+        [grid]
+        workload = ["zipf", "mixed-skewed"]
+        device = "none"
+        frames = [50, "6%"]
+        ops = 2000
+    """
+    rows = fulgurite.sweep(fulgurite.Study.from_toml(text).runs())
+    runs = [rows.run_of(at) for at in range(len(rows))]
+    assert rows["run_id"] == [run.id for run in runs] == [Run.from_toml(run.to_toml()).id for run in runs]
+    assert len(set(rows["run_id"])) == 4
+
+
+def test_a_study_and_a_sweep_over_its_runs_give_the_same_table(tmp_path):
+    text = """
+        title = "t"
+        question = "q"
+        command = "pool"
+        [grid]
+        workload = "zipf"
+        device = "none"
+        replacement = ["lru", "clock"]
+        ops = 2000
+    """
+    study = fulgurite.Study.from_toml(text)
+    of_study = study.run(tmp_path / "out")
+    assert of_study.to_csv() == fulgurite.sweep(study.runs()).without_cost().to_csv()
+    assert (tmp_path / "out" / "table.csv").read_text() == of_study.to_csv()
+
+
+@pytest.mark.parametrize("command", REQUIRED)
+def test_every_setting_has_a_place(command):
+    for setting in fulgurite.settings(command):
+        if setting.name == "wrap":
+            # It is another word for `addresses`.
+            continue
+        value = "yes" if not setting.written else REQUIRED[command].get(setting.name, "7")
+        run = Run.from_settings(command, {**REQUIRED[command], setting.name: value})
+        assert run.command == command
+        assert run.settings()[setting.name] == value, setting.name
+        # The place is a field that says what it is.
+        owners = [Stack, Pool, Engine, Translation, Requests, Benchmark, Characterisation, Measure, Run]
+        fields = [owner for owner in owners if setting.name in {field.name for field in dataclasses.fields(owner)}]
+        assert fields, setting.name
+        for owner in fields:
+            source = inspect.getsource(owner).splitlines()
+            place = next(at for at, line in enumerate(source) if line.strip().startswith(f"{setting.name}:"))
+            assert source[place - 1].strip().startswith("#:"), f"{owner.__name__}.{setting.name} has no documentation"
+
+
+def test_the_classes_are_the_shape_of_a_run():
+    pool = Run(Stack(device="p4510", pool=Pool(replacement="clock", frames=100)), Requests("zipf", ops=5_000), seed=7)
+    assert pool.command == "pool"
+    assert pool.settings() == {
+        "workload": "zipf",
+        "device": "p4510",
+        "replacement": "clock",
+        "frames": "100",
+        "ops": "5000",
+        "seed": "7",
+    }
+    counted = Run(Stack(device=Translation(logical=8 << 20, segment="64KiB")), Requests("zipf"), Measure(groups=True))
+    assert counted.command == "gc"
+    assert counted.settings()["logical"] == "8388608B" and counted.settings()["groups"] == "yes"
+    assert Run(Stack("sata"), Requests("financial-like", speed=2)).settings()["speed"] == "2x"
+    assert Run(Stack("sata"), Characterisation()).command == "profile"
+    bench = Run(Stack(engine=Engine(memory="20%", reuse=False)), Benchmark("tpcc", users=8))
+    assert (bench.command, bench.settings()["memory"], "reuse" in bench.settings()) == ("bench", "20%", False)
+
+
+def test_what_does_not_go_together_is_refused():
+    refused = [
+        (Run(Stack(pool=Pool()), Benchmark("tpcc")), "a stack with a pool does not go with bench"),
+        (Run(Stack(engine=Engine()), Requests("zipf")), "a stack with an engine does not go with replay"),
+        (Run(Stack(Translation(), pool=Pool()), Requests("zipf")), "does not go with pool"),
+        (Run(Stack(pool=Pool()), Requests("zipf", rate=5)), "rate does not go with pool"),
+        (Run(Stack(), Requests("financial-like"), Measure(explain=True)), "explain does not go with replay"),
+    ]
+    for run, sentence in refused:
+        with pytest.raises(fulgurite.RequestError, match=sentence):
+            run.settings()
+    with pytest.raises(fulgurite.RequestError, match="^workload is missing$"):
+        Run.from_settings("pool", {})
+    with pytest.raises(fulgurite.RequestError, match="did you mean `replacement`"):
+        Run.from_settings("pool", {"workload": "zipf", "replacment": "lru"})
+    with pytest.raises(fulgurite.RequestError, match="the study has 2 runs"):
+        Run.from_toml('title="t"\nquestion="q"\ncommand="pool"\n[grid]\nworkload="zipf"\nseed=[1,2]\n')
+
+
+def test_a_grid_has_the_order_of_the_command():
+    runs = fulgurite.grid("pool", seed=[1, 2], write_back="single,ace:n_w=8,n_e=8", workload="zipf")
+    values = [(run.settings()["write_back"], run.seed) for run in runs]
+    assert values == [("single", "1"), ("single", "2"), ("ace:n_w=8,n_e=8", "1"), ("ace:n_w=8,n_e=8", "2")]
+    with pytest.raises(fulgurite.RequestError, match="--seed has no value"):
+        fulgurite.grid("pool", workload="zipf", seed=[])
+    with pytest.raises(fulgurite.RequestError, match="unknown command `pol`; accepted: bench, gc, pool"):
+        fulgurite.grid("pol", workload="zipf")
+
+
+@pytest.mark.parametrize("text", ['quote"d', "back\\slash", "new\nline", "tab\t", "ünïcode 𝄞", "\x7f\x01"])
+def test_any_text_survives_toml(text):
+    run = Run(Stack(pool=Pool()), Requests(text))
+    # A comma or an equals sign has a meaning of its own, as on the command line; these have none.
+    assert Run.from_toml(run.to_toml()).load.workload == text

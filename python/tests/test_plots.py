@@ -1,0 +1,70 @@
+"""Charts and reports."""
+
+import pytest
+
+import fulgurite
+
+pytest.importorskip("altair")
+
+
+@pytest.fixture(scope="module")
+def result():
+    axes = {"workload": ["mixed-skewed", "zipf"], "write_back": ["single", "ace"], "seed": [1, 2, 3]}
+    return fulgurite.sweep("pool", **axes, pages=2000, ops=2000, threads=1)
+
+
+def layers(chart):
+    """The encodings of a chart's layers, and its data."""
+    drawn = chart.to_dict()
+    spec = drawn.get("spec", drawn)
+    (data,) = drawn["datasets"].values() if "datasets" in drawn else (drawn["data"]["values"],)
+    return [layer["encoding"] for layer in spec["layer"]], data
+
+
+def test_the_main_figure_is_drawn_along_what_differs(result):
+    (main, rule), data = layers(result.plot())
+    assert (main["x"]["field"], main["color"]["field"], main["y"]["title"]) == ("workload", "write_back", "throughput ops s")
+    assert (rule["y"]["field"], rule["y2"]["field"]) == ("least", "greatest")
+    # The mean of the seeds, and the least and the greatest of them.
+    (drawn,) = (cell for cell in data if cell["workload"] == "zipf" and cell["write_back"] == "ace")
+    figures = [row["throughput_ops_s"] for row in result if row["workload"] == "zipf" and row["write_back"] == "ace"]
+    assert len(figures) == 3 and drawn["mean"] == pytest.approx(sum(figures) / 3)
+    assert (drawn["least"], drawn["greatest"]) == (min(figures), max(figures))
+
+
+def test_units_are_scaled_and_panels_and_lines_are_drawn(result):
+    encodings, data = layers(result.plot("elapsed_ns", x="write_back", panels="workload"))
+    assert encodings[0]["y"]["title"] == "elapsed (ms)"
+    assert max(cell["greatest"] for cell in data) == pytest.approx(max(result["elapsed_ns"]) / 1e6)
+    grown = fulgurite.sweep("pool", workload="zipf", device="none", frames=[10, 20, 40], pages=2000, ops=2000)
+    encodings, data = layers(grown.plot("hit_ratio"))
+    assert len(encodings) == 1 and encodings[0]["x"]["field"] == "frames" and encodings[0]["x"]["type"] == "quantitative"
+    assert [cell["frames"] for cell in data] == [10, 20, 40]
+
+
+def test_what_cannot_be_drawn_is_refused(result):
+    for settings, sentence in [
+        ({"y": "elapsed"}, "unknown column `elapsed`"),
+        ({"y": "workload"}, "y=workload has names for values"),
+        ({"kind": "pie"}, "kind='pie' is unknown"),
+        ({"x": "workload", "kind": "line"}, "x=workload has names for values, which no line joins"),
+    ]:
+        with pytest.raises(fulgurite.RequestError, match=sentence):
+            result.plot(**settings)
+    many = fulgurite.sweep("pool", workload="zipf", device="none", frames=[10, 20], ops=500, pages=100, replacement="lru,fifo", write_back="single,ace:n_w=8")
+    with pytest.raises(fulgurite.RequestError, match="the rows differ in frames too, which would be mixed; accepted: panels='frames'"):
+        many.plot("misses")
+    with pytest.raises(fulgurite.RequestError, match="no rows"):
+        fulgurite.sweep([]).plot()
+
+
+def test_a_report_is_the_page_of_a_study(result, tmp_path):
+    plot = {"title": "Run time", "caption": "c", "kind": "bar", "x": "workload", "y": "elapsed_ns", "series": "write_back", "over": "seed", "y_label": "run time"}
+    page = fulgurite.report(result, tmp_path / "report.html", title="Mine <1>", plots=[plot])
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == page
+    assert "Mine &#60;1&#62;" in page and "Run time" in page and page.count("<script") == 2
+    assert result[0]["run_id"] in page
+    study = fulgurite.Study("waf-closed-form").run(tmp_path / "study", quick=True)
+    assert fulgurite.report(study) == (tmp_path / "study" / "report.html").read_text(encoding="utf-8")
+    with pytest.raises(fulgurite.RequestError, match="unknown column `nothing`"):
+        fulgurite.report(result, plots=[{**plot, "y": "nothing"}])

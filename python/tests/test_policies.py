@@ -1,0 +1,211 @@
+"""Policies that are written in Python run where ours do, and wrong ones are caught."""
+
+import pytest
+
+import fulgurite
+
+SMALL = {"workload": "mixed-skewed", "pages": 500, "frames": 40, "ops": 3000}
+COUNTED = {"workload": "zipf", "logical": "1792KiB", "physical": "2MiB", "segment": "64KiB", "ops": 3000}
+
+
+class Lru(fulgurite.Replacement):
+    """As ours: the frame that was used least recently."""
+
+    name = "py-lru"
+
+    def __init__(self, frames):
+        self.used = {}
+
+    def insert(self, frame, page, write):
+        self.used[frame] = None
+
+    def insert_prefetched(self, frame, page):
+        self.used = {frame: None, **self.used}
+
+    def access(self, frame, write):
+        del self.used[frame]
+        self.used[frame] = None
+
+    def remove(self, frame):
+        del self.used[frame]
+
+    def order(self):
+        yield from list(self.used)
+
+
+class Evicting(Lru):
+    """The same, with an eviction of its own."""
+
+    def evict(self, pinned):
+        frame = next(frame for frame in self.used if frame not in pinned)
+        del self.used[frame]
+        return frame
+
+
+class Parity(fulgurite.Placement):
+    """What garbage collection copies apart from what the host writes: as ours called sep-gc."""
+
+    def place(self, write):
+        return int(write.copied)
+
+
+class Emptiest(fulgurite.Victim):
+    """As greedy; of several the one that was sealed first."""
+
+    def pick(self, segments, now):
+        return min(segments, key=lambda segment: segment.valid_pages).number
+
+
+class Oldest(fulgurite.Victim):
+    """As fifo."""
+
+    def pick(self, segments, now):
+        assert [segment.sealed_at for segment in segments] == sorted(segment.sealed_at for segment in segments)
+        return segments[0].number
+
+
+def test_a_replacement_policy_gives_the_misses_of_ours():
+    result = fulgurite.sweep(
+        "pool", **SMALL, device="p4510", replacement=["lru", Lru, Evicting], write_back="single,ace,ace+raw", prefetch="both"
+    )
+    for figure in ("misses", "write_ios", "elapsed_ns", "prefetch_hits"):
+        assert result[figure][0:3] == result[figure][3:6] == result[figure][6:9]
+    assert result["replacement"] == ["lru"] * 3 + ["py-lru"] * 3 + ["py-lru"] * 3
+    assert len(set(result["run_id"])) == 9
+
+
+def test_a_policy_stands_in_a_description():
+    run = fulgurite.Run(
+        fulgurite.Stack(device="none", pool=fulgurite.Pool(replacement=Lru, frames=40)),
+        fulgurite.Requests("mixed-skewed", ops=2000, pages=500),
+    )
+    assert fulgurite.run(run)[0]["misses"] == fulgurite.run("pool", **{**SMALL, "ops": 2000}, device="none")[0]["misses"]
+    assert fulgurite.Run.from_settings("pool", run.settings()).stack.pool.replacement is Lru
+    with pytest.raises(fulgurite.RequestError, match="TOML cannot hold"):
+        run.to_toml()
+
+
+def test_a_changed_policy_has_another_id():
+    class Other(Lru):
+        bits = 1
+
+    before = fulgurite.run("pool", **SMALL, device="none", replacement=Other)["run_id"]
+    assert before == fulgurite.run("pool", **SMALL, device="none", replacement=Other)["run_id"]
+    Other.bits = 2
+    assert before != fulgurite.run("pool", **SMALL, device="none", replacement=Other)["run_id"]
+
+
+def test_placement_and_victims_do_as_ours():
+    ours = fulgurite.sweep("gc", **COUNTED, placement="sep-gc", victim="fifo")
+    own = fulgurite.sweep("gc", **COUNTED, placement=Parity, victim=Oldest)
+    figures = ["waf", "erases", "gc_pages_copied"]
+    assert [ours[0][name] for name in figures] == [own[0][name] for name in figures]
+    assert (own[0]["placement"], own[0]["victim"]) == ("Parity", "Oldest")
+    emptiest, greedy, oldest = (
+        fulgurite.run("gc", **COUNTED, victim=victim)[0]["waf"] for victim in (Emptiest, "greedy", Oldest)
+    )
+    # Ours takes another one of several that are as empty.
+    assert emptiest == pytest.approx(greedy, rel=0.05) and emptiest < 0.9 * oldest
+
+
+def test_a_policy_works_in_a_drive_too():
+    settings = {"workload": "fio-u", "device": "sata:channels=1,chips=1,dies=1,planes=1,blocks=64,pages=32", "ops": 500, "users": 4}
+    ours = fulgurite.run("replay", **settings, placement="sep-gc", victim="fifo")
+    own = fulgurite.run("replay", **settings, placement=Parity, victim=Oldest)
+    assert own[0]["latency_mean_ns"] == ours[0]["latency_mean_ns"] and own[0]["placement"] == "Parity"
+
+
+class Reversed(Lru):
+    """Evicts from the other end than it says."""
+
+    def evict(self, pinned):
+        return self.used.popitem()[0]
+
+
+class Forgetful(Lru):
+    """Leaves a frame out."""
+
+    def order(self):
+        return list(self.used)[1:]
+
+
+class Twice(Lru):
+    """Gives a frame twice."""
+
+    def order(self):
+        return list(self.used) * 2
+
+
+class Stale(Lru):
+    """Keeps frames that are gone."""
+
+    def remove(self, frame):
+        pass
+
+
+class Fickle(Lru):
+    """Its order depends on how often it was asked."""
+
+    asked = 0
+
+    def order(self):
+        type(self).asked += 1
+        frames = list(self.used)
+        return frames if self.asked % 2 else frames[::-1]
+
+
+@pytest.mark.parametrize(
+    ("policy", "sentence"),
+    [
+        (Reversed, r"evict\(\) gives frame \d+, and order\(\) gave frame \d+ first"),
+        (Forgetful, r"order\(\) ends before frame \d+, which holds a page"),
+        (Twice, r"order\(\) gives frame \d+ twice"),
+        (Stale, r"order\(\) gives frame \d+ which holds no page"),
+        (Fickle, "the order law is broken"),
+    ],
+)
+def test_the_order_law_is_checked_before_the_first_run(policy, sentence):
+    with pytest.raises(fulgurite.PolicyError, match=f"^py-lru: {sentence}.*; accepted: "):
+        fulgurite.check_policy(policy)
+    with pytest.raises(fulgurite.PolicyError, match=sentence):
+        fulgurite.run("pool", **SMALL, device="none", replacement=policy)
+
+
+def test_what_a_policy_raises_comes_out():
+    class Raising(Lru):
+        def access(self, frame, write):
+            raise LookupError(frame)
+
+    with pytest.raises(LookupError):
+        fulgurite.run("pool", **SMALL, device="none", replacement=Raising)
+
+    class Outside(fulgurite.Placement):
+        def place(self, write):
+            return 2
+
+    with pytest.raises(fulgurite.PolicyError, match=r"^Outside: place\(\) gives stream 2 of 2; accepted: 0 to 1$"):
+        fulgurite.run("gc", **COUNTED, placement=Outside)
+
+    class Elsewhere(fulgurite.Victim):
+        def pick(self, segments, now):
+            return 10**6
+
+    with pytest.raises(fulgurite.PolicyError, match=r"^Elsewhere: pick\(\) gives segment 1000000"):
+        fulgurite.run("gc", **COUNTED, victim=Elsewhere)
+    kept = fulgurite.sweep("gc", **COUNTED, victim=["greedy", Elsewhere], on_error="keep")
+    assert len(kept) == 1 and "Elsewhere" in str(kept.failures[0].error)
+
+
+def test_what_is_no_policy_is_refused():
+    class Half(fulgurite.Replacement):
+        def insert(self, frame, page, write):
+            pass
+
+    for settings, sentence in [
+        ({"replacement": Half}, "--replacement Half lacks access, order, remove"),
+        ({"replacement": Parity}, "--replacement Parity is no replacement policy"),
+        ({"device": "none", "placement": Parity}, "--placement Parity does not go with none"),
+        ({"write_back": Lru}, "--write-back takes no class"),
+    ]:
+        with pytest.raises(fulgurite.RequestError, match=sentence):
+            fulgurite.run("pool", **{**SMALL, **settings})

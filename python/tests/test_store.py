@@ -1,0 +1,174 @@
+"""The store as a mapping with transactions."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import fulgurite
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "a.store"
+
+
+@pytest.fixture
+def store(path):
+    with fulgurite.Store.create(path, size="16MiB", log="1MiB") as store:
+        yield store
+
+
+def test_a_table_is_a_mutable_mapping(store):
+    users = store.create_table("users")
+    assert not users and len(users) == 0
+    users.update({b"ada": b"1815", b"bob": b"1900", b"eve": b""})
+    assert dict(users) == {b"ada": b"1815", b"bob": b"1900", b"eve": b""} and users
+    assert users[b"eve"] == b"" and b"ada" in users and b"zoe" not in users and users.get(b"zoe", b"-") == b"-"
+    assert users.pop(b"bob") == b"1900" and users.setdefault(b"ada", b"x") == b"1815"
+    assert list(reversed(users)) == [b"eve", b"ada"]
+    with pytest.raises(KeyError):
+        del users[b"bob"]
+    with pytest.raises(KeyError):
+        users[b"bob"]
+    assert dict(store) == {"users": store["users"]} or list(store) == ["users"]
+    assert "users" in store and "other" not in store
+    with pytest.raises(KeyError):
+        store["other"]
+
+
+def test_scans_have_ends_and_directions(store):
+    numbers = store.create_table("numbers")
+    keys = [b"%04d" % number for number in range(700)]
+    with store.transaction() as transaction:
+        for key in keys:
+            transaction["numbers"][key] = key
+        # A scan of a transaction sees its own writes, over more than one fetch.
+        assert [key for key, _ in transaction["numbers"].scan()] == keys
+    assert [key for key, _ in numbers.scan()] == keys
+    assert [key for key, _ in numbers.scan(backward=True)] == keys[::-1]
+    assert [key for key, _ in numbers.scan(b"0100", b"0400")] == keys[100:400]
+    assert [key for key, _ in numbers.scan(b"0100", b"0400", backward=True, limit=257)] == keys[399:142:-1]
+    assert list(numbers.scan(limit=0)) == [] and len(numbers) == 700
+
+
+def test_a_transaction_is_all_or_nothing(store):
+    users = store.create_table("users")
+    users[b"ada"] = b"1"
+    with pytest.raises(ZeroDivisionError), store.transaction() as transaction:
+        transaction["users"][b"ada"] = b"2"
+        transaction["users"][b"new"] = b"2"
+        assert transaction["users"][b"ada"] == b"2" and users[b"ada"] == b"1"
+        1 / 0
+    assert dict(users) == {b"ada": b"1"}
+    with store.transaction("flush") as transaction:
+        del transaction["users"][b"ada"]
+        assert b"ada" not in transaction["users"]
+    assert dict(users) == {}
+    with pytest.raises(fulgurite.StoreClosedError):
+        transaction["users"][b"late"] = b"1"
+
+
+def test_a_thread_does_not_wait_for_itself(store):
+    users = store.create_table("users")
+    with store.transaction() as transaction:
+        transaction["users"][b"ada"] = b"1"
+        for what in (lambda: users.update({b"ada": b"2"}), store.close, lambda: store.transaction().__enter__()):
+            with pytest.raises(fulgurite.StoreError, match="would wait for itself"):
+                what()
+        assert users.get(b"ada") is None
+    assert users[b"ada"] == b"1"
+
+
+def test_threads_count_without_losing_one(store):
+    store.create_table("counters")[b"n"] = b"0"
+
+    def add(transaction):
+        counters = transaction["counters"]
+        # A plain read first: two that do so meet in a deadlock, of which one is done again.
+        counters[b"n"] = b"%d" % (int(counters[b"n"]) + 1)
+
+    def work():
+        for _ in range(25):
+            store.transact(add)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert store["counters"][b"n"] == b"100"
+
+
+def test_a_transaction_belongs_to_its_thread(store):
+    store.create_table("users")
+    failed = []
+
+    def use(transaction):
+        try:
+            transaction["users"][b"a"] = b"b"
+        except fulgurite.StoreError as error:
+            failed.append(str(error))
+
+    with store.transaction() as transaction:
+        thread = threading.Thread(target=use, args=(transaction,))
+        thread.start()
+        thread.join()
+    assert failed == ["the transaction belongs to another thread; accepted: the thread that began it"]
+
+
+def test_a_snapshot_stays(store):
+    users = store.create_table("users")
+    users[b"ada"] = b"1"
+    with store.snapshot() as snapshot:
+        users[b"ada"] = b"2"
+        assert snapshot["users"][b"ada"] == b"1" and dict(snapshot["users"]) == {b"ada": b"1"}
+    with pytest.raises(fulgurite.StoreClosedError):
+        snapshot["users"][b"ada"]
+    # A scan that is not read to its end keeps nothing.
+    next(users.scan())
+
+
+def test_errors(store, path, tmp_path):
+    users = store.create_table("users")
+    for what, sentence in [
+        (lambda: users["text"], r"the key 'text' is a str; accepted: bytes"),
+        (lambda: users.update({b"k": 5}), "the value 5 is a int"),
+        (lambda: users.update({b"k" * 5000: b""}), "a key of 5000 bytes is too long"),
+        (lambda: fulgurite.Store.create(path), "exists; accepted: a new file"),
+        (lambda: fulgurite.Store.create(tmp_path / "b", size=5), "--size"),
+        (lambda: fulgurite.Store.open(tmp_path / "none"), "cannot be opened"),
+        (lambda: fulgurite.Store.open(path), "in use"),
+        (lambda: fulgurite.Store.open(path, durability="never"), "--durability: unknown value `never`"),
+    ]:
+        with pytest.raises(fulgurite.RequestError, match=sentence):
+            what()
+    (tmp_path / "text").write_text("no store" * 1000)
+    with pytest.raises(fulgurite.RequestError, match="holds no store|mark"):
+        fulgurite.Store.open(tmp_path / "text")
+    with pytest.raises(fulgurite.StoreFullError):
+        for number in range(10_000):
+            users[b"%d" % number] = bytes(40_000)
+
+
+def test_what_was_committed_survives_a_kill(path):
+    code = """
+import sys, fulgurite
+store = fulgurite.Store.create(sys.argv[1], size="16MiB", log="1MiB", durability="flush")
+table = store.create_table("t")
+for number in range(10**6):
+    table[b"%d" % number] = b"x" * 100
+    print(number, flush=True)
+"""
+    with subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True) as process:
+        last = None
+        for line in process.stdout:
+            last = int(line)
+            if last >= 20:
+                break
+        os.kill(process.pid, signal.SIGKILL)
+    with fulgurite.Store.open(path) as store:
+        assert all(b"%d" % number in store["t"] for number in range(last + 1))

@@ -1,0 +1,150 @@
+"""Results and traces in the memory of others: Arrow, pandas, polars, numpy, Parquet."""
+
+import csv
+import io
+import json
+
+import pytest
+
+import fulgurite
+
+np = pytest.importorskip("numpy")
+pa = pytest.importorskip("pyarrow")
+
+
+@pytest.fixture(scope="module")
+def result():
+    # One run has a column (waf) that the other has not.
+    runs = fulgurite.grid("pool", workload="mixed-skewed", device=["none", "p4510"], ops=2000)
+    return fulgurite.sweep(runs)
+
+
+def test_arrow_has_every_cell_with_its_type(result):
+    table = result.to_arrow()
+    assert table.column_names == result.columns
+    assert table.schema.field("misses").type == pa.uint64()
+    assert table.schema.field("hit_ratio").type == pa.float64()
+    assert table.schema.field("run_id").type == pa.string()
+    for at, row in enumerate(table.to_pylist()):
+        assert {name: cell for name, cell in row.items() if cell is not None} == result[at]
+    assert table.column("waf").null_count == 1
+    about = table.schema.field("elapsed_ns").metadata
+    assert about[b"unit"] == b"ns" and about[b"meaning"]
+    table.validate(full=True)
+
+
+def test_arrow_shares_the_memory(result):
+    first, second = result.to_arrow(), result.to_arrow()
+    addresses = [table.column("misses").chunk(0).buffers()[1].address for table in (first, second)]
+    assert addresses[0] == addresses[1]
+    # It outlives the result that it came from.
+    kept = fulgurite.run("pool", workload="zipf", device="none", ops=1000).to_arrow()
+    assert kept.column("ops").to_pylist() == [1000]
+    # A stream that nobody reads is released.
+    for _ in range(100):
+        result.__arrow_c_stream__()
+
+
+def test_an_empty_result_is_an_empty_table():
+    empty = fulgurite.sweep([])
+    assert len(empty) == 0 and empty.to_arrow().num_rows == 0 and empty.rows == [] and empty.finding is None
+    assert empty.to_csv() == "\n" and str(empty) is not None and empty._repr_html_()
+
+
+def test_text_forms(result, tmp_path):
+    rows = list(csv.DictReader(io.StringIO(result.to_csv(tmp_path / "t.csv"))))
+    assert [int(row["misses"]) for row in rows] == result["misses"]
+    assert (tmp_path / "t.csv").read_text() == result.to_csv()
+    assert [row["misses"] for row in json.loads(result.to_json())] == result["misses"]
+
+
+def test_parquet(result, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    result.to_parquet(tmp_path / "t.parquet")
+    assert parquet.read_table(tmp_path / "t.parquet").to_pylist() == result.to_arrow().to_pylist()
+
+
+def test_pandas(result):
+    pandas = pytest.importorskip("pandas")
+    frame = result.to_pandas()
+    assert list(frame.columns) == result.columns and list(frame["misses"]) == result["misses"]
+    assert frame["misses"].dtype == "uint64" and frame["hit_ratio"].dtype == "float64"
+    assert pandas.isna(frame["waf"][0]) and frame["waf"][1] == result["waf"][1]
+    assert frame["erases"].dtype == "UInt64"
+
+
+def test_polars(result):
+    polars = pytest.importorskip("polars")
+    frame = result.to_polars()
+    assert frame.columns == result.columns and frame["misses"].to_list() == result["misses"]
+    assert frame["misses"].dtype == polars.UInt64
+
+
+def trace(**columns):
+    given = {"start": [0, 4096, 8192], "op": [0, 1, 2], "length": 4096, "at_ns": [0, 5, 5]}
+    return fulgurite.Trace.from_numpy(**{**given, **columns})
+
+
+def test_a_trace_goes_through_numpy_and_arrow():
+    made = trace()
+    columns = made.to_numpy()
+    assert {name: list(array) for name, array in columns.items()} == {
+        "at_ns": [0, 5, 5],
+        "op": [0, 1, 2],
+        "start": [0, 4096, 8192],
+        "length": [4096, 4096, 4096],
+    }
+    assert len(made) == 3 and made.unit == "bytes" and not columns["start"].flags.writeable
+    again = fulgurite.Trace.from_arrow(made.to_arrow())
+    assert all((again.to_numpy()[name] == columns[name]).all() for name in columns)
+    polars = pytest.importorskip("polars")
+    assert polars.DataFrame(made)["op"].to_list() == [0, 1, 2]
+
+
+def test_any_whole_numbers_make_a_trace():
+    for kind in ("u1", ">i4", "f8", "u8"):
+        assert list(trace(start=np.array([1, 2, 3], dtype=kind)).to_numpy()["start"]) == [1, 2, 3]
+    strided = np.arange(6)[::2]
+    assert list(trace(start=strided).to_numpy()["start"]) == [0, 2, 4]
+    top = 2**64 - 4097
+    assert trace(start=np.array([0, 0, top], dtype="u8")).to_numpy()["start"][2] == top
+
+
+@pytest.mark.parametrize(
+    ("columns", "sentence"),
+    [
+        ({"op": [0, 1, 3]}, "op 3 is no operation"),
+        ({"op": [0, 1, 256]}, "op 256 is no operation"),
+        ({"length": [1, 1, 0]}, "request 2: length is 0"),
+        ({"at_ns": [0, 9, 5]}, "request 2: at_ns 5 is before its predecessor's 9"),
+        ({"start": np.array([0, 0, 2**64 - 1], dtype="u8")}, "request 2: start .* end beyond"),
+        ({"start": [0, -1, 0]}, "start has the value -1"),
+        ({"start": [0.5, 1, 2]}, "start has values of type float64"),
+        ({"start": [[0, 1, 2]]}, "start has 2 dimensions"),
+        ({"op": [0, 1]}, "as many of each"),
+        ({"start": [], "op": [], "length": [], "at_ns": []}, "at least one request"),
+        ({"unit": "sectors"}, "unit='sectors' is unknown"),
+    ],
+)
+def test_what_is_no_trace_is_refused(columns, sentence):
+    with pytest.raises(fulgurite.RequestError, match=sentence):
+        trace(**columns)
+
+
+def test_a_trace_in_a_file_is_a_workload(tmp_path):
+    rng = np.random.default_rng(5)
+    start = rng.integers(0, 400, 5000) * 4096
+    made = fulgurite.Trace.from_numpy(start=start, op=rng.integers(0, 2, 5000), length=4096, at_ns=np.arange(5000) * 1000)
+    path = tmp_path / "made.csv.zst"
+    told = made.save(path, "msr")
+    assert told[0]["requests"] == 5000
+    read = fulgurite.Trace.read(path, "msr")
+    assert all((read.to_numpy()[name] == made.to_numpy()[name]).all() for name in ("op", "start", "length"))
+    assert fulgurite.summary(path, "msr")[0]["footprint_pages"] == len(set(start))
+    # A pool with room for every page misses each of them once.
+    run = fulgurite.run("pool", workload=path, format="msr", device="none", frames=len(set(start)))
+    assert run[0]["misses"] == len(set(start)) and run[0]["ops"] == 5000
+    with pytest.raises(fulgurite.RequestError, match="unknown format `msrr`"):
+        made.save(tmp_path / "x", "msrr")
+    with pytest.raises(fulgurite.RequestError, match="cannot be opened"):
+        fulgurite.Trace.read(tmp_path / "none")

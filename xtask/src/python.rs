@@ -1,0 +1,120 @@
+//! The Python package: a wheel is built and installed into a fresh virtual environment, and its tests run against that.
+//!
+//! The wheel is compiled with the gate's profile and, by the feature `gate`, with the features that the build of the
+//! workspace has chosen, so that little more than the bindings is compiled. Tools and the packages that tests compare with
+//! are in an environment of their own, `target/python/tools`, which is made once. The package itself needs none of
+//! them, which is tried first.
+
+use crate::{root, run};
+use anyhow::{Context, Result, bail, ensure};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::thread::{self, JoinHandle};
+
+/// What the tools' environment holds: exact versions, so that the gate is the same tomorrow.
+const REQUIREMENTS: &str = "python/requirements.txt";
+
+/// What somebody without any other package does first.
+const ALONE: &str = "
+import fulgurite
+result = fulgurite.sweep('pool', workload='zipf', device='none', ops='10K', replacement=['lru', 'sieve'])
+assert result['ops'] == [10_000, 10_000]
+try:
+    result.to_arrow()
+except fulgurite.MissingPackageError as error:
+    assert 'pip install' in str(error), error
+else:
+    raise SystemExit('the environment is not fresh: it has pyarrow')
+";
+
+/// An installation that runs beside the first steps.
+static INSTALLING: Mutex<Option<JoinHandle<Result<()>>>> = Mutex::new(None);
+
+/// Builds the wheel, installs it, and runs the tests and the type checker.
+pub fn check() -> Result<()> {
+    let installing = INSTALLING.lock().expect("no installation panics with the lock").take();
+    if let Some(installing) = installing {
+        installing.join().map_err(|_| anyhow::anyhow!("the installation panicked"))??;
+    }
+    let tools = find()?;
+    let folder = root().join("target/python");
+    let wheels = folder.join("wheels");
+    // A wheel of another version would be installed beside this one.
+    if wheels.exists() {
+        fs::remove_dir_all(&wheels)?;
+    }
+    let maturin = ["build", "--profile", "gate", "--features", "gate", "--quiet", "--out"];
+    run(Command::new(tools.join("bin/maturin")).args(maturin).arg(&wheels))?;
+    let wheel = fs::read_dir(&wheels)?.next().context("maturin has made no wheel")??.path();
+    let fresh = folder.join("fresh");
+    run(Command::new("python3").args(["-m", "venv", "--clear", "--without-pip"]).arg(&fresh))?;
+    let python = fresh.join("bin/python");
+    run(Command::new(tools.join("bin/python"))
+        .args(["-m", "pip", "--quiet", "--disable-pip-version-check", "--python"])
+        .arg(&python)
+        .args(["install", "--no-deps", "--no-index"])
+        .arg(&wheel))?;
+    run(Command::new(&python).args(["-I", "-c", ALONE]))?;
+    // From here on the tests find their tools, and the package in its own environment before anything else.
+    let place = site_packages(&fresh)?;
+    fs::write(place.join("tools.pth"), format!("{}\n", site_packages(&tools)?.canonicalize()?.display()))?;
+    let tests = root().join("python/tests");
+    run(Command::new(&python).args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider"]).arg(tests))?;
+    let package = place.join("fulgurite");
+    run(Command::new(&python)
+        .args(["-m", "mypy", "--config-file", "pyproject.toml", "--cache-dir"])
+        .arg(folder.join("mypy"))
+        .arg(&package))
+}
+
+/// Where an environment keeps its packages.
+fn site_packages(environment: &Path) -> Result<PathBuf> {
+    let python = fs::read_dir(environment.join("lib"))?.next().context("an environment has a library")??;
+    Ok(python.path().join("site-packages"))
+}
+
+fn tools() -> PathBuf {
+    root().join("target/python/tools")
+}
+
+/// The tools' environment, or how to get one.
+pub fn find() -> Result<PathBuf> {
+    let tools = tools();
+    let made = fs::read_to_string(tools.join("requirements.txt")).unwrap_or_default();
+    ensure!(
+        made == fs::read_to_string(root().join(REQUIREMENTS))?,
+        "there is no Python environment with {REQUIREMENTS} in target/python/tools; `cargo xtask ci --install` makes one and then checks"
+    );
+    Ok(tools)
+}
+
+/// Makes the tools' environment if there is none, beside what follows. Only ever called because somebody asked for it with
+/// `--install`.
+pub fn install() -> Result<()> {
+    if find().is_ok() {
+        return Ok(());
+    }
+    // For the error that a machine without Python gives, before the build.
+    let python =
+        Command::new("python3").args(["-c", "import sys, venv; print(sys.version_info >= (3, 9))"]).output();
+    match python {
+        Ok(said) if said.stdout == b"True\n" => {}
+        _ => bail!(
+            "there is no python3 of version 3.9 or later with the module venv; install it (Debian: python3-venv)"
+        ),
+    }
+    *INSTALLING.lock().expect("no installation panics with the lock") = Some(thread::spawn(make_tools));
+    Ok(())
+}
+
+fn make_tools() -> Result<()> {
+    let tools = tools();
+    run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&tools))?;
+    let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:"];
+    run(Command::new(tools.join("bin/python")).args(pip).args(["--requirement", REQUIREMENTS]))?;
+    // The mark of an environment that is complete.
+    fs::copy(root().join(REQUIREMENTS), tools.join("requirements.txt"))?;
+    Ok(())
+}
