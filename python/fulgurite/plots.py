@@ -208,7 +208,7 @@ def report(
             lines += ["[[plots]]", *(f"{key} = {_toml(value)}" for key, value in plot.items())]
         study = _native.Study.read("report", "\n".join(lines) + "\n")
         # Runs with policies in Python have no command that repeats them.
-        page = study.draw(result._table, ["made with the Python package; run_id names each run"])
+        page = study.draw(result._table, ["made with the Python package; run_id names each run"], False)
     if path is not None:
         with open(path, "w", encoding="utf-8") as file:
             file.write(page)

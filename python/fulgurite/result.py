@@ -127,6 +127,11 @@ class Result:
         return self._runs[self._of_run[row]]
 
     @property
+    def runs(self) -> List[Run]:
+        """The runs that it is the result of; none where it comes from a study or a list."""
+        return list(self._runs)
+
+    @property
     def finding(self) -> Optional[str]:
         """What the rows say, in a sentence; None where there is nothing to compare."""
         return None if self.command is None or not len(self) else self._table.finding(self.command)

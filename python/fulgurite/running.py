@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Union, overload
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optional, Tuple, Union, overload
 
-from . import _native, errors
+from . import _native, dataset, errors
 from .description import Axis, Run, Value, _text, grid
 from .errors import RequestError
 from .progress import Watch, Watching
 from .result import Failure, Result
+
+if TYPE_CHECKING:
+    import distributed
 
 
 @overload
@@ -50,6 +53,9 @@ def sweep(
     *,
     threads: Optional[int] = None,
     on_error: str = "raise",
+    out: "Union[str, os.PathLike[str], None]" = None,
+    client: "Optional[distributed.Client]" = None,
+    batch: Optional[int] = None,
     progress: Watch = True,
     **axes: Axis,
 ) -> Result:
@@ -65,17 +71,29 @@ def sweep(
     :param threads: runs at once; by default as many as there are cores.
     :param on_error: ``"raise"``: a run that fails ends the sweep. ``"keep"``: it stands in :attr:`Result.failures`, and the
         others go on.
+    :param out: a folder for a Parquet data set, to which runs are added as they end. A sweep into the same folder goes on from what
+        is there. It needs pyarrow.
+    :param client: a :class:`distributed.Client`: the runs are executed by its workers. The table is the same whatever their number.
+    :param batch: runs that are executed together, with ``out`` or ``client``; by default 32. A batch has one workload, whose trace is
+        decoded once.
     :param progress: see :data:`fulgurite.progress.Watch`.
     :raises RequestError: where a run cannot be, and ``on_error`` is ``"raise"``.
     :raises RunError: where one failed, and ``on_error`` is ``"raise"``.
     """
     if on_error not in ("raise", "keep"):
         raise RequestError(f"on_error={on_error!r} is unknown; accepted: 'raise', 'keep'")
-    if isinstance(runs, str):
-        return _execute(grid(runs, **axes), threads, on_error == "keep", progress, list(axes))
-    if axes:
+    if axes and not isinstance(runs, str):
         raise RequestError(f"{', '.join(axes)}: runs have their settings; accepted: the name of a command, or runs alone")
-    return _execute(_all_runs(runs), threads, on_error == "keep", progress, [])
+    listed = grid(runs, **axes) if isinstance(runs, str) else _all_runs(runs)
+    if out is None and client is None:
+        if batch is not None:
+            raise RequestError("batch is for sweeps into a data set or on a cluster; accepted: out or client with it")
+        return _execute(listed, threads, on_error == "keep", progress, list(axes))
+    if threads is not None and threads < 1:
+        raise RequestError(f"threads={threads} runs nothing; accepted: a number from 1 on")
+    return dataset.sweep(
+        listed, client=client, out=out, batch=batch, threads=threads, on_error=on_error, progress=progress, axes=list(axes)
+    )
 
 
 def _all_runs(runs: Union[Run, Iterable[Run]]) -> List[Run]:
@@ -196,8 +214,23 @@ class Study:
 
     def runs(self, *, quick: bool = False, seed: Union[int, str, None] = None) -> List[Run]:
         """Its runs, as values that can be changed and swept."""
+        return self.parts(quick=quick, seed=seed)[1]
+
+    def parts(
+        self, *, quick: bool = False, seed: Union[int, str, None] = None
+    ) -> Tuple[List[Optional[str]], List[Run]]:
+        """For each of its runs the part that it belongs to (None in a study without parts), and the runs."""
         grids = self._study.grids(quick, None if seed is None else str(seed))
-        return [run for _, command, settings in grids for run in grid(command, **settings)]
+        pairs = [(part, run) for part, command, settings in grids for run in grid(command, **settings)]
+        return [part for part, _ in pairs], [run for _, run in pairs]
+
+    def draw(self, result: Result, made_by: str, *, quick: bool = False) -> str:
+        """The study's report over a table that was made elsewhere: the whole HTML page.
+
+        :param made_by: the command that makes the table, for the reader.
+        :param quick: whether the runs are those of the smaller study.
+        """
+        return self._study.draw(result._table, [made_by], quick)
 
     def run(
         self,

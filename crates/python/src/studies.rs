@@ -99,8 +99,8 @@ impl Study {
     }
 
     /// The report that the study draws from `table`, as HTML; `repeat` says how the table is made.
-    fn draw(&self, table: &Table, repeat: Vec<String>) -> PyResult<String> {
-        self.0.draw(table.rows(), &repeat).map_err(of_stack)
+    fn draw(&self, table: &Table, repeat: Vec<String>, quick: bool) -> PyResult<String> {
+        self.0.draw(table.rows(), quick, &repeat).map_err(of_stack)
     }
 }
 

@@ -75,6 +75,21 @@ fn python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     })
 }
 
+/// A cell that Python gives; nothing for None.
+fn value(cell: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
+    if cell.is_none() {
+        return Ok(None);
+    }
+    // An integer would be taken for a real number too.
+    if let Ok(integer) = cell.extract::<u64>() {
+        return Ok(Some(Value::Integer(integer)));
+    }
+    if let Ok(real) = cell.extract::<f64>() {
+        return Ok(Some(Value::Real(real)));
+    }
+    Ok(Some(Value::Text(cell.extract()?)))
+}
+
 #[pymethods]
 impl Table {
     fn __len__(&self) -> usize {
@@ -123,17 +138,27 @@ impl Table {
         Ok(row)
     }
 
-    /// The rows of `parts` in order, in one table.
+    /// The table of these rows, as `row` gives them: an integer is one of 64 bits from 0 on. A cell that is None is left out.
     #[staticmethod]
-    fn join(parts: Vec<PyRef<'_, Table>>) -> Table {
-        Table::new(Rows { rows: parts.iter().flat_map(|part| part.rows.rows.iter().cloned()).collect() })
+    fn from_rows(rows: Vec<Bound<'_, PyDict>>) -> PyResult<Table> {
+        let read = |cells: Bound<'_, PyDict>| {
+            let mut row = Row::default();
+            for (name, cell) in cells.iter() {
+                let column = Column::from_name(&name.extract::<String>()?).map_err(crate::errors::of_spec)?;
+                if let Some(value) = value(&cell)? {
+                    row.set(column, value);
+                }
+            }
+            Ok(row)
+        };
+        Ok(Table::new(Rows { rows: rows.into_iter().map(read).collect::<PyResult<_>>()? }))
     }
 
-    /// The rows with these numbers, in this order.
-    fn take(&self, rows: Vec<usize>) -> PyResult<Table> {
-        let found: Option<Vec<Row>> = rows.iter().map(|at| self.rows.rows.get(*at).cloned()).collect();
-        let found = found.ok_or_else(|| pyo3::exceptions::PyIndexError::new_err("no such row"))?;
-        Ok(Table::new(Rows { rows: found }))
+    /// How Python copies it to other processes.
+    fn __reduce__<'py>(slf: &Bound<'py, Table>) -> PyResult<(Bound<'py, PyAny>, (Vec<Bound<'py, PyDict>>,))> {
+        let (py, table) = (slf.py(), slf.get());
+        let rows = (0..table.__len__()).map(|at| table.row(py, at));
+        Ok((slf.get_type().getattr("from_rows")?, (rows.collect::<PyResult<_>>()?,)))
     }
 
     /// The same without the columns about the cost of the execution, which differ from one time to the next.

@@ -279,9 +279,10 @@ impl Study {
         Ok(Outcome { table, columns, finding, verdicts, report: out.join("report.html") })
     }
 
-    /// The report over a table of the study's columns that comes from elsewhere; `repeat` are the commands that make it.
-    pub fn draw(&self, table: &Table, repeat: &[String]) -> Result<String, StackError> {
-        Ok(self.page(table, false, repeat)?.html)
+    /// The report over a table of the study's columns that comes from elsewhere; `repeat` are the commands that make it, and
+    /// `is_quick` tells whether its runs are smaller than the study's.
+    pub fn draw(&self, table: &Table, is_quick: bool, repeat: &[String]) -> Result<String, StackError> {
+        Ok(self.page(table, is_quick, repeat)?.html)
     }
 
     fn page(&self, table: &Table, is_quick: bool, repeat: &[String]) -> Result<Page, StackError> {

@@ -1,0 +1,343 @@
+"""Sweeps that outlive an interrupt, and spread over a cluster.
+
+Runs are executed in batches. A batch has runs of one workload, so that its trace is decoded once. As batches end, they become
+files of a Parquet data set: one row for each row of a run, with the run's key, the version and a hash of the trace beside the
+columns of the result. A sweep into a folder that has such files goes on from them. A run that fails is kept with its error,
+stops no other, and is tried again by the next sweep.
+
+The table that comes of it has the order of the runs, so it is the same whatever the number of workers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pathlib
+import tempfile
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
+
+from . import _native, errors
+from .description import Run
+from .errors import RequestError, RunError
+from .policies import text_of
+from .progress import Watch, Watching
+from .result import Cell, Failure, Result, needs
+
+if TYPE_CHECKING:
+    import distributed
+
+#: Columns of the data set that are none of a result.
+_OWN = ("key", "version", "input_hash", "error_class", "error")
+#: Runs in a batch: enough that a task's few milliseconds do not count, few enough that an interrupt costs little.
+BATCH = 32
+
+
+class Task(NamedTuple):
+    """A run on its way through a sweep."""
+
+    #: Its place in the result.
+    at: int
+    #: What identifies it: a hash of what was asked for, of the version and of the trace.
+    key: str
+    #: The run, with an absolute path for its trace.
+    run: Run
+    #: The trace, if any, and its hash.
+    trace: Optional[str]
+    input_hash: str
+
+
+#: What became of a run: its rows, or the class and the sentence of its error.
+Outcome = Tuple[List[Dict[str, Cell]], Optional[str], Optional[str]]
+
+_HASHES: Dict[Tuple[str, int, int], str] = {}
+
+
+def hash_of(path: str) -> str:
+    """A hash of a file's bytes; computed once, as long as the file does not change."""
+    status = os.stat(path)
+    key = (path, status.st_mtime_ns, status.st_size)
+    if key not in _HASHES:
+        whole = hashlib.sha256()
+        with open(path, "rb") as file:
+            while True:
+                piece = file.read(1 << 20)
+                if not piece:
+                    break
+                whole.update(piece)
+        _HASHES[key] = whole.hexdigest()[:16]
+    return _HASHES[key]
+
+
+_GENERATORS: Set[str] = set()
+
+
+def _trace_of(run: Run) -> Optional[str]:
+    """The path of the trace that a run reads, if it reads one."""
+    workload = run.settings().get("workload")
+    if not isinstance(workload, str):
+        return None
+    if not _GENERATORS:
+        _GENERATORS.update(str(name) for name in _native.names("workloads").column("name"))
+    # A generator goes before a file of the same name, as in Rust.
+    if workload.split(":")[0] in _GENERATORS or not os.path.isfile(workload):
+        return None
+    return os.path.abspath(workload)
+
+
+def task_of(at: int, run: Run) -> Task:
+    """The run as a task, with its key."""
+    trace = _trace_of(run)
+    input_hash = hash_of(trace) if trace is not None else ""
+    settings = run.settings()
+    if trace is not None:
+        settings["workload"] = trace
+        run = Run.from_settings(run.command, settings)
+        # The same trace elsewhere is the same run.
+        settings["workload"] = os.path.basename(trace)
+    texts = {name: value if isinstance(value, str) else text_of(value) for name, value in settings.items()}
+    asked = json.dumps([_native.VERSION, run.command, texts, input_hash], sort_keys=True)
+    return Task(at, hashlib.sha256(asked.encode()).hexdigest()[:32], run, trace, input_hash)
+
+
+def batches(tasks: Iterable[Task], size: int) -> Iterator[List[Task]]:
+    """The tasks in batches of one workload each."""
+    open_batches: Dict[object, List[Task]] = {}
+    for task in tasks:
+        batch = open_batches.setdefault(task.run.settings().get("workload"), [])
+        batch.append(task)
+        if len(batch) == size:
+            yield batch
+            batch.clear()
+    yield from (batch for batch in open_batches.values() if batch)
+
+
+def execute(batch: Sequence[Task], threads: Optional[int] = 1, listener: Optional[Callable[..., object]] = None) -> List[Outcome]:
+    """Executes a batch; the outcomes in its order. On a cluster this is what a worker does."""
+    outcomes: List[Outcome] = [([], None, None) for _ in batch]
+    runnable = []
+    for at, task in enumerate(batch):
+        if task.trace is not None:
+            try:
+                found = hash_of(task.trace)
+            except OSError as error:
+                outcomes[at] = ([], "RunError", f"the worker cannot read {task.trace}: {error}")
+                continue
+            if found != task.input_hash:
+                outcomes[at] = ([], "RunError", f"the worker finds another file at {task.trace}; accepted: the same file for all")
+                continue
+        runnable.append(at)
+    table, of_run, failed = _native.execute([batch[at].run.native() for at in runnable], threads, True, listener)
+    rows = table.without_cost()
+    for row, run in enumerate(of_run):
+        outcomes[runnable[run]][0].append(rows.row(row))
+    for run, kind, sentence in failed:
+        outcomes[runnable[run]] = ([], kind, sentence)
+    return outcomes
+
+
+class DataSet:
+    """A folder of Parquet files with the runs of a sweep that have ended."""
+
+    def __init__(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        try:
+            import pyarrow.parquet
+        except ImportError as error:
+            raise needs("pyarrow", "arrow") from error
+        self._arrow, self._parquet = pyarrow, pyarrow.parquet
+        self.path = pathlib.Path(path)
+        if self.path.exists() and not self.path.is_dir():
+            raise RequestError(f"out={self.path} is no folder; accepted: a folder that exists or can be made")
+        others = sorted(p.name for p in self.path.glob("*") if not p.name.startswith((".", "part-"))) if self.path.is_dir() else []
+        if others:
+            raise RequestError(f"out={self.path} holds {others[0]}, which no sweep has left; accepted: an empty folder, or one of a sweep")
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RequestError(f"out={self.path} cannot be written: {error}; accepted: a folder that exists or can be made") from error
+        # What an earlier sweep was killed over.
+        for left in self.path.glob(".part-*"):
+            left.unlink()
+
+    def files(self) -> List[pathlib.Path]:
+        """The files, in the order in which they were written."""
+        return sorted(self.path.glob("part-*.parquet"))
+
+    def known(self) -> Set[str]:
+        """The keys of the runs that have ended well."""
+        keys: Set[str] = set()
+        for file in self.files():
+            table = self._parquet.read_table(file, columns=["key", "error_class"])
+            pairs = zip(table.column("key").to_pylist(), table.column("error_class").to_pylist())
+            keys.update(key for key, failed in pairs if failed is None)
+        return keys
+
+    def write(self, batch: Sequence[Task], outcomes: Sequence[Outcome]) -> None:
+        """Adds what became of a batch. The file appears whole or not at all."""
+        own: List[Dict[str, Optional[str]]] = []
+        rows: List[Dict[str, Cell]] = []
+        for task, (of_run, kind, sentence) in zip(batch, outcomes):
+            # A run that failed has one row, without figures.
+            for row in of_run if kind is None else [{}]:
+                rows.append(row)
+                own.append(dict(zip(_OWN, (task.key, _native.VERSION, task.input_hash or None, kind, sentence))))
+        text = self._arrow.string()
+        table = self._arrow.table({name: self._arrow.array([row[name] for row in own], type=text) for name in _OWN})
+        # Runs that have all failed have no columns, and a table without columns no length.
+        if any(rows):
+            figures = self._arrow.table(Result(_native.Table.from_rows(rows)))
+            for field, column in zip(figures.schema, figures.columns):
+                table = table.append_column(field, column)
+        number = len(self.files())
+        name = f"part-{number:06d}-{batch[0].key[:12]}.parquet"
+        handle, unfinished = tempfile.mkstemp(prefix=".part-", dir=self.path)
+        os.close(handle)
+        self._parquet.write_table(table, unfinished)
+        os.replace(unfinished, self.path / name)
+
+    def outcomes(self, wanted: Set[str]) -> Dict[str, Outcome]:
+        """What became of the runs with these keys. What was written last counts."""
+        found: Dict[str, Outcome] = {}
+        for file in self.files():
+            of_file: Dict[str, Outcome] = {}
+            for row in self._parquet.read_table(file).to_pylist():
+                own = {name: row.pop(name) for name in _OWN}
+                if own["key"] not in wanted:
+                    continue
+                if own["error_class"] is not None:
+                    of_file[own["key"]] = ([], own["error_class"], own["error"])
+                    continue
+                rows = of_file.setdefault(own["key"], ([], None, None))[0]
+                rows.append({name: cell for name, cell in row.items() if cell is not None})
+            found.update(of_file)
+        return found
+
+
+def sweep(
+    runs: Sequence[Run],
+    *,
+    client: "Optional[distributed.Client]" = None,
+    out: Union[str, "os.PathLike[str]", None] = None,
+    batch: Optional[int] = None,
+    threads: Optional[int] = None,
+    on_error: str = "raise",
+    progress: Watch = True,
+    axes: Sequence[str] = (),
+) -> Result:
+    """Executes runs in batches; :func:`fulgurite.sweep` describes the parameters."""
+    if batch is not None and batch < 1:
+        raise RequestError(f"batch={batch} runs nothing; accepted: a number from 1 on")
+    if client is not None and threads is not None:
+        raise RequestError("threads and client both say where runs are executed; accepted: one of them")
+    # Before anything is made.
+    if on_error == "raise":
+        _native.check([run.native() for run in runs])
+    tasks = [task_of(at, run) for at, run in enumerate(runs)]
+    folder = None if out is None else DataSet(out)
+    known = folder.known() if folder is not None else set()
+    # A run that is asked for twice is executed once.
+    first = {task.key: task for task in reversed(tasks)}
+    left = [task for task in tasks if task.key not in known and first[task.key] is task]
+    kept: Dict[str, Outcome] = {}
+
+    def finish(ended: Sequence[Task], outcomes: Sequence[Outcome]) -> None:
+        if folder is not None:
+            folder.write(ended, outcomes)
+        else:
+            kept.update(zip((task.key for task in ended), outcomes))
+        for task, (_, kind, sentence) in zip(ended, outcomes):
+            if kind is not None and on_error == "raise":
+                raise getattr(errors, kind)(f"{sentence}" if folder is None else f"{sentence}; what has ended is kept in {folder.path}")
+
+    size = batch if batch is not None else BATCH
+    with Watching(progress) as watching:
+        if client is None:
+            _locally(left, size, threads, watching, finish)
+        else:
+            _on_cluster(left, size, client, watching, finish)
+    if folder is not None:
+        kept = folder.outcomes({task.key for task in tasks})
+    return _gathered(runs, tasks, kept, axes)
+
+
+def _locally(
+    tasks: List[Task], size: int, threads: Optional[int], watching: Watching, finish: Callable[[Sequence[Task], Sequence[Outcome]], None]
+) -> None:
+    done = 0
+    for batch in batches(tasks, size):
+        before = done
+
+        def tell(*now: Any) -> None:
+            if watching.listener is not None:
+                # Requests are told of the batch, and runs of all.
+                watching.listener(now[0], now[1], before + now[2], len(tasks), now[4])
+
+        finish(batch, execute(batch, threads, tell))
+        done += len(batch)
+
+
+def _on_cluster(
+    tasks: List[Task],
+    size: int,
+    client: "distributed.Client",
+    watching: Watching,
+    finish: Callable[[Sequence[Task], Sequence[Outcome]], None],
+) -> None:
+    try:
+        import distributed
+    except ImportError as error:
+        raise needs("dask", "cluster") from error
+    waiting = batches(tasks, size)
+    under_way: Dict[Any, List[Task]] = {}
+    done = 0
+
+    def submit(batch: List[Task]) -> Any:
+        # A key of its own, because Dask would take two batches of one key for the same.
+        future = client.submit(execute, list(batch), key=f"fulgurite-{batch[0].key}-{len(batch)}", pure=True)
+        under_way[future] = list(batch)
+        return future
+
+    # Some batches wait at each worker; the others wait here, so that memory does not grow with the sweep.
+    ahead = max(4, 3 * sum(client.nthreads().values()))
+    try:
+        ending = distributed.as_completed([submit(batch) for _, batch in zip(range(ahead), waiting)])
+        for future in ending:
+            batch = under_way.pop(future)
+            if future.status == "finished":
+                outcomes: List[Outcome] = future.result()
+            elif len(batch) > 1:
+                # A run of it has killed its workers. Alone, it harms no other.
+                for task in batch:
+                    ending.add(submit([task]))
+                continue
+            else:
+                lost = future.exception()
+                outcomes = [([], "RunError", f"the run ended its worker: {type(lost).__name__}: {lost}")]
+            finish(batch, outcomes)
+            done += len(batch)
+            if watching.listener is not None:
+                watching.listener(0, 0, done, len(tasks), (f"{done} of {len(tasks)} runs on the cluster", done, len(tasks)))
+            following = next(waiting, None)
+            if following is not None:
+                ending.add(submit(following))
+    finally:
+        client.cancel(list(under_way))
+
+
+def _gathered(runs: Sequence[Run], tasks: Sequence[Task], found: Dict[str, Outcome], axes: Sequence[str]) -> Result:
+    """The outcomes in the order of the runs."""
+    rows: List[Dict[str, Cell]] = []
+    of_run: List[int] = []
+    failures: List[Failure] = []
+    for task in tasks:
+        of_this, kind, sentence = found.get(task.key, ([], "RunError", "the run has no outcome"))
+        if kind is not None:
+            failures.append(Failure(runs[task.at], getattr(errors, kind, RunError)(sentence)))
+        rows.extend(of_this)
+        of_run.extend([task.at] * len(of_this))
+    commands = {run.command for run in runs}
+    command = commands.pop() if len(commands) == 1 else None
+    return Result(_native.Table.from_rows(rows), command, axes, runs, of_run, failures)
+
+
+__all__ = ["BATCH", "DataSet"]

@@ -1,0 +1,176 @@
+"""Sweeps on Dask: processes on this machine, workers that are killed, batch scripts. `scripts/python` runs them."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import dask
+import distributed
+import pyarrow.parquet
+import pytest
+
+import fulgurite
+from fulgurite import cluster
+
+AXES = {"workload": ["zipf", "mixed-skewed"], "device": "none", "frames": [10, 20, 40], "ops": 2000, "seed": range(6)}
+
+
+@pytest.fixture(scope="module")
+def client():
+    # A task whose worker dies is tried twice more.
+    with dask.config.set({"distributed.scheduler.allowed-failures": 2}):
+        with distributed.Client(n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
+            yield client
+
+
+def test_the_table_does_not_depend_on_the_workers(client, tmp_path):
+    plain = fulgurite.sweep("pool", **AXES).without_cost().to_csv()
+    told = []
+    result = fulgurite.sweep("pool", **AXES, client=client, batch=4, out=tmp_path / "out", progress=told.append)
+    assert result.to_csv() == plain and told[-1].runs_done == 36
+    assert fulgurite.sweep("pool", **AXES, client=client, batch=7).to_csv() == plain
+    assert pyarrow.parquet.read_table(tmp_path / "out").num_rows == 36
+
+
+def test_a_killed_worker_costs_nothing_but_time(client, tmp_path):
+    out = tmp_path / "out"
+    axes = {"workload": "zipf", "device": "none", "ops": "3M", "seed": range(16)}
+    pids = client.run(os.getpid)
+
+    def kill():
+        while not list(out.glob("part-*")):
+            time.sleep(0.01)
+        os.kill(next(iter(pids.values())), signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    result = fulgurite.sweep("pool", **axes, client=client, batch=1, out=out)
+    killer.join()
+    assert result["seed"] == list(range(16)) and not result.failures
+    assert set(client.run(os.getpid).values()) != set(pids.values()), "the worker was not killed"
+    assert result.to_csv() == fulgurite.sweep("pool", **axes).without_cost().to_csv()
+
+
+class Deadly(fulgurite.Replacement):
+    """Ends its process with a run, as a lack of memory would; not with the check before it."""
+
+    def __init__(self, frames):
+        self.held, self.is_run = {}, frames == 33
+
+    def insert(self, frame, page, write):
+        if self.is_run:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.held[frame] = page
+
+    def access(self, frame, write):
+        pass
+
+    def remove(self, frame):
+        del self.held[frame]
+
+    def order(self):
+        return list(self.held)
+
+
+def test_a_poisoned_run_stops_no_other(client, tmp_path):
+    runs = fulgurite.grid("pool", workload="zipf", device="none", ops=2000, frames=33, replacement=["lru", Deadly, "fifo", "clock"])
+    result = fulgurite.sweep(runs, client=client, batch=4, out=tmp_path / "out", on_error="keep")
+    assert result["replacement"] == ["lru", "fifo", "clock"]
+    (failure,) = result.failures
+    assert failure.run == runs[1] and "the run ended its worker: KilledWorker" in str(failure.error)
+
+
+def test_an_error_of_a_run_is_the_error_of_the_sweep(client):
+    with pytest.raises(fulgurite.RequestError, match="--frames 0"):
+        fulgurite.sweep("pool", **{**AXES, "frames": 0}, client=client)
+    with pytest.raises(fulgurite.RequestError, match="threads and client"):
+        fulgurite.sweep("pool", **AXES, client=client, threads=2)
+
+
+STUDY = """
+title = "A study"
+question = "Which is best?"
+command = "pool"
+[grid]
+device = "none"
+ops = 1000
+frames = 50
+[[parts]]
+name = "first"
+grid = { workload = "zipf", replacement = ["lru", "fifo"] }
+[[parts]]
+name = "second"
+grid = { workload = "mixed-skewed", seed = [1, 2, 3] }
+"""
+
+
+def call(*typed, **more):
+    return subprocess.run([sys.executable, "-m", "fulgurite.cluster", *map(str, typed)], capture_output=True, text=True, **more)
+
+
+def test_the_command_runs_a_study_and_resumes_it(tmp_path):
+    (tmp_path / "s.toml").write_text(STUDY)
+    typed = ["s.toml", "--cluster", "local", "--workers", "2", "--batch", "1"]
+    said = call(*typed, cwd=tmp_path)
+    assert said.returncode == 0, said.stderr
+    assert said.stdout == "table:  results/s/table.csv, 5 rows\nreport: results/s/report.html\n"
+    of_study = fulgurite.Study(tmp_path / "s.toml").run(tmp_path / "plain")
+    out = tmp_path / "results" / "s"
+    assert (out / "table.csv").read_text() == of_study.to_csv()
+    assert "fulgurite-sweep s.toml" in (out / "report.html").read_text()
+    files = sorted((out / "runs").iterdir())
+    assert len(files) == 5
+    files[2].unlink()
+    again = call(*typed, cwd=tmp_path)
+    assert again.returncode == 0 and "5 runs, 4 of which may be" in again.stderr
+    assert (out / "table.csv").read_text() == of_study.to_csv() and len(list((out / "runs").iterdir())) == 5
+
+
+def test_the_command_finds_a_scheduler_by_its_address(client, tmp_path):
+    (tmp_path / "s.toml").write_text(STUDY)
+    address = client.scheduler.address.split("://")[1]
+    said = call("s.toml", "--cluster", address, "--out", "there", cwd=tmp_path)
+    assert said.returncode == 0 and (tmp_path / "there" / "report.html").exists(), said.stderr
+
+
+@pytest.mark.parametrize(
+    ("queue", "lines"),
+    [
+        ("slurm", ["#SBATCH -J fulgurite-quickstart", "#SBATCH -p short", "#SBATCH --cpus-per-task=8", "#SBATCH -t 00:30:00"]),
+        ("sge", ["#$ -N fulgurite-quickstart", "#$ -q short", "#$ -l h_rt=00:30:00"]),
+        ("pbs", ["#PBS -N fulgurite-quickstart", "#PBS -q short", "#PBS -l select=1:ncpus=8:mem=16GB", "#PBS -l walltime=00:30:00"]),
+    ],
+)
+def test_batch_scripts(queue, lines):
+    options = ["--cores", "8", "--memory", "16GB", "--walltime", "00:30:00", "--queue", "short"]
+    said = call("quickstart", "--cluster", queue, *options, "--print-script")
+    assert said.returncode == 0, said.stderr
+    for line in lines:
+        assert line in said.stdout.splitlines(), said.stdout
+    # A process for each core, with the interpreter that has the package.
+    assert sys.executable in said.stdout and "--nworkers 8" in said.stdout and "--nthreads 1" in said.stdout
+
+
+@pytest.mark.parametrize(
+    ("typed", "sentence"),
+    [
+        (["nothing"], "unknown study `nothing`"),
+        (["quickstart", "--cluster", "mars"], "--cluster mars is unknown; accepted: local, slurm, sge, pbs"),
+        (["quickstart", "--workers", "0"], "--workers 0 runs nothing"),
+        (["quickstart", "--print-script"], "--print-script: local has no batch jobs"),
+        (["quickstart", "--seed", "-1"], "--seed"),
+    ],
+)
+def test_what_cannot_be_is_refused(typed, sentence, tmp_path):
+    said = call(*typed, cwd=tmp_path)
+    assert said.returncode == 2 and said.stdout == "" and said.stderr.startswith("fulgurite-sweep: ")
+    assert sentence in said.stderr and len(said.stderr.splitlines()) == 1 and not list(tmp_path.iterdir())
+
+
+def test_a_scheduler_that_does_not_answer(tmp_path):
+    said = call("quickstart", "--cluster", "127.0.0.1:1", "--quick", cwd=tmp_path)
+    assert said.returncode == 1 and said.stderr.splitlines()[-1].startswith("fulgurite-sweep: ")
+    assert cluster.parser().prog == "fulgurite-sweep"
