@@ -20,7 +20,7 @@ impl SpecError {
 
     /// The sentence for a name that is not in `known`, with the nearest one offered.
     pub fn unknown(kind: &str, name: &str, known: &[&str]) -> SpecError {
-        let offer = nearest(name, known).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        let offer = offer(name, known);
         let listing = if known.is_empty() {
             "there are none".to_owned()
         } else {
@@ -28,6 +28,16 @@ impl SpecError {
         };
         SpecError(format!("unknown {kind} `{name}`{offer} ({listing})"))
     }
+
+    /// The same where there are too many names for a sentence: `list` is the command that shows them.
+    pub fn unknown_of_many(kind: &str, name: &str, known: &[&str], list: &str) -> SpecError {
+        let (offer, count) = (offer(name, known), known.len());
+        SpecError(format!("unknown {kind} `{name}`{offer} (`{list}` shows all {count})"))
+    }
+}
+
+fn offer(name: &str, known: &[&str]) -> String {
+    nearest(name, known).map_or_else(String::new, |near| format!("; did you mean `{near}`?"))
 }
 
 /// The member of `known` that is closest to `name`, if any is close enough to be a typing error.
@@ -232,5 +242,8 @@ mod tests {
         let sentence = SpecError::unknown("replacement", "lur", &["fifo", "lru"]).to_string();
         assert_eq!(sentence, "unknown replacement `lur`; did you mean `lru`? (known: fifo lru)");
         assert!(!SpecError::unknown("replacement", "banana", &["lru"]).to_string().contains("did you mean"));
+        let sentence =
+            SpecError::unknown_of_many("column", "wfa", &["ops", "waf"], "list columns").to_string();
+        assert_eq!(sentence, "unknown column `wfa`; did you mean `waf`? (`list columns` shows all 2)");
     }
 }

@@ -67,7 +67,8 @@ pub enum Command {
     /// List devices, policies, workloads, formats and studies; with a kind, list their options too
     List {
         /// devices, device-parameters, layers, replacement, write-back, prefetch, placement, victim,
-        /// schedule, workloads, benchmarks, formats or studies [default: everything]
+        /// schedule, workloads, benchmarks, formats, studies or columns [default: everything but
+        /// device-parameters and columns]
         kind: Option<String>,
     },
     /// Measure how a device reads and writes: its asymmetry (alpha) and its concurrency (k_r, k_w)

@@ -362,7 +362,7 @@ impl Column {
         let found = DECLARED.iter().find(|(_, known, ..)| *known == name);
         found.map(|(column, ..)| *column).ok_or_else(|| {
             let names: Vec<&str> = Column::all().map(Column::name).collect();
-            SpecError::unknown("column", name, &names)
+            SpecError::unknown_of_many("column", name, &names, "fulgurite list columns")
         })
     }
 

@@ -7,17 +7,23 @@ use fulgurite_stack::catalogue::{DEVICE_PARAMETERS, Item, KINDS};
 use fulgurite_stack::{Column, StackError};
 
 const STUDIES: &str = "studies";
+const COLUMNS: &str = "columns";
+
+/// Lists that are long, and shown only by themselves.
+const LONG: [&str; 2] = [DEVICE_PARAMETERS, COLUMNS];
 
 /// The names of one kind, or of all.
 pub fn list(kind: Option<&str>) -> Result<Table, StackError> {
     let studies = || study::names().map(|(name, title)| Item::new(name, &title)).collect();
+    let columns = || Column::all().map(|column| Item::new(column.name(), column.meaning())).collect();
+    let own: [(&str, &dyn Fn() -> Vec<Item>); 2] = [(STUDIES, &studies), (COLUMNS, &columns)];
     let kinds: Vec<(&str, &dyn Fn() -> Vec<Item>)> =
-        KINDS.iter().map(|(kind, items)| (*kind, items as _)).chain([(STUDIES, &studies as _)]).collect();
+        KINDS.iter().map(|(kind, items)| (*kind, items as _)).chain(own).collect();
     let names: Vec<&str> = kinds.iter().map(|(kind, _)| *kind).collect();
     if let Some(unknown) = kind.filter(|kind| !names.contains(kind)) {
         return Err(SpecError::unknown("list", unknown, &names).into());
     }
-    let is_asked = |name: &str| kind.map_or(name != DEVICE_PARAMETERS, |kind| kind == name);
+    let is_asked = |name: &str| kind.map_or(!LONG.contains(&name), |kind| kind == name);
     let mut table = Table::default();
     for (kind, items) in kinds.into_iter().filter(|(name, _)| is_asked(name)) {
         for Item { mut row, .. } in items() {

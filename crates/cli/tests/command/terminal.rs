@@ -84,6 +84,7 @@ fn every_table_fits_the_terminal() {
         "list".to_owned(),
         "list devices".to_owned(),
         "list device-parameters".to_owned(),
+        "list columns".to_owned(),
         "list replacement".to_owned(),
         "list write-back".to_owned(),
         "list placement".to_owned(),
