@@ -130,6 +130,53 @@ fn cleaning_keeps_as_few_segments_free_as_it_needs() {
     assert!((free - 8 * 64..=free).contains(&filled), "{filled} of {free}");
 }
 
+/// Reads the traffic of an append-only store, and checks what a crash would find: a page is written once before it is
+/// discarded, files are appended to in order, and a share's source is in the other file and not discarded. Returns the
+/// compactions, and requests by kind: writes, shares.
+fn read_append_only(spec: &str) -> (u64, [u64; 2]) {
+    let half = PAGES / 2;
+    let (mut next, mut file, mut compactions, mut counts) = ([0, 0], None, 0, [0, 0]);
+    for request in requests(spec, 400_000) {
+        let (of, at) = ((request.page / half) as usize, request.page % half);
+        if request.op == Op::Trim {
+            assert_ne!(file, Some(of), "the file in use is discarded");
+            next[of] = 0;
+            continue;
+        }
+        if file != Some(of) {
+            // The first requests go on in a file that is there already.
+            compactions += u64::from(file.is_some());
+            next[of] = if file.is_none() { at } else { 0 };
+            file = Some(of);
+        }
+        assert_eq!(at, next[of], "{spec} appends");
+        next[of] = at + 1;
+        counts[usize::from(request.copy_of.is_some())] += 1;
+        if let Some(source) = request.copy_of {
+            assert_eq!((source.number() / half) as usize, 1 - of);
+        }
+    }
+    (compactions, counts)
+}
+
+/// The rule: a compaction brings each document to the new file once, by what was declared, and writes the tree.
+#[test]
+fn a_compaction_brings_each_document_once_by_what_was_declared() {
+    for (spec, documents) in [("append-only", 7_000), ("append-only:fill=20%,theta=0,transaction=1", 2_000)] {
+        let (copied, [copies, none]) = read_append_only(spec);
+        let (shared, [writes, shares]) =
+            read_append_only(&format!("{spec},compaction=share").replacen("only,", "only:", 1));
+        assert_eq!((copied, none), (shared, 0));
+        assert!(shared >= 10, "{shared}");
+        // The last compaction may be incomplete.
+        assert!(
+            (documents * (shared - 1)..=documents * shared).contains(&shares),
+            "{spec}: {shares} in {shared}"
+        );
+        assert_eq!(copies, writes + shares);
+    }
+}
+
 #[test]
 fn what_has_no_room_is_refused_with_what_has() {
     let sentence = |spec: &str, pages| {
@@ -139,7 +186,8 @@ fn what_has_no_room_is_refused_with_what_has() {
     assert!(sentence("journaling:journal=1%,transaction=4K", PAGES).contains("at least 4002 pages"));
     assert!(sentence("log-structured:fill=95%", 4_000).contains("too few segments of 62 pages"));
     assert!(sentence("copy-on-write:fill=95%,transaction=4K", PAGES).contains("smaller fill="));
-    for name in ["journaling", "log-structured", "copy-on-write"] {
+    assert!(sentence("append-only:fill=95%,transaction=1K", PAGES).contains("smaller fill="));
+    for name in ["journaling", "log-structured", "copy-on-write", "append-only"] {
         assert!(sentence(name, 999).contains("accepted: 1000 to 2^32"), "{name}");
     }
 }

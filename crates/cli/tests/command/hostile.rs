@@ -47,7 +47,11 @@ const TYPED: &[Case] = &[
     // Files and places that are not what they are taken for.
     ("profile file:/dev/null", 2, &["/dev/null", "neither a file nor a block device"]),
     ("pool zipf --device file:random.bin", 2, &["random.bin", "--destroy-contents"]),
-    ("pool zipf --columns type", 2, &["--columns", "unknown column `type`", "`fulgurite list columns` shows all"]),
+    (
+        "pool zipf --columns type",
+        2,
+        &["--columns", "unknown column `type`", "`fulgurite list columns` shows all"],
+    ),
     ("stat no-such.db", 2, &["FILE no-such.db does not exist", "accepted"]),
     ("check random.bin", 2, &["random.bin", "holds no store", "accepted"]),
     ("load new.store t --from random.bin", 2, &["--from random.bin, line 1", "key,value"]),

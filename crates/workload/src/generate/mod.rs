@@ -24,6 +24,7 @@ pub mod ycsb;
 pub mod zipf;
 
 use crate::{Op, Request};
+use file_system::append_only::AppendOnlyConfig;
 use file_system::copy_on_write::CopyOnWriteConfig;
 use file_system::journaling::JournalingConfig;
 use file_system::log_structured::LogStructuredConfig;
@@ -163,6 +164,7 @@ generators! {
     "journaling" Journaling(JournalingConfig) "blocks of a file system with a journal, after ext4: written twice, or shared from the journal (SHARE)"
     "log-structured" LogStructured(LogStructuredConfig) "blocks of a log-structured file system, after F2FS, with its cleaning and discards"
     "copy-on-write" CopyOnWrite(CopyOnWriteConfig) "blocks of a copy-on-write file system, after BTRFS: each change writes a path of its tree anew"
+    "append-only" AppendOnly(AppendOnlyConfig) "blocks of a document store, after Couchbase's: appended to a file, whose compaction copies them or shares them (SHARE)"
     "alibaba-like" AlibabaLike(PhasesConfig = irregular::ALIBABA) "made up after a cloud volume: short intensive phases, writes alone"
     "exchange-like" ExchangeLike(PhasesConfig = irregular::EXCHANGE) "made up after a mail server: long phases, each of another kind, writes alone"
     "switch" Switch(SwitchConfig) "one workload, then another: switch:ycsb-a,tpcc@1.1G for 1.1 billion requests of the first"
@@ -355,7 +357,8 @@ mod tests {
     fn every_name_makes_endless_requests_in_range() {
         let own = GeneratorConfig::registry().names().filter(|name| *name != "switch");
         for name in own.chain(["switch:zipf,ycsb-d@100", "ycsb-a:blocks=yes", "tpcc:blocks=yes,dirty=1%"]) {
-            let is_of_blocks = ["varmail", "blocks", "journaling", "log-structured", "copy-on-write"];
+            let is_of_blocks =
+                ["varmail", "blocks", "journaling", "log-structured", "copy-on-write", "append-only"];
             let pages = if is_of_blocks.iter().any(|part| name.contains(part)) { 14_217 } else { 217 };
             let generator = make(name, pages, 7).unwrap();
             let is_timed = generator.is_timed();

@@ -7,7 +7,7 @@
 //!
 //! Assumed: extents have one block; there is one tree; its nodes have one page, BTRFS's 16 KiB.
 
-use super::{Changes, ChangesConfig, check_pages, with_changes};
+use super::{Changes, ChangesConfig, Tree, check_pages, with_changes};
 use crate::generate::{Generator, Recipe, RequestSource, Space};
 use crate::{Op, Request};
 use fulgurite_base::option::{COUNT, SHARE};
@@ -44,15 +44,10 @@ impl Recipe for CopyOnWriteConfig {
         let Space { name, pages, seed, .. } = space;
         check_pages(name, pages, 1_000)?;
         let blocks = self.fill.of(pages);
-        let mut levels = vec![0];
-        let (mut first, mut nodes) = (blocks, blocks);
-        while nodes > 1 {
-            nodes = nodes.div_ceil(u64::from(self.fanout));
-            levels.push(first as u32);
-            first += nodes;
-        }
+        let tree = Tree::new(blocks, self.fanout);
+        let numbers = tree.numbers();
         // A transaction needs new places for all that it changes before it gives up the old ones.
-        let needed = 1 + first + u64::from(self.changes.transaction) * levels.len() as u64;
+        let needed = 1 + numbers + u64::from(self.changes.transaction) * tree.levels() as u64;
         if needed > pages {
             return Err(SpecError::new(format!(
                 "pages of {name}: {pages} do not hold {blocks} blocks, their tree and a transaction, {needed} pages; accepted: more pages, or a smaller fill= or transaction="
@@ -60,11 +55,10 @@ impl Recipe for CopyOnWriteConfig {
         }
         // The superblock has page 0; the blocks and the tree follow.
         Ok(Generator::new(CopyOnWrite {
-            fanout: self.fanout,
-            levels,
-            place: (1..=first as u32).collect(),
-            is_used: (0..pages).map(|page| page <= first).collect(),
-            next: 1 + first as u32,
+            tree,
+            place: (1..=numbers as u32).collect(),
+            is_used: (0..pages).map(|page| page <= numbers).collect(),
+            next: 1 + numbers as u32,
             changes: Changes::new(self.changes, blocks, seed),
             out: VecDeque::new(),
         }))
@@ -79,12 +73,10 @@ impl Recipe for CopyOnWriteConfig {
     }
 }
 
-/// Where blocks and nodes are. Nodes are numbered behind the blocks, level by level, the root last.
+/// Where blocks and nodes are.
 #[derive(Debug)]
 struct CopyOnWrite {
-    fanout: u32,
-    /// The first number of each level, that of the blocks first.
-    levels: Vec<u32>,
+    tree: Tree,
     place: Vec<u32>,
     is_used: Vec<bool>,
     next: u32,
@@ -94,18 +86,8 @@ struct CopyOnWrite {
 
 impl CopyOnWrite {
     fn transaction(&mut self) {
-        let mut changed = self.changes.next();
-        let mut left = Vec::new();
-        for level in 0..self.levels.len() {
-            for index in &changed {
-                let number = self.levels[level] + index;
-                left.push(self.write_anew(number));
-            }
-            // The nodes above, each once.
-            changed.iter_mut().for_each(|index| *index /= self.fanout);
-            changed.sort_unstable();
-            changed.dedup();
-        }
+        let changed = self.tree.touched(self.changes.next());
+        let left: Vec<u32> = changed.into_iter().map(|number| self.write_anew(number)).collect();
         self.out.push_back(Request::of_page(Op::Write, 0));
         for page in left {
             self.is_used[page as usize] = false;

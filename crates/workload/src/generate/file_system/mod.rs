@@ -1,10 +1,12 @@
 //! What file systems write to their drive to survive a crash: [`journaling`] writes twice, [`log_structured`] cleans
 //! segments, [`copy_on_write`] writes a tree's path anew. The three kinds of "SHARE Interface for Flash Storage"
-//! (SIGMOD 2016) and of the slides of MyFlashSQL, as traffic of blocks.
+//! (SIGMOD 2016) and of the slides of MyFlashSQL, as traffic of blocks; and a store in a file that has the same task,
+//! [`append_only`], which compacts.
 //!
 //! They have in common what is asked of them: blocks of files are changed, popular ones more often, and a number of
 //! changes is made durable together. A block has one page of the drive. Reads are left out.
 
+pub mod append_only;
 pub mod copy_on_write;
 pub mod journaling;
 pub mod log_structured;
@@ -86,6 +88,50 @@ impl Changes {
         drawn
             .filter(|block| std::mem::replace(&mut changed_in[*block as usize], *number) != *number)
             .collect()
+    }
+}
+
+/// A tree over blocks. Its nodes are numbered behind the blocks, level by level, the root last.
+#[derive(Debug)]
+struct Tree {
+    fanout: u32,
+    /// The first number of each level, that of the blocks first.
+    firsts: Vec<u32>,
+    numbers: u64,
+}
+
+impl Tree {
+    fn new(blocks: u64, fanout: u32) -> Tree {
+        let mut firsts = vec![0];
+        let (mut numbers, mut nodes) = (blocks, blocks);
+        while nodes > 1 {
+            nodes = nodes.div_ceil(u64::from(fanout));
+            firsts.push(numbers as u32);
+            numbers += nodes;
+        }
+        Tree { fanout, firsts, numbers }
+    }
+
+    /// Levels, that of the blocks among them.
+    fn levels(&self) -> usize {
+        self.firsts.len()
+    }
+
+    /// Blocks and nodes.
+    fn numbers(&self) -> u64 {
+        self.numbers
+    }
+
+    /// The numbers of changed blocks and of the nodes above them, each once, level by level up to the root.
+    fn touched(&self, mut changed: Vec<u32>) -> Vec<u32> {
+        let mut touched = Vec::new();
+        for first in &self.firsts {
+            touched.extend(changed.iter().map(|index| first + index));
+            changed.iter_mut().for_each(|index| *index /= self.fanout);
+            changed.sort_unstable();
+            changed.dedup();
+        }
+        touched
     }
 }
 

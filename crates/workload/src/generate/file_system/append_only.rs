@@ -1,0 +1,182 @@
+//! An append-only document store, after Couchbase's storage: changes go to the end of a file, which is compacted.
+//!
+//! Documents are the leaves of a tree, whose nodes lie between them and have `fanout` children each. A transaction
+//! appends its changed documents, then the nodes above them, each once, then a header that says where the root is. What
+//! they replace stays in the file. When the next transaction finds no room, the file is *compacted*: all documents come
+//! to a new file, in their order, then the tree is written there, and the old file is discarded (`trim`). With
+//! `compaction=copy` each document is written again. With `compaction=share` its new page is made to share the old one
+//! ("SHARE Interface for Flash Storage", SIGMOD 2016): only the tree is written, since its nodes say where documents are.
+//!
+//! Assumed: a document has one page; each of the two files has half of the space; compaction lets no transaction in between.
+
+use super::{Changes, ChangesConfig, Tree, check_pages, with_changes};
+use crate::generate::{Generator, Recipe, RequestSource, Space};
+use crate::{Op, Request};
+use fulgurite_base::option::{COUNT, SHARE};
+use fulgurite_base::{Choice, Form, Share, SpecError, opt};
+use std::collections::VecDeque;
+
+/// How documents come to the new file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Compaction {
+    /// They are written again.
+    #[default]
+    Copy,
+    /// Their new pages share the old ones.
+    Share,
+}
+
+impl Choice for Compaction {
+    const NAMES: &'static [(&'static str, Compaction)] =
+        &[("copy", Compaction::Copy), ("share", Compaction::Share)];
+}
+
+/// The options.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AppendOnlyConfig {
+    /// How documents come to the new file.
+    pub compaction: Compaction,
+    /// Pages of a file that hold documents.
+    pub fill: Share,
+    /// Children of a node.
+    pub fanout: u32,
+    /// What is asked of the store.
+    pub changes: ChangesConfig,
+}
+
+impl Default for AppendOnlyConfig {
+    /// Couchbase compacts a file of which 30 per cent is stale. A node of 4 KiB has room for about a hundred entries.
+    fn default() -> AppendOnlyConfig {
+        let (compaction, changes) = (Compaction::Copy, ChangesConfig::default());
+        AppendOnlyConfig { compaction, fill: Share::percent(70), fanout: 100, changes }
+    }
+}
+
+with_changes!(
+    AppendOnlyConfig,
+    opt!(
+        "compaction",
+        compaction,
+        Form::<Compaction>::choice("copy|share"),
+        "copy: a document is written again to the new file, share: its page there shares the old one"
+    ),
+    opt!("fill", fill, SHARE, Share::percent(1) => Share::percent(95), "pages of a file that hold documents"),
+    opt!("fanout", fanout, COUNT, 2 => 1 << 16, "children of a node of the tree")
+);
+
+impl Recipe for AppendOnlyConfig {
+    fn start(&self, space: Space<'_>) -> Result<Generator, SpecError> {
+        let Space { name, pages, seed, .. } = space;
+        check_pages(name, pages, 1_000)?;
+        let file_pages = pages / 2;
+        let documents = self.fill.of(file_pages);
+        let tree = Tree::new(documents, self.fanout);
+        let header = 1;
+        let needed =
+            tree.numbers() + header + u64::from(self.changes.transaction) * tree.levels() as u64 + header;
+        if needed > file_pages {
+            return Err(SpecError::new(format!(
+                "pages of {name}: a file of half of {pages} does not hold {documents} documents, their tree and a transaction, {needed} pages; accepted: more pages, or a smaller fill= or transaction="
+            )));
+        }
+        let mut store = AppendOnly {
+            compaction: self.compaction,
+            file_pages: file_pages as u32,
+            documents: documents as u32,
+            place: vec![0; tree.numbers() as usize],
+            tree,
+            file: 0,
+            used: 0,
+            changes: Changes::new(self.changes, documents, seed),
+            out: VecDeque::new(),
+        };
+        (0..store.place.len() as u32).for_each(|number| store.append(number));
+        store.write();
+        // What the drive holds at the beginning is not part of the traffic.
+        store.out.clear();
+        Ok(Generator::new(store))
+    }
+
+    fn writes_anything(&self) -> bool {
+        true
+    }
+
+    fn trims_anything(&self) -> bool {
+        true
+    }
+
+    fn shares_anything(&self) -> bool {
+        self.compaction == Compaction::Share
+    }
+}
+
+/// Where documents and nodes are, the latter numbered behind the documents.
+#[derive(Debug)]
+struct AppendOnly {
+    compaction: Compaction,
+    file_pages: u32,
+    documents: u32,
+    tree: Tree,
+    place: Vec<u32>,
+    /// Which of the two files is appended to, and how many of its pages are used.
+    file: u32,
+    used: u32,
+    changes: Changes,
+    out: VecDeque<Request>,
+}
+
+impl AppendOnly {
+    fn transaction(&mut self) {
+        let changed = self.tree.touched(self.changes.next());
+        if self.used + changed.len() as u32 + 1 > self.file_pages {
+            self.compact();
+        }
+        changed.into_iter().for_each(|number| self.append(number));
+        self.write();
+    }
+
+    /// The next page of the file.
+    fn take(&mut self) -> u32 {
+        self.used += 1;
+        self.file * self.file_pages + self.used - 1
+    }
+
+    /// Writes the next page of the file and returns it.
+    fn write(&mut self) -> u32 {
+        let page = self.take();
+        self.out.push_back(Request::of_page(Op::Write, page.into()));
+        page
+    }
+
+    fn append(&mut self, number: u32) {
+        self.place[number as usize] = self.write();
+    }
+
+    fn compact(&mut self) {
+        let old = self.file * self.file_pages;
+        let old = old..old + self.used;
+        (self.file, self.used) = (1 - self.file, 0);
+        for number in 0..self.place.len() as u32 {
+            if number < self.documents && self.compaction == Compaction::Share {
+                let page = self.take();
+                let from = std::mem::replace(&mut self.place[number as usize], page);
+                self.out.push_back(Request::sharing(page.into(), from.into()));
+            } else {
+                self.append(number);
+            }
+        }
+        self.write();
+        self.out.extend(old.map(|page| Request::of_page(Op::Trim, page.into())));
+    }
+}
+
+impl RequestSource for AppendOnly {
+    fn request(&mut self) -> Request {
+        loop {
+            if let Some(request) = self.out.pop_front() {
+                return request;
+            }
+            self.transaction();
+        }
+    }
+}
