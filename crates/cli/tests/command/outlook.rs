@@ -38,7 +38,7 @@ fn a_dry_run_tells_and_does_nothing() {
     }
     let said = folder.run("study ace --dry-run").stdout;
     assert!(
-        said.starts_with("228 runs, ") && said.contains(" of memory, about ") && said.contains(" to "),
+        said.starts_with("728 runs, ") && said.contains(" of memory, about ") && said.contains(" to "),
         "{said}"
     );
     let outcome = folder.run("trace generate zipf out --to page-ops --dry-run");
