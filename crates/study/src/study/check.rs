@@ -103,10 +103,15 @@ impl Check {
         }
     }
 
-    /// A figure with its interval, if it has one; ratios as changes.
+    /// A figure with its interval, if it has one; ratios as changes, and those of two columns that are far from equal as shares.
     fn readable(&self, figure: &Mean) -> String {
         let is_ratio = self.compare.is_some() || self.against.is_some();
         let readable = |figure: f64| match is_ratio {
+            // A column that is a part of another one, not a reading of the same.
+            true if self.against.is_some() && (figure - 1.0).abs() > 0.1 => match 100.0 * figure {
+                small if small < 1.0 => format!("{small:.4} %"),
+                percent => format!("{percent:.1} %"),
+            },
             true if figure == 1.0 => "no change".to_owned(),
             // As small a change as a bound of 0.004 % would look like none.
             true if (figure - 1.0).abs() < 0.0005 => {

@@ -66,7 +66,9 @@ impl Check {
             let others = Column::all().filter(|column| column.is_axis() && !compared(column));
             for axis in Column::all().filter(compared).chain(others) {
                 for wrong in values(table, axis) {
-                    let Some((right, rows)) = self.from_others(table, &judged, axis, wrong) else { continue };
+                    let Some((right, rows)) = self.with_figures_of_others(table, &judged, axis, wrong) else {
+                        continue;
+                    };
                     if self.holds(&Table { rows }, words).is_ok_and(|(holds, _)| !holds) {
                         return Ok(Some(format!("{axis} {} in place of {right}", wrong.exact())));
                     }
@@ -78,7 +80,7 @@ impl Check {
 
     /// The table with the figures of the rows `judged` taken from those that have `wrong` in `axis` and differ in nothing else, and
     /// what one of the former has there. Nothing if there is no such row.
-    fn from_others(
+    fn with_figures_of_others(
         &self,
         table: &Table,
         judged: &[usize],
