@@ -25,30 +25,42 @@ struct Mean {
 impl Check {
     /// Looks at every row that the check is about.
     pub fn verdict(&self, table: &Table, words: Words<'_>, is_quick: bool) -> Result<Verdict, StackError> {
-        let (holds, figure) = self.holds(table, words)?;
-        // A quick run that cannot tell whether it holds still tells whether it could fail.
-        let noticed = self.noticed(table, words)?;
-        let verdict = |answer, figure, why| Verdict { says: self.says.clone(), answer, figure, why, noticed };
+        let verdict = |answer, figure, why, noticed| {
+            let says = self.says.clone();
+            Verdict { says, answer, figure, why, noticed }
+        };
         if let Some(reason) = self.full.as_ref().filter(|_| is_quick) {
-            return Ok(verdict(Answer::NotAsked, String::new(), Some(reason.clone())));
+            self.rows(table)?;
+            // A quick run that cannot tell whether it holds still tells whether it could fail. It may be too short for figures.
+            let noticed =
+                self.noticed(table, words).unwrap_or_else(|_| Some("rows without these figures".to_owned()));
+            return Ok(verdict(Answer::NotAsked, String::new(), Some(reason.clone()), noticed));
         }
+        let (holds, figure) = self.holds(table, words)?;
+        let noticed = self.noticed(table, words)?;
         Ok(match holds {
-            true => verdict(Answer::Holds, figure, None),
-            false => verdict(Answer::Fails, figure, self.why.clone()),
+            true => verdict(Answer::Holds, figure, None, noticed),
+            false => verdict(Answer::Fails, figure, self.why.clone(), noticed),
         })
     }
 
     /// Whether it holds in the rows that it is about, and the figures.
     pub(super) fn holds(&self, table: &Table, words: Words<'_>) -> Result<(bool, String), StackError> {
-        let rows = Select { part: self.part.as_deref(), only: &self.only }.of(table)?;
-        if rows.is_empty() {
-            return Err(self.refused("no row has what `part` and `where` ask for"));
-        }
+        let rows = self.rows(table)?;
         // Only what tells these rows apart names one of them.
         let table = &Table { rows: rows.iter().map(|row| (*row).clone()).collect() };
         match &self.falls_with {
             Some(axis) => self.falling(&rows, *axis, words),
             None => self.bounded(table, &rows, words),
+        }
+    }
+
+    /// The rows that it is about, at least one.
+    fn rows<'a>(&self, table: &'a Table) -> Result<Vec<&'a Row>, StackError> {
+        let rows = Select { part: self.part.as_deref(), only: &self.only }.of(table)?;
+        match rows.is_empty() {
+            true => Err(self.refused("no row has what `part` and `where` ask for")),
+            false => Ok(rows),
         }
     }
 
