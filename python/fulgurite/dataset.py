@@ -42,6 +42,8 @@ class Task(NamedTuple):
     key: str
     #: The run, with an absolute path for its trace.
     run: Run
+    #: What batches have in common: the workload or the benchmark.
+    workload: str
     #: The trace, if any, and its hash.
     trace: Optional[str]
     input_hash: str
@@ -72,9 +74,8 @@ def hash_of(path: str) -> str:
 _GENERATORS: Set[str] = set()
 
 
-def _trace_of(run: Run) -> Optional[str]:
-    """The path of the trace that a run reads, if it reads one."""
-    workload = run.settings().get("workload")
+def _trace_of(workload: object) -> Optional[str]:
+    """The path of the trace that a workload is, if it is one."""
     if not isinstance(workload, str):
         return None
     if not _GENERATORS:
@@ -87,9 +88,10 @@ def _trace_of(run: Run) -> Optional[str]:
 
 def task_of(at: int, run: Run) -> Task:
     """The run as a task, with its key."""
-    trace = _trace_of(run)
-    input_hash = hash_of(trace) if trace is not None else ""
     settings = run.settings()
+    trace = _trace_of(settings.get("workload"))
+    input_hash = hash_of(trace) if trace is not None else ""
+    workload = str(settings.get("workload", settings.get("benchmark")))
     if trace is not None:
         settings["workload"] = trace
         run = Run.from_settings(run.command, settings)
@@ -97,14 +99,14 @@ def task_of(at: int, run: Run) -> Task:
         settings["workload"] = os.path.basename(trace)
     texts = {name: value if isinstance(value, str) else text_of(value) for name, value in settings.items()}
     asked = json.dumps([_native.VERSION, run.command, texts, input_hash], sort_keys=True)
-    return Task(at, hashlib.sha256(asked.encode()).hexdigest()[:32], run, trace, input_hash)
+    return Task(at, hashlib.sha256(asked.encode()).hexdigest()[:32], run, workload, trace, input_hash)
 
 
 def batches(tasks: Iterable[Task], size: int) -> Iterator[List[Task]]:
     """The tasks in batches of one workload each."""
-    open_batches: Dict[object, List[Task]] = {}
+    open_batches: Dict[str, List[Task]] = {}
     for task in tasks:
-        batch = open_batches.setdefault(task.run.settings().get("workload"), [])
+        batch = open_batches.setdefault(task.workload, [])
         batch.append(task)
         if len(batch) == size:
             yield batch

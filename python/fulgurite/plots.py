@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from . import _native
 from .errors import RequestError
@@ -42,6 +42,16 @@ def _axes(result: Result) -> List[str]:
         for name in result.columns
         if _COLUMNS[name].is_axis and any(row.get(name) != rows[0].get(name) for row in rows)
     ]
+
+
+def _apart(result: Result, names: Sequence[str], axes: Sequence[str]) -> List[str]:
+    """Those of ``axes`` in which rows differ that have the same values in ``names``."""
+    groups: Dict[Tuple[Cell, ...], Dict[str, Cell]] = {}
+    found: Set[str] = set()
+    for row in result:
+        first = groups.setdefault(tuple(row.get(name) for name in names), row)
+        found.update(name for name in axes if row.get(name) != first.get(name))
+    return [name for name in axes if name in found]
 
 
 def _is_number(result: Result, name: str) -> bool:
@@ -107,13 +117,14 @@ def chart(
     for name in given:
         result[name]
     # Of seeds the mean is drawn.
-    free = [name for name in _axes(result) if name not in given and name != "seed"]
+    axes = [name for name in _axes(result) if name != "seed"]
     if x is None:
-        x = free.pop(0) if free else "workload" if "workload" in result.columns else result.columns[0]
-    if series is None and free:
-        series = free.pop(0)
+        x = next(iter(_apart(result, given, axes)), "workload" if "workload" in result.columns else result.columns[0])
+        given.append(x)
+    if series is None:
+        series = next(iter(_apart(result, given, axes)), None)
     names = [name for name in (x, series, panels) if name is not None]
-    left_over = [name for name in free if name not in names]
+    left_over = _apart(result, names, axes)
     if left_over:
         raise RequestError(
             f"the rows differ in {', '.join(left_over)} too, which would be mixed; accepted: panels={left_over[0]!r}, or fewer rows"

@@ -42,6 +42,14 @@ def test_units_are_scaled_and_panels_and_lines_are_drawn(result):
     assert [cell["frames"] for cell in data] == [10, 20, 40]
 
 
+def test_what_follows_from_what_is_drawn_is_not_mixed():
+    # The frames are a share of the pages, which differ from one workload to the other.
+    result = fulgurite.sweep("pool", workload=["zipf", "postgres-pgbench"], device="none", replacement=["lru", "fifo"], ops=2000)
+    (main,), data = layers(result.plot("misses"))
+    assert len(set(result["frames"])) == 2 and len(data) == 4
+    assert (main["x"]["field"], main["color"]["field"]) == ("workload", "replacement")
+
+
 def test_what_cannot_be_drawn_is_refused(result):
     for settings, sentence in [
         ({"y": "elapsed"}, "unknown column `elapsed`"),

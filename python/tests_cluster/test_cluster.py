@@ -1,6 +1,8 @@
 """Sweeps on Dask: processes on this machine, workers that are killed, batch scripts. `scripts/python` runs them."""
 
 import os
+import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -174,3 +176,11 @@ def test_a_scheduler_that_does_not_answer(tmp_path):
     said = call("quickstart", "--cluster", "127.0.0.1:1", "--quick", cwd=tmp_path)
     assert said.returncode == 1 and said.stderr.splitlines()[-1].startswith("fulgurite-sweep: ")
     assert cluster.parser().prog == "fulgurite-sweep"
+
+
+def test_the_example_of_the_book(tmp_path):
+    page = pathlib.Path(__file__).resolve().parents[2] / "docs" / "how-to" / "cluster.md"
+    (block,) = re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    (tmp_path / "example.py").write_text(block)
+    said = subprocess.run([sys.executable, "example.py"], capture_output=True, text=True, cwd=tmp_path)
+    assert said.stdout == "60 0\n", said.stderr
