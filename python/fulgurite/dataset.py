@@ -300,7 +300,8 @@ def _on_cluster(
         return future
 
     # Some batches wait at each worker; the others wait here, so that memory does not grow with the sweep.
-    ahead = max(4, 3 * sum(client.nthreads().values()))
+    threads: Any = client.nthreads()
+    ahead = max(4, 3 * sum(threads.values()))
     try:
         ending = distributed.as_completed([submit(batch) for _, batch in zip(range(ahead), waiting)])
         for future in ending:

@@ -9,6 +9,14 @@ from __future__ import annotations
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from . import _native
+from .errors import RequestError
+
+
+def _within(most: int, **given: int) -> None:
+    """Refuses what is no count, with its name."""
+    for name, value in given.items():
+        if not isinstance(value, int) or not 0 <= value <= most:
+            raise RequestError(f"{name}={value!r} is out of range; accepted: 0 to {most}")
 
 
 def waf_fifo(rho: float) -> float:
@@ -26,6 +34,7 @@ def waf_greedy(rho: float, segment_pages: int) -> float:
     >>> round(waf_greedy(0.07, 512), 2)
     7.71
     """
+    _within(2**32 - 1, segment_pages=segment_pages)
     return _native.waf_greedy(rho, segment_pages)
 
 
@@ -58,6 +67,10 @@ class Lifetimes:
     """
 
     def __init__(self, bucket: int, counts: Sequence[int], longer: Sequence[int] = (), beyond: int = 0) -> None:
+        _within(2**32 - 1, bucket=bucket)
+        for name, numbers in (("counts", counts), ("longer", longer), ("beyond", (beyond,))):
+            for number in numbers:
+                _within(2**64 - 1, **{name: number})
         self._lifetimes = _native.Lifetimes(bucket, list(counts), list(longer), beyond)
 
     @property
@@ -118,6 +131,9 @@ def midas_predict(
     :param hot_class: pages with lifetimes below this share of GN's mean make its hot class.
     :returns: None where the groups do not fit, or lifetimes are not known for long enough.
     """
+    _within(2**32 - 1, hot=hot, segments=segments, segment_pages=segment_pages)
+    for size in sized:
+        _within(2**32 - 1, sized=size)
     found = _native.midas_predict(
         lifetimes._lifetimes,
         sized=list(sized),
@@ -146,6 +162,10 @@ def midas_groups(
     :param groups: the most groups, HOT aside. The other parameters are those of :func:`midas_predict`.
     :returns: None where the model has nothing to say.
     """
+    # The search tries each number of segments for each group.
+    _within(2**20, segments=segments)
+    _within(2**32 - 1, segment_pages=segment_pages)
+    _within(64, groups=groups)
     found = _native.midas_select(
         lifetimes._lifetimes,
         segments=segments,

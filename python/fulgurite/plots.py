@@ -66,6 +66,9 @@ def _scale(name: str, values: Sequence[float]) -> Tuple[float, str]:
         if column.unit and name.endswith(suffix):
             title = name[: -len(suffix)]
             break
+    for suffix in ("_ops_s", "_requests_s"):
+        if name.endswith(suffix):
+            return 1, f"{name[: -len(suffix)]} ({suffix[1:].replace('_', '/')})"
     title = title.replace("_", " ")
     most = max((abs(value) for value in values), default=0.0)
     for factor, unit in _SCALES.get(column.unit, []):
@@ -105,6 +108,8 @@ def chart(
         raise RequestError("the result has no rows, so there is nothing to draw")
     if kind not in (None, "bar", "line"):
         raise RequestError(f"kind={kind!r} is unknown; accepted: 'bar', 'line'")
+    # The finding is about the command's main figure.
+    finding = result.finding if y is None else None
     if y is None:
         figures = [name for name in _FIGURES.get(result.command or "", []) if name in result.columns]
         if not figures:
@@ -175,7 +180,7 @@ def chart(
     drawn: Any = altair.layer(*layers).properties(width=width, height=height)
     if panels is not None:
         drawn = drawn.facet(facet=altair.Facet(encoding(panels), title=panels.replace("_", " "), sort=None), columns=2)
-    text = title if title is not None else (result.finding or "")
+    text = title if title is not None else (finding or "")
     if text:
         drawn = drawn.properties(title=text)
     styled: altair.Chart = (

@@ -105,7 +105,10 @@ class Result:
                 self._table.column(key)
                 raise RequestError(f"no row has a value in the column {key}; accepted: {', '.join(self.columns)}")
             return self._table.column(key)
-        return self._table.row(key + len(self) if key < 0 else key)
+        at = key + len(self) if key < 0 else key
+        if not 0 <= at < len(self):
+            raise IndexError(f"row {key} of {len(self)}")
+        return self._table.row(at)
 
     @property
     def columns(self) -> List[str]:
@@ -161,7 +164,7 @@ class Result:
         for name in self.columns:
             cells = self._table.column(name)
             kinds = {type(cell) for cell in cells if cell is not None}
-            dtype: Any = "object"
+            dtype: Any = None
             if kinds == {int}:
                 dtype = "UInt64" if None in cells else "uint64"
             elif kinds <= {int, float}:
@@ -201,7 +204,7 @@ class Result:
         :param series: the column that colours tell apart; by default the second.
         :param panels: a picture for each value of this column.
         :param kind: ``"bar"`` or ``"line"``; by default lines along numbers, and bars along names.
-        :param title: by default the finding.
+        :param title: by default the finding, where ``y`` is not named.
         """
         from .plots import chart
 
@@ -226,6 +229,8 @@ class Result:
         """The table as the command shows it on a terminal of ``width`` characters: the columns that matter, the finding."""
         if width is None:
             width = shutil.get_terminal_size((100, 24)).columns
+        if width < 1:
+            raise RequestError(f"width={width} has no room for a table; accepted: a number from 1 on")
         return self._table.text(self.command, self._axes, width)
 
     def without_cost(self) -> Result:

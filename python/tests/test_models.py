@@ -39,6 +39,11 @@ def test_a_form_and_a_run_agree():
         lambda: fulgurite.Lifetimes(10, [0]),
         lambda: fulgurite.Lifetimes(10, [1, 2], [1]),
         lambda: fulgurite.Lifetimes(10, [2**63, 2**63]),
+        lambda: fulgurite.Lifetimes(10, [2**64]),
+        lambda: fulgurite.Lifetimes(-1, [1]),
+        lambda: fulgurite.Lifetimes(10, [0.5]),
+        lambda: fulgurite.midas_predict(lifetimes(), [-1], segments=600, segment_pages=10, valid_pages=5e3),
+        lambda: fulgurite.midas_groups(lifetimes(), segments=2**32, segment_pages=10, valid_pages=5e3),
     ],
 )
 def test_what_has_no_answer_is_refused(wrong):

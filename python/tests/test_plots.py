@@ -23,7 +23,7 @@ def layers(chart):
 
 def test_the_main_figure_is_drawn_along_what_differs(result):
     (main, rule), data = layers(result.plot())
-    assert (main["x"]["field"], main["color"]["field"], main["y"]["title"]) == ("workload", "write_back", "throughput ops s")
+    assert (main["x"]["field"], main["color"]["field"], main["y"]["title"]) == ("workload", "write_back", "throughput (ops/s)")
     assert (rule["y"]["field"], rule["y2"]["field"]) == ("least", "greatest")
     # The mean of the seeds, and the least and the greatest of them.
     (drawn,) = (cell for cell in data if cell["workload"] == "zipf" and cell["write_back"] == "ace")

@@ -23,6 +23,10 @@ def test_a_result_is_a_table():
     assert result.run_of(1).settings()["replacement"] == "clock"
     with pytest.raises(IndexError):
         result[2]
+    with pytest.raises(IndexError):
+        result[-3]
+    with pytest.raises(fulgurite.RequestError, match="width=0 has no room"):
+        result.to_text(0)
     with pytest.raises(fulgurite.RequestError, match="did you mean `misses`"):
         result["mises"]
     with pytest.raises(fulgurite.RequestError, match="no row has a value in the column waf"):

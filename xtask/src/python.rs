@@ -61,12 +61,14 @@ pub fn check() -> Result<()> {
     let place = site_packages(&fresh)?;
     fs::write(place.join("tools.pth"), format!("{}\n", site_packages(&tools)?.canonicalize()?.display()))?;
     let tests = root().join("python/tests");
-    run(Command::new(&python).args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider"]).arg(tests))?;
-    let package = place.join("fulgurite");
-    run(Command::new(&python)
-        .args(["-m", "mypy", "--config-file", "pyproject.toml", "--cache-dir"])
-        .arg(folder.join("mypy"))
-        .arg(&package))
+    run(Command::new(&python).args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider"]).arg(&tests))?;
+    // The package itself, and a program that uses it.
+    [place.join("fulgurite"), tests.join("typed.py")].iter().try_for_each(|checked| {
+        run(Command::new(&python)
+            .args(["-m", "mypy", "--config-file", "pyproject.toml", "--cache-dir"])
+            .arg(folder.join("mypy"))
+            .arg(checked))
+    })
 }
 
 /// Where an environment keeps its packages.
