@@ -132,7 +132,7 @@ def end(arguments: argparse.Namespace, study: Study, parts: List[Optional[str]],
         return 1
     again = f"fulgurite-sweep {arguments.study}" + (" --quick" if arguments.quick else "") + (f" --seed {arguments.seed}" if arguments.seed else "")
     page = study.draw(table, again, quick=arguments.quick)
-    (out / "report.html").write_text(page, encoding="utf-8")
+    _native.write_file(os.fspath(out / "report.html"), page.encode())
     print(f"report: {out / 'report.html'}")
     return 0
 

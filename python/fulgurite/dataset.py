@@ -14,7 +14,6 @@ import hashlib
 import json
 import os
 import pathlib
-import tempfile
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from . import _native, errors
@@ -150,16 +149,13 @@ class DataSet:
         self.path = pathlib.Path(path)
         if self.path.exists() and not self.path.is_dir():
             raise RequestError(f"out={self.path} is no folder; accepted: a folder that exists or can be made")
-        others = sorted(p.name for p in self.path.glob("*") if not p.name.startswith((".", "part-"))) if self.path.is_dir() else []
+        others = sorted(p.name for p in self.path.glob("*") if not p.name.startswith((".fulgurite-", "part-"))) if self.path.is_dir() else []
         if others:
             raise RequestError(f"out={self.path} holds {others[0]}, which no sweep has left; accepted: an empty folder, or one of a sweep")
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise RequestError(f"out={self.path} cannot be written: {error}; accepted: a folder that exists or can be made") from error
-        # What an earlier sweep was killed over.
-        for left in self.path.glob(".part-*"):
-            left.unlink()
 
     def files(self) -> List[pathlib.Path]:
         """The files, in the order in which they were written."""
@@ -192,10 +188,9 @@ class DataSet:
                 table = table.append_column(field, column)
         number = len(self.files())
         name = f"part-{number:06d}-{batch[0].key[:12]}.parquet"
-        handle, unfinished = tempfile.mkstemp(prefix=".part-", dir=self.path)
-        os.close(handle)
-        self._parquet.write_table(table, unfinished)
-        os.replace(unfinished, self.path / name)
+        packed = self._arrow.BufferOutputStream()
+        self._parquet.write_table(table, packed)
+        _native.write_file(os.fspath(self.path / name), packed.getvalue().to_pybytes())
 
     def outcomes(self, wanted: Set[str]) -> Dict[str, Outcome]:
         """What became of the runs with these keys. What was written last counts."""

@@ -226,8 +226,7 @@ def report(
         # Runs with policies in Python have no command that repeats them.
         page = study.draw(result._table, ["made with the Python package; run_id names each run"], False)
     if path is not None:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(page)
+        _native.write_file(os.fspath(path), page.encode())
     return page
 
 

@@ -221,9 +221,8 @@ class Result:
         return _written(self._table.json(), path)
 
     def to_parquet(self, path: Union[str, "os.PathLike[str]"]) -> None:
-        """Writes the table to a Parquet file."""
-        with open(path, "wb") as file:
-            file.write(self._table.parquet())
+        """Writes the table to a Parquet file, which appears whole or not at all."""
+        _native.write_file(os.fspath(path), self._table.parquet())
 
     def to_text(self, width: Optional[int] = None) -> str:
         """The table as the command shows it on a terminal of ``width`` characters: the columns that matter, the finding."""
@@ -263,8 +262,7 @@ class Result:
 
 def _written(text: str, path: Union[str, "os.PathLike[str]", None]) -> str:
     if path is not None:
-        with open(path, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
+        _native.write_file(os.fspath(path), text.encode())
     return text
 
 

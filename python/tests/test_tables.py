@@ -55,6 +55,12 @@ def test_text_forms(result, tmp_path):
     rows = list(csv.DictReader(io.StringIO(result.to_csv(tmp_path / "t.csv"))))
     assert [int(row["misses"]) for row in rows] == result["misses"]
     assert (tmp_path / "t.csv").read_text() == result.to_csv()
+    # As the command's files: whole or not at all, and never in place of what is no file.
+    with pytest.raises(fulgurite.RequestError, match="is a folder; accepted: a file"):
+        result.to_csv(tmp_path)
+    with pytest.raises(fulgurite.RequestError, match="cannot be written"):
+        result.to_parquet(tmp_path / "none" / "t.parquet")
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
     assert [row["misses"] for row in json.loads(result.to_json())] == result["misses"]
 
 

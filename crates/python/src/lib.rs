@@ -31,6 +31,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     runs::add(module)?;
     store::add(module)?;
     studies::add(module)?;
-    trace::add(module)?;
-    module.add_class::<table::Table>()
+    table::add(module)?;
+    trace::add(module)
 }

@@ -3,12 +3,15 @@
 use crate::arrow;
 use crate::errors::{error, of_stack};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
-use fulgurite_stack::{Column, Row, Value};
+use fulgurite_stack::output::{self, Named};
+use fulgurite_stack::{Column, Row, StackError, Value};
 use fulgurite_study::table::Table as Rows;
 use fulgurite_study::{parquet, people};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 use std::collections::HashMap;
+use std::io::Write as _;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 /// Rows under common columns.
@@ -201,4 +204,19 @@ impl Table {
     fn stream<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         arrow::stream(py, self.batch()?)
     }
+}
+
+/// Writes a file that appears whole or not at all.
+#[pyfunction]
+fn write_file(path: PathBuf, content: &[u8]) -> PyResult<()> {
+    let named = Named::new("path", &path);
+    let outcome = output::check(&[], &[named]).map_err(StackError::from).and_then(|()| {
+        output::write_whole(named, |file| file.write_all(content).map_err(|error| named.failed(error).into()))
+    });
+    outcome.map_err(of_stack)
+}
+
+pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Table>()?;
+    module.add_function(wrap_pyfunction!(write_file, module)?)
 }
