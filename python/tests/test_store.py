@@ -140,7 +140,7 @@ def test_errors(store, path, tmp_path):
         (lambda: users.update({b"k" * 5000: b""}), "a key of 5000 bytes is too long"),
         (lambda: fulgurite.Store.create(path), "exists; accepted: a new file"),
         (lambda: fulgurite.Store.create(tmp_path / "b", size=5), "--size"),
-        (lambda: fulgurite.Store.open(tmp_path / "none"), "cannot be opened"),
+        (lambda: fulgurite.Store.open(tmp_path / "none"), "does not exist; accepted: "),
         (lambda: fulgurite.Store.open(path), "in use"),
         (lambda: fulgurite.Store.open(path, durability="never"), "--durability: unknown value `never`"),
     ]:
