@@ -14,6 +14,9 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+/// A function of this module, and what it makes a copy of a table from.
+type Rebuilt<'py> = (Bound<'py, PyAny>, (Vec<Bound<'py, PyDict>>,));
+
 /// Rows under common columns.
 #[pyclass(frozen, module = "fulgurite._native")]
 pub struct Table {
@@ -158,7 +161,7 @@ impl Table {
     }
 
     /// How Python copies it to other processes.
-    fn __reduce__<'py>(slf: &Bound<'py, Table>) -> PyResult<(Bound<'py, PyAny>, (Vec<Bound<'py, PyDict>>,))> {
+    fn __reduce__<'py>(slf: &Bound<'py, Table>) -> PyResult<Rebuilt<'py>> {
         let (py, table) = (slf.py(), slf.get());
         let rows = (0..table.__len__()).map(|at| table.row(py, at));
         Ok((slf.get_type().getattr("from_rows")?, (rows.collect::<PyResult<_>>()?,)))

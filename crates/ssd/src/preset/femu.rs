@@ -1,9 +1,9 @@
 //! FEMU's black-box SSD (Li et al., "The CASE of FEMU", FAST 2018), an emulator that others run databases on.
 //!
-//! From its sources: 40/200/2000 µs, 8 channels × 8 LUNs of one plane, 256 pages of 4 KiB in a block, no time on the channel, no write
-//! buffer: a write is acknowledged when its page is programmed. A line is a block of every LUN, allocated and collected as one, and its
-//! collection holds the LUNs until it is through. Scaled down: 128 lines of 256. Otherwise: collection begins at 95 % of lines used, the
-//! second of its two thresholds. At the first, 75 %, a full drive of the size that its scripts ask for would collect before every write.
+//! From its sources: 40/200/2000 µs, 8 channels × 8 LUNs of one plane, 256 pages of 4 KiB in a block; a line is a block of every LUN,
+//! allocated and collected as one, when 75 % or 95 % of the lines are used. Assumed: no time on the channel; no write buffer, so a write is
+//! acknowledged when its page is programmed; 12 GiB of 16 for the user; a collection holds its LUNs until it is through. Scaled down: 128 lines
+//! of 256. Otherwise: collection begins at 95 %, the second threshold. At the first, a full drive of this size would collect before every write.
 
 use super::{Preset, reference_e};
 use crate::{SsdConfig, WriteCache};
@@ -29,7 +29,7 @@ fn config() -> SsdConfig {
         planes: 1,
         blocks: 128,
         pages: 256,
-        // 12 GiB of 16 in its scripts.
+        // 12 GiB of 16.
         op: Share::from_ppm(333_333),
         read: Nanos::from_micros(40),
         program: Nanos::from_micros(200),
