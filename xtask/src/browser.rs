@@ -7,6 +7,7 @@
 //! and PNG. Every conclusion that a report checks must name a planted fault that makes it fail. Screenshots and two of those
 //! files are left in `target/reports` for people to look at.
 
+use crate::beside::Beside;
 use crate::{build, root, run};
 use anyhow::{Context, Result, bail, ensure};
 use std::fs;
@@ -25,6 +26,9 @@ const STUDIES: &[&str] = &[
     "raw",
     "myflashsql",
 ];
+/// That of a browser.
+static INSTALLING: Beside = Beside::nothing();
+
 /// Names that a browser may have.
 const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 /// Pixels: a telephone, a tablet, a desk.
@@ -35,6 +39,7 @@ const PROBE: &str = include_str!("probe.js");
 
 /// Runs every built-in study and looks at its report.
 pub fn check() -> Result<()> {
+    INSTALLING.end()?;
     let browser = find()?;
     let command = build::command()?;
     let reports = root().join("target").join("reports");
@@ -208,11 +213,15 @@ pub fn find() -> Result<PathBuf> {
         })
 }
 
-/// Installs a browser if there is none. Only ever called because somebody asked for it with `--install`.
+/// Installs a browser if there is none, beside what follows. Only ever called because somebody asked for it with `--install`.
 pub fn install() -> Result<()> {
-    if find().is_ok() {
-        return Ok(());
+    if find().is_err() {
+        INSTALLING.begin(install_chromium);
     }
+    Ok(())
+}
+
+fn install_chromium() -> Result<()> {
     let is_root = Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout == b"0\n");
     let (program, first): (&str, &[&str]) =
         if is_root { ("apt-get", &[]) } else { ("sudo", &["-n", "apt-get"]) };

@@ -1,6 +1,7 @@
 //! Project chores: `cargo xtask ci` runs every check that a change must pass. It installs nothing, unless it is told
 //! to with `--install`.
 
+mod beside;
 mod book;
 mod browser;
 mod build;

@@ -5,13 +5,12 @@
 //! are in an environment of their own, `target/python/tools`, which is made once. The package itself needs none of
 //! them, which is tried first.
 
+use crate::beside::Beside;
 use crate::{root, run};
 use anyhow::{Context, Result, bail, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
-use std::thread::{self, JoinHandle};
 
 /// What the tools' environment holds: exact versions, so that the gate is the same tomorrow.
 const REQUIREMENTS: &str = "python/requirements.txt";
@@ -29,15 +28,12 @@ else:
     raise SystemExit('the environment is not fresh: it has pyarrow')
 ";
 
-/// An installation that runs beside the first steps.
-static INSTALLING: Mutex<Option<JoinHandle<Result<()>>>> = Mutex::new(None);
+/// That of the tools.
+static INSTALLING: Beside = Beside::nothing();
 
 /// Builds the wheel, installs it, and runs the tests and the type checker.
 pub fn check() -> Result<()> {
-    let installing = INSTALLING.lock().expect("no installation panics with the lock").take();
-    if let Some(installing) = installing {
-        installing.join().map_err(|_| anyhow::anyhow!("the installation panicked"))??;
-    }
+    INSTALLING.end()?;
     let tools = find()?;
     let folder = root().join("target/python");
     let wheels = folder.join("wheels");
@@ -107,7 +103,7 @@ pub fn install() -> Result<()> {
             "there is no python3 of version 3.9 or later with the module venv; install it (Debian: python3-venv)"
         ),
     }
-    *INSTALLING.lock().expect("no installation panics with the lock") = Some(thread::spawn(make_tools));
+    INSTALLING.begin(make_tools);
     Ok(())
 }
 
