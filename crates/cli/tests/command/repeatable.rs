@@ -45,8 +45,7 @@ fn tables_do_not_depend_on_threads() {
             }
             serde_json::to_string(&rows).unwrap()
         };
-        let once = rows(1);
-        assert_eq!(once, rows(1), "{command}");
-        assert_eq!(once, rows(2), "{command}");
+        // What differs from one time to the next would differ here too.
+        assert_eq!(rows(1), rows(2), "{command}");
     }
 }
