@@ -1,7 +1,7 @@
 //! The inputs of the transactions against clauses 2.4.1 to 2.8.1.
 
-use super::common::{check_mix, loaded, on_store};
 use super::{SMALL, tpcc};
+use crate::common::{check_mix, loaded, on_store};
 use fulgurite_base::Prng;
 use fulgurite_bench::Benchmark;
 use fulgurite_bench::tpcc::{Request, Who};

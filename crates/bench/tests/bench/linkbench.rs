@@ -1,8 +1,6 @@
 //! LinkBench: the mix of the paper, and counts that equal the visible links.
 
-mod common;
-
-use common::{MemStore, check_mix, loaded, on_store, refusal, run};
+use crate::common::{MemStore, check_mix, loaded, on_store, refusal, run};
 use fulgurite_base::Prng;
 use fulgurite_bench::codec::{Key, Row};
 use fulgurite_bench::linkbench::{Count, Link, Request};

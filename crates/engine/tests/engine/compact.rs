@@ -1,8 +1,6 @@
 //! Compaction gives room back, while transactions go on, and loses nothing.
 
-mod common;
-
-use common::{all, fill, mem, options, patched::PAGE, patched::Patched, run, salt, seal};
+use crate::common::{all, fill, mem, options, patched::PAGE, patched::Patched, run, salt, seal};
 use fulgurite_base::Nanos;
 use fulgurite_device::{Executor, MemDevice};
 use fulgurite_engine::{Durability, MemImage, Sink, Store, TreeShape};

@@ -1,10 +1,8 @@
 //! Repair saves every record outside the ranges that it reports as lost, and no other.
 
-mod common;
-
-use common::patched::{PAGE, Patched};
-use common::sample::{self, DATA, Model, Sample, State};
-use common::{all, run};
+use crate::common::patched::{PAGE, Patched};
+use crate::common::sample::{self, DATA, Model, Sample, State};
+use crate::common::{all, run};
 use fulgurite_device::Executor;
 use fulgurite_engine::{
     Durability, Error, KeyRange, MemImage, RepairReport, Source, Store, TableRepair, repair,

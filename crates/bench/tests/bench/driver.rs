@@ -1,8 +1,6 @@
 //! The closed loop: every program runs, a seed gives one outcome, and a run ends when it should.
 
-mod common;
-
-use common::{config, loaded, on_store, plan};
+use crate::common::{config, loaded, on_store, plan};
 use fulgurite_base::{Nanos, Prng};
 use fulgurite_bench::{Benchmark, BenchmarkConfig, Ending, Error, Extent, Figures, Plan, Session};
 use fulgurite_device::Device;

@@ -1,7 +1,7 @@
 //! The initial population against clause 4.3.3.1 of the specification.
 
-use super::common::{loaded, on_store};
 use super::{SMALL, rows};
+use crate::common::{loaded, on_store};
 use fulgurite_bench::tpcc::rows::{
     Customer, District, History, Item, NewOrder, Order, OrderLine, Stock, Warehouse, read_key,
 };

@@ -1,8 +1,6 @@
 //! A full drive: an error that loses nothing, and heals when there is room.
 
-mod common;
-
-use common::{all, options, run};
+use crate::common::{all, options, run};
 use fulgurite_base::Nanos;
 use fulgurite_device::{Executor, MemDevice};
 use fulgurite_engine::{Durability, Error, Store, Table};

@@ -1,7 +1,7 @@
 //! What the transactions do, one by one.
 
-use super::common::{MemStore, loaded, on_store, plan};
 use super::{SMALL, put, row, rows, tpcc};
+use crate::common::{MemStore, loaded, on_store, plan};
 use fulgurite_base::Prng;
 use fulgurite_bench::codec::Row;
 use fulgurite_bench::tpcc::rows::*;

@@ -1,8 +1,6 @@
 //! Scans read leaves ahead: they give what they gave before, sooner, and read little that they do not need.
 
-mod common;
-
-use common::{mem, options, run};
+use crate::common::{mem, options, run};
 use fulgurite_base::Nanos;
 use fulgurite_device::{Executor, Handle, MemDevice};
 use fulgurite_engine::{Direction, Extract, Index, Options, Record, Store, Table};

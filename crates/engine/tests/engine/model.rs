@@ -1,9 +1,7 @@
 //! The store against the standard library's map: random transactions, scans both ways, reopening with and without a
 //! clean end.
 
-mod common;
-
-use common::{mem, options, run};
+use crate::common::{mem, options, run};
 use fulgurite_base::Prng;
 use fulgurite_device::{Executor, MemDevice};
 use fulgurite_engine::{Direction, Durability, Options, Store, Table};

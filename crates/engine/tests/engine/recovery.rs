@@ -1,9 +1,7 @@
 //! Recovery with less memory than the log has operations: it reads the log twice.
 
-mod common;
-
-use common::sample::LOG;
-use common::{all, mem, options, run};
+use crate::common::sample::LOG;
+use crate::common::{all, mem, options, run};
 use fulgurite_base::{Nanos, Prng};
 use fulgurite_device::{Caps, Command, Completion, Device, Executor, MemDevice, Operation, QueueFull};
 use fulgurite_engine::{Durability, Error, Options, Store};

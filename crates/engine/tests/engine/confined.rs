@@ -1,6 +1,6 @@
 //! One shard passed between threads, small enough for Miri, which looks at every access to memory:
 //!
-//! `MIRIFLAGS=-Zmiri-ignore-leaks cargo +nightly miri test -p fulgurite-engine --test confined`
+//! `MIRIFLAGS=-Zmiri-ignore-leaks cargo +nightly miri test -p fulgurite-engine --test engine confined`
 
 use fulgurite_base::Nanos;
 use fulgurite_device::MemDevice;

@@ -1,9 +1,7 @@
 //! Stores whose pages lie out of place: damage is noticed, repair finds the pages, a backup has them in place.
 
-mod common;
-
-use common::patched::{PAGE, Patched};
-use common::{all, fill, run};
+use crate::common::patched::{PAGE, Patched};
+use crate::common::{all, fill, run};
 use fulgurite_device::Executor;
 use fulgurite_engine::{
     CheckReport, Durability, Error, MemImage, Options, Record, Store, TornPages, repair, restore,

@@ -1,7 +1,7 @@
 //! The consistency conditions hold after a run, and each is found broken when one row is changed by hand.
 
-use super::common::{MemStore, loaded, on_store, plan, refusal};
 use super::{SMALL, delete, put, row, rows};
+use crate::common::{MemStore, loaded, on_store, plan, refusal};
 use fulgurite_bench::tpcc::rows::{
     District, NewOrder, Order, OrderLine, Warehouse, district_key, line_key, order_key, warehouse_key,
 };

@@ -1,8 +1,6 @@
 //! The index scan: rows of a range come through the index, and verifying compares rows and index.
 
-mod common;
-
-use common::{config, loaded, on_store, refusal, run};
+use crate::common::{config, loaded, on_store, refusal, run};
 use fulgurite_base::Prng;
 use fulgurite_bench::index_scan::Request;
 use fulgurite_bench::{Benchmark, Program};

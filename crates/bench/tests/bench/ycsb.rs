@@ -1,8 +1,6 @@
 //! YCSB: the mixes, no update is lost, and verifying finds what is wrong.
 
-mod common;
-
-use common::{check_mix, config, loaded, on_store, refusal, run};
+use crate::common::{check_mix, config, loaded, on_store, refusal, run};
 use fulgurite_base::Prng;
 use fulgurite_bench::ycsb::Request;
 use fulgurite_bench::{Benchmark, Program};

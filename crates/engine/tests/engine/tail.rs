@@ -1,10 +1,8 @@
 //! What a flush that was cut off has left behind the log's end.
 
-mod common;
-
-use common::patched::{PAGE, Patched};
-use common::sample::{DOUBLE_WRITE, LOG, PAGES, options};
-use common::{all, fill, run};
+use crate::common::patched::{PAGE, Patched};
+use crate::common::sample::{DOUBLE_WRITE, LOG, PAGES, options};
+use crate::common::{all, fill, run};
 use fulgurite_device::{Device, Executor, Handle};
 use fulgurite_engine::{Durability, Error, Options, Record, Source, Statistics, Store};
 use std::ops::Range;
@@ -82,7 +80,7 @@ fn with_memory() -> Options {
 
 #[test]
 fn a_long_flush_is_durable_window_by_window() {
-    let executor = Executor::new(common::mem());
+    let executor = Executor::new(crate::common::mem());
     let (before, after) = run(&executor, |handle| async move {
         let store = Store::create(handle, with_memory()).await.unwrap();
         one_long_flush(&store).await

@@ -1,7 +1,5 @@
 //! A store over a drive in memory, and runs of benchmarks on it.
 
-#![allow(dead_code)] // each test file uses a part
-
 use fulgurite_base::Nanos;
 use fulgurite_bench::{Benchmark, BenchmarkConfig, Error, Extent, Outcome, Plan, Program};
 use fulgurite_device::{Executor, MemDevice};

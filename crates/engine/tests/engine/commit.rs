@@ -1,8 +1,6 @@
 //! How long commits wait, and how many share a flush.
 
-mod common;
-
-use common::{mem, options, run};
+use crate::common::{mem, options, run};
 use fulgurite_base::Nanos;
 use fulgurite_device::{Executor, Handle, MemDevice};
 use fulgurite_engine::{Durability, Options, Store, Table};

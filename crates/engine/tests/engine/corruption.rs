@@ -1,10 +1,8 @@
 //! Damage: a store gives the right answer or a clear error, never a panic, never wrong data, and always an answer.
 
-mod common;
-
-use common::patched::{PAGE, Patched};
-use common::sample::{self, Answer, DATA, DOUBLE_WRITE, LOG, Sample, State, ask, is_clear};
-use common::{salt, seal};
+use crate::common::patched::{PAGE, Patched};
+use crate::common::sample::{self, Answer, DATA, DOUBLE_WRITE, LOG, Sample, State, ask, is_clear};
+use crate::common::{salt, seal};
 use fulgurite_base::Prng;
 use fulgurite_device::Executor;
 use fulgurite_engine::{Durability, Error, Store};
@@ -125,7 +123,7 @@ fn flip_all(sample: &Sample) {
 }
 
 #[test]
-#[ignore = "minutes: cargo test --release -p fulgurite-engine --test corruption -- --ignored --nocapture every_byte"]
+#[ignore = "minutes: cargo test --release -p fulgurite-engine --test engine -- --ignored --nocapture every_byte"]
 fn every_byte_of_a_closed_store_flipped_is_noticed_or_harmless() {
     flip_all(&sample::closed());
 }
@@ -263,7 +261,7 @@ fn use_everything(device: Patched) {
         async move {
             let Ok(store) = Store::open(handle, sample::options()).await else { return };
             for table in sample::TABLES {
-                let _ = common::all(&store, table).await;
+                let _ = crate::common::all(&store, table).await;
                 let Ok(table) = store.table(table).await else { continue };
                 for number in 0..6u8 {
                     let transaction = store.begin();

@@ -1,8 +1,6 @@
 //! Backups taken while transactions go on: each opens, is sound, and has a beginning of the commits.
 
-mod common;
-
-use common::{fill, mem, options, run};
+use crate::common::{fill, mem, options, run};
 use fulgurite_base::{Nanos, Prng};
 use fulgurite_device::{Executor, Handle, IoError, MemDevice};
 use fulgurite_engine::{

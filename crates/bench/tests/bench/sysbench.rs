@@ -1,8 +1,6 @@
 //! sysbench: what a transaction consists of, and that rows and index agree.
 
-mod common;
-
-use common::{config, loaded, on_store, plan, refusal, run};
+use crate::common::{config, loaded, on_store, plan, refusal, run};
 use fulgurite_base::{Nanos, Prng};
 use fulgurite_bench::sysbench::Action;
 use fulgurite_bench::{Benchmark, Plan, Program};

@@ -1,7 +1,5 @@
 //! What the tests share.
 
-#![allow(dead_code)] // each test file uses a part
-
 pub mod patched;
 pub mod sample;
 

@@ -3,14 +3,12 @@
 // Money is in cents, and 10_00 are ten dollars.
 #![allow(clippy::inconsistent_digit_grouping)]
 
-#[path = "../common/mod.rs"]
-mod common;
 mod conditions;
 mod inputs;
 mod population;
 mod transactions;
 
-use common::MemStore;
+use crate::common::MemStore;
 use fulgurite_bench::Program;
 use fulgurite_bench::codec::{Key, Row};
 use fulgurite_bench::tpcc::Tpcc;

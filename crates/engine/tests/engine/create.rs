@@ -1,10 +1,8 @@
 //! A new store on a drive that had another one.
 
-mod common;
-
-use common::patched::{PAGE, Patched};
-use common::sample::{DOUBLE_WRITE, LOG, PAGES, options};
-use common::{all, fill, run};
+use crate::common::patched::{PAGE, Patched};
+use crate::common::sample::{DOUBLE_WRITE, LOG, PAGES, options};
+use crate::common::{all, fill, run};
 use fulgurite_device::Executor;
 use fulgurite_engine::{SUPERBLOCKS, Store};
 use std::rc::Rc;

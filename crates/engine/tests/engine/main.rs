@@ -1,0 +1,19 @@
+//! Tests of the store through its public interface, in one program: each program would compile the store anew.
+
+mod common;
+
+mod ahead;
+mod backup;
+mod commit;
+mod compact;
+mod confined;
+mod corruption;
+mod create;
+mod full;
+mod model;
+mod out_of_place;
+mod recovery;
+mod repair;
+mod shards;
+mod tail;
+mod threads;
