@@ -21,7 +21,7 @@ const USERS_AT_MOST: u32 = 256;
 /// Users whose throughput is always measured, for the curve.
 const CURVE: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
-/// About the most points that are measured: the curve, and two searches by halving.
+/// About the most points that are measured: the curve, and two searches by halving between two of its points.
 const POINTS_AT_MOST: u64 = 20;
 
 /// How long a real drive warms up and is then watched for one point of the curve.
@@ -98,22 +98,31 @@ fn measure(stack: &Stack, page_bytes: u32, writes: bool, seed: u64) -> Result<Pl
         measured.insert(users, iops);
         Ok(iops)
     };
-    let mut iops_max = 0.0f64;
     // A queue that is shallower than 256 ends the curve at its own depth.
+    let mut curve = Vec::new();
     for users in CURVE.into_iter().filter(|users| *users < most).chain([most]) {
-        iops_max = iops_max.max(at(users)?);
+        curve.push((users, at(users)?));
     }
-    let mut least = |share: f64| -> Result<u32, StackError> {
-        // Throughput rises with users, so the least that reaches the mark is found by halving.
-        let (mut below, mut reaches) = (0, most);
-        while reaches - below > 1 {
-            let middle = below.midpoint(reaches);
-            if at(middle)? >= share * iops_max { reaches = middle } else { below = middle }
-        }
-        Ok(reaches)
-    };
+    let iops_max = curve.iter().map(|(_, iops)| *iops).fold(0.0, f64::max);
+    let mut least = |share: f64| least(&curve, share * iops_max, &mut at);
     let (k, k_90) = (least(0.95)?, least(0.90)?);
     Ok(Plateau { iops_max, k, k_90, curve: measured.into_iter().collect() })
+}
+
+/// The least number of users that reach `mark`; `at` measures what so many reach. `curve` has (users, reached) by
+/// users, and one of its points reaches the mark.
+///
+/// Past its peak throughput can fall again. Up to the curve's first point at the mark it rises with users, so halving
+/// between that point and the one before it finds the least.
+fn least<E>(curve: &[(u32, f64)], mark: f64, mut at: impl FnMut(u32) -> Result<f64, E>) -> Result<u32, E> {
+    let first = curve.iter().position(|(_, reached)| *reached >= mark).unwrap_or(0);
+    let mut below = first.checked_sub(1).map_or(0, |before| curve[before].0);
+    let mut reaches = curve[first].0;
+    while reaches - below > 1 {
+        let middle = below.midpoint(reaches);
+        if at(middle)? >= mark { reaches = middle } else { below = middle }
+    }
+    Ok(reaches)
 }
 
 /// `users` that each keep one request outstanding.
@@ -250,5 +259,22 @@ fn reaches(measured: u32, published: Concurrency) -> bool {
     match published {
         Concurrency::Is(k) => f64::from(measured.abs_diff(k)) <= 0.15 * f64::from(k),
         Concurrency::MoreThan(k) => measured > k,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn k_is_left_of_the_peak_where_throughput_falls_behind_it() {
+        // Rises to 1,000 with ten users, and falls to half of it.
+        let reached =
+            |users: u32| f64::from(users.min(10) * 100) - f64::from(users.saturating_sub(10).min(5) * 100);
+        let curve: Vec<(u32, f64)> = [1, 4, 10, 16, 256].map(|users| (users, reached(users))).into();
+        let at = |users| Ok::<_, StackError>(reached(users));
+        assert_eq!(least(&curve, 950.0, at).unwrap(), 10);
+        assert_eq!(least(&curve, 700.0, at).unwrap(), 7);
+        assert_eq!(least(&curve, 100.0, at).unwrap(), 1, "the first point reaches it");
     }
 }
