@@ -12,7 +12,7 @@ use arguments::{Arguments, Command, Common, Trace, Typed};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use fulgurite_study::advise::{Asked, Question, advise};
-use fulgurite_study::grid::{self, Grid, Settings};
+use fulgurite_study::grid::{self, Settings};
 use fulgurite_study::people::{self, View};
 use fulgurite_study::report::Verdict;
 use fulgurite_study::study::{How, Outcome, Study, finished_runs};
@@ -302,12 +302,12 @@ fn grid<const COMMAND: usize>(typed: Typed<COMMAND>, common: &Common) -> Result<
     let threads = threads(common);
     if common.dry_run {
         return tell_outlook(
-            &watched(common.quiet, "requests", |_| Grid::new(command, &settings, threads))?.1,
+            &watched(common.quiet, "requests", |_| grid::span(command, &settings, threads))?.1,
             common,
         );
     }
     let rows = watched(common.quiet, "requests", |progress| {
-        let (mut runs, outlook) = Grid::new(command, &settings, threads)?;
+        let (mut runs, outlook) = grid::span(command, &settings, threads)?;
         outlook.check()?;
         announce(&outlook, common);
         runs.prepare()?;

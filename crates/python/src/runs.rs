@@ -5,19 +5,14 @@ use crate::errors::{class_of, of_stack};
 use crate::policies::{Maker, apply};
 use crate::table::Table;
 use crate::watched::watched;
-use fulgurite_stack::runner::{self, Runs};
+use fulgurite_stack::run_list::{RunList, Source};
+use fulgurite_stack::runner;
 use fulgurite_stack::settings::{self, Workloads};
-use fulgurite_stack::{Column, Command, Outlook, Progress, Row, Run, StackError};
+use fulgurite_stack::{Column, Command, Progress, Row, Run, StackError};
 use fulgurite_study::table::Table as Rows;
 use pyo3::prelude::*;
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use std::sync::{Mutex, PoisonError};
-
-/// Runs that are all made and checked before the first is executed, and kept. Of more only the first and the last are, and
-/// the others when it is their turn.
-const LISTED_AT_MOST: usize = 10_000;
 
 /// A run as Python hands it over: the command, the settings as text, and policies that are written in Python.
 pub type Asked = (String, BTreeMap<String, String>, Vec<Py<Maker>>);
@@ -49,44 +44,15 @@ fn read(asked: Vec<Asked>) -> PyResult<Vec<One>> {
 }
 
 /// Runs that were asked for one by one.
-struct Batch {
-    runs: Vec<One>,
-    listed: Vec<Run>,
-    ops: u64,
-    is_real: bool,
-    /// One cache for all, so that a trace is read once and not for every run.
-    workloads: Mutex<Workloads>,
-}
+struct Batch(Vec<One>);
 
-impl Batch {
-    /// Looks through the runs without measuring anything, and says what they need.
-    fn new(runs: Vec<One>, threads: NonZeroUsize) -> Result<(Batch, Outlook), StackError> {
-        let (mut outlook, mut workloads) = (Outlook::new(threads), Workloads::dry());
-        let (mut ops, mut is_real) = (0u64, false);
-        let step = runs.len().div_ceil(LISTED_AT_MOST).max(1);
-        let last = runs.len().saturating_sub(1);
-        for at in (0..runs.len()).filter(|at| at % step == 0 || *at == last) {
-            let run = runs[at].make(&mut workloads).map_err(|error| numbered(error, at, runs.len()))?;
-            is_real |= run.is_real();
-            ops = ops.saturating_add(run.ops().saturating_mul(step as u64));
-            outlook.add(&run, step as f64);
-        }
-        outlook.runs = runs.len() as u64;
-        let workloads = Mutex::new(workloads.wet());
-        Ok((Batch { runs, listed: Vec::new(), ops, is_real, workloads }, outlook))
+impl Source for Batch {
+    fn count(&self) -> usize {
+        self.0.len()
     }
 
-    /// Makes and checks the runs that are kept: from here on drives are measured where policies ask for it.
-    fn prepare(&mut self) -> Result<(), StackError> {
-        if self.runs.len() <= LISTED_AT_MOST {
-            self.listed = (0..self.runs.len()).map(|at| self.make(at)).collect::<Result<_, _>>()?;
-        }
-        Ok(())
-    }
-
-    fn make(&self, at: usize) -> Result<Run, StackError> {
-        let mut workloads = self.workloads.lock().unwrap_or_else(PoisonError::into_inner);
-        self.runs[at].make(&mut workloads).map_err(|error| numbered(error, at, self.runs.len()))
+    fn make(&self, at: usize, workloads: &mut Workloads) -> Result<Run, StackError> {
+        self.0[at].make(workloads).map_err(|error| numbered(error, at, self.0.len()))
     }
 }
 
@@ -97,27 +63,6 @@ fn numbered(error: StackError, at: usize, of: usize) -> StackError {
             StackError::Request(format!("run {} of {of}: {sentence}", at + 1))
         }
         error => error,
-    }
-}
-
-impl Runs for Batch {
-    fn count(&self) -> usize {
-        self.runs.len()
-    }
-
-    fn run(&self, at: usize) -> Result<Cow<'_, Run>, StackError> {
-        match self.listed.get(at) {
-            Some(run) => Ok(Cow::Borrowed(run)),
-            None => self.make(at).map(Cow::Owned),
-        }
-    }
-
-    fn ops(&self) -> u64 {
-        self.ops
-    }
-
-    fn is_real(&self) -> bool {
-        self.is_real
     }
 }
 
@@ -167,7 +112,7 @@ fn execute_all(
 ) -> Result<(Rows, Vec<usize>, Vec<Failure>), StackError> {
     let (outcomes, batch) = match keeps_going {
         false => {
-            let (mut batch, outlook) = Batch::new(runs, threads)?;
+            let (mut batch, outlook) = RunList::new(Batch(runs), threads)?;
             outlook.check()?;
             batch.prepare()?;
             let rows = runner::execute_all(&batch, threads, progress, &())?;
@@ -175,8 +120,7 @@ fn execute_all(
         }
         true => {
             // A run that cannot even be made fails by itself, like one that fails on its way.
-            let workloads = Mutex::default();
-            let batch = Batch { runs, listed: Vec::new(), ops: 0, is_real: false, workloads };
+            let batch = RunList::unseen(Batch(runs));
             (runner::execute_whatever_fails(&batch, threads, progress), batch)
         }
     };
@@ -184,7 +128,7 @@ fn execute_all(
     for (at, outcome) in outcomes.into_iter().enumerate() {
         match outcome {
             Ok(mut of_this) => {
-                for maker in &batch.runs[at].makers {
+                for maker in &batch.source().0[at].makers {
                     of_this.iter_mut().for_each(|row| use_name(maker.get(), row));
                 }
                 of_run.extend(of_this.iter().map(|_| at));
@@ -221,7 +165,7 @@ fn identity(py: Python<'_>, run: Asked) -> PyResult<(String, String)> {
 #[pyfunction]
 fn check(py: Python<'_>, runs: Vec<Asked>) -> PyResult<()> {
     let runs = read(runs)?;
-    watched(py, None, move |_| Batch::new(runs, NonZeroUsize::MIN).map(drop))
+    watched(py, None, move |_| RunList::new(Batch(runs), NonZeroUsize::MIN).map(drop))
 }
 
 /// What runs will need, `threads` at a time, as one row and as a sentence. Measures nothing.
@@ -229,7 +173,7 @@ fn check(py: Python<'_>, runs: Vec<Asked>) -> PyResult<()> {
 #[pyo3(signature = (runs, threads=None))]
 fn outlook(py: Python<'_>, runs: Vec<Asked>, threads: Option<usize>) -> PyResult<(Table, String)> {
     let (runs, threads) = (read(runs)?, threads_of(threads).map_err(of_stack)?);
-    let outlook = watched(py, None, move |_| Ok(Batch::new(runs, threads)?.1))?;
+    let outlook = watched(py, None, move |_| Ok(RunList::new(Batch(runs), threads)?.1))?;
     Ok((Table::new(Rows { rows: vec![outlook.row()] }), outlook.sentence()))
 }
 

@@ -21,6 +21,7 @@ pub mod output;
 pub mod progress;
 mod row;
 mod run;
+pub mod run_list;
 pub mod runner;
 pub mod settings;
 pub mod store;

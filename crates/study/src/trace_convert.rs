@@ -43,32 +43,13 @@ pub fn convert(
             to.name()
         )));
     }
-    if to == Format::ORACLE_GENERAL && unit == Unit::Pages {
-        return Err(StackError::request(format!(
-            "{} counts pages without times, oracle-general bytes with times; convert to another format first",
-            reader.format().name()
-        )));
-    }
-    let (requests, left_out, loses) = write_packed(out, |mut packed| {
-        if to == Format::ORACLE_GENERAL {
-            // A record names the next request of its object, so all of them must be known first.
-            let records: Vec<Record> = reader.by_ref().collect::<Result<_, _>>().map_err(wrong)?;
-            let written = write_oracle_general(&records, &mut packed).and_then(|()| packed.finish());
-            written.map_err(|error| out.failed(error))?;
-            return Ok((records.len() as u64, 0, "operations and times below 1 s"));
-        }
-        let writer = TraceWriter::new(packed, to, unit, page_bytes)?;
-        write_all(out, writer, reader.by_ref().map(|record| record.map_err(wrong)))
-    })?;
-    let mut row = Row::default();
-    row.set(Column::File, out.path.display().to_string());
-    row.set(Column::Format, to.name());
-    row.set(Column::Requests, requests - left_out);
-    row.set(Column::RequestsLeftOut, left_out);
-    row.set(Column::Loses, loses);
+    let counts = reader.format().name();
+    let mut table =
+        put(out, to, unit, page_bytes, counts, reader.by_ref().map(|record| record.map_err(wrong)))?;
+    let row = &mut table.rows[0];
     row.set(Column::Skipped, reader.skipped().iter().map(|skipped| skipped.count).sum::<u64>());
     row.set(Column::TimesClamped, reader.clamped());
-    Ok(Table { rows: vec![row] })
+    Ok(table)
 }
 
 /// Writes records that are in memory, in the unit `from`, into `out`, which appears whole or not at all.
@@ -81,19 +62,33 @@ pub fn write(
 ) -> Result<Table, StackError> {
     let out = Named::new("OUT", out);
     output::check(&[], &[out])?;
+    put(out, to, from, page_bytes, "the trace", records.iter().copied().map(Ok))
+}
+
+/// Writes `records`, in the unit `from`, into `out`; a table of one row says what was written. `source` names in a
+/// refusal what the records are of.
+fn put(
+    out: Named<'_>,
+    to: Format,
+    from: Unit,
+    page_bytes: u64,
+    source: &str,
+    records: impl Iterator<Item = Result<Record, StackError>>,
+) -> Result<Table, StackError> {
+    if to == Format::ORACLE_GENERAL && from == Unit::Pages {
+        return Err(StackError::request(format!(
+            "{source} counts pages without times, oracle-general bytes with times; convert to another format first"
+        )));
+    }
     let (requests, left_out, loses) = write_packed(out, |mut packed| {
         if to == Format::ORACLE_GENERAL {
-            if from == Unit::Pages {
-                return Err(StackError::request(
-                    "the trace counts pages, oracle-general bytes; accepted: another format, or a trace in bytes",
-                ));
-            }
-            let written = write_oracle_general(records, &mut packed).and_then(|()| packed.finish());
+            // A record names the next request of its object, so all of them must be known first.
+            let records: Vec<Record> = records.collect::<Result<_, _>>()?;
+            let written = write_oracle_general(&records, &mut packed).and_then(|()| packed.finish());
             written.map_err(|error| out.failed(error))?;
             return Ok((records.len() as u64, 0, "operations and times below 1 s"));
         }
-        let writer = TraceWriter::new(packed, to, from, page_bytes)?;
-        write_all(out, writer, records.iter().copied().map(Ok))
+        write_all(out, TraceWriter::new(packed, to, from, page_bytes)?, records)
     })?;
     let mut row = Row::default();
     row.set(Column::File, out.path.display().to_string());

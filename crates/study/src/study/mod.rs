@@ -13,7 +13,7 @@ mod parts;
 mod plot;
 mod words;
 
-use crate::grid::{Grid, Settings};
+use crate::grid::{self, Settings};
 use crate::people;
 use crate::report::{self, Plot, Report, Verdict};
 use crate::table::Table;
@@ -170,7 +170,7 @@ impl Study {
                 compare.check(&settings)?;
             }
             let (grid, of_part) =
-                Grid::new(command, &settings, how.threads).map_err(|error| self.named(error))?;
+                grid::span(command, &settings, how.threads).map_err(|error| self.named(error))?;
             runs.push(name, grid);
             outlook.join(of_part);
         }

@@ -70,7 +70,7 @@ impl Kept<'_> {
         Ok(Key {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             part: part.map(str::to_owned),
-            asked: grid.asked(at),
+            asked: grid.source().asked(at),
             run_id: run.id()?,
         })
     }

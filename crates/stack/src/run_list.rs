@@ -1,0 +1,177 @@
+//! A list of runs, as what they are made from. A list that is not too long is made before its first run; of a longer
+//! one each run is made when it is its turn, so that they need not be in memory together.
+
+use crate::progress;
+use crate::runner::Runs;
+use crate::settings::Workloads;
+use crate::{Outlook, Run, StackError};
+use std::borrow::Cow;
+use std::num::NonZeroUsize;
+use std::sync::{Mutex, PoisonError};
+
+/// Runs that are all made and checked before the first is executed, and kept. Of more as many are tried, spread evenly;
+/// the others are checked when it is their turn.
+const KEPT_AT_MOST: usize = 10_000;
+
+/// What runs are made from.
+pub trait Source: Sync {
+    /// How many there are.
+    fn count(&self) -> usize;
+
+    /// Makes the run with this number, below the count. `workloads` is one cache for the whole list, so that a trace is
+    /// read once and not for every run.
+    fn make(&self, at: usize, workloads: &mut Workloads) -> Result<Run, StackError>;
+
+    /// Numbers of runs that are tried as well where not all are.
+    fn tried_too(&self) -> Vec<usize> {
+        Vec::new()
+    }
+}
+
+/// See the module.
+pub struct RunList<S> {
+    source: S,
+    kept: Vec<Run>,
+    /// Requests of all runs, and whether one of them uses a real drive.
+    ops: u64,
+    is_real: bool,
+    workloads: Mutex<Workloads>,
+}
+
+impl<S: Source> RunList<S> {
+    /// The runs of `source`, looked through as far as a list of this length can be; nothing is run or measured. Returns
+    /// with it what they need with `threads` of them at once.
+    ///
+    /// # Errors
+    ///
+    /// A wrong request among those that are looked at.
+    pub fn new(source: S, threads: NonZeroUsize) -> Result<(RunList<S>, Outlook), StackError> {
+        let workloads = Mutex::new(Workloads::dry());
+        let mut list = RunList { source, kept: Vec::new(), ops: 0, is_real: false, workloads };
+        let outlook = list.look_through(threads)?;
+        list.workloads =
+            Mutex::new(list.workloads.into_inner().unwrap_or_else(PoisonError::into_inner).wet());
+        Ok((list, outlook))
+    }
+
+    /// The same without a look: a run that cannot be is found when it is its turn.
+    pub fn unseen(source: S) -> RunList<S> {
+        RunList { source, kept: Vec::new(), ops: 0, is_real: false, workloads: Mutex::default() }
+    }
+
+    /// Makes and checks the runs that are kept: from here on drives are measured where policies ask for it.
+    ///
+    /// # Errors
+    ///
+    /// A wrong request among them.
+    pub fn prepare(&mut self) -> Result<(), StackError> {
+        let count = self.source.count();
+        if count <= KEPT_AT_MOST {
+            let step = progress::step("making ready", parts(count));
+            for at in 0..count {
+                let run = self.make(at)?;
+                self.kept.push(run);
+                step.add(1);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the runs are made from.
+    pub fn source(&self) -> &S {
+        &self.source
+    }
+
+    /// Tries the runs that can be tried in time, and adds up what they need.
+    fn look_through(&mut self, threads: NonZeroUsize) -> Result<Outlook, StackError> {
+        let mut outlook = Outlook::new(threads);
+        let count = self.source.count();
+        let sampled = count.min(KEPT_AT_MOST);
+        let weight = count as f64 / sampled as f64;
+        let step = progress::step("looking at the runs", parts(sampled));
+        let mut ops = 0.0;
+        for number in 0..sampled {
+            // The product of two counts may be larger than either type of count.
+            let at = (number as u128 * count as u128 / sampled as u128) as usize;
+            let run = self.make(at)?;
+            self.is_real |= run.is_real();
+            ops += run.ops() as f64 * weight;
+            outlook.add(&run, weight);
+            step.add(1);
+        }
+        if sampled < count {
+            for at in self.source.tried_too() {
+                self.is_real |= self.make(at)?.is_real();
+            }
+        }
+        // As many requests as this come to no end anyway.
+        self.ops = ops as u64;
+        outlook.runs = count as u64;
+        Ok(outlook)
+    }
+
+    fn make(&self, at: usize) -> Result<Run, StackError> {
+        let mut workloads = self.workloads.lock().unwrap_or_else(PoisonError::into_inner);
+        self.source.make(at, &mut workloads)
+    }
+}
+
+/// Parts of a step over so many runs. Of one run there is no share to show.
+fn parts(runs: usize) -> u64 {
+    if runs == 1 { 0 } else { runs as u64 }
+}
+
+impl<S: Source> Runs for RunList<S> {
+    fn count(&self) -> usize {
+        self.source.count()
+    }
+
+    fn run(&self, at: usize) -> Result<Cow<'_, Run>, StackError> {
+        match self.kept.get(at) {
+            Some(run) => Ok(Cow::Borrowed(run)),
+            None => self.make(at).map(Cow::Owned),
+        }
+    }
+
+    fn ops(&self) -> u64 {
+        self.ops
+    }
+
+    fn is_real(&self) -> bool {
+        self.is_real
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Command, settings};
+    use std::collections::BTreeMap;
+
+    /// So many runs of a pool that differ in their seed, from 1 on.
+    struct Seeds(usize);
+
+    impl Source for Seeds {
+        fn count(&self) -> usize {
+            self.0
+        }
+
+        fn make(&self, at: usize, workloads: &mut Workloads) -> Result<Run, StackError> {
+            let seed = (at + 1).to_string();
+            let given =
+                [("workload", "zipf"), ("device", "none"), ("ops", "10"), ("users", "1"), ("seed", &seed)];
+            settings::run(Command::Pool, &BTreeMap::from(given), workloads)
+        }
+    }
+
+    #[test]
+    fn a_short_list_is_kept_and_a_long_one_is_made_run_by_run() {
+        for (count, kept) in [(7, 7), (20_000, 0)] {
+            let (mut list, outlook) = RunList::new(Seeds(count), NonZeroUsize::MIN).unwrap();
+            list.prepare().unwrap();
+            assert_eq!((list.count(), outlook.runs, list.kept.len()), (count, count as u64, kept));
+            assert_eq!(list.ops(), 10 * count as u64, "a sample stands for all");
+            assert_eq!(list.run(count - 1).unwrap().seed, count as u64);
+        }
+    }
+}
