@@ -7,6 +7,7 @@ mod browser;
 mod build;
 mod layers;
 mod licences;
+mod lock;
 mod picture;
 mod python;
 mod suite;
@@ -35,6 +36,7 @@ const STEPS: &[Step] = &[
     step("format", || cargo(&["fmt", "--all", "--check"])),
     step("layers", layers::check),
     step("licences", licences::check),
+    step("lock file", lock::check),
     step("clippy", || compiling("clippy", &["--all-targets"], &["--", "-D", "warnings"])),
     step("rustdoc", || compiling("doc", &["--no-deps"], &[])),
     step("build", || build::tests().and_then(|_| build::command()).map(|_| ())),

@@ -1,0 +1,68 @@
+//! The comparison with other engines (`benches/peers`) stands outside the workspace and has a lock file of its own. It is
+//! built with `--locked`, so a dependency that a crate of ours gets must stand in that file too.
+
+use crate::root;
+use anyhow::{Context, Result, ensure};
+use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
+use std::collections::BTreeSet;
+use std::fs;
+use toml::Table;
+
+const LOCK: &str = "benches/peers/Cargo.lock";
+
+pub fn check() -> Result<()> {
+    let metadata = MetadataCommand::new().no_deps().exec()?;
+    let lock = fs::read_to_string(root().join(LOCK)).with_context(|| LOCK)?;
+    let stale = stale(&lock.parse()?, &metadata);
+    ensure!(
+        stale.is_empty(),
+        "{LOCK} is not up to date with {}: `cargo metadata --manifest-path benches/peers/Cargo.toml` mends it",
+        stale.join(", ")
+    );
+    Ok(())
+}
+
+/// The crates of this workspace whose dependencies `lock` has otherwise than their manifests.
+fn stale(lock: &Table, metadata: &Metadata) -> Vec<String> {
+    let packages = lock.get("package").and_then(|packages| packages.as_array()).into_iter().flatten();
+    let mut stale = Vec::new();
+    for locked in packages {
+        let name = locked.get("name").and_then(|name| name.as_str()).unwrap_or_default();
+        let Some(package) = metadata.packages.iter().find(|package| package.name.as_str() == name) else {
+            continue;
+        };
+        let needed: BTreeSet<&str> = package
+            .dependencies
+            .iter()
+            .filter(|dependency| dependency.kind != DependencyKind::Development)
+            .map(|dependency| dependency.name.as_str())
+            .collect();
+        let listed = locked.get("dependencies").and_then(|listed| listed.as_array()).into_iter().flatten();
+        // A version stands behind the name where there are several.
+        let listed: BTreeSet<&str> =
+            listed.filter_map(|dependency| dependency.as_str()?.split(' ').next()).collect();
+        if needed != listed {
+            stale.push(name.to_owned());
+        }
+    }
+    stale
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dependency_that_is_not_locked_is_noticed() {
+        let metadata = MetadataCommand::new().no_deps().exec().unwrap();
+        let with = |dependencies: &str| {
+            let lock = format!("[[package]]\nname = \"fulgurite-log\"\ndependencies = [{dependencies}]");
+            stale(&lock.parse().unwrap(), &metadata)
+        };
+        let log = metadata.packages.iter().find(|package| package.name.as_str() == "fulgurite-log").unwrap();
+        let needed = log.dependencies.iter().filter(|needed| needed.kind != DependencyKind::Development);
+        let needed: Vec<String> = needed.map(|needed| format!("\"{}\"", needed.name)).collect();
+        assert_eq!(with(&needed.join(",")), Vec::<String>::new());
+        assert_eq!(with(&needed[1..].join(",")), ["fulgurite-log"]);
+    }
+}
