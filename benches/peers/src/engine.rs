@@ -94,6 +94,7 @@ pub struct Kind {
 /// The engines that were built in, in the order of the table.
 pub const KINDS: &[Kind] = &[
     fulgurite::KIND,
+    fulgurite::OUT_OF_PLACE,
     #[cfg(feature = "sqlite")]
     sqlite::KIND,
     #[cfg(feature = "lmdb")]

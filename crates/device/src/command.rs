@@ -142,6 +142,8 @@ pub struct Caps {
     pub contents: bool,
     /// Whether [`Device::erases`] tells anything.
     pub erase_counts: bool,
+    /// Pages that the device erases at once, where they were written one after the other; 0 where it does not say.
+    pub erase_pages: u32,
 }
 
 /// A drive, simulated or real. Single-threaded; never blocks except in [`Device::wait`].

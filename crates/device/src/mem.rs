@@ -34,6 +34,7 @@ impl MemDevice {
             streams: 1,
             contents: true,
             erase_counts: false,
+            erase_pages: 0,
         };
         MemDevice {
             caps,

@@ -489,7 +489,9 @@ async fn new_superblock<D: Device + 'static>(
     };
     if options.place.is_out(caps, page_bytes) {
         let drive_units = caps.pages * u64::from(caps.page_bytes) / u64::from(superblock.block_bytes);
-        superblock = out_of_place::fit(superblock, drive_units, options)?;
+        let erased =
+            u64::from(caps.erase_pages) * u64::from(caps.page_bytes) / u64::from(superblock.block_bytes);
+        superblock = out_of_place::fit(superblock, drive_units, erased, options)?;
     }
     let least = superblock.data_start().0 + LEAST_PAGES;
     if superblock.pages < least {

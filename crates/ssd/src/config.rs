@@ -335,6 +335,8 @@ impl SsdConfig {
             streams: self.collect.placement.hints(),
             contents,
             erase_counts: !self.in_place,
+            // What is written in order is striped over the units, and fills a segment of each.
+            erase_pages: if self.in_place { 0 } else { self.pages_per_segment() * self.units() },
         }
     }
 

@@ -269,6 +269,7 @@ impl DriveFile {
             streams: 1,
             contents: true,
             erase_counts: false,
+            erase_pages: 0,
         };
         Ok(DriveFile { file, caps, _lock: lock })
     }

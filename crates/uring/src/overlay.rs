@@ -46,6 +46,7 @@ impl OverlayDevice {
             streams: 1,
             contents: true,
             erase_counts: false,
+            erase_pages: 0,
         };
         let longest = (caps.page_bytes * caps.pages_per_command) as usize;
         OverlayDevice {

@@ -5,7 +5,8 @@
 //!   rest are frames. (Engines that use the page cache have theirs beside their cache, within the same limit.)
 //! - Durable: `group`, the default; a commit returns when it is flushed, and those that wait together share a flush. Relaxed:
 //!   `relaxed`, with a keeper's thread, so that a commit is written within its 10 ms.
-//! - Torn pages are prevented by what `auto` finds, which is double writes on an ordinary file.
+//! - `fulgurite`: pages in place; torn ones are prevented by what `auto` finds, which is double writes on an ordinary file.
+//!   `fulgurite-out`: pages out of place, with the defaults.
 //! - The log has 256 MiB: a page that changes often is written once for that much of log.
 //! - The sorted load is `bulk_load`.
 
@@ -20,7 +21,11 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::thread::{self, JoinHandle};
 
-pub const KIND: Kind = Kind { name: "fulgurite", open, direct: true, durable: true, reopens: true };
+pub const KIND: Kind = Kind { name: "fulgurite", open: in_place, direct: true, durable: true, reopens: true };
+
+/// The same with pages out of place: no page is written twice, and segments are collected.
+pub const OUT_OF_PLACE: Kind =
+    Kind { name: "fulgurite-out", open: out_of_place, direct: true, durable: true, reopens: true };
 
 const TABLE: &str = "t";
 const LOG_BYTES: u64 = 256 << 20;
@@ -44,12 +49,21 @@ struct Fulgurite {
 
 struct Thread<'a>(&'a Open);
 
-fn open(folder: &Path, options: &Options) -> Result<Box<dyn Engine>> {
+fn in_place(folder: &Path, options: &Options) -> Result<Box<dyn Engine>> {
+    open(folder, options, "in-place")
+}
+
+fn out_of_place(folder: &Path, options: &Options) -> Result<Box<dyn Engine>> {
+    open(folder, options, "out-of-place")
+}
+
+fn open(folder: &Path, options: &Options, place: &str) -> Result<Box<dyn Engine>> {
     let durability = if options.durable { Durability::Group } else { Durability::Relaxed };
     let store = StoreOptions {
         memory_bytes: options.memory_bytes.saturating_sub(PROCESS_BYTES).max(options.cache_bytes),
         log_bytes: LOG_BYTES,
         durability,
+        place: place.parse().map_err(|error| anyhow!("place {place}: {error}"))?,
         ..StoreOptions::default()
     };
     // The file has its size from the beginning. A random load leaves pages a third empty.

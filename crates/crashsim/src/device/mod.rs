@@ -119,6 +119,7 @@ impl CrashDevice {
             streams: 1,
             contents: true,
             erase_counts: true,
+            erase_pages: 0,
         });
         let core = Core {
             medium: Medium::new(config.pages, config.page_bytes),

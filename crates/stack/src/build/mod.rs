@@ -381,7 +381,7 @@ fn arrivals(asked: &Asked, workload: &Workload) -> Result<Arrivals, StackError> 
         (None, None, Some(requests_s)) => Ok(Arrivals::Rate { requests_s: requests_s as f64 }),
         (None, speed, None) if workload.is_timed()? => Ok(Arrivals::Times { speed: speed.unwrap_or(1.0) }),
         (None, _, None) => Err(StackError::request(format!(
-            "workload {} has no arrival times; give a --rate of requests per second, or a number of --users",
+            "workload {} has no arrival times that go forward; give a --rate of requests per second, or a number of --users",
             workload.label
         ))),
         _ => Err(StackError::request(

@@ -107,6 +107,7 @@ impl Run {
                 streams: 1,
                 contents: true,
                 erase_counts: false,
+                erase_pages: 0,
             },
         }
     }

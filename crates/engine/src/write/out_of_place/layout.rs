@@ -128,18 +128,31 @@ impl Layout {
 }
 
 /// Gives a new store on a drive of `drive_units` units as many segments as fit, and as many pages as leave
-/// the spare share of them free.
-pub fn fit(superblock: Superblock, drive_units: u64, options: &Options) -> Result<Superblock, Error> {
+/// the spare share of them free. The drive erases `erased` units at once, or does not say: 0.
+///
+/// A segment that is as long as what the drive erases leaves it nothing to copy: the pages of an erase unit then die
+/// together. Shorter ones share an erase unit, and the drive copies what is left of the others.
+pub fn fit(
+    superblock: Superblock,
+    drive_units: u64,
+    erased: u64,
+    options: &Options,
+) -> Result<Superblock, Error> {
     let (page_bytes, unit_bytes) = (u64::from(superblock.page_bytes), u64::from(superblock.block_bytes));
     let page_units = page_bytes / unit_bytes;
     let least = 4 * page_units;
-    let segment_units = (drive_units / SEGMENTS).clamp(least, (LONGEST_SEGMENT / unit_bytes).max(least));
-    // The largest power of two that is not more.
-    let segment_units = 1 << segment_units.ilog2();
     let OutOfPlaceConfig { spare, placement, .. } = options.place.out_of_place();
     let full = u64::from((Share::ONE.ppm() - spare.ppm().min(Share::ONE.ppm())) / 1_000);
+    // Segments that hold no pages at all times.
+    let kept = u64::from(RESERVE.0) + u64::from(placement.streams()) + 1;
+    let usual = (drive_units / SEGMENTS).clamp(least, (LONGEST_SEGMENT / unit_bytes).max(least));
+    // The largest power of two that is not more.
+    let usual = 1 << usual.ilog2();
+    let erased = erased.next_power_of_two();
+    // Long segments must not cost more room than was to stay free anyway.
+    let is_room = kept * erased <= drive_units / 1_000 * (1_000 - full);
+    let segment_units = if is_room { erased.max(usual) } else { usual };
     let with = |segments: u64| {
-        let kept = u64::from(RESERVE.0) + u64::from(placement.streams()) + 1;
         let units =
             (segments * segment_units * full / 1_000).min(segments.saturating_sub(kept) * segment_units);
         let shape = Shape { segments: segments as u32, segment_units: segment_units as u32, commit: 0 };

@@ -25,7 +25,20 @@ fn superblock(page_bytes: u32, drive_units: u64, options: &Options) -> Superbloc
         identity: 77,
         out_of_place: None,
     };
-    fit(superblock, drive_units, options).expect("the drive is large enough")
+    fit(superblock, drive_units, 0, options).expect("the drive is large enough")
+}
+
+/// On a drive of 16,384 units the usual segment has 64. The spare share has room for the six segments that hold no pages
+/// where these have 256 units, and not where they have 4,096.
+#[test]
+fn segments_are_as_long_as_what_the_drive_erases_where_there_is_room() {
+    let options = Options::default();
+    let plain = superblock(4096, 16_384, &options);
+    for (erased, segment) in [(0, 64), (1, 64), (64, 64), (200, 256), (256, 256), (4_096, 64)] {
+        let superblock = fit(Superblock { out_of_place: None, ..plain.clone() }, 16_384, erased, &options);
+        let shape = superblock.unwrap().out_of_place.unwrap();
+        assert_eq!(shape.segment_units, segment, "{erased} units erased at once");
+    }
 }
 
 fn shared(handle: &Handle<Drive>) -> (Health, Rc<Barrier<Drive>>) {

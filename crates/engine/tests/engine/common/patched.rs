@@ -33,6 +33,7 @@ impl Patched {
             streams: 1,
             contents: true,
             erase_counts: false,
+            erase_pages: 0,
         };
         let (pages, done) = (BTreeMap::new(), Vec::new());
         Patched { caps, base: Rc::clone(base), pages, now: Nanos::ZERO, done, written: false }
