@@ -76,6 +76,43 @@ fn write_amplification_is_that_of_the_closed_form_in_every_unit() {
     }
 }
 
+/// Pages copied where `runs` of one length, together the logical space, are written in order, and then each is trimmed as
+/// a whole and written anew, a random one at a time.
+fn copied(drive: &mut SimDrive, length: u64) -> u64 {
+    let runs = drive.caps().pages / length;
+    let mut prng = Prng::new(4, "runs");
+    let mut completions = Vec::new();
+    let mut perform = |operation: Operation| {
+        drive.submit(Command { tag: Tag(0), operation }).unwrap();
+        while completions.is_empty() {
+            drive.wait(None, &mut completions);
+        }
+        completions.drain(..).for_each(|done| done.status.unwrap());
+    };
+    for round in 0..6 * runs {
+        let run = if round < runs { round } else { prng.below(runs) };
+        if round >= runs {
+            perform(Operation::Trim { lpn: Lpn(run * length), pages: length as u32 });
+        }
+        (0..length).for_each(|page| perform(Operation::write(Lpn(run * length + page), 1)));
+    }
+    drive.drain_events();
+    drive.verify(true).unwrap();
+    drive.counters().gc_pages_copied
+}
+
+/// The promise of `Caps::erase_pages`. Shorter runs share what is erased, so it is neither less nor, by accident, nothing.
+#[test]
+fn runs_as_long_as_what_is_erased_leave_nothing_to_copy() {
+    for unit in ["drive", "channel", "chip", "plane"] {
+        let config = small(&format!("gc_unit={unit},precondition=none,op=40%"));
+        let erased = u64::from(config.caps(false).erase_pages);
+        let with = |length| copied(&mut SimDrive::new(config.clone(), 7, false).unwrap(), length);
+        assert_eq!(with(erased), 0, "{unit}: {erased} pages");
+        assert!(with(erased / 4) > 1_000, "{unit}: a quarter of {erased} pages");
+    }
+}
+
 /// Completion times of requests (ns, operation) by the order of submission.
 fn times(drive: &mut SimDrive, requests: &[(u64, Operation)]) -> Vec<u64> {
     let mut completions: Vec<Completion> = Vec::new();
