@@ -54,8 +54,10 @@ class Pool:
     frames: Optional[Portion] = None
     #: Bytes in a page.
     page: Optional[Size] = None
-    #: CPU time of a request in microseconds; all users share one core.
+    #: CPU time of a request in microseconds, on the core of its user.
     cpu_per_request: Optional[Micros] = None
+    #: Simulated cores that the users are spread over, all on one pool and one drive.
+    cores: Optional[Count] = None
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,11 @@
-//! A single-threaded executor: one core drives one device.
+//! A single-threaded executor: one core drives one device, or several simulated cores share one.
 //!
 //! In each turn it runs every ready task, lets the device wait, and wakes tasks by tag. Tasks run in the
 //! order in which they were woken, so a run on a simulated drive repeats exactly.
+//!
+//! Cores are simulated: each has CPU time of its own, and a queue of its own for commands that the device has no room for.
+//! All tasks run on the one thread that there is, in the order of the device's clock. A task stays on its core, and those that
+//! it adds are on the same one.
 //!
 //! A command in flight belongs to the executor, not to the future that asked for it: dropping the
 //! future leaves the command to complete, with its buffer kept alive until then.
@@ -99,14 +103,28 @@ impl Wake for TaskWaker {
     }
 }
 
+/// A simulated core.
+#[derive(Default)]
+struct Cpu {
+    /// When it has done all work that was charged to it.
+    free: Nanos,
+    /// Its commands that met a full device, in order.
+    backlog: VecDeque<Command>,
+}
+
 struct Core<D> {
     device: D,
     caps: Rc<Caps>,
     slots: Slab<Slot>,
-    /// Commands that met a full queue, in order.
-    backlog: VecDeque<Command>,
+    cpus: Vec<Cpu>,
+    /// Commands in all backlogs.
+    waiting: usize,
+    /// Whose backlog is next to give the device a command.
+    next_cpu: usize,
     /// `None` while the task runs.
     tasks: Slab<Option<Task>>,
+    /// The core of the task in each place of `tasks`.
+    homes: Vec<u32>,
     /// The waker of each place in `tasks`. It only says the place, so one serves all tasks that come to be there.
     wakers: Vec<Waker>,
     /// Whether a task is among the wakes that came through its waker.
@@ -117,8 +135,6 @@ struct Core<D> {
     timers_set: u64,
     /// The task that runs, and what its own waker points at.
     current: (u32, *const ()),
-    /// When the core has done all CPU work that was charged to it.
-    cpu_free: Nanos,
     submitted: u64,
     completed: u64,
     /// Commands in flight that their callers carry out.
@@ -131,8 +147,8 @@ struct Core<D> {
 }
 
 impl<D: Device> Core<D> {
-    /// Adds a task, or the place of one that runs already.
-    fn add(&mut self, future: Option<Task>) -> u32 {
+    /// Adds a task on a core, or the place of one that runs already.
+    fn add(&mut self, future: Option<Task>, cpu: usize) -> u32 {
         let task = u32::try_from(self.tasks.insert(future)).expect("fewer than 2^32 tasks");
         if self.wakers.len() == task as usize {
             let is_woken = Arc::new(AtomicBool::new(false));
@@ -143,13 +159,20 @@ impl<D: Device> Core<D> {
                 wakes,
             })));
             self.woken.push(is_woken);
+            self.homes.push(0);
         }
+        self.homes[task as usize] = cpu as u32;
         task
     }
 
-    fn spawn(&mut self, future: Task) {
-        let task = self.add(Some(future));
+    fn spawn(&mut self, future: Task, cpu: usize) {
+        let task = self.add(Some(future), cpu);
         self.ready.push_back(task);
+    }
+
+    /// The core of the task that runs.
+    fn cpu(&self) -> usize {
+        self.homes.get(self.current.0 as usize).map_or(0, |cpu| *cpu as usize)
     }
 
     /// Notes that a task runs. Returns its waker.
@@ -181,20 +204,27 @@ impl<D: Device> Core<D> {
         self.submitted += 1;
         self.submitter = self.current.0;
         self.fresh = true;
-        // A command must not overtake those that wait for room in the queue.
-        if !self.backlog.is_empty() {
-            self.backlog.push_back(command);
-        } else if let Err(QueueFull(command)) = self.device.submit(command) {
-            self.backlog.push_back(command);
+        // A command must not overtake those that wait for room in the device, whichever core's they are.
+        let refused = if self.waiting > 0 { Err(QueueFull(command)) } else { self.device.submit(command) };
+        if let Err(QueueFull(command)) = refused {
+            let cpu = self.cpu();
+            self.cpus[cpu].backlog.push_back(command);
+            self.waiting += 1;
         }
     }
 
-    fn drain_backlog(&mut self) {
-        while let Some(command) = self.backlog.pop_front() {
-            if let Err(QueueFull(command)) = self.device.submit(command) {
-                self.backlog.push_front(command);
-                return;
+    /// Gives the device what it has room for, one command of each core in turn.
+    fn drain_backlogs(&mut self) {
+        while self.waiting > 0 {
+            let backlog = &mut self.cpus[self.next_cpu].backlog;
+            if let Some(command) = backlog.pop_front() {
+                if let Err(QueueFull(command)) = self.device.submit(command) {
+                    backlog.push_front(command);
+                    return;
+                }
+                self.waiting -= 1;
             }
+            self.next_cpu = (self.next_cpu + 1) % self.cpus.len();
         }
     }
 
@@ -258,6 +288,8 @@ impl<D: Device> Core<D> {
 }
 
 /// Runs tasks over one device.
+///
+/// With several cores it simulates them; see the module.
 pub struct Executor<D> {
     core: Rc<RefCell<Core<D>>>,
     wakes: ForeignWakes,
@@ -266,22 +298,31 @@ pub struct Executor<D> {
 }
 
 impl<D: Device + 'static> Executor<D> {
-    /// An executor that drives `device`.
+    /// An executor that drives `device`, on one core.
     pub fn new(device: D) -> Executor<D> {
+        Executor::with_cores(device, 1)
+    }
+
+    /// An executor that drives `device` from this many cores, at least one.
+    ///
+    /// More than one are simulated, so the device should be simulated too: on a real drive all of them are one thread.
+    pub fn with_cores(device: D, cores: u32) -> Executor<D> {
         let caps = Rc::new(device.caps().clone());
         let core = Core {
             device,
             caps,
             slots: Slab::new(),
-            backlog: VecDeque::new(),
+            cpus: (0..cores.max(1)).map(|_| Cpu::default()).collect(),
+            waiting: 0,
+            next_cpu: 0,
             tasks: Slab::new(),
+            homes: Vec::new(),
             wakers: Vec::new(),
             woken: Vec::new(),
             ready: VecDeque::new(),
             timers: BTreeMap::new(),
             timers_set: 0,
             current: (u32::MAX, std::ptr::null()),
-            cpu_free: Nanos::ZERO,
             submitted: 0,
             completed: 0,
             errands: 0,
@@ -298,9 +339,16 @@ impl<D: Device + 'static> Executor<D> {
         Handle { core: Rc::clone(&self.core) }
     }
 
-    /// Adds a task; it first runs in [`Executor::run`].
+    /// Adds a task, on the first core; it first runs in [`Executor::run`].
     pub fn spawn(&self, future: impl Future<Output = ()> + 'static) {
-        self.core.borrow_mut().spawn(Box::pin(future));
+        self.spawn_on(0, future);
+    }
+
+    /// Adds a task on a core, which is counted from 0 and taken modulo the number of cores.
+    pub fn spawn_on(&self, cpu: u32, future: impl Future<Output = ()> + 'static) {
+        let mut core = self.core.borrow_mut();
+        let cpu = cpu as usize % core.cpus.len();
+        core.spawn(Box::pin(future), cpu);
     }
 
     /// Runs until every task has ended and every command has completed.
@@ -353,7 +401,7 @@ impl<D: Device + 'static> Executor<D> {
         self.run_ready();
         let mut core = self.core.borrow_mut();
         // What waits for room in the queue comes first.
-        if !core.backlog.is_empty() || core.submitter != task.0 {
+        if core.waiting > 0 || core.submitter != task.0 {
             return None;
         }
         let errand = core.device.take_errand()?;
@@ -391,7 +439,7 @@ impl<D: Device + 'static> Executor<D> {
     fn advance(&self, deadline: Option<Nanos>) -> Result<(bool, Nanos), RunError> {
         let mut core = self.core.borrow_mut();
         // The last completions have made room in the queue.
-        core.drain_backlog();
+        core.drain_backlogs();
         let mut completions = self.completions.take();
         core.device.wait(deadline, &mut completions);
         core.fresh = false;
@@ -416,7 +464,7 @@ impl<D: Device + 'static> Executor<D> {
         let mut future = Box::pin(future);
         let (id, waker) = {
             let mut core = self.core.borrow_mut();
-            let id = core.add(None);
+            let id = core.add(None, 0);
             (id, core.begin(id))
         };
         let poll = future.as_mut().poll(&mut Context::from_waker(&waker));
@@ -530,9 +578,11 @@ impl<D: Device> Handle<D> {
         (core.submitted, core.completed)
     }
 
-    /// Adds a task beside the one that runs.
+    /// Adds a task beside the one that runs, on the same core.
     pub fn spawn(&self, future: impl Future<Output = ()> + 'static) {
-        self.core.borrow_mut().spawn(Box::pin(future));
+        let mut core = self.core.borrow_mut();
+        let cpu = core.cpu();
+        core.spawn(Box::pin(future), cpu);
     }
 
     /// Submits one operation now; the future ends with it.
@@ -579,14 +629,16 @@ impl<D: Device> Handle<D> {
         .await;
     }
 
-    /// Spends `cost` of CPU. There is one core: tasks that compute at once queue for it.
+    /// Spends `cost` of CPU on the task's core. Tasks that compute there at once queue for it.
     pub async fn compute(&self, cost: Nanos) {
         let done = {
             let mut core = self.core.borrow_mut();
-            let start = core.cpu_free.max(core.device.now());
+            let now = core.device.now();
+            let cpu = core.cpu();
+            let free = &mut core.cpus[cpu].free;
             // The core is reserved at once, so that the next task queues behind this one.
-            core.cpu_free = start + cost;
-            core.cpu_free
+            *free = (*free).max(now) + cost;
+            *free
         };
         self.sleep_until(done).await;
     }

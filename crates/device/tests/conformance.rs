@@ -80,6 +80,71 @@ fn cpu_work_is_served_by_one_core() {
 }
 
 #[test]
+fn each_core_has_cpu_time_of_its_own_and_tasks_stay_on_theirs() {
+    let executor = Executor::with_cores(mem(), 2);
+    let log = Rc::new(RefCell::new(Vec::new()));
+    for task in 0..3 {
+        let (handle, log) = (executor.handle(), Rc::clone(&log));
+        executor.spawn_on(task, async move {
+            handle.compute(Nanos(100)).await;
+            let (beside, time) = (handle.clone(), handle.now().0);
+            log.borrow_mut().push((task, time));
+            handle.spawn(async move {
+                beside.compute(Nanos(100)).await;
+                log.borrow_mut().push((10 + task, beside.now().0));
+            });
+        });
+    }
+    executor.run().unwrap();
+    // Tasks 0 and 2 are on core 0, and so is what they add, behind both of them.
+    assert_eq!(*log.borrow(), [(0, 100), (1, 100), (2, 200), (11, 200), (10, 300), (12, 400)]);
+}
+
+#[test]
+fn cores_take_turns_at_a_full_device_and_each_keeps_its_order() {
+    let executor = Executor::with_cores(MemDevice::new(128, 512, 2, Nanos::from_micros(10)), 3);
+    let log = Rc::new(RefCell::new(Vec::new()));
+    // Core 0 asks for five pages first, the others for one and two.
+    for (core, pages) in [(0, 5), (1, 1), (2, 2)] {
+        let (handle, log) = (executor.handle(), Rc::clone(&log));
+        executor.spawn_on(core, async move {
+            for page in 0..pages {
+                let (io, log, handle) =
+                    (handle.submit(Operation::read(Lpn(page), 1)), Rc::clone(&log), handle.clone());
+                handle.clone().spawn(async move {
+                    io.await.unwrap();
+                    log.borrow_mut().push((handle.now().0 / 10_000, core, page));
+                });
+            }
+        });
+    }
+    executor.run().unwrap();
+    // Two find room at once, then each round takes two, of one core after another.
+    let expected = [(1, 0, 0), (1, 0, 1), (2, 0, 2), (2, 1, 0), (3, 2, 0), (3, 0, 3), (4, 2, 1), (4, 0, 4)];
+    assert_eq!(*log.borrow(), expected);
+}
+
+#[test]
+fn a_command_does_not_overtake_those_that_wait_for_room() {
+    for cores in [1, 2] {
+        let executor = Executor::with_cores(MemDevice::new(128, 512, 1, Nanos::from_micros(10)), cores);
+        let log = Rc::new(RefCell::new(Vec::new()));
+        for task in 0..2 {
+            let (handle, log) = (executor.handle(), Rc::clone(&log));
+            executor.spawn_on(task, async move {
+                for _ in 0..2 {
+                    handle.submit(Operation::read(Lpn(0), 1)).await.unwrap();
+                    log.borrow_mut().push(task);
+                }
+            });
+        }
+        executor.run().unwrap();
+        // Task 0 asks again when its first read has ended, and task 1 has waited since the beginning.
+        assert_eq!(*log.borrow(), [0, 1, 0, 1], "{cores} cores");
+    }
+}
+
+#[test]
 fn a_task_that_waits_for_nothing_is_reported() {
     let executor = Executor::new(mem());
     executor.spawn(std::future::pending());

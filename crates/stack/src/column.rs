@@ -108,6 +108,7 @@ GcReserve "gc_reserve" Number [axis];
 Users "users" Number [axis bench];
 Speed "speed" Number [axis];
 CpuPerRequestNs "cpu_per_request_ns" Nanoseconds [axis];
+Cores "cores" Number [axis];
 CpuPerOpNs "cpu_per_op_ns" Nanoseconds [axis];
 Seed "seed" Number [axis];
 Skip "skip" Number [axis];

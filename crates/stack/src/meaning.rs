@@ -43,6 +43,7 @@ impl Column {
             C::Users => "users in a closed loop, each with one request outstanding",
             C::Speed => "speed at which the workload's arrival times are replayed, relative to the original",
             C::CpuPerRequestNs => "CPU time that is charged for a request",
+            C::Cores => "simulated cores that users are spread over, where there is more than one",
             C::CpuPerOpNs => "CPU time that is charged for an operation of the engine",
             C::Seed => "seed of all randomness",
             C::Group => "group of segments, with --groups",

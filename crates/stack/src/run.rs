@@ -71,8 +71,10 @@ pub struct PoolStage {
     pub frames: u32,
     /// Bytes in a page.
     pub page_bytes: u32,
-    /// CPU time of a request, on the one core that all users share.
+    /// CPU time of a request, on the core of its user.
     pub cpu_per_request: Nanos,
+    /// Simulated cores, at least one: user `u` is on core `u % cores`.
+    pub cores: u32,
 }
 
 /// A storage engine in a stack.

@@ -90,6 +90,7 @@ fn other(command: Command, setting: &str) -> (Option<&'static str>, Values<'stat
         (_, "addresses") => (Some("scale"), one("addresses", "compact")),
         (_, "wrap") => (Some("no"), one("wrap", "yes")),
         (_, "cpu_per_request") => (Some("0"), one("cpu_per_request", "5")),
+        (_, "cores") => (Some("1"), one("cores", "4")),
         (_, "skip") => (Some("0"), one("skip", "100")),
         (Command::Pool, "ops") => (Some("1M"), one("ops", "5K")),
         (Command::Bench, "ops") => (Some("20K"), one("ops", "5K")),

@@ -90,7 +90,7 @@ fn pool(mut asked: Asked, workloads: &mut Workloads) -> Result<Run, StackError> 
     let (replacement, write_back) = (asked.replacement.take(), asked.write_back.take());
     let prefetch = asked.prefetch.take().ok_or_else(|| StackError::request("--prefetch is missing"))?;
     let (ops, skip, pages) = (asked.ops, asked.skip, asked.pages);
-    let (users, cpu_per_request) = (asked.users.unwrap_or(1), asked.cpu_per_request);
+    let (users, cpu_per_request, cores) = (asked.users.unwrap_or(1), asked.cpu_per_request, asked.cores);
     let mut stack = stack(asked)?;
     let device_pages = u64::from(stack.device_pages_per(page_bytes)?);
     let pages = pool_pages(&workload, &stack, frames, page_bytes, pages)?;
@@ -112,6 +112,7 @@ fn pool(mut asked: Asked, workloads: &mut Workloads) -> Result<Run, StackError> 
         frames: frames_of(frames, pages)?,
         page_bytes,
         cpu_per_request,
+        cores,
     });
     let arrivals = Arrivals::Closed { users };
     let load = Requested { workload, pages, addresses: AddressMap::Scale, arrivals, skip, ops };

@@ -166,6 +166,12 @@ impl Run {
                 pool.write_back.policy, pool.write_back.batches.buffers, pool.frames
             )));
         }
+        if pool.cores > 1 && stack.device.is_real() {
+            return Err(StackError::request(format!(
+                "--cores {} is of simulated cores, and on {} one thread does all work in real time; accepted: --cores 1, or a simulated drive like p4510",
+                pool.cores, stack.device.label
+            )));
+        }
         if stack.device.is_none() { self.check_counting(requested, pool) } else { Ok(()) }
     }
 
@@ -184,10 +190,11 @@ impl Run {
             (!pool.policies.prefetch.is_none(), "--prefetch", prefetch.as_str()),
             (users > 1, "--users", "more than 1"),
             (pool.cpu_per_request > Nanos::ZERO, "--cpu-per-request", "above 0"),
+            (pool.cores > 1, "--cores", "more than 1"),
         ];
         match timed.into_iter().find(|(given, ..)| *given) {
             Some((_, what, value)) => Err(StackError::request(format!(
-                "{what} {value} matters only in time, and device none has no time; accepted: a drive, or write-back single or ace, no prefetch, no layer and one user"
+                "{what} {value} matters only in time, and device none has no time; accepted: a drive, or write-back single or ace, no prefetch, no layer, one user and one core"
             ))),
             None => Ok(()),
         }

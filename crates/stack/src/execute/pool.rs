@@ -2,7 +2,12 @@
 //!
 //! The users share one stream of requests: a user that is free takes the next. So the requests, and
 //! their order, are the same for every policy that is compared. Each user does one request after
-//! another without pause; CPU cost, if any, is charged to the one core that all share.
+//! another without pause. CPU cost, if any, is charged to the user's core.
+//!
+//! Users are spread over the simulated cores in turn and stay there. All cores use one pool, as the processes of a database
+//! use shared buffers, so their number changes no policy: it changes CPU time and the order in which a full drive is
+//! given commands, and nothing else. What cores cost each other through shared memory is not simulated; it is a part of the
+//! CPU time that is asked for.
 
 use super::done::{Done, set_collecting};
 use super::latency::{self, set_latency};
@@ -51,6 +56,7 @@ impl PoolRun<'_> {
         row.set(Column::PageBytes, stage.page_bytes);
         row.set(Column::Users, self.users());
         row.set(Column::CpuPerRequestNs, stage.cpu_per_request.0);
+        row.set_some(Column::Cores, Some(stage.cores).filter(|cores| *cores > 1));
         row.set(Column::Seed, run.seed);
         row.set_some(Column::Skip, Some(requested.skip).filter(|skip| *skip > 0));
         row.set(Column::Ops, requested.ops);
@@ -133,7 +139,7 @@ impl PoolRun<'_> {
     pub fn run_on<D: Observed + 'static>(&self, device: D, progress: &Progress) -> Result<Row, StackError> {
         let PoolRun { run, requested, stage } = self;
         let start = Instant::now();
-        let executor = Executor::new(device);
+        let executor = Executor::with_cores(device, stage.cores);
         let replacement = stage.policies.replacement.start(stage.frames)?;
         let config = PoolConfig {
             prefetch: stage.policies.prefetch.start()?,
@@ -241,9 +247,9 @@ impl PoolRun<'_> {
             progress: progress.clone(),
         }));
         let start = executor.handle().now();
-        for _ in 0..self.users() {
+        for number in 0..self.users() {
             let cpu = self.stage.cpu_per_request;
-            executor.spawn(user(Rc::clone(&shared), pool.clone(), executor.handle(), cpu));
+            executor.spawn_on(number, user(Rc::clone(&shared), pool.clone(), executor.handle(), cpu));
         }
         executor.run().map_err(StackError::run)?;
         let mut shared = shared.borrow_mut();
@@ -331,3 +337,6 @@ pub(super) fn check_counters(counters: &PoolCounters, ops: u64) -> Result<(), St
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -44,6 +44,7 @@ pub(crate) struct Asked {
     pub addresses: Option<AddressMap>,
     pub wrap: bool,
     pub cpu_per_request: Nanos,
+    pub cores: u32,
     pub skip: u64,
     pub ops: Option<u64>,
     pub time: Option<Nanos>,

@@ -279,10 +279,21 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "cpu_per_request",
         written: "µs",
-        about: "CPU time of a request in microseconds; all users share one core",
+        about: "CPU time of a request in microseconds, on the core of its user",
         commands: &[(Pool, Value("0"))],
         read: |asked, text| put(&mut asked.cpu_per_request, units::parse_micros(text)),
         show: |run| Ok(run.stack.pool.as_ref().map(|pool| units::format_micros(pool.cpu_per_request))),
+    },
+    Setting {
+        name: "cores",
+        written: "N",
+        about: "Simulated cores that the users are spread over, each with CPU time and a queue of its own; all share the pool and the drive",
+        commands: &[(Pool, Value("1"))],
+        read: |asked, text| put(&mut asked.cores, count(text, 1, 4_096).map(|cores| cores as u32)),
+        show: |run| {
+            let pool = run.stack.pool.as_ref();
+            Ok(pool.filter(|pool| pool.cores > 1).map(|pool| pool.cores.to_string()))
+        },
     },
     Setting {
         name: "skip",

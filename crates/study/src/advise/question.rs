@@ -12,8 +12,18 @@ use fulgurite_stack::{Command, Load, Outlook, Run, Stack, StackError};
 use std::num::NonZeroUsize;
 
 /// The settings of `pool` that describe the situation. Each has one value.
-const SITUATION: [&str; 9] =
-    ["workload", "device", "destroy_contents", "layer", "pages", "users", "cpu_per_request", "ops", "format"];
+const SITUATION: [&str; 10] = [
+    "workload",
+    "device",
+    "destroy_contents",
+    "layer",
+    "pages",
+    "users",
+    "cpu_per_request",
+    "cores",
+    "ops",
+    "format",
+];
 
 /// The settings that can be asked for, with what help says of each and of what stands in.
 pub fn settings() -> impl Iterator<Item = (&'static Setting, String)> {
