@@ -165,6 +165,33 @@ fn with_prefetching_a_batch_drops_n_e_frames_whatever_is_prefetched() {
     assert_eq!(after_two_more, more);
 }
 
+/// The rule: ACE prefetches beside a batch alone. A miss that finds a free frame, or a clean victim, brings nothing along,
+/// though the prefetcher names pages.
+#[test]
+fn without_a_batch_ace_prefetches_nothing() {
+    let prefetched = |write_back: WriteBack, requests: &[(u64, bool)]| {
+        let prefetch = "sequential".parse::<PrefetchConfig>().unwrap().start().unwrap();
+        let executor = Executor::new(mem(64));
+        let config = PoolConfig { prefetch, ..config(6, write_back) };
+        let pool = BufferPool::new(executor.handle(), config).unwrap();
+        let (inside, requests) = (pool.clone(), requests.to_vec());
+        executor
+            .block_on(async move {
+                for (page, write) in requests {
+                    request(&inside, page, write).await.unwrap();
+                }
+            })
+            .unwrap();
+        pool.counters().prefetched
+    };
+    let clean: Vec<(u64, bool)> = (0..12).map(|page| (page, false)).collect();
+    assert_eq!(prefetched(WriteBack::ace(3), &clean), 0);
+    assert!(prefetched(WriteBack::SINGLE, &clean) > 0, "the prefetcher names pages");
+    // Page 0 is dirty, and the miss that meets it is the second of a run: two more frames are dropped and filled.
+    let dirty = [(0, true), (20, false), (22, false), (24, false), (26, false), (30, false), (31, false)];
+    assert_eq!(prefetched(WriteBack::ace(3), &dirty), 2);
+}
+
 /// The GNU C library's `rand()` with its default seed, which the published program uses unseeded.
 struct GlibcRand(Vec<u32>);
 

@@ -428,6 +428,135 @@ fn nobody_starves_for_a_latch() {
     assert!(changed.borrow().unwrap() <= Nanos::from_micros(50 + 11));
 }
 
+/// Which of the first pages of the eviction order are dirty.
+fn dirty_ahead(pool: &BufferPool<MemDevice>, pages: usize) -> Vec<bool> {
+    pool.eviction_order().into_iter().take(pages).map(|(_, dirty)| dirty).collect()
+}
+
+/// The rule: the cleaner keeps the first `ahead` frames of the order clean, and looks again when half of them have left.
+#[test]
+fn the_cleaner_writes_ahead_and_rests_while_half_of_it_is_left() {
+    let background =
+        "background:ahead=4,n_w=4".parse::<WriteBackConfig>().unwrap().resolve(|| Ok(4)).unwrap();
+    let (executor, pool) = pool_over(mem(64), 12, background);
+    let (user, handle) = (pool.clone(), executor.handle());
+    let seen = executor.block_on(async move {
+        for page in 0..12 {
+            request(&user, page, true).await.unwrap();
+        }
+        let mut seen = Vec::new();
+        for page in 20..25 {
+            request(&user, page, true).await.unwrap();
+            // The cleaner has come to its end.
+            handle.sleep_until(handle.now() + Nanos::from_micros(100)).await;
+            seen.push(dirty_ahead(&user, 5));
+        }
+        seen
+    });
+    let expected = [
+        [false, false, false, false, true],
+        [false, false, false, true, true],
+        [false, false, true, true, true],
+        // With less than half of the four left it has written four more.
+        [false, false, false, false, true],
+        [false, false, false, true, true],
+    ];
+    assert_eq!(seen.unwrap(), expected);
+    // One write of a miss that met a dirty frame, and two batches.
+    assert_eq!((pool.counters().write_ios, pool.counters().pages_written), (3, 8));
+}
+
+/// Who gets the only frame, in order: it is held, three misses come one after another, and its holder lets it go, takes it
+/// again before anybody else can, and lets it go for good.
+fn order_of_misses(take_again: bool) -> Vec<u64> {
+    let (executor, pool) = pool_over(mem(16), 1, WriteBack::SINGLE);
+    let order = Rc::new(RefCell::new(Vec::new()));
+    let (holder, handle) = (pool.clone(), executor.handle());
+    executor.spawn(async move {
+        let guard = holder.read(PageId(0)).await.unwrap();
+        handle.sleep_until(Nanos::from_micros(100)).await;
+        drop(guard);
+        if take_again {
+            let guard = holder.try_read(PageId(0)).expect("nobody else has run");
+            handle.sleep_until(Nanos::from_micros(200)).await;
+            drop(guard);
+        }
+    });
+    for page in 1..4 {
+        let (pool, order, handle) = (pool.clone(), Rc::clone(&order), executor.handle());
+        executor.spawn(async move {
+            handle.sleep_until(Nanos::from_micros(20 + page)).await;
+            let guard = pool.read(PageId(page)).await.unwrap();
+            order.borrow_mut().push(page);
+            // Meanwhile the next one has its turn, and finds the frame in use.
+            handle.sleep_until(handle.now() + Nanos::from_micros(50)).await;
+            drop(guard);
+        });
+    }
+    executor.run().unwrap();
+    let order = order.borrow().clone();
+    order
+}
+
+/// The rule: a miss whose turn was in vain keeps its place before those that came later.
+#[test]
+fn a_miss_that_must_wait_again_keeps_its_place() {
+    assert_eq!(order_of_misses(false), [1, 2, 3]);
+    assert_eq!(order_of_misses(true), [1, 2, 3]);
+}
+
+/// The rule: where misses wait for their writes, a frame that is being written stays, and others take the frame behind it.
+#[test]
+fn a_frame_is_held_while_it_is_written() {
+    let (executor, pool) = pool_over(mem(64), 3, WriteBack::SINGLE);
+    let inside = pool.clone();
+    executor
+        .block_on(async move {
+            for page in 0..3 {
+                request(&inside, page, page == 0).await.unwrap();
+            }
+        })
+        .unwrap();
+    // The first writes page 0, the second takes the clean frame of page 1 at once, the third that of page 2.
+    assert_eq!(three_misses(&executor, &pool), (vec![10, 10, 20], 1));
+    let mut held: Vec<u64> = pool.eviction_order().into_iter().map(|(page, _)| page.0).collect();
+    held.sort_unstable();
+    assert_eq!(held, [40, 41, 42]);
+}
+
+/// The rule: prefetched pages that nobody asked for leave next, but not for more prefetching, and are counted as wasted.
+#[test]
+fn unused_prefetched_pages_leave_next_and_are_counted() {
+    let prefetch = "sequential:n=2".parse::<PrefetchConfig>().unwrap().start().unwrap();
+    let executor = Executor::new(mem(64));
+    let pool =
+        BufferPool::new(executor.handle(), PoolConfig { prefetch, ..config(6, WriteBack::SINGLE) }).unwrap();
+    let (user, handle) = (pool.clone(), executor.handle());
+    let orders = executor.block_on(async move {
+        let mut orders = Vec::new();
+        // The second page in a row brings 7 and 8 along. Then the pool is full, and 30 and 31 are a run as well.
+        for page in [5, 6, 20, 30, 31, 40] {
+            request(&user, page, false).await.unwrap();
+            handle.sleep_until(handle.now() + Nanos::from_micros(100)).await;
+            let order: Vec<u64> = user.eviction_order().into_iter().map(|(page, _)| page.0).collect();
+            orders.push((order, user.counters().prefetched, user.counters().prefetch_wasted));
+        }
+        orders
+    });
+    assert_eq!(
+        orders.unwrap(),
+        [
+            (vec![5], 0, 0),
+            (vec![8, 7, 5, 6], 2, 0),
+            (vec![8, 7, 5, 6, 20], 2, 0),
+            (vec![8, 7, 5, 6, 20, 30], 2, 0),
+            // 31 takes the frame of 8. What it names would take that of 7, which was prefetched as well.
+            (vec![7, 5, 6, 20, 30, 31], 2, 1),
+            (vec![5, 6, 20, 30, 31, 40], 2, 2),
+        ]
+    );
+}
+
 #[test]
 fn misses_on_one_page_are_joined() {
     let (executor, pool) = pool_over(mem(8), 4, WriteBack::SINGLE);

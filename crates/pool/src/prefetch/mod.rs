@@ -130,6 +130,54 @@ mod tests {
         assert!(sentence("history:table=64M").contains("accepted: one from"));
     }
 
+    /// What `name` suggests for `then`, at most two pages, after it has observed `pages`.
+    fn suggested(name: &str, pages: &[u64], then: u64) -> Vec<u64> {
+        let mut prefetch = name.parse::<PrefetchConfig>().unwrap().start().unwrap();
+        pages.iter().for_each(|page| prefetch.observe(PageId(*page)));
+        let mut suggested = Vec::new();
+        prefetch.suggest(PageId(then), 2, &mut suggested);
+        suggested.into_iter().map(|page| page.0).collect()
+    }
+
+    /// The rule: a successor is believed when it was seen twice running, and no longer once another one was seen.
+    #[test]
+    fn history_believes_what_was_confirmed_and_nothing_else() {
+        assert_eq!(suggested("history", &[7, 90], 7), []);
+        assert_eq!(suggested("history", &[7, 90, 1, 7, 90], 7), [90]);
+        assert_eq!(suggested("history", &[7, 90, 1, 7, 90, 2, 7, 30], 7), []);
+        // A chain goes as far as it is believed.
+        let twice = [7, 90, 30, 60, 7, 90, 30, 5];
+        assert_eq!(suggested("history", &twice, 7), [90, 30]);
+        assert_eq!(suggested("history", &twice, 30), []);
+    }
+
+    /// The rule: an entry speaks for its own page. Here most pages share their entries with others.
+    #[test]
+    fn history_does_not_take_one_page_for_another() {
+        let name = "history:table=2";
+        // Each of these pages was followed by page 0 once.
+        let once: Vec<u64> = (1..40).flat_map(|page| [page, 0]).collect();
+        for page in 1..40 {
+            assert_eq!(suggested(name, &once, page), [], "{page} was followed by 0 once");
+        }
+        let confirmed = |page| [1, page, 1, page, 1];
+        let next = (2..20).find(|page| suggested(name, &confirmed(*page), 1) == [*page]);
+        let next = next.expect("a page whose entry is not that of page 1");
+        for page in (2..40).filter(|page| *page != next) {
+            assert_eq!(suggested(name, &confirmed(next), page), [], "{page} was never seen");
+        }
+    }
+
+    /// The rule: the second page in a row makes a run, and each of several runs is followed by itself.
+    #[test]
+    fn sequential_believes_two_pages_in_a_row() {
+        assert_eq!(suggested("sequential", &[5], 5), []);
+        assert_eq!(suggested("sequential", &[5, 6], 6), [7, 8]);
+        assert_eq!(suggested("sequential", &[5, 90, 6, 91], 6), [7, 8]);
+        assert_eq!(suggested("sequential", &[5, 7, 9], 9), []);
+        assert_eq!(suggested("sequential", &[6, 5], 5), []);
+    }
+
     #[test]
     fn both_uses_history_where_no_run_is_seen() {
         let suggested = |name: &str, then: u64| {

@@ -88,6 +88,33 @@ proptest! {
     }
 }
 
+/// The rule: in a full pool, a page that was prefetched and not asked for leaves before every page that was.
+#[test]
+fn an_unused_prefetched_page_leaves_next() {
+    for name in all() {
+        // By default NRU forgets after a few requests who was used.
+        let name = if name == "nru" { "nru:clear=1000".to_owned() } else { name };
+        let mut frames = FrameTable::new(FRAMES);
+        frames.set_erase_counts(Box::new(|_| 0));
+        let mut policy = name.parse::<ReplacementConfig>().unwrap().start(FRAMES).unwrap();
+        for frame in (0..FRAMES).map(FrameId) {
+            let page = PageId(frame.index() as u64);
+            let recall = policy.miss(page);
+            frames.load(frame, page);
+            policy.insert(frame, page, Arrival { recall, ..Arrival::default() });
+        }
+        let frame = policy.evict(&frames).unwrap();
+        frames.load(frame, PageId(77));
+        policy.insert(frame, PageId(77), Arrival { prefetched: true, ..Arrival::default() });
+        // All others are used, so that none of them is old in the eyes of a policy with a hand.
+        (0..FRAMES)
+            .map(FrameId)
+            .filter(|other| *other != frame)
+            .for_each(|other| policy.access(other, false));
+        assert_eq!(policy.next(&frames, &mut Cursor::default()), Some(frame), "{name}");
+    }
+}
+
 #[test]
 fn a_default_written_out_changes_no_text_and_another_value_does() {
     ReplacementConfig::registry().check_texts().unwrap();

@@ -373,6 +373,50 @@ mod tests {
         assert!(sentence("aec").contains("did you mean `ace`?"));
     }
 
+    /// What a plan writes, evicts and prefetches: `dirty` says of each frame of the order whether it is dirty.
+    fn planned(write_back: &WriteBack, dirty: &[bool]) -> (Vec<u32>, Option<u32>, u32) {
+        let (frames, order) = frames(dirty);
+        let mut plan = Plan { write: vec![FrameId(99)], ..Plan::default() };
+        write_back.plan(order, &frames, &mut plan);
+        (plan.write.iter().map(|frame| frame.0).collect(), plan.evict.map(|frame| frame.0), plan.prefetch)
+    }
+
+    fn frames(dirty: &[bool]) -> (FrameTable, impl Iterator<Item = FrameId>) {
+        let mut frames = FrameTable::new(dirty.len() as u32);
+        for (frame, dirty) in (0..).map(FrameId).zip(dirty) {
+            frames.set_dirty(frame, *dirty);
+        }
+        (frames, (0..dirty.len() as u32).map(FrameId))
+    }
+
+    /// The rule: ACE prefetches beside a batch, into the n_e - 1 frames that follow the victim, and never otherwise.
+    #[test]
+    fn ace_plans_a_batch_for_a_dirty_victim_and_nothing_for_a_clean_one() {
+        let ace = WriteBack { n_e: 3, ..WriteBack::ace(4) };
+        assert_eq!(planned(&ace, &[true, false, true, true, true, true]), (vec![0, 2, 3, 4], Some(0), 2));
+        assert_eq!(planned(&ace, &[true, false]), (vec![0], Some(0), 2));
+        assert_eq!(planned(&ace, &[false, true, true]), (vec![], Some(0), 0));
+        assert_eq!(planned(&ace, &[]), (vec![], None, 0));
+        assert_eq!(planned(&WriteBack::SINGLE, &[true, true]), (vec![0], Some(0), u32::MAX));
+        assert_eq!(planned(&WriteBack::SINGLE, &[false, true]), (vec![], Some(0), u32::MAX));
+    }
+
+    /// The rule: the cleaner looks at `ahead` frames and at no more, and writes the first n_w dirty ones of them.
+    #[test]
+    fn the_cleaner_looks_as_far_ahead_as_it_is_told() {
+        let cleaned = |n_w: u32, dirty: &[bool]| {
+            let (frames, order) = frames(dirty);
+            let mut plan = Plan { write: vec![FrameId(99)], ..Plan::default() };
+            let cleaner = WriteBack { ahead: 3, cleaner_n_w: n_w, ..WriteBack::SINGLE };
+            cleaner.plan_cleaning(order, &frames, &mut plan);
+            plan.write.iter().map(|frame| frame.0).collect::<Vec<u32>>()
+        };
+        assert_eq!(cleaned(8, &[true; 6]), [0, 1, 2]);
+        assert_eq!(cleaned(2, &[true; 6]), [0, 1]);
+        assert_eq!(cleaned(8, &[false, true, false, true]), [1]);
+        assert_eq!(cleaned(8, &[false, false, false, true]), []);
+    }
+
     /// Writes every dirty frame that it sees, and nothing when asked for the cleaner's batch.
     #[derive(Debug)]
     struct All;
