@@ -138,6 +138,8 @@ fn merging_saves_exactly_the_reads_of_collection() {
         drive.verify(true).unwrap();
         let after = drive.counters();
         let elapsed = (drive.now() - start).0 / 1_000;
+        // What is told as merged is what was not read.
+        assert_eq!(after.merged_pages - before.merged_pages, u64::from(schedule.contains("merge")));
         (responses[1..].to_vec(), after.flash_pages_read - before.flash_pages_read, elapsed)
     };
     let all = PROGRAM + 1_950;
@@ -188,6 +190,57 @@ fn pipelining_saves_exactly_the_overlap() {
     // An operation of the other kind does not overlap.
     let other = |schedule| response(schedule, 300, Operation::read(Lpn(100), 1));
     assert_eq!(other("semi-preemptive+pipeline"), other("semi-preemptive"));
+}
+
+/// A drive that holds page 100 and has nothing to collect.
+fn with_page_100(schedule: &str) -> SimDrive {
+    let mut drive = SimDrive::new(one_die(schedule, 0), 42, false).unwrap();
+    replay(&mut drive, Nanos::ZERO, &[(0, Operation::write(Lpn(100), 1))]);
+    drive
+}
+
+/// The rule: sixteen reads in a row at most go before a program that waits, and then sixteen more before the next.
+#[test]
+fn a_burst_of_reads_lets_programs_through() {
+    let mut drive = with_page_100("semi-preemptive");
+    let start = drive.now();
+    let reads = |count| (0..count).map(|_| (0, Operation::read(Lpn(100), 1)));
+    let writes = (0..2).map(|lpn| (0, Operation::write(Lpn(lpn), 1)));
+    let requests: Vec<_> = reads(10).chain(writes).chain(reads(40)).collect();
+    let responses = replay(&mut drive, start, &requests);
+    let round = 16 * READ + PROGRAM;
+    assert_eq!(responses[10..12], [round, 2 * round]);
+    assert_eq!(responses[51], 2 * round + 18 * READ, "the other reads come after both");
+}
+
+/// The rule: a program is suspended eight times at most, however many reads come, and not where it would end sooner.
+#[test]
+fn an_operation_is_suspended_a_few_times_and_ends() {
+    const SUSPEND: u64 = 20;
+    let mut drive = with_page_100("preemptive");
+    let start = drive.now();
+    // A read comes 5 µs after the program has gone on, again and again: 10 µs of it pass each time, if not stopped any more.
+    let gap = 5 + SUSPEND + READ;
+    let reads = (0..40).map(|at| (5 + at * gap, Operation::read(Lpn(100), 1)));
+    let requests: Vec<_> = [(0, Operation::write(Lpn(0), 1))].into_iter().chain(reads).collect();
+    let responses = replay(&mut drive, start, &requests);
+    assert_eq!(drive.counters().suspensions, 8);
+    assert_eq!(responses[1..9], [SUSPEND + READ; 8]);
+    let end = PROGRAM + 8 * (SUSPEND + READ);
+    assert_eq!(responses[0], end);
+    let waits = end - (5 + 8 * gap);
+    assert_eq!(responses[9], waits + READ, "the ninth read waits for the end");
+}
+
+/// The rule: work that was suspended counts as work that waits, so a burst of reads does not keep it away.
+#[test]
+fn what_was_suspended_goes_on_after_a_burst_of_reads() {
+    let mut drive = with_page_100("preemptive");
+    let start = drive.now();
+    let reads = (0..40).map(|_| (50, Operation::read(Lpn(100), 1)));
+    let requests: Vec<_> = [(0, Operation::write(Lpn(0), 1))].into_iter().chain(reads).collect();
+    // Stopped at 50, in 20 µs; the read that stopped it and sixteen more; then the rest.
+    assert_eq!(replay(&mut drive, start, &requests)[0], 50 + 20 + 17 * READ + 150);
 }
 
 #[test]
