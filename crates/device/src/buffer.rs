@@ -129,3 +129,39 @@ impl fmt::Debug for Buffer {
         write!(f, "Buffer({}+{})", self.offset, self.len)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_buffer_lies_where_it_says() {
+        let arena = Arena::new(100);
+        assert_eq!(arena.len(), 100);
+        let whole = arena.buffer(0, 100);
+        // SAFETY: no device has these bytes, and no other reference lives meanwhile.
+        let all = unsafe { whole.bytes_mut() };
+        (0..100).for_each(|at| all[at as usize] = at);
+        let part = arena.buffer(20, 50).part(7, 3);
+        // SAFETY: as above; the bytes are only read from here on.
+        assert_eq!((part.len(), unsafe { part.bytes() }), (3, [27, 28, 29].as_slice()));
+        let start = arena.address(0, 100).as_ptr() as usize;
+        assert_eq!((start % ALIGNMENT, arena.address(20, 1).as_ptr() as usize), (0, start + 20));
+    }
+
+    #[test]
+    fn bytes_outside_are_refused() {
+        let arena = Arena::new(100);
+        let refused = |act: &dyn Fn()| std::panic::catch_unwind(std::panic::AssertUnwindSafe(act)).is_err();
+        assert!(refused(&|| drop(arena.buffer(60, 41))) && !refused(&|| drop(arena.buffer(60, 40))));
+        assert!(
+            refused(&|| {
+                let _ = arena.address(100, 1);
+            }) && !refused(&|| {
+                let _ = arena.address(99, 1);
+            })
+        );
+        let buffer = arena.buffer(10, 20);
+        assert!(refused(&|| drop(buffer.part(15, 6))) && !refused(&|| drop(buffer.part(15, 5))));
+    }
+}

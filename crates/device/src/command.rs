@@ -225,3 +225,48 @@ pub trait Park: Send + Sync {
     /// Ends a [`Park::park`] under way, or the next one at once.
     fn unpark(&self);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rule: an address range lies on the device, a read or a write is neither empty nor too long and has a buffer of its
+    /// own length, and only a device that shares is asked to.
+    #[test]
+    fn what_is_wrong_with_a_command_is_told() {
+        let caps = |share| Caps {
+            page_bytes: 512,
+            pages: 100,
+            queue_depth: 1,
+            pages_per_command: 8,
+            atomic_bytes: 0,
+            share,
+            streams: 1,
+            contents: true,
+            erase_counts: false,
+        };
+        let fault = |operation: Operation| operation.fault(&caps(true));
+        let (range, invalid) = (Some(IoError::OutOfRange), Some(IoError::Invalid));
+        assert_eq!([fault(Operation::read(Lpn(92), 8)), fault(Operation::read(Lpn(93), 8))], [None, range]);
+        assert_eq!(
+            [fault(Operation::write(Lpn(92), 8)), fault(Operation::write(Lpn(u64::MAX), 8))],
+            [None, range]
+        );
+        assert_eq!(
+            [fault(Operation::read(Lpn(0), 0)), fault(Operation::write(Lpn(0), 9))],
+            [invalid, invalid]
+        );
+        let into = |bytes| Some(Arena::new(4096).buffer(0, bytes));
+        let read = |bytes| fault(Operation::Read { lpn: Lpn(0), pages: 2, into: into(bytes) });
+        assert_eq!([read(1024), read(512), read(1536)], [None, invalid, invalid]);
+        // A trim has no limit of length.
+        assert_eq!([0, 1].map(|first| fault(Operation::Trim { lpn: Lpn(first), pages: 100 })), [None, range]);
+        let share = |destination, source| {
+            let (destination, source) = (Lpn(destination), Lpn(source));
+            Operation::Share { destination, source, pages: 10 }
+        };
+        assert_eq!([fault(share(0, 90)), fault(share(91, 0)), fault(share(0, 91))], [None, range, range]);
+        assert_eq!(share(0, 90).fault(&caps(false)), Some(IoError::Unsupported));
+        assert_eq!(fault(Operation::Flush), None);
+    }
+}
