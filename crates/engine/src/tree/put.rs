@@ -142,6 +142,8 @@ pub fn change(bytes: &mut [u8], op: OpRef<'_>) -> Result<bool, Error> {
 
 #[cfg(test)]
 mod tests {
+    use super::Applied;
+    use crate::log::OpRef;
     use crate::{Durability, Options, Store};
     use fulgurite_base::Nanos;
     use fulgurite_device::{Executor, MemDevice};
@@ -190,5 +192,37 @@ mod tests {
             store.snapshot().get(table, &[0]).await.unwrap()
         });
         assert!(found.unwrap().is_some(), "neither the old value nor the new one is there");
+    }
+
+    /// Recovery on a store that was full: a record is pending, and a later operation on its key goes into the leaf.
+    #[test]
+    fn a_later_operation_of_a_run_takes_the_place_of_a_pending_record() {
+        let executor = Executor::new(MemDevice::new(4096, 4096, 64, Nanos::from_micros(10)));
+        let handle = executor.handle();
+        let work = async move {
+            let options = Options { memory_bytes: 16 << 20, log_bytes: 4 << 20, ..Options::default() };
+            let store = Store::create(handle, options).await.unwrap();
+            let table = store.create_table("t").await.unwrap();
+            // A write to a leaf that is written anyway would be no record by itself.
+            store.checkpoint().await.unwrap();
+            let transaction = store.begin();
+            transaction.put(table, b"key", b"old").await.unwrap();
+            transaction.commit_with(Durability::Flush).await.unwrap();
+            let since = store.0.records.borrow().least();
+            assert!(since.is_some(), "the record is pending");
+            let tree = table.0;
+            let later = OpRef { tree: tree.id, key: b"key", value: Some(b"new"), large: false };
+            let at = Applied { since: store.0.log.tail(), lsn: store.0.log.tail(), keep_old: false };
+            assert_eq!(store.0.apply_run(tree, &[later], at).await, Ok(1));
+            assert_eq!(
+                store.statistics().records_pending,
+                0,
+                "the old value would come back over the new one"
+            );
+            let changed = store.0.pages.changed(|changed| changed.least());
+            assert_eq!(changed, since, "until the leaf is written, the log of the record counts");
+            assert_eq!(store.snapshot().get(table, b"key").await.unwrap().as_deref(), Some(&b"new"[..]));
+        };
+        executor.block_on(work).unwrap();
     }
 }
