@@ -4,7 +4,6 @@ use super::in_place::InPlace;
 use super::out_of_place::{OutOfPlace, Shape};
 use super::sealed::Sealed;
 use crate::barrier::Barrier;
-use crate::wait::together;
 use crate::{Error, TornPages};
 use fulgurite_base::PageId;
 use fulgurite_device::{Buffer, Device};
@@ -88,12 +87,9 @@ impl<D: Device + 'static> Place<D> {
                 let read = place.read(first, into);
                 Box::pin(async move { vec![read.await.is_ok(); pages] })
             }
-            Place::Out(_) => {
-                let size = into.len() / pages.max(1);
-                let read =
-                    |index: usize| self.read(PageId(first.0 + index as u64), &into.part(index * size, size));
-                let reads = (0..pages).map(read).collect();
-                Box::pin(async move { together(reads).await.iter().map(Result::is_ok).collect() })
+            Place::Out(place) => {
+                let (place, into) = (place.clone(), into.clone());
+                Box::pin(async move { place.read_run(first, pages, &into).await })
             }
         }
     }

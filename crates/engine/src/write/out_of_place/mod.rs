@@ -45,6 +45,8 @@ use fulgurite_ftl::{CountingSink, Ftl, SegmentId, UnitId};
 use journal::{Journal, Places};
 use pack::{Packer, unpack};
 use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::Pin;
 use std::rc::Rc;
 use under_way::UnderWay;
 
@@ -449,5 +451,34 @@ impl<D: Device + 'static> OutOfPlace<D> {
             let is_whole = !is_packed || memory::look(&target, |packed| unpack(packed, into));
             return if is_whole { Ok(()) } else { Err(IoError::Corrupt) };
         }
+    }
+
+    /// Reads pages that follow each other in number into parts of `into`, all at once; those that lie one after the other with one
+    /// command. Tells which came. What comes may be wrong, as in [`OutOfPlace::read`].
+    pub async fn read_run(&self, first: PageId, pages: usize, into: &Buffer) -> Vec<bool> {
+        let (size, page_units) = (into.len() / pages.max(1), self.0.layout.page_units as usize);
+        let page = |index: usize| PageId(first.0 + index as u64);
+        let units =
+            |index: usize| units_of(self.0.places.borrow().all(), &self.0.layout, page(index)).to_vec();
+        let before: Vec<Vec<u32>> = (0..pages).map(units).collect();
+        let is_plain = |index: &usize| before[*index].len() == page_units;
+        let plain = (0..pages).filter(is_plain);
+        let parts = plain.flat_map(|index| (index * page_units..).zip(before[index].iter().copied()));
+        let mut reads: Vec<Pin<Box<dyn Future<Output = bool> + '_>>> =
+            vec![Box::pin(async { self.read_units(parts, into).await.is_ok() })];
+        // Packed pages, and those that are nowhere.
+        for index in (0..pages).filter(|index| !is_plain(index)) {
+            let part = into.part(index * size, size);
+            reads.push(Box::pin(async move { self.read(page(index), &part).await.is_ok() }));
+        }
+        let mut came = together(reads).await.into_iter();
+        let plain_came = came.next() == Some(true);
+        (0..pages)
+            .map(|index| match is_plain(&index) {
+                // Of one that has moved, the old place may be somebody else's.
+                true => plain_came && units(index) == before[index],
+                false => came.next() == Some(true),
+            })
+            .collect()
     }
 }

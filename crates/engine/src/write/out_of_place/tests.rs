@@ -73,6 +73,25 @@ async fn version_of(place: &OutOfPlace<Drive>, number: PageId, superblock: &Supe
     })
 }
 
+/// The version of the first of some pages that are read together; `None` where it did not come. All that came are whole.
+async fn version_in_run(
+    place: &OutOfPlace<Drive>,
+    first: PageId,
+    pages: usize,
+    superblock: &Superblock,
+) -> Option<u64> {
+    let size = superblock.page_bytes as usize;
+    let into = Arena::new(pages * size).buffer(0, pages * size);
+    let came = place.read_run(first, pages, &into).await;
+    for index in (0..pages).filter(|index| came[*index]) {
+        let number = PageId(first.0 + index as u64);
+        memory::look(&into.part(index * size, size), |bytes| {
+            assert!(page::is_whole(bytes, number, superblock.salt()), "page {} is not whole", number.0);
+        });
+    }
+    came[0].then(|| memory::look(&into.part(0, size), page::lsn).0)
+}
+
 /// Eight tasks write pages of their own, now and then read one or give it up, and commit. Returns the versions.
 async fn use_pages(
     place: &OutOfPlace<Drive>,
@@ -96,7 +115,13 @@ async fn use_pages(
                     versions[index as usize] = 0;
                 }
                 1 => place.commit().await.unwrap(),
-                2..5 => assert_eq!(version_of(place, number, superblock).await, versions[index as usize]),
+                2..4 => assert_eq!(version_of(place, number, superblock).await, versions[index as usize]),
+                4 => {
+                    let run = 1 + prng.below(12.min(pages - index)) as usize;
+                    if let Some(version) = version_in_run(place, number, run, superblock).await {
+                        assert_eq!(version, versions[index as usize], "page {} of {run}", number.0);
+                    }
+                }
                 _ => {
                     let version = 1 + seed * 1_000_000 + step * TASKS + task;
                     let page = page_of(number, version, superblock.page_bytes as usize, superblock.salt());
@@ -318,4 +343,37 @@ fn damage_to_the_map_is_refused_or_harmless() {
         assert_eq!(harmless, 2 * layout.half() - refused);
     });
     done.unwrap();
+}
+
+#[test]
+fn pages_that_lie_one_after_the_other_are_read_with_one_command() {
+    let options = Options::default();
+    for page_bytes in [4096, 16_384] {
+        let executor = Executor::new(Uneven::new(4_200, 1));
+        let handle = executor.handle();
+        let superblock = superblock(page_bytes, 4_200, &options);
+        let layout = superblock.layout().unwrap();
+        let options = options.clone();
+        let done = executor.block_on(async move {
+            let made = OutOfPlace::create(&handle, shared(&handle), &superblock, layout, &options).await;
+            let place = made.unwrap();
+            let number = |index: u64| PageId(superblock.data_start().0 + index);
+            // Four pages fill a segment at most. Versions that do not compress.
+            let version = |index: u64| 3 * index + 1;
+            for index in 0..4 {
+                let page = page_of(number(index), version(index), page_bytes as usize, superblock.salt());
+                place.write(&page).await.unwrap();
+            }
+            let (before, _) = handle.conservation();
+            for index in 0..4 {
+                let read = version_in_run(&place, number(index), 4 - index as usize, &superblock).await;
+                assert_eq!(read, Some(version(index)));
+            }
+            assert_eq!(handle.conservation().0 - before, 4, "each run is one command");
+            // One that was never written is nowhere, and takes nothing from the others.
+            assert_eq!(version_in_run(&place, number(3), 2, &superblock).await, Some(version(3)));
+            assert_eq!(version_in_run(&place, number(4), 2, &superblock).await, None);
+        });
+        done.unwrap();
+    }
 }
