@@ -557,6 +557,35 @@ fn unused_prefetched_pages_leave_next_and_are_counted() {
     );
 }
 
+/// The rule: pages to prefetch take spare frames only while more than half of them are free; the rest is for misses.
+#[test]
+fn prefetching_leaves_half_of_the_spare_frames() {
+    let prefetch = "sequential".parse::<PrefetchConfig>().unwrap().start().unwrap();
+    let cleaner = WriteBack { ahead: 4, cleaner_n_w: 4, ..WriteBack::SINGLE.with_buffers(4) };
+    let executor = Executor::new(mem(64));
+    let pool = BufferPool::new(executor.handle(), PoolConfig { prefetch, ..config(12, cleaner) }).unwrap();
+    let user = pool.clone();
+    executor
+        .block_on(async move {
+            for (page, write) in [
+                (0, false),
+                (30, true),
+                (32, true),
+                (34, true),
+                (36, true),
+                (38, true),
+                (40, true),
+                (19, false),
+            ] {
+                request(&user, page, write).await.unwrap();
+            }
+            // Page 0 leaves, the next four are being written, and 20 is the second page of a run.
+            request(&user, 20, false).await.unwrap();
+        })
+        .unwrap();
+    assert_eq!((pool.counters().prefetched, pool.counters().write_waits), (2, 0));
+}
+
 #[test]
 fn misses_on_one_page_are_joined() {
     let (executor, pool) = pool_over(mem(8), 4, WriteBack::SINGLE);

@@ -203,6 +203,15 @@ proptest! {
 /// is in the buffer, alone in its row, when an idle drive collects the segment that holds what it was before.
 #[test]
 fn nothing_is_erased_that_a_power_cut_may_call_back() {
+    // With overlap the next victim is begun while the last one is erased.
+    for (schedule, background) in
+        [("schedule=semi-preemptive", 4), ("schedule=semi-preemptive,gc_overlap=yes", 6)]
+    {
+        cut_the_power_while_it_collects(schedule, background);
+    }
+}
+
+fn cut_the_power_while_it_collects(schedule: &str, background: u32) {
     let mut erased = Vec::new();
     for cut_ms in (1..60).step_by(2) {
         let mut config = SsdConfig {
@@ -215,9 +224,9 @@ fn nothing_is_erased_that_a_power_cut_may_call_back() {
             program: Nanos::from_micros(5_000),
             erase: Nanos::from_micros(1_000),
             write_cache: WriteCache::Volatile,
-            ..with("schedule=semi-preemptive")
+            ..with(schedule)
         };
-        config.collect.background = 4;
+        config.collect.background = background;
         let mut stamped = Stamped::new(config);
         // Two segments, then all pages of the first one again; the last of them begins a row of its own.
         let writes: Vec<u64> = (0..32).chain([16]).chain(0..16).collect();
