@@ -494,8 +494,7 @@ fn order_of_misses(take_again: bool) -> Vec<u64> {
         });
     }
     executor.run().unwrap();
-    let order = order.borrow().clone();
-    order
+    order.borrow().clone()
 }
 
 /// The rule: a miss whose turn was in vain keeps its place before those that came later.
