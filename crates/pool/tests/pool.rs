@@ -556,6 +556,30 @@ fn unused_prefetched_pages_leave_next_and_are_counted() {
     );
 }
 
+/// The rule: a prefetched page that somebody asked for on its way arrives like one that was missed, not to leave next.
+#[test]
+fn a_prefetched_page_that_is_wanted_already_arrives_as_used() {
+    let prefetch = "sequential:n=2".parse::<PrefetchConfig>().unwrap().start().unwrap();
+    let replacement = "fifo".parse::<ReplacementConfig>().unwrap().start(8).unwrap();
+    let executor = Executor::new(mem(64));
+    let shape = PoolConfig { prefetch, replacement, ..config(8, WriteBack::SINGLE) };
+    let pool = BufferPool::new(executor.handle(), shape).unwrap();
+    let (user, other, handle) = (pool.clone(), pool.clone(), executor.handle());
+    executor.spawn(async move {
+        for page in [5, 6] {
+            request(&user, page, false).await.unwrap();
+        }
+    });
+    executor.spawn(async move {
+        // Page 6 is read from 10 to 20 µs, with 7 and 8 beside it.
+        handle.sleep_until(Nanos::from_micros(15)).await;
+        request(&other, 7, false).await.unwrap();
+    });
+    executor.run().unwrap();
+    let order: Vec<u64> = pool.eviction_order().into_iter().map(|(page, _)| page.0).collect();
+    assert_eq!(order, [8, 5, 6, 7]);
+}
+
 /// The rule: pages to prefetch take spare frames only while more than half of them are free; the rest is for misses.
 #[test]
 fn prefetching_leaves_half_of_the_spare_frames() {
