@@ -3,7 +3,9 @@
 use crate::errors::of_stack;
 use crate::watched::watched;
 use fulgurite_ftl::analytic;
-use fulgurite_ftl::placement::midas::model::{Chain, Hot, LastGroup, Lifetimes as Inner, Prediction};
+use fulgurite_ftl::placement::midas::model::{
+    Chain, Hot, LastGroup, Learned, Lifetimes as Inner, Prediction,
+};
 use fulgurite_ftl::placement::midas::{MidasConfig, Space};
 use fulgurite_stack::StackError;
 use pyo3::prelude::*;
@@ -133,6 +135,8 @@ fn midas_predict(
         last: last(segment_pages, greedy),
         hot_class,
         half_segment: f64::from(segment_pages) / 2.0,
+        still: 0.0,
+        learned: Learned::NOTHING,
     };
     chain.predict(&lifetimes.0).map(predicted)
 }
@@ -159,7 +163,8 @@ fn midas_select(
         last: last(segment_pages, greedy),
         hot_class,
         hot: true,
-        measured_hot: None,
+        still: 0.0,
+        learned: Learned::NOTHING,
         groups,
         gain: gain.as_f64(),
         stop,

@@ -51,8 +51,7 @@ fn predictions_hold_on_steady_traffic() {
         ("zipf:theta=1,write=100%", "cost-benefit"),
         ("zipf:theta=0.8,write=100%", "greedy"),
     ] {
-        // A small drive: more of its pages must be watched.
-        let ftl = run("midas:sample=10", victim, &[workload]);
+        let ftl = run("midas", victim, &[workload]);
         let events = ftl.placer().policy::<Midas>().expect("MiDAS").events();
         let last = events.last().unwrap();
         assert!(matches!(last.why, Why::Unchanged(_)), "{workload} {victim}: {last:?}");

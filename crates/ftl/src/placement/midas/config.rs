@@ -1,7 +1,7 @@
 //! The options of MiDAS. The defaults are the paper's.
 
-use fulgurite_base::option::{COUNT, SHARE, YES_NO};
-use fulgurite_base::{Choice, Declared, Form, Opt, Share, opt};
+use fulgurite_base::option::{COUNT, PORTION, SHARE, YES_NO};
+use fulgurite_base::{Choice, Declared, Form, Opt, Portion, Share, opt};
 
 /// Where the number and the sizes of groups come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,10 +40,15 @@ pub struct MidasConfig {
     pub groups: GroupSizes,
     /// Whether groups that the model does not describe give up their sizes.
     pub irregular: bool,
+    /// Whether a configuration that does worse than what was had before is given up, and errors of the model are
+    /// learned from one that does not.
+    pub judge: bool,
     /// An epoch, in logical capacities of host writes.
     pub epoch: Share,
-    /// One of this many pages is watched.
-    pub sample: u32,
+    /// At least so many pages are watched, where there are as many.
+    pub watch: Portion,
+    /// Whether short lifetimes are measured on every page.
+    pub short: bool,
     /// Page writes in a bucket of the distribution of lifetimes; 0 stands for a quarter of a segment.
     pub bucket: u32,
     /// Lifetimes that differ by less are not new.
@@ -64,8 +69,10 @@ impl Default for MidasConfig {
             hot: true,
             groups: GroupSizes::Adapt,
             irregular: true,
+            judge: true,
             epoch: Share::percent(400),
-            sample: 100,
+            watch: Portion::Count(65_536),
+            short: true,
             bucket: 0,
             update: Share::percent(5),
             error: Share::percent(10),
@@ -86,8 +93,15 @@ impl Declared for MidasConfig {
             "choose number and sizes of groups"
         ),
         opt!("irregular", irregular, YES_NO, "groups that the model does not describe give up their sizes"),
+        opt!(
+            "judge",
+            judge,
+            YES_NO,
+            "give up sizes that do worse than what was had, and learn from the others"
+        ),
         opt!("epoch", epoch, SHARE, Share::percent(10) => Share::from_ppm(u32::MAX), "an epoch, in logical capacities of host writes"),
-        opt!("sample", sample, COUNT, 1 => u32::MAX, "one of this many pages is watched"),
+        opt!("watch", watch, PORTION, "pages whose lifetimes are measured, at least"),
+        opt!("short", short, YES_NO, "measure short lifetimes on every page"),
         opt!("bucket", bucket, COUNT, "page writes in a bucket of lifetimes; 0: a quarter of a segment"),
         opt!("update", update, SHARE, "lifetimes that differ by less are not new"),
         opt!("error", error, SHARE, "a valid share that is off its prediction by more is irregular"),

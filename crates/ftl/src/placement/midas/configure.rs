@@ -1,7 +1,7 @@
 //! Group configuration selection (section 3.5 of the paper): how many groups, and how large, for the least
 //! write amplification that the model predicts.
 
-use super::model::{Chain, Hot, LastGroup, Lifetimes, Prediction};
+use super::model::{Chain, Hot, LastGroup, Learned, Lifetimes, Prediction};
 
 /// What a configuration is chosen for.
 #[derive(Clone, Copy, Debug)]
@@ -12,14 +12,16 @@ pub struct Space {
     pub segment_pages: u32,
     /// Valid pages.
     pub valid: f64,
+    /// See [`Chain::still`].
+    pub still: f64,
+    /// See [`Chain::learned`].
+    pub learned: Learned,
     /// How GN is collected.
     pub last: LastGroup,
     /// See [`Chain::hot_class`].
     pub hot_class: f64,
     /// Whether there is a group for hot pages.
     pub hot: bool,
-    /// What was measured of HOT at its size in force: segments, traffic, valid share.
-    pub measured_hot: Option<(u32, f64, f64)>,
     /// Most groups, HOT aside.
     pub groups: usize,
     /// The least gain of a split that counts.
@@ -43,13 +45,7 @@ impl Space {
     /// The model's prediction for these sizes.
     pub fn predict(&self, lifetimes: &Lifetimes, hot: u32, sized: &[u32]) -> Option<Prediction> {
         let pages = |segments: u32| f64::from(segments) * f64::from(self.segment_pages);
-        let hot = match self.measured_hot {
-            _ if hot == 0 => Hot::Off,
-            Some((segments, traffic, valid)) if segments == hot => {
-                Hot::Measured { pages: pages(hot), traffic, valid }
-            }
-            _ => Hot::Pages(pages(hot)),
-        };
+        let hot = if hot == 0 { Hot::Off } else { Hot::Pages(pages(hot)) };
         let chain = Chain {
             hot,
             sized: sized.iter().map(|segments| pages(*segments)).collect(),
@@ -58,6 +54,8 @@ impl Space {
             last: self.last,
             hot_class: self.hot_class,
             half_segment: f64::from(self.segment_pages) / 2.0,
+            still: self.still,
+            learned: self.learned,
         };
         chain.predict(lifetimes)
     }
@@ -89,15 +87,22 @@ impl Space {
         best.map(|best| self.tune(lifetimes, best))
     }
 
-    /// Gives segments one by one to GN, from HOT on, as long as one of them lowers the prediction.
+    /// Sizes HOT together with the others: gives each group in turn more or fewer segments, GN the rest, as long as
+    /// one of them lowers the prediction. The paper only takes segments away, one by one; but HOT's size was chosen
+    /// when there was no other, and the sizes of groups before a later one was split off.
     fn tune(&self, lifetimes: &Lifetimes, mut best: Configuration) -> Configuration {
         loop {
             let before = best.prediction.waf;
             for group in 0..=best.sized.len() {
-                let (mut hot, mut sized) = (best.hot, best.sized.clone());
-                let size = if group == 0 { &mut hot } else { &mut sized[group - 1] };
-                if *size > 1 {
-                    *size -= 1;
+                let size = if group == 0 { best.hot } else { best.sized[group - 1] };
+                // HOT may become or cease to be.
+                let least = u32::from(group > 0);
+                if group == 0 && !self.hot {
+                    continue;
+                }
+                for new in steps(size).filter(|new| (least..self.segments).contains(new)) {
+                    let (mut hot, mut sized) = (best.hot, best.sized.clone());
+                    *(if group == 0 { &mut hot } else { &mut sized[group - 1] }) = new;
                     // `better` returns its last argument where the new sizes are no improvement.
                     best = self.better(lifetimes, hot, sized, Some(best)).expect("there was one before");
                 }
@@ -129,5 +134,53 @@ impl Space {
         let most = self.segments;
         std::iter::successors(Some(1u32), |size| Some(size + 1 + size / 64))
             .take_while(move |size| *size < most)
+    }
+}
+
+/// Sizes to try beside `size`: one more or less, and up to twice or half as many.
+fn steps(size: u32) -> impl Iterator<Item = u32> {
+    let part = move |shift: u32| (size >> shift).max(1);
+    let changes = [part(1), part(2), part(3), part(4), 1];
+    changes.into_iter().flat_map(move |change| [size + change, size.saturating_sub(change)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lifetimes of a skewed load: as many in each class that is twice as long as the one before.
+    fn skewed() -> Lifetimes {
+        let counts: Vec<u64> = (1..4_000u64).map(|bucket| 1_000_000 / bucket).collect();
+        Lifetimes::from_counts(64, &counts, &[], 0).unwrap()
+    }
+
+    /// No group, HOT among them, is better off with a segment more or less, or half as many.
+    #[test]
+    fn all_sizes_are_chosen_together() {
+        let space = Space {
+            segments: 500,
+            segment_pages: 256,
+            valid: 119_000.0,
+            still: 0.0,
+            learned: Learned::NOTHING,
+            last: LastGroup::Fifo,
+            hot_class: 1.0,
+            hot: true,
+            groups: 16,
+            gain: 0.005,
+            stop: 5,
+        };
+        let best = space.select(&skewed()).unwrap();
+        assert!(best.hot > 0 && best.sized.len() > 1, "{best:?}");
+        for group in 0..=best.sized.len() {
+            let size = if group == 0 { best.hot } else { best.sized[group - 1] };
+            for new in [size + 1, size - 1, size + size / 2, size / 2] {
+                let (mut hot, mut sized) = (best.hot, best.sized.clone());
+                *(if group == 0 { &mut hot } else { &mut sized[group - 1] }) = new;
+                let other =
+                    space.predict(&skewed(), hot, &sized).map_or(f64::MAX, |prediction| prediction.waf);
+                assert!(other >= best.prediction.waf, "group {group} of {new}: {other} for {best:?}");
+            }
+        }
     }
 }

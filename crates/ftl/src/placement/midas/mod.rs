@@ -26,6 +26,7 @@ mod configure;
 mod hot;
 mod lifetimes;
 pub mod model;
+mod short;
 
 pub use config::{Definition, GroupSizes, MidasConfig};
 pub use configure::{Configuration, Space};
@@ -37,7 +38,7 @@ use crate::{SegmentId, SegmentTable};
 use fulgurite_base::StreamId;
 use hot::HotFilter;
 use lifetimes::Sampler;
-use model::{LastGroup, Lifetimes};
+use model::{LastGroup, Learned, Lifetimes};
 
 /// HOT's stream; G1 and the others follow.
 const HOT: u16 = 0;
@@ -49,6 +50,14 @@ const UNSIZED: u16 = 8;
 const RUNAWAY: u32 = 64;
 /// Segments of a group that must have been collected for its share of valid pages to count as measured.
 const MEASURED: u32 = 16;
+/// Choices under the same lifetimes: each takes an epoch to be judged, and the model learns less from each.
+const CHOICES: u32 = 3;
+/// The least of what a prediction is multiplied by after it was held against what was measured; the most is 8.
+const LEARNED_AT_LEAST: f64 = 0.125;
+
+/// Lifetimes below so many page writes are measured on every page, or below the 512th part of an epoch: sixteen
+/// bursts, and a table that stays in the processor's cache.
+const SHORT_AT_MOST: u64 = 8_192;
 
 /// What a group has given up since it was last looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,6 +83,11 @@ pub enum Why {
     Unchanged(f64),
     /// What the model promises is more than what was measured: (promised, measured).
     NoGain(f64, f64),
+    /// Lifetimes are as they were, but the model with what was learned of its errors promises less than was
+    /// measured: (promised, measured).
+    Learned(f64, f64),
+    /// These groups do worse than those before, which are taken again: (had, measured).
+    Worse(f64, f64),
 }
 
 /// What happened to the groups, for people and studies.
@@ -91,6 +105,44 @@ pub struct Event {
     pub configuration: Option<Configuration>,
     /// The first group without a size of its own.
     pub unsized_from: u16,
+}
+
+/// What a part of an epoch has shown.
+#[derive(Clone, Debug)]
+struct Stretch {
+    /// When it began, in host page writes.
+    since: u64,
+    /// Pages copied, and by group what was collected.
+    copied: u64,
+    collected: Vec<Collected>,
+}
+
+impl Stretch {
+    fn new(since: u64) -> Stretch {
+        Stretch { since, copied: 0, collected: vec![Collected::default(); usize::from(GROUPS) + 1] }
+    }
+
+    /// What came after `earlier`, a part of this.
+    fn after(&self, earlier: &Stretch) -> Stretch {
+        let collected = self.collected.iter().zip(&earlier.collected).map(|(all, early)| Collected {
+            segments: all.segments - early.segments,
+            valid: all.valid - early.valid,
+            written: all.written - early.written,
+        });
+        Stretch { since: earlier.since, copied: self.copied - earlier.copied, collected: collected.collect() }
+    }
+
+    fn waf(&self, now: u64) -> f64 {
+        1.0 + self.copied as f64 / (now - self.since).max(1) as f64
+    }
+}
+
+/// Groups that were had under the lifetimes in force, and their write amplification.
+#[derive(Clone, Debug)]
+struct Had {
+    waf: f64,
+    configuration: Option<Configuration>,
+    unsized_from: u16,
 }
 
 /// MiDAS at work.
@@ -111,9 +163,18 @@ pub struct Midas {
     started: bool,
     epoch_ends: u64,
     check_at: u64,
-    collected: Vec<Collected>,
-    since: u64,
-    copied: u64,
+    /// Since the event before, and what of it was before the second part of the epoch began.
+    stretch: Stretch,
+    early: Stretch,
+    /// Under the lifetimes in force: the best groups that were had, what was learned of the model's errors, and
+    /// whether to look for better groups no more, after how many choices.
+    had: Option<Had>,
+    learned: Learned,
+    settled: bool,
+    choices: u32,
+    /// Looks in this epoch, and at the last one the time and the pages copied.
+    looks: u32,
+    looked: (u64, u64),
     runaway: Runaway,
     /// What was collected since the last look, and how many groups had their sizes then.
     window: Vec<Collected>,
@@ -132,12 +193,19 @@ impl ConfiguredPlacement for Midas {
     fn start(config: &MidasConfig, drive: &DriveShape) -> Midas {
         let bucket = if config.bucket == 0 { (drive.segment_pages / 4).max(1) } else { config.bucket };
         // Lifetimes up to an epoch are told from never.
-        let buckets = config.epoch.of(u64::from(drive.logical_pages)).div_ceil(u64::from(bucket));
+        let epoch = config.epoch.of(u64::from(drive.logical_pages));
+        let buckets = epoch.div_ceil(u64::from(bucket));
         Midas {
             config: *config,
             drive: drive.clone(),
             filter: HotFilter::new(drive.logical_pages),
-            sampler: Sampler::new(drive.logical_pages, config.sample, bucket, buckets as usize),
+            sampler: Sampler::new(
+                drive.logical_pages,
+                config.watch.of(u64::from(drive.logical_pages)),
+                bucket,
+                buckets as usize,
+                if config.short { SHORT_AT_MOST.min(epoch / 512) } else { 0 },
+            ),
             lifetimes: None,
             configuration: None,
             sizes: Vec::new(),
@@ -146,9 +214,14 @@ impl ConfiguredPlacement for Midas {
             started: false,
             epoch_ends: u64::MAX,
             check_at: u64::MAX,
-            collected: vec![Collected::default(); usize::from(GROUPS) + 1],
-            since: 0,
-            copied: 0,
+            stretch: Stretch::new(0),
+            early: Stretch::new(0),
+            had: None,
+            learned: Learned::NOTHING,
+            settled: false,
+            choices: 0,
+            looks: 0,
+            looked: (0, 0),
             runaway: Runaway::new(RUNAWAY),
             window: vec![Collected::default(); usize::from(GROUPS) + 1],
             filled: 0,
@@ -169,6 +242,11 @@ impl Midas {
         &self.sizes
     }
 
+    /// How long pages live, by the last measurement that changed the groups; the first is at the end of an epoch.
+    pub fn lifetimes(&self) -> Option<&Lifetimes> {
+        self.lifetimes.as_ref()
+    }
+
     fn epoch(&self) -> u64 {
         self.config.epoch.of(u64::from(self.drive.logical_pages)).max(1)
     }
@@ -177,54 +255,196 @@ impl Midas {
     #[cold]
     fn look(&mut self, segments: &SegmentTable) {
         let now = segments.now();
+        self.looks += 1;
+        if self.looks == 2 {
+            // Groups are judged by what comes now: before, they had to reach their sizes.
+            self.early = Stretch { since: now, ..self.stretch.clone() };
+        }
         if now >= self.epoch_ends {
             self.epoch_ends = now + self.epoch();
+            self.looks = 0;
             self.end_epoch(segments);
-        } else if self.config.irregular {
+        } else if !self.gave_up_at_once(segments) && self.config.irregular {
             self.look_for_irregularity(segments);
         }
+        self.looked = (now, self.stretch.copied);
         self.check_at = (now + 3 * self.epoch() / 10).min(self.epoch_ends);
+    }
+
+    /// Takes the groups again that were had before, where those in force do far worse even before the epoch's end.
+    /// The first stretch of an epoch does not count: groups change their sizes in it.
+    fn gave_up_at_once(&mut self, segments: &SegmentTable) -> bool {
+        let (at, copied) = self.looked;
+        let has_changed_since = self.stretch.since > at;
+        if !self.config.judge || self.settled || self.looks < 2 || has_changed_since {
+            return false;
+        }
+        let measured = 1.0 + (self.stretch.copied - copied) as f64 / (segments.now() - at).max(1) as f64;
+        let most = 1.0 + self.config.error.as_f64();
+        let is_worse = self.had.as_ref().is_some_and(|had| measured > most * had.waf);
+        if is_worse {
+            self.go_back(segments, measured);
+        }
+        is_worse
     }
 
     fn end_epoch(&mut self, segments: &SegmentTable) {
         let Some(new) = self.sampler.take() else { return };
         let difference = self.lifetimes.as_ref().map_or(1.0, |old| old.difference(&new));
-        let is_sized = self.configuration.is_some() && self.sizes.len() == usize::from(self.last);
-        if difference <= self.config.update.as_f64() && is_sized {
-            self.note(segments, Why::Unchanged(difference));
+        let is_new = self.lifetimes.is_none() || difference > self.config.update.as_f64();
+        let is_sized = self.is_sized();
+        if is_new {
+            // What was had and learned under other lifetimes says nothing.
+            (self.had, self.learned, self.settled, self.choices) = (None, Learned::NOTHING, false, 0);
+        }
+        if is_new || !is_sized {
+            self.lifetimes = Some(new);
+        }
+        if self.config.groups == GroupSizes::Fixed {
             return;
         }
-        let chosen = self.space(segments).select(&new);
-        self.lifetimes = Some(new);
-        let Some(chosen) = chosen.filter(|_| self.config.groups == GroupSizes::Adapt) else { return };
-        let measured = self.waf(segments);
-        if self.config.follows == Definition::Program && chosen.prediction.waf > measured {
-            return self.note(segments, Why::NoGain(chosen.prediction.waf, measured));
+        let recent = self.stretch.after(&self.early);
+        let measured = recent.waf(segments.now());
+        let is_long = segments.now() - recent.since >= 3 * self.epoch() / 10;
+        if self.config.judge && is_long && !self.settled {
+            self.learn(&recent, segments);
+            let gain = 1.0 + self.config.gain.as_f64();
+            if self.had.as_ref().is_some_and(|had| measured > gain * had.waf) {
+                return self.replace_worse(segments, measured);
+            }
+            let (configuration, unsized_from) = (self.configuration.clone(), self.sizes.len() as u16);
+            self.had = Some(Had { waf: measured, configuration, unsized_from });
+        }
+        let is_done = if self.config.judge { self.settled } else { is_sized };
+        if is_done && !is_new {
+            return self.note(segments, Why::Unchanged(difference));
+        }
+        let Some(chosen) = self.choose(segments) else { return };
+        let promised = chosen.prediction.waf;
+        let is_first = is_new || !is_sized;
+        if !is_first && promised > measured * (1.0 - self.config.gain.as_f64()) {
+            return self.note(segments, Why::Unchanged(difference));
+        }
+        // The program compares with the whole stretch.
+        let had = if self.config.judge { measured } else { self.stretch.waf(segments.now()) };
+        if (self.config.judge || self.config.follows == Definition::Program) && promised > had {
+            return self.note(segments, Why::NoGain(promised, had));
         }
         self.adopt(chosen);
-        self.note(segments, Why::Lifetimes(difference));
+        let why = if is_first { Why::Lifetimes(difference) } else { Why::Learned(promised, measured) };
+        self.note(segments, why);
+    }
+
+    /// The sizes that promise most, with what was learned.
+    fn choose(&mut self, segments: &SegmentTable) -> Option<Configuration> {
+        self.choices += 1;
+        self.settled = self.choices >= CHOICES;
+        self.space(segments).select(self.lifetimes.as_ref()?)
+    }
+
+    /// These groups do worse than those that were had. They are replaced by the next choice, where it promises less
+    /// than was had now that the model's errors are known, or else by those that were had.
+    fn replace_worse(&mut self, segments: &SegmentTable, measured: f64) {
+        let Some(had) = self.had.as_ref().map(|had| had.waf) else { return };
+        let most = had * (1.0 - self.config.gain.as_f64());
+        let next = if self.choices < CHOICES { self.choose(segments) } else { None };
+        if let Some(next) = next.filter(|next| next.prediction.waf < most) {
+            let promised = next.prediction.waf;
+            self.adopt(next);
+            return self.note(segments, Why::Learned(promised, measured));
+        }
+        self.go_back(segments, measured);
+    }
+
+    /// Whether all groups but GN have a size.
+    fn is_sized(&self) -> bool {
+        self.configuration.is_some() && self.sizes.len() == usize::from(self.last)
+    }
+
+    /// Groups get their sizes one after the other, each when the one before is full. While a group grows, nothing
+    /// comes out of it, and all free space must come from those behind it: if they kept to their sizes too, GN alone
+    /// would have to give it, and the garbage in the others would be out of reach.
+    fn size_the_next(&mut self, segments: &SegmentTable) {
+        let growing = self.first_unsized;
+        let has_next = growing > HOT && usize::from(growing) < self.sizes.len();
+        let is_full = |group: u16| segments.in_stream(StreamId(group)) >= self.sizes[usize::from(group)];
+        if has_next && is_full(growing - 1) {
+            self.first_unsized += 1;
+            self.regroup = Some((0..=GROUPS).map(StreamId).collect());
+        }
+    }
+
+    /// Takes the groups again that were had before these.
+    fn go_back(&mut self, segments: &SegmentTable, measured: f64) {
+        let Some(Had { waf, configuration, unsized_from }) = self.had.clone() else { return };
+        self.settled = true;
+        let why = Why::Worse(waf, measured);
+        match configuration.filter(|_| unsized_from > HOT) {
+            None => self.give_up_sizes(segments, HOT, why),
+            Some(configuration) => {
+                let sized = configuration.sized.len() as u16 + 1;
+                self.adopt(configuration);
+                if unsized_from < sized {
+                    self.give_up_sizes(segments, unsized_from, why);
+                } else {
+                    self.note(segments, why);
+                }
+            }
+        }
+    }
+
+    /// Learns how far the model is off: HOT's part of it from HOT at any size, the last group's from groups that had
+    /// their sizes.
+    fn learn(&mut self, recent: &Stretch, segments: &SegmentTable) {
+        let Some(lifetimes) = &self.lifetimes else { return };
+        let of_hot = recent.collected[usize::from(HOT)];
+        let traffic = of_hot.written as f64 / (segments.now() - recent.since) as f64;
+        if of_hot.segments >= MEASURED && traffic > 0.0 && segments.in_stream(StreamId(HOT)) > 0 {
+            let pages = f64::from(segments.in_stream(StreamId(HOT))) * f64::from(self.drive.segment_pages);
+            // All writes whose page lives for less than HOT keeps its pages.
+            self.learned.hot_residence = pages / traffic;
+            let all = 1.0 - lifetimes.survival(self.learned.hot_residence);
+            self.learned.hot_valid = self.valid_share(of_hot);
+            self.learned.hot_traffic = (traffic / all.max(traffic)).clamp(LEARNED_AT_LEAST, 1.0);
+        }
+        let Some(configuration) = self.configuration.as_ref().filter(|_| self.is_sized()) else { return };
+        let prediction = &configuration.prediction;
+        let of_last = recent.collected[usize::from(self.last)];
+        if let Some(predicted) = prediction.valid.last().filter(|_| of_last.segments >= MEASURED) {
+            let measured = self.valid_share(of_last).min(0.999);
+            let off = (measured / (1.0 - measured)) / (predicted / (1.0 - predicted)).max(1e-6);
+            let last = prediction.learned.last * off;
+            self.learned.last = last.clamp(LEARNED_AT_LEAST, 1.0 / LEARNED_AT_LEAST);
+        }
+    }
+
+    /// Valid pages in segments of GN of which none has died in a whole logical capacity of writes.
+    fn still_pages(&self, segments: &SegmentTable) -> f64 {
+        let long_ago = segments.now().saturating_sub(u64::from(self.drive.logical_pages));
+        let is_still = |segment: &SegmentId| {
+            segments.valid(*segment) == self.drive.segment_pages
+                && segments.stream(*segment).0 >= self.first_unsized.max(1)
+                && segments.sealed_at(*segment) <= long_ago
+        };
+        let still = (0..segments.len()).map(SegmentId).filter(is_still).count();
+        still as f64 * f64::from(self.drive.segment_pages)
     }
 
     /// What a configuration is chosen for, now.
     fn space(&self, segments: &SegmentTable) -> Space {
         let MidasConfig { gain, stop, hot, .. } = self.config;
-        let hot_now = self.sizes.first().filter(|size| **size > 0);
-        let of_hot = self.collected[usize::from(HOT)];
-        let measured_hot = hot_now.filter(|_| of_hot.segments >= MEASURED).map(|size| {
-            let traffic = of_hot.written as f64 / (segments.now() - self.since) as f64;
-            (*size, traffic, self.valid_share(of_hot))
-        });
         Space {
             segments: self.drive.segments - self.drive.reserve,
             segment_pages: self.drive.segment_pages,
             valid: segments.valid_pages() as f64,
+            still: self.still_pages(segments),
+            learned: self.learned,
             last: match self.drive.victim {
                 VictimConfig::Fifo(_) => LastGroup::Fifo,
                 _ => LastGroup::Greedy { segment_pages: self.drive.segment_pages },
             },
             hot_class: if self.config.follows == Definition::Program { 0.7 } else { 1.0 },
             hot,
-            measured_hot,
             groups: usize::from(GROUPS),
             gain: gain.as_f64(),
             stop,
@@ -246,7 +466,8 @@ impl Midas {
         };
         self.regroup = Some((0..=GROUPS).map(|stream| StreamId(to(stream))).collect());
         self.sizes = std::iter::once(chosen.hot).chain(chosen.sized.iter().copied()).collect();
-        (self.first_unsized, self.last, self.filled) = (last, last, 0);
+        // HOT and G1 have their sizes from now on, the others as those before them have reached theirs.
+        (self.first_unsized, self.last, self.filled) = (last.min(2), last, 0);
         self.configuration = Some(chosen);
     }
 
@@ -261,7 +482,10 @@ impl Midas {
         let Some(configuration) = &self.configuration else { return };
         let error = self.config.error.as_f64();
         // A group is judged where it and those before it were full throughout the window.
-        let off = (1..self.filled.min(filled_before)).find_map(|group| {
+        let filled = self.filled.min(filled_before);
+        // GN has no size to reach: it has what the others leave.
+        let judged = filled + u16::from(filled == self.last);
+        let off = (1..judged).find_map(|group| {
             let collected = window[usize::from(group)];
             // HOT has no prediction, so the first one is that of G1.
             let predicted = configuration.prediction.valid[usize::from(group) - 1];
@@ -292,23 +516,19 @@ impl Midas {
         collected.valid as f64 / pages as f64
     }
 
-    fn waf(&self, segments: &SegmentTable) -> f64 {
-        1.0 + self.copied as f64 / (segments.now() - self.since).max(1) as f64
-    }
-
     fn note(&mut self, segments: &SegmentTable, why: Why) {
-        let measured = self.collected.iter().take(usize::from(self.last) + 1);
+        let measured = self.stretch.collected.iter().take(usize::from(self.last) + 1);
         let measured = measured.map(|group| (group.segments >= MEASURED).then(|| self.valid_share(*group)));
         self.events.push(Event {
             at: segments.now(),
             why,
-            waf: self.waf(segments),
+            waf: self.stretch.waf(segments.now()),
             measured: measured.collect(),
             configuration: self.configuration.clone(),
-            unsized_from: self.first_unsized,
+            unsized_from: self.sizes.len() as u16,
         });
-        self.collected.fill(Collected::default());
-        (self.since, self.copied) = (segments.now(), 0);
+        self.stretch = Stretch::new(segments.now());
+        self.early = self.stretch.clone();
     }
 }
 
@@ -327,11 +547,11 @@ impl PlacementPolicy for Midas {
 
     #[inline]
     fn written(&mut self, context: &WriteContext, to: StreamId, segments: &SegmentTable) {
-        self.collected[usize::from(to.0)].written += 1;
+        self.stretch.collected[usize::from(to.0)].written += 1;
         if context.copied {
             let group = context.segment.map_or(0, |segment| segments.stream(segment).0);
             self.filter.copied(context.lpn, group);
-            self.copied += 1;
+            self.stretch.copied += 1;
             return;
         }
         if let Some(segment) = context.segment {
@@ -349,8 +569,8 @@ impl PlacementPolicy for Midas {
     }
 
     fn copied(&mut self, lpns: &[u32], victim: SegmentId, to: StreamId, segments: &SegmentTable) {
-        self.collected[usize::from(to.0)].written += lpns.len() as u64;
-        self.copied += lpns.len() as u64;
+        self.stretch.collected[usize::from(to.0)].written += lpns.len() as u64;
+        self.stretch.copied += lpns.len() as u64;
         let group = segments.stream(victim).0;
         // The filter counts copies out of HOT and G1 alone.
         if group <= 1 {
@@ -362,20 +582,24 @@ impl PlacementPolicy for Midas {
         let now = segments.now();
         if !self.started {
             // The drive is full: measuring begins.
-            (self.started, self.since) = (true, now);
+            self.started = true;
+            self.stretch = Stretch::new(now);
+            self.early = self.stretch.clone();
             self.sampler.start(now);
             self.epoch_ends = now + self.epoch();
-            self.check_at = self.epoch_ends;
+            self.check_at = now + 3 * self.epoch() / 10;
         }
         let stream = segments.stream(victim).0;
-        for collected in [&mut self.collected, &mut self.window] {
+        for collected in [&mut self.stretch.collected, &mut self.window] {
             collected[usize::from(stream)].segments += 1;
             collected[usize::from(stream)].valid += u64::from(segments.valid(victim));
         }
         if stream == HOT {
             self.filter.collected(now - segments.opened_at(victim));
         }
+        self.size_the_next(segments);
         if self.runaway.picked(victim, segments) && self.first_unsized > HOT {
+            self.settled = true;
             self.give_up_sizes(segments, HOT, Why::Runaway);
         }
     }

@@ -23,21 +23,46 @@ pub struct Lifetimes {
     pages: Vec<f64>,
 }
 
+/// Intervals of every page that are shorter than a range.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Short<'a> {
+    /// By bucket, as many as the range has.
+    pub counts: &'a [u64],
+    /// How many were longer than the range.
+    pub longer: u64,
+}
+
 impl Lifetimes {
     /// From counts of intervals by bucket, of those known only to be longer than a bucket (as many buckets), and
     /// of those beyond all buckets; `None` without any.
     pub fn from_counts(bucket: u32, counts: &[u64], longer: &[u64], beyond: u64) -> Option<Lifetimes> {
+        Lifetimes::from_counts_and_short(bucket, counts, longer, beyond, Short::default())
+    }
+
+    /// The same from counts of a sample, of which the first buckets are replaced by those of all pages: what the
+    /// sample says then holds for the intervals that are longer.
+    pub fn from_counts_and_short(
+        bucket: u32,
+        counts: &[u64],
+        longer: &[u64],
+        beyond: u64,
+        short: Short<'_>,
+    ) -> Option<Lifetimes> {
         let total = counts.iter().chain(longer).sum::<u64>() + beyond;
         if total == 0 || bucket == 0 {
             return None;
         }
         let bucket = f64::from(bucket);
         let (mut survival, mut integral, mut pages) = (vec![1.0], vec![0.0], vec![0.0]);
-        // Intervals that may be this long: a share of them ends in each bucket.
-        let mut left = total;
+        // Intervals that may be this long, of the sample and of all pages: a share of them ends in each bucket.
+        let (mut left, mut left_of_all) = (total, short.counts.iter().sum::<u64>() + short.longer);
         for (at, count) in counts.iter().enumerate() {
-            let ends = *count as f64 / left.max(1) as f64;
+            let mut ends = *count as f64 / left.max(1) as f64;
             left -= count + longer.get(at).unwrap_or(&0);
+            if let Some(count) = short.counts.get(at).filter(|_| left_of_all > 0) {
+                ends = *count as f64 / left_of_all as f64;
+                left_of_all -= count;
+            }
             let (before, after) = (survival[at], survival[at] * (1.0 - ends));
             survival.push(after);
             integral.push(integral[at] + bucket * (before + after) / 2.0);
@@ -109,17 +134,9 @@ pub enum LastGroup {
 pub enum Hot {
     /// There is none.
     Off,
-    /// This many pages; its traffic follows from the lifetimes, and all of its pages die in it.
+    /// This many pages; its traffic follows from the lifetimes, and all of its pages die in it, where nothing else
+    /// was learned.
     Pages(f64),
-    /// This many pages, with the traffic and the valid share at collection that were measured.
-    Measured {
-        /// Its size.
-        pages: f64,
-        /// Share of the host's writes.
-        traffic: f64,
-        /// Valid share of its segments when they are collected.
-        valid: f64,
-    },
 }
 
 /// A drive and its groups.
@@ -139,6 +156,30 @@ pub struct Chain {
     pub hot_class: f64,
     /// Half a segment: what a group holds less than its size, on average.
     pub half_segment: f64,
+    /// Valid pages that are never written again and lie in segments of their own in GN. Victims that are picked by
+    /// their valid share leave those alone, so they are no part of GN's space; the oldest segment may be one.
+    pub still: f64,
+    /// What a configuration at work has shown of the model's errors.
+    pub learned: Learned,
+}
+
+/// How a configuration at work differs from its prediction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Learned {
+    /// HOT's share of the host's writes, by the predicted one.
+    pub hot_traffic: f64,
+    /// The valid share of HOT's segments at collection, after so many page writes of the host in it. For a longer or
+    /// shorter stay it is taken to fall as if each page of HOT died at the same rate.
+    pub hot_valid: f64,
+    /// That stay.
+    pub hot_residence: f64,
+    /// The copies in GN for each page that enters it, by the predicted ones.
+    pub last: f64,
+}
+
+impl Learned {
+    /// Nothing: the model is taken at its word.
+    pub const NOTHING: Learned = Learned { hot_traffic: 1.0, hot_valid: 0.0, hot_residence: 1.0, last: 1.0 };
 }
 
 /// What the model says of a chain.
@@ -150,57 +191,71 @@ pub struct Prediction {
     pub valid: Vec<f64>,
     /// The share of the host's writes that goes to HOT, and the valid share of its segments.
     pub hot: (f64, f64),
+    /// What the prediction takes for learned.
+    pub learned: Learned,
 }
 
 impl Chain {
     /// The model's prediction; `None` where the groups do not fit: GN would hold more valid pages than it has room
     /// for, or a page would stay in the sized groups for longer than lifetimes are known.
     pub fn predict(&self, lifetimes: &Lifetimes) -> Option<Prediction> {
-        let (traffic, hot_valid, hot_pages, mut age) = match self.hot {
-            Hot::Off => (0.0, 0.0, 0.0, 0.0),
-            Hot::Measured { pages, traffic, valid } if traffic > 0.0 => {
-                (traffic, valid, pages, ((pages - self.half_segment) / traffic).max(0.0))
-            }
-            Hot::Pages(pages) | Hot::Measured { pages, .. } => {
-                let residence = residence_of_hot(lifetimes, pages)?;
-                (1.0 - lifetimes.survival(residence), 0.0, pages, residence)
-            }
-        };
-        // Of the pages in HOT those are valid that live until now and not for its residence.
-        let mut in_groups = lifetimes.valid_among_last(age) - age * lifetimes.survival(age);
-        let mut inflow = 1.0 - traffic + traffic * hot_valid;
-        let start = lifetimes.survival(age);
-        if start <= 0.0 || inflow <= 0.0 {
-            return None;
-        }
-        let mut waf = 1.0 + traffic * hot_valid;
+        let hot = self.hot_flow(lifetimes)?;
+        let hot_pages = if let Hot::Pages(pages) = self.hot { pages } else { 0.0 };
+        let (mut age, mut in_groups) = (0.0, hot.held(lifetimes));
+        let mut inflow = hot.leaves(lifetimes, age);
+        let mut waf = 1.0 + hot.traffic * hot.valid;
         let mut left = self.pages - hot_pages - self.half_segment;
         let mut valid = Vec::with_capacity(self.sized.len() + 1);
-        // Pages of age 0 in G1 are those that would live through HOT.
-        let scale = inflow / start;
         for pages in &self.sized {
-            let stay = (pages - self.half_segment).max(0.0) / inflow;
-            let before = lifetimes.survival(age);
-            if before <= 0.0 || age + stay > lifetimes.range() {
+            if inflow <= 0.0 {
                 return None;
             }
-            let share = lifetimes.survival(age + stay) / before;
-            let held = lifetimes.valid_among_last(age + stay) - lifetimes.valid_among_last(age);
-            in_groups += held * scale;
-            age += stay;
-            inflow *= share;
+            let until = age + (pages - self.half_segment).max(0.0) / inflow;
+            if until + hot.residence > lifetimes.range() {
+                return None;
+            }
+            in_groups += hot.held_beside(lifetimes, until) - hot.held_beside(lifetimes, age);
+            age = until;
+            // A page cannot leave that has not come.
+            let outflow = hot.leaves(lifetimes, age).min(inflow);
+            valid.push(outflow / inflow);
+            inflow = outflow;
             waf += inflow;
             left -= pages;
-            valid.push(share);
         }
         let in_last = self.valid - in_groups;
         if in_last <= 0.0 || left <= in_last || inflow <= 0.0 {
             return None;
         }
-        let share = self.valid_share_of_last(lifetimes, age, left, in_last)?;
-        waf += inflow * share / (1.0 - share);
+        let still = if self.last == LastGroup::Fifo { 0.0 } else { self.still };
+        if still >= in_last {
+            return None;
+        }
+        // What dies in HOT does not come to GN, even if no group is between them.
+        let entry = age.max(hot.residence);
+        let share = self.valid_share_of_last(lifetimes, entry, left - still, in_last - still)?;
+        let copies = self.learned.last * share / (1.0 - share);
+        let share = copies / (1.0 + copies);
+        waf += inflow * copies;
         valid.push(share);
-        Some(Prediction { waf, valid, hot: (traffic, hot_valid) })
+        Some(Prediction { waf, valid, hot: (hot.traffic, hot.valid), learned: self.learned })
+    }
+
+    /// What goes to HOT and what comes out of it; `None` where its pages would stay for longer than lifetimes are
+    /// known.
+    fn hot_flow(&self, lifetimes: &Lifetimes) -> Option<HotFlow> {
+        let Hot::Pages(pages) = self.hot else {
+            return Some(HotFlow { traffic: 0.0, valid: 0.0, residence: 0.0, survival: 1.0 });
+        };
+        let Learned { hot_traffic, hot_valid, hot_residence, .. } = self.learned;
+        // With a part of the traffic a group of that many pages keeps them for as much longer.
+        let residence = residence_of_hot(lifetimes, pages / hot_traffic)?;
+        let survival = lifetimes.survival(residence);
+        let traffic = hot_traffic * (1.0 - survival);
+        let is_used = traffic > 0.0 && survival > 0.0 && survival < 1.0;
+        let valid = libm::pow(hot_valid, residence / hot_residence);
+        // No more comes out of it than lives so long.
+        is_used.then(|| HotFlow { traffic, valid: valid.min(survival / traffic), residence, survival })
     }
 
     /// GN's valid share at collection, whose pages enter at `age`.
@@ -225,6 +280,63 @@ impl Chain {
             analytic::waf_fifo_two_classes(space * correction, r, f)? / correction
         };
         Some((1.0 - 1.0 / waf).clamp(0.0, 1.0 - 1e-9))
+    }
+}
+
+/// HOT takes `traffic` of the host's writes and keeps a page for `residence` writes. Of its pages `valid` are still
+/// valid then and go on to G1; the others live like all pages that die so soon. G1 gets the other writes at once,
+/// so their age in G1 begins at 0.
+struct HotFlow {
+    traffic: f64,
+    valid: f64,
+    residence: f64,
+    /// S(residence).
+    survival: f64,
+}
+
+impl HotFlow {
+    /// The share of HOT's pages that are valid at `age` in it, times HOT's traffic, with the same of `integral`.
+    fn of_hot(&self, survival: f64, age: f64) -> f64 {
+        // Of the pages that die before the residence is over, those that live to that age.
+        let short = (survival - self.survival * age) / (1.0 - self.survival);
+        self.traffic * (self.valid * age + (1.0 - self.valid) * short)
+    }
+
+    /// Valid pages in HOT.
+    fn held(&self, lifetimes: &Lifetimes) -> f64 {
+        if self.traffic == 0.0 {
+            return 0.0;
+        }
+        self.of_hot(lifetimes.valid_among_last(self.residence), self.residence)
+    }
+
+    /// Pages valid for each write of the host that have been in G1 and after it for `age` writes.
+    fn leaves(&self, lifetimes: &Lifetimes, age: f64) -> f64 {
+        let all = lifetimes.survival(age);
+        if self.traffic == 0.0 {
+            return all;
+        }
+        let returned = self.traffic * self.valid / self.survival;
+        let still_returned = returned * lifetimes.survival(self.residence + age);
+        let direct = if age < self.residence { all - self.of_hot(all, 1.0) } else { all * (1.0 - returned) };
+        direct + still_returned
+    }
+
+    /// Valid pages that have been in G1 and after it for less than `age` writes.
+    fn held_beside(&self, lifetimes: &Lifetimes, age: f64) -> f64 {
+        let all = lifetimes.valid_among_last(age);
+        if self.traffic == 0.0 {
+            return all;
+        }
+        let returned = self.traffic * self.valid / self.survival;
+        let in_hot = lifetimes.valid_among_last(self.residence);
+        let still_returned = returned * (lifetimes.valid_among_last(self.residence + age) - in_hot);
+        let direct = if age < self.residence {
+            all - self.of_hot(all, age)
+        } else {
+            all - self.held(lifetimes) - returned * (all - in_hot)
+        };
+        direct + still_returned
     }
 }
 
@@ -261,7 +373,17 @@ mod tests {
 
     fn chain(hot: Hot, sized: Vec<f64>) -> Chain {
         let last = LastGroup::Fifo;
-        Chain { hot, sized, pages: 6_000.0, valid: 5_000.0, last, hot_class: 1.0, half_segment: 0.0 }
+        Chain {
+            hot,
+            sized,
+            pages: 6_000.0,
+            valid: 5_000.0,
+            last,
+            hot_class: 1.0,
+            half_segment: 0.0,
+            still: 0.0,
+            learned: Learned::NOTHING,
+        }
     }
 
     #[test]
@@ -313,5 +435,45 @@ mod tests {
         assert_eq!(chain(Hot::Off, vec![5_900.0]).predict(&two_lifetimes()), None);
         assert_eq!(chain(Hot::Pages(1e6), vec![]).predict(&two_lifetimes()), None);
         assert!(Lifetimes::from_counts(10, &[0, 0], &[], 0).is_none());
+    }
+
+    #[test]
+    fn pages_that_lie_still_are_no_part_of_the_last_group() {
+        let with = |still, last| {
+            let chain = Chain { still, last, ..chain(Hot::Off, vec![]) };
+            chain.predict(&two_lifetimes()).map(|prediction| prediction.waf)
+        };
+        let greedy = LastGroup::Greedy { segment_pages: 1_000 };
+        // The rest alone: 5,000 pages on 4,000.
+        let alone = Chain { pages: 5_000.0, valid: 4_000.0, last: greedy, ..chain(Hot::Off, vec![]) };
+        assert_eq!(with(1_000.0, greedy), alone.predict(&two_lifetimes()).map(|prediction| prediction.waf));
+        assert!(with(1_000.0, greedy) < with(0.0, greedy));
+        // The oldest segment is taken whether anything in it has died or not.
+        assert_eq!(with(1_000.0, LastGroup::Fifo), with(0.0, LastGroup::Fifo));
+        assert_eq!(with(5_000.0, greedy), None);
+    }
+
+    #[test]
+    fn what_was_learned_holds() {
+        let predict =
+            |learned, hot| Chain { learned, ..chain(hot, vec![1_100.0]) }.predict(&two_lifetimes()).unwrap();
+        let plain = predict(Learned::NOTHING, Hot::Off);
+        let last = predict(Learned { last: 2.0, ..Learned::NOTHING }, Hot::Off);
+        // Half of the writes reach GN: its copies, and no others, double.
+        assert!((last.waf - 1.5 - 2.0 * (plain.waf - 1.5)).abs() < 1e-9, "{} {}", last.waf, plain.waf);
+        let copies = |share: f64| share / (1.0 - share);
+        assert!((copies(last.valid[1]) - 2.0 * copies(plain.valid[1])).abs() < 1e-9);
+        // A HOT that gets half of the writes that die in it keeps its pages twice as long, and a tenth of them
+        // comes out valid where that was measured for as long a stay.
+        let stay = 510.0 / 0.25;
+        let learned = Learned { hot_traffic: 0.5, hot_valid: 0.1, hot_residence: stay, last: 1.0 };
+        let hot = predict(learned, Hot::Pages(510.0));
+        assert!((hot.hot.0 - 0.25).abs() < 1e-6 && (hot.hot.1 - 0.1).abs() < 1e-4, "{:?}", hot.hot);
+        // Half of the writes outlive 1,000 writes, whichever way they came, and leave G1 after it.
+        let inflow = 1.0 - 0.25 + 0.25 * 0.1;
+        assert!((hot.valid[0] - 0.5 / inflow).abs() < 1e-4, "{}", hot.valid[0]);
+        // Twice the size keeps them twice as long: a tenth of the tenth.
+        let larger = predict(learned, Hot::Pages(1_020.0));
+        assert!((larger.hot.1 - 0.01).abs() < 1e-4, "{:?}", larger.hot);
     }
 }

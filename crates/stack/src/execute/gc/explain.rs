@@ -50,6 +50,12 @@ pub fn explanation(ftl: &Ftl) -> String {
                     "lifetimes measured, the best choice promises {promised:.3}, {measured:.3} is had: nothing changed"
                 )
             }
+            Why::Learned(promised, measured) => format!(
+                "with what was learned the best choice promises {promised:.3}, {measured:.3} is had: sizes chosen"
+            ),
+            Why::Worse(had, measured) => {
+                format!("{measured:.3} is had, {had:.3} was had before: the groups of then again")
+            }
             Why::Irregular(group, predicted, measured) => format!(
                 "G{group} passes on {} % and not {} %: no sizes from it on",
                 percent(measured),
@@ -61,8 +67,9 @@ pub fn explanation(ftl: &Ftl) -> String {
         let shares: Vec<String> =
             event.measured.iter().map(|share| share.map_or_else(|| "–".to_owned(), percent)).collect();
         let _ = writeln!(text, "    until then: WAF {:.3}, valid % HOT {}", event.waf, shares.join(" "));
-        if let (Some(Configuration { hot, sized, prediction }), Why::Lifetimes(_)) =
-            (&event.configuration, event.why)
+        let is_chosen = matches!(event.why, Why::Lifetimes(_) | Why::Learned(..));
+        if let Some(Configuration { hot, sized, prediction }) =
+            event.configuration.as_ref().filter(|_| is_chosen)
         {
             let sizes: Vec<String> = sized.iter().map(u32::to_string).collect();
             let shares: Vec<String> = prediction.valid.iter().copied().map(percent).collect();
