@@ -105,3 +105,21 @@ fn every_part_can_be_switched_off() {
     assert_eq!(events("midas:irregular=no,error=0%").iter().filter(irregular).count(), 0);
     assert!(events("midas:error=0%").iter().filter(irregular).count() > 0, "nothing is predicted exactly");
 }
+
+/// Sizes that do worse than what was had are given up, and those that are kept do better: over a run that is long
+/// enough groups with sizes are never much worse than the chain without any.
+#[test]
+fn what_does_worse_is_given_up() {
+    let waf = |placement| {
+        let ftl = run(placement, "cost-benefit", &["tpcc:blocks=yes"]);
+        let events = ftl.placer().policy::<Midas>().expect("MiDAS").events().to_vec();
+        (1.0 + ftl.counters().copied_pages as f64 / ftl.counters().host_pages as f64, events)
+    };
+    let (without, _) = waf("midas:groups=fixed");
+    let (judged, events) = waf("midas");
+    let (kept, unjudged) = waf("midas:judge=no,irregular=no");
+    let is_worse = |event: &&Event| matches!(event.why, Why::Worse(..) | Why::Learned(..));
+    assert!(events.iter().any(|event| is_worse(&event)), "{events:?}");
+    assert_eq!(unjudged.iter().filter(is_worse).count(), 0);
+    assert!(judged < 1.05 * without && kept > 1.1 * judged, "{judged} {without} {kept}");
+}

@@ -172,9 +172,9 @@ pub struct Midas {
     learned: Learned,
     settled: bool,
     choices: u32,
-    /// Looks in this epoch, and at the last one the time and the pages copied.
+    /// Looks in this epoch, and what of the stretch was before the last one.
     looks: u32,
-    looked: (u64, u64),
+    looked: Stretch,
     runaway: Runaway,
     /// What was collected since the last look, and how many groups had their sizes then.
     window: Vec<Collected>,
@@ -221,7 +221,7 @@ impl ConfiguredPlacement for Midas {
             settled: false,
             choices: 0,
             looks: 0,
-            looked: (0, 0),
+            looked: Stretch::new(0),
             runaway: Runaway::new(RUNAWAY),
             window: vec![Collected::default(); usize::from(GROUPS) + 1],
             filled: 0,
@@ -267,23 +267,24 @@ impl Midas {
         } else if !self.gave_up_at_once(segments) && self.config.irregular {
             self.look_for_irregularity(segments);
         }
-        self.looked = (now, self.stretch.copied);
+        self.looked = Stretch { since: now, ..self.stretch.clone() };
         self.check_at = (now + 3 * self.epoch() / 10).min(self.epoch_ends);
     }
 
     /// Takes the groups again that were had before, where those in force do far worse even before the epoch's end.
     /// The first stretch of an epoch does not count: groups change their sizes in it.
     fn gave_up_at_once(&mut self, segments: &SegmentTable) -> bool {
-        let (at, copied) = self.looked;
-        let has_changed_since = self.stretch.since > at;
-        if !self.config.judge || self.settled || self.looks < 2 || has_changed_since {
+        // After an event the stretch is younger than the look, and too short to judge.
+        if !self.config.judge || self.settled || self.looks < 2 || self.stretch.since > self.looked.since {
             return false;
         }
-        let measured = 1.0 + (self.stretch.copied - copied) as f64 / (segments.now() - at).max(1) as f64;
+        let recent = self.stretch.after(&self.looked);
+        let measured = recent.waf(segments.now());
         let most = 1.0 + self.config.error.as_f64();
-        let is_worse = self.had.as_ref().is_some_and(|had| measured > most * had.waf);
+        let is_worse = self.is_chosen() && self.had.as_ref().is_some_and(|had| measured > most * had.waf);
         if is_worse {
-            self.go_back(segments, measured);
+            self.learn(&recent, segments);
+            self.replace_worse(segments, measured);
         }
         is_worse
     }
@@ -309,7 +310,7 @@ impl Midas {
         if self.config.judge && is_long && !self.settled {
             self.learn(&recent, segments);
             let gain = 1.0 + self.config.gain.as_f64();
-            if self.had.as_ref().is_some_and(|had| measured > gain * had.waf) {
+            if self.is_chosen() && self.had.as_ref().is_some_and(|had| measured > gain * had.waf) {
                 return self.replace_worse(segments, measured);
             }
             let (configuration, unsized_from) = (self.configuration.clone(), self.sizes.len() as u16);
@@ -361,6 +362,11 @@ impl Midas {
         self.configuration.is_some() && self.sizes.len() == usize::from(self.last)
     }
 
+    /// Whether any group has a size. Groups without are not the model's, and drift with the load.
+    fn is_chosen(&self) -> bool {
+        !self.sizes.is_empty()
+    }
+
     /// Groups get their sizes one after the other, each when the one before is full. While a group grows, nothing
     /// comes out of it, and all free space must come from those behind it: if they kept to their sizes too, GN alone
     /// would have to give it, and the garbage in the others would be out of reach.
@@ -399,13 +405,17 @@ impl Midas {
         let Some(lifetimes) = &self.lifetimes else { return };
         let of_hot = recent.collected[usize::from(HOT)];
         let traffic = of_hot.written as f64 / (segments.now() - recent.since) as f64;
-        if of_hot.segments >= MEASURED && traffic > 0.0 && segments.in_stream(StreamId(HOT)) > 0 {
-            let pages = f64::from(segments.in_stream(StreamId(HOT))) * f64::from(self.drive.segment_pages);
+        let hot = segments.in_stream(StreamId(HOT));
+        if of_hot.segments >= MEASURED && hot > 0 {
+            let pages = f64::from(hot) * f64::from(self.drive.segment_pages);
             // All writes whose page lives for less than HOT keeps its pages.
             self.learned.hot_residence = pages / traffic;
             let all = 1.0 - lifetimes.survival(self.learned.hot_residence);
             self.learned.hot_valid = self.valid_share(of_hot);
             self.learned.hot_traffic = (traffic / all.max(traffic)).clamp(LEARNED_AT_LEAST, 1.0);
+        } else if self.sizes.first() != Some(&0) {
+            // The filter finds next to nothing that is hot, so no group need be kept for it.
+            self.learned.hot_traffic = 0.0;
         }
         let Some(configuration) = self.configuration.as_ref().filter(|_| self.is_sized()) else { return };
         let prediction = &configuration.prediction;
@@ -624,5 +634,92 @@ impl PlacementPolicy for Midas {
 
     fn bytes(&self) -> usize {
         self.filter.bytes() + self.sampler.bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A drive of 100 segments of 16 pages.
+    fn drive() -> DriveShape {
+        let victim = VictimConfig::from_spec(fulgurite_base::Spec::parse("greedy").unwrap()).unwrap();
+        DriveShape { logical_pages: 1_000, segments: 100, segment_pages: 16, reserve: 4, victim }
+    }
+
+    /// MiDAS with HOT, G1 of these sizes and G2, which are predicted to pass on 50 and 80 %, and a table of segments
+    /// after 2,000 writes.
+    fn at_work(hot: u32, first: u32) -> (Midas, SegmentTable) {
+        let mut midas = Midas::start(&MidasConfig::default(), &drive());
+        let prediction =
+            model::Prediction { waf: 2.0, valid: vec![0.5, 0.8], hot: (0.0, 0.0), learned: Learned::NOTHING };
+        midas.adopt(Configuration { hot, sized: vec![first], prediction });
+        let mut segments = SegmentTable::new(100, 16, GROUPS + 1);
+        (0..2_000).for_each(|_| segments.tick());
+        (midas, segments)
+    }
+
+    #[test]
+    fn the_last_group_too_can_be_irregular() {
+        for (valid, is_off) in [(91, true), (89, false), (71, false), (69, true)] {
+            let (mut midas, segments) = at_work(0, 0);
+            // Sizes of zero are reached, now and at the look before.
+            midas.filled = 2;
+            midas.window[1] = Collected { segments: 100, valid: 8 * 100, written: 0 };
+            midas.window[2] = Collected { segments: 100, valid: 16 * valid, written: 0 };
+            midas.look_for_irregularity(&segments);
+            let is_last = |event: &Event| matches!(event.why, Why::Irregular(2, ..));
+            assert_eq!(midas.events.iter().any(is_last), is_off, "{valid} %: {:?}", midas.events);
+        }
+    }
+
+    #[test]
+    fn groups_get_their_sizes_one_after_the_other() {
+        let (mut midas, mut segments) = at_work(1, 2);
+        midas.sizes = vec![1, 2, 5];
+        midas.last = 3;
+        segments.open(SegmentId(0), StreamId(1));
+        midas.size_the_next(&segments);
+        assert_eq!(midas.first_unsized, 2, "G1 has one segment of two");
+        segments.open(SegmentId(1), StreamId(1));
+        midas.regroup = None;
+        midas.size_the_next(&segments);
+        assert!(midas.first_unsized == 3 && midas.regroup.is_some());
+        midas.size_the_next(&segments);
+        assert_eq!(midas.first_unsized, 3, "there is no other");
+    }
+
+    /// Copies in 1,000 writes since the last look, and what was had before: a tenth more is too much at once, a half
+    /// per cent at the end of an epoch.
+    #[test]
+    fn sizes_that_do_worse_are_given_up() {
+        let had = |configuration, unsized_from| Some(Had { waf: 2.0, configuration, unsized_from });
+        for (copied, is_worse) in [(1_300, true), (1_100, false)] {
+            let (mut midas, segments) = at_work(1, 2);
+            (midas.had, midas.looks) = (had(None, 0), 2);
+            midas.looked.since = 1_000;
+            midas.stretch.copied = copied;
+            assert_eq!(midas.gave_up_at_once(&segments), is_worse, "{copied}");
+            let is_back =
+                matches!(midas.events.last(), Some(Event { why: Why::Worse(..), unsized_from: 0, .. }));
+            assert_eq!((is_back, midas.sizes.is_empty()), (is_worse, is_worse), "{copied}");
+        }
+        // At the end of an epoch: the groups that were had had sizes.
+        for (copied, is_worse) in [(1_020, true), (1_005, false)] {
+            let (mut midas, segments) = at_work(1, 2);
+            let before = Configuration { hot: 3, ..midas.configuration.clone().unwrap() };
+            midas.had = had(Some(before), 2);
+            midas.sampler.start(0);
+            (0..2_000).for_each(|now| midas.sampler.written((now % 1_000) as u32, now));
+            midas.lifetimes = midas.sampler.take();
+            (0..2_000).for_each(|now| midas.sampler.written((now % 1_000) as u32, 2_000 + now));
+            midas.early.since = 0;
+            midas.config.epoch = fulgurite_base::Share::percent(100);
+            midas.stretch.copied = 2 * copied;
+            midas.end_epoch(&segments);
+            let why = midas.events.last().map(|event| event.why);
+            assert_eq!(matches!(why, Some(Why::Worse(..))), is_worse, "{copied}: {why:?}");
+            assert_eq!(midas.sizes.first() == Some(&3), is_worse, "{copied}: {:?}", midas.sizes);
+        }
     }
 }

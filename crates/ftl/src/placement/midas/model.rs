@@ -166,7 +166,7 @@ pub struct Chain {
 /// How a configuration at work differs from its prediction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Learned {
-    /// HOT's share of the host's writes, by the predicted one.
+    /// HOT's share of the host's writes, by the predicted one; 0 if nothing is hot, so that there can be no HOT.
     pub hot_traffic: f64,
     /// The valid share of HOT's segments at collection, after so many page writes of the host in it. For a longer or
     /// shorter stay it is taken to fall as if each page of HOT died at the same rate.
