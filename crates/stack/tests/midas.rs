@@ -6,7 +6,7 @@ use fulgurite_ftl::placement::PlacementConfig;
 use fulgurite_ftl::placement::midas::{Event, Midas, Why};
 use fulgurite_ftl::victim::VictimConfig;
 use fulgurite_ftl::{Collect, CountingSink, Ftl, FtlConfig, check};
-use fulgurite_workload::GeneratorConfig;
+use fulgurite_workload::{GeneratorConfig, Op};
 
 const PAGES: u32 = 120_000;
 
@@ -106,20 +106,55 @@ fn every_part_can_be_switched_off() {
     assert!(events("midas:error=0%").iter().filter(irregular).count() > 0, "nothing is predicted exactly");
 }
 
-/// Sizes that do worse than what was had are given up, and those that are kept do better: over a run that is long
-/// enough groups with sizes are never much worse than the chain without any.
+/// On a load that the model cannot describe no sizes are better than those that it believes in: groups with sizes are
+/// never much worse than the chain without any, and those that were kept in spite of it are.
 #[test]
-fn what_does_worse_is_given_up() {
+fn sizes_that_gain_nothing_are_not_kept() {
     let waf = |placement| {
         let ftl = run(placement, "cost-benefit", &["tpcc:blocks=yes"]);
-        let events = ftl.placer().policy::<Midas>().expect("MiDAS").events().to_vec();
-        (1.0 + ftl.counters().copied_pages as f64 / ftl.counters().host_pages as f64, events)
+        1.0 + ftl.counters().copied_pages as f64 / ftl.counters().host_pages as f64
     };
-    let (without, _) = waf("midas:groups=fixed");
-    let (judged, events) = waf("midas");
-    let (kept, unjudged) = waf("midas:judge=no,irregular=no");
-    let is_worse = |event: &&Event| matches!(event.why, Why::Worse(..) | Why::Learned(..));
-    assert!(events.iter().any(|event| is_worse(&event)), "{events:?}");
-    assert_eq!(unjudged.iter().filter(is_worse).count(), 0);
-    assert!(judged < 1.05 * without && kept > 1.1 * judged, "{judged} {without} {kept}");
+    let (without, judged) = (waf("midas:groups=fixed"), waf("midas"));
+    assert!(judged < 1.02 * without, "{judged} {without}");
+    let kept = waf("midas:judge=no");
+    assert!(kept > 1.1 * without, "{kept} {without}");
+}
+
+/// How the error of the measured lifetimes falls with the number of pages that are watched: the greatest difference of
+/// the share of pages that live so long to that of all pages, over four drives whose popular pages lie elsewhere.
+#[test]
+#[ignore = "prints a table, and takes minutes"]
+fn error_of_sampling() {
+    let lifetimes = |workload: &str, pages: u32, watch: &str| {
+        let placement = format!("midas:groups=fixed,watch={watch}");
+        let placement = PlacementConfig::from_spec(Spec::parse(&placement).unwrap()).unwrap();
+        let victim = VictimConfig::from_spec(Spec::parse("greedy").unwrap()).unwrap();
+        let collect = Collect { placement, victim, reserve: 4, ..Collect::PLAIN };
+        let segments = (f64::from(pages) * 1.0737 / 256.0).ceil() as u32;
+        let mut ftl = Ftl::new(FtlConfig { collect, ..FtlConfig::plain(pages, segments, 256) }).unwrap();
+        let mut sink = CountingSink::default();
+        (0..pages).for_each(|lpn| ftl.write(lpn, 1, StreamId(0), &mut sink));
+        let requests =
+            workload.parse::<GeneratorConfig>().unwrap().start(u64::from(pages), 4096, 42).unwrap();
+        let writes = requests.filter(|request| request.op == Op::Write).take(9 * pages as usize / 2);
+        writes.for_each(|request| ftl.write(request.page as u32, 1, StreamId(0), &mut sink));
+        ftl.placer().policy::<Midas>().and_then(Midas::lifetimes).expect("an epoch is over").clone()
+    };
+    for workload in ["fio-h", "tpcc:blocks=yes"] {
+        for watch in ["1K", "4K", "16K", "64K"] {
+            for short in ["yes", "no"] {
+                let errors = (1..=4).map(|drive| {
+                    let pages = 488_281 + 997 * drive;
+                    let all = lifetimes(workload, pages, "100%");
+                    let some = lifetimes(workload, pages, &format!("{watch},short={short}"));
+                    let times = (0..4_000).map(|step| all.range() * (-f64::from(step) / 200.0).exp2());
+                    let error = |time| (all.survival(time) - some.survival(time)).abs();
+                    times.map(error).fold(0.0, f64::max)
+                });
+                let mean = errors.sum::<f64>() / 4.0;
+                println!("{workload} watch={watch},short={short}: {:.2} %", 100.0 * mean);
+                assert!(short == "no" || mean < 0.1, "{mean}");
+            }
+        }
+    }
 }

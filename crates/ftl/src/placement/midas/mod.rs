@@ -11,6 +11,20 @@
 //! whose share of valid pages is off the prediction by more than a tenth (an irregular pattern), groups have no
 //! sizes: as in MiDA they share their space and one victim policy, until the next choice.
 //!
+//! Where this differs from the paper, because the plain model errs and its choices then cost more than they gain:
+//!
+//! - HOT does not get all writes whose page dies soon, and not all of its pages die in it. The share that it gets
+//!   and what comes out of it are measured, without sizes too, and go into the model. So does what GN copies beside
+//!   what was predicted.
+//! - A choice is adopted only if it promises less than what was had. If the write amplification in the last part of
+//!   an epoch is worse than what was had, the next choice with what was learned, or what was had, takes its place:
+//!   at once where it is worse by a tenth, else at the epoch's end. At most three choices under the same lifetimes.
+//!   `judge=no` leaves both out.
+//! - Groups get their sizes one after the other, each when the one before is full. If all had theirs at once, GN
+//!   alone would have to give the space that growing groups take, and could have no garbage left.
+//! - Pages in segments of GN of which none died in a whole capacity of writes are no part of GN's space.
+//! - All sizes, HOT's among them, are tuned together, up and down.
+//!
 //! `as=program` does what the authors' program does where it differs from the paper: a choice is adopted if it
 //! promises no more than the write amplification measured in the epoch before; only more valid pages than
 //! predicted count as irregular; hot pages of GN are those below 0.7 of its mean lifetime.
@@ -19,7 +33,7 @@
 //! groups that are no more become GN's. A drive that collects 64 segments in a row without a host write, and not
 //! even half a segment of garbage by it, gives up all sizes; the program does after 25 with any garbage, which
 //! ends changes of large groups half way. A group is compared with its prediction over stretches in which it and
-//! those before it had their sizes. 4 bytes for each sampled page and 2 bits for every page.
+//! those before it had their sizes, GN where all had. 4 bytes for each watched page and 2 bits for every page.
 
 mod config;
 mod configure;
