@@ -244,6 +244,7 @@ mod tests {
             streams: 1,
             contents: true,
             erase_counts: false,
+            erase_pages: 0,
         };
         let fault = |operation: Operation| operation.fault(&caps(true));
         let (range, invalid) = (Some(IoError::OutOfRange), Some(IoError::Invalid));

@@ -110,7 +110,7 @@ mod tests {
         for now in 5..205 {
             short.written(if now % 10 == 0 { 7 } else { 1_000 + now as u32 }, now);
         }
-        let mut expected = vec![0; 25];
+        let mut expected = [0; 25];
         expected[2] = 10;
         assert_eq!(short.counts(), (&expected[..], 90));
         // Between two bursts nothing is counted, in the next one as much.
