@@ -46,7 +46,13 @@ impl Check {
 
     /// Whether it holds in the rows that it is about, and the figures.
     pub(super) fn holds(&self, table: &Table, words: Words<'_>) -> Result<(bool, String), StackError> {
-        let rows = self.rows(table)?;
+        let mut rows = self.rows(table)?;
+        if self.no_value.is_some() {
+            rows.retain(|row| row.number(self.column).is_some());
+            if rows.is_empty() {
+                return Err(self.refused("no row has a number in `column`"));
+            }
+        }
         // Only what tells these rows apart names one of them.
         let table = &Table { rows: rows.iter().map(|row| (*row).clone()).collect() };
         match &self.falls_with {

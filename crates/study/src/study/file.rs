@@ -108,6 +108,8 @@ pub(super) struct Check {
     pub only: BTreeMap<Column, String>,
     #[serde(deserialize_with = "column")]
     pub column: Column,
+    /// Why some of these rows have nothing in the column: they are left out. Without this they are refused.
+    pub no_value: Option<String>,
     /// The candidate's column over the baseline's, in place of the column itself.
     pub compare: Option<Pair>,
     /// The column over this one, in place of the column itself.
