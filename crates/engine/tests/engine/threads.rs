@@ -222,7 +222,7 @@ fn a_keeper_writes_what_nobody_waits_for() {
 /// What a device does not complete ends as an error for everybody, not as a wait for ever.
 #[test]
 fn a_device_that_loses_a_completion_stops_the_shard() {
-    let lossy = FaultDevice::new(mem(), vec![Fault::LoseCompletion(400)]);
+    let lossy = FaultDevice::new(mem(), vec![Fault::LoseCompletion(40)]);
     let db = Db::create(vec![lossy], options()).unwrap();
     let table = db.create_table("records").unwrap();
     let failed = Arc::new(AtomicU64::new(0));
