@@ -219,10 +219,11 @@ fn a_keeper_writes_what_nobody_waits_for() {
     keepers.into_iter().for_each(|keeper| keeper.join().unwrap());
 }
 
-/// What a device does not complete ends as an error for everybody, not as a wait for ever.
+/// What a device does not complete ends as an error for everybody, not as a wait for ever. Here it is of one of the first
+/// commits, before a checkpoint.
 #[test]
 fn a_device_that_loses_a_completion_stops_the_shard() {
-    let lossy = FaultDevice::new(mem(), vec![Fault::LoseCompletion(40)]);
+    let lossy = FaultDevice::new(mem(), vec![Fault::LoseCompletion(200)]);
     let db = Db::create(vec![lossy], options()).unwrap();
     let table = db.create_table("records").unwrap();
     let failed = Arc::new(AtomicU64::new(0));
