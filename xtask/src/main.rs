@@ -15,8 +15,12 @@ mod suite;
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::{Command, ExitCode};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
+
+/// What failed, and why, to be said again at the end: in the middle it is lost among what the steps beside it print.
+static FAILED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// One check.
 struct Step {
@@ -82,6 +86,9 @@ fn main() -> ExitCode {
     };
     let passed = is_ready && pass(&steps);
     suite::print_slowest();
+    for failed in FAILED.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        println!("== {failed}");
+    }
     println!("== {}: {:.1} s", if passed { "passed" } else { "FAILED" }, start.elapsed().as_secs_f64());
     exit(passed)
 }
@@ -123,7 +130,11 @@ fn perform(step: &Step) -> bool {
 fn report(name: &str, outcome: Result<()>, start: Instant) -> bool {
     match &outcome {
         Ok(()) => println!("== {name}: passed in {:.1} s", start.elapsed().as_secs_f64()),
-        Err(error) => eprintln!("xtask: {name} failed: {error:#}"),
+        Err(error) => {
+            let failed = format!("{name} failed: {error:#}");
+            eprintln!("xtask: {failed}");
+            FAILED.lock().unwrap_or_else(PoisonError::into_inner).push(failed);
+        }
     }
     outcome.is_ok()
 }

@@ -9,6 +9,8 @@
 //! 3. *Reversed*: a column that falls along an axis rises along it.
 //! 4. *Mixed up*: figures of the candidate, of the baseline or of both come from another value of one axis: another policy, drive,
 //!    number of users or part.
+//! 5. *A factor*, where the check compares nothing: its figures are ten times as large, or a tenth. A bound that lies further
+//!    away than that tells nothing about them.
 //!
 //! A check that fails as things are has shown that it can.
 
@@ -34,7 +36,10 @@ impl Check {
                 return Ok(Some(fault));
             }
         }
-        self.mixed_up(table, words)
+        match self.mixed_up(table, words)? {
+            None if self.compare.is_none() => self.by_a_factor(table, words),
+            noticed => Ok(noticed),
+        }
     }
 
     /// The first three kinds, as tables.
@@ -73,6 +78,20 @@ impl Check {
                         return Ok(Some(format!("{axis} {} in place of {right}", wrong.exact())));
                     }
                 }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The fifth kind: figures that are ten times as large, or a tenth.
+    fn by_a_factor(&self, table: &Table, words: Words<'_>) -> Result<Option<String>, StackError> {
+        for (factor, fault) in [(10.0, "figures ten times as large"), (0.1, "figures of a tenth")] {
+            let mut rows = table.rows.clone();
+            for row in &mut rows {
+                row.set_some(self.column, row.number(self.column).map(|figure| figure * factor));
+            }
+            if !self.holds(&Table { rows }, words)?.0 {
+                return Ok(Some(fault.to_owned()));
             }
         }
         Ok(None)
@@ -257,7 +276,15 @@ mod tests {
         assert_eq!(falls.as_deref(), Some("users reversed"));
         let plain = noticed("at_most = 50\nwhere = { users = \"8\", workload = \"a\" }");
         assert_eq!(plain.as_deref(), Some("users 1 in place of 8"));
-        assert_eq!(noticed("at_most = 1000"), None);
+    }
+
+    /// The longest of the figures is 200 ns.
+    #[test]
+    fn a_bound_that_nobody_else_breaks_is_near_enough_to_notice_a_factor() {
+        assert_eq!(noticed("at_most = 1_000").as_deref(), Some("figures ten times as large"));
+        assert_eq!(noticed("at_least = 20").as_deref(), Some("figures of a tenth"));
+        assert_eq!(noticed("at_most = 3_000"), None);
+        assert_eq!(noticed("at_least = 4"), None);
     }
 
     #[test]
