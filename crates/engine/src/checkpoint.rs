@@ -81,12 +81,13 @@ impl<D: Device + 'static> Shard<D> {
         [self.first_in_no_page(), unwritten].into_iter().flatten().fold(durable, Lsn::min)
     }
 
-    /// Where the first commit begins that is not in the pages: it is not applied yet, or a record of it is pending.
+    /// Where the first commit begins that is not in the pages: it is not applied yet, by recovery or at all, or a record of it is
+    /// pending.
     pub fn first_in_no_page(&self) -> Option<Lsn> {
         let unapplied = self.commits.borrow().first_unapplied();
         let pending =
             if planted!(self.options, PendingForgotten) { None } else { self.records.borrow().least() };
-        [unapplied, pending].into_iter().flatten().min()
+        [self.unread.get(), unapplied, pending].into_iter().flatten().min()
     }
 
     /// The superblock that follows the last one.

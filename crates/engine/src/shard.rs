@@ -83,6 +83,8 @@ pub struct Shard<D: Device + 'static> {
     /// The last checkpoint could not move the redo point, and no commit was applied since.
     pub checkpoint_is_vain: Cell<bool>,
     pub checkpoint_turn: Turns,
+    /// Recovery has not done the log again from here on.
+    pub unread: Cell<Option<Lsn>>,
     /// What a backup under way wants to know.
     pub watch: RefCell<Option<Watch>>,
     pub backup_turn: Turns,

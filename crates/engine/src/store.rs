@@ -648,6 +648,7 @@ fn assemble<D: Device + 'static>(
         checkpointing: Cell::new(false),
         checkpoint_is_vain: Cell::new(false),
         checkpoint_turn: Turns::default(),
+        unread: Cell::new(None),
         watch: RefCell::default(),
         backup_turn: Turns::default(),
         closed: Cell::new(false),

@@ -77,15 +77,17 @@ impl<D: Device + 'static> Shard<D> {
         stretch: &mut Stretch,
     ) -> Result<(), Error> {
         let mut is_upward = true;
+        self.unread.set(redone.rest);
         self.redo_stretch(stretch, is_upward, redone.tail.at).await?;
         let Some(rest) = redone.rest else { return Ok(()) };
         let start = LogStart { redo: rest, ..start };
         let mut reader = LogReader::new(self.handle.clone(), start, Some(redone.tail), &self.options);
         loop {
             stretch.clear();
-            let mut is_end = false;
+            let (mut is_end, mut last) = (false, None);
             while stretch.make_room() && !is_end {
                 let read = |at, payload: &[u8]| {
+                    last = Some(at);
                     stretch.begin_record(at);
                     Entry::visit(payload, |op| stretch.add(op)).map(drop)
                 };
@@ -97,8 +99,11 @@ impl<D: Device + 'static> Shard<D> {
             is_upward = !is_upward;
             self.redo_stretch(stretch, is_upward, redone.tail.at).await?;
             if is_end {
+                self.unread.set(None);
                 return Ok(());
             }
+            // The next record begins where this one ends; doing one again changes nothing.
+            self.unread.set(last.or(self.unread.get()));
             if self.log.used() > self.log.capacity() * 3 / 4 {
                 // The log may have no room for what is still to come, so what was done is made durable.
                 self.checkpoint(Lsn(u64::MAX)).await?;

@@ -13,7 +13,7 @@
 //! its damage has another cause, and an old copy would hide it.
 
 use super::BATCH;
-use super::sealed::{Sealed, write, writes};
+use super::sealed::{Sealed, is_there, write, writes};
 use crate::barrier::{Barrier, Ticket};
 use crate::layout::Superblock;
 use crate::wait::{Health, Turns, insist, together};
@@ -98,6 +98,10 @@ impl<D: Device + 'static> Area<D> {
         // The copies lie side by side: few large commands.
         let copies = writes(&self.handle, slot.first, &pages.bytes);
         self.handle.submit_all(copies).await.map_err(Error::Io)?;
+        // A place that is made the same as a copy that is not there goes back in time, perhaps to before the redo point.
+        if self.options.verify_writes && !is_there(&self.handle, slot.first, &pages.bytes).await? {
+            return Err(self.health.stop("the drive has lost a write to the double-write area".to_owned()));
+        }
         // The slot is somebody else's only when the pages are in their places.
         let turn = (!reused_early).then_some(turn);
         if self.torn_pages == TornPages::Share {

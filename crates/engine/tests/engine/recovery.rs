@@ -1,11 +1,14 @@
 //! Recovery with less memory than the log has operations: it reads the log twice.
 
+use crate::common::patched::Patched;
 use crate::common::sample::LOG;
 use crate::common::{all, mem, options, run};
 use fulgurite_base::{Nanos, Prng};
 use fulgurite_device::{Caps, Command, Completion, Device, Executor, MemDevice, Operation, QueueFull};
 use fulgurite_engine::{Durability, Error, Options, Store};
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 type Model = BTreeMap<(usize, Vec<u8>), Vec<u8>>;
 
@@ -126,5 +129,108 @@ fn a_log_that_is_shorter_when_it_is_read_again_is_refused() {
             assert!(what.contains("and ends before"), "{what}");
         }
         other => panic!("operations are missing and nobody has noticed: {other:?}"),
+    }
+}
+
+/// A drive that loses its power, and one that never ends a write of a superblock, so that no checkpoint ends.
+struct Failing {
+    inner: Patched,
+    /// Commands until the power goes.
+    left: u64,
+    holds_superblocks: bool,
+}
+
+impl Device for Failing {
+    fn caps(&self) -> &Caps {
+        self.inner.caps()
+    }
+
+    fn now(&self) -> Nanos {
+        self.inner.now()
+    }
+
+    fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
+        let is_held = matches!(&command.operation, Operation::Write { lpn, .. } if lpn.0 < LOG as u64);
+        if self.left == 0 || (is_held && self.holds_superblocks) {
+            return Ok(());
+        }
+        self.left -= 1;
+        self.inner.submit(command)
+    }
+
+    fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
+        self.inner.wait(deadline, completions);
+    }
+}
+
+/// Records are in their leaves at once, so that all of the log is for commits.
+fn full_log() -> Options {
+    Options { records: 0, ..options() }
+}
+
+/// A store whose log is nearly full, with more operations than recovery can hold at once, and what must be there.
+fn crashed_with_a_full_log() -> (Rc<Vec<u8>>, Model) {
+    let inner = Patched::new(&Rc::new(vec![0; 16 << 20]));
+    let executor = Executor::new(Failing { inner, left: u64::MAX, holds_superblocks: false });
+    let (store, table) = run(&executor, |handle| async move {
+        let store = Store::create(handle, full_log()).await.unwrap();
+        let table = store.create_table(TABLES[0]).await.unwrap();
+        (store, table)
+    });
+    executor.with_device(|device| device.holds_superblocks = true);
+    let (mut model, mut prng) = (Model::new(), Prng::new(6, "full log"));
+    loop {
+        let mut changes = Model::new();
+        for _ in 0..16 {
+            let key = prng.below(4 * KEYS).to_be_bytes().to_vec();
+            changes.insert((0, key), vec![prng.below(256) as u8; prng.below(200) as usize]);
+        }
+        let transaction = store.begin();
+        let (all, committed) = (changes.clone(), Rc::new(Cell::new(false)));
+        let is_committed = Rc::clone(&committed);
+        // Once a checkpoint waits, not every task ends.
+        let _ = executor.block_on(async move {
+            for ((_, key), value) in &all {
+                transaction.put(table, key, value).await.unwrap();
+            }
+            transaction.commit_with(Durability::Flush).await.unwrap();
+            is_committed.set(true);
+        });
+        if !committed.get() {
+            break;
+        }
+        model.append(&mut changes);
+    }
+    let used = store.statistics().log_bytes_used;
+    assert!(used > full_log().log_bytes / 5 * 4, "{used} bytes of log");
+    (Rc::new(executor.with_device(|device| device.inner.contents())), model)
+}
+
+/// Opens a store on a drive that takes so many commands. Returns how many it took, what was found, if it could be opened, and what
+/// is on the drive then.
+fn open_once(image: &Rc<Vec<u8>>, commands: u64) -> (u64, Option<Model>, Rc<Vec<u8>>) {
+    let inner = Patched::new(image);
+    let executor = Executor::new(Failing { inner, left: commands, holds_superblocks: false });
+    let handle = executor.handle();
+    let found = executor.block_on(async move {
+        let store = Store::open(handle, full_log()).await.unwrap();
+        let records = all(&store, TABLES[0]).await.unwrap();
+        records.into_iter().map(|(key, value)| ((0, key), value)).collect()
+    });
+    let left = executor.with_device(|device| device.left);
+    (commands - left, found.ok(), Rc::new(executor.with_device(|device| device.inner.contents())))
+}
+
+/// What recovery makes durable on its way does not stand for what it has not read yet.
+#[test]
+fn a_cut_in_recovery_from_a_full_log_loses_nothing() {
+    let (image, model) = crashed_with_a_full_log();
+    let (commands, found, _) = open_once(&image, u64::MAX);
+    assert!(found == Some(model.clone()));
+    for cut in (0..commands).step_by(commands as usize / 24) {
+        let (_, _, image) = open_once(&image, cut);
+        let (_, found, _) = open_once(&image, u64::MAX);
+        let found = found.unwrap();
+        assert!(found == model, "cut after {cut} of {commands}: {} records of {}", found.len(), model.len());
     }
 }
