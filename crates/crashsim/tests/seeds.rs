@@ -22,12 +22,13 @@ fn the_first_seeds_pass() {
 /// - blocks of a flush that was cut off came back behind a block that was written again with the same bytes: 352754, 422451;
 /// - the check looked at a large value that a pending deletion replaces: 2008083;
 /// - an error of the drive, met while the check read an index, made it call the rest of the index lost: 3252152;
-/// - recovery, which reads a long log twice, took a block that was destroyed in between for the log's end: 3235458.
+/// - recovery, which reads a long log twice, took a block that was destroyed in between for the log's end: 3235458;
+/// - a copy that the drive had lost was shared, so that its page was as old as what the slot had before: 30015211, 30053487.
 #[test]
 fn seeds_that_have_failed_pass() {
     let seeds = [
         241645, 340053, 405617, 271340, 296139, 306584, 328741, 373168, 352754, 422451, 2008083, 3252152,
-        3235458,
+        3235458, 30015211, 30053487,
     ];
     for seed in seeds {
         let search = Search { in_place: true, ..Search::default() };
@@ -39,10 +40,12 @@ fn seeds_that_have_failed_pass() {
 /// Seeds of stores whose pages lie out of place:
 ///
 /// - a write that the drive did elsewhere counted before it was read back: 4009991;
-/// - a leaf had to be split for its records, and they were what kept the log from having room for a split: 10035688.
+/// - a leaf had to be split for its records, and they were what kept the log from having room for a split: 10035688;
+/// - a commit waited for room in the log and had the lock of a pending record, which was not carried along because of it; the others
+///   were, again and again, until the log ran over: 30042969.
 #[test]
 fn seeds_that_have_failed_out_of_place_pass() {
-    for seed in [4009991, 10035688] {
+    for seed in [4009991, 10035688, 30042969] {
         let summary = Search::default().seeds(seed..seed + 1, &Progress::new(1));
         assert!(summary.failure.is_none(), "{:?}", summary.failure);
     }

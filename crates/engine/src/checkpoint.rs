@@ -7,6 +7,7 @@
 
 use crate::layout::Superblock;
 use crate::shard::{Shard, count};
+use crate::wait::insist;
 use crate::{Error, Lsn, superblock};
 use fulgurite_base::PageId;
 use fulgurite_device::Device;
@@ -16,27 +17,35 @@ use std::rc::Rc;
 const WRITTEN_TOGETHER: usize = 64;
 
 impl<D: Device + 'static> Shard<D> {
-    /// Begins a checkpoint in a task of its own, unless one is under way, or the last one shows that it would be in vain.
+    /// Begins a checkpoint in a task of its own, unless one is under way, or the last one shows that it would be in vain: it could not
+    /// move the redo point, and nothing has ended since that may have held it back. What ends looks for room again.
     pub fn checkpoint_later(self: &Rc<Self>, goal: Lsn) {
-        if self.checkpoint_is_vain.get() || self.checkpointing.replace(true) {
+        let is_vain = |(vain, then)| goal <= vain && then == self.progress();
+        if self.vain_checkpoint.get().is_some_and(is_vain) || self.checkpointing.replace(true) {
             return;
         }
         let shard = Rc::clone(self);
         self.handle.spawn(async move {
-            let before = shard.log.redo();
-            let outcome = shard.checkpoint(goal).await;
-            // Only a commit that is not applied yet makes waiting worth while: its end looks for room again.
-            let waits = shard.commits.borrow().first_unapplied().is_some();
-            shard.checkpoint_is_vain.set(outcome.is_ok() && shard.log.redo() == before && waits);
+            let (redo, then) = (shard.log.redo(), shard.progress());
+            let outcome = insist(async || shard.checkpoint(goal).await).await;
+            let is_vain = shard.log.redo() == redo;
+            shard.vain_checkpoint.set(is_vain.then_some((goal, then)));
             shard.checkpointing.set(false);
+            let is_needed = goal == Lsn(u64::MAX) || shard.log_left() < shard.log.capacity() / 8;
             if let Err(error) = outcome
-                && shard.log.used() + shard.log.capacity() / 8 > shard.log.capacity()
+                && is_needed
             {
                 // Commits wait for room that does not come.
                 shard.health.stop(format!("no checkpoint could be made and the log is full: {error}"));
             }
             shard.room.notify();
         });
+    }
+
+    /// Counts what may have held the redo point back and has ended: commits that were not applied, writes of pages, and records that
+    /// were pending.
+    fn progress(&self) -> u64 {
+        self.ended.get() + self.pages.writes_ended() + self.records.borrow().counters().merged
     }
 
     /// Settles records and writes pages changed before `goal`, and moves the redo point as far as it goes.

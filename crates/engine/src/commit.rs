@@ -261,15 +261,20 @@ impl<D: Device + 'static> Shard<D> {
     /// Whether the log has room for so many bytes, beside what is promised, and for all pending records once more.
     pub fn has_room_in_log(&self, bytes: u64) -> bool {
         // A sixteenth is for the records of structure changes by others: recovery, bulk loads, new tables.
-        let most = self.log.capacity() - self.log.capacity() / 16;
-        let used = self.log.used() + self.promised_log.get() + self.records.borrow().needed_log();
-        used + bytes <= most
+        let kept = self.log.capacity() / 16 + self.records.borrow().needed_log();
+        bytes + kept <= self.log_left()
+    }
+
+    /// Bytes of the log that are neither used nor promised.
+    pub fn log_left(&self) -> u64 {
+        self.log.capacity().saturating_sub(self.log.used() + self.promised_log.get())
     }
 
     fn give_back(&self, need: Need) {
         self.space.release(need.pages);
         self.records.borrow_mut().release(need.records);
         self.promised_log.set(self.promised_log.get() - need.log);
+        count(&self.ended, 1);
         self.room.notify();
     }
 
@@ -292,7 +297,6 @@ impl<D: Device + 'static> Shard<D> {
                 }
             }
             shard.commits.borrow_mut().applied(lsn);
-            shard.checkpoint_is_vain.set(false);
             shard.release_locks(txn);
             shard.give_back(need);
             shard.evict_records_later();
@@ -334,5 +338,6 @@ impl<D: Device + 'static> Drop for Promise<'_, D> {
     fn drop(&mut self) {
         self.shard.space.release(self.pages);
         self.shard.records.borrow_mut().release(self.records);
+        self.shard.room.notify();
     }
 }

@@ -170,7 +170,8 @@ pub struct Options {
     pub group_window: Nanos,
     /// How old a `relaxed` commit becomes before it is written, at most.
     pub relaxed_window: Nanos,
-    /// Read every page back that was written before the log of its changes is given up. Costs a read for each page written.
+    /// Read every page back that was written before the log of its changes is given up, and what protects pages in place before it is
+    /// relied on. Costs a read for each page written, and another for its copy.
     /// Without it, a write that the drive acknowledges and never does, or does elsewhere, is noticed only where the page is
     /// read soon after; later it leaves an old page that looks whole.
     pub verify_writes: bool,

@@ -80,8 +80,10 @@ pub struct Shard<D: Device + 'static> {
     /// Room in the log, or a promise, was given back.
     pub room: Signal,
     pub checkpointing: Cell<bool>,
-    /// The last checkpoint could not move the redo point, and no commit was applied since.
-    pub checkpoint_is_vain: Cell<bool>,
+    /// Commits that were applied, or given up with what was promised to them.
+    pub ended: Cell<u64>,
+    /// The goal of the last checkpoint, if it could not move the redo point, and [`Shard::progress`] when it began.
+    pub vain_checkpoint: Cell<Option<(Lsn, u64)>>,
     pub checkpoint_turn: Turns,
     /// Recovery has not done the log again from here on.
     pub unread: Cell<Option<Lsn>>,

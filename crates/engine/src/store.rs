@@ -187,7 +187,8 @@ impl<D: Device + 'static> Store<D> {
                 Place::Out(OutOfPlace::new(&handle, shared(), &superblock, layout, kept, &options)?)
             }
         };
-        let pages = Pages::new(place, shared(), &superblock, &options);
+        let room = Signal::default();
+        let pages = Pages::new(place, (shared(), room.clone()), &superblock, &options);
         let pool = new_pool(&handle, &options, &superblock, &pages)?;
         let mut start = log_start(&handle, &superblock);
         let (frames, stretch_bytes) = options.recovery_memory(superblock.page_bytes)?;
@@ -208,8 +209,15 @@ impl<D: Device + 'static> Store<D> {
         start.crc = redone.tail.crc;
         let log = Log::new(handle.clone(), Rc::clone(&barrier), health.clone(), start, &options);
         pages.set_log(log.clone());
-        let shard =
-            Rc::new(assemble(handle, options, superblock, (health, barrier), (log, pages, pool), &redone));
+        let shard = Rc::new(assemble(
+            handle,
+            options,
+            superblock,
+            (health, barrier),
+            (log, pages, pool),
+            room,
+            &redone,
+        ));
         shard.counters.restored_pages.set(restored);
         shard.count_free().await?;
         shard.load_catalogue().await?;
@@ -609,10 +617,11 @@ fn assemble<D: Device + 'static>(
     superblock: Superblock,
     (health, barrier): (Health, Rc<Barrier<D>>),
     (log, pages, pool): (Log<D>, Pages<D>, BufferPool<D>),
+    room: Signal,
     redone: &Redone,
 ) -> Shard<D> {
     let space = Space::new(superblock.data_start(), superblock.pages, superblock.page_bytes);
-    let (visible, room, page_bytes) = (Signal::default(), Signal::default(), superblock.page_bytes);
+    let (visible, page_bytes) = (Signal::default(), superblock.page_bytes);
     let records =
         Records::new(options.record_bytes(superblock.page_bytes), superblock.page_bytes, log.capacity());
     health.tell(&visible);
@@ -646,7 +655,8 @@ fn assemble<D: Device + 'static>(
         promised_log: Cell::new(0),
         room,
         checkpointing: Cell::new(false),
-        checkpoint_is_vain: Cell::new(false),
+        ended: Cell::new(0),
+        vain_checkpoint: Cell::new(None),
         checkpoint_turn: Turns::default(),
         unread: Cell::new(None),
         watch: RefCell::default(),

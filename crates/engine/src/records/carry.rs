@@ -7,6 +7,7 @@ use crate::tree::Tree;
 use crate::{Error, Lsn};
 use fulgurite_base::PageId;
 use fulgurite_device::Device;
+use std::cmp::Reverse;
 
 /// Attempts to merge what nobody changes.
 const MOST_ATTEMPTS: u32 = 4;
@@ -23,15 +24,17 @@ impl<D: Device + 'static> Shard<D> {
             let cold = self.records.borrow_mut().cold_before(goal);
             self.merge_leaves(cold).await;
         }
-        // What is left was asked for, or its leaf must be split and the log has no room for that. It has room for these, always.
-        let goal = goal.min(tail);
-        // One part after the other: what is carried must be durable before it counts.
+        // What is left was asked for, or its leaf must be split and the log has no room for that. It has room for these once. While
+        // something else holds the redo point back, what is behind that would only use it up.
+        let unapplied = self.commits.borrow().first_unapplied();
+        let goal = unapplied.into_iter().fold(goal.min(tail), Lsn::min);
+        // One part after the other, the oldest first: what is carried must be durable before it counts.
         let mut rest = self.records.borrow().pending_before(goal);
         while !rest.is_empty() {
             let (ops, behind) = self.take_along(goal, rest);
             rest = behind;
-            if !ops.is_empty() {
-                self.carry(ops).await?;
+            if !ops.is_empty() && !self.carry(ops).await? {
+                break;
             }
         }
         self.records.borrow_mut().find_sinces();
@@ -53,14 +56,16 @@ impl<D: Device + 'static> Shard<D> {
         Err(Error::Full { free, pages, needed: free + 1 })
     }
 
-    /// The next operations to carry, of these keys, and the keys behind them. A key that is locked is left out: a commit of it may
-    /// be in the log already and not here, and would be undone by an older value behind it.
+    /// The next operations to carry, of these keys, and the keys behind them. A key that is locked while a commit is in the log and not
+    /// applied is left out: it may be that commit's, which an older value behind it would undo. Where none is, whoever has the lock
+    /// may wait for the very room that carrying makes.
     fn take_along(&self, goal: Lsn, mut keys: Vec<(u32, Vec<u8>)>) -> (Vec<Op>, Vec<(u32, Vec<u8>)>) {
         let (records, locks) = (self.records.borrow(), self.locks.borrow());
+        let is_unapplied = self.commits.borrow().first_unapplied().is_some();
         let (mut ops, mut bytes) = (Vec::new(), 0);
         while let Some((tree, key)) = keys.pop() {
             let Some(value) = records.pending_value(tree, &key, goal) else { continue };
-            if locks.is_locked(tree, &key) {
+            if is_unapplied && locks.is_locked(tree, &key) {
                 continue;
             }
             let op = Op { tree, key: key.into(), value: value.map(Box::from), large: false };
@@ -73,7 +78,12 @@ impl<D: Device + 'static> Shard<D> {
         (ops, keys)
     }
 
-    async fn carry(&self, ops: Vec<Op>) -> Result<(), Error> {
+    /// Puts operations into the log once more, if it has room. Whether it had.
+    async fn carry(&self, ops: Vec<Op>) -> Result<bool, Error> {
+        let entries = ops.iter().map(|op| Record { tree: op.tree, key: &op.key, value: op.value.as_deref() });
+        if self.log_left() < Records::log_bytes(entries) + u64::from(self.superblock.borrow().block_bytes) {
+            return Ok(false);
+        }
         // From here to the append nothing waits, so the values are the newest.
         let entry = Entry { deltas: Vec::new(), ops };
         let (since, lsn) = self.log.append(&entry);
@@ -84,7 +94,7 @@ impl<D: Device + 'static> Shard<D> {
         for op in &entry.ops {
             records.carried(op.tree, &op.key, since);
         }
-        Ok(())
+        Ok(true)
     }
 }
 
@@ -107,9 +117,11 @@ impl Records {
         leaves
     }
 
-    /// The keys of records that have been pending since before `goal`.
+    /// The keys of records that have been pending since before `goal`, the oldest last.
     fn pending_before(&self, goal: Lsn) -> Vec<(u32, Vec<u8>)> {
-        let entries = self.places_before(goal).into_iter().map(|place| self.ring.entry(place));
+        let mut places = self.places_before(goal);
+        places.sort_by_cached_key(|place| Reverse(self.ring.since(*place)));
+        let entries = places.into_iter().map(|place| self.ring.entry(place));
         entries.map(|Record { tree, key, .. }| (tree, key.to_vec())).collect()
     }
 

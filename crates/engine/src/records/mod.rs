@@ -214,6 +214,11 @@ impl Records {
         self.promised -= bytes;
     }
 
+    /// Bytes of log that a record of these takes, at most.
+    pub fn log_bytes<'a>(entries: impl Iterator<Item = Entry<'a>>) -> u64 {
+        entries.map(in_log).sum()
+    }
+
     /// Bytes of log that it may take to put everything that is pending, or promised to become so, there once more.
     pub fn needed_log(&self) -> u64 {
         self.pending_bytes + self.promised

@@ -9,7 +9,7 @@ use crate::barrier::Barrier;
 use crate::layout::Superblock;
 use crate::log::Log;
 use crate::page::Salt;
-use crate::wait::Health;
+use crate::wait::{Health, Signal};
 use crate::{Error, Lsn, Options, TornPages, memory, page};
 use fulgurite_base::PageId;
 use fulgurite_device::{Arena, Buffer, Device, IoError};
@@ -34,6 +34,9 @@ struct State<D> {
     /// Pages whose writes are under way.
     under_way: RefCell<FxHashSet<PageId>>,
     written: Cell<u64>,
+    /// Writes that have ended, well or not. Each tells the signal.
+    ended: Cell<u64>,
+    has_ended: Signal,
     /// The newest change in a page that was read.
     newest_read: Cell<Lsn>,
     options: Options,
@@ -49,10 +52,10 @@ impl<D> Clone for Pages<D> {
 }
 
 impl<D: Device + 'static> Pages<D> {
-    /// The pages of a store.
+    /// The pages of a store, which tell `has_ended` when a write of some has ended.
     pub fn new(
         place: Place<D>,
-        (health, barrier): (Health, Rc<Barrier<D>>),
+        ((health, barrier), has_ended): ((Health, Rc<Barrier<D>>), Signal),
         superblock: &Superblock,
         options: &Options,
     ) -> Pages<D> {
@@ -67,6 +70,8 @@ impl<D: Device + 'static> Pages<D> {
             remembered: RefCell::new(vec![(PageId(u64::MAX), 0); REMEMBERED]),
             under_way: RefCell::default(),
             written: Cell::new(0),
+            ended: Cell::new(0),
+            has_ended,
             newest_read: Cell::new(Lsn(0)),
             options: options.clone(),
         }))
@@ -204,6 +209,14 @@ impl<D: Device + 'static> Pages<D> {
             Err(_) => changed.failed(writing),
             Ok(()) => changed.written(&writing, sums),
         }
+        drop(changed);
+        self.0.ended.set(self.0.ended.get() + 1);
+        self.0.has_ended.notify();
+    }
+
+    /// Writes that have ended, well or not.
+    pub fn writes_ended(&self) -> u64 {
+        self.0.ended.get()
     }
 
     /// The newest change in a page that was read. The log was durable up to there before the page was written.
