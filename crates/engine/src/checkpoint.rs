@@ -7,7 +7,7 @@
 
 use crate::layout::Superblock;
 use crate::shard::{Shard, count};
-use crate::wait::insist;
+use crate::wait::{insist, to_its_end};
 use crate::{Error, Lsn, superblock};
 use fulgurite_base::PageId;
 use fulgurite_device::Device;
@@ -49,7 +49,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Settles records and writes pages changed before `goal`, and moves the redo point as far as it goes.
-    pub async fn checkpoint(&self, goal: Lsn) -> Result<(), Error> {
+    pub async fn checkpoint(self: &Rc<Self>, goal: Lsn) -> Result<(), Error> {
         // Merging may wait for the structure's turn, whose owner may wait for a checkpoint's.
         self.settle_records(goal).await?;
         self.checkpoint_pages(goal).await
@@ -57,7 +57,13 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Writes the pages changed before `goal` and moves the redo point as far as pending records allow. For who has the
     /// structure's turn.
-    pub async fn checkpoint_pages(&self, goal: Lsn) -> Result<(), Error> {
+    pub async fn checkpoint_pages(self: &Rc<Self>, goal: Lsn) -> Result<(), Error> {
+        let shard = Rc::clone(self);
+        // A superblock that is on its way, or half of a commit of the map, cannot be taken back.
+        to_its_end(&self.handle, async move { shard.write_checkpoint(goal).await }).await
+    }
+
+    async fn write_checkpoint(&self, goal: Lsn) -> Result<(), Error> {
         let _turn = self.checkpoint_turn.take().await;
         if goal > self.log.tail() {
             // The redo point goes no further than the log is durable.
@@ -121,7 +127,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Writes everything that differs from the drive and marks the store as closed.
-    pub async fn close(&self) -> Result<(), Error> {
+    pub async fn close(self: &Rc<Self>) -> Result<(), Error> {
         self.check_open()?;
         let last = self.commits.borrow().last();
         self.log.sync(last).await?;
@@ -134,6 +140,8 @@ impl<D: Device + 'static> Shard<D> {
         if let Some(place) = self.pages.place().out_of_place() {
             place.close().await;
         }
+        // A checkpoint that somebody else has begun ends first.
+        let _turn = self.checkpoint_turn.take().await;
         let redo = self.redo_point();
         let superblock = self.next_superblock(redo, redo == self.log.durable_end().0);
         superblock::write(&self.handle, &superblock).await?;

@@ -290,9 +290,7 @@ impl<D: Device + 'static> Shard<D> {
                     false => shard.apply(shard.tree(op.tree)?, op, at).await,
                 });
                 if let Err(error) = applied.await {
-                    // The commit is in the log, and memory does not have it: only recovery can bring the two together.
-                    shard.health.stop(format!("a commit could not be applied: {error}"));
-                    shard.stop_waiting();
+                    shard.stop_unapplied(&error);
                     return;
                 }
             }
@@ -302,6 +300,13 @@ impl<D: Device + 'static> Shard<D> {
             shard.evict_records_later();
             shard.advance();
         });
+    }
+
+    /// Stops the store where a commit is in the log, and memory does not have it: only recovery can bring the two together.
+    pub fn stop_unapplied(&self, error: &Error) -> Error {
+        let stopped = self.health.stop(format!("a commit could not be applied: {error}"));
+        self.stop_waiting();
+        stopped
     }
 
     /// Sees to it that the log becomes durable as a commit asks for.

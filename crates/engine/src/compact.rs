@@ -19,6 +19,7 @@ use crate::tree::{Tree, leaf};
 use crate::{Error, Lsn};
 use fulgurite_base::{Lpn, PageId};
 use fulgurite_device::{Device, Operation};
+use std::rc::Rc;
 
 /// How full a merged node may be, in per cent: it shall not be divided again by the next record.
 const FILL: usize = 90;
@@ -133,7 +134,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Tells the drive which pages are free.
-    async fn trim_free(&self) -> Result<u64, Error> {
+    async fn trim_free(self: &Rc<Self>) -> Result<u64, Error> {
         for _ in 0..MOST_CHECKPOINTS {
             let last = self.commits.borrow().last();
             self.log.sync(self.log.tail()).await?;
@@ -201,7 +202,7 @@ impl<D: Device + 'static> Store<D> {
     ///
     /// Fails with [`Error::Corrupt`] where a tree cannot be read in full; nothing of it is lost by that.
     pub async fn compact(&self) -> Result<CompactReport, Error> {
-        let shard = &*self.0;
+        let shard = &self.0;
         shard.check_open()?;
         // A backup reads pages that were just freed.
         let _turn = shard.backup_turn.take().await;

@@ -3,6 +3,7 @@
 use crate::log::Op;
 use crate::page::node::longest_record;
 use crate::tree::{LARGE, Load, Tree};
+use crate::wait::to_its_end;
 use crate::{Error, Store, Table, Transaction};
 use fulgurite_base::PageId;
 use fulgurite_device::Device;
@@ -73,10 +74,15 @@ impl<D: Device + 'static> BulkLoad<D> {
     /// Makes the records the table's. It is durable when this returns. Returns the bytes of keys and values.
     pub async fn finish(mut self) -> Result<u64, Error> {
         self.put_pieces().await?;
-        self.load.finish().await?;
-        let log = &self.store.0.log;
-        log.sync(log.tail()).await?;
-        Ok(self.bytes)
+        let handle = self.store.handle().clone();
+        // Nobody may write to the table while its pages become the tree, also if who waits for that gives up.
+        to_its_end(&handle, async move {
+            self.load.finish().await?;
+            let log = &self.store.0.log;
+            log.sync(log.tail()).await?;
+            Ok(self.bytes)
+        })
+        .await
     }
 
     /// Commits pieces of large values, before the records that say where they lie.

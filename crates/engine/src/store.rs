@@ -15,9 +15,9 @@ use crate::scan::{Direction, Record};
 use crate::shard::{Counters, Shard};
 use crate::space::Space;
 use crate::transaction::{Snapshot, Transaction};
-use crate::tree::{CATALOGUE, LARGE, Tree};
+use crate::tree::{Applied, CATALOGUE, LARGE, Tree};
 use crate::versions::Versions;
-use crate::wait::{Health, Signal, Turns};
+use crate::wait::{Health, Signal, Turns, insist, to_its_end};
 use crate::write::out_of_place::{self, OutOfPlace};
 use crate::write::{Area, InPlace, Pages, Place, Sealed, restore_torn};
 use crate::{Durability, Error, Lsn, Options, TornPages, memory, superblock};
@@ -303,7 +303,8 @@ impl<D: Device + 'static> Store<D> {
         let named = match known {
             Some(named) => named,
             None => {
-                self.create_tree(name, |tree| Named::Index(Index { tree, table, complete: false })).await?
+                self.create_tree(name, move |tree| Named::Index(Index { tree, table, complete: false }))
+                    .await?
             }
         };
         let Named::Index(mut index) = named else {
@@ -349,14 +350,25 @@ impl<D: Device + 'static> Store<D> {
         }
     }
 
-    /// Makes a tree: its root and the catalogue's record are one record of the log.
-    async fn create_tree(&self, name: &str, named: impl FnOnce(Tree) -> Named) -> Result<Named, Error> {
-        let shard = &self.0;
-        shard.check_open()?;
-        let longest = longest_key(shard.page_bytes());
+    /// Makes a tree, if its name is one.
+    async fn create_tree(
+        &self,
+        name: &str,
+        named: impl FnOnce(Tree) -> Named + 'static,
+    ) -> Result<Named, Error> {
+        self.0.check_open()?;
+        let longest = longest_key(self.0.page_bytes());
         if name.is_empty() || name.len() > longest {
             return Err(Error::Options(format!("a name has 1 to {longest} bytes, not {}", name.len())));
         }
+        let (store, name) = (self.clone(), name.to_owned());
+        // What is in the log must be applied.
+        to_its_end(self.handle(), async move { store.add_tree(&name, named).await }).await
+    }
+
+    /// Makes a tree: its root and the catalogue's record are one record of the log.
+    async fn add_tree(&self, name: &str, named: impl FnOnce(Tree) -> Named) -> Result<Named, Error> {
+        let shard = &self.0;
         let root = shard.pick().await?;
         let turn = shard.structure.take().await;
         if let Some(named) = self.named(name) {
@@ -367,7 +379,7 @@ impl<D: Device + 'static> Store<D> {
         let tree = Tree { id: shard.catalogue.borrow().next(), root };
         let named = named(tree);
         let (map, index) = shard.space.place(root);
-        let held = shard.hold(&[map], &[root]).await?;
+        let held = shard.hold(&[map], &[root]).await.inspect_err(|_| shard.space.put_back(root))?;
         let mut bytes = vec![0; shard.page_bytes() as usize];
         NodeMut::init(&mut bytes, root, tree.id, 0, (b"", None));
         let value = catalogue::encode(named);
@@ -382,9 +394,11 @@ impl<D: Device + 'static> Store<D> {
         shard.commits.borrow_mut().append(since, lsn, true);
         shard.catalogue.borrow_mut().add(name.as_bytes(), &value)?;
         drop(turn);
-        shard
-            .apply(shard.tree(CATALOGUE)?, &op, crate::tree::Applied { since, lsn, keep_old: false })
-            .await?;
+        let at = Applied { since, lsn, keep_old: false };
+        let applied = insist(async || shard.apply(shard.tree(CATALOGUE)?, &op, at).await);
+        if let Err(error) = applied.await {
+            return Err(shard.stop_unapplied(&error));
+        }
         shard.commits.borrow_mut().applied(lsn);
         shard.log.sync(lsn).await?;
         shard.advance();

@@ -1,8 +1,8 @@
-//! Tasks that wait for each other: a signal, a lock with turns, and futures that end together; and attempts on a drive that
-//! may fail.
+//! Tasks that wait for each other: a signal, a lock with turns, futures that end together, and one that goes on when nobody waits
+//! for it any more; and attempts on a drive that may fail.
 
 use crate::Error;
-use fulgurite_device::IoError;
+use fulgurite_device::{Device, Handle, IoError};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -107,6 +107,21 @@ pub async fn together<T>(futures: Vec<impl Future<Output = T>>) -> Vec<T> {
     })
     .await;
     outputs.into_iter().flatten().collect()
+}
+
+/// Carries a future to its end in a task of its own, and waits for that. Who gives up ends the waiting only: what must not be left
+/// half done goes here.
+pub async fn to_its_end<D: Device + 'static, T: 'static>(
+    handle: &Handle<D>,
+    future: impl Future<Output = T> + 'static,
+) -> T {
+    let (output, ended) = (Rc::new(Cell::new(None)), Signal::default());
+    let (slot, has_ended) = (Rc::clone(&output), ended.clone());
+    handle.spawn(async move {
+        slot.set(Some(future.await));
+        has_ended.notify();
+    });
+    ended.until(|| output.take()).await
 }
 
 /// Attempts behind the first one.

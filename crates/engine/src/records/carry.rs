@@ -8,6 +8,7 @@ use crate::{Error, Lsn};
 use fulgurite_base::PageId;
 use fulgurite_device::Device;
 use std::cmp::Reverse;
+use std::rc::Rc;
 
 /// Attempts to merge what nobody changes.
 const MOST_ATTEMPTS: u32 = 4;
@@ -42,7 +43,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Has all records of a tree merged that nobody writes to. Fails with [`Error::Full`] where there are no pages for them.
-    pub async fn settle_tree(&self, tree: Tree) -> Result<(), Error> {
+    pub async fn settle_tree(self: &Rc<Self>, tree: Tree) -> Result<(), Error> {
         for _ in 0..MOST_ATTEMPTS {
             self.merge_all().await;
             self.check_open()?;

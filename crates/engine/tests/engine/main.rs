@@ -10,6 +10,7 @@ mod confined;
 mod corruption;
 mod create;
 mod full;
+mod given_up;
 mod model;
 mod out_of_place;
 mod recovery;
