@@ -45,7 +45,7 @@ A new FILE has --size as its length at once and takes room on the disk as it fil
 Its size, page and log stay what they are.
 
 Examples:
-  fulgurite load my.store users --from users.csv
+  fulgurite load my.store users --from users.csv --header
   zcat users.csv.gz | fulgurite load my.store users";
 
 const GET_HELP: &str = "\
@@ -114,6 +114,9 @@ pub struct Load {
     /// The rows: a file, or - for standard input [default: -]
     #[arg(long, value_name = "CSV")]
     from: Option<PathBuf>,
+    /// The first row names the columns and is no record
+    #[arg(long)]
+    header: bool,
     /// Bytes of a new FILE [default: 16GiB, or four times the rows where that is more]
     #[arg(long, value_name = "SIZE")]
     size: Option<String>,
@@ -175,8 +178,8 @@ pub struct Copied {
 /// Does what the command says.
 pub fn run(command: Stored, common: &Common) -> Result<(), StackError> {
     match command {
-        Stored::Load(Load { opened, table, from, size, page, log, place }) => {
-            let asked = LoadAsked { file: opened.store()?, table, from, size, page, log, place };
+        Stored::Load(Load { opened, table, from, header, size, page, log, place }) => {
+            let asked = LoadAsked { file: opened.store()?, table, from, header, size, page, log, place };
             tell(&watched(common.quiet, "records", |progress| store::load(&asked, progress))?, common)
         }
         Stored::Get(get) => self::get(get, common),

@@ -129,7 +129,10 @@ impl<D: Device + 'static> Shard<D> {
             self.release_locks(txn);
         }
         self.apply_later(txn, std::iter::zip(entry.ops, as_record).collect(), (since, lsn), need);
-        self.make_durable(lsn, durability).await?;
+        let given_up = GivenUp { shard: self, lsn };
+        let durable = self.make_durable(lsn, durability).await;
+        std::mem::forget(given_up);
+        durable?;
         self.until_visible(lsn).await?;
         count(&self.counters.commits, 1);
         Ok(lsn)
@@ -265,6 +268,11 @@ impl<D: Device + 'static> Shard<D> {
         bytes + kept <= self.log_left()
     }
 
+    /// Bytes of the log that a split takes, or two nodes that become one.
+    pub fn change_bytes(&self) -> u64 {
+        3 * (u64::from(self.page_bytes()) / 2 + 1024) + 8192
+    }
+
     /// Bytes of the log that are neither used nor promised.
     pub fn log_left(&self) -> u64 {
         self.log.capacity().saturating_sub(self.log.used() + self.promised_log.get())
@@ -328,6 +336,23 @@ impl<D: Device + 'static> Shard<D> {
     pub async fn until_settled(&self) -> Result<(), Error> {
         let last = self.commits.borrow().last();
         self.until_visible(last).await
+    }
+}
+
+/// A commit that is in the log and whose transaction waits no more. Others wait for it to be visible, so it becomes durable all the same.
+struct GivenUp<'a, D: Device + 'static> {
+    shard: &'a Rc<Shard<D>>,
+    lsn: Lsn,
+}
+
+impl<D: Device + 'static> Drop for GivenUp<'_, D> {
+    fn drop(&mut self) {
+        let (shard, lsn) = (Rc::clone(self.shard), self.lsn);
+        self.shard.handle.spawn(async move {
+            // A log that cannot be written has stopped the store.
+            let _ = shard.log.sync(lsn).await;
+            shard.advance();
+        });
     }
 }
 

@@ -46,6 +46,8 @@ pub enum Planted {
     SegmentReusedEarly,
     /// The map on the drive names places whose pages are not durable.
     MapBeforePages,
+    /// A checkpoint that nobody waits for any more is left where it is.
+    CheckpointGivenUp,
 }
 
 impl Choice for Planted {
@@ -70,5 +72,6 @@ impl Choice for Planted {
         ("carried-too-early", Planted::CarriedTooEarly),
         ("segment-reused-early", Planted::SegmentReusedEarly),
         ("map-before-pages", Planted::MapBeforePages),
+        ("checkpoint-given-up", Planted::CheckpointGivenUp),
     ];
 }

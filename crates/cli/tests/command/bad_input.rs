@@ -201,6 +201,7 @@ fn what_cannot_work_together_in_a_pool() {
             ("replay synthetic --device none", &["none is no drive"]),
             ("profile none", &["none"]),
             ("pool mixed-skewed --device file:", &["no path", "file:PATH"]),
+            ("pool mixed-skewed --device file:x:size=99TiB", &["behind a comma", "file:x,size=99TiB"]),
             ("pool mixed-skewed --layer lob", &["lob", "did you mean `log`"]),
             ("pool mixed-skewed --layer log:sement=1MiB", &["sement", "did you mean `segment`"]),
             ("pool mixed-skewed --layer log --placement oracle", &["--layer log", "oracle", "gc alone"]),

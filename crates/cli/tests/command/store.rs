@@ -94,6 +94,20 @@ fn every_byte_comes_back() {
 }
 
 #[test]
+fn a_first_row_is_a_record_unless_it_is_called_a_header() {
+    let folder = Folder::new();
+    loaded(&folder, "a", "name,age\nanna,31\n");
+    assert_eq!(done(&folder, "scan a t"), "anna,31\nname,age\n");
+    let output = fed(&folder, &format!("load b t --header {SMALL}"), b"name,age,more\nanna,31\n");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(done(&folder, "scan b t"), "anna,31\n");
+    // It is a line like any other where lines are counted.
+    let output = fed(&folder, "load b t --header", b"name,age\nalone\n");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && said.contains("line 2"), "{said}");
+}
+
+#[test]
 fn json_is_one_array_of_records() {
     let folder = Folder::new();
     loaded(&folder, "a", "b,2\na,\"say \"\"hi\"\"\"\n");

@@ -1,6 +1,6 @@
 //! A plan in plain words.
 
-use super::{Ending, Generation, Plan, Step, Work};
+use super::{Ending, Generation, Memory, Plan, Step, Work};
 use crate::device::Fault;
 use fulgurite_base::option::name_of;
 use std::fmt;
@@ -89,6 +89,12 @@ impl fmt::Display for Generation {
         for events in &self.recovery_cuts {
             writeln!(f, "  it is opened, and the power goes after {events} events")?;
         }
+        if let Some(Memory { frames, records }) = self.memory {
+            writeln!(
+                f,
+                "  from there on it has {frames} frames, and {records} per cent beside them for records"
+            )?;
+        }
         if !self.recovery_faults.is_empty() {
             writeln!(f, "  it is opened for good, with faults:")?;
             write_faults(f, &self.recovery_faults)?;
@@ -104,10 +110,11 @@ impl fmt::Display for Step {
         }
         self.work.fmt(f)?;
         if self.rolls_back {
-            write!(f, "; roll back")
+            write!(f, "; roll back")?;
         } else {
-            write!(f, "; commit {}", name_of(self.durability))
+            write!(f, "; commit {}", name_of(self.durability))?;
         }
+        self.patience.map_or(Ok(()), |patience| write!(f, "; give up after {patience}"))
     }
 }
 

@@ -1,6 +1,6 @@
 //! From a seed to a plan. Every part of the plan draws from a substream of its own.
 
-use super::{Ending, Generation, Plan, Step, StorePlan, Work};
+use super::{Ending, Generation, Memory, Plan, Step, StorePlan, Work};
 use crate::device::{CrashConfig, Fault, FaultKind};
 use crate::value::{Key, TableName};
 use fulgurite_base::{Choice, Nanos, Prng};
@@ -27,20 +27,29 @@ fn any_size(prng: &mut Prng, most: u64) -> u64 {
 impl Plan {
     /// The plan of a seed. Half of them write pages out of place.
     pub fn from_seed(seed: u64) -> Plan {
-        let mut plan = Plan::in_place(seed);
+        let mut plan = Plan::patient(seed);
         let mut prng = Prng::new(seed, "crash place");
         if once_in(&mut prng, 2) {
             move_out(&mut prng, &mut plan);
         }
+        lose_patience(seed, &mut plan);
+        change_memory(seed, &mut plan);
         plan
     }
 
     /// The plan of a seed as it would be if none wrote pages out of place.
     pub fn in_place(seed: u64) -> Plan {
+        let mut plan = Plan::patient(seed);
+        lose_patience(seed, &mut plan);
+        change_memory(seed, &mut plan);
+        plan
+    }
+
+    fn patient(seed: u64) -> Plan {
         let mut prng = Prng::new(seed, "crash plan");
         let store = store(&mut prng);
         let (device, mut store) = device(&mut prng, store);
-        store.records = one_of(&mut Prng::new(seed, "crash records"), &[0, 30, 50, 80]);
+        store.records = records(&mut Prng::new(seed, "crash records"));
         let mut plan = Plan {
             seed,
             device,
@@ -75,8 +84,7 @@ fn store(prng: &mut Prng) -> StorePlan {
     let prefetch: Vec<&str> = PrefetchConfig::registry().names().collect();
     StorePlan {
         page_bytes: one_of(prng, &[4096, 4096, 8192, 16384]),
-        // Write-back with spare frames takes some of them.
-        frames: 32 + any_size(prng, 168) as u32,
+        frames: frames(prng),
         log_pages: 80 + any_size(prng, 320) as u32,
         torn_pages: TornPages::Auto,
         replacement: name(prng, &replacement),
@@ -134,7 +142,7 @@ fn move_out(prng: &mut Prng, plan: &mut Plan) {
     let every = one_of(prng, &[1, 2, 5, 20]);
     for steps in plan.generations.iter_mut().flat_map(|generation| &mut generation.clients) {
         let (wait, durability) = (Nanos::ZERO, Durability::Group);
-        let checkpoint = Step { wait, work: Work::Checkpoint, durability, rolls_back: false };
+        let checkpoint = Step { wait, work: Work::Checkpoint, durability, rolls_back: false, patience: None };
         let parts = steps.chunks(every);
         *steps = parts.flat_map(|part| part.iter().cloned().chain([checkpoint.clone()])).collect();
     }
@@ -146,6 +154,38 @@ fn move_out(prng: &mut Prng, plan: &mut Plan) {
     let pages = u64::from(store.log_pages) + 200 + 70 + any_size(prng, 100) + rows;
     let beside = u64::from(40 * unit + (8 + streams) * segment);
     device.pages = (pages * u64::from(store.page_bytes) + beside) / u64::from(device.page_bytes);
+}
+
+/// Has clients give up some of their steps, in one seed of four: whatever was under way then, the store must be sound.
+fn lose_patience(seed: u64, plan: &mut Plan) {
+    let mut prng = Prng::new(seed, "crash patience");
+    if !once_in(&mut prng, 4) {
+        return;
+    }
+    for step in plan.generations.iter_mut().flat_map(|generation| &mut generation.clients).flatten() {
+        step.patience = once_in(&mut prng, 4).then(|| Nanos::from_micros(any_size(&mut prng, 1_000)));
+    }
+}
+
+/// Has the store opened with other memory again and again, in one seed of four: recovery works otherwise where it has little.
+fn change_memory(seed: u64, plan: &mut Plan) {
+    let mut prng = Prng::new(seed, "crash memory");
+    if !once_in(&mut prng, 4) {
+        return;
+    }
+    for generation in &mut plan.generations {
+        generation.memory =
+            once_in(&mut prng, 2).then(|| Memory { frames: frames(&mut prng), records: records(&mut prng) });
+    }
+}
+
+/// Write-back with spare frames takes some of them.
+fn frames(prng: &mut Prng) -> u32 {
+    32 + any_size(prng, 168) as u32
+}
+
+fn records(prng: &mut Prng) -> u8 {
+    one_of(prng, &[0, 30, 50, 80])
 }
 
 /// Half of the seeds have power cuts alone, a quarter faults that the drive reports, the rest any.
@@ -178,6 +218,7 @@ fn generation(prng: &mut Prng, plan: &Plan, kinds: &[FaultKind], relaxed: u64) -
         ending: if once_in(prng, 10) { Ending::Close } else { Ending::Cut(any_size(prng, 2_000)) },
         recovery_cuts: (0..prng.below(3)).map(|_| any_size(prng, 300)).collect(),
         recovery_faults: if once_in(prng, 3) { faults(prng, kinds, 100) } else { Vec::new() },
+        memory: None,
     };
     for _ in 0..steps {
         let client = prng.below(clients as u64) as usize;
@@ -188,7 +229,8 @@ fn generation(prng: &mut Prng, plan: &Plan, kinds: &[FaultKind], relaxed: u64) -
         };
         let wait = Nanos::from_micros(if rest == 0 { 0 } else { prng.below(rest) });
         let work = work(prng, plan);
-        generation.clients[client].push(Step { wait, work, durability, rolls_back: once_in(prng, 25) });
+        let rolls_back = once_in(prng, 25);
+        generation.clients[client].push(Step { wait, work, durability, rolls_back, patience: None });
     }
     generation
 }

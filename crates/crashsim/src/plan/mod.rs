@@ -140,6 +140,8 @@ pub struct Step {
     pub durability: Durability,
     /// Whether it rolls back in place of the commit.
     pub rolls_back: bool,
+    /// How long the client waits for the step before it gives up and goes on.
+    pub patience: Option<Nanos>,
 }
 
 /// How a generation ends.
@@ -149,6 +151,15 @@ pub enum Ending {
     Cut(u64),
     /// The store is closed first.
     Close,
+}
+
+/// What a store is opened with in place of what it had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// Frames that the memory has room for.
+    pub frames: u32,
+    /// Per cent of the memory for pages that records have, beside the frames.
+    pub records: u8,
 }
 
 /// What happens between two openings of the store.
@@ -164,6 +175,8 @@ pub struct Generation {
     pub recovery_cuts: Vec<u64>,
     /// What befalls the drive while it is opened for good and looked at.
     pub recovery_faults: Vec<Fault>,
+    /// Other memory from these openings on. A full store may refuse less than it had; then it gets all that it ever had.
+    pub memory: Option<Memory>,
 }
 
 /// A seed, written out.

@@ -44,6 +44,7 @@ fn generation_changes(generation: &Generation) -> Vec<GenerationChange> {
     changes.push(Box::new(|generation| generation.faults.clear()));
     changes.push(Box::new(|generation| generation.recovery_faults.clear()));
     changes.push(Box::new(|generation| generation.recovery_cuts.clear()));
+    changes.push(Box::new(|generation| generation.memory = None));
     for (client, steps) in generation.clients.iter().enumerate() {
         // Halves, quarters and so on, and at last single steps.
         let mut length = steps.len().div_ceil(2);
@@ -79,6 +80,7 @@ fn generation_changes(generation: &Generation) -> Vec<GenerationChange> {
     }
     changes.push(step_change(|step| step.wait = Nanos::ZERO));
     changes.push(step_change(|step| step.rolls_back = false));
+    changes.push(step_change(|step| step.patience = None));
     changes.push(step_change(|step| step.durability = Durability::Flush));
     changes
 }

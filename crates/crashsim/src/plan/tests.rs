@@ -24,6 +24,16 @@ fn a_thousand_seeds_take_every_choice() {
     for (name, torn_pages) in TornPages::NAMES {
         assert!(plans.iter().any(|plan| plan.store.torn_pages == *torn_pages), "{name}");
     }
+    let impatient = |plan: &&Plan| {
+        plan.generations
+            .iter()
+            .flat_map(|generation| generation.clients.iter().flatten())
+            .any(|step| step.patience.is_some())
+    };
+    assert!((200..300).contains(&plans.iter().filter(impatient).count()));
+    let changing =
+        plans.iter().filter(|plan| plan.generations.iter().any(|generation| generation.memory.is_some()));
+    assert!((100..250).contains(&changing.count()));
     let quiet = plans.iter().filter(|plan| plan.faults().next().is_none()).count();
     assert!(quiet > 400, "only {quiet} seeds have power cuts alone");
 }

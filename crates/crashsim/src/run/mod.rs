@@ -14,7 +14,7 @@ pub use world::GROUPS;
 
 use crate::device::{Allowed, CrashDevice, Fault};
 use crate::history::History;
-use crate::plan::{Ending, Generation, Plan};
+use crate::plan::{Ending, Generation, Memory, Plan, StorePlan};
 use crate::recovery;
 use crate::value::{Key, TableName, Value, Version};
 use crate::violation::{Violation, ViolationKind};
@@ -56,7 +56,8 @@ pub fn run(plan: &Plan) -> Report {
     let device = CrashDevice::new(plan.device.clone(), Prng::new(plan.seed, "crash drive"));
     let sum = i64::from(plan.accounts) * AMOUNT;
     let report = Report::default();
-    let mut run = Run { plan, device, found: BTreeMap::new(), next_txn: 1, sum, report };
+    let (store, most) = (plan.store.clone(), plan.store.clone());
+    let mut run = Run { plan, device, store, most, found: BTreeMap::new(), next_txn: 1, sum, report };
     run.report.violation = run.carry_out().err();
     run.report.faults = run.device.struck().len() as u64;
     run.mix(run.device.fingerprint());
@@ -67,6 +68,9 @@ pub fn run(plan: &Plan) -> Report {
 struct Run<'p> {
     plan: &'p Plan,
     device: CrashDevice,
+    /// The store as it is opened now, and with all the memory that it ever had.
+    store: StorePlan,
+    most: StorePlan,
     /// The records.
     found: BTreeMap<Key, Value>,
     next_txn: u32,
@@ -88,13 +92,11 @@ impl Run<'_> {
 
     fn carry_out(&mut self) -> Result<(), Violation> {
         let plan = self.plan;
-        let options =
-            world::options(&plan.store).map_err(|text| Violation::new(ViolationKind::Error, text))?;
-        let mut opened = self.make(&options)?;
+        let mut opened = self.make(&options(&plan.store)?)?;
         for generation in &plan.generations {
             self.work(&opened, generation)?;
             let history = self.leave(opened);
-            let Some(next) = self.recover(&options, generation, &history)? else {
+            let Some(next) = self.recover(generation, &history)? else {
                 self.report.damaged = true;
                 return Ok(());
             };
@@ -284,19 +286,20 @@ impl Run<'_> {
     }
 
     /// Opens the store and judges what it has. `None` where it is damaged.
-    fn recover(
-        &mut self,
-        options: &Options,
-        generation: &Generation,
-        history: &History,
-    ) -> Result<Option<Opened>, Violation> {
+    fn recover(&mut self, generation: &Generation, history: &History) -> Result<Option<Opened>, Violation> {
+        if let Some(Memory { frames, records }) = generation.memory {
+            self.store = StorePlan { frames, records, ..self.store.clone() };
+            let (frames, records) = (frames.max(self.most.frames), records.max(self.most.records));
+            self.most = StorePlan { frames, records, ..self.store.clone() };
+        }
+        let options = options(&self.store)?;
         for events in &generation.recovery_cuts {
             let executor = self.restart(Some(*events), &[]);
             let opening = Store::open(executor.handle(), options.clone());
             let opened = self.drive(&executor, "recovery", async { opening.await.err() })?;
-            self.refused(opened.flatten())?;
+            self.refused(opened.flatten().filter(|error| !self.is_short(error)))?;
         }
-        let Some(Opened { executor, world }) = self.open(options, &generation.recovery_faults)? else {
+        let Some(Opened { executor, world }) = self.open(&generation.recovery_faults)? else {
             return Ok(None);
         };
         let Some(found) = self.look(&executor, &world, "the reading after recovery")? else {
@@ -306,6 +309,11 @@ impl Run<'_> {
         recovery::judge(history, &self.versions(), self.allowed())?;
         world.history.replace(History::new(self.versions()));
         Ok(Some(Opened { executor, world }))
+    }
+
+    /// Whether an error says that the store has too little memory now, which it may where it had more.
+    fn is_short(&self, error: &Error) -> bool {
+        self.store != self.most && matches!(error, Error::Full { .. } | Error::Options(_))
     }
 
     /// A store that cannot be opened needs a fault that explains it.
@@ -319,19 +327,20 @@ impl Run<'_> {
     }
 
     /// Opens the store for good. A fault that the drive reports may make it fail; then it is opened again without.
-    fn open(&mut self, options: &Options, faults: &[Fault]) -> Result<Option<Opened>, Violation> {
+    fn open(&mut self, faults: &[Fault]) -> Result<Option<Opened>, Violation> {
         let mut last = None;
         for faults in [faults, &[], &[]] {
             let executor = self.restart(None, faults);
             let (device, first_txn, initial, sum) =
                 (self.device.clone(), self.next_txn, self.versions(), self.sum);
-            let (handle, options, plan) = (executor.handle(), options.clone(), self.plan.store.clone());
+            let (handle, options, plan) = (executor.handle(), options(&self.store)?, self.store.clone());
             let opening = async move {
                 let store = Store::open(handle, options).await?;
                 World::new(store, device, first_txn, initial, sum, &plan).await
             };
             match self.drive(&executor, "opening", opening)? {
                 Some(Ok(world)) => return Ok(Some(Opened { executor, world: Rc::new(world) })),
+                Some(Err(error)) if self.is_short(&error) => self.store = self.most.clone(),
                 Some(Err(error)) => {
                     last = Some(error.to_string());
                     self.refused(Some(error))?;
@@ -345,6 +354,10 @@ impl Run<'_> {
         let text = format!("the store cannot be opened: {}", last.unwrap_or_default());
         Err(Violation::new(ViolationKind::Lost, text))
     }
+}
+
+fn options(plan: &StorePlan) -> Result<Options, Violation> {
+    world::options(plan).map_err(|text| Violation::new(ViolationKind::Error, text))
 }
 
 /// Makes the store, its tables, and what they hold at first.

@@ -371,7 +371,10 @@ impl<D: Device + 'static> Log<D> {
         // Whoever appends has seen to it that there is room. Should that ever be wrong, nothing that recovery needs is written over.
         let block = u64::from(self.0.block_bytes);
         if base.0 + bytes.len() as u64 - self.0.redo.get().0 / block * block > self.capacity() {
-            return Err(self.0.health.stop("the log is full, which was to be seen to earlier"));
+            return Err(self
+                .0
+                .health
+                .stop("the log is full; a store that is opened with more memory needs less of it"));
         }
         let mut at = base;
         for window in bytes.chunks(self.0.window) {

@@ -113,7 +113,7 @@ impl<D: Device + 'static> Shard<D> {
     /// Room in the log for a split, or for two nodes that become one. Nobody waits for it here: a checkpoint, which makes room,
     /// merges as well.
     fn room_for_change(&self) -> Option<Room<'_, D>> {
-        let bytes = 3 * (u64::from(self.page_bytes()) / 2 + 1024) + 8192;
+        let bytes = self.change_bytes();
         self.has_room_in_log(bytes).then(|| {
             count(&self.promised_log, bytes);
             Room { shard: self, bytes }

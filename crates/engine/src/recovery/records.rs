@@ -174,8 +174,12 @@ impl<D: Device + 'static> Shard<D> {
             while !rest.is_empty() {
                 let done = match self.apply_run(tree, rest, at).await {
                     // It may have been a record before the crash that could not be merged.
-                    Err(Error::Full { .. }) if tree.id >= FIRST_USER_TREE && !rest[0].large => {
-                        self.apply_as_record(tree, &rest[0].to_op(), at).await?;
+                    Err(Error::Full { .. }) => {
+                        let (op, is_user) = (rest[0].to_op(), tree.id >= FIRST_USER_TREE);
+                        match is_user && !op.large {
+                            true => self.apply_as_record(tree, &op, at).await?,
+                            false => self.apply(tree, &op, at).await?,
+                        }
                         1
                     }
                     done => done?,

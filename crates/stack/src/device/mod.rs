@@ -334,6 +334,12 @@ pub fn named_file(text: &str) -> &Path {
     Path::new(text.strip_prefix("file:").map_or(text, |drive| drive.split(',').next().unwrap_or(drive)))
 }
 
+/// Whether a text looks like an option of a file.
+fn is_option(text: &str) -> bool {
+    let key = text.split_once('=').map(|(key, _)| key);
+    FileOptions::OPTIONS.iter().any(|option| key == Some(option.key))
+}
+
 /// Commands in flight on the ideal drive: more than any run makes.
 const MEM_QUEUE_DEPTH: u32 = 1 << 16;
 
@@ -353,6 +359,14 @@ impl FileConfig {
             return Err(StackError::request(
                 "device file:- is read and written at any place, and standard input and output are not; accepted: a file or block device",
             ));
+        }
+        // Presets have their options behind a colon, and a new file of such a name is hardly what was meant.
+        let option = path.rsplit_once(':').filter(|(_, option)| is_option(option));
+        if let Some((before, option)) = option.filter(|_| !Path::new(path).exists()) {
+            return Err(StackError::request(format!(
+                "device file:{text}: options of a file stand behind a comma; write file:{before},{option}{}",
+                &text[path.len()..]
+            )));
         }
         let mut spec = Spec::parse(&option::with_name(FILE, options))?;
         let options = FileOptions::default().with_options(&mut spec)?;

@@ -62,8 +62,8 @@ impl Read for Limited {
 }
 
 impl Input {
-    /// Opens a file; standard input for `-` and where none is given.
-    pub fn open(from: Option<&Path>) -> Result<Input, StackError> {
+    /// Opens a file; standard input for `-` and where none is given. With `has_header` the first row is left out.
+    pub fn open(from: Option<&Path>, has_header: bool) -> Result<Input, StackError> {
         let from = from.filter(|path| *path != Path::new("-"));
         let state = Rc::new(State::default());
         let (name, bytes, input): (String, Option<u64>, Box<dyn Read>) = match from {
@@ -75,7 +75,7 @@ impl Input {
         };
         let limited = Limited { input, state: Rc::clone(&state) };
         // Rows of another length are refused with a sentence of our own.
-        let reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(limited);
+        let reader = ReaderBuilder::new().has_headers(has_header).flexible(true).from_reader(limited);
         Ok(Input { name: format!("--from {name}"), bytes, reader, row: ByteRecord::new(), state })
     }
 

@@ -32,6 +32,8 @@ pub struct LoadAsked {
     pub table: String,
     /// The file with the rows; standard input where none is given.
     pub from: Option<PathBuf>,
+    /// Whether the first row names the columns and is no record.
+    pub header: bool,
     /// Bytes of a new store.
     pub size: Option<String>,
     /// Bytes in a page of a new store.
@@ -78,7 +80,7 @@ struct Loaded {
 /// Loads the records. A later row wins over an earlier one with the same key. Rows before one that is refused
 /// stay.
 pub fn load(asked: &LoadAsked, progress: &Progress) -> Result<Said, StackError> {
-    let LoadAsked { file, table, from, size, page, log, place } = asked.clone();
+    let LoadAsked { file, table, from, header, size, page, log, place } = asked.clone();
     let sizes = Sizes::read(size.as_deref(), page.as_deref(), log.as_deref(), place.as_deref())?;
     if table.is_empty() {
         return Err(StackError::request("TABLE is empty; accepted: a name of at least one byte"));
@@ -89,7 +91,7 @@ pub fn load(asked: &LoadAsked, progress: &Progress) -> Result<Said, StackError> 
         )));
     }
     // Before anything is made.
-    let input = Input::open(from.as_deref())?;
+    let input = Input::open(from.as_deref(), header)?;
     let began = Instant::now();
     let metadata = fs::symlink_metadata(&file.path);
     let is_new = metadata.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);

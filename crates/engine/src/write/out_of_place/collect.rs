@@ -3,7 +3,7 @@
 //! It is one task, which goes on in slices while the schedule wants it to, or somebody waits. The schedule paces it: it
 //! keeps step with the writes, so that none of them waits for a whole segment.
 
-use super::{OutOfPlace, units_of};
+use super::{OTHER_PLACES, OutOfPlace, may_go_elsewhere, units_of};
 use crate::page;
 use crate::wait::insist;
 use crate::{Error, memory};
@@ -18,9 +18,12 @@ const READ_AGAIN: usize = 3;
 
 /// A unit on its way from a victim.
 struct Moved {
+    /// Its number among those that move together.
+    at: usize,
     unit: u32,
     from: Ppn,
-    to: Ppn,
+    /// Where it was sent last.
+    to: u32,
 }
 
 impl<D: Device + 'static> OutOfPlace<D> {
@@ -100,36 +103,43 @@ impl<D: Device + 'static> OutOfPlace<D> {
             return Ok(false);
         }
         let bytes = self.fetch(&from).await?;
-        let mut moved = Vec::with_capacity(from.len());
-        let mut parts = Vec::with_capacity(from.len());
-        {
-            let mut ftl = self.0.ftl.borrow_mut();
-            for (at, (unit, from)) in from.iter().enumerate() {
-                // Written again meanwhile, or given up.
-                if ftl.lookup(*unit) != Some(*from) {
-                    continue;
-                }
-                if ftl.room_for_copies() == 0 {
-                    return Err(Error::Options("no segment is free for what is still valid".to_owned()));
-                }
-                let to = ftl.copy(*from, &mut CountingSink::default());
-                parts.push((at, to.0));
-                moved.push(Moved { unit: *unit, from: *from, to });
-            }
-        }
+        let moved =
+            |(at, (unit, from)): (usize, &(u32, Ppn))| Moved { at, unit: *unit, from: *from, to: from.0 };
+        let mut moved: Vec<Moved> = from.iter().enumerate().map(moved).collect();
+        self.send_copies(&mut moved)?;
         let number = self.0.under_way.begin();
-        let written = self.write_units(parts.into_iter(), &bytes).await;
+        let mut left = OTHER_PLACES;
+        let written = loop {
+            let parts = moved.iter().map(|moved| (moved.at, moved.to));
+            match self.write_units(parts, &bytes).await {
+                Err(error)
+                    if left > 0 && may_go_elsewhere(&error) && self.send_copies(&mut moved).is_ok() =>
+                {
+                    left -= 1;
+                }
+                written => break written,
+            }
+        };
         if written.is_ok() {
             let mut places = self.0.places.borrow_mut();
-            for Moved { unit, from, to } in moved {
+            for Moved { unit, from, to, .. } in moved {
                 // A write of the page may have ended before: that is newer.
                 if places.all()[unit as usize] == from.0 {
-                    places.set(unit, to.0);
+                    places.set(unit, to);
                 }
             }
         }
         self.0.under_way.end(number);
         written.map(|()| true)
+    }
+
+    /// Gives copies new places. Those of units that were written again meanwhile, or given up, are left out.
+    fn send_copies(&self, moved: &mut Vec<Moved>) -> Result<(), Error> {
+        moved.retain(|moved| self.lookup(moved.unit) == Some(Ppn(moved.to)));
+        match moved.iter_mut().all(|moved| self.send_elsewhere(&mut moved.to)) {
+            true => Ok(()),
+            false => Err(Error::Options("no segment is free for what is still valid".to_owned())),
+        }
     }
 
     /// The next valid units of the victim with their places; whole pages, where they lie together.
@@ -200,7 +210,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         true
     }
 
-    fn lookup(&self, unit: u32) -> Option<Ppn> {
+    pub(super) fn lookup(&self, unit: u32) -> Option<Ppn> {
         self.0.ftl.borrow().lookup(unit)
     }
 

@@ -36,7 +36,7 @@ use super::sealed::{Sealed, is_there};
 use crate::barrier::Barrier;
 use crate::image::Source;
 use crate::layout::Superblock;
-use crate::page::Salt;
+use crate::page::{self, Kind, Salt};
 use crate::wait::{Health, Signal, insist, together};
 use crate::{Error, Options, memory};
 use fulgurite_base::{Lpn, PageId, Ppn, StreamId};
@@ -53,11 +53,23 @@ use under_way::UnderWay;
 /// Changes of the map that are left for the next commit at most; then one is made.
 const MOST_CHANGES: usize = 1 << 15;
 
+/// Other places that a write is sent to where the drive fails at the first, before the store stops.
+const OTHER_PLACES: u32 = 4;
+
+/// A page as it goes to the drive.
+#[derive(Clone, Copy)]
+struct Packed {
+    page: PageId,
+    /// The first of its units among the batch's, and how many it takes.
+    from: usize,
+    units: u32,
+    /// For placement by hints.
+    hint: StreamId,
+}
+
 /// A page on its way.
 struct Sent {
-    page: PageId,
-    /// The first of its units among the batch's.
-    from: usize,
+    packed: Packed,
     places: Vec<u32>,
 }
 
@@ -126,6 +138,17 @@ pub async fn read_page(
     }
     let whole = Arena::new(len).buffer(0, len);
     unpack(&bytes, &whole).then(|| memory::look(&whole, <[u8]>::to_vec))
+}
+
+/// The hint of a page: leaves of a tree live about as long as each other, and all that is no leaf is written rarely.
+fn hint(page: &[u8]) -> StreamId {
+    let is_leaf = page::kind(page) == Some(Kind::Leaf);
+    StreamId(if is_leaf { page::tree(page) as u16 } else { 0 })
+}
+
+/// Whether another place may do where a write has failed so: the drive has not lied, and is there.
+fn may_go_elsewhere(error: &Error) -> bool {
+    matches!(error, Error::Io(error) if !matches!(error, IoError::Corrupt | IoError::OutOfRange))
 }
 
 impl<D: Device + 'static> OutOfPlace<D> {
@@ -241,25 +264,16 @@ impl<D: Device + 'static> OutOfPlace<D> {
 
     /// Writes sealed pages. When this returns they are read from their new places, and durable after [`OutOfPlace::commit`].
     pub async fn write(&self, pages: &Sealed) -> Result<(), Error> {
-        let (bytes, mut units) = self.packed(pages);
-        while !units.is_empty() {
+        let (bytes, mut rest) = self.packed(pages);
+        while !rest.is_empty() {
             self.0.health.check()?;
-            let sent = self.send(&units);
+            let sent = self.send(&rest);
             if sent.is_empty() {
                 self.wait_for_room().await?;
                 continue;
             }
-            units.drain(..sent.len());
-            // From here to the end nothing waits for collection, which waits for this.
-            let number = self.0.under_way.begin();
-            self.collect_later();
-            let parts = sent.iter().flat_map(|sent| (sent.from..).zip(sent.places.iter().copied()));
-            let written = self.write_units(parts, &bytes).await;
-            if written.is_ok() {
-                sent.iter().for_each(|sent| self.arrived(sent));
-            }
-            self.0.under_way.end(number);
-            written.map_err(|error| self.0.health.stop(format!("a page could not be written: {error}")))?;
+            rest.drain(..sent.len());
+            self.bring(sent, &bytes).await?;
             if self.0.places.borrow().changes() > MOST_CHANGES {
                 self.commit().await?;
             }
@@ -267,52 +281,100 @@ impl<D: Device + 'static> OutOfPlace<D> {
         Ok(())
     }
 
-    /// Pages as they will lie in their units, and for each of them its number, its first unit in these bytes, and how many it takes.
-    fn packed(&self, pages: &Sealed) -> (Buffer, Vec<(PageId, usize, u32)>) {
+    /// Brings pages to where they were sent. Where the drive fails there, they are sent elsewhere. Nothing here waits for collection,
+    /// which waits for this.
+    async fn bring(&self, mut sent: Vec<Sent>, bytes: &Buffer) -> Result<(), Error> {
+        let number = self.0.under_way.begin();
+        self.collect_later();
+        let mut left = OTHER_PLACES;
+        let written = loop {
+            let parts = sent.iter().flat_map(|sent| (sent.packed.from..).zip(sent.places.iter().copied()));
+            match self.write_units(parts, bytes).await {
+                Err(error) if left > 0 && may_go_elsewhere(&error) => {
+                    left -= 1;
+                    sent.retain(|sent| self.is_sent(sent));
+                    let mut places = sent.iter_mut().flat_map(|sent| &mut sent.places);
+                    if !places.all(|place| self.send_elsewhere(place)) {
+                        break Err(error);
+                    }
+                }
+                Err(error) => break Err(error),
+                Ok(()) => {
+                    sent.iter().for_each(|sent| self.arrived(sent));
+                    break Ok(());
+                }
+            }
+        };
+        self.0.under_way.end(number);
+        written.map_err(|error| self.0.health.stop(format!("a page could not be written: {error}")))
+    }
+
+    /// Pages as they will lie in their units.
+    fn packed(&self, pages: &Sealed) -> (Buffer, Vec<Packed>) {
         let Layout { unit_bytes, page_units, .. } = self.0.layout;
         let (unit, page_units) = (unit_bytes as usize, page_units as usize);
+        let hint = |copy: &Buffer| memory::look(copy, hint);
         if page_units == 1 {
-            let units = pages.numbers.iter().enumerate().map(|(at, page)| (*page, at, 1)).collect();
-            return (pages.bytes.clone(), units);
+            let packed = |(from, (page, copy)): (usize, (PageId, Buffer))| Packed {
+                page,
+                from,
+                units: 1,
+                hint: hint(&copy),
+            };
+            return (pages.bytes.clone(), pages.iter().enumerate().map(packed).collect());
         }
         let bytes = Arena::new(pages.bytes.len()).buffer(0, pages.bytes.len());
         let mut packer = self.0.packer.borrow_mut();
-        let (mut at, mut units) = (0, Vec::with_capacity(pages.numbers.len()));
+        let (mut at, mut packed) = (0, Vec::with_capacity(pages.numbers.len()));
         for (page, copy) in pages.iter() {
             // What is packed is never longer than the page, so there is room for it.
             let into = bytes.part(at * unit, page_units * unit);
-            let taken =
+            let units =
                 memory::look(&copy, |page| memory::change(&into, |into| packer.pack(page, into, unit)));
-            units.push((page, at, taken));
-            at += taken as usize;
+            packed.push(Packed { page, from: at, units, hint: hint(&copy) });
+            at += units as usize;
         }
-        (bytes, units)
+        (bytes, packed)
     }
 
     /// Gives pages their new places, as many from the first on as collection lets in now.
-    fn send(&self, units: &[(PageId, usize, u32)]) -> Vec<Sent> {
+    fn send(&self, pages: &[Packed]) -> Vec<Sent> {
         let mut ftl = self.0.ftl.borrow_mut();
         let mut sent = Vec::new();
-        for (page, from, taken) in units {
-            let (page, from, units) = (*page, *from, *taken);
+        for packed in pages {
+            let Packed { page, units, hint, .. } = *packed;
             let (first, mut places) = (self.first_unit(page), Vec::with_capacity(units as usize));
-            let hint = StreamId::default();
             if !ftl.append_whole(first, units, hint, &mut CountingSink::default(), |ppn| places.push(ppn.0)) {
                 break;
             }
             ftl.trim_run(first + units, self.0.layout.page_units - units);
-            sent.push(Sent { page, from, places });
+            sent.push(Sent { packed: *packed, places });
         }
         sent
     }
 
+    /// Sends a unit to another place, from the one that it was sent to, as a copy that may use what is kept for collection. False
+    /// where there is no room.
+    fn send_elsewhere(&self, place: &mut u32) -> bool {
+        let mut ftl = self.0.ftl.borrow_mut();
+        let has_room = ftl.room_for_copies() > 0;
+        if has_room {
+            *place = ftl.copy(Ppn(*place), &mut CountingSink::default()).0;
+        }
+        has_room
+    }
+
+    /// Whether a page was not given up since it was sent there.
+    fn is_sent(&self, sent: &Sent) -> bool {
+        self.lookup(self.first_unit(sent.packed.page)) == Some(Ppn(sent.places[0]))
+    }
+
     /// A page lies in its new place, unless it was given up meanwhile.
     fn arrived(&self, sent: &Sent) {
-        let first = self.first_unit(sent.page);
-        let (ftl, mut places) = (self.0.ftl.borrow(), self.0.places.borrow_mut());
-        if ftl.lookup(first) != Some(Ppn(sent.places[0])) {
+        if !self.is_sent(sent) {
             return;
         }
+        let (first, mut places) = (self.first_unit(sent.packed.page), self.0.places.borrow_mut());
         for unit in 0..self.0.layout.page_units {
             let place = sent.places.get(unit as usize).copied().unwrap_or(NOWHERE);
             places.set(first + unit, place);

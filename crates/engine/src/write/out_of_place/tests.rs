@@ -147,6 +147,13 @@ async fn assert_versions(place: &OutOfPlace<Drive>, superblock: &Superblock, ver
 
 #[test]
 fn pages_are_where_they_were_written_whatever_moves() {
+    for is_bad in [false, true] {
+        use_and_open_again(is_bad);
+    }
+}
+
+/// On a drive with places that cannot be written, pages go elsewhere, and so do those that move.
+fn use_and_open_again(is_bad: bool) {
     let place = "out-of-place:victim=fifo,spare=40%".parse().unwrap();
     let options = Options { place, ..Options::default() };
     for (page_bytes, drive_units) in [(4096, 1_200), (16_384, 4_200)] {
@@ -154,6 +161,9 @@ fn pages_are_where_they_were_written_whatever_moves() {
         let handle = executor.handle();
         let superblock = superblock(page_bytes, drive_units, &options);
         let layout = superblock.layout().unwrap();
+        if is_bad {
+            executor.with_device(|device| device.be_bad_from(layout.first));
+        }
         let options = options.clone();
         let done = executor.block_on(async move {
             let made = OutOfPlace::create(&handle, shared(&handle), &superblock, layout, &options).await;

@@ -1,8 +1,9 @@
-//! A drive for tests on which every command takes a time of its own, and does what it does when it ends.
+//! A drive for tests on which every command takes a time of its own, and does what it does when it ends; with places that cannot
+//! be written, if that is asked for.
 
 use crate::memory;
 use fulgurite_base::{Nanos, Prng};
-use fulgurite_device::{Caps, Command, Completion, Device, MemDevice, Operation, QueueFull};
+use fulgurite_device::{Caps, Command, Completion, Device, IoError, MemDevice, Operation, QueueFull};
 use std::collections::BTreeMap;
 
 pub struct Uneven {
@@ -12,14 +13,37 @@ pub struct Uneven {
     submitted: u64,
     pending: BTreeMap<(Nanos, u64), Command>,
     contents: Vec<u8>,
+    /// Pages from this one on cannot be written where their numbers end so.
+    bad_from: Option<u64>,
 }
+
+/// Of so many pages one cannot be written, if any cannot.
+const BAD_IN: u64 = 500;
 
 impl Uneven {
     pub fn new(pages: u64, seed: u64) -> Uneven {
         let caps = MemDevice::new(pages, 4096, 64, Nanos::ZERO).caps().clone();
         let contents = vec![0; pages as usize * 4096];
         let (pending, prng) = (BTreeMap::new(), Prng::new(seed, "uneven"));
-        Uneven { caps, now: Nanos::ZERO, prng, submitted: 0, pending, contents }
+        Uneven { caps, now: Nanos::ZERO, prng, submitted: 0, pending, contents, bad_from: None }
+    }
+
+    /// From now on some of the pages from `first` on cannot be written.
+    pub fn be_bad_from(&mut self, first: u64) {
+        self.bad_from = Some(first);
+    }
+
+    /// Whether a write touches a page that cannot be written. It leaves nothing of what was there.
+    fn fails(&mut self, operation: &Operation) -> bool {
+        let (Some(first), Operation::Write { lpn, pages, .. }) = (self.bad_from, operation) else {
+            return false;
+        };
+        let pages = lpn.0..lpn.0 + u64::from(*pages);
+        let fails = pages.clone().any(|page| page >= first && page.is_multiple_of(BAD_IN));
+        if fails {
+            self.contents[pages.start as usize * 4096..pages.end as usize * 4096].fill(0xBB);
+        }
+        fails
     }
 
     fn perform(&mut self, operation: Operation) {
@@ -66,8 +90,12 @@ impl Device for Uneven {
             Some(next) => {
                 self.now = self.now.max(next);
                 let (_, Command { tag, operation }) = self.pending.pop_first().expect("there is a next");
-                self.perform(operation);
-                completions.push(Completion { tag, at: self.now, status: Ok(()) });
+                let fails = self.fails(&operation);
+                if !fails {
+                    self.perform(operation);
+                }
+                let status = if fails { Err(IoError::Media) } else { Ok(()) };
+                completions.push(Completion { tag, at: self.now, status });
             }
         }
     }
