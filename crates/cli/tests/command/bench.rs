@@ -90,6 +90,19 @@ fn a_failing_drive_is_named_with_the_page_and_the_reason() {
     }
 }
 
+/// The store trims segments while the drive collects in them. What collection had read of them leaves room in its buffer all the same;
+/// a drive that missed that waited for ever.
+#[test]
+fn a_drive_that_is_trimmed_while_it_collects_goes_on() {
+    let folder = Folder::new();
+    let device = "p4510:planes=1,pages=4,blocks=266,op=12%,streams=9";
+    let place = "out-of-place:spare=5%,placement=hints";
+    let outcome = folder.run(&format!(
+        "bench tpcc --device {device} --scale 1 --users 16 --ops 3000 --memory 10MiB --log-size 4MiB --place {place}"
+    ));
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+}
+
 /// What the store writes depends little on what lies below; what the drive gets depends on how the layer collects.
 #[test]
 fn a_layer_lies_between_the_store_and_its_drive() {

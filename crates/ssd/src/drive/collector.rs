@@ -325,6 +325,10 @@ impl Collector {
                 flash.close_copies(self.unit);
             }
         }
+        // Pages that the host has overwritten or trimmed leave room as well.
+        if self.held.is_empty() && std::mem::take(&mut self.was_full) {
+            self.touch_dies(flash);
+        }
         if self.is_all_placed() {
             flash.close_copies(self.unit);
         }
