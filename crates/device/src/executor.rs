@@ -16,7 +16,7 @@ use slab::Slab;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::future::{Future, poll_fn};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -610,6 +610,17 @@ impl<D: Device> Handle<D> {
             Poll::Pending
         })
         .await;
+    }
+
+    /// Waits for a future, but no longer than `patience`. One that has not ended then is dropped, and this gives `None`.
+    pub async fn within<T>(&self, patience: Nanos, future: impl Future<Output = T>) -> Option<T> {
+        let (mut future, mut end) = (pin!(future), pin!(self.sleep_until(self.now() + patience)));
+        poll_fn(|context| match (future.as_mut().poll(context), end.as_mut().poll(context)) {
+            (Poll::Ready(output), _) => Poll::Ready(Some(output)),
+            (_, Poll::Ready(())) => Poll::Ready(None),
+            _ => Poll::Pending,
+        })
+        .await
     }
 
     /// Lets other tasks run, and the drive begin what it was asked for, before this task goes on. No time passes. For a task

@@ -4,12 +4,7 @@ use super::session::Session;
 use super::world::{Stop, World};
 use crate::plan::{Step, Work};
 use crate::value::{Key, TableName};
-use fulgurite_base::Nanos;
-use fulgurite_device::{Device, Handle};
-use std::future::{Future, poll_fn};
-use std::pin::pin;
 use std::rc::Rc;
-use std::task::Poll;
 
 /// How often a step is tried.
 const TRIES: u32 = 4;
@@ -27,7 +22,8 @@ pub(super) async fn client(world: Rc<World>, number: u32, steps: Vec<Step>) {
             end = match step.patience {
                 None => attempt.await,
                 Some(patience) => {
-                    within(world.store.handle(), patience, attempt).await.unwrap_or(Err(Stop::Step))
+                    let ended = world.store.handle().within(patience, attempt).await;
+                    ended.unwrap_or(Err(Stop::Step))
                 }
             };
             if end != Err(Stop::Retry) {
@@ -40,21 +36,6 @@ pub(super) async fn client(world: Rc<World>, number: u32, steps: Vec<Step>) {
         }
     }
     world.clients.set(world.clients.get() - 1);
-}
-
-/// Waits for a future, but no longer than `patience`. One that has not ended then is dropped.
-async fn within<D: Device + 'static, T>(
-    handle: &Handle<D>,
-    patience: Nanos,
-    future: impl Future<Output = T>,
-) -> Option<T> {
-    let (mut future, mut end) = (pin!(future), pin!(handle.sleep_until(handle.now() + patience)));
-    poll_fn(|context| match (future.as_mut().poll(context), end.as_mut().poll(context)) {
-        (Poll::Ready(output), _) => Poll::Ready(Some(output)),
-        (_, Poll::Ready(())) => Poll::Ready(None),
-        _ => Poll::Pending,
-    })
-    .await
 }
 
 async fn perform(world: &World, client: u32, step: &Step) -> Result<(), Stop> {

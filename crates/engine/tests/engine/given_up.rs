@@ -2,28 +2,11 @@
 
 use crate::common::{all, fill, mem, options, run};
 use fulgurite_base::Nanos;
-use fulgurite_device::{Device, Executor, Handle, MemDevice};
+use fulgurite_device::{Device, Executor, MemDevice};
 use fulgurite_engine::{Durability, Options, Store};
-use std::future::{Future, poll_fn};
-use std::pin::pin;
-use std::task::Poll;
+use std::future::Future;
 
 type Records = Vec<(Vec<u8>, Vec<u8>)>;
-
-/// Waits for a future, but no longer than `patience`. Whether it has ended.
-async fn give_up<D: Device + 'static, T>(
-    handle: &Handle<D>,
-    patience: Nanos,
-    future: impl Future<Output = T>,
-) -> bool {
-    let (mut future, mut end) = (pin!(future), pin!(handle.sleep_until(handle.now() + patience)));
-    poll_fn(|context| match (future.as_mut().poll(context), end.as_mut().poll(context)) {
-        (Poll::Ready(_), _) => Poll::Ready(true),
-        (_, Poll::Ready(())) => Poll::Ready(false),
-        _ => Poll::Pending,
-    })
-    .await
-}
 
 /// Moments at which to give up: commands take 10 µs, and those of one step end together.
 fn moments() -> impl Iterator<Item = Nanos> {
@@ -53,76 +36,72 @@ fn after_a_crash(executor: &Executor<MemDevice>, options: Options) -> Records {
     })
 }
 
+/// Gives up at each of the moments, on a store of its own. `work` says whether what it waited for had ended; at `least` so many times it
+/// had not. After a crash the store has what is expected.
+fn at_every_moment<F: Future<Output = bool> + 'static>(
+    options: &Options,
+    least: u32,
+    expected: &[&[(Vec<u8>, Vec<u8>)]],
+    work: impl Fn(Store<MemDevice>, Nanos) -> F + Copy + 'static,
+) {
+    let (mut has_given_up, expected) = (0, expected.concat());
+    for patience in moments() {
+        let (executor, own) = (Executor::new(mem()), options.clone());
+        let ended = run(&executor, |handle| async move {
+            let store = Store::create(handle, own).await.unwrap();
+            work(store, patience).await
+        });
+        has_given_up += u32::from(!ended);
+        assert!(after_a_crash(&executor, options.clone()) == expected, "given up after {patience}");
+    }
+    assert!(has_given_up >= least, "{has_given_up}");
+}
+
 #[test]
 fn a_checkpoint_goes_on() {
     let out_of_place = Options { place: "out-of-place".parse().unwrap(), ..options() };
+    let expected = [&records(0, 1)[..50], &records(50, 2)[..50], &records(100, 3)];
     for options in [options(), out_of_place] {
-        let mut has_given_up = 0;
-        for patience in moments() {
-            let (executor, kept) = (Executor::new(mem()), options.clone());
-            let options = options.clone();
-            let ended = run(&executor, |handle| async move {
-                let store = Store::create(handle.clone(), options).await.unwrap();
-                fill(&store, "table", records(0, 1).into_iter()).await;
-                let ended = give_up(&handle, patience, store.checkpoint()).await;
-                put_all(&store, "table", &records(50, 2)).await;
-                store.checkpoint().await.unwrap();
-                put_all(&store, "table", &records(100, 3)).await;
-                ended
-            });
-            has_given_up += u32::from(!ended);
-            let expected = [&records(0, 1)[..50], &records(50, 2)[..50], &records(100, 3)].concat();
-            assert!(after_a_crash(&executor, kept) == expected, "given up after {patience}");
-        }
-        assert!(has_given_up > 4, "{has_given_up}");
+        at_every_moment(&options, 5, &expected, |store, patience| async move {
+            fill(&store, "table", records(0, 1).into_iter()).await;
+            let ended = store.handle().within(patience, store.checkpoint()).await;
+            put_all(&store, "table", &records(50, 2)).await;
+            store.checkpoint().await.unwrap();
+            put_all(&store, "table", &records(100, 3)).await;
+            ended.is_some()
+        });
     }
 }
 
 #[test]
 fn a_table_is_made_or_not() {
-    let mut has_given_up = 0;
-    for patience in moments() {
-        let executor = Executor::new(mem());
-        let ended = run(&executor, |handle| async move {
-            let store = Store::create(handle.clone(), options()).await.unwrap();
-            fill(&store, "table", records(0, 1).into_iter()).await;
-            // Others than the catalogue's pages are in the pool.
-            fill(&store, "large", (0..40).flat_map(|part| records(100 * part, 1))).await;
-            assert_eq!(all(&store, "large").await.unwrap().len(), 4_000);
-            let ended = give_up(&handle, patience, store.create_table("other")).await;
-            // Nothing waits for what was given up.
-            put_all(&store, "table", &records(50, 2)).await;
-            store.create_table("other").await.unwrap();
-            put_all(&store, "other", &records(0, 3)).await;
-            assert_eq!(all(&store, "other").await.unwrap(), records(0, 3));
-            ended
-        });
-        has_given_up += u32::from(!ended);
-        let expected = [&records(0, 1)[..50], &records(50, 2)].concat();
-        assert!(after_a_crash(&executor, options()) == expected, "given up after {patience}");
-    }
-    assert!(has_given_up > 2, "{has_given_up}");
+    let expected = [&records(0, 1)[..50], &records(50, 2)];
+    at_every_moment(&options(), 3, &expected, |store, patience| async move {
+        fill(&store, "table", records(0, 1).into_iter()).await;
+        // Others than the catalogue's pages are in the pool.
+        fill(&store, "large", (0..40).flat_map(|part| records(100 * part, 1))).await;
+        assert_eq!(all(&store, "large").await.unwrap().len(), 4_000);
+        let ended = store.handle().within(patience, store.create_table("other")).await;
+        // Nothing waits for what was given up.
+        put_all(&store, "table", &records(50, 2)).await;
+        store.create_table("other").await.unwrap();
+        put_all(&store, "other", &records(0, 3)).await;
+        assert_eq!(all(&store, "other").await.unwrap(), records(0, 3));
+        ended.is_some()
+    });
 }
 
 #[test]
 fn a_bulk_load_that_ends_is_not_written_over() {
-    let mut has_given_up = 0;
-    for patience in moments() {
-        let executor = Executor::new(mem());
-        let ended = run(&executor, |handle| async move {
-            let store = Store::create(handle.clone(), options()).await.unwrap();
-            let table = store.create_table("table").await.unwrap();
-            let mut load = store.begin_load(table).await.unwrap();
-            for (key, value) in records(0, 1) {
-                load.push(key, value).await.unwrap();
-            }
-            let ended = give_up(&handle, patience, load.finish()).await;
-            put_all(&store, "table", &records(50, 2)).await;
-            ended
-        });
-        has_given_up += u32::from(!ended);
-        let expected = [&records(0, 1)[..50], &records(50, 2)].concat();
-        assert!(after_a_crash(&executor, options()) == expected, "given up after {patience}");
-    }
-    assert!(has_given_up > 5, "{has_given_up}");
+    let expected = [&records(0, 1)[..50], &records(50, 2)];
+    at_every_moment(&options(), 6, &expected, |store, patience| async move {
+        let table = store.create_table("table").await.unwrap();
+        let mut load = store.begin_load(table).await.unwrap();
+        for (key, value) in records(0, 1) {
+            load.push(key, value).await.unwrap();
+        }
+        let ended = store.handle().within(patience, load.finish()).await;
+        put_all(&store, "table", &records(50, 2)).await;
+        ended.is_some()
+    });
 }

@@ -3,7 +3,7 @@
 //! It is one task, which goes on in slices while the schedule wants it to, or somebody waits. The schedule paces it: it
 //! keeps step with the writes, so that none of them waits for a whole segment.
 
-use super::{OTHER_PLACES, OutOfPlace, may_go_elsewhere, units_of};
+use super::{OutOfPlace, units_of};
 use crate::page;
 use crate::wait::insist;
 use crate::{Error, memory};
@@ -106,20 +106,13 @@ impl<D: Device + 'static> OutOfPlace<D> {
         let moved =
             |(at, (unit, from)): (usize, &(u32, Ppn))| Moved { at, unit: *unit, from: *from, to: from.0 };
         let mut moved: Vec<Moved> = from.iter().enumerate().map(moved).collect();
-        self.send_copies(&mut moved)?;
+        if !self.send_copies(&mut moved) {
+            return Err(Error::Options("no segment is free for what is still valid".to_owned()));
+        }
         let number = self.0.under_way.begin();
-        let mut left = OTHER_PLACES;
-        let written = loop {
-            let parts = moved.iter().map(|moved| (moved.at, moved.to));
-            match self.write_units(parts, &bytes).await {
-                Err(error)
-                    if left > 0 && may_go_elsewhere(&error) && self.send_copies(&mut moved).is_ok() =>
-                {
-                    left -= 1;
-                }
-                written => break written,
-            }
-        };
+        let parts = |moved: &[Moved]| moved.iter().map(|moved| (moved.at, moved.to)).collect();
+        let resend = |moved: &mut Vec<Moved>| self.send_copies(moved);
+        let written = self.write_sent(&mut moved, parts, resend, &bytes).await;
         if written.is_ok() {
             let mut places = self.0.places.borrow_mut();
             for Moved { unit, from, to, .. } in moved {
@@ -133,13 +126,10 @@ impl<D: Device + 'static> OutOfPlace<D> {
         written.map(|()| true)
     }
 
-    /// Gives copies new places. Those of units that were written again meanwhile, or given up, are left out.
-    fn send_copies(&self, moved: &mut Vec<Moved>) -> Result<(), Error> {
+    /// Gives copies new places, if there is room. Those of units that were written again meanwhile, or given up, are left out.
+    fn send_copies(&self, moved: &mut Vec<Moved>) -> bool {
         moved.retain(|moved| self.lookup(moved.unit) == Some(Ppn(moved.to)));
-        match moved.iter_mut().all(|moved| self.send_elsewhere(&mut moved.to)) {
-            true => Ok(()),
-            false => Err(Error::Options("no segment is free for what is still valid".to_owned())),
-        }
+        moved.iter_mut().all(|moved| self.send_elsewhere(&mut moved.to))
     }
 
     /// The next valid units of the victim with their places; whole pages, where they lie together.

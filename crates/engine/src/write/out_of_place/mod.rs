@@ -286,27 +286,38 @@ impl<D: Device + 'static> OutOfPlace<D> {
     async fn bring(&self, mut sent: Vec<Sent>, bytes: &Buffer) -> Result<(), Error> {
         let number = self.0.under_way.begin();
         self.collect_later();
-        let mut left = OTHER_PLACES;
-        let written = loop {
-            let parts = sent.iter().flat_map(|sent| (sent.packed.from..).zip(sent.places.iter().copied()));
-            match self.write_units(parts, bytes).await {
-                Err(error) if left > 0 && may_go_elsewhere(&error) => {
-                    left -= 1;
-                    sent.retain(|sent| self.is_sent(sent));
-                    let mut places = sent.iter_mut().flat_map(|sent| &mut sent.places);
-                    if !places.all(|place| self.send_elsewhere(place)) {
-                        break Err(error);
-                    }
-                }
-                Err(error) => break Err(error),
-                Ok(()) => {
-                    sent.iter().for_each(|sent| self.arrived(sent));
-                    break Ok(());
-                }
-            }
+        let parts = |sent: &[Sent]| {
+            let parts = |sent: &Sent| (sent.packed.from..).zip(sent.places.clone());
+            sent.iter().flat_map(parts).collect()
         };
+        let resend = |sent: &mut Vec<Sent>| {
+            sent.retain(|sent| self.is_sent(sent));
+            sent.iter_mut().flat_map(|sent| &mut sent.places).all(|place| self.send_elsewhere(place))
+        };
+        let written = self.write_sent(&mut sent, parts, resend, bytes).await;
+        if written.is_ok() {
+            sent.iter().for_each(|sent| self.arrived(sent));
+        }
         self.0.under_way.end(number);
         written.map_err(|error| self.0.health.stop(format!("a page could not be written: {error}")))
+    }
+
+    /// Writes what was sent: `parts` says which of the batch's units go where. Where the drive fails there, `resend` sends what is still
+    /// wanted elsewhere, a few times; it is false where there is no room.
+    async fn write_sent<T>(
+        &self,
+        sent: &mut Vec<T>,
+        parts: impl Fn(&[T]) -> Vec<(usize, u32)>,
+        resend: impl Fn(&mut Vec<T>) -> bool,
+        bytes: &Buffer,
+    ) -> Result<(), Error> {
+        let mut left = OTHER_PLACES;
+        loop {
+            match self.write_units(parts(sent).into_iter(), bytes).await {
+                Err(error) if left > 0 && may_go_elsewhere(&error) && resend(sent) => left -= 1,
+                written => return written,
+            }
+        }
     }
 
     /// Pages as they will lie in their units.
