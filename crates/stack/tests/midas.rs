@@ -6,29 +6,43 @@ use fulgurite_ftl::placement::PlacementConfig;
 use fulgurite_ftl::placement::midas::{Event, Midas, Why};
 use fulgurite_ftl::victim::VictimConfig;
 use fulgurite_ftl::{Collect, CountingSink, Ftl, FtlConfig, check};
-use fulgurite_workload::{GeneratorConfig, Op};
+use fulgurite_workload::{Generator, GeneratorConfig, Op};
 
 const PAGES: u32 = 120_000;
 
-/// The FTL after filling and 28 capacities of writes of each workload in turn.
-fn run(placement: &str, victim: &str, workloads: &[&str]) -> Ftl {
+/// The FTL of so many logical pages, in segments of so many, after filling.
+fn filled(placement: &str, victim: &str, pages: u32, segment_pages: u32) -> Ftl {
     let placement = PlacementConfig::from_spec(Spec::parse(placement).unwrap()).unwrap();
     let victim = VictimConfig::from_spec(Spec::parse(victim).unwrap()).unwrap();
-    let segments = (f64::from(PAGES) * 1.0737 / 128.0).ceil() as u32;
+    let segments = (f64::from(pages) * 1.0737 / f64::from(segment_pages)).ceil() as u32;
     let collect = Collect { placement, victim, reserve: 4, ..Collect::PLAIN };
-    let config = FtlConfig { collect, ..FtlConfig::plain(PAGES, segments, 128) };
+    let config = FtlConfig { collect, ..FtlConfig::plain(pages, segments, segment_pages) };
     let mut ftl = Ftl::new(config).unwrap();
-    let mut sink = CountingSink::default();
-    (0..PAGES).for_each(|lpn| ftl.write(lpn, 1, StreamId(0), &mut sink));
+    (0..pages).for_each(|lpn| ftl.write(lpn, 1, StreamId(0), &mut CountingSink::default()));
+    ftl
+}
+
+/// The requests of a workload.
+fn requests(workload: &str, pages: u32) -> Generator {
+    workload.parse::<GeneratorConfig>().unwrap().start(u64::from(pages), 4096, 42).unwrap()
+}
+
+/// The FTL after filling and 28 capacities of writes of each workload in turn.
+fn run(placement: &str, victim: &str, workloads: &[&str]) -> Ftl {
+    let mut ftl = filled(placement, victim, PAGES, 128);
     for workload in workloads {
-        let requests =
-            workload.parse::<GeneratorConfig>().unwrap().start(u64::from(PAGES), 4096, 42).unwrap();
-        for request in requests.take(28 * PAGES as usize) {
-            ftl.write(request.page as u32, 1, StreamId(0), &mut sink);
+        for request in requests(workload, PAGES).take(28 * PAGES as usize) {
+            ftl.write(request.page as u32, 1, StreamId(0), &mut CountingSink::default());
         }
     }
     check::check(&ftl).unwrap();
     ftl
+}
+
+/// Write amplification after that.
+fn waf(placement: &str, victim: &str, workload: &str) -> f64 {
+    let ftl = run(placement, victim, &[workload]);
+    1.0 + ftl.counters().copied_pages as f64 / ftl.counters().host_pages as f64
 }
 
 /// Mean difference of measured to predicted valid shares, and of WAF, at an event under a full configuration.
@@ -63,10 +77,7 @@ fn predictions_hold_on_steady_traffic() {
 
 #[test]
 fn nothing_is_gained_or_lost_on_uniform_traffic() {
-    let waf = |placement| {
-        let ftl = run(placement, "greedy", &["mixed-uniform:write=100%"]);
-        1.0 + ftl.counters().copied_pages as f64 / ftl.counters().host_pages as f64
-    };
+    let waf = |placement| waf(placement, "greedy", "mixed-uniform:write=100%");
     let (none, midas) = (waf("none"), waf("midas"));
     assert!((midas / none - 1.0).abs() < 0.06, "{midas} {none}");
 }
@@ -110,10 +121,7 @@ fn every_part_can_be_switched_off() {
 /// never much worse than the chain without any, and those that were kept in spite of it are.
 #[test]
 fn sizes_that_gain_nothing_are_not_kept() {
-    let waf = |placement| {
-        let ftl = run(placement, "cost-benefit", &["tpcc:blocks=yes"]);
-        1.0 + ftl.counters().copied_pages as f64 / ftl.counters().host_pages as f64
-    };
+    let waf = |placement| waf(placement, "cost-benefit", "tpcc:blocks=yes");
     let (without, judged) = (waf("midas:groups=fixed"), waf("midas"));
     assert!(judged < 1.02 * without, "{judged} {without}");
     let kept = waf("midas:judge=no");
@@ -126,18 +134,11 @@ fn sizes_that_gain_nothing_are_not_kept() {
 #[ignore = "prints a table, and takes minutes"]
 fn error_of_sampling() {
     let lifetimes = |workload: &str, pages: u32, watch: &str| {
-        let placement = format!("midas:groups=fixed,watch={watch}");
-        let placement = PlacementConfig::from_spec(Spec::parse(&placement).unwrap()).unwrap();
-        let victim = VictimConfig::from_spec(Spec::parse("greedy").unwrap()).unwrap();
-        let collect = Collect { placement, victim, reserve: 4, ..Collect::PLAIN };
-        let segments = (f64::from(pages) * 1.0737 / 256.0).ceil() as u32;
-        let mut ftl = Ftl::new(FtlConfig { collect, ..FtlConfig::plain(pages, segments, 256) }).unwrap();
-        let mut sink = CountingSink::default();
-        (0..pages).for_each(|lpn| ftl.write(lpn, 1, StreamId(0), &mut sink));
-        let requests =
-            workload.parse::<GeneratorConfig>().unwrap().start(u64::from(pages), 4096, 42).unwrap();
+        let mut ftl = filled(&format!("midas:groups=fixed,watch={watch}"), "greedy", pages, 256);
+        let requests = requests(workload, pages);
         let writes = requests.filter(|request| request.op == Op::Write).take(9 * pages as usize / 2);
-        writes.for_each(|request| ftl.write(request.page as u32, 1, StreamId(0), &mut sink));
+        writes
+            .for_each(|request| ftl.write(request.page as u32, 1, StreamId(0), &mut CountingSink::default()));
         ftl.placer().policy::<Midas>().and_then(Midas::lifetimes).expect("an epoch is over").clone()
     };
     for workload in ["fio-h", "tpcc:blocks=yes"] {

@@ -30,16 +30,19 @@ impl Check {
         if !self.holds(table, words)?.0 {
             return Ok(Some("these rows as they are".to_owned()));
         }
-        for (fault, rows) in self.faults(table)? {
-            // A fault that leaves nothing to compare is not one of the policy's.
-            if self.holds(&Table { rows }, words).is_ok_and(|(holds, _)| !holds) {
-                return Ok(Some(fault));
-            }
+        if let Some(fault) = self.first_noticed(self.faults(table)?, words) {
+            return Ok(Some(fault));
         }
         match self.mixed_up(table, words)? {
-            None if self.compare.is_none() => self.by_a_factor(table, words),
+            None if self.compare.is_none() => Ok(self.first_noticed(self.by_a_factor(table), words)),
             noticed => Ok(noticed),
         }
+    }
+
+    /// The first of some faults that makes the check fail. One that leaves nothing to compare is not one of the policy's.
+    fn first_noticed(&self, faults: Vec<(String, Vec<Row>)>, words: Words<'_>) -> Option<String> {
+        let is_noticed = |rows| self.holds(&Table { rows }, words).is_ok_and(|(holds, _)| !holds);
+        faults.into_iter().find_map(|(fault, rows)| is_noticed(rows).then_some(fault))
     }
 
     /// The first three kinds, as tables.
@@ -83,18 +86,19 @@ impl Check {
         Ok(None)
     }
 
-    /// The fifth kind: figures that are ten times as large, or a tenth.
-    fn by_a_factor(&self, table: &Table, words: Words<'_>) -> Result<Option<String>, StackError> {
-        for (factor, fault) in [(10.0, "figures ten times as large"), (0.1, "figures of a tenth")] {
+    /// The fifth kind, as tables: figures that are ten times as large, or a tenth.
+    fn by_a_factor(&self, table: &Table) -> Vec<(String, Vec<Row>)> {
+        let scaled = |factor: f64| {
             let mut rows = table.rows.clone();
             for row in &mut rows {
                 row.set_some(self.column, row.number(self.column).map(|figure| figure * factor));
             }
-            if !self.holds(&Table { rows }, words)?.0 {
-                return Ok(Some(fault.to_owned()));
-            }
-        }
-        Ok(None)
+            rows
+        };
+        vec![
+            ("figures ten times as large".to_owned(), scaled(10.0)),
+            ("figures of a tenth".to_owned(), scaled(0.1)),
+        ]
     }
 
     /// The table with the figures of the rows `judged` taken from those that have `wrong` in `axis` and differ in nothing else, and
