@@ -13,7 +13,7 @@ use std::rc::Rc;
 /// Attempts to merge what nobody changes.
 const MOST_ATTEMPTS: u32 = 4;
 /// Bytes of records that one record of the log carries, about.
-const CARRIED_TOGETHER: usize = 64 << 10;
+const CARRIED_TOGETHER: u64 = 64 << 10;
 
 impl<D: Device + 'static> Shard<D> {
     /// Sees to it that no record has been pending since before `goal`, as far as that can be done.
@@ -28,8 +28,9 @@ impl<D: Device + 'static> Shard<D> {
         // What is left was asked for, or its leaf must be split and the log has no room for that. It has room for these once. While
         // something else holds the redo point back, what is behind that would only use it up.
         let unapplied = self.commits.borrow().first_unapplied();
-        let goal = unapplied.into_iter().fold(goal.min(tail), Lsn::min);
-        // One part after the other, the oldest first: what is carried must be durable before it counts.
+        let goal = [self.unread.get(), unapplied].into_iter().flatten().fold(goal.min(tail), Lsn::min);
+        // One part after the other, the oldest first: what is carried must be durable before it counts. Where a crash came in
+        // between, the log may not have room for all that is left, but each part lets the redo point move and makes more.
         let mut rest = self.records.borrow().pending_before(goal);
         while !rest.is_empty() {
             let (ops, behind) = self.take_along(goal, rest);
@@ -63,26 +64,32 @@ impl<D: Device + 'static> Shard<D> {
     fn take_along(&self, goal: Lsn, mut keys: Vec<(u32, Vec<u8>)>) -> (Vec<Op>, Vec<(u32, Vec<u8>)>) {
         let (records, locks) = (self.records.borrow(), self.locks.borrow());
         let is_unapplied = self.commits.borrow().first_unapplied().is_some();
+        let most = CARRIED_TOGETHER.min(self.room_to_carry());
         let (mut ops, mut bytes) = (Vec::new(), 0);
         while let Some((tree, key)) = keys.pop() {
             let Some(value) = records.pending_value(tree, &key, goal) else { continue };
             if is_unapplied && locks.is_locked(tree, &key) {
                 continue;
             }
-            let op = Op { tree, key: key.into(), value: value.map(Box::from), large: false };
-            bytes += op.bytes();
-            ops.push(op);
-            if bytes >= CARRIED_TOGETHER {
+            bytes += Records::log_bytes([Record { tree, key: &key, value }].into_iter());
+            if bytes > most && !ops.is_empty() {
+                keys.push((tree, key));
                 break;
             }
+            ops.push(Op { tree, key: key.into(), value: value.map(Box::from), large: false });
         }
         (ops, keys)
+    }
+
+    /// Bytes of the log for what is carried next; its last block may not become full.
+    fn room_to_carry(&self) -> u64 {
+        self.log_left().saturating_sub(u64::from(self.superblock.borrow().block_bytes))
     }
 
     /// Puts operations into the log once more, if it has room. Whether it had.
     async fn carry(&self, ops: Vec<Op>) -> Result<bool, Error> {
         let entries = ops.iter().map(|op| Record { tree: op.tree, key: &op.key, value: op.value.as_deref() });
-        if self.log_left() < Records::log_bytes(entries) + u64::from(self.superblock.borrow().block_bytes) {
+        if Records::log_bytes(entries) > self.room_to_carry() {
             return Ok(false);
         }
         // From here to the append nothing waits, so the values are the newest.

@@ -16,7 +16,8 @@
 //! **The log.** What is pending is in the log and nowhere else on the drive, so the redo point does not move past it. A record
 //! that is carried along counts as old as before until its new place in the log is durable. Room for carrying everything along
 //! once is kept free, and pending records take at most a third of the log. So a checkpoint can always make room, even if
-//! there is none for the records of splits that merging may need.
+//! there is none for the records of splits that merging may need. Recovery has each record pending since its last place in the
+//! log: after a crash in the middle of a checkpoint, there is room for those that were not carried yet.
 //!
 //! **Old versions.** Who writes a record without reading its leaf does not know what it replaces. The old value is *beneath*
 //! it, in the leaf, and readers of older states find it there; merging takes it along into the old versions.

@@ -149,7 +149,7 @@ impl<D: Device + 'static> Shard<D> {
             self.records.borrow_mut().expect(stretch.len_of(tree.id), stretch.bytes() / stretch.len());
         }
         while from < stretch.len_of(tree.id) {
-            let part = self.part(tree, stretch, from, at).await?;
+            let part = self.part(tree, stretch, from).await?;
             from = part.end;
             parts.push(part);
         }
@@ -175,7 +175,10 @@ impl<D: Device + 'static> Shard<D> {
                 let done = match self.apply_run(tree, rest, at).await {
                     // It may have been a record before the crash that could not be merged.
                     Err(Error::Full { .. }) => {
+                        let index = part.runs.iter().cloned().flatten().nth(ops.len() - rest.len());
+                        let since = index.map_or(at.since, |index| stretch.since_of(tree.id, index));
                         let (op, is_user) = (rest[0].to_op(), tree.id >= FIRST_USER_TREE);
+                        let at = Applied { since, ..at };
                         match is_user && !op.large {
                             true => self.apply_as_record(tree, &op, at).await?,
                             false => self.apply(tree, &op, at).await?,
@@ -192,13 +195,7 @@ impl<D: Device + 'static> Shard<D> {
 
     /// The operations from the one at `from` on whose leaves have the same parent. Those for which there is room become records,
     /// and need no leaf.
-    async fn part(
-        &self,
-        tree: Tree,
-        stretch: &Stretch,
-        from: usize,
-        applied: Applied,
-    ) -> Result<Part, Error> {
+    async fn part(&self, tree: Tree, stretch: &Stretch, from: usize) -> Result<Part, Error> {
         let guard = self.find(tree, Seek::At(stretch.get(tree.id, from).key), 1).await?;
         let parent = leaf(guard.bytes())?;
         let end = stretch.end_below(tree.id, from, parent.high());
@@ -219,7 +216,7 @@ impl<D: Device + 'static> Shard<D> {
             // Where the operations do not all fit into memory, they have that of the records.
             let may_keep = |(index, op): &(usize, OpRef<'_>)| {
                 stretch.prefetch(tree.id, index + AHEAD);
-                self.keep_as_record(*op, page, applied)
+                self.keep_as_record(*op, page, stretch.since_of(tree.id, *index))
             };
             let ops = std::iter::zip(at..to, stretch.run(tree.id, at..to));
             let kept = if stretch.is_extended() { 0 } else { ops.take_while(may_keep).count() };
@@ -238,7 +235,10 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Keeps an operation as a record of its leaf, if there is room: the stretch has no other on its key, and there were no records before
     /// it. Large values stay out, and the trees of the store itself.
-    fn keep_as_record(&self, op: OpRef<'_>, leaf: PageId, at: Applied) -> bool {
+    ///
+    /// The leaf has lacked it since its own record in the log, which may be one that carried it along: a crash may have come before
+    /// all were carried, and the log has room for each of them once.
+    fn keep_as_record(&self, op: OpRef<'_>, leaf: PageId, since: Lsn) -> bool {
         if op.large || op.tree < FIRST_USER_TREE {
             return false;
         }
@@ -246,7 +246,7 @@ impl<D: Device + 'static> Shard<D> {
         let record = Record { tree: op.tree, key: op.key, value: op.value };
         let Some(promised) = records.promise(record) else { return false };
         records.release(promised);
-        records.put_new(record, leaf, at.since) == Put::Done
+        records.put_new(record, leaf, since) == Put::Done
     }
 }
 

@@ -15,6 +15,10 @@ pub struct Stretch {
     ops: usize,
     /// Where the stretch begins.
     since: Lsn,
+    /// Where records begin, in the bytes and in the log: of those that begin close behind each other, the first.
+    starts: Vec<(u32, Lsn)>,
+    /// What is close, in bytes of the log.
+    close: u64,
     /// Where the bytes of the last record's operations begin.
     last_record: usize,
     most: usize,
@@ -60,6 +64,9 @@ const CACHE_LINE: usize = 64;
 /// Bytes of an operation that are fetched ahead; a processor fetches the rest of long ones by itself.
 const PREFETCHED: usize = 4 * CACHE_LINE;
 
+/// Records whose places are known, about, so that few lines of the cache tell where an operation stands.
+const STARTS: u64 = 1 << 12;
+
 impl Stretch {
     /// One of a log of `log_bytes` that is full with `most` bytes of memory, or `more` beside that.
     pub fn new((most, more): (u64, u64), log_bytes: u64) -> Stretch {
@@ -67,7 +74,8 @@ impl Stretch {
         let (bytes, trees) = (Vec::new(), BTreeMap::new());
         let reserved = size(most.min(log_bytes));
         let (most, more) = (size(most), size(more));
-        Stretch { bytes, trees, ops: 0, since: Lsn(0), last_record: 0, most, more, reserved }
+        let (starts, close) = (Vec::new(), log_bytes / STARTS);
+        Stretch { bytes, trees, ops: 0, since: Lsn(0), starts, close, last_record: 0, most, more, reserved }
     }
 
     /// A record begins at `at`.
@@ -76,6 +84,9 @@ impl Stretch {
             self.since = at;
             // Memory that is not touched is not used, and bytes that need not move are not copied.
             self.bytes.reserve(self.reserved);
+        }
+        if self.starts.last().is_none_or(|(_, last)| at.0 - last.0 >= self.close) {
+            self.starts.push((self.bytes.len() as u32, at));
         }
         self.last_record = self.bytes.len();
     }
@@ -121,13 +132,17 @@ impl Stretch {
         let mut places: Vec<&mut Place> =
             self.trees.values_mut().flat_map(|tree| tree.places.iter_mut()).collect();
         places.sort_unstable_by_key(|place| place.from);
-        let mut end = 0;
+        let (mut end, mut starts) = (0, self.starts.iter_mut().peekable());
         for place in places {
+            while let Some((from, _)) = starts.next_if(|(from, _)| *from <= place.from) {
+                *from = end as u32;
+            }
             let from = place.from as usize;
             self.bytes.copy_within(from..from + place.bytes(), end);
             place.from = end as u32;
             end += place.bytes();
         }
+        starts.for_each(|(from, _)| *from = end as u32);
         self.bytes.truncate(end);
         self.last_record = end;
     }
@@ -142,9 +157,17 @@ impl Stretch {
         self.since
     }
 
+    /// A place of the log that the record of an operation on a tree does not begin before, close to where it does.
+    pub fn since_of(&self, tree: u32, index: usize) -> Lsn {
+        let from = self.trees[&tree].places[index].from;
+        let behind = self.starts.partition_point(|(start, _)| *start <= from);
+        behind.checked_sub(1).map_or(self.since, |last| self.starts[last].1)
+    }
+
     /// Forgets all operations.
     pub fn clear(&mut self) {
         self.bytes.clear();
+        self.starts.clear();
         self.trees.values_mut().for_each(|tree| {
             tree.places.clear();
             tree.sorted = 0;
@@ -314,7 +337,8 @@ mod tests {
         let mut prng = Prng::new(1, "stretch");
         for round in 0..300 {
             // Often so little that room has to be made again and again.
-            let mut stretch = Stretch::new((prng.below(5_000), 3_000), 1 << 16);
+            let close = 1 + prng.below(8);
+            let mut stretch = Stretch::new((prng.below(5_000), 3_000), close * STARTS);
             let mut expected = BTreeMap::new();
             let shared = if round % 2 == 0 { "the same for all" } else { "" };
             for number in 0..prng.below(200) {
@@ -325,18 +349,21 @@ mod tests {
                 if !stretch.make_room() {
                     break;
                 }
-                expected.insert((op.tree, op.key.clone()), op.clone());
+                expected.insert((op.tree, op.key.clone()), (op.clone(), number));
                 stretch.begin_record(Lsn(number));
                 stretch.add(op.as_ref());
             }
             stretch.keep_last_by_key();
-            let expected: Vec<Op> = expected.into_values().collect();
+            let (expected, numbers): (Vec<Op>, Vec<u64>) = expected.into_values().unzip();
             let trees: Vec<u32> = stretch.trees().collect();
-            let all = trees
-                .iter()
-                .flat_map(|tree| (0..stretch.len_of(*tree)).map(|index| stretch.get(*tree, index)));
-            let found: Vec<Op> = all.map(OpRef::to_op).collect();
+            let places = trees.iter().flat_map(|tree| (0..stretch.len_of(*tree)).map(|index| (*tree, index)));
+            let places: Vec<(u32, usize)> = places.collect();
+            let found: Vec<Op> = places.iter().map(|at| stretch.get(at.0, at.1).to_op()).collect();
             assert_eq!(found, expected);
+            for ((tree, index), number) in std::iter::zip(places, numbers) {
+                let since = stretch.since_of(tree, index).0;
+                assert!(since <= number && number - since < close, "{since} for {number}");
+            }
             ends_are_right(&stretch, &mut prng, shared);
             stretch.clear();
             assert_eq!((stretch.len(), stretch.trees().count()), (0, 0));

@@ -58,7 +58,8 @@ impl<D: Device + 'static> Shard<D> {
             }
             is_sparse = is_sparse && number != tree.root && merge::is_sparse(leaf(bytes)?);
         }
-        let has_room = self.log_left() >= self.change_bytes();
+        // Pending records need some of the log to go along, even if it is not enough for all at once.
+        let has_room = self.log_left() >= self.change_bytes() + self.log.capacity() / 32;
         if done == 0 && !has_room {
             let (free, pages) = (self.space.available(), self.space.pages());
             return Err(Error::Full { free, pages, needed: 1 });
