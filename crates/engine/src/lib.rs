@@ -61,6 +61,7 @@ mod planted;
 mod records;
 mod recovery;
 mod repair;
+mod rows;
 mod scan;
 mod shape;
 mod shard;
@@ -88,6 +89,7 @@ pub use options::{Durability, Options, OutOfPlaceConfig, PlaceConfig, TornPages}
 pub use planted::Planted;
 pub use records::RecordCounters;
 pub use repair::{KeyRange, RepairReport, TableRepair, repair};
+pub use rows::{Row, Rows};
 pub use scan::{Direction, IndexRow, IndexScan, Record, Scan};
 pub use shape::TreeShape;
 pub use store::{Extract, Statistics, Store};

@@ -10,10 +10,12 @@ use crate::catalogue::Index;
 use crate::index;
 use crate::locks::Mode;
 use crate::page;
+use crate::page::node::Cell;
+use crate::rows::Rows;
 use crate::shard::Shard;
-use crate::tree::{Seek, Tree, leaf};
+use crate::tree::{Place, Seek, Tree, leaf};
 use crate::versions::Old;
-use crate::view::{Span, Value, View};
+use crate::view::{Span, View};
 use fulgurite_base::PageId;
 use fulgurite_device::Device;
 use std::collections::{BTreeMap, VecDeque};
@@ -37,8 +39,11 @@ pub struct Scan<'a, D: Device + 'static> {
     /// What is left of the range.
     span: Span,
     direction: Direction,
+    /// How many more are to be found.
     left: usize,
-    found: VecDeque<(Vec<u8>, Value)>,
+    found: Rows,
+    /// As many of the first ones were given.
+    given: usize,
     done: bool,
     ahead: Ahead,
 }
@@ -88,7 +93,6 @@ impl Window {
 /// A part of the range whose records lie in one leaf.
 struct Part {
     span: Span,
-    rows: Vec<(Vec<u8>, Value)>,
     is_last: bool,
 }
 
@@ -96,7 +100,8 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
     pub(crate) fn new(view: &'a View<D>, tree: Tree, span: Span, direction: Direction) -> Scan<'a, D> {
         let done = span.is_empty();
         let ahead = Ahead { window: Window::growing(view.shard()), leaves: 0, from: None, done: false };
-        Scan { view, tree, span, direction, left: usize::MAX, found: VecDeque::new(), done, ahead }
+        let found = Rows::default();
+        Scan { view, tree, span, direction, left: usize::MAX, found, given: 0, done, ahead }
     }
 
     /// Reads so many leaves at once, from 1, one after the other, to what fits into a quarter of the pool. Without it, the scan
@@ -108,55 +113,83 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
 
     /// Ends after `records` records. A transaction then locks no more of the range than it has seen.
     pub fn limit(mut self, records: usize) -> Self {
-        self.left = records;
+        let waiting = self.found.len() - self.given;
+        self.found.truncate(self.given.saturating_add(records));
+        self.left = records.saturating_sub(waiting);
         self
     }
 
     /// The next record; `None` behind the last.
     pub async fn next(&mut self) -> Result<Option<Record>, Error> {
         loop {
-            if let Some((key, value)) = self.found.pop_front() {
-                self.left -= 1;
-                match self.value(&key, value).await? {
-                    Some(value) => return Ok(Some((key, value))),
-                    None => continue,
+            while self.given < self.found.len() {
+                self.given += 1;
+                let index = self.given - 1;
+                if let Some(value) = self.value(index).await?
+                    && let Some((key, _)) = self.found.get(index)
+                {
+                    return Ok(Some((key.to_vec(), value)));
                 }
             }
             if self.done || self.left == 0 {
                 return Ok(None);
             }
+            self.found.truncate(0);
+            self.given = 0;
             self.advance().await?;
         }
     }
 
     /// Every record that is left.
-    pub async fn all(mut self) -> Result<Vec<Record>, Error> {
-        let mut records = Vec::new();
-        while let Some(record) = self.next().await? {
-            records.push(record);
-        }
-        Ok(records)
+    pub async fn all(self) -> Result<Vec<Record>, Error> {
+        let rows = self.rows().await?;
+        Ok(rows.iter().map(|(key, value)| (key.to_vec(), value.to_vec())).collect())
     }
 
-    async fn value(&self, key: &[u8], value: Value) -> Result<Option<Vec<u8>>, Error> {
-        match (value, self.view) {
-            (Value::Here(value), _) => Ok(Some(value)),
-            (Value::Large(place), View::Locked { shard, .. }) => shard.read_large(place).await,
-            (Value::Large(_), View::Past { shard, lsn, .. }) => shard.past(self.tree, key, *lsn).await,
+    /// Every record that is left, in one piece of memory.
+    pub async fn rows(mut self) -> Result<Rows, Error> {
+        while !self.done && self.left > 0 {
+            self.advance().await?;
+        }
+        if self.given == 0 && !self.found.has_large() {
+            return Ok(self.found);
+        }
+        let mut rows = Rows::default();
+        for index in self.given..self.found.len() {
+            if let Some(value) = self.value(index).await?
+                && let Some((key, _)) = self.found.get(index)
+            {
+                rows.push(key, &value);
+            }
+        }
+        Ok(rows)
+    }
+
+    /// The value of a record that was found, a large one from where it lies; `None` where that is gone.
+    async fn value(&self, index: usize) -> Result<Option<Vec<u8>>, Error> {
+        match (self.found.cell(index), self.view) {
+            (None, _) => Ok(None),
+            (Some((_, Cell { bytes, large: false })), _) => Ok(Some(bytes.to_vec())),
+            (Some((_, cell)), View::Locked { shard, .. }) => shard.read_large(Place::read(cell.bytes)?).await,
+            (Some((key, _)), View::Past { shard, lsn, .. }) => shard.past(self.tree, key, *lsn).await,
         }
     }
 
-    /// Reads the next leaf.
+    /// Adds the records of the next leaf to those found.
     async fn advance(&mut self) -> Result<(), Error> {
         self.read_ahead().await?;
+        let mut found = std::mem::take(&mut self.found);
+        let before = found.len();
         loop {
             self.view.check()?;
-            let part = self.part().await?;
+            found.truncate(before);
+            let part = self.part(&mut found).await?;
             // Without waiting for the lock nothing has changed since the leaf was read.
             if self.view.lock_span(self.tree, &part.span).await? {
                 continue;
             }
-            self.found.extend(part.rows);
+            self.left -= found.len() - before;
+            self.found = found;
             self.done = part.is_last;
             match self.direction {
                 Direction::Forward => self.span.low = part.span.high.unwrap_or_default(),
@@ -215,8 +248,8 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
         }
     }
 
-    /// The rows of the next leaf.
-    async fn part(&self) -> Result<Part, Error> {
+    /// Adds the rows of the next leaf to `rows`.
+    async fn part(&self, rows: &mut Rows) -> Result<Part, Error> {
         let shard = self.view.shard();
         let seek = self.seek();
         let guard = shard.find(self.tree, seek, 0).await?;
@@ -247,27 +280,32 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
                 Direction::Backward => from = from.max(to.saturating_sub(self.left)),
             }
         }
-        let mut rows = Vec::with_capacity(to.saturating_sub(from));
-        for index in from..to {
-            rows.push((node.key(index), Value::of(node.value(index))?));
+        let before = rows.len();
+        // Those that are seen instead come between the leaf's records or in their places.
+        for (key, value) in seen {
+            let (end, next) =
+                node.search(&key).map_or_else(|index| (index, index), |index| (index, index + 1));
+            rows.push_from(node, from..end);
+            from = next;
+            if let Some(value) = value {
+                rows.push(&key, &value);
+            }
         }
-        if !seen.is_empty() {
-            rows = merged(rows, seen);
-        }
+        rows.push_from(node, from..to);
         if self.direction == Direction::Backward {
-            rows.reverse();
+            rows.reverse(before);
         }
-        if rows.len() >= self.left {
-            rows.truncate(self.left);
+        if rows.len() - before >= self.left {
+            rows.truncate(before + self.left);
             is_last = true;
-            if let Some((last, _)) = rows.last() {
+            if let Some((last, _)) = rows.len().checked_sub(1).and_then(|last| rows.get(last)) {
                 match self.direction {
                     Direction::Forward => span.high = Some([last, &[0][..]].concat()),
-                    Direction::Backward => span.low.clone_from(last),
+                    Direction::Backward => span.low = last.to_vec(),
                 }
             }
         }
-        Ok(Part { span, rows, is_last })
+        Ok(Part { span, is_last })
     }
 
     /// What this reader sees in place of the leaf's records: records that the leaf lacks, and over them its own writes, or older
@@ -307,21 +345,6 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
 
 /// Values by key; `None` is seen where there is none.
 type Seen = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
-
-/// A leaf's records in order, with those in place of which others are seen.
-fn merged(rows: Vec<(Vec<u8>, Value)>, seen: Seen) -> Vec<(Vec<u8>, Value)> {
-    let mut all = Vec::with_capacity(rows.len() + seen.len());
-    let mut rows = rows.into_iter().peekable();
-    for (key, value) in seen {
-        while let Some(row) = rows.next_if(|(row, _)| *row < key) {
-            all.push(row);
-        }
-        rows.next_if(|(row, _)| *row == key);
-        all.extend(value.map(|value| (key, Value::Here(value))));
-    }
-    all.extend(rows);
-    all
-}
 
 /// A row that an index leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,21 +16,6 @@ use std::rc::Rc;
 /// Writes that nobody else sees yet: trees, their keys, and the values. A tree is there only with a key.
 pub type Writes = BTreeMap<u32, BTreeMap<Box<[u8]>, Option<Box<[u8]>>>>;
 
-/// A value that a scan has found.
-#[derive(Clone, Debug)]
-pub enum Value {
-    /// Here it is.
-    Here(Vec<u8>),
-    /// It is a large one, still to be read.
-    Large(Place),
-}
-
-impl Value {
-    pub fn of(cell: Cell<'_>) -> Result<Value, Error> {
-        Ok(if cell.large { Value::Large(Place::read(cell.bytes)?) } else { Value::Here(cell.bytes.to_vec()) })
-    }
-}
-
 /// A range of keys: from the first key up to, and without, the second; to the end where there is none.
 #[derive(Clone, Debug)]
 pub struct Span {

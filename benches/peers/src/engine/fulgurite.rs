@@ -136,12 +136,12 @@ impl Session for Thread<'_> {
     }
 
     fn scan(&mut self, from: &Key, count: usize, each: Visit<'_>) -> Result<usize> {
-        let snapshot = self.0.db.snapshot()?;
         let range = (Bound::Included(&from[..]), Bound::Unbounded);
+        let mut records = self.0.db.scan(&self.0.table, range, Direction::Forward).limit(count);
         let mut found = 0;
-        for record in snapshot.scan(&self.0.table, range, Direction::Forward).limit(count) {
+        while let Some(record) = records.next_row() {
             let (key, value) = record?;
-            each(&key, &value)?;
+            each(key, value)?;
             found += 1;
         }
         Ok(found)

@@ -42,11 +42,13 @@ mod snapshot;
 mod tests;
 mod transaction;
 
-use crate::{Durability, Error, Options, Statistics};
+use crate::transaction::Range;
+use crate::{Direction, Durability, Error, Options, Statistics};
 use fulgurite_base::fnv1a;
 use fulgurite_device::Device;
 use inside::Inside;
 pub use scan::{PAGE_RECORDS, Records};
+use scan::{Page, Source, owned};
 use shard::Cell;
 pub use snapshot::Snapshot;
 use std::rc::Rc;
@@ -232,6 +234,48 @@ impl<D: Device + Send + 'static> Db<D> {
                 return found;
             }
         }
+    }
+
+    /// The committed records of a range, in order over all shards: one state of each shard, which is drawn when the first record is
+    /// asked for. Where a limit of less than [`PAGE_RECORDS`] is set, no snapshot outlives the one request.
+    pub fn scan(&self, table: &Table, range: Range<'_>, direction: Direction) -> Records<'_> {
+        let (table, mut snapshot) = (table.clone(), None);
+        Records::new(self.shards(), range, direction, move |shard, range, direction, most| {
+            // More than that is never asked of a shard, so this is all that it will be asked for.
+            if most < PAGE_RECORDS && snapshot.is_none() {
+                return self.page(&table, shard, range, direction, most);
+            }
+            let snapshot = match &mut snapshot {
+                Some(snapshot) => snapshot,
+                none => none.insert(self.snapshot()?),
+            };
+            snapshot.page(&table, shard, range, direction, most)
+        })
+    }
+
+    /// The first records of a range in one shard, of its newest state.
+    fn page(
+        &self,
+        table: &Table,
+        shard: usize,
+        range: Source<'_>,
+        direction: Direction,
+        most: usize,
+    ) -> Page {
+        let (table, (low, high)) = (table.of(shard)?, owned(range));
+        self.shard(shard).run(move |inside| {
+            let store = inside.store.clone();
+            Ok(async move {
+                loop {
+                    let range = (low.as_ref().map(|key| &key[..]), high.as_ref().map(|key| &key[..]));
+                    let found = store.snapshot().scan(table, range, direction).limit(most).rows().await;
+                    // As for one key.
+                    if found != Err(Error::SnapshotTooOld) {
+                        return found;
+                    }
+                }
+            })
+        })
     }
 
     /// Gives a key a value, in a transaction of its own.

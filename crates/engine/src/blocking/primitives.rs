@@ -1,7 +1,8 @@
 //! The locks and signals that threads meet at. The model checker brings its own.
 
+use std::hint;
 use std::ops::DerefMut;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// A mutex and a condition variable.
 pub trait Primitives: 'static {
@@ -25,6 +26,12 @@ pub trait Primitives: 'static {
     fn notify(condvar: &Self::Condvar);
 }
 
+/// Attempts at a lock before a thread sleeps, about ten microseconds: who has the lock mostly needs less, and to wake a thread
+/// takes longer.
+const SPINS: u32 = 24;
+/// Pauses between two of them double up to 2 to the power of this.
+const LONGEST_SPIN: u32 = 6;
+
 /// Those of the standard library. A panic under the lock is told in another way, so poisoning is not looked at.
 pub struct Std;
 
@@ -39,6 +46,15 @@ impl Primitives for Std {
 
     #[inline]
     fn lock<T: Send>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+        for spins in 0..SPINS {
+            match mutex.try_lock() {
+                Ok(guard) => return guard,
+                Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => {
+                    (0..1 << spins.min(LONGEST_SPIN)).for_each(|_| hint::spin_loop())
+                }
+            }
+        }
         mutex.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,8 +1,7 @@
 //! Scans for threads: pages of records from each shard, merged in order.
 
 use crate::transaction::Range;
-use crate::{Direction, Error, Record};
-use std::collections::VecDeque;
+use crate::{Direction, Error, Record, Row, Rows};
 use std::ops::Bound;
 
 /// Records that a scan fetches from a shard at once, at most.
@@ -12,7 +11,7 @@ pub const PAGE_RECORDS: usize = 256;
 pub type Source<'a> = Range<'a>;
 
 /// Records of a part of a range.
-pub type Page = Result<Vec<Record>, Error>;
+pub type Page = Result<Rows, Error>;
 
 /// The bounds of a range of keys, owned.
 pub type Owned = (Bound<Vec<u8>>, Bound<Vec<u8>>);
@@ -28,10 +27,17 @@ type Fetch<'a> = Box<dyn FnMut(usize, Source<'_>, Direction, usize) -> Page + 'a
 /// What a scan has of one shard.
 #[derive(Default)]
 struct Part {
-    found: VecDeque<Record>,
-    /// The last key fetched.
-    last: Option<Vec<u8>>,
+    found: Rows,
+    /// As many of the first ones were given.
+    given: usize,
     done: bool,
+}
+
+impl Part {
+    /// The next key and value, of those fetched.
+    fn head(&self) -> Option<Row<'_>> {
+        self.found.get(self.given)
+    }
 }
 
 /// The records of a range in order. Between two of them it holds nothing but a page of records in memory.
@@ -74,12 +80,12 @@ impl<'a> Records<'a> {
     /// Fetches what comes next of a shard, where nothing is left of the last page.
     fn fill(&mut self, shard: usize) -> Result<(), Error> {
         let part = &mut self.parts[shard];
-        if part.done || !part.found.is_empty() {
+        if part.done || part.head().is_some() {
             return Ok(());
         }
         let (low, high) = (self.range.0.as_ref(), self.range.1.as_ref());
         let (mut low, mut high) = (low.map(|key| &key[..]), high.map(|key| &key[..]));
-        if let Some(last) = &part.last {
+        if let Some((last, _)) = part.given.checked_sub(1).and_then(|last| part.found.get(last)) {
             match self.direction {
                 Direction::Forward => low = Bound::Excluded(last),
                 Direction::Backward => high = Bound::Excluded(last),
@@ -87,16 +93,32 @@ impl<'a> Records<'a> {
         }
         let most = PAGE_RECORDS.min(self.left);
         let found = (self.fetch)(shard, (low, high), self.direction, most)?;
-        part.done = found.len() < most;
-        part.last = found.last().map(|(key, _)| key.clone());
-        part.found = found.into();
+        *part = Part { done: found.len() < most, found, given: 0 };
         Ok(())
+    }
+
+    /// The next record, as [`Iterator::next`] gives it, without a copy.
+    pub fn next_row(&mut self) -> Option<Result<Row<'_>, Error>> {
+        if self.failed || self.left == 0 {
+            return None;
+        }
+        for shard in 0..self.parts.len() {
+            if let Err(error) = self.fill(shard) {
+                self.failed = true;
+                return Some(Err(error));
+            }
+        }
+        let shard = self.first()?;
+        self.left -= 1;
+        let part = &mut self.parts[shard];
+        part.given += 1;
+        part.found.get(part.given - 1).map(Ok)
     }
 
     /// The shard whose next record comes first.
     fn first(&self) -> Option<usize> {
         let heads = self.parts.iter().enumerate();
-        let heads = heads.filter_map(|(shard, part)| Some((&part.found.front()?.0, shard)));
+        let heads = heads.filter_map(|(shard, part)| Some((part.head()?.0, shard)));
         match self.direction {
             Direction::Forward => heads.min(),
             Direction::Backward => heads.max(),
@@ -109,17 +131,7 @@ impl Iterator for Records<'_> {
     type Item = Result<Record, Error>;
 
     fn next(&mut self) -> Option<Result<Record, Error>> {
-        if self.failed || self.left == 0 {
-            return None;
-        }
-        for shard in 0..self.parts.len() {
-            if let Err(error) = self.fill(shard) {
-                self.failed = true;
-                return Some(Err(error));
-            }
-        }
-        let shard = self.first()?;
-        self.left -= 1;
-        self.parts[shard].found.pop_front().map(Ok)
+        let record = self.next_row()?;
+        Some(record.map(|(key, value)| (key.to_vec(), value.to_vec())))
     }
 }

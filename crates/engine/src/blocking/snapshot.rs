@@ -73,7 +73,7 @@ impl<D: Device + Send + 'static> Snapshot<D> {
         })
     }
 
-    fn page(
+    pub(super) fn page(
         &self,
         table: &Table,
         shard: usize,
@@ -86,7 +86,7 @@ impl<D: Device + Send + 'static> Snapshot<D> {
             let snapshot = find(&inside.snapshots, number)?;
             Ok(async move {
                 let range = (low.as_ref().map(|key| &key[..]), high.as_ref().map(|key| &key[..]));
-                snapshot.scan(table, range, direction).limit(most).all().await
+                snapshot.scan(table, range, direction).limit(most).rows().await
             })
         })
     }

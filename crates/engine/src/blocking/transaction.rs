@@ -97,7 +97,7 @@ impl<D: Device + Send + 'static> Transaction<D> {
         let (low, high) = owned(range);
         self.run(shard, move |inner| async move {
             let range = (low.as_ref().map(|key| &key[..]), high.as_ref().map(|key| &key[..]));
-            inner.scan(table, range, direction).limit(most).all().await
+            inner.scan(table, range, direction).limit(most).rows().await
         })
     }
 

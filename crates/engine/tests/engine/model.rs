@@ -71,6 +71,16 @@ async fn compare(store: &Store<MemDevice>, table: Table, model: &Model, prng: &m
     expected.reverse();
     let backward = snapshot.scan(table, range, Direction::Backward).all().await.unwrap();
     assert!(backward == expected, "backward: {} rows for {}", backward.len(), expected.len());
+    // A few one by one, and of the others the first ones in one piece.
+    let (few, limit) = (prng.below(20) as usize, prng.below(100) as usize);
+    let mut scan = snapshot.scan(table, range, Direction::Backward);
+    let mut found = Vec::new();
+    while found.len() < few.min(expected.len()) {
+        found.push(scan.next().await.unwrap().unwrap());
+    }
+    let rest = scan.limit(limit).rows().await.unwrap();
+    found.extend(rest.iter().map(|(key, value)| (key.to_vec(), value.to_vec())));
+    assert!(found == expected[..expected.len().min(few + limit)], "{few} rows and {limit}: {}", found.len());
     let keys: Vec<Vec<u8>> = (0..20).map(|_| key(prng)).collect();
     let borrowed: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
     let values = snapshot.get_many(table, &borrowed).await.unwrap();

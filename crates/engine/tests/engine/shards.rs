@@ -73,6 +73,33 @@ fn a_limit_gives_the_first_records_and_reads_no_more() {
 }
 
 #[test]
+fn a_scan_without_a_snapshot_sees_one_state_of_each_shard() {
+    for shards in [1, 3] {
+        let db = Db::create((0..shards).map(|_| mem()).collect(), options()).unwrap();
+        let table = db.create_table("records").unwrap();
+        let records = 8 * PAGE_RECORDS as u32;
+        db.bulk_load(&table, (0..records).map(|number| (number.to_be_bytes().to_vec(), vec![0; 8]))).unwrap();
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        let mut scan = db.scan(&table, all, Direction::Forward);
+        let mut expected = 0u32;
+        while let Some(row) = scan.next_row() {
+            let (key, value) = row.unwrap();
+            assert_eq!((key, value), (&expected.to_be_bytes()[..], &[0; 8][..]));
+            if expected == 0 {
+                db.delete(&table, &(records - 1).to_be_bytes()).unwrap();
+                db.put(&table, &(records - 2).to_be_bytes(), &[1; 8]).unwrap();
+            }
+            expected += 1;
+        }
+        assert_eq!(expected, records, "{shards} shards");
+        drop(scan);
+        // A short one needs no snapshot, and sees what is there now.
+        let last = db.scan(&table, all, Direction::Backward).limit(2).map(|record| record.unwrap().1);
+        assert_eq!(last.collect::<Vec<_>>(), [vec![1; 8], vec![0; 8]], "{shards} shards");
+    }
+}
+
+#[test]
 fn a_bulk_load_fills_all_shards() {
     for shards in [1, 3] {
         let db = Db::create((0..shards).map(|_| mem()).collect(), options()).unwrap();
