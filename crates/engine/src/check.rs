@@ -112,6 +112,8 @@ impl<D: Device + 'static> Walk<'_, D> {
             }
             fetched = fetched.saturating_sub(1);
             if let Err(what) = self.visit(tree, is_table, &visit, &mut left).await {
+                // A store that has stopped meanwhile could not look, so it has found nothing.
+                self.shard.health.check()?;
                 self.problem(tree, Some(visit.page), what, Some((visit.low, visit.high)));
             }
         }
@@ -378,6 +380,7 @@ impl<D: Device + 'static> Store<D> {
         if walk.report.problems.is_empty() {
             walk.indexes().await?;
         }
+        shard.health.check()?;
         Ok(walk.report)
     }
 }

@@ -4,6 +4,7 @@ use crate::Error;
 use crate::layout::Superblock;
 #[cfg(feature = "planted")]
 use crate::planted::Planted;
+use crate::records::Records;
 use crate::write::out_of_place::map_bytes;
 use crate::write::{BATCH, Place};
 use fulgurite_base::option::SHARE;
@@ -162,8 +163,8 @@ pub struct Options {
     /// Leaves that scans read at once, as far as they need so many: best as many reads as the drive does at once (k_r). A
     /// single scan may have a degree of its own.
     pub degree: u32,
-    /// Per cent of the memory for pages that belongs to records by themselves instead: those that were read, and those that were
-    /// written and are not merged into their pages yet. 0 to 90. A store with little memory has none, whatever this says: it keeps
+    /// Per cent of the memory for pages that records by themselves may have instead: those that were read, and those that were
+    /// written and are not merged into their pages yet. What they do not need, pages have. 0 to 90. A store with little memory has none, whatever this says: it keeps
     /// 32 frames first.
     pub records: u8,
     /// How long a `group` commit waits for others at most.
@@ -218,18 +219,21 @@ const MOST_RECORDS: u8 = 90;
 /// Pages that are written at once where no write-back policy says how many.
 const WRITES_AT_ONCE: u32 = 16;
 
+/// Bytes for a frame beside its page: the pool's tables, and the notes about changed pages.
+pub const FRAME_TABLES: u64 = 64;
+
 /// The fewest frames that a store works with.
 const LEAST_FRAMES: u64 = 16;
 
 impl Options {
     /// Shares of the memory: an eighth for versions and locks, an eighth for the log's buffers and pages on their
-    /// way, the rest for records and for frames of `page_bytes`. Returns how many frames these are; fails where they are too few.
+    /// way, the rest for records and for frames of `page_bytes`. Returns how many frames pages have in any case; fails where they are
+    /// too few.
     pub fn frames(&self, page_bytes: u32) -> Result<u32, Error> {
-        // 64 bytes for the pool's tables and the notes about changed pages.
         let bytes = self.memory_bytes - self.memory_bytes / 4 - self.record_bytes(page_bytes);
-        let frames = bytes / (u64::from(page_bytes) + 64);
+        let frames = bytes / (u64::from(page_bytes) + FRAME_TABLES);
         if frames < LEAST_FRAMES {
-            let least = LEAST_FRAMES * (u64::from(page_bytes) + 64) * 4 / 3 + 64;
+            let least = LEAST_FRAMES * (u64::from(page_bytes) + FRAME_TABLES) * 4 / 3 + 64;
             return Err(Error::Options(format!(
                 "{} bytes of memory are too little for pages of {page_bytes}; accepted: from {least}",
                 self.memory_bytes
@@ -238,11 +242,18 @@ impl Options {
         Ok(u32::try_from(frames).unwrap_or(u32::MAX / 8))
     }
 
+    /// The same with the frames that records may borrow.
+    pub(crate) fn all_frames(&self, page_bytes: u32) -> Result<u32, Error> {
+        let borrowed =
+            Records::frame_bytes(self.record_bytes(page_bytes)) / (u64::from(page_bytes) + FRAME_TABLES);
+        Ok(self.frames(page_bytes)?.saturating_add(u32::try_from(borrowed).unwrap_or(u32::MAX / 8)))
+    }
+
     /// Bytes for records by themselves; 0 where they would leave too few frames.
     pub(crate) fn record_bytes(&self, page_bytes: u32) -> u64 {
         let all = self.memory_bytes - self.memory_bytes / 4;
         let records = all / 100 * u64::from(self.records.min(MOST_RECORDS));
-        let frames = (all - records) / (u64::from(page_bytes) + 64);
+        let frames = (all - records) / (u64::from(page_bytes) + FRAME_TABLES);
         let is_little = frames < FRAMES_BESIDE_RECORDS || records < LEAST_RECORDS * u64::from(page_bytes);
         if is_little { 0 } else { records }
     }

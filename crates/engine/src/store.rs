@@ -611,14 +611,16 @@ fn new_pool<D: Device + 'static>(
     superblock: &Superblock,
     pages: &Pages<D>,
 ) -> Result<BufferPool<D>, Error> {
-    let frames = options.frames(superblock.page_bytes)?;
+    let frames = options.all_frames(superblock.page_bytes)?;
+    // Its frames are there also when records have borrowed all that they may.
+    let write_back = options.write_back(options.frames(superblock.page_bytes)?, pages.place());
     let refuse = |what: String| Error::Options(what);
     let replacement = options.replacement.start(frames).map_err(|error| refuse(error.to_string()))?;
     let config = PoolConfig {
         frames,
         page_bytes: superblock.page_bytes,
         replacement,
-        write_back: options.write_back(frames, pages.place()),
+        write_back,
         prefetch: options.prefetch.start().map_err(|error| refuse(error.to_string()))?,
         store: Some(Rc::new(pages.clone())),
     };
@@ -636,8 +638,8 @@ fn assemble<D: Device + 'static>(
 ) -> Shard<D> {
     let space = Space::new(superblock.data_start(), superblock.pages, superblock.page_bytes);
     let (visible, page_bytes) = (Signal::default(), superblock.page_bytes);
-    let records =
-        Records::new(options.record_bytes(superblock.page_bytes), superblock.page_bytes, log.capacity());
+    let record_bytes = options.record_bytes(page_bytes);
+    let records = Records::new(record_bytes, page_bytes, log.capacity(), pool.borrower());
     health.tell(&visible);
     health.tell(&room);
     Shard {
@@ -648,7 +650,7 @@ fn assemble<D: Device + 'static>(
         superblock: RefCell::new(superblock),
         health,
         barrier,
-        frames: options.frames(page_bytes).unwrap_or_default(),
+        frames: options.all_frames(page_bytes).unwrap_or_default(),
         log,
         pages,
         pool,

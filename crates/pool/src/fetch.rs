@@ -51,7 +51,7 @@ impl<D: Device + 'static> BufferPool<D> {
 
 impl<D: Device + 'static> Inner<D> {
     /// A frame that can be had without waiting, and without going before others who wait.
-    fn frame_at_once(self: &Rc<Self>) -> Option<FrameId> {
+    pub(crate) fn frame_at_once(self: &Rc<Self>) -> Option<FrameId> {
         if !self.turns.is_empty() {
             return None;
         }

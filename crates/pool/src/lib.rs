@@ -25,6 +25,7 @@ mod counting;
 mod fetch;
 mod frames;
 mod ghosts;
+mod lent;
 mod lists;
 mod miss;
 mod page_table;
@@ -38,6 +39,7 @@ pub mod write_back;
 
 pub use counting::MissCounter;
 pub use frames::FrameTable;
+pub use lent::Lent;
 pub use pool::{
     BufferPool, PageBytes, PageIo, PageStore, PoolConfig, PoolConfigError, PoolCounters, PoolError,
     ReadGuard, RunIo, WriteGuard,

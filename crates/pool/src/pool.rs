@@ -200,6 +200,8 @@ pub(crate) struct PoolState {
     pub limit: u32,
     /// Frames that are spare, for pages whose write is under way.
     pub spare: Spare,
+    /// Frames that serve as memory for something else.
+    pub lent: u32,
     /// Pages whose write is under way.
     pub under_way: u32,
     /// Pages on their way in, and who else waits for them.
@@ -232,7 +234,7 @@ impl PoolState {
     /// How many frames may be resident or read into.
     #[inline]
     pub fn resident_max(&self) -> u32 {
-        self.limit.min(self.frames.len() - self.spare.frames).max(1)
+        self.limit.min(self.frames.len() - self.spare.frames - self.lent).max(1)
     }
 
     /// A free frame for a page to come, unless as many are resident as may be.
@@ -379,6 +381,7 @@ impl<D: Device + 'static> BufferPool<D> {
             resident: 0,
             limit: frames,
             spare: Spare::new(write_back.buffers_least.min(write_back.buffers), write_back.buffers),
+            lent: 0,
             under_way: 0,
             loading: FxHashMap::default(),
             latch_queues: FxHashMap::default(),
@@ -420,7 +423,7 @@ impl<D: Device + 'static> BufferPool<D> {
     }
 
     /// From now on at most so many frames hold pages, at least one, and never more than the pool has beside those for pages
-    /// on their way out. Pages that are beyond the limit when it falls stay until they are evicted one for one.
+    /// on their way out and those that are lent. Pages that are beyond the limit when it falls stay until they are evicted one for one.
     pub fn set_limit(&self, frames: u32) {
         self.0.state.borrow_mut().limit = frames;
     }
@@ -635,6 +638,10 @@ impl<D: Device + 'static> Inner<D> {
 
     pub fn lpn(&self, page: PageId) -> Lpn {
         address(page, self.device_pages)
+    }
+
+    pub fn arena(&self) -> Option<Arc<Arena>> {
+        self.arena.clone()
     }
 
     pub fn buffer(&self, frame: FrameId) -> Option<Buffer> {

@@ -25,6 +25,11 @@ impl Spare {
         Spare { frames: least, least, most, idle: u32::MAX, misses: 0 }
     }
 
+    /// How many there can be.
+    pub fn most(&self) -> u32 {
+        self.most
+    }
+
     /// A miss needs one more than there are. Returns whether there may be one more.
     pub fn grow(&mut self) -> bool {
         let may = self.frames < self.most;

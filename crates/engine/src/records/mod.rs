@@ -1,4 +1,4 @@
-//! Records in memory by themselves, beside the pages of the pool.
+//! Records in memory by themselves, beside the pages of the pool, which lends them frames.
 //!
 //! A page is the unit of the drive, and mostly a few records of it are asked for and changed. So a part of the memory belongs
 //! to records: those that were read, and those that were written and that their leaf lacks. For a row of 116 bytes on a page
@@ -28,6 +28,9 @@
 //! **What stays out**: large values, the catalogue, and writes to a leaf that is changed in the pool anyway, where a record of
 //! its own would save nothing. Where there is no room, a write goes to its leaf as if there were no such memory.
 //!
+//! **Memory.** Entries lie in frames that the pool lends. As long as there are few records, pages have the memory; each frame that
+//! records need is that of the page that would leave next. Room for commits under way is lent when it is promised.
+//!
 //! After Bf-Tree's mini-pages (Hao and Chandramouli, VLDB 2024), which are kept by leaf, in size classes; here entries of all
 //! leaves lie side by side in the order in which they came, without room between.
 
@@ -41,15 +44,19 @@ pub use ring::Entry;
 
 use crate::Lsn;
 use crate::locks::hash_of_key;
+use crate::options::FRAME_TABLES;
 use fulgurite_base::PageId;
+use fulgurite_pool::Lent;
 use hashbrown::HashTable;
 use ring::{Place, Ring};
 use rustc_hash::FxHashMap;
 
-/// A chunk of a large memory. One is emptied at a time, in one step.
-const CHUNK: u64 = 16 << 10;
 /// Bytes of tables for an entry, about: its place by key, and its leaf's list.
 const ENTRY_TABLES: u64 = 16;
+/// Of so many bytes that records may have, one is for tables. The others are frames of the pool.
+const PER_TABLE_BYTE: u64 = 8;
+/// Bytes that an entry counts for at least, so that tables do not take more than that.
+const LEAST_COST: u64 = PER_TABLE_BYTE * ENTRY_TABLES;
 /// New entries that are made known at once.
 const INDEXED_TOGETHER: usize = 1 << 16;
 /// What a pending record takes in the log beside its key, its value and a 64th of both for the heads of blocks, at most.
@@ -100,7 +107,6 @@ pub struct RecordCounters {
 }
 
 /// Records in memory.
-#[derive(Debug)]
 pub struct Records {
     ring: Ring,
     /// By tree and key.
@@ -127,18 +133,22 @@ fn hash(entry: Entry<'_>) -> u64 {
     (hash ^ hash >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
+/// What entries of so many bytes take with their part of the tables.
+fn with_tables(bytes: u64) -> u64 {
+    (bytes * PER_TABLE_BYTE).div_ceil(PER_TABLE_BYTE - 1)
+}
+
 fn in_log(entry: Entry<'_>) -> u64 {
     let bytes = (entry.key.len() + entry.value.map_or(0, <[u8]>::len)) as u64;
     IN_LOG + bytes + bytes / 64
 }
 
 impl Records {
-    /// Room for `most_bytes` of records from pages of `page_bytes`, of which `log_bytes` / 3 may be pending. None for 0.
-    pub fn new(most_bytes: u64, page_bytes: u32, log_bytes: u64) -> Records {
-        // Small memory has small chunks; each has room for the longest record.
-        let chunk = (most_bytes / 128).next_power_of_two().min(CHUNK).max(u64::from(page_bytes)) as usize;
+    /// Room for `most_bytes` of records from pages of `page_bytes`, of which `log_bytes` / 3 may be pending. None for 0. They lie in
+    /// `frames`.
+    pub fn new(most_bytes: u64, page_bytes: u32, log_bytes: u64, frames: Lent) -> Records {
         Records {
-            ring: Ring::new(chunk),
+            ring: Ring::new(page_bytes as usize, frames),
             places: HashTable::new(),
             new: Vec::new(),
             leaves: FxHashMap::default(),
@@ -169,7 +179,17 @@ impl Records {
 
     /// Bytes in use.
     pub fn bytes(&self) -> u64 {
-        (self.ring.used() * self.ring.chunk_bytes()) as u64 + self.len() as u64 * ENTRY_TABLES
+        (self.ring.used() as u64 * self.chunk_cost()).max(self.len() as u64 * LEAST_COST)
+    }
+
+    /// What a chunk takes with its part of the tables.
+    fn chunk_cost(&self) -> u64 {
+        with_tables(self.ring.chunk_bytes() as u64 + FRAME_TABLES)
+    }
+
+    /// Bytes of frames that records take at most, of so many that they may have.
+    pub fn frame_bytes(most_bytes: u64) -> u64 {
+        most_bytes - most_bytes.div_ceil(PER_TABLE_BYTE)
     }
 
     /// What was done since the store was opened.
@@ -179,32 +199,33 @@ impl Records {
 
     /// Chunks that may still be begun.
     fn room(&self) -> usize {
-        (self.most_bytes.saturating_sub(self.bytes()) / self.ring.chunk_bytes() as u64) as usize
+        (self.most_bytes.saturating_sub(self.bytes()) / self.chunk_cost()) as usize
     }
 
     /// Whether entries should go before others come.
     pub fn is_tight(&self) -> bool {
-        let all = self.most_bytes / self.ring.chunk_bytes() as u64;
+        let all = self.most_bytes / self.chunk_cost();
         self.is_used() && (self.room() as u64) < (all / 8).max(4)
     }
 
     /// Chunks to look at before giving up: each entry gets its second chance, and may turn out not to be mergeable.
     fn most_sweeps(&self) -> usize {
-        4 * (self.most_bytes / self.ring.chunk_bytes() as u64) as usize
+        4 * (self.most_bytes / self.chunk_cost()) as usize
     }
 
     /// Promises room to a write, here and in the log. Returns how much, in bytes to be given back; `None` where there is none.
     pub fn promise(&mut self, entry: Entry<'_>) -> Option<u64> {
-        let bytes = (entry.bytes() as u64 + ENTRY_TABLES).max(in_log(entry));
+        let bytes = with_tables(entry.bytes() as u64).max(LEAST_COST).max(in_log(entry));
         // A chunk may end with less room than an entry needs, and one is kept for entries that move.
-        let chunk = self.ring.chunk_bytes() as u64;
+        let chunk = self.chunk_cost();
         let left = self.most_bytes.saturating_sub(self.bytes());
         // A sixteenth is for those that take others away: on a full store they are what makes room.
         let kept = |most: u64| if entry.value.is_some() { most / 16 } else { 0 };
         let has_room = (self.promised + bytes) * 3 / 2 + 2 * chunk + kept(self.most_bytes) <= left;
         let pending_bytes = self.pending_bytes + self.promised + bytes;
         let has_log = pending_bytes + kept(self.most_pending_bytes) <= self.most_pending_bytes;
-        (has_room && has_log).then(|| {
+        let chunks = ((self.promised + bytes) * 3 / 2).div_ceil(chunk) as usize + 2;
+        (has_room && has_log && self.ring.reserve(chunks)).then(|| {
             self.promised += bytes;
             bytes
         })

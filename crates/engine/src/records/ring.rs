@@ -2,6 +2,8 @@
 
 use crate::Lsn;
 use crate::page::{get_u16, get_u32, get_u64, set};
+use fulgurite_base::FrameId;
+use fulgurite_pool::Lent;
 use std::collections::VecDeque;
 
 /// Entries begin at multiples of this.
@@ -44,10 +46,11 @@ impl Entry<'_> {
     }
 }
 
-/// A chunk of memory.
-#[derive(Debug, Default)]
+/// What is known of a chunk: the memory of a frame.
+#[derive(Clone, Copy, Default)]
 struct Chunk {
-    bytes: Vec<u8>,
+    /// Bytes that entries take.
+    used: u32,
     /// Entries that their leaves lack.
     pending: u32,
     /// No such entry is older.
@@ -55,11 +58,13 @@ struct Chunk {
 }
 
 /// The chunks.
-#[derive(Debug)]
 pub struct Ring {
+    /// The memory.
+    frames: Lent,
     chunk_bytes: usize,
     /// Bits of a place that say where in the chunk.
     bits: u32,
+    /// By frame; also of frames that were never borrowed.
     chunks: Vec<Chunk>,
     free: Vec<u32>,
     /// Full ones, the oldest first.
@@ -71,10 +76,11 @@ impl Ring {
     /// Bytes of an entry beside its key and its value.
     pub const HEAD: usize = HEAD;
 
-    /// Chunks of `chunk_bytes`, a power of two.
-    pub fn new(chunk_bytes: usize) -> Ring {
+    /// Chunks of `chunk_bytes`, a power of two: as many frames as are lent.
+    pub fn new(chunk_bytes: usize, frames: Lent) -> Ring {
         let bits = (chunk_bytes / STEP).ilog2();
-        Ring { chunk_bytes, bits, chunks: Vec::new(), free: Vec::new(), full: VecDeque::new(), filling: None }
+        let (chunks, free, full) = (Vec::new(), Vec::new(), VecDeque::new());
+        Ring { frames, chunk_bytes, bits, chunks, free, full, filling: None }
     }
 
     /// Bytes in a chunk.
@@ -90,36 +96,44 @@ impl Ring {
     /// Puts an entry behind the last one. `may_begin` says whether another chunk may be begun for it.
     pub fn push(&mut self, entry: Entry<'_>, may_begin: bool) -> Option<Place> {
         let bytes = entry.bytes();
-        let has_room = |chunk: &u32| self.chunks[*chunk as usize].bytes.len() + bytes <= self.chunk_bytes;
+        let has_room = |chunk: &u32| self.chunks[*chunk as usize].used as usize + bytes <= self.chunk_bytes;
         let chunk = match self.filling.filter(has_room) {
             Some(chunk) => chunk,
             None if !may_begin || bytes > self.chunk_bytes => return None,
-            None => self.begin(),
+            None => self.begin()?,
         };
-        let into = &mut self.chunks[chunk as usize].bytes;
-        let at = into.len();
-        into.resize(at + HEAD, 0);
+        let used = &mut self.chunks[chunk as usize].used;
+        let (into, at) = (self.frames.bytes_mut(FrameId(chunk)), *used as usize);
+        *used += bytes as u32;
         set(into, at, &END.to_le_bytes());
         set(into, at + 16, &entry.tree.to_le_bytes());
         set(into, at + 20, &(entry.key.len() as u16).to_le_bytes());
         set(into, at + 22, &entry.value.map_or(GONE, |value| value.len() as u16).to_le_bytes());
-        into.extend_from_slice(entry.key);
-        into.extend_from_slice(entry.value.unwrap_or_default());
-        into.resize(at + bytes, 0);
+        set(into, at + HEAD, entry.key);
+        set(into, at + HEAD + entry.key.len(), entry.value.unwrap_or_default());
         Some(Place(chunk << self.bits | (at / STEP) as u32))
     }
 
-    fn begin(&mut self) -> u32 {
-        self.full.extend(self.filling.take());
-        let chunk = self.free.pop().unwrap_or_else(|| {
-            self.chunks.push(Chunk::default());
-            self.chunks.len() as u32 - 1
-        });
-        let begun = &mut self.chunks[chunk as usize];
-        begun.bytes.reserve_exact(self.chunk_bytes);
-        *begun = Chunk { bytes: std::mem::take(&mut begun.bytes), pending: 0, since: Lsn(u64::MAX) };
-        self.filling = Some(chunk);
-        chunk
+    /// Begins a chunk. `None` where none is free and none is lent.
+    fn begin(&mut self) -> Option<u32> {
+        if !self.reserve(1) {
+            return None;
+        }
+        let chunk = self.free.pop()?;
+        self.full.extend(self.filling.replace(chunk));
+        Some(chunk)
+    }
+
+    /// Sees to it that so many chunks can be begun. False where not so many are lent.
+    pub fn reserve(&mut self, chunks: usize) -> bool {
+        while self.free.len() < chunks {
+            let Some(frame) = self.frames.borrow_one() else { return false };
+            if self.chunks.len() <= frame.index() {
+                self.chunks.resize(frame.index() + 1, Chunk::default());
+            }
+            self.free.push(frame.0);
+        }
+        true
     }
 
     /// Takes the oldest chunk; it stays as it is until it is given to [`Ring::free`] or [`Ring::put_back`].
@@ -134,15 +148,14 @@ impl Ring {
 
     /// Nothing of the chunk is needed any more.
     pub fn free(&mut self, chunk: u32) {
-        self.chunks[chunk as usize].bytes.clear();
+        self.chunks[chunk as usize] = Chunk::default();
         self.free.push(chunk);
     }
 
     /// The entries of a chunk that live.
     pub fn entries(&self, chunk: u32) -> Vec<Place> {
-        let bytes = &self.chunks[chunk as usize].bytes;
         let (mut at, mut places) = (0, Vec::new());
-        while at < bytes.len() {
+        while at < self.chunks[chunk as usize].used as usize {
             let place = Place(chunk << self.bits | (at / STEP) as u32);
             if self.is_alive(place) {
                 places.push(place);
@@ -181,12 +194,12 @@ impl Ring {
     /// The entry's bytes, and some behind them.
     #[inline]
     fn bytes(&self, place: Place) -> &[u8] {
-        &self.chunks[self.chunk(place)].bytes[self.at(place)..]
+        &self.frames.bytes(FrameId(self.chunk(place) as u32))[self.at(place)..]
     }
 
     fn bytes_mut(&mut self, place: Place) -> &mut [u8] {
         let (chunk, at) = (self.chunk(place), self.at(place));
-        &mut self.chunks[chunk].bytes[at..]
+        &mut self.frames.bytes_mut(FrameId(chunk as u32))[at..]
     }
 
     fn size(&self, place: Place) -> usize {

@@ -16,5 +16,6 @@ mod out_of_place;
 mod recovery;
 mod repair;
 mod shards;
+mod stopped;
 mod tail;
 mod threads;

@@ -1,0 +1,89 @@
+//! A store that stops while it is looked at.
+
+use crate::common::{fill, run};
+use fulgurite_base::Nanos;
+use fulgurite_device::{
+    Caps, Command, Completion, Device, Executor, IoError, MemDevice, Operation, QueueFull, Tag,
+};
+use fulgurite_engine::{Durability, Error, Options, Store};
+use fulgurite_pool::WriteBack;
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// A drive whose writes fail once it is told so.
+struct Refuses {
+    inner: MemDevice,
+    refuses: Rc<Cell<bool>>,
+    refused: Vec<Tag>,
+}
+
+impl Device for Refuses {
+    fn caps(&self) -> &Caps {
+        self.inner.caps()
+    }
+
+    fn now(&self) -> Nanos {
+        self.inner.now()
+    }
+
+    fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
+        if self.refuses.get() && matches!(command.operation, Operation::Write { .. }) {
+            self.refused.push(command.tag);
+        }
+        self.inner.submit(command)
+    }
+
+    fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
+        let from = completions.len();
+        self.inner.wait(deadline, completions);
+        for completion in &mut completions[from..] {
+            if self.refused.contains(&completion.tag) {
+                completion.status = Err(IoError::Media);
+            }
+        }
+    }
+}
+
+/// A page that cannot be read because another one cannot be written is no damage, whichever of all pages it is.
+#[test]
+fn a_check_that_cannot_go_on_finds_nothing() {
+    let mut stopped = 0;
+    for frames in 16..80 {
+        let memory_bytes = frames * (4096 + 64) * 4 / 3 + 64;
+        let options = Options {
+            memory_bytes,
+            records: 0,
+            relaxed_window: Nanos(u64::MAX / 4),
+            write_back: Some(WriteBack::ace(1)),
+            ..Options::default()
+        };
+        let inner = MemDevice::new(65_536, 4096, 64, Nanos::from_micros(10));
+        let refuses = Rc::new(Cell::new(false));
+        let executor = Executor::new(Refuses { inner, refuses: Rc::clone(&refuses), refused: Vec::new() });
+        let given = options.clone();
+        run(&executor, move |handle| async move {
+            let store = Store::create(handle, given).await.unwrap();
+            fill(&store, "t", (0..1_500u32).map(|number| (number.to_be_bytes().to_vec(), vec![0; 100])))
+                .await;
+            store.close().await.unwrap();
+        });
+        let outcome = run(&executor, move |handle| async move {
+            let store = Store::open(handle, options).await.unwrap();
+            let table = store.table("t").await.unwrap();
+            // A leaf that is written when a page comes for which it has to leave: first the log, which fails.
+            let transaction = store.begin();
+            transaction.put(table, &0u32.to_be_bytes(), &[1; 100]).await.unwrap();
+            transaction.commit_with(Durability::Relaxed).await.unwrap();
+            refuses.set(true);
+            store.check().await
+        });
+        match outcome {
+            Ok(report) => assert!(report.problems.is_empty(), "{frames} frames: {:?}", report.problems),
+            Err(error) => {
+                assert!(matches!(error, Error::Fatal(_)), "{frames} frames: {error}");
+                stopped += 1;
+            }
+        }
+    }
+    assert!((1..64).contains(&stopped), "{stopped} of 64 stopped");
+}
