@@ -48,7 +48,7 @@ use fulgurite_base::fnv1a;
 use fulgurite_device::Device;
 use inside::Inside;
 pub use scan::{PAGE_RECORDS, Records};
-use scan::{Page, Source, owned};
+use scan::{Page, borrowed, owned};
 use shard::Cell;
 pub use snapshot::Snapshot;
 use std::rc::Rc;
@@ -254,21 +254,14 @@ impl<D: Device + Send + 'static> Db<D> {
     }
 
     /// The first records of a range in one shard, of its newest state.
-    fn page(
-        &self,
-        table: &Table,
-        shard: usize,
-        range: Source<'_>,
-        direction: Direction,
-        most: usize,
-    ) -> Page {
-        let (table, (low, high)) = (table.of(shard)?, owned(range));
+    fn page(&self, table: &Table, shard: usize, range: Range<'_>, direction: Direction, most: usize) -> Page {
+        let (table, range) = (table.of(shard)?, owned(range));
         self.shard(shard).run(move |inside| {
             let store = inside.store.clone();
             Ok(async move {
                 loop {
-                    let range = (low.as_ref().map(|key| &key[..]), high.as_ref().map(|key| &key[..]));
-                    let found = store.snapshot().scan(table, range, direction).limit(most).rows().await;
+                    let found =
+                        store.snapshot().scan(table, borrowed(&range), direction).limit(most).rows().await;
                     // As for one key.
                     if found != Err(Error::SnapshotTooOld) {
                         return found;

@@ -21,6 +21,11 @@ pub fn owned((low, high): Range<'_>) -> Owned {
     (low.map(<[u8]>::to_vec), high.map(<[u8]>::to_vec))
 }
 
+/// The range of owned bounds.
+pub fn borrowed((low, high): &Owned) -> Range<'_> {
+    (low.as_ref().map(|key| &key[..]), high.as_ref().map(|key| &key[..]))
+}
+
 /// Gives the first records, at most so many, of a range of a shard.
 type Fetch<'a> = Box<dyn FnMut(usize, Source<'_>, Direction, usize) -> Page + 'a>;
 
@@ -83,8 +88,7 @@ impl<'a> Records<'a> {
         if part.done || part.head().is_some() {
             return Ok(());
         }
-        let (low, high) = (self.range.0.as_ref(), self.range.1.as_ref());
-        let (mut low, mut high) = (low.map(|key| &key[..]), high.map(|key| &key[..]));
+        let (mut low, mut high) = borrowed(&self.range);
         if let Some((last, _)) = part.given.checked_sub(1).and_then(|last| part.found.get(last)) {
             match self.direction {
                 Direction::Forward => low = Bound::Excluded(last),

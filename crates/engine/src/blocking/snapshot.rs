@@ -1,6 +1,6 @@
 //! Snapshots for threads.
 
-use super::scan::{Page, Records, Source, owned};
+use super::scan::{Page, Records, Source, borrowed, owned};
 use super::{Db, Index, Table};
 use crate::transaction::Range;
 use crate::{Direction, Error, IndexRow};
@@ -81,13 +81,10 @@ impl<D: Device + Send + 'static> Snapshot<D> {
         direction: Direction,
         most: usize,
     ) -> Page {
-        let (number, table, (low, high)) = (self.number(shard)?, table.of(shard)?, owned(range));
+        let (number, table, range) = (self.number(shard)?, table.of(shard)?, owned(range));
         self.db.shard(shard).run(move |inside| {
             let snapshot = find(&inside.snapshots, number)?;
-            Ok(async move {
-                let range = (low.as_ref().map(|key| &key[..]), high.as_ref().map(|key| &key[..]));
-                snapshot.scan(table, range, direction).limit(most).rows().await
-            })
+            Ok(async move { snapshot.scan(table, borrowed(&range), direction).limit(most).rows().await })
         })
     }
 
@@ -101,14 +98,15 @@ impl<D: Device + Send + 'static> Snapshot<D> {
     ) -> Result<Vec<IndexRow>, Error> {
         let mut rows = Vec::new();
         for shard in 0..self.db.shards() {
-            let (number, index, (low, high)) = (self.number(shard)?, index.of(shard)?, owned(range));
-            rows.append(&mut self.db.shard(shard).run(move |inside| {
-                let snapshot = find(&inside.snapshots, number)?;
-                Ok(async move {
-                    let range = (low.as_ref().map(|key| &key[..]), high.as_ref().map(|key| &key[..]));
-                    snapshot.index_scan(index, range, direction).limit(most).all().await
-                })
-            })?);
+            let (number, index, range) = (self.number(shard)?, index.of(shard)?, owned(range));
+            rows.append(
+                &mut self.db.shard(shard).run(move |inside| {
+                    let snapshot = find(&inside.snapshots, number)?;
+                    Ok(async move {
+                        snapshot.index_scan(index, borrowed(&range), direction).limit(most).all().await
+                    })
+                })?,
+            );
         }
         // Each shard's rows are in order already; the sort is stable and keeps equal ones of one shard so.
         rows.sort_by(|a, b| {

@@ -1,6 +1,6 @@
 //! Transactions for threads.
 
-use super::scan::{Page, Records, Source, owned};
+use super::scan::{Page, Records, Source, borrowed, owned};
 use super::{Db, Index, Table};
 use crate::transaction::Range;
 use crate::{Direction, Durability, Error, IndexRow, Transaction as Inner};
@@ -94,10 +94,9 @@ impl<D: Device + Send + 'static> Transaction<D> {
         direction: Direction,
         most: usize,
     ) -> Page {
-        let (low, high) = owned(range);
+        let range = owned(range);
         self.run(shard, move |inner| async move {
-            let range = (low.as_ref().map(|key| &key[..]), high.as_ref().map(|key| &key[..]));
-            inner.scan(table, range, direction).limit(most).rows().await
+            inner.scan(table, borrowed(&range), direction).limit(most).rows().await
         })
     }
 
@@ -111,10 +110,9 @@ impl<D: Device + Send + 'static> Transaction<D> {
         most: usize,
     ) -> Result<Vec<IndexRow>, Error> {
         let shard = self.only_shard(range)?;
-        let (index, (low, high)) = (index.of(shard)?, owned(range));
+        let (index, range) = (index.of(shard)?, owned(range));
         self.run(shard, move |inner| async move {
-            let range = (low.as_ref().map(|key| &key[..]), high.as_ref().map(|key| &key[..]));
-            inner.index_scan(index, range, direction).limit(most).all().await
+            inner.index_scan(index, borrowed(&range), direction).limit(most).all().await
         })
     }
 
