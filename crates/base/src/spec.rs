@@ -95,8 +95,8 @@ impl Spec {
         Ok(Spec { name: name.to_owned(), options, asked: Vec::new() })
     }
 
-    /// Splits a comma-separated list into the texts of its specs: an item with `=` and no `:`
-    /// belongs to the name before it, and everything before the `@` of a `switch:` belongs to the `switch:`.
+    /// Splits a comma-separated list into the texts of its specs: an item with `=` and no `:` before it
+    /// belongs to the name before that, and everything before the `@` of a `switch:` belongs to the `switch:`.
     pub fn split_list(text: &str) -> Result<Vec<String>, SpecError> {
         let mut items: Vec<String> = Vec::new();
         for item in text.split(',') {
@@ -104,7 +104,8 @@ impl Spec {
                 let name = last.split_once(':').map(|(name, _)| name);
                 name == Some(Self::NESTED) && !last.contains('@')
             };
-            let continues = item.contains('=') && !item.contains(':');
+            // An option's value may be a spec with options of its own.
+            let continues = item.split(':').next().is_some_and(|before| before.contains('='));
             match items.last_mut() {
                 _ if item.is_empty() => {
                     return Err(SpecError::new(format!(
@@ -213,6 +214,10 @@ mod tests {
             ["single", "ace:n_w=8,n_e=8", "raw"]
         );
         assert_eq!(Spec::split_list("ace,n_w=8").unwrap(), ["ace:n_w=8"]);
+        assert_eq!(
+            Spec::split_list("log:op=9%,placement=hints:streams=4,none").unwrap(),
+            ["log:op=9%,placement=hints:streams=4", "none"]
+        );
         assert_eq!(
             Spec::split_list("zipf,switch:zipf:theta=1,write=5%,tpcc@2M,varmail").unwrap(),
             ["zipf", "switch:zipf:theta=1,write=5%,tpcc@2M", "varmail"]

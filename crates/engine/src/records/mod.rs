@@ -320,7 +320,7 @@ impl Records {
     /// Makes room in the table of places for entries that come soon, with keys and values of about `bytes` each, as far as there is
     /// memory for them.
     pub fn expect(&mut self, entries: usize, bytes: usize) {
-        let most = self.most_bytes / ((Ring::HEAD + bytes) as u64 + ENTRY_TABLES);
+        let most = self.most_bytes / with_tables((Ring::HEAD + bytes) as u64).max(LEAST_COST);
         let entries = entries.min(usize::try_from(most).unwrap_or(usize::MAX));
         self.places.reserve(entries, |place| hash(self.ring.entry(*place)));
     }

@@ -449,9 +449,10 @@ impl<D: Device + 'static> OutOfPlace<D> {
         let unit = self.0.layout.unit_bytes as usize;
         let from = bytes.part(run.at * unit, run.units as usize * unit);
         let ftl = self.0.ftl.borrow();
-        // The drive keeps apart what the translation layer keeps apart, as far as it can.
+        // The drive keeps apart what the translation layer keeps apart, as far as it can. Its first stream has what lies
+        // before the segments: the log is overwritten long before a page moves.
         let stream = ftl.segments().stream(ftl.segment(Ppn(run.place)));
-        let stream = StreamId(stream.0.min(self.0.handle.caps().streams.max(1) - 1));
+        let stream = StreamId((stream.0 + 1).min(self.0.handle.caps().streams.max(1) - 1));
         Operation::Write {
             lpn: self.lpn(run.place),
             pages: run.units * self.device_pages(),

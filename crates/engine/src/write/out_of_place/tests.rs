@@ -187,6 +187,39 @@ fn use_and_open_again(is_bad: bool) {
     }
 }
 
+/// The log and the map lie before the segments, in the drive's first stream, and die sooner than pages. No page goes there
+/// where the drive has another stream. Where it has fewer than the placement, the last ones share one.
+#[test]
+fn pages_share_no_stream_with_the_log() {
+    for (place, of_drive, first, last) in [
+        ("out-of-place:spare=40%", 1, 0, 0),
+        ("out-of-place:spare=40%", 4, 1, 1),
+        // The sixth class is for pages far older than others, which none is here.
+        ("out-of-place:placement=sepbit,spare=40%", 9, 1, 5),
+        ("out-of-place:placement=sepbit,spare=40%", 3, 1, 2),
+    ] {
+        let options = Options { place: place.parse().unwrap(), ..Options::default() };
+        let executor = Executor::new(Uneven::new(2_400, 1).with_streams(of_drive));
+        let handle = executor.handle();
+        let superblock = superblock(4096, 2_400, &options);
+        let layout = superblock.layout().unwrap();
+        let done = executor.block_on(async move {
+            let made = OutOfPlace::create(&handle, shared(&handle), &superblock, layout, &options).await;
+            let place = made.unwrap();
+            let none = vec![0; (superblock.pages - superblock.data_start().0) as usize];
+            use_pages(&place, &handle, &superblock, 0, &none).await;
+            place.close().await;
+        });
+        done.unwrap();
+        executor.with_device(|device| {
+            let segments = Lpn(layout.first);
+            let of_pages = device.streams(|lpn| lpn >= segments);
+            assert!(of_pages.into_iter().eq(first..=last), "{place}, {of_drive} streams");
+            assert!(device.streams(|lpn| lpn < segments).into_iter().eq([0]), "{place}, {of_drive} streams");
+        });
+    }
+}
+
 /// Every page that the map on the drive names must be whole there.
 async fn assert_durable(handle: &Handle<Drive>, superblock: &Superblock) {
     let layout = superblock.layout().unwrap();

@@ -2,9 +2,9 @@
 //! be written, if that is asked for.
 
 use crate::memory;
-use fulgurite_base::{Nanos, Prng};
+use fulgurite_base::{Lpn, Nanos, Prng, StreamId};
 use fulgurite_device::{Caps, Command, Completion, Device, IoError, MemDevice, Operation, QueueFull};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub struct Uneven {
     caps: Caps,
@@ -15,6 +15,8 @@ pub struct Uneven {
     contents: Vec<u8>,
     /// Pages from this one on cannot be written where their numbers end so.
     bad_from: Option<u64>,
+    /// Places that were written, with the streams that they were in.
+    written: BTreeSet<(Lpn, StreamId)>,
 }
 
 /// Of so many pages one cannot be written, if any cannot.
@@ -25,7 +27,19 @@ impl Uneven {
         let caps = MemDevice::new(pages, 4096, 64, Nanos::ZERO).caps().clone();
         let contents = vec![0; pages as usize * 4096];
         let (pending, prng) = (BTreeMap::new(), Prng::new(seed, "uneven"));
-        Uneven { caps, now: Nanos::ZERO, prng, submitted: 0, pending, contents, bad_from: None }
+        let written = BTreeSet::new();
+        Uneven { caps, now: Nanos::ZERO, prng, submitted: 0, pending, contents, bad_from: None, written }
+    }
+
+    /// A drive that keeps so many streams apart.
+    pub fn with_streams(mut self, streams: u16) -> Uneven {
+        self.caps.streams = streams;
+        self
+    }
+
+    /// The streams in which such places were written.
+    pub fn streams(&self, is_wanted: impl Fn(Lpn) -> bool) -> BTreeSet<u16> {
+        self.written.iter().filter(|(lpn, _)| is_wanted(*lpn)).map(|(_, stream)| stream.0).collect()
     }
 
     /// From now on some of the pages from `first` on cannot be written.
@@ -52,7 +66,8 @@ impl Uneven {
                 let at = lpn.0 as usize * 4096;
                 memory::fill(&into, &self.contents[at..at + into.len()]);
             }
-            Operation::Write { lpn, from: Some(from), .. } => {
+            Operation::Write { lpn, from: Some(from), stream, .. } => {
+                self.written.insert((lpn, stream));
                 let at = lpn.0 as usize * 4096;
                 memory::look(&from, |bytes| self.contents[at..at + bytes.len()].copy_from_slice(bytes));
             }
