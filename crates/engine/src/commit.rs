@@ -15,7 +15,7 @@ use crate::locks::TxnId;
 use crate::log::{Entry, Op};
 use crate::page;
 use crate::page::node::{Cell, longest_record};
-use crate::records::Entry as Record;
+use crate::records::{Entry as Record, Records};
 use crate::shard::{Shard, count};
 use crate::tree::{Applied, CATALOGUE, FIRST_USER_TREE, Place, Seek, leaf};
 use crate::wait::{insist, together};
@@ -55,6 +55,12 @@ struct Planned {
     op: Op,
     /// As a record by itself; else in its leaf.
     as_record: bool,
+}
+
+impl Planned {
+    fn record(&self) -> Record<'_> {
+        Record { tree: self.op.tree, key: &self.op.key, value: self.op.value.as_deref() }
+    }
 }
 
 /// What was found about the leaf of a write.
@@ -219,12 +225,11 @@ impl<D: Device + 'static> Shard<D> {
     fn promise_records(&self, planned: &mut [Planned]) -> (u64, u64) {
         let mut records = self.records.borrow_mut();
         let (mut promised, mut leaves) = (0, 0);
-        for Planned { op, as_record } in planned.iter_mut().filter(|planned| planned.as_record) {
-            let entry = Record { tree: op.tree, key: &op.key, value: op.value.as_deref() };
-            match records.promise(entry) {
+        for planned in planned.iter_mut().filter(|planned| planned.as_record) {
+            match records.promise(planned.record()) {
                 Some(bytes) => promised += bytes,
                 None => {
-                    *as_record = false;
+                    planned.as_record = false;
                     leaves += 1;
                 }
             }
@@ -234,8 +239,14 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Waits until there is room for a commit that changes so many leaves, and promises it.
     async fn admit(self: &Rc<Self>, planned: &mut [Planned], leaves: u64) -> Result<Need, Error> {
+        let as_records = planned.iter().filter(|planned| planned.as_record);
+        let bytes: u64 = as_records.map(|planned| Records::promise_bytes(planned.record())).sum();
+        if bytes > 0 {
+            self.until_frames(bytes).await;
+        }
         let (records, more_leaves) = self.promise_records(planned);
         let mut promise = Promise { shard: self, pages: 0, records };
+        self.borrow_frames_later();
         if more_leaves > 0 {
             self.evict_records_later();
         }
@@ -249,9 +260,11 @@ impl<D: Device + 'static> Shard<D> {
             let fits = self.has_room_in_log(need.log);
             if !fits {
                 self.checkpoint_later(Lsn(u64::MAX));
-            } else if self.log.used() > self.log.capacity() / 2 {
-                // A quarter of the ring is kept as it is: pages that change often are written less often that way.
-                self.checkpoint_later(Lsn(self.log.tail().0.saturating_sub(self.log.capacity() / 4)));
+            } else if self.log.used() > self.log.capacity() / 2 || self.records.borrow().is_log_tight() {
+                // Half of what is used, or a quarter of the ring, is kept as it is: pages that change often are written less often
+                // that way.
+                let kept = (self.log.capacity() / 4).min(self.log.used() / 2);
+                self.checkpoint_later(Lsn(self.log.tail().0.saturating_sub(kept)));
             }
             fits.then_some(Ok(()))
         };

@@ -67,6 +67,8 @@ pub struct Shard<D: Device + 'static> {
     pub records: RefCell<Records>,
     /// Entries of it go, in a task of its own.
     pub evicting: Cell<bool>,
+    /// Frames for it are borrowed, in a task of its own.
+    pub borrowing: Cell<bool>,
     pub versions: RefCell<Versions>,
     pub commits: RefCell<Commits>,
     /// More is visible, or the store has stopped.

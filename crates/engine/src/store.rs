@@ -661,6 +661,7 @@ fn assemble<D: Device + 'static>(
         merges: Cell::new(0),
         records: RefCell::new(records),
         evicting: Cell::new(false),
+        borrowing: Cell::new(false),
         versions: RefCell::new(Versions::new(options.version_bytes())),
         commits: RefCell::new(Commits::new(redone.tail.at)),
         visible,

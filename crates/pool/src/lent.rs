@@ -1,8 +1,10 @@
 //! Frames that serve as memory for something else than pages.
 
-use crate::pool::{BufferPool, Inner};
+use crate::pool::{BufferPool, Inner, PoolError};
 use fulgurite_base::FrameId;
 use fulgurite_device::{Arena, Device};
+use std::future::Future;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -15,9 +17,19 @@ pub struct Lent {
     pool: Rc<dyn Lender>,
 }
 
+/// A frame on its way to who has asked for it; goes back where nobody takes it.
+pub struct Loan {
+    frame: Option<FrameId>,
+    pool: Rc<dyn Lender>,
+}
+
+/// The end of the wait for a frame.
+type Lending = Pin<Box<dyn Future<Output = Option<FrameId>>>>;
+
 /// Who lends frames.
 trait Lender {
     fn lend(&self) -> Option<FrameId>;
+    fn lend_soon(&self) -> Lending;
     fn take_back(&self, frame: FrameId);
 }
 
@@ -38,6 +50,24 @@ impl Lent {
         let frame = self.pool.lend()?;
         self.is_lent[frame.index()] = true;
         Some(frame)
+    }
+
+    /// Asks for one more frame and waits for it, as a miss does: the page that leaves next may have to be written first. `None` where the
+    /// pool lends no more, and where a write has failed; the next miss learns that.
+    pub fn borrow_soon(&self) -> impl Future<Output = Option<Loan>> + 'static {
+        let pool = Rc::clone(&self.pool);
+        async move {
+            let frame = pool.lend_soon().await?;
+            Some(Loan { frame: Some(frame), pool })
+        }
+    }
+
+    /// Takes a frame that was asked for. Panics where it is of another pool.
+    pub fn add(&mut self, mut loan: Loan) -> FrameId {
+        assert!(Rc::ptr_eq(&loan.pool, &self.pool), "a frame of another borrower");
+        let frame = loan.frame.take().expect("a loan is taken once");
+        self.is_lent[frame.index()] = true;
+        frame
     }
 
     /// Gives a frame back. Panics where it was not lent.
@@ -75,14 +105,29 @@ impl Drop for Lent {
     }
 }
 
+impl Drop for Loan {
+    fn drop(&mut self) {
+        if let Some(frame) = self.frame {
+            self.pool.take_back(frame);
+        }
+    }
+}
+
+impl<D: Device + 'static> Inner<D> {
+    /// Whether one more frame may be lent: not the last one that holds pages.
+    fn may_lend(&self) -> bool {
+        let state = self.state.borrow();
+        state.lent + state.spare.most() + 1 < state.frames.len() && self.arena().is_some()
+    }
+}
+
 impl<D: Device + 'static> Lender for Rc<Inner<D>> {
     fn lend(&self) -> Option<FrameId> {
+        if !self.may_lend() {
+            return None;
+        }
         let free = {
             let mut state = self.state.borrow_mut();
-            let is_last = state.lent + state.spare.most() + 1 >= state.frames.len();
-            if is_last || self.arena().is_none() {
-                return None;
-            }
             // Spare frames are for pages to come.
             let is_more = state.free.len() as u32 > state.spare.frames;
             if is_more { state.free.pop() } else { None }
@@ -97,6 +142,39 @@ impl<D: Device + 'static> Lender for Rc<Inner<D>> {
         };
         self.state.borrow_mut().lent += 1;
         Some(frame)
+    }
+
+    fn lend_soon(&self) -> Lending {
+        let inner = Rc::clone(self);
+        Box::pin(async move {
+            if let Some(frame) = inner.lend() {
+                return Some(frame);
+            }
+            if !inner.may_lend() {
+                return None;
+            }
+            let (frame, _) = match inner.room().await {
+                Ok(room) => room,
+                Err(error) => {
+                    // It is somebody else's to tell.
+                    if let PoolError::WriteBack(error) = error {
+                        inner.state.borrow_mut().failure.get_or_insert(error);
+                    }
+                    return None;
+                }
+            };
+            // Others may have borrowed meanwhile.
+            let may_lend = inner.may_lend();
+            {
+                let mut state = inner.state.borrow_mut();
+                state.resident -= 1;
+                state.lent += 1;
+            }
+            if !may_lend {
+                inner.take_back(frame);
+            }
+            may_lend.then_some(frame)
+        })
     }
 
     fn take_back(&self, frame: FrameId) {
@@ -161,6 +239,34 @@ mod tests {
                 }
                 assert!(round == 0 || pool.counters().misses == before, "all frames are back");
             }
+        });
+    }
+
+    #[test]
+    fn a_frame_whose_page_must_be_written_comes_to_who_waits() {
+        with_pool(|pool| async move {
+            for page in 0..8 {
+                pool.write(PageId(page)).await.unwrap().bytes_mut().fill(page as u8);
+            }
+            let mut lent = pool.borrower();
+            while lent.borrow_one().is_some() {}
+            let at_once = FRAMES as usize - pool.limit() as usize;
+            let loan = lent.borrow_soon().await.expect("a page can be written");
+            let kept = lent.add(loan);
+            assert!(FRAMES as usize - pool.limit() as usize > at_once, "one frame more is lent");
+            // A loan that nobody takes goes back.
+            let limit = pool.limit();
+            drop(lent.borrow_soon().await.expect("another page can be written"));
+            assert_eq!(pool.limit(), limit);
+            lent.bytes_mut(kept).fill(100);
+            while let Some(loan) = lent.borrow_soon().await {
+                lent.add(loan);
+            }
+            assert!(pool.limit() >= 1, "the last frame stays");
+            for page in 0..8 {
+                assert_eq!(pool.read(PageId(page)).await.unwrap().bytes(), [page as u8; 4096]);
+            }
+            assert_eq!(lent.bytes(kept), [100; 4096]);
         });
     }
 

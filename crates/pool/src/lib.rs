@@ -39,7 +39,7 @@ pub mod write_back;
 
 pub use counting::MissCounter;
 pub use frames::FrameTable;
-pub use lent::Lent;
+pub use lent::{Lent, Loan};
 pub use pool::{
     BufferPool, PageBytes, PageIo, PageStore, PoolConfig, PoolConfigError, PoolCounters, PoolError,
     ReadGuard, RunIo, WriteGuard,

@@ -29,12 +29,14 @@
 //! its own would save nothing. Where there is no room, a write goes to its leaf as if there were no such memory.
 //!
 //! **Memory.** Entries lie in frames that the pool lends. As long as there are few records, pages have the memory; each frame that
-//! records need is that of the page that would leave next. Room for commits under way is lent when it is promised.
+//! records need is that of the page that would leave next. Room for commits under way is lent when it is promised; some frames more are
+//! borrowed ahead, since the page that would leave next may have to be written first.
 //!
 //! After Bf-Tree's mini-pages (Hao and Chandramouli, VLDB 2024), which are kept by leaf, in size classes; here entries of all
 //! leaves lie side by side in the order in which they came, without room between.
 
 mod carry;
+mod lending;
 mod merge;
 mod ring;
 #[cfg(test)]
@@ -81,7 +83,7 @@ pub struct Merged {
     outcome: Result<(), crate::Error>,
 }
 
-/// What has become of the oldest chunk.
+/// What has become of a chunk.
 enum Swept {
     /// There is none.
     Nothing,
@@ -104,6 +106,8 @@ pub struct RecordCounters {
     pub merges: u64,
     /// Records put into the log once more.
     pub carried: u64,
+    /// Writes that went to their leaves for want of room here or in the log.
+    pub refused: u64,
 }
 
 /// Records in memory.
@@ -187,6 +191,11 @@ impl Records {
         with_tables(self.ring.chunk_bytes() as u64 + FRAME_TABLES)
     }
 
+    /// Chunks that there may be.
+    fn chunks(&self) -> usize {
+        (self.most_bytes / self.chunk_cost()) as usize
+    }
+
     /// Bytes of frames that records take at most, of so many that they may have.
     pub fn frame_bytes(most_bytes: u64) -> u64 {
         most_bytes - most_bytes.div_ceil(PER_TABLE_BYTE)
@@ -204,18 +213,27 @@ impl Records {
 
     /// Whether entries should go before others come.
     pub fn is_tight(&self) -> bool {
-        let all = self.most_bytes / self.chunk_cost();
-        self.is_used() && (self.room() as u64) < (all / 8).max(4)
+        self.is_used() && self.room() < (self.chunks() / 8).max(4)
+    }
+
+    /// Whether a checkpoint should merge records before they take all of the log that they may.
+    pub fn is_log_tight(&self) -> bool {
+        self.needed_log() > self.most_pending_bytes / 4 * 3
     }
 
     /// Chunks to look at before giving up: each entry gets its second chance, and may turn out not to be mergeable.
     fn most_sweeps(&self) -> usize {
-        4 * (self.most_bytes / self.chunk_cost()) as usize
+        4 * self.chunks()
+    }
+
+    /// Bytes that are promised to a write.
+    pub fn promise_bytes(entry: Entry<'_>) -> u64 {
+        with_tables(entry.bytes() as u64).max(LEAST_COST).max(in_log(entry))
     }
 
     /// Promises room to a write, here and in the log. Returns how much, in bytes to be given back; `None` where there is none.
     pub fn promise(&mut self, entry: Entry<'_>) -> Option<u64> {
-        let bytes = with_tables(entry.bytes() as u64).max(LEAST_COST).max(in_log(entry));
+        let bytes = Records::promise_bytes(entry);
         // A chunk may end with less room than an entry needs, and one is kept for entries that move.
         let chunk = self.chunk_cost();
         let left = self.most_bytes.saturating_sub(self.bytes());
@@ -224,11 +242,17 @@ impl Records {
         let has_room = (self.promised + bytes) * 3 / 2 + 2 * chunk + kept(self.most_bytes) <= left;
         let pending_bytes = self.pending_bytes + self.promised + bytes;
         let has_log = pending_bytes + kept(self.most_pending_bytes) <= self.most_pending_bytes;
-        let chunks = ((self.promised + bytes) * 3 / 2).div_ceil(chunk) as usize + 2;
-        (has_room && has_log && self.ring.reserve(chunks)).then(|| {
-            self.promised += bytes;
-            bytes
-        })
+        if !has_room || !has_log || !self.ring.reserve(self.chunks_for(self.promised + bytes)) {
+            self.counters.refused += 1;
+            return None;
+        }
+        self.promised += bytes;
+        Some(bytes)
+    }
+
+    /// Chunks in which so many bytes that are promised find room, for sure.
+    fn chunks_for(&self, promised: u64) -> usize {
+        (promised * 3 / 2).div_ceil(self.chunk_cost()) as usize + 2
     }
 
     /// Takes promises back, kept or not.
@@ -289,7 +313,7 @@ impl Records {
             return;
         }
         if self.is_tight() {
-            self.sweep(None);
+            self.sweep(0, None);
         }
         if self.insert(Entry { tree, key, value: Some(value) }, 2).is_some() {
             self.counters.kept += 1;
@@ -514,15 +538,19 @@ impl Records {
         self.ring.entry(place)
     }
 
-    /// Empties the oldest chunk. Entries that were asked for get another chance. Of those that their leaves lack, the leaves are
-    /// added to `lacking`, and the chunk stays for another sweep; without `lacking`, they get another chance, too.
-    fn sweep(&mut self, mut lacking: Option<&mut Vec<PageId>>) -> Swept {
-        let Some(chunk) = self.ring.take_oldest() else { return Swept::Nothing };
+    /// Empties the full chunk of this age, 0 for the oldest. Entries that were asked for get another chance. Of those that their
+    /// leaves lack, the leaves are added to `lacking`, and the chunk stays for another sweep; without `lacking`, they get another
+    /// chance, too.
+    fn sweep(&mut self, age: usize, mut lacking: Option<&mut Vec<PageId>>) -> Swept {
+        let Some(chunk) = self.ring.full(age) else { return Swept::Nothing };
         let mut stays = false;
         for place in self.ring.entries(chunk) {
             let is_pending = self.ring.is_pending(place);
             if self.ring.is_asked_for(place) || (is_pending && lacking.is_none()) {
-                stays |= !self.move_on(place);
+                if !self.move_on(place) {
+                    self.ring.set_asked_for(place, false);
+                    stays = true;
+                }
             } else if !is_pending {
                 self.remove(place);
             } else if let Some(lacking) = &mut lacking {
@@ -531,17 +559,16 @@ impl Records {
             }
         }
         if stays {
-            self.ring.put_back(chunk);
-            Swept::Stays(chunk)
-        } else {
-            self.ring.free(chunk);
-            Swept::Freed
+            return Swept::Stays(chunk);
         }
+        self.ring.free(age);
+        Swept::Freed
     }
 
-    /// Moves an entry behind the last one. False where there is no room.
+    /// Moves an entry behind the last one, and takes back that it was asked for. False where there is no room.
     fn move_on(&mut self, place: Place) -> bool {
-        let may_begin = self.room() >= 1;
+        // What is promised keeps its room, beside which one chunk is for entries that move.
+        let may_begin = self.room() >= self.chunks_for(self.promised) - 1;
         // The copy lets go of the ring.
         let Entry { tree, key, value } = self.ring.entry(place);
         let (key, value) = (key.to_vec(), value.map(<[u8]>::to_vec));

@@ -3,7 +3,7 @@
 use crate::Lsn;
 use crate::page::{get_u16, get_u32, get_u64, set};
 use fulgurite_base::FrameId;
-use fulgurite_pool::Lent;
+use fulgurite_pool::{Lent, Loan};
 use std::collections::VecDeque;
 
 /// Entries begin at multiples of this.
@@ -128,28 +128,45 @@ impl Ring {
     pub fn reserve(&mut self, chunks: usize) -> bool {
         while self.free.len() < chunks {
             let Some(frame) = self.frames.borrow_one() else { return false };
-            if self.chunks.len() <= frame.index() {
-                self.chunks.resize(frame.index() + 1, Chunk::default());
-            }
-            self.free.push(frame.0);
+            self.add_frame(frame);
         }
         true
     }
 
-    /// Takes the oldest chunk; it stays as it is until it is given to [`Ring::free`] or [`Ring::put_back`].
-    pub fn take_oldest(&mut self) -> Option<u32> {
-        self.full.pop_front()
+    /// Chunks that can be begun at once.
+    pub fn ready(&self) -> usize {
+        self.free.len()
     }
 
-    /// The chunk is the oldest again.
-    pub fn put_back(&mut self, chunk: u32) {
-        self.full.push_front(chunk);
+    /// The memory, to ask for more of it.
+    pub fn frames(&self) -> &Lent {
+        &self.frames
     }
 
-    /// Nothing of the chunk is needed any more.
-    pub fn free(&mut self, chunk: u32) {
-        self.chunks[chunk as usize] = Chunk::default();
-        self.free.push(chunk);
+    /// Takes a frame that was asked for.
+    pub fn add(&mut self, loan: Loan) {
+        let frame = self.frames.add(loan);
+        self.add_frame(frame);
+    }
+
+    fn add_frame(&mut self, frame: FrameId) {
+        if self.chunks.len() <= frame.index() {
+            self.chunks.resize(frame.index() + 1, Chunk::default());
+        }
+        self.free.push(frame.0);
+    }
+
+    /// A full chunk, by its age: 0 is the oldest.
+    pub fn full(&self, age: usize) -> Option<u32> {
+        self.full.get(age).copied()
+    }
+
+    /// Nothing of the full chunk of this age is needed any more.
+    pub fn free(&mut self, age: usize) {
+        if let Some(chunk) = self.full.remove(age) {
+            self.chunks[chunk as usize] = Chunk::default();
+            self.free.push(chunk);
+        }
     }
 
     /// The entries of a chunk that live.

@@ -79,7 +79,7 @@ impl<D: Device + 'static> Shard<D> {
     pub async fn apply_as_record(&self, tree: Tree, op: &Op, at: Applied) -> Result<(), Error> {
         let is_pending = self.records.borrow().is_pending(tree.id, &op.key);
         // With the parent in hand nothing changes, so the leaf is the right one.
-        let (_parent, leaf) = match is_pending {
+        let (parent, leaf) = match is_pending {
             true => (None, tree.root),
             false => {
                 let (parent, leaf) = self.leaf_page(tree, &op.key).await?;
@@ -96,6 +96,8 @@ impl<D: Device + 'static> Shard<D> {
             }
             records.put(record, leaf, at.since)
         };
+        // Who divides the leaf has it and waits for the parent.
+        drop(parent);
         match put {
             Put::NoRoom => self.apply(tree, op, at).await,
             Put::Done => Ok(()),

@@ -4,6 +4,7 @@ mod common;
 
 mod ahead;
 mod backup;
+mod beside;
 mod commit;
 mod compact;
 mod confined;

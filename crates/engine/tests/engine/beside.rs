@@ -1,0 +1,91 @@
+//! Writes beside a checkpoint become records by themselves, as they do without one: few go to their leaves for want of room.
+
+use crate::common::run;
+use fulgurite_base::{Nanos, Prng};
+use fulgurite_device::{Executor, MemDevice};
+use fulgurite_engine::{Durability, Options, Statistics, Store, Table};
+use std::cell::Cell;
+use std::rc::Rc;
+
+const ROWS: u64 = 250_000;
+const CLIENTS: u64 = 4;
+const WRITES: u64 = 8;
+
+async fn new_store(store: &Store<MemDevice>) -> Table {
+    let table = store.create_table("t").await.unwrap();
+    let rows = (0..ROWS).map(|row| (row.to_be_bytes().to_vec(), vec![1; 100]));
+    store.bulk_load(table, rows).await.unwrap();
+    store.checkpoint().await.unwrap();
+    table
+}
+
+/// Clients update rows, each its own and all as likely, until `is_end` says so. Each thinks for `think` between commits. Returns how many
+/// they have updated, and what the store has done.
+async fn update_until(
+    store: &Store<MemDevice>,
+    table: Table,
+    think: Nanos,
+    is_end: impl Fn(&Statistics) -> bool + Clone + 'static,
+) -> (u64, Statistics) {
+    let (updates, ended) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
+    for client in 0..CLIENTS {
+        let (store, is_end) = (store.clone(), is_end.clone());
+        let (updates, ended) = (Rc::clone(&updates), Rc::clone(&ended));
+        store.handle().clone().spawn(async move {
+            let mut prng = Prng::new(client, "beside");
+            while !is_end(&store.statistics()) {
+                let transaction = store.begin();
+                for _ in 0..WRITES {
+                    let row = prng.below(ROWS / CLIENTS) * CLIENTS + client;
+                    transaction.put(table, &row.to_be_bytes(), &[2; 100]).await.unwrap();
+                }
+                transaction.commit_with(Durability::Relaxed).await.unwrap();
+                updates.set(updates.get() + WRITES);
+                store.handle().sleep_until(Nanos(store.handle().now().0 + think.0)).await;
+            }
+            ended.set(ended.get() + 1);
+        });
+    }
+    while ended.get() < CLIENTS {
+        store.handle().sleep_until(Nanos(store.handle().now().0 + think.0)).await;
+    }
+    (updates.get(), store.statistics())
+}
+
+fn drive() -> MemDevice {
+    MemDevice::new(16_384, 4096, 8, Nanos::from_micros(500))
+}
+
+/// Where no row is written twice, all that is in the log is pending, and that may be a third of the log. So a checkpoint begins before
+/// half of the log is used.
+#[test]
+fn a_checkpoint_begins_before_records_have_all_of_the_log_that_they_may() {
+    let options = || Options { memory_bytes: 8 << 20, log_bytes: 3 << 20, ..Options::default() };
+    let (updates, after) = run(&Executor::new(drive()), |handle| async move {
+        let store = Store::create(handle, options()).await.unwrap();
+        let table = new_store(&store).await;
+        let before = store.statistics().checkpoints;
+        let think = Nanos::from_micros(200);
+        update_until(&store, table, think, move |now| now.checkpoints > before + 1).await
+    });
+    let refused = after.records.refused;
+    assert!(refused * 20 < updates, "{refused} of {updates} updates went to their leaves");
+}
+
+/// A checkpoint changes most pages of the pool, so the frame of the next page to leave cannot be had at once.
+#[test]
+fn records_get_frames_while_a_checkpoint_has_changed_the_pool() {
+    let options = || Options { memory_bytes: 8 << 20, log_bytes: 16 << 20, ..Options::default() };
+    let (updates, after) = run(&Executor::new(drive()), |handle| async move {
+        let store = Store::create(handle, options()).await.unwrap();
+        let table = new_store(&store).await;
+        let think = Nanos::from_micros(1_000);
+        update_until(&store, table, think, |now| now.records_pending > 4_000).await;
+        let before = store.statistics().checkpoints;
+        let checkpoint = store.clone();
+        store.handle().spawn(async move { checkpoint.checkpoint().await.unwrap() });
+        update_until(&store, table, think, move |now| now.checkpoints > before).await
+    });
+    let refused = after.records.refused;
+    assert!(refused * 1000 < updates, "{refused} of {updates} updates went to their leaves");
+}
