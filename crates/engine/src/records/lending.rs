@@ -14,7 +14,7 @@ use std::rc::Rc;
 /// Chunks that can be begun at once, beside those that are promised.
 const AHEAD: usize = 64;
 /// No more than this part of all.
-const PART_AHEAD: usize = 32;
+const PART_AHEAD: usize = 128;
 /// Frames that are asked for together.
 const ASKED_TOGETHER: usize = 16;
 

@@ -12,10 +12,8 @@ use std::rc::Rc;
 
 /// Leaves that are read at once.
 const READ_TOGETHER: u32 = 32;
-/// Chunks that are looked at in one slice, of very many: what moves on from those that stay takes room twice.
+/// Chunks that are looked at in one slice.
 const SWEPT_TOGETHER: usize = 64;
-/// Leaves that are merged, in the order of their pages, before the next are looked for, about.
-const MERGED_TOGETHER: usize = 512;
 /// Pages that merging leaves for others: a transaction that takes records away, and so makes room, needs some.
 const PAGES: u64 = 32;
 /// Chunks with records that cannot be merged before giving up.
@@ -42,35 +40,33 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     async fn evict_records(&self) {
-        let (mut merged, mut left, mut failures) = (Vec::new(), self.records.borrow().most_sweeps(), 0);
+        let (mut stayed, mut left, mut failures) = (None, self.records.borrow().most_sweeps(), 0);
         while self.records.borrow().is_tight() && self.health.check().is_ok() {
-            if left == 0 || failures >= MOST_FAILURES {
+            if left == 0 || failures == MOST_FAILURES {
                 return;
             }
+            left -= 1;
             let mut lacking = Vec::new();
-            let mut stay = Vec::new();
-            let together = self.records.borrow().swept_together();
-            for _ in 0..left.min(together) {
-                let mut records = self.records.borrow_mut();
-                if !records.is_tight() || lacking.len() >= MERGED_TOGETHER {
-                    break;
-                }
-                left -= 1;
-                match records.sweep(stay.len(), Some(&mut lacking)) {
-                    Swept::Nothing if stay.is_empty() => return,
-                    Swept::Nothing => break,
-                    Swept::Freed => {}
-                    // What could not be merged gets another chance.
-                    Swept::Stays(chunk) if merged.contains(&chunk) => {
-                        failures += 1;
-                        records.sweep(stay.len(), None);
+            let swept = self.records.borrow_mut().sweep(Some(&mut lacking));
+            match swept {
+                Swept::Nothing => return,
+                Swept::Freed => {
+                    stayed = None;
+                    // Where most records were asked for, very many chunks are looked at.
+                    if left.is_multiple_of(SWEPT_TOGETHER) {
+                        self.handle.pause().await;
                     }
-                    Swept::Stays(chunk) => stay.push(chunk),
+                }
+                // What could not be merged gets another chance.
+                Swept::Stays(chunk) if stayed == Some(chunk) => {
+                    failures += 1;
+                    self.records.borrow_mut().sweep(None);
+                }
+                Swept::Stays(chunk) => {
+                    stayed = Some(chunk);
+                    self.merge_leaves(lacking).await;
                 }
             }
-            self.merge_leaves(lacking).await;
-            self.handle.pause().await;
-            merged = stay;
         }
     }
 
@@ -187,10 +183,6 @@ impl<D: Device + 'static> Drop for Room<'_, D> {
 }
 
 impl Records {
-    fn swept_together(&self) -> usize {
-        (self.chunks() / 32).clamp(1, SWEPT_TOGETHER)
-    }
-
     /// The leaf that lacks a record.
     fn leaf_of(&self, tree: u32, key: &[u8]) -> Option<PageId> {
         let place = self.find(tree, key).filter(|place| self.ring.is_pending(*place))?;

@@ -83,7 +83,7 @@ pub struct Merged {
     outcome: Result<(), crate::Error>,
 }
 
-/// What has become of a chunk.
+/// What has become of the oldest chunk.
 enum Swept {
     /// There is none.
     Nothing,
@@ -313,7 +313,7 @@ impl Records {
             return;
         }
         if self.is_tight() {
-            self.sweep(0, None);
+            self.sweep(None);
         }
         if self.insert(Entry { tree, key, value: Some(value) }, 2).is_some() {
             self.counters.kept += 1;
@@ -538,11 +538,10 @@ impl Records {
         self.ring.entry(place)
     }
 
-    /// Empties the full chunk of this age, 0 for the oldest. Entries that were asked for get another chance. Of those that their
-    /// leaves lack, the leaves are added to `lacking`, and the chunk stays for another sweep; without `lacking`, they get another
-    /// chance, too.
-    fn sweep(&mut self, age: usize, mut lacking: Option<&mut Vec<PageId>>) -> Swept {
-        let Some(chunk) = self.ring.full(age) else { return Swept::Nothing };
+    /// Empties the oldest chunk. Entries that were asked for get another chance. Of those that their leaves lack, the leaves are
+    /// added to `lacking`, and the chunk stays for another sweep; without `lacking`, they get another chance, too.
+    fn sweep(&mut self, mut lacking: Option<&mut Vec<PageId>>) -> Swept {
+        let Some(chunk) = self.ring.take_oldest() else { return Swept::Nothing };
         let mut stays = false;
         for place in self.ring.entries(chunk) {
             let is_pending = self.ring.is_pending(place);
@@ -559,10 +558,12 @@ impl Records {
             }
         }
         if stays {
-            return Swept::Stays(chunk);
+            self.ring.put_back(chunk);
+            Swept::Stays(chunk)
+        } else {
+            self.ring.free(chunk);
+            Swept::Freed
         }
-        self.ring.free(age);
-        Swept::Freed
     }
 
     /// Moves an entry behind the last one, and takes back that it was asked for. False where there is no room.

@@ -156,17 +156,20 @@ impl Ring {
         self.free.push(frame.0);
     }
 
-    /// A full chunk, by its age: 0 is the oldest.
-    pub fn full(&self, age: usize) -> Option<u32> {
-        self.full.get(age).copied()
+    /// Takes the oldest chunk; it stays as it is until it is given to [`Ring::free`] or [`Ring::put_back`].
+    pub fn take_oldest(&mut self) -> Option<u32> {
+        self.full.pop_front()
     }
 
-    /// Nothing of the full chunk of this age is needed any more.
-    pub fn free(&mut self, age: usize) {
-        if let Some(chunk) = self.full.remove(age) {
-            self.chunks[chunk as usize] = Chunk::default();
-            self.free.push(chunk);
-        }
+    /// The chunk is the oldest again.
+    pub fn put_back(&mut self, chunk: u32) {
+        self.full.push_front(chunk);
+    }
+
+    /// Nothing of the chunk is needed any more.
+    pub fn free(&mut self, chunk: u32) {
+        self.chunks[chunk as usize] = Chunk::default();
+        self.free.push(chunk);
     }
 
     /// The entries of a chunk that live.
