@@ -24,7 +24,8 @@ struct Case {
 
 impl Case {
     fn options(&self) -> Options {
-        // A checkpoint comes when half of the log's area is full, so the area is a little more than twice what is measured.
+        // A checkpoint begins when half of the log's area is full, or when pending records take much of it. The area is a little more
+        // than twice what is measured, so that updates outrun it.
         Options {
             memory_bytes: self.memory_bytes,
             log_bytes: self.log_bytes * 9 / 4,
