@@ -32,37 +32,20 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     async fn borrow_frames(&self) {
-        while self.health.check().is_ok() {
-            let wanted = self.records.borrow().frames_wanted().min(ASKED_TOGETHER);
-            if !self.ask_for_frames(wanted).await {
-                return;
-            }
-        }
+        let missing = |records: &Records| records.frames_for(records.promised, records.ahead());
+        while self.health.check().is_ok() && self.ask_for_frames(missing).await {}
     }
 
     /// Waits for the frames that records of so many bytes may need beside what is promised, as far as the pool lends them.
     pub async fn until_frames(&self, bytes: u64) {
-        loop {
-            let missing = {
-                let mut records = self.records.borrow_mut();
-                let missing = records.frames_for(records.promised + bytes, 0);
-                if missing == 0 {
-                    return;
-                }
-                let ready = records.ring.ready() + missing;
-                records.ring.reserve(ready);
-                (ready - records.ring.ready()).min(ASKED_TOGETHER)
-            };
-            if !self.ask_for_frames(missing).await {
-                return;
-            }
-        }
+        while self.ask_for_frames(|records| records.frames_for(records.promised + bytes, 0)).await {}
     }
 
-    /// Waits for so many frames. False where there are none.
-    async fn ask_for_frames(&self, frames: usize) -> bool {
+    /// Waits for some of the frames that are missing. False where none is, or none is lent.
+    async fn ask_for_frames(&self, missing: impl Fn(&Records) -> usize) -> bool {
         let asked: Vec<_> = {
             let records = self.records.borrow();
+            let frames = missing(&records).min(ASKED_TOGETHER);
             (0..frames).map(|_| records.ring.frames().borrow_soon()).collect()
         };
         let loans: Vec<Loan> = together(asked).await.into_iter().flatten().collect();
@@ -78,10 +61,6 @@ impl Records {
     fn frames_for(&self, promised: u64, ahead: usize) -> usize {
         let left = self.chunks().saturating_sub(self.ring.used());
         (self.chunks_for(promised) + ahead).min(left).saturating_sub(self.ring.ready())
-    }
-
-    fn frames_wanted(&self) -> usize {
-        self.frames_for(self.promised, self.ahead())
     }
 
     /// Whether half of what should be ready ahead is not.
