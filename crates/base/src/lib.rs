@@ -7,6 +7,7 @@
 
 mod config_enum;
 mod histogram;
+mod huge_pages;
 mod ids;
 pub mod option;
 mod prefetch;
@@ -15,6 +16,7 @@ pub mod spec;
 pub mod units;
 
 pub use histogram::{Histogram, Summary};
+pub use huge_pages::advise_huge_pages;
 pub use ids::{FrameId, Lpn, Nanos, PageId, Ppn, StreamId};
 pub use option::{Choice, Declared, Entry, Form, NoOptions, Opt, OptionHelp, Registry};
 pub use prefetch::prefetch;

@@ -6,8 +6,10 @@
 //! of a write, everybody may read them and nobody may change them. Access is therefore `unsafe`, and
 //! confined to devices and to the buffer pool, whose latches keep the protocol.
 
+use fulgurite_base::advise_huge_pages;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fmt;
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -40,6 +42,9 @@ impl Arena {
         let Some(allocated) = NonNull::new(allocated) else { handle_alloc_error(layout) };
         // SAFETY: less than the alignment is skipped, and so many bytes more were allocated.
         let start = unsafe { allocated.add(allocated.align_offset(ALIGNMENT)) };
+        // SAFETY: the bytes from the start on were allocated, and nobody else knows them yet.
+        let unused = unsafe { std::slice::from_raw_parts_mut(start.as_ptr().cast::<MaybeUninit<u8>>(), len) };
+        advise_huge_pages(unused);
         Arc::new(Arena { start, len, allocated, layout })
     }
 
@@ -147,6 +152,23 @@ mod tests {
         assert_eq!((part.len(), unsafe { part.bytes() }), (3, [27, 28, 29].as_slice()));
         let start = arena.address(0, 100).as_ptr() as usize;
         assert_eq!((start % ALIGNMENT, arena.address(20, 1).as_ptr() as usize), (0, start + 20));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn large_arenas_ask_for_huge_pages() {
+        let arena = Arena::new(8 << 20);
+        let at = arena.address(4 << 20, 1).as_ptr() as usize;
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let is_of = |line: &str| {
+            let (from, to) = line.split(' ').next()?.split_once('-')?;
+            let number = |digits| usize::from_str_radix(digits, 16).ok();
+            Some((number(from)?..number(to)?).contains(&at))
+        };
+        let of_arena = maps.lines().skip_while(|line| is_of(line) != Some(true));
+        let flags = of_arena.into_iter().find(|line| line.starts_with("VmFlags:")).unwrap();
+        let has_huge_pages = std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists();
+        assert_eq!(flags.split_whitespace().any(|flag| flag == "hg"), has_huge_pages, "{flags}");
     }
 
     #[test]

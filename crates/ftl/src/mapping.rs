@@ -4,7 +4,7 @@
 //! A physical page may belong to several logical pages (SHARE). Physical to logical then names one of
 //! them, the owner; the others stand in a side table that only shared pages pay for.
 
-use fulgurite_base::{Ppn, prefetch};
+use fulgurite_base::{Ppn, advise_huge_pages, prefetch};
 use rustc_hash::FxHashMap;
 
 const UNMAPPED: u32 = u32::MAX;
@@ -243,23 +243,10 @@ impl Mapping {
     }
 }
 
-/// An empty table with room for `len` entries, on huge pages where the system has them: a look-up then
-/// rarely misses the TLB as well.
+/// An empty table with room for `len` entries, on huge pages where the system has them.
 fn with_room<T>(len: usize) -> Vec<T> {
     let mut table: Vec<T> = Vec::with_capacity(len);
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::mm::{Advice, madvise};
-        const PAGE: usize = 4096;
-        let unused = table.spare_capacity_mut();
-        let start = unused.as_mut_ptr() as usize;
-        let (first, end) = (start.next_multiple_of(PAGE), (start + size_of_val(unused)) / PAGE * PAGE);
-        if first < end {
-            // SAFETY: the advice concerns whole pages inside memory that this vector owns, and changes no
-            // contents. It may be refused, and nothing depends on it.
-            let _ = unsafe { madvise(first as *mut _, end - first, Advice::LinuxHugepage) };
-        }
-    }
+    advise_huge_pages(table.spare_capacity_mut());
     table
 }
 

@@ -2,7 +2,7 @@
 
 use crate::Lsn;
 use crate::log::OpRef;
-use fulgurite_base::prefetch;
+use fulgurite_base::{advise_huge_pages, prefetch};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -84,6 +84,7 @@ impl Stretch {
             self.since = at;
             // Memory that is not touched is not used, and bytes that need not move are not copied.
             self.bytes.reserve(self.reserved);
+            advise_huge_pages(self.bytes.spare_capacity_mut());
         }
         if self.starts.last().is_none_or(|(_, last)| at.0 - last.0 >= self.close) {
             self.starts.push((self.bytes.len() as u32, at));
