@@ -484,13 +484,25 @@ impl<D: Device + 'static> Executor<D> {
         }
     }
 
-    /// Runs `future` to its end, with every task spawned before, and returns its output.
+    /// Runs `future` to its end, with every other task, and returns its output.
     pub fn block_on<T: 'static>(&self, future: impl Future<Output = T> + 'static) -> Result<T, RunError> {
+        let output = self.run_until(future)?;
+        self.run()?;
+        Ok(output)
+    }
+
+    /// Runs `future` to its end and returns its output. Other tasks run meanwhile, and are left where they are then.
+    pub fn run_until<T: 'static>(&self, future: impl Future<Output = T> + 'static) -> Result<T, RunError> {
         let output = Rc::new(Cell::new(None));
         let slot = Rc::clone(&output);
         self.spawn(async move { slot.set(Some(future.await)) });
-        self.run()?;
-        Ok(output.take().expect("run ends only after the task has"))
+        loop {
+            self.run_ready();
+            if let Some(output) = output.take() {
+                return Ok(output);
+            }
+            self.wait()?;
+        }
     }
 
     /// Gives `f` the device, for inspection between runs.

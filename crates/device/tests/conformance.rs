@@ -4,7 +4,7 @@ use fulgurite_base::{Lpn, Nanos};
 use fulgurite_device::{
     Device, Executor, Fault, FaultDevice, IoError, MemDevice, Operation, RunError, conformance,
 };
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 fn mem() -> MemDevice {
@@ -62,6 +62,25 @@ fn a_batch_ends_with_its_last_command() {
         handle.now()
     });
     assert_eq!(ended, Ok(Nanos::from_micros(30)));
+}
+
+#[test]
+fn what_is_run_until_its_end_leaves_other_tasks_where_they_are() {
+    let executor = Executor::new(mem());
+    let ended = Rc::new(Cell::new(false));
+    let (handle, slot) = (executor.handle(), Rc::clone(&ended));
+    executor.spawn(async move {
+        handle.sleep_until(Nanos(500)).await;
+        slot.set(true);
+    });
+    let handle = executor.handle();
+    let now = executor.run_until(async move {
+        handle.sleep_until(Nanos(100)).await;
+        handle.now()
+    });
+    assert_eq!((now, ended.get()), (Ok(Nanos(100)), false));
+    executor.run().unwrap();
+    assert!(ended.get());
 }
 
 #[test]

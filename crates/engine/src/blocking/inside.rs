@@ -40,11 +40,11 @@ impl<D: Device + Send + 'static> Inside<D> {
         }
         let executor = Executor::new(device);
         let handle = executor.handle();
-        let store = executor.block_on(async move {
+        let store = run_first(&executor, async move {
             if create { Store::create(handle, options).await } else { Store::open(handle, options).await }
-        });
+        })?;
         Ok(Inside {
-            store: store.map_err(stopped)??,
+            store,
             transactions: FxHashMap::default(),
             snapshots: FxHashMap::default(),
             loads: FxHashMap::default(),
@@ -61,12 +61,12 @@ impl<D: Device + Send + 'static> Inside<D> {
         self.drawn
     }
 
-    /// Runs `work` with nothing else beside it.
-    pub fn alone<T: 'static, F: Future<Output = Result<T, Error>> + 'static>(
+    /// Runs `work` to its end, before anybody else uses the store.
+    pub fn first<T: 'static, F: Future<Output = Result<T, Error>> + 'static>(
         &self,
         work: impl FnOnce(Store<D>) -> F,
     ) -> Result<T, Error> {
-        self.executor.block_on(work(self.store.clone())).map_err(stopped)?
+        run_first(&self.executor, work(self.store.clone()))
     }
 
     /// Tries `work` at once. If it must wait, its result will lie in `slot`, and `job` will be among those that ended.
@@ -96,6 +96,19 @@ impl<D: Device + Send + 'static> Inside<D> {
         }
         outcome.map_err(|_| Broken)
     }
+}
+
+/// Runs `work` to its end. Others need not wait for writes that it has begun, unless it fails: nothing may be under way when the drive is
+/// let go.
+fn run_first<D: Device + 'static, T: 'static>(
+    executor: &Executor<D>,
+    work: impl Future<Output = Result<T, Error>> + 'static,
+) -> Result<T, Error> {
+    let outcome = executor.run_until(work).map_err(stopped)?;
+    if outcome.is_err() {
+        executor.run().map_err(stopped)?;
+    }
+    outcome
 }
 
 fn stopped(error: RunError) -> Error {

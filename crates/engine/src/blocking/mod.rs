@@ -123,7 +123,7 @@ impl<D: Device + Send + 'static> Db<D> {
         for (index, drive) in drives.into_iter().enumerate() {
             // The first shard's identity names the whole set.
             let place = set::Place { index: index as u32, count: count as u32, set };
-            let first = move |inside: &Inside<D>| inside.alone(|store| set::join(store, place, create));
+            let first = move |inside: &Inside<D>| inside.first(|store| set::join(store, place, create));
             let (shard, joined) = Cell::new(drive, options.clone(), create, first)?;
             set = Some(joined);
             shards.push(Arc::new(shard));

@@ -175,10 +175,11 @@ pub fn change(bytes: &mut [u8], op: OpRef<'_>) -> Result<bool, Error> {
 #[cfg(test)]
 mod tests {
     use super::Applied;
-    use crate::log::OpRef;
-    use crate::{Durability, Options, Store};
+    use crate::log::{Op, OpRef};
+    use crate::{Durability, Options, Store, page};
     use fulgurite_base::Nanos;
     use fulgurite_device::{Executor, MemDevice};
+    use std::rc::Rc;
 
     #[test]
     fn a_key_keeps_a_value_while_a_newer_one_takes_the_place_of_its_pending_record() {
@@ -254,6 +255,48 @@ mod tests {
             let changed = store.0.pages.changed(|changed| changed.least());
             assert_eq!(changed, since, "until the leaf is written, the log of the record counts");
             assert_eq!(store.snapshot().get(table, b"key").await.unwrap().as_deref(), Some(&b"new"[..]));
+        };
+        executor.block_on(work).unwrap();
+    }
+
+    /// Who divides a leaf has it and waits for its parent. A write that found no room for a record waits for that leaf.
+    #[test]
+    fn a_write_without_room_for_its_record_does_not_stand_before_a_split() {
+        let executor = Executor::new(MemDevice::new(4096, 4096, 64, Nanos::from_micros(10)));
+        let handle = executor.handle();
+        let work = async move {
+            let options =
+                Options { memory_bytes: 16 << 20, log_bytes: 4 << 20, records: 0, ..Options::default() };
+            let store = Store::create(handle.clone(), options).await.unwrap();
+            let table = store.create_table("t").await.unwrap();
+            let transaction = store.begin();
+            for key in 0..100u8 {
+                transaction.put(table, &[key], &[key; 180]).await.unwrap();
+            }
+            transaction.commit().await.unwrap();
+            let (shard, tree) = (Rc::clone(&store.0), table.0);
+            let (parent, leaf) = shard.leaf_page(tree, &[50]).await.unwrap();
+            let parent_page = page::number(parent.bytes());
+            assert_ne!(parent_page, leaf, "the tree has a parent above the leaf");
+            drop(parent);
+            let divided = shard.write_page(leaf).await.unwrap();
+            let writer = Rc::clone(&shard);
+            handle.spawn(async move {
+                let op =
+                    crate::log::Op { tree: tree.id, key: [50].into(), value: Some([7].into()), large: false };
+                let at = Applied { since: writer.log.tail(), lsn: writer.log.tail(), keep_old: false };
+                writer.apply_as_record(tree, &op, at).await.unwrap();
+            });
+            // The write comes to the leaf meanwhile.
+            for _ in 0..3 {
+                handle.pause().await;
+            }
+            let above = shard.write_page(parent_page).await.unwrap();
+            drop((above, divided));
+            // Behind the write, which asked before.
+            drop(shard.write_page(leaf).await.unwrap());
+            let found = store.snapshot().get(table, &[50]).await.unwrap();
+            assert_eq!(found.as_deref(), Some(&[7][..]));
         };
         executor.block_on(work).unwrap();
     }
