@@ -10,8 +10,8 @@ use fulgurite_base::PageId;
 use fulgurite_device::Device;
 use std::rc::Rc;
 
-/// Leaves that are read at once.
-const READ_TOGETHER: u32 = 32;
+/// Leaves that are read at once. With 32, one read in a hundred of others waits half as long again behind them; with 8, merging falls behind.
+const READ_TOGETHER: u32 = 16;
 /// Chunks that are looked at in one slice.
 const SWEPT_TOGETHER: usize = 64;
 /// Pages that merging leaves for others: a transaction that takes records away, and so makes room, needs some.
