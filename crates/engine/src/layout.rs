@@ -38,7 +38,9 @@ use fulgurite_base::PageId;
 use fulgurite_device::Caps;
 
 /// The format of the files that this version writes.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
+/// In this format bytes were not bound to their places. Pages in place are read as they are; copies in the double-write area may be either.
+const UNBOUND: u32 = 1;
 const MAGIC: &[u8; 16] = b"fulgurite store\n";
 /// Where the two superblocks begin, in bytes: apart by the largest page, so that both are found before the page size is
 /// known.
@@ -142,7 +144,8 @@ impl Superblock {
             return Err(Error::corrupt(PageId(0), "the superblock's checksum is wrong"));
         }
         let format = get_u32(&copy, 20);
-        if format != FORMAT {
+        let is_out_of_place = copy[85] == 1;
+        if format != FORMAT && (format != UNBOUND || is_out_of_place) {
             return Err(Error::Version { found: format, known: FORMAT });
         }
         let superblock = Superblock {
@@ -158,7 +161,7 @@ impl Superblock {
             clean: copy[84] == 1,
             next_large: get_u64(&copy, 88),
             identity: u128::from_le_bytes(array(&copy, 96)),
-            out_of_place: (copy[85] == 1).then(|| Shape {
+            out_of_place: is_out_of_place.then(|| Shape {
                 segments: get_u32(&copy, 112),
                 segment_units: get_u32(&copy, 116),
                 commit: get_u64(&copy, 120),

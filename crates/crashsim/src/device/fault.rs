@@ -12,7 +12,7 @@ pub enum FaultKind {
     /// A flush reports a medium error. Part of what was not durable yet will not survive the next power cut, whatever
     /// later flushes report. Until then it can be read.
     FlushError,
-    /// A read returns another page.
+    /// A read returns another page, or another version of its own from where that lies.
     MisdirectedRead,
     /// A read returns the version that a page had before its last write since the power came on, as from a cache that is
     /// out of step. An old version from before is a whole page like any other: nothing but a second copy of what was

@@ -339,7 +339,7 @@ impl Core {
         fault: Option<FaultKind>,
     ) -> Result<(), IoError> {
         let from = match fault {
-            Some(FaultKind::MisdirectedRead) => self.elsewhere(u64::from(pages)),
+            Some(FaultKind::MisdirectedRead) => self.astray(lpn, u64::from(pages)),
             _ => lpn,
         };
         if fault == Some(FaultKind::Rot) {
@@ -405,6 +405,32 @@ impl Core {
         }
         self.medium.write(unit, protected);
         Ok(())
+    }
+
+    /// Where a read goes that should go to `lpn`: every other time to another version of what is there, if the drive has one. That is whole,
+    /// and nothing but its place tells it apart.
+    ///
+    /// Not on a drive that shares: what a store has shared is the same at both places, so it cannot say where it belongs.
+    fn astray(&mut self, lpn: u64, pages: u64) -> u64 {
+        let other = self.elsewhere(pages);
+        let places = (0..self.config.pages / pages).map(|place| place * pages);
+        let (versions, others): (Vec<u64>, Vec<u64>) = places.partition(|place| self.is_version(lpn, *place));
+        match self.config.share {
+            true if versions.contains(&other) => others[self.prng.below(others.len() as u64) as usize],
+            false if !versions.is_empty() && self.prng.below(2) == 0 => {
+                versions[self.prng.below(versions.len() as u64) as usize]
+            }
+            _ => other,
+        }
+    }
+
+    /// Whether a place has another version of what is at `lpn`: a page of a store has its number in bytes 8 to 16.
+    fn is_version(&self, lpn: u64, place: u64) -> bool {
+        let (own, other) = (self.medium.page(lpn), self.medium.page(place));
+        match (own, other) {
+            (Some(own), Some(other)) => own[8..16] == other[8..16] && own != other,
+            _ => false,
+        }
     }
 
     /// Another place for a command of `pages`, most often near the beginning, where the store keeps what it needs.

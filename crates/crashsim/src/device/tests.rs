@@ -29,11 +29,15 @@ fn drain(device: &mut CrashDevice) -> Vec<Completion> {
 }
 
 fn write(device: &mut CrashDevice, lpn: u64, pages: usize, byte: u8) {
-    let buffer = Arena::new(pages * 4096).buffer(0, pages * 4096);
+    write_bytes(device, lpn, &vec![byte; pages * 4096]);
+}
+
+fn write_bytes(device: &mut CrashDevice, lpn: u64, bytes: &[u8]) {
+    let buffer = Arena::new(bytes.len()).buffer(0, bytes.len());
     // SAFETY: the buffer is fresh; nobody else knows it.
-    unsafe { buffer.bytes_mut() }.fill(byte);
+    unsafe { buffer.bytes_mut() }.copy_from_slice(bytes);
     let stream = StreamId::default();
-    let pages = pages as u32;
+    let pages = (bytes.len() / 4096) as u32;
     submit(device, 1, Operation::Write { lpn: Lpn(lpn), pages, from: Some(buffer), stream });
 }
 
@@ -190,6 +194,29 @@ fn faults_of_reads_pass_and_rot_stays() {
     device.restart(None, Vec::new(), u64::MAX);
     assert_eq!(read(&mut device, 5), Ok(rotten));
     assert_eq!(device.struck(), [FaultKind::Rot]);
+}
+
+#[test]
+fn reads_that_go_astray_find_other_versions() {
+    for share in [false, true] {
+        let versions = (0..40).filter(|seed| {
+            let config = CrashConfig { share, ..config(true) };
+            let mut device = CrashDevice::new(config, Prng::new(*seed, "device"));
+            // Both say the same number.
+            let mut version = vec![9; 4096];
+            version[8..16].fill(1);
+            write(&mut device, 5, 1, 1);
+            write_bytes(&mut device, 7, &version);
+            drain(&mut device);
+            device.arm(None, vec![Fault { kind: FaultKind::MisdirectedRead, nth: 0 }], u64::MAX);
+            read(&mut device, 5) == Ok(version)
+        });
+        let versions = versions.count();
+        assert!(
+            if share { versions == 0 } else { (10..=30).contains(&versions) },
+            "{versions}, share {share}"
+        );
+    }
 }
 
 #[test]

@@ -8,11 +8,14 @@
 //! A write to a page's place that fails may leave it torn, and then its copy is all there is. Such a write is tried again a few
 //! times. If it still fails, the store stops, so that nothing takes the slot; opening it puts the copy in its place.
 //!
+//! Copies of a double write are bound to their places ([`super::bound`]), so that no read takes one for the page itself.
+//!
 //! Recovery looks at every copy in the area. Where a page's own place is damaged, the newest whole copy is put there.
 //! Copies of pages that were last changed before the redo point are left alone: such a page was durable in its place, so
 //! its damage has another cause, and an old copy would hide it.
 
 use super::BATCH;
+use super::bound::bind;
 use super::sealed::{Sealed, is_there, write, writes};
 use crate::barrier::{Barrier, Ticket};
 use crate::layout::Superblock;
@@ -27,6 +30,8 @@ use std::rc::Rc;
 /// A slot of the area.
 struct Slot {
     first: Lpn,
+    /// Its first page, counted from the area's beginning.
+    place: u32,
     turns: Turns,
     /// For the pages that were brought to their places last: while they are not durable there, the slot protects them.
     protects: Cell<Option<Ticket>>,
@@ -58,6 +63,7 @@ impl<D: Device + 'static> Area<D> {
     ) -> Area<D> {
         let slot = |index: u64| Slot {
             first: Lpn((first.0 + index * BATCH as u64) * u64::from(device_pages)),
+            place: (index * BATCH as u64) as u32,
             turns: Turns::default(),
             protects: Cell::new(None),
         };
@@ -95,13 +101,7 @@ impl<D: Device + 'static> Area<D> {
             self.barrier.flushed(ticket).await?;
             slot.protects.set(None);
         }
-        // The copies lie side by side: few large commands.
-        let copies = writes(&self.handle, slot.first, &pages.bytes);
-        self.handle.submit_all(copies).await.map_err(Error::Io)?;
-        // A place that is made the same as a copy that is not there goes back in time, perhaps to before the redo point.
-        if self.options.verify_writes && !is_there(&self.handle, slot.first, &pages.bytes).await? {
-            return Err(self.health.stop("the drive has lost a write to the double-write area".to_owned()));
-        }
+        self.write_copies(slot, pages).await?;
         // The slot is somebody else's only when the pages are in their places.
         let turn = (!reused_early).then_some(turn);
         if self.torn_pages == TornPages::Share {
@@ -123,6 +123,32 @@ impl<D: Device + 'static> Area<D> {
             }
             error => error,
         })
+    }
+
+    /// Writes a batch to its slot.
+    async fn write_copies(&self, slot: &Slot, pages: &Sealed) -> Result<(), Error> {
+        // A copy that is to be shared will be the page at home, which is not bound.
+        let is_bound = self.torn_pages == TornPages::DoubleWrite;
+        let bind = || {
+            if is_bound {
+                bind(&pages.bytes, pages.page_bytes(), slot.place)
+            }
+        };
+        bind();
+        // The copies lie side by side: few large commands.
+        let copies = writes(&self.handle, slot.first, &pages.bytes);
+        let mut written = self.handle.submit_all(copies).await.map_err(Error::Io);
+        // A place that is made the same as a copy that is not there goes back in time, perhaps to before the redo point.
+        if written.is_ok() && self.options.verify_writes {
+            written = match is_there(&self.handle, slot.first, &pages.bytes).await {
+                Ok(false) => {
+                    Err(self.health.stop("the drive has lost a write to the double-write area".to_owned()))
+                }
+                found => found.map(drop),
+            };
+        }
+        bind();
+        written
     }
 
     /// Brings pages to their places, not all of them at once: nobody waits for them, and reads that come meanwhile would
@@ -190,10 +216,17 @@ pub async fn restore_torn<D: Device + 'static>(
         if handle.submit(read).await.is_err() {
             continue;
         }
-        let found = memory::look(&buffer(index), |bytes| {
-            let number = page::number(bytes);
-            let usable = page::is_whole(bytes, number, salt) && page::fault(bytes).is_none();
-            usable.then(|| (number, page::lsn(bytes)))
+        let look = || {
+            memory::look(&buffer(index), |bytes| {
+                let number = page::number(bytes);
+                let usable = page::is_whole(bytes, number, salt) && page::fault(bytes).is_none();
+                usable.then(|| (number, page::lsn(bytes)))
+            })
+        };
+        // One that was shared is not bound to its place there.
+        let found = look().or_else(|| {
+            bind(&buffer(index), page_bytes as usize, index as u32);
+            look()
         });
         if let Some((number, lsn)) = found.filter(|(number, lsn)| data.contains(&number.0) && *lsn >= redo) {
             let entry = newest.entry(number).or_insert((lsn, index));

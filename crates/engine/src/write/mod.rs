@@ -4,6 +4,7 @@
 //! how far each changed page is behind the log, which is what checkpoints go by. Where the page goes is a [`Place`]: in place,
 //! at its own number, protected as [`TornPages`](crate::TornPages) says; or out of place, where a map says.
 
+mod bound;
 mod changed;
 mod double_write;
 mod in_place;

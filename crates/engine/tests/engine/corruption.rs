@@ -213,18 +213,50 @@ fn old_versions_of_pages_are_noticed_where_their_parents_tell() {
     assert!(noticed > 0, "no page was split in between");
 }
 
+/// Two versions of a page may lie on the drive, both whole. Where one comes from the place of the other, that is noticed.
+#[test]
+fn versions_of_a_page_at_the_places_of_others_are_noticed() {
+    for sample in [sample::closed_later(), sample::closed_later_out_of_place()] {
+        let page = |place: usize| &sample.image[place * PAGE..][..PAGE];
+        let is_version = |one: usize, other: usize| {
+            matches!(page(one)[4], 1..=3)
+                && page(one)[4..16] == page(other)[4..16]
+                && page(one) != page(other)
+        };
+        let places = DOUBLE_WRITE..sample.image.len() / PAGE;
+        let pairs = places.clone().flat_map(|one| places.clone().map(move |other| (one, other)));
+        let (mut versions, mut noticed) = (0, 0);
+        for (one, other) in pairs.filter(|(one, other)| is_version(*one, *other)) {
+            let mut device = Patched::new(&sample.image);
+            device.put_page(one, page(other));
+            versions += 1;
+            let what = format!("a version of page {one} from page {other}");
+            noticed += usize::from(judge(ask(device), right(&sample, one), &what));
+        }
+        assert!(versions >= 20 && noticed * 4 > versions, "{noticed} of {versions}");
+    }
+}
+
 #[test]
 fn unknown_versions_and_foreign_drives_are_refused() {
     let sample = sample::closed();
-    let mut image = sample.image.to_vec();
-    for at in [0, 65536] {
-        image[at + 20] = 77;
-        image[at + 16..at + 20].fill(0);
-        let crc = crc32c::crc32c(&image[at..at + 128]);
-        image[at + 16..at + 20].copy_from_slice(&crc.to_le_bytes());
-    }
-    let refused = ask(Patched::new(&Rc::new(image))).map(drop);
-    assert_eq!(refused, Err(Error::Version { found: 77, known: 1 }));
+    let with = |changes: &[(usize, u8)]| {
+        let mut image = sample.image.to_vec();
+        for at in [0, 65536] {
+            changes.iter().for_each(|(byte, value)| image[at + byte] = *value);
+            image[at + 16..at + 20].fill(0);
+            let crc = crc32c::crc32c(&image[at..at + 128]);
+            image[at + 16..at + 20].copy_from_slice(&crc.to_le_bytes());
+        }
+        Patched::new(&Rc::new(image))
+    };
+    let refused = ask(with(&[(20, 77)])).map(drop);
+    assert_eq!(refused, Err(Error::Version { found: 77, known: 2 }));
+    // The format before: in place a store is read as it is, out of place its pages are not bound to their places.
+    let older = ask(with(&[(20, 1)])).unwrap();
+    assert_eq!(older.check.unwrap().problems, []);
+    assert!(older.tables.iter().all(|(_, read)| read.is_ok()));
+    assert_eq!(ask(with(&[(20, 1), (85, 1)])).map(drop), Err(Error::Version { found: 1, known: 2 }));
     let mut prng = Prng::new(1, "foreign");
     let foreign: Vec<u8> = (0..sample::PAGES * PAGE).map(|_| prng.below(256) as u8).collect();
     assert_eq!(ask(Patched::new(&Rc::new(foreign))).map(drop), Err(Error::NotAStore));

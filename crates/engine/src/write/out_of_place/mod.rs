@@ -32,6 +32,7 @@ pub use kept::{Kept, NOWHERE, kept_in_head, read, units_of};
 pub use layout::{Layout, Shape, fit};
 pub use scattered::find as find_scattered;
 
+use super::bound::{bind, bind_bytes};
 use super::sealed::{Sealed, is_there};
 use crate::barrier::Barrier;
 use crate::image::Source;
@@ -80,6 +81,13 @@ struct Run {
     /// The first one in memory.
     at: usize,
     units: u32,
+}
+
+impl Run {
+    /// Its bytes among those of a batch.
+    fn part(&self, bytes: &Buffer, unit_bytes: usize) -> Buffer {
+        bytes.part(self.at * unit_bytes, self.units as usize * unit_bytes)
+    }
 }
 
 struct State<D> {
@@ -131,6 +139,7 @@ pub async fn read_page(
     let mut bytes = vec![0; units.len() * unit];
     for (place, part) in units.iter().zip(bytes.chunks_mut(unit)) {
         source.read((layout.first + u64::from(*place)) * unit as u64, part).await.ok()?;
+        bind_bytes(part, unit, *place);
     }
     let len = unit * layout.page_units as usize;
     if bytes.is_empty() || bytes.len() == len {
@@ -419,6 +428,20 @@ impl<D: Device + 'static> OutOfPlace<D> {
         bytes: &Buffer,
     ) -> Result<(), Error> {
         let runs = self.runs(parts);
+        self.bind_runs(&runs, bytes);
+        let written = self.write_runs(&runs, bytes).await;
+        // They may be sent elsewhere.
+        self.bind_runs(&runs, bytes);
+        written
+    }
+
+    /// Binds runs to their places, or frees them again.
+    fn bind_runs(&self, runs: &[Run], bytes: &Buffer) {
+        let unit = self.0.layout.unit_bytes as usize;
+        runs.iter().for_each(|run| bind(&run.part(bytes, unit), unit, run.place));
+    }
+
+    async fn write_runs(&self, runs: &[Run], bytes: &Buffer) -> Result<(), Error> {
         let units: u64 = runs.iter().map(|run| u64::from(run.units)).sum();
         self.0.units_written.set(self.0.units_written.get() + units);
         let written = |write: Operation| async move {
@@ -427,7 +450,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         let writes = runs.iter().map(|run| written(self.write_run(run, bytes))).collect();
         together(writes).await.into_iter().collect::<Result<(), Error>>()?;
         if self.0.options.verify_writes {
-            self.verify(&runs, bytes).await?;
+            self.verify(runs, bytes).await?;
         }
         Ok(())
     }
@@ -437,7 +460,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
     async fn verify(&self, runs: &[Run], bytes: &Buffer) -> Result<(), Error> {
         let unit = self.0.layout.unit_bytes as usize;
         for run in runs {
-            let written = bytes.part(run.at * unit, run.units as usize * unit);
+            let written = run.part(bytes, unit);
             if !is_there(&self.0.handle, self.lpn(run.place), &written).await? {
                 return Err(Error::Io(IoError::Corrupt));
             }
@@ -447,7 +470,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
 
     fn write_run(&self, run: &Run, bytes: &Buffer) -> Operation {
         let unit = self.0.layout.unit_bytes as usize;
-        let from = bytes.part(run.at * unit, run.units as usize * unit);
+        let from = run.part(bytes, unit);
         let ftl = self.0.ftl.borrow();
         // The drive keeps apart what the translation layer keeps apart, as far as it can. Its first stream has what lies
         // before the segments: the log is overwritten long before a page moves.
@@ -499,10 +522,13 @@ impl<D: Device + 'static> OutOfPlace<D> {
         let read = |run: &Run| Operation::Read {
             lpn: self.lpn(run.place),
             pages: run.units * self.device_pages(),
-            into: Some(into.part(run.at * unit, run.units as usize * unit)),
+            into: Some(run.part(into, unit)),
         };
-        let reads: Vec<Operation> = self.runs(parts).iter().map(read).collect();
-        self.0.handle.submit_all(reads.into_iter()).await
+        let runs = self.runs(parts);
+        let reads: Vec<Operation> = runs.iter().map(read).collect();
+        self.0.handle.submit_all(reads.into_iter()).await?;
+        self.bind_runs(&runs, into);
+        Ok(())
     }
 
     /// Reads a page. What comes may be wrong: the caller looks at its checksum.

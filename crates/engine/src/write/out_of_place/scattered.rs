@@ -5,6 +5,7 @@ use super::layout::Layout;
 use super::pack::unpack;
 use crate::image::Source;
 use crate::layout::Superblock;
+use crate::write::bound::bind_bytes;
 use crate::{Lsn, memory, page};
 use fulgurite_device::{Arena, Buffer};
 
@@ -28,6 +29,7 @@ pub async fn find(source: &impl Source, layout: &Layout, superblock: &Superblock
                 let _ = source.read(at * unit as u64, part).await;
             }
         }
+        bind_bytes(&mut bytes, unit, from as u32);
         for at in 0..READ_TOGETHER.min(len) {
             let rest = &bytes[at as usize * unit..];
             let Some((page, lsn, units)) = page_at(rest, &whole, layout, superblock) else { continue };

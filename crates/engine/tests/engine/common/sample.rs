@@ -125,16 +125,21 @@ fn session(image: &Rc<Vec<u8>>, commits: Vec<Vec<Change>>, mut state: State, clo
     Sample { image: Rc::new(executor.with_device(|device| device.contents())), states }
 }
 
-/// A store that was closed.
-pub fn closed() -> Sample {
-    let empty = Rc::new(vec![0; PAGES * PAGE]);
+/// A store that was made with these options on a drive of so many pages, filled, and closed.
+fn filled(options: Options, pages: usize) -> Sample {
+    let empty = Rc::new(vec![0; pages * PAGE]);
     let executor = Executor::new(Patched::new(&empty));
     run(
         &executor,
-        |handle| async move { Store::create(handle, options()).await.unwrap().close().await.unwrap() },
+        |handle| async move { Store::create(handle, options).await.unwrap().close().await.unwrap() },
     );
     let image = Rc::new(executor.with_device(|device| device.contents()));
     session(&image, filling(), State::new(), true)
+}
+
+/// A store that was closed.
+pub fn closed() -> Sample {
+    filled(options(), PAGES)
 }
 
 /// The same, in use when the power failed: its last commits are in the log.
@@ -145,7 +150,16 @@ pub fn crashed() -> Sample {
 
 /// The same, closed after that.
 pub fn closed_later() -> Sample {
-    let Sample { image, states } = closed();
+    later_than(closed())
+}
+
+/// The same with pages out of place.
+pub fn closed_later_out_of_place() -> Sample {
+    // Segments take spare room.
+    later_than(filled(Options { place: "out-of-place".parse().unwrap(), ..options() }, 2 * PAGES))
+}
+
+fn later_than(Sample { image, states }: Sample) -> Sample {
     session(&image, later(), states[0].clone(), true)
 }
 
