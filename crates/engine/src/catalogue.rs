@@ -9,6 +9,9 @@ use crate::{Error, Extract};
 use fulgurite_base::PageId;
 use rustc_hash::FxHashMap;
 
+/// The table by which the engine knows one drive of a store of several shards. Nobody else makes one of this name.
+pub const SHARDS: &str = "fulgurite.shards";
+
 /// A table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Table(pub(crate) Tree);

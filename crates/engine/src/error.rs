@@ -81,6 +81,14 @@ pub enum Error {
     /// The drive failed. Nothing was changed.
     #[error("the drive failed: {0}")]
     Io(IoError),
+    /// The map of pages out of place needs more memory than there is.
+    #[error("memory: the map of pages out of place needs {needed} bytes, and {given} were given")]
+    MapMemory {
+        /// The least memory of a store with this map, in bytes.
+        needed: u64,
+        /// What there was.
+        given: u64,
+    },
     /// Options that make no sense, together or for this drive.
     #[error("{0}")]
     Options(String),

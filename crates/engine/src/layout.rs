@@ -32,7 +32,7 @@
 //! map's area, then the segments.
 
 use crate::page::{Salt, array, get_u32, get_u64, set};
-use crate::write::out_of_place::{Layout, Shape};
+use crate::write::out_of_place::{Layout, Shape, map_bytes};
 use crate::{Error, Lsn};
 use fulgurite_base::PageId;
 use fulgurite_device::Caps;
@@ -51,6 +51,18 @@ pub const PLACES: [u64; 2] = [0, 65_536];
 pub fn is_store(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
 }
+/// The least memory of the store whose superblock these bytes are, for the map of its pages, in bytes; 0 where it has none.
+pub fn map_memory(bytes: &[u8]) -> u64 {
+    let superblock = bytes.first_chunk::<SUPERBLOCK>().and_then(|bytes| Superblock::decode(bytes).ok());
+    superblock.and_then(|superblock| superblock.layout()).map_or(0, |layout| 2 * map_bytes(&layout))
+}
+
+/// Memory that is enough for the map of any store with pages out of place on a drive of so many bytes.
+pub fn map_memory_of_new(drive_bytes: u64) -> u64 {
+    // What `map_bytes` counts, if each unit of 4 KiB is one of the store's and one of the drive's.
+    2 * (13 * (drive_bytes / 4096) + (1 << 16))
+}
+
 /// Where the log begins, in bytes.
 pub const HEAD: u64 = 131_072;
 /// Bytes of a superblock.

@@ -76,12 +76,12 @@ mod wait;
 mod write;
 
 pub use backup::{BackupReport, restore};
-pub use catalogue::{Index, Table};
+pub use catalogue::{Index, SHARDS, Table};
 pub use check::{CheckReport, Problem};
 pub use compact::CompactReport;
 pub use error::Error;
 pub use image::{MemImage, Sink, Source};
-pub use layout::{PLACES as SUPERBLOCKS, is_store};
+pub use layout::{PLACES as SUPERBLOCKS, is_store, map_memory, map_memory_of_new};
 pub use load::BulkLoad;
 pub use lsn::Lsn;
 pub use options::{Durability, Options, OutOfPlaceConfig, PlaceConfig, TornPages};

@@ -304,12 +304,7 @@ impl Options {
         }
         let map = map_bytes(&layout);
         if map > self.memory_bytes / 2 {
-            return Err(Error::Options(format!(
-                "memory: the map of {} pages out of place takes {map} bytes of {}; accepted: from {}",
-                layout.units / u64::from(layout.page_units),
-                self.memory_bytes,
-                2 * map
-            )));
+            return Err(Error::MapMemory { needed: 2 * map, given: self.memory_bytes });
         }
         Ok(Options { memory_bytes: self.memory_bytes - map, ..self.clone() })
     }

@@ -1,7 +1,7 @@
 //! The store: made, opened, asked, closed.
 
 use crate::barrier::Barrier;
-use crate::catalogue::{self, Catalogue, Index, Named, Table};
+use crate::catalogue::{self, Catalogue, Index, Named, SHARDS, Table};
 use crate::commits::Commits;
 use crate::image::Source;
 use crate::layout::{DOUBLE_WRITE_PAGES, HEAD, Superblock, block_bytes};
@@ -27,6 +27,14 @@ use fulgurite_pool::{BufferPool, PoolConfig, PoolCounters};
 use std::cell::{Cell, RefCell};
 use std::ops::Bound;
 use std::rc::Rc;
+
+/// Refuses the name of a table that the engine keeps for itself.
+fn refuse_own(name: &str) -> Result<(), Error> {
+    if name == SHARDS {
+        return Err(Error::Options(format!("`{name}` is the engine's own; accepted: another name")));
+    }
+    Ok(())
+}
 
 /// Names the index keys of a record, given its key and its value: none, one or several.
 pub type Extract = Rc<dyn Fn(&[u8], &[u8], &mut Vec<Vec<u8>>)>;
@@ -265,6 +273,12 @@ impl<D: Device + 'static> Store<D> {
 
     /// The table of this name, made if there is none.
     pub async fn create_table(&self, name: &str) -> Result<Table, Error> {
+        refuse_own(name)?;
+        self.create_own_table(name).await
+    }
+
+    /// The same for a table of the engine itself.
+    pub(crate) async fn create_own_table(&self, name: &str) -> Result<Table, Error> {
         match self.named(name) {
             Some(Named::Table(table)) => Ok(table),
             Some(Named::Index(_)) => Err(Error::Options(format!("`{name}` is an index, not a table"))),
@@ -299,6 +313,7 @@ impl<D: Device + 'static> Store<D> {
     /// index keys of a record; it is not stored, so this is called after each opening, before the table is written. It
     /// must give the same keys for the same record every time.
     pub async fn create_index(&self, table: Table, name: &str, extract: Extract) -> Result<Index, Error> {
+        refuse_own(name)?;
         let known = self.named(name);
         let named = match known {
             Some(named) => named,

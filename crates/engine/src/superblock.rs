@@ -44,7 +44,10 @@ async fn read_place(source: &impl Source, place: u64) -> Result<Superblock, Erro
 /// what followed. A place that cannot be read is an error, since what it says is not known.
 pub async fn read(source: &impl Source) -> Result<Superblock, Error> {
     let found = read_both(source).await;
-    if let Some(Err(error)) = found.iter().find(|found| matches!(found, Err(Error::Io(_)))) {
+    // Another version may have begun to write the store: what the other place says is old then.
+    if let Some(Err(error)) =
+        found.iter().find(|found| matches!(found, Err(Error::Io(_) | Error::Version { .. })))
+    {
         return Err(error.clone());
     }
     let newest = found.iter().flatten().max_by_key(|superblock| superblock.generation).cloned();
@@ -53,12 +56,7 @@ pub async fn read(source: &impl Source) -> Result<Superblock, Error> {
         let clean = superblock.clean && found.iter().all(Result::is_ok);
         return Ok(Superblock { clean, ..superblock });
     }
-    // The most telling refusal: another version, then damage, then something foreign.
-    let rank = |error: &Error| match error {
-        Error::Version { .. } => 2,
-        Error::Corrupt { .. } => 1,
-        _ => 0,
-    };
+    // Damage tells more than something foreign.
     let errors = found.into_iter().filter_map(Result::err);
-    Err(errors.max_by_key(rank).unwrap_or(Error::NotAStore))
+    Err(errors.max_by_key(|error| matches!(error, Error::Corrupt { .. })).unwrap_or(Error::NotAStore))
 }

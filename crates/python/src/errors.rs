@@ -51,6 +51,7 @@ pub fn of_engine(failed: &Error) -> PyErr {
         | Error::NoTable(_)
         | Error::IndexNotOpen { .. }
         | Error::Options(_)
+        | Error::MapMemory { .. }
         | Error::NotAStore
         | Error::Version { .. } => "RequestError",
         _ => "StoreError",

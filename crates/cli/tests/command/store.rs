@@ -400,6 +400,29 @@ fn a_backup_is_a_store_of_its_own() {
     assert_eq!(folder.names(), ["a", "b"]);
 }
 
+/// The map of pages out of place takes memory: the usual memory is enough for it, and too little is no damage.
+#[test]
+fn a_store_out_of_place_opens_with_the_usual_memory() {
+    let folder = Folder::new();
+    let made = fed(&folder, "load a t --place out-of-place", b"key,value\n");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    assert_eq!(done(&folder, "get a t key"), "value\n");
+    assert!(done(&folder, "check a").contains("is sound"));
+    for asked in ["check a", "stat a", "scan a t", "get a t key"] {
+        let small = format!("{asked} --memory 16MiB");
+        let refused = refused(&folder, &small, 2, &["--memory 16MiB is too little", "accepted: 88MiB"]);
+        assert!(
+            !refused.stderr.contains("damaged") && !refused.stdout.contains("damaged"),
+            "{}",
+            refused.stderr
+        );
+    }
+    // A load has memory of its own.
+    let words = "bench ycsb-a:records=1000 --device p4510 --place out-of-place --ops 100 --memory";
+    done(&folder, &format!("{words} 32MiB"));
+    refused(&folder, &format!("{words} 4MiB"), 2, &["--memory: 4MiB is too little", "p4510", "accepted: "]);
+}
+
 #[test]
 fn what_is_made_takes_no_place_of_another_file() {
     let folder = Folder::new().with("out", "mine");

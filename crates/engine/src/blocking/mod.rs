@@ -42,6 +42,7 @@ mod snapshot;
 mod tests;
 mod transaction;
 
+use crate::catalogue::SHARDS;
 use crate::transaction::Range;
 use crate::{Direction, Durability, Error, Options, Statistics};
 use fulgurite_base::fnv1a;
@@ -56,7 +57,7 @@ use std::sync::Arc;
 pub use transaction::Transaction;
 
 /// Names the index keys of a record, given its key and its value: none, one or several. It runs inside the shard, so it
-/// must not use the handle.
+/// must not use the handle, and must not panic: the store would stop, as for any panic in a shard, until it is opened again.
 pub type Extract = Arc<dyn Fn(&[u8], &[u8], &mut Vec<Vec<u8>>) + Send + Sync>;
 
 /// A table, in every shard.
@@ -187,7 +188,7 @@ impl<D: Device + Send + 'static> Db<D> {
             Ok(async move { store.tables().await })
         })?;
         let mut names: Vec<String> = tables.into_iter().map(|(name, _)| name).collect();
-        names.retain(|name| name != set::TABLE);
+        names.retain(|name| name != SHARDS);
         names.sort_unstable();
         Ok(names)
     }

@@ -1,15 +1,14 @@
 //! Which shard of which store a drive has.
 //!
-//! A store of several shards has a table [`TABLE`] in each, with one record: `index (4), count (4), identity of the first
+//! A store of several shards has a table [`SHARDS`] in each, with one record: `index (4), count (4), identity of the first
 //! shard (16)`, little-endian. Shards that are missing, in another order, or of different stores are refused. A store of
 //! one shard is like any other store and has no such table.
 
+use crate::catalogue::SHARDS;
 use crate::page::{array, get_u32};
 use crate::{Error, Store};
 use fulgurite_device::Device;
 
-/// The table by which the engine knows one drive of a store of several shards.
-pub const TABLE: &str = "fulgurite.shards";
 const KEY: &[u8] = b"place";
 
 /// A place among shards.
@@ -52,7 +51,7 @@ pub async fn join<D: Device + 'static>(store: Store<D>, place: Place, create: bo
 }
 
 async fn write<D: Device + 'static>(store: &Store<D>, place: Place, set: u128) -> Result<(), Error> {
-    let table = store.create_table(TABLE).await?;
+    let table = store.create_own_table(SHARDS).await?;
     let value = [&place.index.to_le_bytes()[..], &place.count.to_le_bytes(), &set.to_le_bytes()].concat();
     let transaction = store.begin();
     transaction.put(table, KEY, &value).await?;
@@ -60,7 +59,7 @@ async fn write<D: Device + 'static>(store: &Store<D>, place: Place, set: u128) -
 }
 
 async fn read<D: Device + 'static>(store: &Store<D>) -> Result<Option<(u32, u32, u128)>, Error> {
-    let table = match store.table(TABLE).await {
+    let table = match store.table(SHARDS).await {
         Ok(table) => table,
         Err(Error::NoTable(_)) => return Ok(None),
         Err(error) => return Err(error),

@@ -282,8 +282,7 @@ mod tests {
             let divided = shard.write_page(leaf).await.unwrap();
             let writer = Rc::clone(&shard);
             handle.spawn(async move {
-                let op =
-                    crate::log::Op { tree: tree.id, key: [50].into(), value: Some([7].into()), large: false };
+                let op = Op { tree: tree.id, key: [50].into(), value: Some([7].into()), large: false };
                 let at = Applied { since: writer.log.tail(), lsn: writer.log.tail(), keep_old: false };
                 writer.apply_as_record(tree, &op, at).await.unwrap();
             });

@@ -16,8 +16,8 @@ pub fn bind(bytes: &Buffer, piece: usize, first: u32) {
 
 /// The same for bytes that are in no buffer.
 pub fn bind_bytes(bytes: &mut [u8], piece: usize, first: u32) {
-    for (place, piece) in (first..).zip(bytes.chunks_exact_mut(piece)) {
-        let number = number_of(place).to_le_bytes();
+    for (index, piece) in (0..).zip(bytes.chunks_exact_mut(piece)) {
+        let number = number_of(first.wrapping_add(index)).to_le_bytes();
         std::iter::zip(&mut piece[..4], number).for_each(|(byte, number)| *byte ^= number);
     }
 }

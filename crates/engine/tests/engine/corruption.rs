@@ -240,9 +240,9 @@ fn versions_of_a_page_at_the_places_of_others_are_noticed() {
 #[test]
 fn unknown_versions_and_foreign_drives_are_refused() {
     let sample = sample::closed();
-    let with = |changes: &[(usize, u8)]| {
+    let with_at = |places: &[usize], changes: &[(usize, u8)]| {
         let mut image = sample.image.to_vec();
-        for at in [0, 65536] {
+        for at in places.iter().copied() {
             changes.iter().for_each(|(byte, value)| image[at + byte] = *value);
             image[at + 16..at + 20].fill(0);
             let crc = crc32c::crc32c(&image[at..at + 128]);
@@ -250,8 +250,12 @@ fn unknown_versions_and_foreign_drives_are_refused() {
         }
         Patched::new(&Rc::new(image))
     };
-    let refused = ask(with(&[(20, 77)])).map(drop);
-    assert_eq!(refused, Err(Error::Version { found: 77, known: 2 }));
+    let with = |changes: &[(usize, u8)]| with_at(&[0, 65536], changes);
+    // Another version that was stopped has written one of the two.
+    for places in [&[0, 65536][..], &[0], &[65536]] {
+        let refused = ask(with_at(places, &[(20, 77)])).map(drop);
+        assert_eq!(refused, Err(Error::Version { found: 77, known: 2 }), "{places:?}");
+    }
     // The format before: in place a store is read as it is, out of place its pages are not bound to their places.
     let older = ask(with(&[(20, 1)])).unwrap();
     assert_eq!(older.check.unwrap().problems, []);

@@ -17,6 +17,23 @@ fn mem() -> MemDevice {
 }
 
 #[test]
+fn the_table_of_shards_is_the_engines_own() {
+    for shards in [1, 2] {
+        let db = Db::create((0..shards).map(|_| mem()).collect(), options()).unwrap();
+        let table = db.create_table("records").unwrap();
+        let refused = [
+            db.create_table("fulgurite.shards").map(drop),
+            db.create_index(&table, "fulgurite.shards", Arc::new(|_, _, _| ())).map(drop),
+        ];
+        for refused in refused {
+            let Err(Error::Options(what)) = refused else { panic!("{refused:?}") };
+            assert!(what.contains("another name"), "{what}");
+        }
+        assert_eq!(db.tables().unwrap(), ["records"]);
+    }
+}
+
+#[test]
 fn a_scan_gives_all_shards_in_order() {
     for shards in [1, 3] {
         let db = Db::create((0..shards).map(|_| mem()).collect(), options()).unwrap();

@@ -416,6 +416,16 @@ impl FileConfig {
         })
     }
 
+    /// The least memory for the map of pages out of place of the store in the file; 0 where it has none.
+    pub(crate) fn map_memory(&self) -> u64 {
+        let Ok(file) = std::fs::File::open(&self.path) else { return 0 };
+        let memory = fulgurite_engine::SUPERBLOCKS.iter().map(|place| {
+            let mut bytes = [0; 128];
+            file.read_exact_at(&mut bytes, *place).map_or(0, |()| fulgurite_engine::map_memory(&bytes))
+        });
+        memory.max().unwrap_or_default()
+    }
+
     /// Bytes that must be written to make the file, or to make it larger.
     pub(crate) fn missing_bytes(&self) -> u64 {
         let bytes = |pages: u64| pages.saturating_mul(self.options.page_bytes);

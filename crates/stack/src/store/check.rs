@@ -70,10 +70,11 @@ fn said(file: &StoreFile, Found { report, tables }: &Found) -> Said {
         ))),
     };
     if report.unused_pages > 0 {
-        text += &format!(
-            "{} pages are marked as used and hold nothing; they only take up space\n",
-            report.unused_pages
-        );
+        let what = match report.problems.is_empty() {
+            true => "hold nothing; they only take up space",
+            false => "nothing leads to them: they hold nothing, or what was lost; repair looks through them",
+        };
+        text += &format!("{} pages are marked as used, and {what}\n", report.unused_pages);
     }
     Said { rows, text: Some(text), verdict }
 }

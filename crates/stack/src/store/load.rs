@@ -3,12 +3,12 @@
 use super::Said;
 use super::input::{Input, Line};
 use super::new_file::NewFile;
-use super::open::{Opened, SHARDS, StoreFile, open_drive, read_size};
+use super::open::{Opened, StoreFile, open_drive, read_size};
 use crate::device::AnyDrive;
 use crate::{Column, Progress, Row, StackError};
 use fulgurite_base::units;
 use fulgurite_device::Executor;
-use fulgurite_engine::{Durability, Error, Options, PlaceConfig, Store, Table};
+use fulgurite_engine::{Durability, Error, Options, PlaceConfig, SHARDS, Store, Table};
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -152,7 +152,8 @@ pub(super) fn plan(
     }
     let (log_bytes, place) =
         (sizes.log.unwrap_or(usual.log_bytes), sizes.place.clone().unwrap_or(usual.place));
-    Ok((bytes, Options { page_bytes, log_bytes, place, ..file.options(bytes)? }))
+    let options = file.options_of_new(bytes, !matches!(place, PlaceConfig::InPlace(_)))?;
+    Ok((bytes, Options { page_bytes, log_bytes, place, ..options }))
 }
 
 /// What to report when a new store cannot be made.

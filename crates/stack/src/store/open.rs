@@ -7,7 +7,7 @@ use crate::device::{AnyDrive, FileConfig};
 use crate::{StackError, memory};
 use fulgurite_base::units;
 use fulgurite_device::Executor;
-use fulgurite_engine::{Durability, Error, Options, Store, Table};
+use fulgurite_engine::{Durability, Error, Options, SHARDS, Store, Table};
 use fulgurite_uring::{DriveOptions, OpenError, OverlayDevice, PsyncDevice, ReadOnlyFile};
 use std::path::{Path, PathBuf};
 
@@ -17,15 +17,13 @@ const LEAST_MEMORY: u64 = 2 << 20;
 /// fills.
 const ANY_MEMORY: u64 = 64 << 20;
 
-/// The table by which the engine knows one drive of a store of several shards.
-pub(super) const SHARDS: &str = "fulgurite.shards";
-
 /// The store that a command works on: where it is, and the memory for it.
 #[derive(Clone, Debug)]
 pub struct StoreFile {
     /// The file or block device.
     pub path: PathBuf,
-    memory_bytes: u64,
+    /// `None` where nothing was typed.
+    memory_bytes: Option<u64>,
 }
 
 /// A store and what it runs on.
@@ -38,8 +36,8 @@ impl StoreFile {
     /// The store in the file at `path`, with `--memory` as it was typed.
     pub fn new(path: PathBuf, memory: Option<&str>) -> Result<StoreFile, StackError> {
         refuse_standard("FILE", &path)?;
-        let memory_bytes = read_size("--memory", memory)?.unwrap_or(Options::default().memory_bytes);
-        if memory_bytes < LEAST_MEMORY {
+        let memory_bytes = read_size("--memory", memory)?;
+        if let Some(memory_bytes) = memory_bytes.filter(|bytes| *bytes < LEAST_MEMORY) {
             return Err(StackError::request(format!(
                 "--memory {} is too little for a store; accepted: {} or more",
                 units::format_size(memory_bytes),
@@ -49,10 +47,28 @@ impl StoreFile {
         Ok(StoreFile { path, memory_bytes })
     }
 
-    /// Options of a store in a file of so many bytes.
+    /// Options of the store in a file of so many bytes.
     pub(super) fn options(&self, bytes: u64) -> Result<Options, StackError> {
-        let memory_bytes = self.memory_bytes.min(bytes.saturating_mul(2).max(ANY_MEMORY));
-        memory::check(&format!("--memory {}", units::format_size(self.memory_bytes)), memory_bytes)?;
+        let file = FileConfig { path: self.path.clone(), ..FileConfig::default() };
+        self.options_with_map(bytes, file.map_memory())
+    }
+
+    /// Options of a new store in a file of so many bytes.
+    pub(super) fn options_of_new(&self, bytes: u64, is_out_of_place: bool) -> Result<Options, StackError> {
+        let map = if is_out_of_place { fulgurite_engine::map_memory_of_new(bytes) } else { 0 };
+        self.options_with_map(bytes, map)
+    }
+
+    /// Where no memory was typed, it is the usual one beside what the map of pages out of place takes.
+    fn options_with_map(&self, bytes: u64, map_memory: u64) -> Result<Options, StackError> {
+        let usual = || Options::default().memory_bytes + map_memory;
+        let typed =
+            self.memory_bytes.map(|typed| typed.min(bytes.saturating_mul(2).max(ANY_MEMORY + map_memory)));
+        let memory_bytes = typed.unwrap_or_else(usual);
+        memory::check(
+            &format!("--memory {}", units::format_size(self.memory_bytes.unwrap_or_else(usual))),
+            memory_bytes,
+        )?;
         Ok(Options {
             memory_bytes,
             // A load ends with the store closed, so nothing needs to wait on the way.
@@ -117,6 +133,11 @@ impl StoreFile {
                 "{file} holds no store; accepted: a file with a store, as fulgurite load makes it"
             )),
             Error::Version { .. } => StackError::request(format!("{file}: {error}")),
+            Error::MapMemory { needed, given } => StackError::request(format!(
+                "--memory {} is too little for the map of the pages in {file}, which lie out of place; accepted: {} or more",
+                units::format_size(*given),
+                units::format_size(needed.next_multiple_of(1 << 20))
+            )),
             error if is_damage(error) => StackError::run(format!(
                 "{file}: {error}; fulgurite check says what is lost, fulgurite repair saves the rest"
             )),
@@ -212,25 +233,21 @@ pub(super) fn read_key(argument: &str, text: &str) -> Result<Vec<u8>, StackError
 mod tests {
     use super::*;
     use crate::store::new_file::NewFile;
+    use fulgurite_engine::blocking::Db;
 
     #[test]
     fn one_shard_of_several_is_no_store_of_its_own() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("shard");
-        let new = NewFile::begin("FILE", &path, 8 << 20).unwrap();
-        let executor = Executor::new(open_drive(&new.unfinished()).unwrap());
+        let [path, other] = ["shard", "other"].map(|name| folder.path().join(name));
+        let new = [&path, &other].map(|path| NewFile::begin("FILE", path, 8 << 20).unwrap());
+        let drives = new.iter().map(|new| open_shared(&new.unfinished()).unwrap()).collect();
         let file = StoreFile::new(path, None).unwrap();
         let options = Options { log_bytes: 1 << 20, ..file.options(8 << 20).unwrap() };
-        let handle = executor.handle();
-        let making = executor.block_on(async move {
-            let store = Store::create(handle, options).await?;
-            store.create_table("own").await?;
-            store.create_table(SHARDS).await?;
-            store.close().await
-        });
-        making.unwrap().unwrap();
-        new.finish().unwrap();
-        drop(executor);
+        let db = Db::create(drives, options).unwrap();
+        db.create_table("own").unwrap();
+        db.close().unwrap();
+        drop(db);
+        new.into_iter().for_each(|new| new.finish().unwrap());
         let refused = file.open_to_read().map(drop).unwrap_err();
         assert_eq!(refused.exit_code(), 2);
         assert!(refused.to_string().contains("several shards"), "{refused}");

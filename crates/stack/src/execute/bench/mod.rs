@@ -184,6 +184,13 @@ fn failed(device: &str, error: Error) -> StackError {
         Error::Spec(_) | Error::NoTime { .. } | Error::Engine(fulgurite_engine::Error::Options(_)) => {
             StackError::request(error.to_string())
         }
+        Error::Engine(fulgurite_engine::Error::MapMemory { needed, given }) => {
+            let [given, needed] =
+                [given, needed.next_multiple_of(1 << 20)].map(fulgurite_base::units::format_size);
+            StackError::request(format!(
+                "--memory: {given} is too little for the map of pages out of place on {device}; accepted: {needed} or more"
+            ))
+        }
         Error::Engine(fulgurite_engine::Error::Full { .. }) => {
             StackError::run(format!("{error}, or use a larger drive, fewer --ops or a smaller --scale"))
         }

@@ -12,8 +12,8 @@ use crate::device::{AnyDrive, Boxed, DriveConfig, FileConfig};
 use crate::memo::Memo;
 use fulgurite_base::units;
 use fulgurite_bench::{BenchmarkConfig, Data};
-use fulgurite_device::{Device, Executor, Handle};
-use fulgurite_engine::{Durability, Options, Store};
+use fulgurite_device::{Caps, Device, Executor, Handle};
+use fulgurite_engine::{Durability, Options, PlaceConfig, Store};
 use fulgurite_ssd::{Image, SimDrive};
 use std::sync::Arc;
 
@@ -93,7 +93,7 @@ impl BenchRun<'_> {
     ) -> Result<(AnyDrive, T), StackError> {
         let load = Load {
             benchmark: self.asked.benchmark.clone(),
-            options: self.load_options(),
+            options: self.load_options(drive.caps()),
             device: self.run.stack.device.label.clone(),
             seed: self.run.seed,
             is_overwritten: match &self.run.stack.device.drive {
@@ -110,13 +110,16 @@ impl BenchRun<'_> {
         Ok((drive, output))
     }
 
-    fn load_options(&self) -> Options {
+    fn load_options(&self, caps: &Caps) -> Options {
         let usual = Options::default();
         let memory = self.asked.benchmark.data_bytes().clamp(LOAD_MEMORY.0, LOAD_MEMORY.1);
+        let is_in_place = matches!(self.stage.place, PlaceConfig::InPlace(_));
+        let drive_bytes = caps.pages * u64::from(caps.page_bytes);
+        let map = if is_in_place { 0 } else { fulgurite_engine::map_memory_of_new(drive_bytes) };
         Options {
             page_bytes: self.stage.page_bytes,
             log_bytes: self.stage.log_bytes,
-            memory_bytes: memory.max(u64::from(self.stage.page_bytes) * 256),
+            memory_bytes: memory.max(u64::from(self.stage.page_bytes) * 256).max(map),
             // The load ends with a checkpoint, so nothing needs to wait on the way.
             durability: Durability::Relaxed,
             place: self.stage.place.clone(),
