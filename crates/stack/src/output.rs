@@ -8,6 +8,7 @@
 //! and a name of an open file (`/dev/stdout`, `/dev/fd/3`) are written to as they are. Folders and block devices are
 //! refused. `-` is standard output. [`check`] refuses, before anything runs, an output that is an input or another output of the same run.
 
+use crate::device::FileConfig;
 use crate::unfinished::Unfinished;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -36,6 +37,12 @@ pub enum OutputError {
         output: String,
         /// The output before it.
         other: String,
+    },
+    /// The file is a drive, or a store, and would be lost.
+    #[error("{output} holds a drive or a store, which would be lost; accepted: another file")]
+    IsDrive {
+        /// The output.
+        output: String,
     },
     /// The path names something that no table or trace belongs into.
     #[error("{output} is a {found}; accepted: a file")]
@@ -258,6 +265,10 @@ impl Destination {
             }
             if !found.is_file() {
                 return Ok(Destination::Special(named.path.to_owned()));
+            }
+            let file = FileConfig { path: named.path.to_owned(), ..FileConfig::default() };
+            if fulgurite_uring::is_drive(named.path) || file.holds_store() {
+                return Err(OutputError::IsDrive { output: named.text() });
             }
         }
         let followed = follow_links(named.path).map_err(error)?;

@@ -21,7 +21,7 @@ mod read_only;
 mod uring;
 
 pub use drive_file::{DriveOptions, OpenError, check};
-pub use mark::{is_half_loaded, make_sparse, mark_loading};
+pub use mark::{is_drive, is_half_loaded, make_sparse, mark_loading};
 pub use overlay::OverlayDevice;
 pub use psync::PsyncDevice;
 pub use read_only::ReadOnlyFile;

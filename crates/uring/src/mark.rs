@@ -102,13 +102,20 @@ pub fn make_sparse(file: &File, bytes: u64) -> io::Result<()> {
     Mark::Whole.write(file, bytes)
 }
 
+/// Whether Fulgurite made the file at `path` as a drive.
+pub fn is_drive(path: &Path) -> bool {
+    found(path).is_some()
+}
+
 /// Whether a load into the drive at `path` was begun and has not ended, so that its contents are half of something.
 pub fn is_half_loaded(path: &Path) -> bool {
-    let found = File::open(path).ok().and_then(|file| {
-        let bytes = rustix::fs::seek(&file, SeekFrom::End(0)).ok()?;
-        Mark::read(&file, place(bytes))
-    });
-    found == Some(Mark::Loading)
+    found(path) == Some(Mark::Loading)
+}
+
+fn found(path: &Path) -> Option<Mark> {
+    let file = File::open(path).ok()?;
+    let bytes = rustix::fs::seek(&file, SeekFrom::End(0)).ok()?;
+    Mark::read(&file, place(bytes))
 }
 
 /// Notes in the mark of the drive at `path`, which Fulgurite made, that a load into it begins or has ended.

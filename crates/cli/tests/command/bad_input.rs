@@ -128,6 +128,10 @@ fn zero_and_absurd_sizes() {
         &Folder::new(),
         &[
             ("pool mixed-skewed --frames 0", &["--frames", "accepted: 1 to"]),
+            (
+                "profile p4510:blocks=16,pages=16,channels=1,chips=1,dies=1,planes=1 --page 1MiB",
+                &["--page 1MiB", "larger than the drive"],
+            ),
             ("pool mixed-skewed --frames 102401", &["--frames", "never be used", "102400"]),
             ("pool mixed-skewed --frames 600%", &["--frames", "600%"]),
             ("pool mixed-skewed --frames -3", &["-3"]),

@@ -27,6 +27,28 @@ fn refused(folder: &Folder, arguments: &str, words: &[&str]) {
 }
 
 #[test]
+fn an_output_is_never_a_drive_or_a_store() {
+    let folder = Folder::new().with("t.spc", TRACE).with("rows.csv", "key,value\n");
+    assert_eq!(folder.run("load a.store t --from rows.csv --size 4MiB --log 512KiB").code, 0);
+    assert_eq!(folder.run("replay synthetic --ops 10 --device file:drive,size=64KiB").code, 0);
+    symlink("a.store", folder.0.join("link")).unwrap();
+    let before = ["a.store", "drive"].map(|name| fs::read(folder.0.join(name)).unwrap());
+    for name in ["a.store", "drive", "link"] {
+        for argument in ["--requests-out", "--trace-out"] {
+            refused(&folder, &format!("replay t.spc {argument} {name}"), &[argument, name, "would be lost"]);
+        }
+        refused(&folder, &format!("trace convert t.spc {name} --to msr"), &["OUT", name, "would be lost"]);
+        refused(
+            &folder,
+            &format!("trace generate zipf {name} --to midas --ops 10"),
+            &["OUT", name, "would be lost"],
+        );
+    }
+    let after = ["a.store", "drive"].map(|name| fs::read(folder.0.join(name)).unwrap());
+    assert!(before == after);
+}
+
+#[test]
 fn an_output_is_never_an_input() {
     let folder = Folder::new().with("t.spc", TRACE);
     symlink("t.spc", folder.0.join("link.spc")).unwrap();

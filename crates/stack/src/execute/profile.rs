@@ -10,7 +10,7 @@ use crate::device::{DeviceUser, Observed};
 use crate::memo::Memo;
 use crate::progress::step;
 use crate::{Column, Row, Run, Stack, StackError};
-use fulgurite_base::{Lpn, Nanos, Prng};
+use fulgurite_base::{Lpn, Nanos, Prng, units};
 use fulgurite_device::{Command, Meter, Operation, Tag};
 use fulgurite_ssd::preset::Concurrency;
 use std::collections::BTreeMap;
@@ -139,7 +139,15 @@ impl DeviceUser for ClosedLoop {
     type Output = Result<f64, StackError>;
 
     fn with<D: Observed + 'static>(self, mut device: D) -> Self::Output {
-        let places = device.caps().pages / u64::from(self.request_pages);
+        let (pages, page_bytes) = (device.caps().pages, u64::from(device.caps().page_bytes));
+        let places = pages / u64::from(self.request_pages);
+        if places == 0 {
+            return Err(StackError::request(format!(
+                "--page {} is larger than the drive, which has {}; accepted: a smaller page, or a larger drive",
+                units::format_size(u64::from(self.request_pages) * page_bytes),
+                units::format_size(pages * page_bytes)
+            )));
+        }
         let mut prng = Prng::new(self.seed, "profile");
         let mut submit = |device: &mut D, tag: u64| {
             let lpn = Lpn(prng.below(places) * u64::from(self.request_pages));

@@ -205,7 +205,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "page",
         written: "SIZE",
-        about: "Page size of the pool, the engine or the logical space; for profile and replay, the size of a request",
+        about: "Page size of the pool, the engine or the logical space; for profile, the size of a request",
         commands: &[
             (Pool, Value("4KiB")),
             (Gc, Value("4KiB")),
