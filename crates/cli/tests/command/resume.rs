@@ -69,6 +69,29 @@ fn an_interrupted_study_goes_on_to_the_same_table() {
 }
 
 #[test]
+fn two_studies_do_not_write_into_one_folder() {
+    let folder = folder();
+    let mut first = folder.start("study s.toml --out out --threads 1");
+    let start = Instant::now();
+    while lines(&folder) == 0 {
+        assert!(first.try_wait().unwrap().is_none(), "the study ended before the other began");
+        assert!(start.elapsed() < Duration::from_secs(60));
+        sleep(Duration::from_millis(5));
+    }
+    let second = folder.run("study s.toml --out out --resume");
+    assert_eq!(second.code, 2, "{}", second.stderr);
+    assert!(
+        second.stderr.contains("--out out: another study is writing there; accepted"),
+        "{}",
+        second.stderr
+    );
+    first.kill().unwrap();
+    first.wait().unwrap();
+    assert!(lines(&folder) > 0, "what the first has finished is there");
+    assert_eq!(folder.run("study s.toml --out out --resume").code, 0);
+}
+
+#[test]
 fn a_finished_run_is_taken_from_the_file_and_not_run_again() {
     let folder = folder();
     fs::create_dir(folder.0.join("out")).unwrap();

@@ -4,6 +4,8 @@
 use super::ledger;
 use fulgurite_stack::StackError;
 use fulgurite_stack::output::{self, Named, OutputFile, is_standard};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -26,6 +28,8 @@ pub(super) struct Folder {
     /// Files that are written and not in their places yet.
     written: Vec<OutputFile>,
     is_used: bool,
+    /// The folder, locked while it is open: no other study writes there.
+    _held: Option<fs::File>,
 }
 
 impl Folder {
@@ -41,13 +45,22 @@ impl Folder {
         // `ancestors` lists the innermost folder first.
         made.reverse();
         // From here on a refusal removes what was made: see `drop`.
-        let folder = Folder { path: path.to_owned(), made, written: Vec::new(), is_used: false };
-        fs::create_dir_all(path).map_err(|error| {
+        let mut folder =
+            Folder { path: path.to_owned(), made, written: Vec::new(), is_used: false, _held: None };
+        let held = fs::create_dir_all(path).and_then(|()| fs::File::open(path)).map_err(|error| {
             StackError::request(format!(
                 "--out {} cannot be written: {error}; accepted: a folder that exists or can be made",
                 path.display()
             ))
         })?;
+        // A file system without locks refuses otherwise, and nobody is there then who could be waited for.
+        if flock(&held, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+            return Err(StackError::request(format!(
+                "--out {}: another study is writing there; accepted: another folder, or this one when that has ended",
+                path.display()
+            )));
+        }
+        folder._held = Some(held);
         let names = NAMES.iter().chain([&ledger::NAME]);
         let paths: Vec<PathBuf> = names.map(|name| path.join(name)).collect();
         let outputs: Vec<Named<'_>> = paths.iter().map(|path| Named::new("--out", path)).collect();
