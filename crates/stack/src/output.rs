@@ -5,8 +5,8 @@
 //! existing file keeps its permissions, and a symbolic link keeps its place: its target is replaced.
 //!
 //! What is not a regular file cannot be renamed over without being lost. So a character device (`/dev/null`), a FIFO
-//! and a name of an open file (`/dev/stdout`, `/dev/fd/3`) are written to as they are. Folders and block devices are
-//! refused. `-` is standard output. [`check`] refuses, before anything runs, an output that is an input or another output of the same run.
+//! and a name of an open file (`/dev/stdout`, `/dev/fd/3`) are written to as they are. Folders, block devices,
+//! and files that hold a drive or a store are refused. `-` is standard output. [`check`] refuses, before anything runs, an output that is an input or another output of the same run.
 
 use crate::device::FileConfig;
 use crate::unfinished::Unfinished;
