@@ -12,11 +12,11 @@ use rustc_hash::FxHashMap;
 /// The table by which the engine knows one drive of a store of several shards. Nobody else makes one of this name.
 pub const SHARDS: &str = "fulgurite.shards";
 
-/// A table.
+/// A table of the store that gave it. Another store takes it for its own table of this number; [`crate::blocking`] refuses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Table(pub(crate) Tree);
 
-/// An index.
+/// An index of the store that gave it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Index {
     pub(crate) tree: Tree,

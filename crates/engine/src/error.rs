@@ -46,6 +46,11 @@ pub enum Error {
     /// There is no such table or index.
     #[error("there is no table `{0}`")]
     NoTable(String),
+    /// The table or index was given by another store, or by an earlier opening of this one.
+    #[error(
+        "the table is of another store, or of an earlier opening of this one; take it from this one (table, create_table)"
+    )]
+    OtherStore,
     /// A table has an index whose function was not given since the store was opened.
     #[error(
         "table `{table}` cannot be written before its index `{index}` is opened with its function (create_index)"

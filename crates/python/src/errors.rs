@@ -49,6 +49,7 @@ pub fn of_engine(failed: &Error) -> PyErr {
         Error::KeyTooLong { .. }
         | Error::TransactionTooLarge { .. }
         | Error::NoTable(_)
+        | Error::OtherStore
         | Error::IndexNotOpen { .. }
         | Error::Options(_)
         | Error::MapMemory { .. }

@@ -26,7 +26,7 @@ impl<D: Device + Send + 'static> Db<D> {
     /// and durable when it returns. After an error the table is empty, except where the last step, which takes the shards
     /// one by one, failed between two of them. Returns the bytes of keys and values.
     pub fn bulk_load(&self, table: &Table, records: impl IntoIterator<Item = Record>) -> Result<u64, Error> {
-        let mut parts = self.each(|shard| Part::begin(self, table.of(shard)?, shard))?;
+        let mut parts = self.each(|shard| Part::begin(self, self.table_in(table, shard)?, shard))?;
         for record in records {
             parts[self.shard_of(&record.0)].push(record)?;
         }

@@ -54,31 +54,28 @@ use shard::Cell;
 pub use snapshot::Snapshot;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub use transaction::Transaction;
 
 /// Names the index keys of a record, given its key and its value: none, one or several. It runs inside the shard, so it
 /// must not use the handle, and must not panic: the store would stop, as for any panic in a shard, until it is opened again.
 pub type Extract = Arc<dyn Fn(&[u8], &[u8], &mut Vec<Vec<u8>>) + Send + Sync>;
 
-/// A table, in every shard.
+/// What each shard calls a table or an index, and of which opening of which store it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Table(Arc<[crate::Table]>);
-
-/// An index over a table, in every shard.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Index(Arc<[crate::Index]>);
-
-impl Table {
-    fn of(&self, shard: usize) -> Result<crate::Table, Error> {
-        self.0.get(shard).copied().ok_or_else(|| Error::NoTable("of another store".to_owned()))
-    }
+struct InShards<T> {
+    opening: u64,
+    each: Arc<[T]>,
 }
 
-impl Index {
-    fn of(&self, shard: usize) -> Result<crate::Index, Error> {
-        self.0.get(shard).copied().ok_or_else(|| Error::NoTable("of another store".to_owned()))
-    }
-}
+/// A table, in every shard. It is of the [`Db`] that gave it and of its clones; any other refuses it with
+/// [`Error::OtherStore`], and so does the same store once it is opened again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table(InShards<crate::Table>);
+
+/// An index over a table, in every shard. As a [`Table`], it is of the [`Db`] that gave it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Index(InShards<crate::Index>);
 
 /// A store that any thread may use. Clones share it; when the last one is dropped, what is under way comes to its end.
 ///
@@ -86,11 +83,15 @@ impl Index {
 /// transactions for other transactions.
 pub struct Db<D: Device + Send + 'static>(Arc<Shards<D>>);
 
-struct Shards<D: Device + Send + 'static>(Vec<Arc<Cell<D>>>);
+struct Shards<D: Device + Send + 'static> {
+    cells: Vec<Arc<Cell<D>>>,
+    /// No other opening in this process has this number.
+    opening: u64,
+}
 
 impl<D: Device + Send + 'static> Drop for Shards<D> {
     fn drop(&mut self) {
-        for shard in &self.0 {
+        for shard in &self.cells {
             shard.stop_keeper();
             shard.finish();
         }
@@ -129,12 +130,14 @@ impl<D: Device + Send + 'static> Db<D> {
             set = Some(joined);
             shards.push(Arc::new(shard));
         }
-        Ok(Db(Arc::new(Shards(shards))))
+        // Only that they differ matters. Identities of stores would not do: those on new simulated drives have the same one.
+        static OPENINGS: AtomicU64 = AtomicU64::new(0);
+        Ok(Db(Arc::new(Shards { cells: shards, opening: OPENINGS.fetch_add(1, Relaxed) })))
     }
 
     /// The number of shards.
     pub fn shards(&self) -> usize {
-        self.0.0.len()
+        self.0.cells.len()
     }
 
     /// The shard that a key belongs to.
@@ -146,7 +149,26 @@ impl<D: Device + Send + 'static> Db<D> {
     }
 
     fn shard(&self, index: usize) -> &Cell<D> {
-        &self.0.0[index]
+        &self.0.cells[index]
+    }
+
+    /// What a shard calls this table.
+    fn table_in(&self, table: &Table, shard: usize) -> Result<crate::Table, Error> {
+        self.in_shard(&table.0, shard)
+    }
+
+    /// What a shard calls this index.
+    fn index_in(&self, index: &Index, shard: usize) -> Result<crate::Index, Error> {
+        self.in_shard(&index.0, shard)
+    }
+
+    fn in_shard<T: Copy>(&self, named: &InShards<T>, shard: usize) -> Result<T, Error> {
+        if named.opening == self.0.opening { Ok(named.each[shard]) } else { Err(Error::OtherStore) }
+    }
+
+    /// The same with what each shard gave.
+    fn of_all<T>(&self, each: Vec<T>) -> InShards<T> {
+        InShards { opening: self.0.opening, each: each.into() }
     }
 
     /// What `work` gives for each shard in turn.
@@ -164,7 +186,7 @@ impl<D: Device + Send + 'static> Db<D> {
                 Ok(async move { store.create_table(&name).await })
             })
         })?;
-        Ok(Table(tables.into()))
+        Ok(Table(self.of_all(tables)))
     }
 
     /// The table of this name.
@@ -177,7 +199,7 @@ impl<D: Device + Send + 'static> Db<D> {
                 Ok(async move { store.table(&name).await })
             })
         })?;
-        Ok(Table(tables.into()))
+        Ok(Table(self.of_all(tables)))
     }
 
     /// The names of all tables, in order.
@@ -198,20 +220,21 @@ impl<D: Device + Send + 'static> Db<D> {
     pub fn create_index(&self, table: &Table, name: &str, extract: Extract) -> Result<Index, Error> {
         let name: Arc<str> = name.into();
         let indexes = self.each(|shard| {
-            let (name, extract, table) = (Arc::clone(&name), Arc::clone(&extract), table.of(shard)?);
+            let (name, extract, table) =
+                (Arc::clone(&name), Arc::clone(&extract), self.table_in(table, shard)?);
             self.shard(shard).run(move |inside| {
                 let store = inside.store.clone();
                 let extract: crate::Extract = Rc::new(move |key, value, keys| extract(key, value, keys));
                 Ok(async move { store.create_index(table, &name, extract).await })
             })
         })?;
-        Ok(Index(indexes.into()))
+        Ok(Index(self.of_all(indexes)))
     }
 
     /// The committed value of a key.
     pub fn get(&self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let shard = self.shard_of(key);
-        let (table, key) = (table.of(shard)?, Box::<[u8]>::from(key));
+        let (table, key) = (self.table_in(table, shard)?, Box::<[u8]>::from(key));
         self.shard(shard).run(move |inside| {
             let store = inside.store.clone();
             Ok(async move {
@@ -256,7 +279,7 @@ impl<D: Device + Send + 'static> Db<D> {
 
     /// The first records of a range in one shard, of its newest state.
     fn page(&self, table: &Table, shard: usize, range: Range<'_>, direction: Direction, most: usize) -> Page {
-        let (table, range) = (table.of(shard)?, owned(range));
+        let (table, range) = (self.table_in(table, shard)?, owned(range));
         self.shard(shard).run(move |inside| {
             let store = inside.store.clone();
             Ok(async move {
@@ -301,7 +324,7 @@ impl<D: Device + Send + 'static> Db<D> {
         durability: Option<Durability>,
     ) -> Result<(), Error> {
         let shard = self.shard_of(key);
-        let table = table.of(shard)?;
+        let table = self.table_in(table, shard)?;
         loop {
             let (key, value) = (Box::<[u8]>::from(key), value.map(Box::<[u8]>::from));
             let outcome = self.shard(shard).run(move |inside| {
@@ -389,7 +412,7 @@ impl<D: Device + Send + 'static> Db<D> {
 
     /// A keeper for each shard. They may be run by threads, and need not be.
     pub fn keepers(&self) -> Vec<Keeper<D>> {
-        self.0.0.iter().map(|shard| Keeper(Arc::clone(shard))).collect()
+        self.0.cells.iter().map(|shard| Keeper(Arc::clone(shard))).collect()
     }
 }
 

@@ -33,7 +33,8 @@ impl<D: Device + Send + 'static> Snapshot<D> {
     /// The value of a key.
     pub fn get(&self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let shard = self.db.shard_of(key);
-        let (number, table, key) = (self.number(shard)?, table.of(shard)?, Box::<[u8]>::from(key));
+        let (number, table, key) =
+            (self.number(shard)?, self.db.table_in(table, shard)?, Box::<[u8]>::from(key));
         self.db.shard(shard).run(move |inside| {
             let snapshot = find(&inside.snapshots, number)?;
             Ok(async move { snapshot.get(table, &key).await })
@@ -50,7 +51,7 @@ impl<D: Device + Send + 'static> Snapshot<D> {
                 continue;
             }
             let own: Vec<Box<[u8]>> = places.iter().map(|place| keys[*place].into()).collect();
-            let (number, table) = (self.number(shard)?, table.of(shard)?);
+            let (number, table) = (self.number(shard)?, self.db.table_in(table, shard)?);
             let found = self.db.shard(shard).run(move |inside| {
                 let snapshot = find(&inside.snapshots, number)?;
                 Ok(async move {
@@ -81,7 +82,7 @@ impl<D: Device + Send + 'static> Snapshot<D> {
         direction: Direction,
         most: usize,
     ) -> Page {
-        let (number, table, range) = (self.number(shard)?, table.of(shard)?, owned(range));
+        let (number, table, range) = (self.number(shard)?, self.db.table_in(table, shard)?, owned(range));
         self.db.shard(shard).run(move |inside| {
             let snapshot = find(&inside.snapshots, number)?;
             Ok(async move { snapshot.scan(table, borrowed(&range), direction).limit(most).rows().await })
@@ -98,7 +99,7 @@ impl<D: Device + Send + 'static> Snapshot<D> {
     ) -> Result<Vec<IndexRow>, Error> {
         let mut rows = Vec::new();
         for shard in 0..self.db.shards() {
-            let (number, index, range) = (self.number(shard)?, index.of(shard)?, owned(range));
+            let (number, index, range) = (self.number(shard)?, self.db.index_in(index, shard)?, owned(range));
             rows.append(
                 &mut self.db.shard(shard).run(move |inside| {
                     let snapshot = find(&inside.snapshots, number)?;

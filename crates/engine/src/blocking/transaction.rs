@@ -31,14 +31,14 @@ impl<D: Device + Send + 'static> Transaction<D> {
     /// The value of a key, which others may read meanwhile.
     pub fn get(&mut self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let (shard, key) = (self.shard_for(key)?, Box::<[u8]>::from(key));
-        let table = table.of(shard)?;
+        let table = self.db.table_in(table, shard)?;
         self.run(shard, move |inner| async move { inner.get(table, &key).await })
     }
 
     /// The value of a key that will be changed: nobody else reads it meanwhile, which avoids deadlocks.
     pub fn get_for_update(&mut self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let (shard, key) = (self.shard_for(key)?, Box::<[u8]>::from(key));
-        let table = table.of(shard)?;
+        let table = self.db.table_in(table, shard)?;
         self.run(shard, move |inner| async move { inner.get_for_update(table, &key).await })
     }
 
@@ -49,7 +49,7 @@ impl<D: Device + Send + 'static> Transaction<D> {
         if let Some(other) = keys.iter().find(|key| self.db.shard_of(key) != shard) {
             return Err(self.cross_shard(other, shard));
         }
-        let table = table.of(shard)?;
+        let table = self.db.table_in(table, shard)?;
         let keys: Vec<Box<[u8]>> = keys.iter().map(|key| Box::from(*key)).collect();
         self.run(shard, move |inner| async move {
             let keys: Vec<&[u8]> = keys.iter().map(|key| &**key).collect();
@@ -60,14 +60,14 @@ impl<D: Device + Send + 'static> Transaction<D> {
     /// Gives a key a value.
     pub fn put(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<(), Error> {
         let (shard, key, value) = (self.shard_for(key)?, Box::<[u8]>::from(key), Box::<[u8]>::from(value));
-        let table = table.of(shard)?;
+        let table = self.db.table_in(table, shard)?;
         self.run(shard, move |inner| async move { inner.put(table, &key, &value).await })
     }
 
     /// Takes a key's value away, if it has one.
     pub fn delete(&mut self, table: &Table, key: &[u8]) -> Result<(), Error> {
         let (shard, key) = (self.shard_for(key)?, Box::<[u8]>::from(key));
-        let table = table.of(shard)?;
+        let table = self.db.table_in(table, shard)?;
         self.run(shard, move |inner| async move { inner.delete(table, &key).await })
     }
 
@@ -80,7 +80,7 @@ impl<D: Device + Send + 'static> Transaction<D> {
         direction: Direction,
     ) -> Result<Records<'_>, Error> {
         let shard = self.only_shard(range)?;
-        let table = table.of(shard)?;
+        let table = self.db.table_in(table, shard)?;
         Ok(Records::new(1, range, direction, move |_, range, direction, most| {
             self.page(table, shard, range, direction, most)
         }))
@@ -110,7 +110,7 @@ impl<D: Device + Send + 'static> Transaction<D> {
         most: usize,
     ) -> Result<Vec<IndexRow>, Error> {
         let shard = self.only_shard(range)?;
-        let (index, range) = (index.of(shard)?, owned(range));
+        let (index, range) = (self.db.index_in(index, shard)?, owned(range));
         self.run(shard, move |inner| async move {
             inner.index_scan(index, borrowed(&range), direction).limit(most).all().await
         })

@@ -3,7 +3,7 @@
 use fulgurite_base::Nanos;
 use fulgurite_device::MemDevice;
 use fulgurite_engine::blocking::{Db, Extract, PAGE_RECORDS};
-use fulgurite_engine::{Direction, Error, Options};
+use fulgurite_engine::{Direction, Durability, Error, Options};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,6 +14,11 @@ fn options() -> Options {
 
 fn mem() -> MemDevice {
     MemDevice::new(8192, 4096, 64, Nanos::from_micros(10))
+}
+
+/// One index key a record: its value.
+fn by_value() -> Extract {
+    Arc::new(|_, value, keys| keys.push(value.to_vec()))
 }
 
 #[test]
@@ -159,7 +164,7 @@ fn an_index_leads_to_rows_of_all_shards() {
     for number in 0..100u8 {
         db.put(&table, &[number], &[number % 7]).unwrap();
     }
-    let extract: Extract = Arc::new(|_, value, keys| keys.push(value.to_vec()));
+    let extract = by_value();
     let index = db.create_index(&table, "by class", extract).unwrap();
     db.put(&table, &[200], &[5]).unwrap();
     db.delete(&table, &[5]).unwrap();
@@ -229,4 +234,73 @@ fn a_device_of_one_thread_is_refused() {
             assert!(matches!(refused, Some(Error::Options(_))), "{refused:?}");
         }
     }
+}
+
+/// A table or an index is of the handle that gave it and of its clones. A store made alike, one with other shards and
+/// the same store opened again refuse it, whatever is asked, and nothing is read or written.
+#[test]
+fn a_table_of_another_store_is_refused() {
+    let made = |drives: Vec<MemDevice>| {
+        let db = Db::create(drives, options()).unwrap();
+        // The tables have other numbers than in the first store.
+        let other = db.create_table("other").unwrap();
+        db.put(&other, b"key", b"other").unwrap();
+        let table = db.create_table("table").unwrap();
+        let index = db.create_index(&table, "index", by_value()).unwrap();
+        (db, table, index)
+    };
+    let first = Db::create(vec![mem()], options()).unwrap();
+    let table = first.create_table("table").unwrap();
+    let index = first.create_index(&table, "index", by_value()).unwrap();
+    first.clone().put(&table, b"key", b"value").unwrap();
+    for drives in [vec![mem()], vec![mem(), mem()]] {
+        let (db, own, own_index) = made(drives);
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        let refused = Some(Error::OtherStore);
+        assert_eq!(db.put(&table, b"key", b"lost").err(), refused);
+        assert_eq!(db.put_with(&table, b"key", b"lost", Durability::Relaxed).err(), refused);
+        assert_eq!(db.delete(&table, b"key").err(), refused);
+        assert_eq!(db.get(&table, b"key").err(), refused);
+        assert_eq!(db.get_many(&table, &[b"key"]).err(), refused);
+        assert_eq!(db.scan(&table, all, Direction::Forward).next().and_then(Result::err), refused);
+        assert_eq!(db.create_index(&table, "second", by_value()).err(), refused);
+        assert_eq!(db.bulk_load(&table, [(b"key".to_vec(), b"lost".to_vec())]).err(), refused);
+        let snapshot = db.snapshot().unwrap();
+        assert_eq!(snapshot.get(&table, b"key").err(), refused);
+        assert_eq!(snapshot.get_many(&table, &[b"key"]).err(), refused);
+        assert_eq!(snapshot.scan(&table, all, Direction::Backward).next().and_then(Result::err), refused);
+        assert_eq!(snapshot.index_scan(&index, all, Direction::Forward, 1).err(), refused);
+        let mut transaction = db.begin();
+        assert_eq!(transaction.get(&table, b"key").err(), refused);
+        assert_eq!(transaction.get_for_update(&table, b"key").err(), refused);
+        assert_eq!(transaction.get_many(&table, &[b"key"]).err(), refused);
+        assert_eq!(transaction.put(&table, b"key", b"lost").err(), refused);
+        assert_eq!(transaction.delete(&table, b"key").err(), refused);
+        if db.shards() == 1 {
+            assert_eq!(transaction.scan(&table, all, Direction::Forward).err(), refused);
+            assert_eq!(transaction.index_scan(&index, all, Direction::Forward, 1).err(), refused);
+        }
+        // The transaction goes on without what was refused.
+        transaction.put(&own, b"key", b"own").unwrap();
+        transaction.commit().unwrap();
+        assert_eq!(db.get(&own, b"key").unwrap(), Some(b"own".to_vec()));
+        let rows = db.snapshot().unwrap().index_scan(&own_index, all, Direction::Forward, 9).unwrap();
+        assert_eq!(rows.len(), 1);
+        assert_eq!(db.get(&db.table("other").unwrap(), b"key").unwrap(), Some(b"other".to_vec()));
+    }
+    assert_eq!(first.get(&table, b"key").unwrap(), Some(b"value".to_vec()));
+}
+
+/// Opened again, a store gives its tables anew: what was told of it before may be of another that lay there.
+#[test]
+fn a_table_of_an_earlier_opening_is_refused() {
+    let drives = Drives(tempfile::tempdir().unwrap());
+    let db = Db::create(drives.open(&["a"]), options()).unwrap();
+    let table = db.create_table("table").unwrap();
+    db.put(&table, b"key", b"value").unwrap();
+    db.close().unwrap();
+    drop(db);
+    let db = Db::open(drives.open(&["a"]), options()).unwrap();
+    assert_eq!(db.get(&table, b"key").err(), Some(Error::OtherStore));
+    assert_eq!(db.get(&db.table("table").unwrap(), b"key").unwrap(), Some(b"value".to_vec()));
 }
