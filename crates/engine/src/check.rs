@@ -29,6 +29,8 @@ pub struct Problem {
     pub what: String,
     /// The keys whose records are lost by it: from the first up to the second, or to the end.
     pub lost: Option<(Vec<u8>, Option<Vec<u8>>)>,
+    /// Records of that part that the log has, and that are not lost.
+    pub waiting: u64,
 }
 
 impl fmt::Display for Problem {
@@ -39,9 +41,13 @@ impl fmt::Display for Problem {
         }
         write!(f, "{}", self.what)?;
         match &self.lost {
-            Some((low, Some(high))) => write!(f, "; lost: the keys from {} up to {}", text(low), text(high)),
-            Some((low, None)) => write!(f, "; lost: the keys from {} to the end", text(low)),
-            None => Ok(()),
+            Some((low, Some(high))) => write!(f, "; lost: the keys from {} up to {}", text(low), text(high))?,
+            Some((low, None)) => write!(f, "; lost: the keys from {} to the end", text(low))?,
+            None => {}
+        }
+        match self.waiting {
+            0 => Ok(()),
+            waiting => write!(f, ", except {waiting} that the log has"),
         }
     }
 }
@@ -88,7 +94,23 @@ impl<D: Device + 'static> Walk<'_, D> {
         lost: Option<(Vec<u8>, Option<Vec<u8>>)>,
     ) {
         let table = self.shard.catalogue.borrow().name_of(tree.id);
-        self.report.problems.push(Problem { table, page, what, lost });
+        self.report.problems.push(Problem { table, page, what, lost, waiting: 0 });
+    }
+
+    /// Notes a node of which nothing can be used. Records below it that were written since are in the log.
+    fn lost(&mut self, tree: Tree, what: String, visit: Visit) {
+        let waiting = {
+            let records = self.shard.records.borrow();
+            let leaves = if visit.level == Some(0) { vec![visit.page] } else { records.leaves() };
+            let is_in =
+                |key: &[u8]| key >= &visit.low[..] && visit.high.as_ref().is_none_or(|high| key < high);
+            let found = leaves.iter().flat_map(|leaf| records.of_leaf(*leaf));
+            found.filter(|found| found.tree == tree.id && found.value.is_some() && is_in(found.key)).count()
+        };
+        self.problem(tree, Some(visit.page), what, Some((visit.low, visit.high)));
+        if let Some(problem) = self.report.problems.last_mut() {
+            problem.waiting = waiting as u64;
+        }
     }
 
     /// A page. An error of the drive may be about another page that made room for it, so it is asked again.
@@ -114,7 +136,7 @@ impl<D: Device + 'static> Walk<'_, D> {
             if let Err(what) = self.visit(tree, is_table, &visit, &mut left).await {
                 // A store that has stopped meanwhile could not look, so it has found nothing.
                 self.shard.health.check()?;
-                self.problem(tree, Some(visit.page), what, Some((visit.low, visit.high)));
+                self.lost(tree, what, visit);
             }
         }
         Ok(())
@@ -209,6 +231,7 @@ impl<D: Device + 'static> Walk<'_, D> {
                         page: Some(map),
                         what: error.to_string(),
                         lost: None,
+                        waiting: 0,
                     });
                     continue;
                 }
@@ -220,7 +243,13 @@ impl<D: Device + 'static> Walk<'_, D> {
                     (false, true) => {
                         let (table, what) =
                             ("(maps)".to_owned(), "it is in use and marked as free".to_owned());
-                        self.report.problems.push(Problem { table, page: Some(page), what, lost: None });
+                        self.report.problems.push(Problem {
+                            table,
+                            page: Some(page),
+                            what,
+                            lost: None,
+                            waiting: 0,
+                        });
                     }
                     _ => {}
                 }
@@ -375,6 +404,7 @@ impl<D: Device + 'static> Store<D> {
                 page: None,
                 what,
                 lost: None,
+                waiting: 0,
             });
         }
         if walk.report.problems.is_empty() {

@@ -88,7 +88,7 @@ pub use options::{Durability, Options, OutOfPlaceConfig, PlaceConfig, TornPages}
 #[cfg(feature = "planted")]
 pub use planted::Planted;
 pub use records::RecordCounters;
-pub use repair::{KeyRange, RepairReport, TableRepair, repair};
+pub use repair::{KeyRange, LostPart, RepairReport, TableRepair, repair};
 pub use rows::{Row, Rows};
 pub use scan::{Direction, IndexRow, IndexScan, Record, Scan};
 pub use shape::TreeShape;

@@ -306,6 +306,8 @@ LostRanges "lost_ranges" Number [];
 LostValues "lost_values" Number [];
 LostFrom "lost_from" Name [];
 LostTo "lost_to" Name [];
+LostExcept "lost_except" Number [];
+RecordsWaiting "records_waiting" Number [];
 // Of a list.
 Kind "kind" Name [list];
 Name "name" Name [list];

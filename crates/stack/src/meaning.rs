@@ -258,6 +258,8 @@ impl Column {
             C::LostValues => "values that are lost",
             C::LostFrom => "first key of a lost range",
             C::LostTo => "key before which the lost range ends",
+            C::LostExcept => "records of the lost range that the log has",
+            C::RecordsWaiting => "records that the log has and no page could take",
             C::Kind => "kind of the name",
             C::Name => "the name",
             C::About => "what it is",

@@ -360,6 +360,50 @@ fn damage_is_found_and_the_rest_is_saved() {
     assert_eq!(folder.names(), ["a", "out", "sound"]);
 }
 
+/// Rows whose page is damaged are loaded into the log. `load` says that they wait there, `check` and `repair` say that they
+/// are not lost, and they are saved.
+#[test]
+fn rows_for_a_damaged_page_wait_and_are_not_called_lost() {
+    let folder = Folder::new();
+    loaded(&folder, "a", &rows(1000));
+    damage_a_leaf(&folder, "a");
+    let said = fed(&folder, "load a t", b"key00499,new\nkey00500,new\nkey00900,new\n");
+    let said = String::from_utf8(said.stdout).unwrap();
+    assert!(said.contains("2 records wait in the log"), "{said}");
+    assert!(said.contains("fulgurite check a"), "{said}");
+    let except = "except 2 that the log has";
+    let found = refused(&folder, "check a", 1, &["1 problem "]);
+    assert!(found.stdout.contains(except), "{}", found.stdout);
+    let problem: serde_json::Value = serde_json::from_str(&folder.run("check a --json").stdout).unwrap();
+    assert_eq!(problem[1]["lost_except"], 2);
+    assert_eq!(done(&folder, "get a t key00500"), "new\n");
+    let repaired = refused(&folder, "repair a out", 1, &["a part of a is lost"]);
+    assert!(repaired.stdout.contains(except), "{}", repaired.stdout);
+    assert_eq!(done(&folder, "get out t key00499"), "new\n");
+    assert_eq!(done(&folder, "get out t key00500"), "new\n");
+}
+
+/// Commands that read do not look behind the last page, and who writes the store refuses it. So `check` looks there.
+#[test]
+fn an_end_that_is_not_ours_is_a_problem() {
+    let folder = Folder::new();
+    loaded(&folder, "a", &rows(100));
+    let whole = folder.read("a");
+    fs::write(folder.0.join("cut"), &whole[..whole.len() - PAGE]).unwrap();
+    fs::write(folder.0.join("longer"), [&whole[..], &[7; PAGE]].concat()).unwrap();
+    for file in ["cut", "longer"] {
+        refused(&folder, &format!("load {file} t"), 2, &[file, "mark", "the file was cut, or"]);
+        let found = refused(&folder, &format!("check {file}"), 1, &["1 problem ", "fulgurite repair"]);
+        assert!(
+            found.stdout.contains("(end of the file): Fulgurite's mark is not there"),
+            "{}",
+            found.stdout
+        );
+        assert_eq!(done(&folder, &format!("scan {file} t")), rows(100));
+        assert!(done(&folder, &format!("repair {file} from-{file}")).contains("everything was saved"));
+    }
+}
+
 #[test]
 fn a_store_that_does_not_open_is_repaired() {
     let folder = Folder::new();

@@ -42,6 +42,15 @@ use std::collections::BTreeSet;
 /// A part of the keys: from the first up to the second, or to the end.
 pub type KeyRange = (Vec<u8>, Option<Vec<u8>>);
 
+/// A part of the keys in which records may have been lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostPart {
+    /// The part.
+    pub keys: KeyRange,
+    /// Records of it that the log had, and that are saved.
+    pub saved: u64,
+}
+
 /// What has become of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableRepair {
@@ -50,7 +59,7 @@ pub struct TableRepair {
     /// Records saved.
     pub records: u64,
     /// Parts of the keys in which records may have been lost.
-    pub lost: Vec<KeyRange>,
+    pub lost: Vec<LostPart>,
     /// Keys whose large values are not whole any more. They are not in the new store.
     pub lost_large: Vec<Vec<u8>>,
 }
@@ -193,14 +202,21 @@ pub async fn repair<D: Device + 'static>(
     let store = Store::create(to, options).await?;
     let large = Large::new(&pages, trees.large);
     for Found { name, tree, segments } in trees.tables {
-        let mut table = TableRepair { name, lost: lost(&segments), ..TableRepair::default() };
+        let mut table = TableRepair { name, ..TableRepair::default() };
         let mut saving = Saving::new(&store, store.create_table(&table.name).await?);
         for segment in &segments {
+            let mut saved = 0;
             for (key, value) in save::records(&pages, tree, segment).await {
                 match large.value(value).await {
-                    Some(value) => saving.put(key, value).await?,
+                    Some(value) => {
+                        saving.put(key, value).await?;
+                        saved += 1;
+                    }
                     None => table.lost_large.push(key),
                 }
+            }
+            if segment.leaf.is_none() {
+                table.lost.push(LostPart { keys: (segment.low.clone(), segment.high.clone()), saved });
             }
         }
         table.records = saving.finish().await?;

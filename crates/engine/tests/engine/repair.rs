@@ -5,7 +5,7 @@ use crate::common::sample::{self, DATA, Model, Sample, State};
 use crate::common::{all, run};
 use fulgurite_device::Executor;
 use fulgurite_engine::{
-    Durability, Error, KeyRange, MemImage, RepairReport, Source, Store, TableRepair, repair,
+    Durability, Error, KeyRange, LostPart, MemImage, RepairReport, Source, Store, TableRepair, repair,
 };
 use std::rc::Rc;
 
@@ -30,17 +30,23 @@ fn saved(image: Vec<u8>) -> Result<(RepairReport, Vec<(String, Model)>), Error> 
     })
 }
 
-fn is_lost(ranges: &[KeyRange], key: &[u8]) -> bool {
-    ranges.iter().any(|(low, high)| &low[..] <= key && high.as_ref().is_none_or(|high| key < &high[..]))
+fn is_lost<'a>(ranges: impl IntoIterator<Item = &'a KeyRange>, key: &[u8]) -> bool {
+    let is_in = |(low, high): &KeyRange| &low[..] <= key && high.as_ref().is_none_or(|high| key < &high[..]);
+    ranges.into_iter().any(is_in)
 }
 
 /// Whether one table has what it should: all of the state outside what is lost, nothing else. Returns how many records are missing.
 fn compare(report: &TableRepair, found: &Model, expected: &Model) -> Option<usize> {
     let right = |(key, value): (&Vec<u8>, &Vec<u8>)| expected.get(key) == Some(value);
     let saved = |key: &&Vec<u8>| found.contains_key(*key);
-    let may_miss = |key: &&Vec<u8>| is_lost(&report.lost, key) || report.lost_large.contains(key);
+    // What is said to be saved of a lost part is there.
+    let is_counted =
+        |part: &LostPart| found.keys().filter(|key| is_lost([&part.keys], key)).count() as u64 == part.saved;
+    let lost: Vec<&KeyRange> = report.lost.iter().map(|part| &part.keys).collect();
+    let may_miss = |key: &&Vec<u8>| is_lost(lost.iter().copied(), key) || report.lost_large.contains(key);
     let complete = expected.keys().filter(|key| !saved(key)).all(|key| may_miss(&key));
-    let whole = found.iter().all(right) && complete && report.records == found.len() as u64;
+    let counted = report.records == found.len() as u64 && report.lost.iter().all(is_counted);
+    let whole = found.iter().all(right) && complete && counted;
     whole.then(|| expected.len() - found.len())
 }
 

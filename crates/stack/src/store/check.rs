@@ -20,7 +20,10 @@ pub fn check(file: &StoreFile) -> Result<Said, StackError> {
     let (executor, options) = file.overlay()?;
     let looking = look(executor.handle(), options);
     match executor.block_on(looking).map_err(StackError::run)? {
-        Ok(found) => Ok(said(file, &found)),
+        Ok(mut found) => {
+            found.report.problems.extend(problem_of_end(file));
+            Ok(said(file, &found))
+        }
         Err(error) if is_damage(&error) => Ok(said_unopened(file, &error)),
         Err(Error::NotAStore) => Err(StackError::request(format!(
             "{} holds no store; accepted: a store, or for one whose first pages are lost, fulgurite repair",
@@ -28,6 +31,17 @@ pub fn check(file: &StoreFile) -> Result<Said, StackError> {
         ))),
         Err(error) => Err(file.failed(&error)),
     }
+}
+
+/// What is wrong behind the last page. Who only reads a store does not look there; who writes it refuses it.
+fn problem_of_end(file: &StoreFile) -> Option<Problem> {
+    (!fulgurite_uring::is_drive(&file.path)).then(|| Problem {
+        table: "(end of the file)".to_owned(),
+        page: None,
+        what: "Fulgurite's mark is not there: the file was cut, or something was written behind it; it can be read and not written".to_owned(),
+        lost: None,
+        waiting: 0,
+    })
 }
 
 async fn look(handle: Handle<AnyDrive>, options: Options) -> Result<Found, Error> {
@@ -92,6 +106,7 @@ fn problem_row(file: &str, problem: &Problem) -> Row {
     if let Some((low, high)) = &problem.lost {
         row.set(Column::LostFrom, text::escape(low));
         row.set_some(Column::LostTo, high.as_deref().map(text::escape));
+        row.set(Column::LostExcept, problem.waiting);
     }
     row
 }

@@ -75,6 +75,8 @@ impl Sizes {
 struct Loaded {
     records: u64,
     bytes: u64,
+    /// Records of the store that the log has and no page could take.
+    waiting: u64,
 }
 
 /// Loads the records. A later row wins over an earlier one with the same key. Rows before one that is refused
@@ -121,7 +123,8 @@ fn said(asked: &LoadAsked, loaded: Loaded, elapsed: Duration) -> Said {
     row.set(Column::RecordBytes, loaded.bytes);
     row.set(Column::ElapsedNs, elapsed.as_nanos() as u64);
     row.set(Column::RecordsS, rate);
-    let text = format!(
+    row.set(Column::RecordsWaiting, loaded.waiting);
+    let mut text = format!(
         "loaded {} records of {} into table {} of {file} in {} ({} records/s)\n",
         row.text(Column::Records),
         Column::RecordBytes.unit().humane(loaded.bytes as f64),
@@ -129,6 +132,12 @@ fn said(asked: &LoadAsked, loaded: Loaded, elapsed: Duration) -> Said {
         Column::ElapsedNs.unit().humane(elapsed.as_nanos() as f64),
         row.text(Column::RecordsS),
     );
+    if loaded.waiting > 0 {
+        text += &format!(
+            "{} records wait in the log for pages that could not take them; fulgurite check {file} says whether the store is damaged\n",
+            loaded.waiting
+        );
+    }
     Said { rows: vec![row], text: Some(text), verdict: Ok(()) }
 }
 
@@ -254,6 +263,7 @@ impl Loading {
         let outcome = self.load(&mut loaded).await;
         // What was loaded is made durable, also where the rest is refused.
         let closed = self.store.close().await;
+        loaded.waiting = self.store.statistics().records_pending;
         match (outcome, closed) {
             (Ok(()), closed) => closed.map(|()| loaded).map_err(|error| self.failed(&error)),
             (Err(error), Ok(())) => Err(with_count(error, loaded.records)),

@@ -204,7 +204,7 @@ fn refused(path: &Path, error: OpenError) -> StackError {
     let file = path.display();
     StackError::request(match error {
         OpenError::NotOurs(_) => format!(
-            "{file} lacks Fulgurite's mark behind its last page, so the end of the file is missing; fulgurite repair saves what is there"
+            "{file} lacks Fulgurite's mark behind its last page: the file was cut, or something was written behind it; fulgurite repair saves what is there"
         ),
         OpenError::InUse(_) => {
             format!("{file} is in use; while one process writes a store, no other process may open it")

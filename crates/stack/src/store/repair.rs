@@ -7,7 +7,7 @@ use super::{Said, text};
 use crate::progress::step;
 use crate::{Column, Row, StackError};
 use fulgurite_device::Executor;
-use fulgurite_engine::{Error, KeyRange, RepairReport, TableRepair};
+use fulgurite_engine::{Error, KeyRange, LostPart, RepairReport, TableRepair};
 use std::path::Path;
 
 /// How often a larger new store is tried, each twice as large as the one before.
@@ -59,8 +59,8 @@ fn said(file: &StoreFile, out: &Path, report: &RepairReport) -> Said {
     for table in &report.tables {
         rows.push(table_row(&name, &out, table));
         words += &format!("{}: {} records saved\n", table.name, table.records);
-        for range in &table.lost {
-            words += &format!("{}: lost: the keys {}\n", table.name, between(range));
+        for part in &table.lost {
+            words += &format!("{}: lost: the keys {}\n", table.name, part_words(part));
         }
         for key in &table.lost_large {
             words += &format!("{}: lost: the value of `{}`\n", table.name, text::escape(key));
@@ -100,12 +100,20 @@ fn table_row(file: &str, out: &str, table: &TableRepair) -> Row {
     row.set(Column::Records, table.records);
     row.set(Column::LostRanges, table.lost.len() as u64);
     row.set(Column::LostValues, table.lost_large.len() as u64);
-    let ranges: Vec<String> = table.lost.iter().map(between).collect();
+    let ranges: Vec<String> = table.lost.iter().map(part_words).collect();
     let values: Vec<String> = table.lost_large.iter().map(|key| format!("`{}`", text::escape(key))).collect();
     if !table.lost.is_empty() || !table.lost_large.is_empty() {
         row.set(Column::Lost, [ranges, values].concat().join("; "));
     }
     row
+}
+
+/// A part of the keys that is lost, in words.
+fn part_words(LostPart { keys, saved }: &LostPart) -> String {
+    match saved {
+        0 => between(keys),
+        saved => format!("{}, except {saved} that the log has", between(keys)),
+    }
 }
 
 /// A part of the keys in words.
