@@ -46,7 +46,7 @@ fn seeds_that_have_failed_pass() {
 /// - recovery took carried records for as old as the redo point, so that the log had no room to carry them again: 60272766.
 #[test]
 fn seeds_that_have_failed_out_of_place_pass() {
-    for seed in [4009991, 10035688, 30042969, 60272766] {
+    for seed in [4009991, 10035688, 30042969, 60272766, 111214175] {
         let summary = Search::default().seeds(seed..seed + 1, &Progress::new(1));
         assert!(summary.failure.is_none(), "{:?}", summary.failure);
     }

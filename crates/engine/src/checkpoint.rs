@@ -78,6 +78,7 @@ impl<D: Device + 'static> Shard<D> {
         }
         self.pages.flush().await?;
         let redo = self.redo_point();
+        self.note_stored(redo).await?;
         let superblock = self.next_superblock(redo, false);
         superblock::write(&self.handle, &superblock).await?;
         self.barrier.flush().await?;

@@ -110,6 +110,7 @@ fn deltas() -> impl Strategy<Value = Delta> {
         }),
         prop_oneof![bytes(), key()].prop_map(move |key| Delta::DropChild { page, key }),
         Just(Delta::Free { page }),
+        Just(Delta::Stored { page }),
         (any::<u32>(), any::<u32>(), any::<bool>()).prop_map(move |(from, count, used)| Delta::Map {
             page,
             from,

@@ -38,7 +38,9 @@ use fulgurite_base::PageId;
 use fulgurite_device::Caps;
 
 /// The format of the files that this version writes.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
+/// In this format the log does not say which pages the drive has (kind 7 of a structure change).
+const WITHOUT_STORED: u32 = 2;
 /// In this format bytes were not bound to their places. Pages in place are read as they are; copies in the double-write area may be either.
 const UNBOUND: u32 = 1;
 const MAGIC: &[u8; 16] = b"fulgurite store\n";
@@ -157,7 +159,7 @@ impl Superblock {
         }
         let format = get_u32(&copy, 20);
         let is_out_of_place = copy[85] == 1;
-        if format != FORMAT && (format != UNBOUND || is_out_of_place) {
+        if ![FORMAT, WITHOUT_STORED].contains(&format) && (format != UNBOUND || is_out_of_place) {
             return Err(Error::Version { found: format, known: FORMAT });
         }
         let superblock = Superblock {

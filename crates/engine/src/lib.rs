@@ -67,6 +67,7 @@ mod shape;
 mod shard;
 mod space;
 mod store;
+mod stored;
 mod superblock;
 mod transaction;
 mod tree;

@@ -9,6 +9,7 @@ use crate::locks::{Locks, TxnId};
 use crate::log::Log;
 use crate::records::Records;
 use crate::space::Space;
+use crate::stored::Stored;
 use crate::tree::Tree;
 use crate::versions::Versions;
 use crate::wait::{Health, Signal, Turns};
@@ -59,6 +60,8 @@ pub struct Shard<D: Device + 'static> {
     pub scanned: RefCell<FxHashMap<u32, usize>>,
     /// One change of a structure at a time.
     pub structure: Turns,
+    /// Pages that the log's images of them lack something of.
+    pub stored: RefCell<Stored>,
     /// The last change of a structure.
     pub last_structure: Cell<Lsn>,
     pub splits: Cell<u64>,

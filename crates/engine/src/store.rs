@@ -670,6 +670,7 @@ fn assemble<D: Device + 'static>(
         pages,
         pool,
         structure: Turns::default(),
+        stored: RefCell::default(),
         // Recovery has done again what was before this.
         last_structure: Cell::new(redone.tail.at),
         splits: Cell::new(0),

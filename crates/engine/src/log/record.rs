@@ -122,6 +122,11 @@ pub enum Delta {
         /// The page.
         page: PageId,
     },
+    /// The drive has the page, with operations that are older than its image in the log and not in it. It changes nothing.
+    Stored {
+        /// The page.
+        page: PageId,
+    },
     /// The map of a group: pages become used, or free.
     Map {
         /// The map.
@@ -149,6 +154,7 @@ impl Delta {
             | Delta::AddChild { page, .. }
             | Delta::DropChild { page, .. }
             | Delta::Free { page }
+            | Delta::Stored { page }
             | Delta::Map { page, .. } => *page,
         }
     }
@@ -166,6 +172,7 @@ impl Delta {
                 page::init(bytes, Kind::Free, 0, *page, 0);
                 Ok(())
             }
+            Delta::Stored { .. } => Ok(()),
             Delta::Map { from, count, used, .. } => {
                 let end = from.checked_add(*count).filter(|end| map::has(bytes, *end));
                 let end = end.filter(|_| page::kind(bytes) == Some(Kind::Map)).ok_or("it is no such map")?;
@@ -206,6 +213,7 @@ impl Delta {
             Delta::DropChild { .. } => 4,
             Delta::Free { .. } => 5,
             Delta::Map { .. } => 6,
+            Delta::Stored { .. } => 7,
         };
         out.push(kind);
         put_number(out, self.page().0);
@@ -217,7 +225,7 @@ impl Delta {
                 put_bytes(out, key);
                 put_number(out, child.0);
             }
-            Delta::Free { .. } => {}
+            Delta::Free { .. } | Delta::Stored { .. } => {}
             Delta::Map { from, count, used, .. } => {
                 put_number(out, u64::from(*from));
                 put_number(out, u64::from(*count));
@@ -243,6 +251,7 @@ impl Delta {
                 let count = u32::try_from(take_number(input)?).ok()?;
                 Delta::Map { page, from, count, used: take_byte(input)? == 1 }
             }
+            7 => Delta::Stored { page },
             _ => return None,
         })
     }
@@ -381,6 +390,7 @@ mod tests {
             Delta::DropChild { page: PageId(1), key: Box::default() },
             Delta::Free { page: PageId(5) },
             Delta::Map { page: PageId(2), from: 3, count: 700, used: true },
+            Delta::Stored { page: PageId(70_000) },
         ];
         let put = |large| Op { tree: 300, key: vec![1; 200].into(), value: Some(vec![2; 9].into()), large };
         let delete = Op { tree: 0, key: Box::default(), value: None, large: false };

@@ -82,7 +82,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Bytes of the log for what is carried next; its last block may not become full.
-    fn room_to_carry(&self) -> u64 {
+    pub fn room_to_carry(&self) -> u64 {
         self.log_left().saturating_sub(u64::from(self.superblock.borrow().block_bytes))
     }
 

@@ -149,7 +149,7 @@ impl<D: Device + 'static> Shard<D> {
             // The records are in the log, and so is all that is behind them.
             let lsn = page::lsn(bytes).max(self.log.tail());
             page::set_lsn(bytes, lsn);
-            self.mark(number, since);
+            self.mark_leaf(number, bytes, since);
         }
         outcome?;
         let too_large = too_large.map(|place| {

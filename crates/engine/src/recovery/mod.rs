@@ -30,7 +30,7 @@ use crate::{Error, Lsn};
 use fulgurite_base::PageId;
 use fulgurite_device::{Device, Handle, IoError};
 use fulgurite_pool::{BufferPool, PoolError, WriteGuard};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// What step 2 has found.
@@ -61,6 +61,8 @@ pub async fn redo_structure<D: Device + 'static>(
     // Pages that cannot be read. Where the log frees them later, or makes them anew, nobody needs what they had: a backup does not
     // even copy them.
     let mut unread: BTreeMap<PageId, Error> = BTreeMap::new();
+    // Pages made from their images, since the drive did not have them.
+    let mut made: BTreeSet<PageId> = BTreeSet::new();
     loop {
         let mut fits = true;
         let read = |at: Lsn, payload: &[u8]| {
@@ -89,7 +91,14 @@ pub async fn redo_structure<D: Device + 'static>(
         // A record may change a page in several steps, which its LSN covers together.
         let mut by_page: BTreeMap<PageId, Vec<&Delta>> = BTreeMap::new();
         for delta in &deltas {
-            by_page.entry(delta.page()).or_default().push(delta);
+            match delta {
+                Delta::Stored { page } if made.contains(page) => {
+                    let what = "it is not what was written there last, and the log has only a part of it";
+                    unread.insert(*page, Error::corrupt(*page, what));
+                }
+                Delta::Stored { .. } => {}
+                delta => by_page.entry(delta.page()).or_default().push(delta),
+            }
         }
         for (page, deltas) in by_page {
             if deltas.first().is_some_and(|delta| delta.replaces_page()) {
@@ -98,7 +107,12 @@ pub async fn redo_structure<D: Device + 'static>(
                 continue;
             }
             match redo_page(pool, page, lsn, &deltas, options).await {
-                Ok(()) => pages.mark(page, since),
+                Ok(is_made) => {
+                    pages.mark(page, since);
+                    if is_made {
+                        made.insert(page);
+                    }
+                }
                 Err(error @ Error::Corrupt { .. }) => drop(unread.insert(page, error)),
                 Err(error) => return Err(error),
             }
@@ -120,13 +134,14 @@ pub async fn redo_structure<D: Device + 'static>(
     Ok(Redone { tail, left_over, next_large, rest })
 }
 
+/// Does changes on a page that does not contain them yet. Whether it was made from an image.
 async fn redo_page<D: Device + 'static>(
     pool: &BufferPool<D>,
     page: PageId,
     lsn: Lsn,
     deltas: &[&Delta],
     options: &crate::Options,
-) -> Result<(), Error> {
+) -> Result<bool, Error> {
     let replaces = deltas.first().is_some_and(|delta| delta.replaces_page());
     let mut guard: WriteGuard<D> = match pool.write(page).await {
         Ok(guard) => guard,
@@ -145,7 +160,7 @@ async fn redo_page<D: Device + 'static>(
         contained < lsn
     };
     if !is_behind {
-        return Ok(());
+        return Ok(false);
     }
     let bytes = guard.bytes_mut();
     // Before the changes: an image has its own LSN field, which the page's past says nothing about.
@@ -161,5 +176,5 @@ async fn redo_page<D: Device + 'static>(
     }
     page::set_structure_lsn(bytes, lsn);
     page::set_lsn(bytes, newest);
-    Ok(())
+    Ok(replaces)
 }

@@ -30,6 +30,8 @@ pub struct Pages<'a, S> {
     pub space: Space,
     /// Pages after the structure changes of the log; `None` where one of them did not fit.
     changed: BTreeMap<PageId, Option<Vec<u8>>>,
+    /// Pages made from their images, since the drive did not have them.
+    made: BTreeSet<PageId>,
     /// Whole copies in the double-write area of pages that are damaged in their places.
     copies: BTreeMap<PageId, Vec<u8>>,
     /// The last operation of the log on each key.
@@ -55,12 +57,20 @@ impl<'a, S: Source> Pages<'a, S> {
                 Some((layout, places))
             }
         };
-        let mut pages = Pages { source, map, superblock, space, changed, copies, ops, cut };
+        let made = BTreeSet::new();
+        let mut pages = Pages { source, map, superblock, space, changed, made, copies, ops, cut };
         pages.find_copies().await;
         for (lsn, entry) in log.entries {
             let mut by_page: BTreeMap<PageId, Vec<&Delta>> = BTreeMap::new();
             for delta in &entry.deltas {
-                by_page.entry(delta.page()).or_default().push(delta);
+                match delta {
+                    // As in recovery: the image and what follows are not the whole page.
+                    Delta::Stored { page } if pages.made.contains(page) => {
+                        pages.changed.insert(*page, None);
+                    }
+                    Delta::Stored { .. } => {}
+                    delta => by_page.entry(delta.page()).or_default().push(delta),
+                }
             }
             for (page, deltas) in by_page {
                 pages.change(page, lsn, &deltas).await;
@@ -129,8 +139,12 @@ impl<'a, S: Source> Pages<'a, S> {
         let replaces = deltas.first().is_some_and(|delta| delta.replaces_page());
         let empty = || replaces.then(|| vec![0; self.superblock.page_bytes as usize]);
         let before = self.get(number).await.or_else(empty);
+        let is_behind = before.as_ref().is_some_and(|bytes| page::structure_lsn(bytes) < lsn);
+        if is_behind && replaces {
+            self.made.insert(number);
+        }
         let after = before.and_then(|mut bytes| {
-            if page::structure_lsn(&bytes) >= lsn {
+            if !is_behind {
                 return Some(bytes);
             }
             // As in recovery: the LSN field of an image counts for nothing.

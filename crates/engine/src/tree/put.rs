@@ -139,7 +139,7 @@ impl<D: Device + 'static> Shard<D> {
     fn note_change(&self, bytes: &mut [u8], number: PageId, at: Applied) {
         let lsn = page::lsn(bytes).max(at.lsn);
         page::set_lsn(bytes, lsn);
-        self.mark(number, at.since);
+        self.mark_leaf(number, bytes, at.since);
     }
 }
 

@@ -136,6 +136,9 @@ impl<D: Device + 'static> Shard<D> {
             page::set_structure_lsn(bytes, lsn);
             page::set_lsn(bytes, lsn);
             self.mark(number, since);
+            if delta.replaces_page() {
+                self.stored.borrow_mut().forget(number);
+            }
             if let Delta::Map { page, from, count, used } = delta {
                 self.space.changed(*page, *from, *count, *used, lsn);
             }

@@ -1,0 +1,204 @@
+//! Pages whose image in the log lacks operations that the drive has.
+//!
+//! A split logs the new node as it is. Operations that come before it in the log and are not in the node yet, records that
+//! are pending and commits that are being applied, are put into it later. Once it is written with them, the redo point may
+//! move past them and still lie before the image. From then on the image and what follows are not the whole page: where
+//! the drive has lost it, recovery would make an older one of them. So before the redo point moves there, the log notes that
+//! the drive has the page ([`Delta::Stored`]), and recovery does not do without it.
+
+use crate::log::{Delta, Entry};
+use crate::page;
+use crate::shard::Shard;
+use crate::{Error, Lsn};
+use fulgurite_base::PageId;
+use fulgurite_device::Device;
+use rustc_hash::FxHashMap;
+
+/// Pages that one record notes, and the bytes that each takes at most.
+const NOTED_TOGETHER: (usize, u64) = (4096, 12);
+
+/// What is known of a page.
+#[derive(Clone, Copy, Debug)]
+struct Lacking {
+    /// Where the last change of its structure ends.
+    made: Lsn,
+    /// The first operation from before that which it got later.
+    since: Lsn,
+    /// Whether the log says that the drive has the page.
+    is_noted: bool,
+}
+
+/// Pages that got operations from before their images. There are no more than structure changes behind the redo point.
+#[derive(Debug, Default)]
+pub struct Stored(FxHashMap<PageId, Lacking>);
+
+impl Stored {
+    /// A page, whose structure changed last at `made`, gets an operation that the log has from `since` on.
+    pub fn put(&mut self, page: PageId, made: Lsn, since: Lsn) {
+        let new = Lacking { made, since, is_noted: false };
+        let known = self.0.entry(page).or_insert(new);
+        // An image is the only thing that makes a note worthless, and it has the page forgotten.
+        *known = Lacking { made, since: known.since.min(since), is_noted: known.is_noted };
+    }
+
+    /// A page has an image with all that it has, or is given back.
+    pub fn forget(&mut self, page: PageId) {
+        self.0.remove(&page);
+    }
+
+    /// The pages to be noted before the redo point moves to `redo`. Those whose images it leaves behind are forgotten.
+    fn due(&mut self, redo: Lsn) -> Vec<PageId> {
+        self.0.retain(|_, lacking| lacking.made > redo);
+        let due = self.0.iter().filter(|(_, lacking)| lacking.since < redo && !lacking.is_noted);
+        let mut due: Vec<PageId> = due.map(|(page, _)| *page).collect();
+        due.sort_unstable();
+        due
+    }
+
+    fn noted(&mut self, pages: &[PageId]) {
+        for page in pages {
+            if let Some(lacking) = self.0.get_mut(page) {
+                lacking.is_noted = true;
+            }
+        }
+    }
+}
+
+impl<D: Device + 'static> Shard<D> {
+    /// A leaf has got operations that the log has from `since` on.
+    pub fn mark_leaf(&self, number: PageId, bytes: &[u8], since: Lsn) {
+        self.mark(number, since);
+        let made = page::structure_lsn(bytes);
+        if since < made && made > self.log.redo() {
+            self.stored.borrow_mut().put(number, made, since);
+        }
+    }
+
+    /// Notes durably which pages the drive has whose images would not do once the redo point is at `redo`. Where the log is too full
+    /// for that, the redo point moves all the same, since it alone makes room, and they are noted with the next one.
+    pub async fn note_stored(&self, redo: Lsn) -> Result<(), Error> {
+        // A backup has pages that are made meanwhile from the log alone.
+        if self.watch.borrow().is_some() {
+            return Ok(());
+        }
+        let mut last = None;
+        let due = self.stored.borrow_mut().due(redo);
+        for pages in due.chunks(NOTED_TOGETHER.0) {
+            if self.room_to_carry() < pages.len() as u64 * NOTED_TOGETHER.1 + 64 {
+                break;
+            }
+            let deltas = pages.iter().map(|page| Delta::Stored { page: *page }).collect();
+            let (_, lsn) = self.log.append(&Entry { deltas, ops: Vec::new() });
+            self.stored.borrow_mut().noted(pages);
+            last = Some(lsn);
+        }
+        match last {
+            Some(last) => self.log.sync(last).await,
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Durability, Error, Options, Store};
+    use fulgurite_base::{Lpn, Nanos, PageId, StreamId};
+    use fulgurite_device::{Arena, Executor, MemDevice, Operation};
+
+    const RECORDS: u8 = 60;
+
+    fn drive() -> MemDevice {
+        MemDevice::new(4096, 4096, 64, Nanos::from_micros(10))
+    }
+
+    fn options() -> Options {
+        Options { memory_bytes: 16 << 20, log_bytes: 4 << 20, ..Options::default() }
+    }
+
+    /// A drive on which a leaf was divided by records that were pending, whose redo point lies between these and the images of
+    /// the leaves, and the leaves.
+    fn after_a_split() -> (MemDevice, Vec<PageId>) {
+        let executor = Executor::new(drive());
+        let handle = executor.handle();
+        let work = async move {
+            let store = Store::create(handle, options()).await.unwrap();
+            let table = store.create_table("t").await.unwrap();
+            // A write to a leaf that is written anyway would be no record by itself.
+            store.checkpoint().await.unwrap();
+            let transaction = store.begin();
+            for key in 0..RECORDS {
+                transaction.put(table, &[key], &[key; 150]).await.unwrap();
+            }
+            transaction.commit_with(Durability::Flush).await.unwrap();
+            let pending = store.0.records.borrow().least();
+            let tail = store.0.log.tail();
+            store.0.merge_all().await;
+            assert!(store.0.splits.get() > 0, "a leaf was divided");
+            // Leaves are changed since the records, and are written. What a split changes beside them is not.
+            store.0.checkpoint_pages(tail).await.unwrap();
+            let redo = store.0.log.redo();
+            assert!(pending.is_some_and(|since| since < redo), "{pending:?} and {redo}");
+            assert!(redo <= store.0.last_structure.get(), "the split is done again: {redo}");
+            let mut leaves = Vec::new();
+            for key in 0..RECORDS {
+                let (parent, leaf) = store.0.leaf_page(table.0, &[key]).await.unwrap();
+                drop(parent);
+                leaves.push(leaf);
+            }
+            leaves.dedup();
+            // Nothing is written from here on, as after a power cut.
+            store.0.health.stop("the power is gone".to_owned());
+            leaves
+        };
+        let leaves = executor.block_on(work).unwrap();
+        (executor.with_device(|device| std::mem::replace(device, drive())), leaves)
+    }
+
+    /// How many records the store on a drive has, all of which are right.
+    fn open_and_count(drive: MemDevice) -> Result<usize, Error> {
+        let executor = Executor::new(drive);
+        let handle = executor.handle();
+        executor
+            .block_on(async move {
+                let store = Store::open(handle, options()).await?;
+                let (table, snapshot) = (store.table("t").await?, store.snapshot());
+                let mut found = 0;
+                for key in 0..RECORDS {
+                    let value = snapshot.get(table, &[key]).await?;
+                    assert!(value.as_ref().is_none_or(|value| *value == [key; 150]));
+                    found += usize::from(value.is_some());
+                }
+                Ok(found)
+            })
+            .unwrap()
+    }
+
+    /// The image of a leaf in the log, and what follows, have only a part of its records. Where the drive has lost the leaf, that is
+    /// not taken for all.
+    #[test]
+    fn a_leaf_that_the_drive_has_lost_is_not_made_from_a_part_of_it() {
+        let (whole, leaves) = after_a_split();
+        assert!(leaves.len() > 2, "{leaves:?}");
+        assert_eq!(open_and_count(whole), Ok(usize::from(RECORDS)));
+        let mut refused = 0;
+        for leaf in leaves {
+            let executor = Executor::new(after_a_split().0);
+            let handle = executor.handle();
+            let rot = async move {
+                let from = Some(Arena::new(4096).buffer(0, 4096));
+                let write =
+                    Operation::Write { lpn: Lpn(leaf.0), pages: 1, from, stream: StreamId::default() };
+                handle.submit(write).await.unwrap();
+            };
+            executor.block_on(rot).unwrap();
+            let lossy = executor.with_device(|device| std::mem::replace(device, drive()));
+            match open_and_count(lossy) {
+                // The leaf that was divided last has an image with all of it.
+                Ok(found) => assert_eq!(found, usize::from(RECORDS), "without page {}", leaf.0),
+                Err(Error::Corrupt { page, .. }) if page == leaf => refused += 1,
+                Err(error) => panic!("page {}: {error}", leaf.0),
+            }
+        }
+        assert!(refused > 0, "no image lacked anything");
+    }
+}
