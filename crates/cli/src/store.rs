@@ -1,13 +1,14 @@
 //! The commands over a store in a file.
 
 use crate::arguments::Common;
+use crate::interrupt;
 use crate::output::{print, written};
 use crate::progress::watched;
 use clap::{Args, Subcommand};
 use fulgurite_study::people;
 use fulgurite_study::store::{self, Form, LoadAsked, Said, ScanAsked, StoreFile};
 use fulgurite_study::table::Table;
-use fulgurite_study::{Column, StackError};
+use fulgurite_study::{Column, Progress, StackError};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -180,7 +181,19 @@ pub fn run(command: Stored, common: &Common) -> Result<(), StackError> {
     match command {
         Stored::Load(Load { opened, table, from, header, size, page, log, place }) => {
             let asked = LoadAsked { file: opened.store()?, table, from, header, size, page, log, place };
-            tell(&watched(common.quiet, "records", |progress| store::load(&asked, progress))?, common)
+            let file = asked.file.path.display().to_string();
+            let load = |progress: &Progress| {
+                let progress = progress.clone();
+                let kept = progress.clone();
+                interrupt::leaves(move || match kept.durable() {
+                    0 => format!("no record is in {file} for sure; load them again"),
+                    records => format!(
+                        "the first {records} records are in {file} for sure; load the rest again, or all: a later row wins"
+                    ),
+                });
+                store::load(&asked, &progress)
+            };
+            tell(&watched(common.quiet, "records", load)?, common)
         }
         Stored::Get(get) => self::get(get, common),
         Stored::Scan(Scan { opened, table, from, to, prefix, backward, limit }) => {

@@ -17,6 +17,7 @@ pub struct Progress(Arc<Counts>);
 #[derive(Debug, Default)]
 struct Counts {
     done: AtomicU64,
+    durable: AtomicU64,
     total: AtomicU64,
     runs_done: AtomicU64,
     runs: AtomicU64,
@@ -54,6 +55,16 @@ pub struct Snapshot {
 impl Progress {
     /// A run reports once in this number of requests: an atomic addition for each would show in its speed.
     const STEP: u64 = 1 << 14;
+
+    /// Of what is done, so much stays whatever happens.
+    pub fn keep(&self, done: u64) {
+        self.0.durable.store(done, Ordering::Relaxed);
+    }
+
+    /// What [`Progress::keep`] was told last.
+    pub fn durable(&self) -> u64 {
+        self.0.durable.load(Ordering::Relaxed)
+    }
 
     /// How far runs have come now.
     pub fn snapshot(&self) -> Snapshot {

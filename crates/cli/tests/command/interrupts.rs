@@ -2,9 +2,10 @@
 
 use crate::folder::Folder;
 use std::fs::File;
+use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -102,4 +103,33 @@ fn a_drive_larger_than_the_disk_is_refused() {
         assert!(outcome.stderr.contains("accepted"), "{command}: {}", outcome.stderr);
         assert!(folder.names().is_empty(), "{command}");
     }
+}
+
+/// A load that is interrupted says how many records are in the store for sure, and they are.
+#[test]
+fn an_interrupted_load_says_what_it_keeps() {
+    let folder = Folder::new();
+    let mut child = Command::new("env")
+        .args(["--default-signal=INT", env!("CARGO_BIN_EXE_fulgurite")])
+        .args("load s t --size 4MiB --log 512KiB".split(' '))
+        .current_dir(&folder.0)
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Rows come slowly, and what comes is made durable every second.
+    let mut rows = child.stdin.take().unwrap();
+    for row in 0..250 {
+        writeln!(rows, "{row},value").unwrap();
+        sleep(Duration::from_millis(10));
+    }
+    send(&child, "-INT");
+    let output = child.wait_with_output().unwrap();
+    drop(rows);
+    assert_eq!(output.status.signal(), Some(2), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    let kept = said.split("the first ").nth(1).and_then(|rest| rest.split(' ').next());
+    let kept: usize = kept.and_then(|kept| kept.parse().ok()).unwrap_or_else(|| panic!("{said}"));
+    let found = folder.run("scan s t").stdout.lines().count();
+    assert!(kept >= 50 && found >= kept, "{said} {found}");
 }

@@ -170,3 +170,33 @@ fn a_finished_study_is_drawn_again_without_running() {
     let torn = folder.run("study s.toml --out out --resume --csv");
     assert!(torn.code == 0 && !torn.stdout.contains(",3012"), "{}", torn.stderr);
 }
+
+/// A result may have taken hours. Nothing but a result of the same study replaces it, and no quick one a full one.
+#[test]
+fn a_result_is_not_replaced_by_a_smaller_one_or_another_study() {
+    let small = |title: &str| {
+        format!(
+            "title = '{title}'\nquestion = 'Q'\ncommand = 'pool'\n[grid]\ndevice = 'p4510'\nworkload = 'zipf'\nops = 20000\n[quick]\nops = 10000\n"
+        )
+    };
+    let folder = Folder::new().with("s.toml", small("T")).with("other.toml", small("Other"));
+    let done = |arguments: &str| {
+        let outcome = folder.run(arguments);
+        assert_eq!(outcome.code, 0, "{arguments}: {}", outcome.stderr);
+    };
+    let refused = |arguments: &str, words: &str| {
+        let before = folder.read("out/table.csv");
+        let outcome = folder.run(arguments);
+        assert_eq!(outcome.code, 2, "{arguments}: {}", outcome.stderr);
+        assert!(outcome.stderr.contains(words), "{}", outcome.stderr);
+        assert_eq!(folder.read("out/table.csv"), before);
+    };
+    done("study s.toml --out out --quick");
+    let quick = folder.read("out/table.csv");
+    done("study s.toml --out out");
+    assert_ne!(folder.read("out/table.csv"), quick);
+    refused("study s.toml --out out --quick", "--out out has the full result of this study");
+    refused("study s.toml --out out --quick --resume", "--out out has the full result of this study");
+    refused("study other.toml --out out", "--out out has the result of another study, `T`");
+    done("study s.toml --out out");
+}

@@ -20,6 +20,8 @@ const USUAL_BYTES: u64 = 16 << 30;
 const SIZE_BY_INPUT: u64 = 4;
 /// Records and bytes of one transaction.
 const BATCH: (usize, u64) = (1024, 256 << 10);
+/// How often what was loaded is made durable: an interrupt costs no more.
+const SAVED_EVERY: Duration = Duration::from_secs(1);
 /// Bytes of text that a byte of a record may take.
 const ESCAPED: u64 = 4;
 
@@ -99,7 +101,8 @@ pub fn load(asked: &LoadAsked, progress: &Progress) -> Result<Said, StackError> 
     let is_new = metadata.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
     let opened = if is_new { create(&file, &sizes, input.bytes)? } else { open(&file, &sizes)? };
     let Opened { executor, store } = opened;
-    let loading = Loading { file: file.clone(), store, table, input, progress: progress.clone() };
+    let (progress, saved) = (progress.clone(), Instant::now());
+    let loading = Loading { file: file.clone(), store, table, input, progress, saved };
     match executor.block_on(loading.run()).map_err(StackError::run)? {
         Ok(loaded) => Ok(said(asked, loaded, began.elapsed())),
         Err(Stopped { error, records }) => {
@@ -241,6 +244,8 @@ struct Loading {
     table: String,
     input: Input,
     progress: Progress,
+    /// When a batch was made durable last.
+    saved: Instant,
 }
 
 /// Why a load did not come to its end.
@@ -285,8 +290,9 @@ impl Loading {
         loop {
             let next = self.input.next(longest_row);
             let is_last = !matches!(next, Ok(Some(_)));
-            if is_last || batch.len() == BATCH.0 || bytes >= most_bytes {
-                self.commit(table, &mut batch, loaded).await?;
+            let is_due = self.saved.elapsed() >= SAVED_EVERY;
+            if is_last || batch.len() == BATCH.0 || bytes >= most_bytes || is_due {
+                self.commit(table, &mut batch, loaded, is_due).await?;
                 bytes = 0;
             }
             let Some(line) = next? else { return Ok(()) };
@@ -295,19 +301,25 @@ impl Loading {
         }
     }
 
-    /// Puts a batch into the table and counts it.
+    /// Puts a batch into the table and counts it. Where it is due, all batches so far are made durable with it.
     async fn commit(
-        &self,
+        &mut self,
         table: Table,
         batch: &mut Vec<Line>,
         loaded: &mut Loaded,
+        is_due: bool,
     ) -> Result<(), StackError> {
-        let outcome = self.put_batch(table, batch).await;
+        let durability = if is_due { Durability::Flush } else { Durability::Relaxed };
+        let outcome = self.put_batch(table, batch, durability).await;
         let done = outcome.as_ref().map_or_else(|refused| refused.loaded, |()| batch.len());
         let bytes = batch[..done].iter().map(|line| (line.key.len() + line.value.len()) as u64);
         loaded.bytes += bytes.sum::<u64>();
         loaded.records += done as u64;
         self.progress.add(done as u64);
+        if is_due && outcome.is_ok() {
+            self.progress.keep(loaded.records);
+            self.saved = Instant::now();
+        }
         let refused = outcome.map_err(|Refused { error, .. }| match error {
             Error::KeyTooLong { .. } | Error::TransactionTooLarge { .. } => {
                 self.input.refused(batch[done].number, &error.to_string())
@@ -318,8 +330,8 @@ impl Loading {
         refused
     }
 
-    async fn put_batch(&self, table: Table, batch: &[Line]) -> Result<(), Refused> {
-        let error = match self.put_all(table, batch).await {
+    async fn put_batch(&self, table: Table, batch: &[Line], durability: Durability) -> Result<(), Refused> {
+        let error = match self.put_all(table, batch, durability).await {
             Ok(()) => return Ok(()),
             Err(error) => error,
         };
@@ -332,18 +344,18 @@ impl Loading {
         }
         // One by one, to load all in front of the one that does not fit.
         for (loaded, line) in batch.iter().enumerate() {
-            let put = self.put_all(table, std::slice::from_ref(line)).await;
+            let put = self.put_all(table, std::slice::from_ref(line), durability).await;
             put.map_err(|error| Refused { loaded, error })?;
         }
         Ok(())
     }
 
-    async fn put_all(&self, table: Table, lines: &[Line]) -> Result<(), Error> {
+    async fn put_all(&self, table: Table, lines: &[Line], durability: Durability) -> Result<(), Error> {
         let transaction = self.store.begin();
         for line in lines {
             transaction.put(table, &line.key, &line.value).await?;
         }
-        transaction.commit_with(Durability::Relaxed).await
+        transaction.commit_with(durability).await
     }
 
     fn failed(&self, error: &Error) -> StackError {

@@ -232,6 +232,7 @@ impl Study {
         let inputs: Vec<Named<'_>> =
             inputs.iter().map(|(argument, text)| Named::new(argument, named_file(text))).collect();
         let folder = Folder::prepare(&out, &inputs)?;
+        self.keep_result(how, &out)?;
         runs.prepare().map_err(|error| self.named(error))?;
         let ledger = Ledger::open(&out, how.resume)?;
         let finished =
@@ -243,6 +244,32 @@ impl Study {
             Ok(outcome)
         });
         outcome.map_err(|error| with_finished(error, &out, runs.count()))
+    }
+
+    /// Refuses to replace the result of another study, and a full result with a quick one: each may have taken hours.
+    fn keep_result(&self, how: &How<'_>, out: &Path) -> Result<(), StackError> {
+        let Some(was) = fs::read_to_string(out.join("study.toml")).ok() else { return Ok(()) };
+        let Ok(was) = File::parse("study.toml", &was) else { return Ok(()) };
+        let refused = |what: String| {
+            Err(StackError::request(format!(
+                "--out {} has {what}; accepted: another folder, or this one without it",
+                out.display()
+            )))
+        };
+        if was.title != self.file.title {
+            return refused(format!("the result of another study, `{}`", was.title));
+        }
+        let has_quick =
+            !self.file.quick.is_empty() || self.file.parts.iter().any(|part| !part.quick.is_empty());
+        if how.quick && has_quick {
+            let (full, _) = self.runs(&How { quick: false, ..*how })?;
+            let finished = Finished::open(out, &self.file, full.count());
+            // The identities tell whether the runs of the table are of the full size.
+            if !finished.is_empty() && finished.rows(0, full.part(0), &full.run(0)?.id()?).is_some() {
+                return refused("the full result of this study, which a quick one would replace".to_owned());
+            }
+        }
+        Ok(())
     }
 
     fn execute(&self, how: &How<'_>, kept: &Kept<'_>, progress: &Progress) -> Result<Table, StackError> {
