@@ -205,11 +205,18 @@ fn study(name: &str, asked: &StudyAsked<'_>, common: &Common) -> Result<(), Stac
     let study = Study::open(name)?;
     let StudyAsked { out, quick, resume } = *asked;
     let how = How { out, quick, seed: common.seed.as_deref(), threads: threads(common), resume };
+    let folder = study.folder(out);
+    let finished = finished_runs(&folder);
     if common.dry_run {
+        if resume && !common.quiet && finished > 0 {
+            say(&format!(
+                "{} has {finished} finished runs, which --resume does not run again; they are counted here",
+                folder.display()
+            ));
+        }
         return tell_outlook(&watched(common.quiet, "requests", |_| study.outlook(&how))?, common);
     }
-    let folder = study.folder(out);
-    if !resume && !common.quiet && finished_runs(&folder) > 0 {
+    if !resume && !common.quiet && finished > 0 {
         say(&format!(
             "{} has finished runs of an interrupted study, which --resume would go on from",
             folder.display()

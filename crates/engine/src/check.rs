@@ -195,14 +195,15 @@ impl<D: Device + 'static> Walk<'_, D> {
             known.insert(place.number);
             // As in `page`.
             let found = insist(async || self.shard.read_large(place).await).await;
-            if !matches!(found, Ok(Some(_))) {
-                self.problem(
-                    tree,
-                    None,
-                    format!("the large value of {whose} is not whole ({place:?}: {found:?})"),
-                    None,
-                );
-            }
+            let why = match found {
+                Ok(Some(_)) => continue,
+                Ok(None) => "a piece is missing".to_owned(),
+                Err(error) => error.to_string(),
+            };
+            let Place { number, bytes } = place;
+            let what =
+                format!("the value of {whose}, {bytes} bytes under number {number}, is not whole: {why}");
+            self.problem(tree, None, what, None);
         }
         let shard = self.shard;
         let look = |node: Node<'_>| {

@@ -19,7 +19,7 @@ use crate::tree::{Applied, CATALOGUE, LARGE, Tree};
 use crate::versions::Versions;
 use crate::wait::{Health, Signal, Turns, insist, to_its_end};
 use crate::write::out_of_place::{self, OutOfPlace};
-use crate::write::{Area, InPlace, Pages, Place, Sealed, restore_torn};
+use crate::write::{Area, BATCH, InPlace, Pages, Place, Sealed, restore_torn};
 use crate::{Durability, Error, Lsn, Options, TornPages, memory, superblock};
 use fulgurite_base::{Lpn, PageId};
 use fulgurite_device::{Arena, Caps, Device, Handle};
@@ -568,27 +568,27 @@ async fn write_first_pages<D: Device + 'static>(
 ) -> Result<(), Error> {
     let size = superblock.page_bytes as usize;
     let space = Space::new(superblock.data_start(), superblock.pages, superblock.page_bytes);
-    let put = async |page: PageId, make: &dyn Fn(&mut [u8])| {
-        let buffer = Arena::new(size).buffer(0, size);
-        memory::change(&buffer, |bytes| {
-            make(bytes);
-            page::seal(bytes, superblock.salt());
-        });
-        place.write(&Sealed { numbers: vec![page], bytes: buffer }).await
-    };
-    for (page, _) in space.maps() {
-        let first = page == superblock.data_start();
-        let make = |bytes: &mut [u8]| {
-            page::init(bytes, Kind::Map, 0, page, 0);
-            (0..if first { 3 } else { 1 }).for_each(|index| map::set_used(bytes, index, true));
-        };
-        put(page, &make).await?;
-    }
-    for (page, tree) in [(superblock.catalogue_root(), CATALOGUE), (superblock.large_root(), LARGE)] {
-        let make = |bytes: &mut [u8]| {
-            NodeMut::init(bytes, page, tree, 0, (b"", None));
-        };
-        put(page, &make).await?;
+    let roots = [(superblock.catalogue_root(), Some(CATALOGUE)), (superblock.large_root(), Some(LARGE))];
+    let all: Vec<(PageId, Option<u32>)> = space.maps().map(|(page, _)| (page, None)).chain(roots).collect();
+    // Together: a drive of many groups has many maps, and double writes flush for each batch.
+    for batch in all.chunks(BATCH) {
+        let bytes = Arena::new(size * batch.len()).buffer(0, size * batch.len());
+        for (index, (page, root_of)) in batch.iter().enumerate() {
+            memory::change(&bytes.part(index * size, size), |bytes| {
+                match root_of {
+                    Some(tree) => drop(NodeMut::init(bytes, *page, *tree, 0, (b"", None))),
+                    None => {
+                        page::init(bytes, Kind::Map, 0, *page, 0);
+                        // The first group has the roots.
+                        let used = if *page == superblock.data_start() { 3 } else { 1 };
+                        (0..used).for_each(|index| map::set_used(bytes, index, true));
+                    }
+                }
+                page::seal(bytes, superblock.salt());
+            });
+        }
+        let numbers = batch.iter().map(|(page, _)| *page).collect();
+        place.write(&Sealed { numbers, bytes }).await?;
     }
     Ok(())
 }

@@ -11,12 +11,16 @@ use fulgurite_stack::settings::{self, Setting, Workloads};
 use fulgurite_stack::{Command, Run, StackError};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
+use std::path::Path;
 
 /// Settings with their values: more than one makes an axis.
 pub type Settings = BTreeMap<String, Vec<String>>;
 
-/// The values that `text` lists: `single,ace:n_w=8,raw` has three.
+/// The values that `text` lists: `single,ace:n_w=8,raw` has three. The name of a file is one value, whatever is in it.
 pub fn values(text: &str) -> Result<Vec<String>, StackError> {
+    if text.contains(',') && Path::new(text).is_file() {
+        return Ok(vec![text.to_owned()]);
+    }
     Ok(Spec::split_list(text)?)
 }
 

@@ -80,6 +80,19 @@ fn two_outputs_are_two_files() {
     }
 }
 
+/// A name that promises a packed file is refused where the file would be plain.
+#[test]
+fn a_plain_output_has_no_name_of_a_packed_one() {
+    let folder = Folder::new();
+    for argument in ["--requests-out", "--trace-out"] {
+        for end in ["gz", "zst"] {
+            let arguments = format!("replay synthetic --ops 10 {argument} log.{end}");
+            refused(&folder, &arguments, &[argument, &format!("log.{end}"), &format!("without .{end}")]);
+        }
+    }
+    assert!(folder.names().is_empty());
+}
+
 #[test]
 fn a_study_keeps_the_files_that_it_reads() {
     let study = |workload: &str| {

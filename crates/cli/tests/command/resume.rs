@@ -59,6 +59,8 @@ fn an_interrupted_study_goes_on_to_the_same_table() {
     let finished = lines(&folder);
     let forgotten = folder.run("study s.toml --out out --dry-run");
     assert_eq!((forgotten.code, lines(&folder)), (0, finished));
+    let looked = folder.run("study s.toml --out out --dry-run --resume");
+    assert!(looked.stderr.contains(&format!("out has {finished} finished runs")), "{}", looked.stderr);
     let resumed = folder.run("study s.toml --out out --resume");
     assert_eq!(resumed.code, 0, "{}", resumed.stderr);
     for file in FILES {

@@ -91,3 +91,12 @@ fn what_is_used_at_any_place_is_no_stream() {
     assert_eq!((over_itself.code, folder.read("t.spc")), (2, TRACE.as_bytes().to_vec()));
     assert_eq!(folder.names(), ["t.spc"]);
 }
+
+/// Commas separate values, but a file may have one in its name.
+#[test]
+fn the_name_of_a_file_is_one_value() {
+    let folder = Folder::new().with("a,b.pages", "R 1\nW 2\nR 1\n");
+    let rows = folder.rows("pool a,b.pages --frames 2 --write-back single,ace");
+    let workloads: Vec<&str> = rows.iter().map(|row| row["workload"].as_str().unwrap()).collect();
+    assert_eq!(workloads, ["a,b.pages"; 2]);
+}

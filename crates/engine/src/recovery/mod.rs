@@ -3,7 +3,8 @@
 //! 1. Damaged pages whose double-write copies are whole are restored.
 //! 2. *Structure*: the log is read from the redo point to its end. Each change of a structure is done again on the pages
 //!    that do not contain it yet, which their structure LSNs say. Afterwards the trees are as they were at the log's end,
-//!    with keys at some value that they had since the redo point.
+//!    with keys at some value that they had since the redo point. A page that the drive has lost is made from its image, unless
+//!    the log notes that the drive has it: then the image is not all of it (see `stored.rs`).
 //! 3. *Records*: the log's operations are done again, stretch by stretch. Operations are absolute, so it does not matter which
 //!    of them a leaf contains already. Of the operations on one key in one stretch only the last is done, and keys are
 //!    done in order, so a stretch visits each leaf about once. Where all operations fit into memory

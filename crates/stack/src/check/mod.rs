@@ -126,6 +126,16 @@ impl Run {
         let Measure { timeline, requests, .. } = &self.measure;
         let inputs = [("workload", trace), ("device", drive)];
         let outputs = [("--trace-out", timeline.as_deref()), ("--requests-out", requests.as_deref())];
+        for (argument, path) in outputs {
+            let packed = path.and_then(Path::extension).filter(|end| *end == "gz" || *end == "zst");
+            if let (Some(path), Some(end)) = (path, packed) {
+                return Err(StackError::request(format!(
+                    "{argument} {}: it is not packed as this name says; accepted: a name without .{}, or - into a packer",
+                    path.display(),
+                    end.display()
+                )));
+            }
+        }
         Ok(output::check(&files(inputs), &files(outputs))?)
     }
 

@@ -26,7 +26,7 @@ pub fn repair(file: &StoreFile, out: &Path) -> Result<Said, StackError> {
         match try_repair(file, out, bytes)? {
             (new, Ok(report)) => break (new, report),
             (_, Err(Error::Full { .. } | Error::Options(_))) if left > 0 => bytes *= 2,
-            (_, Err(Error::NotAStore)) => return Err(file.failed(&Error::NotAStore)),
+            (_, Err(error @ (Error::NotAStore | Error::Version { .. }))) => return Err(file.failed(&error)),
             (_, Err(error)) => {
                 let file = file.path.display();
                 return Err(StackError::run(format!("{file} cannot be repaired: {error}")));
