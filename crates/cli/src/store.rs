@@ -183,7 +183,6 @@ pub fn run(command: Stored, common: &Common) -> Result<(), StackError> {
             let asked = LoadAsked { file: opened.store()?, table, from, header, size, page, log, place };
             let file = asked.file.path.display().to_string();
             let load = |progress: &Progress| {
-                let progress = progress.clone();
                 let kept = progress.clone();
                 interrupt::leaves(move || match kept.durable() {
                     0 => format!("no record is in {file} for sure; load them again"),
@@ -191,7 +190,7 @@ pub fn run(command: Stored, common: &Common) -> Result<(), StackError> {
                         "the first {records} records are in {file} for sure; load the rest again, or all: a later row wins"
                     ),
                 });
-                store::load(&asked, &progress)
+                store::load(&asked, progress)
             };
             tell(&watched(common.quiet, "records", load)?, common)
         }

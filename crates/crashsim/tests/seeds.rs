@@ -43,7 +43,8 @@ fn seeds_that_have_failed_pass() {
 /// - a leaf had to be split for its records, and they were what kept the log from having room for a split: 10035688;
 /// - a commit waited for room in the log and had the lock of a pending record, which was not carried along because of it; the others
 ///   were, again and again, until the log ran over: 30042969;
-/// - recovery took carried records for as old as the redo point, so that the log had no room to carry them again: 60272766.
+/// - recovery took carried records for as old as the redo point, so that the log had no room to carry them again: 60272766;
+/// - a leaf that the drive had lost was made from its image in the log, which lacked records that were pending then: 111214175.
 #[test]
 fn seeds_that_have_failed_out_of_place_pass() {
     for seed in [4009991, 10035688, 30042969, 60272766, 111214175] {
