@@ -10,7 +10,7 @@
 //! |---|---|
 //! | 0–16 | `fulgurite store\n` |
 //! | 16–20 | CRC-32C of the 128 bytes, with zeros here |
-//! | 20–24 | format, now 1 |
+//! | 20–24 | format: [`FORMAT`], or an older one |
 //! | 24–28 | bytes in a page |
 //! | 28–32 | bytes in a block of the log |
 //! | 32–40 | generation |
@@ -32,8 +32,8 @@
 //! map's area, then the segments.
 
 use crate::page::{Salt, array, get_u32, get_u64, set};
-use crate::write::out_of_place::{Layout, Shape, map_bytes};
-use crate::{Error, Lsn};
+use crate::write::out_of_place::{self, Layout, Shape, map_bytes};
+use crate::{Error, Lsn, Options};
 use fulgurite_base::PageId;
 use fulgurite_device::Caps;
 
@@ -56,13 +56,7 @@ pub fn is_store(bytes: &[u8]) -> bool {
 /// The least memory of the store whose superblock these bytes are, for the map of its pages, in bytes; 0 where it has none.
 pub fn map_memory(bytes: &[u8]) -> u64 {
     let superblock = bytes.first_chunk::<SUPERBLOCK>().and_then(|bytes| Superblock::decode(bytes).ok());
-    superblock.and_then(|superblock| superblock.layout()).map_or(0, |layout| 2 * map_bytes(&layout))
-}
-
-/// Memory that is enough for the map of any store with pages out of place on a drive of so many bytes.
-pub fn map_memory_of_new(drive_bytes: u64) -> u64 {
-    // What `map_bytes` counts, if each unit of 4 KiB is one of the store's and one of the drive's.
-    2 * (13 * (drive_bytes / 4096) + (1 << 16))
+    superblock.map_or(0, |superblock| superblock.map_memory())
 }
 
 /// Where the log begins, in bytes.
@@ -71,6 +65,8 @@ pub const HEAD: u64 = 131_072;
 pub const SUPERBLOCK: usize = 128;
 /// Pages of the double-write area: two batches of 64, so that one is written while the other is made durable.
 pub const DOUBLE_WRITE_PAGES: u64 = 128;
+/// Data pages that a store has at least.
+const LEAST_PAGES: u64 = 64;
 
 /// Bytes in a block of the log on a drive, and of each superblock with the zeros behind it: at least a page of the drive,
 /// which writes nothing smaller.
@@ -113,6 +109,39 @@ pub struct Superblock {
 }
 
 impl Superblock {
+    /// The superblock of a new store that takes a whole drive. Fails where the drive is too small for it.
+    pub fn of_new(caps: &Caps, options: &Options, identity: u128) -> Result<Superblock, Error> {
+        let page_bytes = options.page_bytes;
+        let mut superblock = Superblock {
+            generation: 2,
+            page_bytes,
+            block_bytes: block_bytes(caps),
+            pages: caps.pages * u64::from(caps.page_bytes) / u64::from(page_bytes),
+            log_pages: options.log_bytes / u64::from(page_bytes),
+            double_write_pages: DOUBLE_WRITE_PAGES,
+            redo: Lsn(0),
+            log_end: Lsn(0),
+            log_crc: identity as u32,
+            clean: true,
+            next_large: 1,
+            identity,
+            out_of_place: None,
+        };
+        if options.place.is_out(caps, page_bytes) {
+            let units = |pages: u64| pages * u64::from(caps.page_bytes) / u64::from(superblock.block_bytes);
+            let (drive_units, erased) = (units(caps.pages), units(u64::from(caps.erase_pages)));
+            superblock = out_of_place::fit(superblock, drive_units, erased, options)?;
+        }
+        let least = superblock.data_start().0 + LEAST_PAGES;
+        if superblock.pages < least {
+            return Err(Error::Options(format!(
+                "the drive has room for {} pages of {page_bytes} bytes; a store with a log of {} bytes needs {least}",
+                superblock.pages, options.log_bytes
+            )));
+        }
+        Ok(superblock)
+    }
+
     /// The superblock as bytes.
     pub fn encode(&self) -> [u8; SUPERBLOCK] {
         let mut bytes = [0; SUPERBLOCK];
@@ -216,6 +245,11 @@ impl Superblock {
     /// Where everything lies that belongs to pages out of place, if that is where they are.
     pub fn layout(&self) -> Option<Layout> {
         self.out_of_place.map(|shape| Layout::new(self, shape))
+    }
+
+    /// The least memory of the store for the map of its pages, in bytes; 0 where it has none.
+    pub fn map_memory(&self) -> u64 {
+        self.layout().map_or(0, |layout| 2 * map_bytes(&layout))
     }
 
     /// Bytes of the drive that the store needs.

@@ -82,7 +82,7 @@ pub use check::{CheckReport, Problem};
 pub use compact::CompactReport;
 pub use error::Error;
 pub use image::{MemImage, Sink, Source};
-pub use layout::{PLACES as SUPERBLOCKS, is_store, map_memory, map_memory_of_new};
+pub use layout::{PLACES as SUPERBLOCKS, is_store, map_memory};
 pub use load::BulkLoad;
 pub use lsn::Lsn;
 pub use options::{Durability, Options, OutOfPlaceConfig, PlaceConfig, TornPages};

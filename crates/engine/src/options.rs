@@ -302,11 +302,19 @@ impl Options {
                 "torn pages: pages out of place are protected by that alone; accepted: auto".to_owned(),
             ));
         }
-        let map = map_bytes(&layout);
-        if map > self.memory_bytes / 2 {
-            return Err(Error::MapMemory { needed: 2 * map, given: self.memory_bytes });
+        let (map, needed) = (map_bytes(&layout), superblock.map_memory());
+        if needed > self.memory_bytes {
+            return Err(Error::MapMemory { needed, given: self.memory_bytes });
         }
         Ok(Options { memory_bytes: self.memory_bytes - map, ..self.clone() })
+    }
+
+    /// The least memory, for the map of its pages, of a store that is made with these options on a drive with these capabilities,
+    /// in bytes: the map may have half. 0 where pages lie in place. Fails as [`Options::check`] does, and where the drive is too
+    /// small for the store.
+    pub fn map_memory(&self, caps: &Caps) -> Result<u64, Error> {
+        self.check(caps)?;
+        Ok(Superblock::of_new(caps, self, 0)?.map_memory())
     }
 
     /// Bytes for old versions.

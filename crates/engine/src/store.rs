@@ -4,7 +4,7 @@ use crate::barrier::Barrier;
 use crate::catalogue::{self, Catalogue, Index, Named, SHARDS, Table};
 use crate::commits::Commits;
 use crate::image::Source;
-use crate::layout::{DOUBLE_WRITE_PAGES, HEAD, Superblock, block_bytes};
+use crate::layout::{HEAD, Superblock};
 use crate::locks::Locks;
 use crate::log::{Delta, Log, LogReader, LogStart, Op, Tail};
 use crate::page::node::{NodeMut, longest_key};
@@ -39,8 +39,6 @@ fn refuse_own(name: &str) -> Result<(), Error> {
 /// Names the index keys of a record, given its key and its value: none, one or several.
 pub type Extract = Rc<dyn Fn(&[u8], &[u8], &mut Vec<Vec<u8>>)>;
 
-/// Data pages that a store has at least.
-const LEAST_PAGES: u64 = 64;
 /// Records that are indexed in one transaction when an index is made.
 const INDEXED_TOGETHER: usize = 64;
 
@@ -120,7 +118,7 @@ impl<D: Device + 'static> Store<D> {
     pub async fn create(handle: Handle<D>, options: Options) -> Result<Store<D>, Error> {
         let caps = handle.caps();
         options.check(&caps)?;
-        let superblock = new_superblock(&handle, &caps, &options).await?;
+        let superblock = Superblock::of_new(&caps, &options, new_identity(&handle, &caps).await)?;
         let own = options.with_map(&superblock)?;
         let health = Health::default();
         let barrier = Rc::new(Barrier::new(handle.clone(), health.clone()));
@@ -499,45 +497,6 @@ impl<D: Device + 'static> Transaction<D> {
     pub(crate) async fn index_record(&self, table: Table, key: &[u8], value: &[u8]) -> Result<(), Error> {
         self.write_indexes(table, key, None, Some(value)).await
     }
-}
-
-/// The superblock of a new store.
-async fn new_superblock<D: Device + 'static>(
-    handle: &Handle<D>,
-    caps: &Caps,
-    options: &Options,
-) -> Result<Superblock, Error> {
-    let page_bytes = options.page_bytes;
-    let identity = new_identity(handle, caps).await;
-    let mut superblock = Superblock {
-        generation: 2,
-        page_bytes,
-        block_bytes: block_bytes(caps),
-        pages: caps.pages * u64::from(caps.page_bytes) / u64::from(page_bytes),
-        log_pages: options.log_bytes / u64::from(page_bytes),
-        double_write_pages: DOUBLE_WRITE_PAGES,
-        redo: Lsn(0),
-        log_end: Lsn(0),
-        log_crc: identity as u32,
-        clean: true,
-        next_large: 1,
-        identity,
-        out_of_place: None,
-    };
-    if options.place.is_out(caps, page_bytes) {
-        let drive_units = caps.pages * u64::from(caps.page_bytes) / u64::from(superblock.block_bytes);
-        let erased =
-            u64::from(caps.erase_pages) * u64::from(caps.page_bytes) / u64::from(superblock.block_bytes);
-        superblock = out_of_place::fit(superblock, drive_units, erased, options)?;
-    }
-    let least = superblock.data_start().0 + LEAST_PAGES;
-    if superblock.pages < least {
-        return Err(Error::Options(format!(
-            "the drive has room for {} pages of {page_bytes} bytes; a store with a log of {} bytes needs {least}",
-            superblock.pages, options.log_bytes
-        )));
-    }
-    Ok(superblock)
 }
 
 /// Tells a new store from the one that was on the drive before, and from others: pages and log blocks of theirs must not

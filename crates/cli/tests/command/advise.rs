@@ -1,6 +1,6 @@
 //! Advice: right where the answer is known, judged by what it does not rest on, repeatable, and bounded.
 
-use crate::folder::Folder;
+use crate::folder::{Folder, number};
 use crate::terminal::seen;
 use serde_json::Value;
 
@@ -9,10 +9,6 @@ const QUICK: &str = "--device optane --pages 2K --ops 6K --memory 10%";
 
 fn of_kind<'a>(rows: &'a [Value], kind: &str) -> Vec<&'a Value> {
     rows.iter().filter(|row| row["kind"] == kind).collect()
-}
-
-fn number(row: &Value, column: &str) -> f64 {
-    row[column].as_f64().unwrap_or_else(|| panic!("{column} is missing from {row}"))
 }
 
 fn setting<'a>(rows: &'a [Value], name: &str) -> Option<&'a Value> {

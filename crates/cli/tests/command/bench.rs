@@ -1,12 +1,8 @@
 //! Benchmarks on the engine: their rows, what they refuse, and what they do to a file.
 
-use crate::folder::Folder;
+use crate::folder::{Folder, number};
 use serde_json::Value;
 use std::fs;
-
-fn number(row: &Value, column: &str) -> f64 {
-    row[column].as_f64().unwrap_or_else(|| panic!("{column} is missing from {row}"))
-}
 
 fn has(row: &Value, columns: &str) {
     columns.split_whitespace().for_each(|column| assert!(!row[column].is_null(), "{column}: {row}"));

@@ -1,5 +1,6 @@
 //! The command as users start it, each time in an empty folder of its own.
 
+use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -10,6 +11,11 @@ pub struct Outcome {
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
+}
+
+/// A figure of a row.
+pub fn number(row: &Value, column: &str) -> f64 {
+    row[column].as_f64().unwrap_or_else(|| panic!("{column} is missing from {row}"))
 }
 
 /// An empty folder.
@@ -82,10 +88,10 @@ impl Folder {
     }
 
     /// The same, which must succeed, with `--json`: its rows.
-    pub fn rows(&self, arguments: &str) -> Vec<serde_json::Value> {
+    pub fn rows(&self, arguments: &str) -> Vec<Value> {
         let outcome = self.run(&format!("{arguments} --json"));
         assert_eq!(outcome.code, 0, "{arguments}: {}", outcome.stderr);
-        let rows: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();
+        let rows: Value = serde_json::from_str(&outcome.stdout).unwrap();
         rows.as_array().unwrap().clone()
     }
 }

@@ -8,7 +8,7 @@ use crate::settings::{Asked, Memory};
 use fulgurite_base::{Nanos, NoOptions};
 use fulgurite_bench::index_scan::Degree;
 use fulgurite_bench::{BenchmarkConfig, Extent};
-use fulgurite_engine::{Durability, PlaceConfig, TornPages};
+use fulgurite_engine::{Durability, Options, PlaceConfig, TornPages};
 use fulgurite_pool::WriteBackConfig;
 
 /// Transactions of the measured part where nothing is said.
@@ -27,7 +27,7 @@ pub(super) fn bench(mut asked: Asked, is_dry: bool) -> Result<Run, StackError> {
     let mut load = benchmarked(&asked)?;
     let measure = Measure { rows: rows(&asked), ..Measure::default() };
     let data_bytes = load.benchmark.data_bytes();
-    let memory_bytes = memory_bytes(asked.memory, data_bytes);
+    let memory = asked.memory;
     let missing = |what: &str| StackError::request(format!("{what} is missing"));
     // `super::stack` consumes `asked`, so the settings of the engine are taken out before.
     let replacement = asked.replacement.take().ok_or_else(|| missing("--replacement"))?;
@@ -50,11 +50,11 @@ pub(super) fn bench(mut asked: Asked, is_dry: bool) -> Result<Run, StackError> {
     let write_back = write_back.map(|policy| ChosenWriteBack::on(policy, measured)).transpose()?;
     let usual = if stack.device.is_real() { Nanos::ZERO } else { CPU_PER_OP };
     let torn_pages = stack.torn_pages(torn_pages, &place, page_bytes)?;
-    stack.engine = Some(EngineStage {
+    let mut stage = EngineStage {
         policies: Policies { replacement, prefetch },
         write_back,
         page_bytes,
-        memory_bytes,
+        memory_bytes: LEAST_MEMORY,
         log_bytes,
         records,
         place,
@@ -62,7 +62,11 @@ pub(super) fn bench(mut asked: Asked, is_dry: bool) -> Result<Run, StackError> {
         durability,
         cpu_per_op: cpu_per_op.unwrap_or(usual),
         reuse,
-    });
+    };
+    // A store that cannot be made there is refused by the check of the run, with everything else.
+    let map_memory = stack.map_memory(&stage.options()).unwrap_or_default();
+    stage.memory_bytes = memory_bytes(memory, data_bytes, map_memory);
+    stack.engine = Some(stage);
     Ok(Run { stack, load: Load::Benchmark(load), measure, seed })
 }
 
@@ -132,11 +136,14 @@ fn rows(asked: &Asked) -> Rows {
     }
 }
 
-fn memory_bytes(asked: Option<Memory>, data_bytes: u64) -> u64 {
+/// The engine's memory, in bytes. Where it was not asked for in bytes, the map of pages out of place, which may have half of
+/// `map_memory`, comes beside it: where pages lie changes nothing of the memory that there is for pages.
+fn memory_bytes(asked: Option<Memory>, data_bytes: u64, map_memory: u64) -> u64 {
+    let beside_map = |bytes: u64| (bytes.max(LEAST_MEMORY) + map_memory / 2).max(map_memory);
     match asked {
         Some(Memory::Bytes(bytes)) => bytes,
-        Some(Memory::OfData(share)) => share.of(data_bytes).max(LEAST_MEMORY),
-        None => (data_bytes / DATA_PER_MEMORY).max(LEAST_MEMORY),
+        Some(Memory::OfData(share)) => beside_map(share.of(data_bytes)),
+        None => beside_map(data_bytes / DATA_PER_MEMORY),
     }
 }
 
@@ -182,6 +189,14 @@ fn check_reuse_of_degree(benchmark: &BenchmarkConfig) -> Result<(), StackError> 
 }
 
 impl Stack {
+    /// The least memory for the map of pages out of place, in bytes; 0 where they lie in place, or a real drive has to say whether they do.
+    pub(crate) fn map_memory(&self, options: &Options) -> Result<u64, fulgurite_engine::Error> {
+        match options.place {
+            PlaceConfig::Auto(_) if self.device.is_real() => Ok(0),
+            _ => options.map_memory(&self.caps()),
+        }
+    }
+
     /// What `asked` means on this device, as far as that is known before the device is opened. Fails where the device
     /// cannot give it.
     fn torn_pages(

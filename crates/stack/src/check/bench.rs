@@ -5,7 +5,6 @@ use crate::run::{Benchmarked, EngineStage, Rows, Run};
 use crate::{StackError, memory};
 use fulgurite_base::{Nanos, units};
 use fulgurite_bench::Extent;
-use fulgurite_device::Caps;
 use fulgurite_engine::Options;
 use fulgurite_pool::ReplacementPolicy;
 
@@ -60,19 +59,24 @@ impl Run {
             };
             memory::check(&what, bytes)?;
         }
-        self.check_options(stage)?;
-        self.check_fits(asked, stage)
+        self.check_fits(asked, stage)?;
+        self.check_options(stage)
     }
 
     fn check_options(&self, stage: &EngineStage) -> Result<(), StackError> {
         let (options, device) = (stage.options(), &self.stack.device);
         let memory = format!("--memory {}", units::format_size(stage.memory_bytes));
         memory::check(&memory, stage.memory_bytes)?;
-        let caps = Caps { contents: true, ..self.caps() };
         options
-            .check(&caps)
+            .check(&self.stack.caps())
             .map_err(|error| StackError::request(format!("--page or --log-size: {error}")))?;
-        let frames = options
+        let map = self.stack.map_memory(&options).map_err(|error| {
+            StackError::request(format!("--page, --log-size or --place on {}: {error}", device.label))
+        })?;
+        if map > stage.memory_bytes {
+            return Err(memory::too_little_for_map(&format!("on {}", device.label), stage.memory_bytes, map));
+        }
+        let frames = Options { memory_bytes: stage.memory_bytes - map / 2, ..options }
             .frames(stage.page_bytes)
             .map_err(|error| StackError::request(format!("{memory}: {error}")))?;
         let policies = &stage.policies;
@@ -89,26 +93,6 @@ impl Run {
                 chosen.policy, chosen.batches.buffers
             ))),
             _ => Ok(()),
-        }
-    }
-
-    /// What is known of the device before it is opened.
-    fn caps(&self) -> Caps {
-        let device = &self.stack.device;
-        match device.simulated() {
-            Some(config) => config.caps(true),
-            None => Caps {
-                page_bytes: device.page_bytes(),
-                pages: device.pages(),
-                queue_depth: device.queue_depth(),
-                pages_per_command: 1,
-                atomic_bytes: 0,
-                share: false,
-                streams: 1,
-                contents: true,
-                erase_counts: false,
-                erase_pages: 0,
-            },
         }
     }
 

@@ -9,7 +9,7 @@ use crate::memo::Memo;
 use crate::progress::step;
 use crate::{Stack, StackError, Unit};
 use fulgurite_base::{Nanos, Spec, SpecError};
-use fulgurite_device::MemDevice;
+use fulgurite_device::{Caps, MemDevice};
 use fulgurite_ftl::{CountingSink, Ftl};
 use fulgurite_log::{Below, LogConfig, LogDevice};
 use fulgurite_ssd::{SimDrive, SsdConfig};
@@ -48,6 +48,15 @@ impl Stack {
             }
             None => pages,
         }
+    }
+
+    /// What is known of the device, as whoever stands above the layer sees it, before it is opened. A real drive tells more then.
+    pub(crate) fn caps(&self) -> Caps {
+        let device = match self.device.simulated() {
+            Some(config) => config.caps(true),
+            None => plain_caps(self.device.page_bytes(), self.device.pages(), self.device.queue_depth()),
+        };
+        Caps { pages: self.pages(), share: device.share || self.layer.is_some(), ..device }
     }
 
     /// How many device pages a page of `page_bytes` has.
@@ -178,6 +187,22 @@ impl Stack {
                 Ok(user.with(SimDrive::with_ftl((**config).clone(), ftl, contents)))
             }
         }
+    }
+}
+
+/// What any drive can do that keeps what is written.
+pub(crate) fn plain_caps(page_bytes: u32, pages: u64, queue_depth: u32) -> Caps {
+    Caps {
+        page_bytes,
+        pages,
+        queue_depth,
+        pages_per_command: 1,
+        atomic_bytes: 0,
+        share: false,
+        streams: 1,
+        contents: true,
+        erase_counts: false,
+        erase_pages: 0,
     }
 }
 

@@ -374,7 +374,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "memory",
         written: "SIZE|10%",
-        about: "Memory of the engine: a size, or a share of the loaded data",
+        about: "Memory of the engine: a size, or a share of the loaded data, beside which the map of pages out of place has its own",
         commands: &[(Bench, Words("10%, at least 1MiB"))],
         read: |asked, text| put(&mut asked.memory, read_memory(text).map(Some)),
         show: |run| of_engine(run, |stage| stage.memory_bytes.to_string()),

@@ -4,11 +4,12 @@ use super::Said;
 use super::input::{Input, Line};
 use super::new_file::NewFile;
 use super::open::{Opened, StoreFile, open_drive, read_size};
-use crate::device::AnyDrive;
+use crate::device::{AnyDrive, plain_caps};
 use crate::{Column, Progress, Row, StackError};
 use fulgurite_base::units;
 use fulgurite_device::Executor;
 use fulgurite_engine::{Durability, Error, Options, PlaceConfig, SHARDS, Store, Table};
+use fulgurite_uring::DriveOptions;
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -164,8 +165,12 @@ pub(super) fn plan(
     }
     let (log_bytes, place) =
         (sizes.log.unwrap_or(usual.log_bytes), sizes.place.clone().unwrap_or(usual.place));
-    let options = file.options_of_new(bytes, !matches!(place, PlaceConfig::InPlace(_)))?;
-    Ok((bytes, Options { page_bytes, log_bytes, place, ..options }))
+    let new = Options { page_bytes, log_bytes, place, durability: Durability::Relaxed, ..usual };
+    // A store that cannot be made there is refused when it is.
+    let file_page = DriveOptions::default().page_bytes;
+    let map_memory =
+        new.map_memory(&plain_caps(file_page, bytes / u64::from(file_page), 1)).unwrap_or_default();
+    Ok((bytes, Options { memory_bytes: file.memory(bytes, map_memory)?, ..new }))
 }
 
 /// What to report when a new store cannot be made.

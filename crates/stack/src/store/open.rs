@@ -50,31 +50,18 @@ impl StoreFile {
     /// Options of the store in a file of so many bytes.
     pub(super) fn options(&self, bytes: u64) -> Result<Options, StackError> {
         let file = FileConfig { path: self.path.clone(), ..FileConfig::default() };
-        self.options_with_map(bytes, file.map_memory())
+        let memory_bytes = self.memory(bytes, file.map_memory())?;
+        // A load ends with the store closed, so nothing needs to wait on the way.
+        Ok(Options { memory_bytes, durability: Durability::Relaxed, ..Options::default() })
     }
 
-    /// Options of a new store in a file of so many bytes.
-    pub(super) fn options_of_new(&self, bytes: u64, is_out_of_place: bool) -> Result<Options, StackError> {
-        let map = if is_out_of_place { fulgurite_engine::map_memory_of_new(bytes) } else { 0 };
-        self.options_with_map(bytes, map)
-    }
-
-    /// Where no memory was typed, it is the usual one beside what the map of pages out of place takes.
-    fn options_with_map(&self, bytes: u64, map_memory: u64) -> Result<Options, StackError> {
-        let usual = || Options::default().memory_bytes + map_memory;
-        let typed =
-            self.memory_bytes.map(|typed| typed.min(bytes.saturating_mul(2).max(ANY_MEMORY + map_memory)));
-        let memory_bytes = typed.unwrap_or_else(usual);
-        memory::check(
-            &format!("--memory {}", units::format_size(self.memory_bytes.unwrap_or_else(usual))),
-            memory_bytes,
-        )?;
-        Ok(Options {
-            memory_bytes,
-            // A load ends with the store closed, so nothing needs to wait on the way.
-            durability: Durability::Relaxed,
-            ..Options::default()
-        })
+    /// Memory of a store in a file of so many bytes. Where none was typed, it is the usual one and `map_memory`, which the map
+    /// of pages out of place takes.
+    pub(super) fn memory(&self, bytes: u64, map_memory: u64) -> Result<u64, StackError> {
+        let typed = self.memory_bytes.unwrap_or(Options::default().memory_bytes + map_memory);
+        let most = bytes.saturating_mul(2).max(ANY_MEMORY + map_memory);
+        memory::check(&format!("--memory {}", units::format_size(typed)), typed.min(most))?;
+        Ok(typed.min(most))
     }
 
     /// The file, to be read. Nobody writes it meanwhile.
@@ -133,11 +120,9 @@ impl StoreFile {
                 "{file} holds no store; accepted: a file with a store, as fulgurite load makes it"
             )),
             Error::Version { .. } => StackError::request(format!("{file}: {error}")),
-            Error::MapMemory { needed, given } => StackError::request(format!(
-                "--memory {} is too little for the map of the pages in {file}, which lie out of place; accepted: {} or more",
-                units::format_size(*given),
-                units::format_size(needed.next_multiple_of(1 << 20))
-            )),
+            Error::MapMemory { needed, given } => {
+                memory::too_little_for_map(&format!("in {file}"), *given, *needed)
+            }
             error if is_damage(error) => StackError::run(format!(
                 "{file}: {error}; fulgurite check says what is lost, fulgurite repair saves the rest"
             )),

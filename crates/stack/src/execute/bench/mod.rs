@@ -7,7 +7,7 @@ mod watched;
 
 use crate::progress::step;
 use crate::run::{Benchmarked, EngineStage, Rows};
-use crate::{Progress, Row, Run, StackError};
+use crate::{Progress, Row, Run, StackError, memory};
 use fulgurite_base::Nanos;
 use fulgurite_bench::{BenchmarkConfig, Error, Extent, Outcome, Plan, Verified};
 use fulgurite_device::{Executor, Handle};
@@ -185,11 +185,7 @@ fn failed(device: &str, error: Error) -> StackError {
             StackError::request(error.to_string())
         }
         Error::Engine(fulgurite_engine::Error::MapMemory { needed, given }) => {
-            let [given, needed] =
-                [given, needed.next_multiple_of(1 << 20)].map(fulgurite_base::units::format_size);
-            StackError::request(format!(
-                "--memory: {given} is too little for the map of pages out of place on {device}; accepted: {needed} or more"
-            ))
+            memory::too_little_for_map(&format!("on {device}"), given, needed)
         }
         Error::Engine(fulgurite_engine::Error::Full { .. }) => {
             StackError::run(format!("{error}, or use a larger drive, fewer --ops or a smaller --scale"))

@@ -13,7 +13,7 @@ use crate::memo::Memo;
 use fulgurite_base::units;
 use fulgurite_bench::{BenchmarkConfig, Data};
 use fulgurite_device::{Caps, Device, Executor, Handle};
-use fulgurite_engine::{Durability, Options, PlaceConfig, Store};
+use fulgurite_engine::{Durability, Options, Store};
 use fulgurite_ssd::{Image, SimDrive};
 use std::sync::Arc;
 
@@ -111,20 +111,20 @@ impl BenchRun<'_> {
     }
 
     fn load_options(&self, caps: &Caps) -> Options {
-        let usual = Options::default();
         let memory = self.asked.benchmark.data_bytes().clamp(LOAD_MEMORY.0, LOAD_MEMORY.1);
-        let is_in_place = matches!(self.stage.place, PlaceConfig::InPlace(_));
-        let drive_bytes = caps.pages * u64::from(caps.page_bytes);
-        let map = if is_in_place { 0 } else { fulgurite_engine::map_memory_of_new(drive_bytes) };
-        Options {
+        let mut options = Options {
             page_bytes: self.stage.page_bytes,
             log_bytes: self.stage.log_bytes,
-            memory_bytes: memory.max(u64::from(self.stage.page_bytes) * 256).max(map),
+            memory_bytes: memory.max(u64::from(self.stage.page_bytes) * 256),
             // The load ends with a checkpoint, so nothing needs to wait on the way.
             durability: Durability::Relaxed,
             place: self.stage.place.clone(),
-            ..usual
-        }
+            ..Options::default()
+        };
+        // A store that cannot be made on this drive says so itself.
+        let map_memory = options.map_memory(caps).unwrap_or_default();
+        options.memory_bytes = options.memory_bytes.max(map_memory);
+        options
     }
 }
 
