@@ -101,9 +101,11 @@ impl<D: Device + 'static> Shard<D> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Durability, Error, Options, Store};
+    use crate::backup::Watch;
+    use crate::{Durability, Error, MemImage, Options, Source, Store, repair};
     use fulgurite_base::{Lpn, Nanos, PageId, StreamId};
     use fulgurite_device::{Arena, Executor, MemDevice, Operation};
+    use std::collections::BTreeSet;
 
     const RECORDS: u8 = 60;
 
@@ -116,8 +118,8 @@ mod tests {
     }
 
     /// A drive on which a leaf was divided by records that were pending, whose redo point lies between these and the images of
-    /// the leaves, and the leaves.
-    fn after_a_split() -> (MemDevice, Vec<PageId>) {
+    /// the leaves, and the leaves. Where `beside_a_backup` says so, the redo point got there while one ran, and a checkpoint followed.
+    fn after_a_split(beside_a_backup: bool) -> (MemDevice, Vec<PageId>) {
         let executor = Executor::new(drive());
         let handle = executor.handle();
         let work = async move {
@@ -135,6 +137,11 @@ mod tests {
             store.0.merge_all().await;
             assert!(store.0.splits.get() > 0, "a leaf was divided");
             // Leaves are changed since the records, and are written. What a split changes beside them is not.
+            if beside_a_backup {
+                *store.0.watch.borrow_mut() = Some(Watch::default());
+                store.0.checkpoint_pages(tail).await.unwrap();
+                *store.0.watch.borrow_mut() = None;
+            }
             store.0.checkpoint_pages(tail).await.unwrap();
             let redo = store.0.log.redo();
             assert!(pending.is_some_and(|since| since < redo), "{pending:?} and {redo}");
@@ -154,51 +161,100 @@ mod tests {
         (executor.with_device(|device| std::mem::replace(device, drive())), leaves)
     }
 
-    /// How many records the store on a drive has, all of which are right.
+    /// The same without what the drive had in one page.
+    fn without(leaf: PageId, beside_a_backup: bool) -> MemDevice {
+        let executor = Executor::new(after_a_split(beside_a_backup).0);
+        let handle = executor.handle();
+        let rot = async move {
+            let from = Some(Arena::new(4096).buffer(0, 4096));
+            let write = Operation::Write { lpn: Lpn(leaf.0), pages: 1, from, stream: StreamId::default() };
+            handle.submit(write).await.unwrap();
+        };
+        executor.block_on(rot).unwrap();
+        executor.with_device(|device| std::mem::replace(device, drive()))
+    }
+
+    /// The keys that a store has, whose values are all right.
+    async fn keys(store: &Store<MemDevice>) -> Result<BTreeSet<u8>, Error> {
+        let (table, snapshot) = (store.table("t").await?, store.snapshot());
+        let mut found = BTreeSet::new();
+        for key in 0..RECORDS {
+            if let Some(value) = snapshot.get(table, &[key]).await? {
+                assert_eq!(value, [key; 150]);
+                found.insert(key);
+            }
+        }
+        Ok(found)
+    }
+
+    /// How many records the store on a drive has.
     fn open_and_count(drive: MemDevice) -> Result<usize, Error> {
         let executor = Executor::new(drive);
         let handle = executor.handle();
-        executor
-            .block_on(async move {
-                let store = Store::open(handle, options()).await?;
-                let (table, snapshot) = (store.table("t").await?, store.snapshot());
-                let mut found = 0;
-                for key in 0..RECORDS {
-                    let value = snapshot.get(table, &[key]).await?;
-                    assert!(value.as_ref().is_none_or(|value| *value == [key; 150]));
-                    found += usize::from(value.is_some());
-                }
-                Ok(found)
-            })
-            .unwrap()
+        let opening = async move { Ok(keys(&Store::open(handle, options()).await?).await?.len()) };
+        executor.block_on(opening).unwrap()
+    }
+
+    /// How many leaves of a drive make opening fail where they are lost. Without one of the others nothing is missing.
+    fn refused_without_one(beside_a_backup: bool) -> Vec<PageId> {
+        let (whole, mut leaves) = after_a_split(beside_a_backup);
+        assert!(leaves.len() > 2, "{leaves:?}");
+        assert_eq!(open_and_count(whole), Ok(usize::from(RECORDS)));
+        leaves.retain(|leaf| match open_and_count(without(*leaf, beside_a_backup)) {
+            // The leaf that was divided last has an image with all of it.
+            Ok(found) => {
+                assert_eq!(found, usize::from(RECORDS), "without page {}", leaf.0);
+                false
+            }
+            Err(Error::Corrupt { page, .. }) if page == *leaf => true,
+            Err(error) => panic!("page {}: {error}", leaf.0),
+        });
+        leaves
     }
 
     /// The image of a leaf in the log, and what follows, have only a part of its records. Where the drive has lost the leaf, that is
     /// not taken for all.
     #[test]
     fn a_leaf_that_the_drive_has_lost_is_not_made_from_a_part_of_it() {
-        let (whole, leaves) = after_a_split();
-        assert!(leaves.len() > 2, "{leaves:?}");
-        assert_eq!(open_and_count(whole), Ok(usize::from(RECORDS)));
-        let mut refused = 0;
-        for leaf in leaves {
-            let executor = Executor::new(after_a_split().0);
+        assert!(!refused_without_one(false).is_empty(), "no image lacked anything");
+    }
+
+    /// Nothing is noted while a backup runs. The next checkpoint makes up for it.
+    #[test]
+    fn what_was_not_noted_beside_a_backup_is_noted_behind_it() {
+        assert_eq!(refused_without_one(true), refused_without_one(false));
+    }
+
+    /// A repair takes the part of a leaf's records that the log has for no more than that.
+    #[test]
+    fn a_repair_says_that_the_leaf_is_lost() {
+        for leaf in refused_without_one(false) {
+            let executor = Executor::new(without(leaf, false));
+            let mut damaged = vec![0; 4096 * 4096];
             let handle = executor.handle();
-            let rot = async move {
-                let from = Some(Arena::new(4096).buffer(0, 4096));
-                let write =
-                    Operation::Write { lpn: Lpn(leaf.0), pages: 1, from, stream: StreamId::default() };
-                handle.submit(write).await.unwrap();
+            let copy = async move {
+                handle.read(0, &mut damaged).await.unwrap();
+                MemImage::new(damaged)
             };
-            executor.block_on(rot).unwrap();
-            let lossy = executor.with_device(|device| std::mem::replace(device, drive()));
-            match open_and_count(lossy) {
-                // The leaf that was divided last has an image with all of it.
-                Ok(found) => assert_eq!(found, usize::from(RECORDS), "without page {}", leaf.0),
-                Err(Error::Corrupt { page, .. }) if page == leaf => refused += 1,
-                Err(error) => panic!("page {}: {error}", leaf.0),
-            }
+            let image = executor.block_on(copy).unwrap();
+            let executor = Executor::new(drive());
+            let handle = executor.handle();
+            let saving = async move {
+                let report = repair(&image, handle.clone(), options()).await.unwrap();
+                let store = Store::open(handle, options()).await.unwrap();
+                (report, keys(&store).await.unwrap())
+            };
+            let (report, saved) = executor.block_on(saving).unwrap();
+            let [table] = report.tables.as_slice() else { panic!("{report:?}") };
+            let is_reported = |key: &u8| {
+                table.lost.iter().any(|part| {
+                    let (low, high) = &part.keys;
+                    &low[..] <= &[*key][..] && high.as_ref().is_none_or(|high| &[*key][..] < &high[..])
+                })
+            };
+            let missing: Vec<u8> = (0..RECORDS).filter(|key| !saved.contains(key)).collect();
+            assert!(!missing.is_empty(), "page {}", leaf.0);
+            assert!(missing.iter().all(is_reported), "page {}: {missing:?} of {:?}", leaf.0, table.lost);
         }
-        assert!(refused > 0, "no image lacked anything");
     }
 }
