@@ -112,15 +112,19 @@ impl std::fmt::Display for Portion {
     }
 }
 
-const SIZES: [(&str, u64); 9] = [
+const SIZES: [(&str, u64); 13] = [
     ("KiB", 1 << 10),
     ("MiB", 1 << 20),
     ("GiB", 1 << 30),
     ("TiB", 1 << 40),
+    ("PiB", 1 << 50),
+    ("EiB", 1 << 60),
     ("KB", 1_000),
     ("MB", 1_000_000),
     ("GB", 1_000_000_000),
     ("TB", 1_000_000_000_000),
+    ("PB", 1_000_000_000_000_000),
+    ("EB", 1_000_000_000_000_000_000),
     // The last entry, because all other units end with `B` too.
     ("B", 1),
 ];
@@ -189,8 +193,8 @@ pub fn parse_micros(text: &str) -> Result<Nanos, SpecError> {
 
 /// `bytes` with the largest binary unit that divides it.
 pub fn format_size(bytes: u64) -> String {
-    // The first four are the binary units.
-    SIZES[..4]
+    // The first six are the binary units.
+    SIZES[..6]
         .iter()
         .rev()
         .find(|(_, scale)| bytes >= *scale && bytes.is_multiple_of(*scale))

@@ -18,8 +18,13 @@ const LEFT_AFTER: (f64, Duration) = (0.01, Duration::from_secs(1));
 pub fn watched<T>(quiet: bool, counts: &str, work: impl FnOnce(&Progress) -> T) -> T {
     let progress = Progress::default();
     let result = shown(quiet, counts, &progress, || work(&progress));
-    for remark in progress.take_remarks().iter().filter(|_| !quiet) {
-        crate::say(remark);
+    // Several runs of a grid may remark the same.
+    let mut said: Vec<String> = Vec::new();
+    for remark in progress.take_remarks().into_iter().filter(|_| !quiet) {
+        if !said.contains(&remark) {
+            crate::say(&remark);
+            said.push(remark);
+        }
     }
     result
 }

@@ -33,6 +33,13 @@ pub struct Problem {
     pub waiting: u64,
 }
 
+impl Problem {
+    /// A problem by which no record is lost.
+    fn without_loss(table: &str, page: Option<PageId>, what: String) -> Problem {
+        Problem { table: table.to_owned(), page, what, lost: None, waiting: 0 }
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.table)?;
@@ -49,6 +56,14 @@ impl fmt::Display for Problem {
             0 => Ok(()),
             waiting => write!(f, ", except {waiting} that the log has"),
         }
+    }
+}
+
+/// Why a page cannot be read, without its number, which the problem has.
+fn fault_of_page(error: Error) -> String {
+    match error {
+        Error::Corrupt { what, .. } => what,
+        error => error.to_string(),
     }
 }
 
@@ -94,7 +109,7 @@ impl<D: Device + 'static> Walk<'_, D> {
         lost: Option<(Vec<u8>, Option<Vec<u8>>)>,
     ) {
         let table = self.shard.catalogue.borrow().name_of(tree.id);
-        self.report.problems.push(Problem { table, page, what, lost, waiting: 0 });
+        self.report.problems.push(Problem { lost, ..Problem::without_loss(&table, page, what) });
     }
 
     /// Notes a node of which nothing can be used. Records below it that were written since are in the log.
@@ -156,7 +171,7 @@ impl<D: Device + 'static> Walk<'_, D> {
         if !self.seen.insert(visit.page) {
             return Err("it has two parents".to_owned());
         }
-        let guard = self.page(visit.page).await.map_err(|error| error.to_string())?;
+        let guard = self.page(visit.page).await.map_err(fault_of_page)?;
         let node = Node::new(guard.bytes()).ok_or("it is no node")?;
         if page::tree(guard.bytes()) != tree.id {
             return Err(format!("it belongs to tree {}", page::tree(guard.bytes())));
@@ -226,14 +241,8 @@ impl<D: Device + 'static> Walk<'_, D> {
             let guard = match self.page(map).await {
                 Ok(guard) => guard,
                 Err(error) => {
-                    let table = "(maps)".to_owned();
-                    self.report.problems.push(Problem {
-                        table,
-                        page: Some(map),
-                        what: error.to_string(),
-                        lost: None,
-                        waiting: 0,
-                    });
+                    let what = fault_of_page(error);
+                    self.report.problems.push(Problem::without_loss("(maps)", Some(map), what));
                     continue;
                 }
             };
@@ -242,15 +251,8 @@ impl<D: Device + 'static> Walk<'_, D> {
                 match (map::is_used(guard.bytes(), index), self.seen.contains(&page)) {
                     (true, false) => self.report.unused_pages += 1,
                     (false, true) => {
-                        let (table, what) =
-                            ("(maps)".to_owned(), "it is in use and marked as free".to_owned());
-                        self.report.problems.push(Problem {
-                            table,
-                            page: Some(page),
-                            what,
-                            lost: None,
-                            waiting: 0,
-                        });
+                        let what = "it is in use and marked as free".to_owned();
+                        self.report.problems.push(Problem::without_loss("(maps)", Some(page), what));
                     }
                     _ => {}
                 }
@@ -400,13 +402,7 @@ impl<D: Device + 'static> Store<D> {
         walk.large_values().await?;
         walk.maps().await?;
         if let Some(what) = shard.pages.place().out_of_place().and_then(|place| place.fault()) {
-            walk.report.problems.push(Problem {
-                table: "(places of pages)".to_owned(),
-                page: None,
-                what,
-                lost: None,
-                waiting: 0,
-            });
+            walk.report.problems.push(Problem::without_loss("(places of pages)", None, what));
         }
         if walk.report.problems.is_empty() {
             walk.indexes().await?;

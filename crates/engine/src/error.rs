@@ -102,7 +102,7 @@ pub enum Error {
     #[error("this is not a store of Fulgurite")]
     NotAStore,
     /// The store was made by another version.
-    #[error("the store has format {found}; this version reads format {known}")]
+    #[error("the store has format {found}, which this version does not read; it writes format {known}")]
     Version {
         /// The store's.
         found: u32,

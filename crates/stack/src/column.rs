@@ -14,7 +14,7 @@ pub enum Unit {
     Number,
     /// Nanoseconds, shown as ns, µs, ms or s.
     Nanoseconds,
-    /// Bytes, shown as B, KiB, MiB or GiB.
+    /// Bytes, shown as B, KiB, MiB, GiB or TiB.
     Bytes,
     /// Bytes per second, shown in powers of ten.
     BytesPerSecond,
@@ -26,11 +26,21 @@ impl Unit {
         let scales: &[(f64, &str)] = match self {
             Unit::Name | Unit::Number => &[(1.0, "")],
             Unit::Nanoseconds => &[(1e9, " s"), (1e6, " ms"), (1e3, " µs"), (1.0, " ns")],
-            Unit::Bytes => &[(1_073_741_824.0, " GiB"), (1_048_576.0, " MiB"), (1024.0, " KiB"), (1.0, " B")],
+            Unit::Bytes => &[
+                (1_099_511_627_776.0, " TiB"),
+                (1_073_741_824.0, " GiB"),
+                (1_048_576.0, " MiB"),
+                (1024.0, " KiB"),
+                (1.0, " B"),
+            ],
             Unit::BytesPerSecond => &[(1e9, " GB/s"), (1e6, " MB/s"), (1e3, " kB/s"), (1.0, " B/s")],
         };
         let fits = scales.iter().find(|(scale, _)| value.abs() >= *scale);
         let (scale, name) = fits.unwrap_or(&scales[scales.len() - 1]);
+        // Nobody measures half a byte: a number of them is exact.
+        if self == Unit::Bytes && *scale == 1.0 && value.fract() == 0.0 {
+            return format!("{value}{name}");
+        }
         format!("{}{name}", Value::Real(value / scale).readable())
     }
 }

@@ -9,7 +9,7 @@ use fulgurite_stack::workload::{View, Workload, open_trace};
 use fulgurite_stack::{Column, Progress, Row, StackError};
 use fulgurite_workload::Request;
 use fulgurite_workload::trace::{
-    Format, Record, TraceError, TraceOptions, TraceWriter, Unit, write_oracle_general,
+    Format, Loss, Record, TraceError, TraceOptions, TraceWriter, Unit, write_oracle_general,
 };
 use std::io::{self, Write};
 use std::path::Path;
@@ -80,13 +80,14 @@ fn put(
             "{source} counts pages without times, oracle-general bytes with times; convert to another format first"
         )));
     }
-    let (requests, left_out, loses) = write_packed(out, |mut packed| {
+    let (requests, left_out, lost) = write_packed(out, |mut packed| {
         if to == Format::ORACLE_GENERAL {
             // A record names the next request of its object, so all of them must be known first.
             let records: Vec<Record> = records.collect::<Result<_, _>>()?;
             let written = write_oracle_general(&records, &mut packed).and_then(|()| packed.finish());
             written.map_err(|error| out.failed(error))?;
-            return Ok((records.len() as u64, 0, "operations and times below 1 s"));
+            let times = if records.iter().any(Loss::BELOW_1_S.of) { "; times below 1 s" } else { "" };
+            return Ok((records.len() as u64, 0, format!("operations{times}")));
         }
         write_all(out, TraceWriter::new(packed, to, from, page_bytes)?, records)
     })?;
@@ -95,7 +96,7 @@ fn put(
     row.set(Column::Format, to.name());
     row.set(Column::Requests, requests - left_out);
     row.set(Column::RequestsLeftOut, left_out);
-    row.set(Column::Loses, loses);
+    row.set(Column::Loses, lost);
     Ok(Table { rows: vec![row] })
 }
 
@@ -160,7 +161,7 @@ pub fn generate(generated: Generated<'_>, progress: &Progress) -> Result<Table, 
         let Request { at, op, page, pages, .. } = request;
         Ok(Record { at, op, start: page, length: u64::from(pages) })
     });
-    let (requests, left_out, loses) = write_packed(out, |packed| {
+    let (requests, left_out, lost) = write_packed(out, |packed| {
         write_all(out, TraceWriter::new(packed, to, Unit::Pages, page_bytes)?, records)
     })?;
     let mut row = Row::default();
@@ -172,26 +173,26 @@ pub fn generate(generated: Generated<'_>, progress: &Progress) -> Result<Table, 
     row.set(Column::Seed, seed);
     row.set(Column::Requests, requests - left_out);
     row.set(Column::RequestsLeftOut, left_out);
-    row.set(Column::Loses, loses);
+    row.set(Column::Loses, lost);
     Ok(Table { rows: vec![row] })
 }
 
-/// Writes the records, and says how many there were, how many the format left out, and what it loses of the others.
+/// Writes the records, and says how many there were, how many the format left out, and what it lost of the others.
 fn write_all(
     out: Named<'_>,
     mut writer: TraceWriter<Packed<'_>>,
     records: impl Iterator<Item = Result<Record, StackError>>,
-) -> Result<(u64, u64, &'static str), StackError> {
+) -> Result<(u64, u64, String), StackError> {
     let failed = |error| out.failed(error);
     let mut requests = 0;
     for record in records {
         writer.write(&record?).map_err(failed)?;
         requests += 1;
     }
-    let loses = writer.loses();
+    let lost = writer.lost();
     let (packed, left_out) = writer.finish().map_err(failed)?;
     packed.finish().map_err(failed)?;
-    Ok((requests, left_out, loses))
+    Ok((requests, left_out, lost))
 }
 
 /// Lets `write` fill the file `out`, packed as its name says.

@@ -262,7 +262,7 @@ fn a_format_of_the_users_own_is_read_and_written() {
                 Ok(())
             },
             footer: "",
-            loses: "times and operations",
+            loses: &[],
         }),
     };
     let format = Format::new(&PAGES);
@@ -293,6 +293,7 @@ proptest! {
             }
             let mut writer = TraceWriter::new(Vec::new(), format, format.unit(), 4096).unwrap();
             records.iter().for_each(|record| writer.write(record).unwrap());
+            prop_assert_eq!(writer.lost(), "nothing", "{}", format.name());
             let (bytes, left_out) = writer.finish().unwrap();
             let trims = records.iter().filter(|record| record.op == T).count() as u64;
             prop_assert_eq!(left_out, if knows_trims { 0 } else { trims });
@@ -304,6 +305,31 @@ proptest! {
             records.iter_mut().for_each(|record| record.at = record.at - origin);
             let trace = read(format.name(), &bytes).map_err(|error| TestCaseError::fail(format!("{}: {error}", format.name())))?;
             prop_assert_eq!(trace.records(), &records[..], "{}", format.name());
+        }
+    }
+
+    /// A loss is said where reading back gives something else, and nowhere else.
+    #[test]
+    fn what_is_lost_is_said(
+        units in (0usize..4, 0usize..3, 0usize..3),
+        picks in prop::collection::vec((0u64..50, any::<bool>(), 0u64..1000, 1u64..9), 1..6),
+    ) {
+        let (time, start_unit, length_unit) =
+            ([1, 100, 1_000, 1_000_000_000][units.0], [1, 512, 4096][units.1], [1, 512, 4096][units.2]);
+        let mut at = 0;
+        let mut records = Vec::new();
+        for (gap, is_read, start, length) in picks {
+            let op = if is_read { R } else { W };
+            records.push(record(at, op, start * start_unit, length * length_unit));
+            at += gap * time;
+        }
+        for format in Format::all().iter().copied().filter(|format| *format != Format::ORACLE_GENERAL) {
+            let mut writer = TraceWriter::new(Vec::new(), format, format.unit(), 4096).unwrap();
+            records.iter().for_each(|record| writer.write(record).unwrap());
+            let lost = writer.lost();
+            let (bytes, _) = writer.finish().unwrap();
+            let trace = read(format.name(), &bytes).map_err(|error| TestCaseError::fail(format!("{}: {error}", format.name())))?;
+            prop_assert_eq!(trace.records() == &records[..], lost == "nothing", "{}: {}", format.name(), lost);
         }
     }
 
@@ -350,6 +376,19 @@ fn oracle_general_knows_the_next_access() {
     let read = read("oracle-general", &bytes).unwrap();
     let expected = [record(0, R, 512, 512), record(0, R, 1024, 4096), record(2_000_000_000, R, 512, 512)];
     assert_eq!(read.records(), expected);
+}
+
+#[test]
+fn a_request_that_ends_inside_a_page_becomes_whole_pages() {
+    let lost = |start, length| {
+        let mut writer = TraceWriter::new(Vec::new(), Format::PAGE_OPS, Unit::Bytes, 4096).unwrap();
+        writer.write(&record(0, R, start, length)).unwrap();
+        writer.lost()
+    };
+    assert_eq!(
+        [lost(8192, 4096), lost(8192, 100), lost(100, 3996)],
+        ["nothing", "parts of pages", "parts of pages"]
+    );
 }
 
 #[test]

@@ -261,6 +261,26 @@ fn a_timeline_is_a_chrome_trace() {
     assert!(events.iter().all(|event| event["pid"].is_u64() && event["tid"].is_u64()));
 }
 
+/// A trace that writes a part of the logical space says that little was collected, once, and which sizes would do. They do.
+#[test]
+fn gc_says_that_a_trace_is_too_short_for_the_sizes() {
+    let trace: String = (0..3000).map(|at| format!("W {}\n", at * 7 % 800)).collect();
+    let folder = Folder::new().with("t.pages", trace);
+    let sizes = "--logical 64MiB --physical 68MiB --segment 256KiB";
+    let outcome = folder.run(&format!("gc t.pages {sizes} --placement none,sepbit"));
+    let said: Vec<&str> = outcome.stderr.lines().collect();
+    assert_eq!(
+        said,
+        [
+            "t.pages writes 3,000 pages behind the fill, 18 % of the logical space, so little is collected and waf says little; it touches 800 pages, for which --logical 4MiB --physical 5MiB is enough"
+        ]
+    );
+    let outcome = folder.run("gc t.pages --logical 4MiB --physical 5MiB --segment 256KiB");
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    let quiet = folder.run(&format!("gc t.pages {sizes} --quiet"));
+    assert_eq!((quiet.code, quiet.stderr.as_str()), (0, ""));
+}
+
 #[test]
 fn a_trace_is_converted_there_and_back() {
     let folder = Folder::new().with("t.spc", "0,0,8192,W,0.5\n0,64,4096,R,0.75\n0,8,512,w,1.0\n");

@@ -12,6 +12,7 @@ use crate::Lsn;
 use crate::page::node::{Cell, Node, NodeMut, longest_key, longest_record};
 use crate::page::{self, Kind, map};
 use fulgurite_base::PageId;
+use std::collections::BTreeMap;
 
 /// What happens to one key of one tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,6 +145,19 @@ impl Delta {
     /// The image of a node that is made in `bytes`.
     pub fn image(bytes: &[u8]) -> Delta {
         Delta::Image { page: page::number(bytes), node: pack(bytes).into() }
+    }
+
+    /// The changes of a record, by page, and the pages that it notes the drive to have. A record may change a page in several steps,
+    /// which its LSN covers together.
+    pub fn by_page(deltas: &[Delta]) -> (BTreeMap<PageId, Vec<&Delta>>, Vec<PageId>) {
+        let (mut changes, mut stored) = (BTreeMap::new(), Vec::new());
+        for delta in deltas {
+            match delta {
+                Delta::Stored { page } => stored.push(*page),
+                delta => changes.entry(delta.page()).or_insert_with(Vec::new).push(delta),
+            }
+        }
+        (changes, stored)
     }
 
     /// The page that it changes.

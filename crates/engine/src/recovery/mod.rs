@@ -89,19 +89,12 @@ pub async fn redo_structure<D: Device + 'static>(
             let what = "a record says what no store does".to_owned();
             return Err(Error::LogCorrupt { at: since, what });
         }
-        // A record may change a page in several steps, which its LSN covers together.
-        let mut by_page: BTreeMap<PageId, Vec<&Delta>> = BTreeMap::new();
-        for delta in &deltas {
-            match delta {
-                Delta::Stored { page } if made.contains(page) => {
-                    let what = "it is not what was written there last, and the log has only a part of it";
-                    unread.insert(*page, Error::corrupt(*page, what));
-                }
-                Delta::Stored { .. } => {}
-                delta => by_page.entry(delta.page()).or_default().push(delta),
-            }
+        let (changes, stored) = Delta::by_page(&deltas);
+        for page in stored.into_iter().filter(|page| made.contains(page)) {
+            let what = "it is not what was written there last, and the log has only a part of it";
+            unread.insert(page, Error::corrupt(page, what));
         }
-        for (page, deltas) in by_page {
+        for (page, deltas) in changes {
             if deltas.first().is_some_and(|delta| delta.replaces_page()) {
                 unread.remove(&page);
             } else if unread.contains_key(&page) {

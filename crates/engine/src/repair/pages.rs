@@ -61,18 +61,12 @@ impl<'a, S: Source> Pages<'a, S> {
         let mut pages = Pages { source, map, superblock, space, changed, made, copies, ops, cut };
         pages.find_copies().await;
         for (lsn, entry) in log.entries {
-            let mut by_page: BTreeMap<PageId, Vec<&Delta>> = BTreeMap::new();
-            for delta in &entry.deltas {
-                match delta {
-                    // As in recovery: the image and what follows are not the whole page.
-                    Delta::Stored { page } if pages.made.contains(page) => {
-                        pages.changed.insert(*page, None);
-                    }
-                    Delta::Stored { .. } => {}
-                    delta => by_page.entry(delta.page()).or_default().push(delta),
-                }
+            let (changes, stored) = Delta::by_page(&entry.deltas);
+            for page in stored.into_iter().filter(|page| pages.made.contains(page)) {
+                // As in recovery: the image and what follows are not the whole page.
+                pages.changed.insert(page, None);
             }
-            for (page, deltas) in by_page {
+            for (page, deltas) in changes {
                 pages.change(page, lsn, &deltas).await;
             }
             let fits = |op: &Op| op.as_ref().fits(pages.superblock.page_bytes);

@@ -351,7 +351,9 @@ fn replay(mut asked: Asked, workloads: &mut Workloads) -> Result<Run, StackError
     let workload = workloads.get(&asked.workload, asked.format.take())?;
     let addresses = match (asked.addresses, asked.wrap) {
         (Some(_), true) => {
-            return Err(StackError::request("--addresses and --wrap say the same; accepted: one of them"));
+            return Err(StackError::request(
+                "--addresses and --wrap each say what becomes of addresses; accepted: one of them",
+            ));
         }
         (None, true) => AddressMap::Wrap,
         (addresses, false) => addresses.unwrap_or(AddressMap::Scale),

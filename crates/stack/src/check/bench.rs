@@ -2,7 +2,7 @@
 
 use crate::device::DriveConfig;
 use crate::run::{Benchmarked, EngineStage, Rows, Run};
-use crate::{StackError, memory};
+use crate::{StackError, Unit, memory};
 use fulgurite_base::{Nanos, units};
 use fulgurite_bench::Extent;
 use fulgurite_engine::Options;
@@ -104,15 +104,15 @@ impl Run {
         if needed <= has {
             return Ok(());
         }
-        let mib = |bytes: u64| bytes >> 20;
+        let humane = |bytes: u64| Unit::Bytes.humane(bytes as f64);
         let larger = stack.device.larger(needed as f64 / has.max(1) as f64);
         Err(StackError::request(format!(
-            "{} takes about {} MiB of data and {} MiB of log, and {} has {} MiB; use a smaller --scale or a larger drive, like {larger}",
+            "{} takes about {} of data and {} of log, and {} has {}; use a smaller --scale or a larger drive, like {larger}",
             asked.benchmark,
-            mib(data),
-            mib(stage.log_bytes),
+            humane(data),
+            humane(stage.log_bytes),
             stack.device.label,
-            mib(has)
+            humane(has)
         )))
     }
 }

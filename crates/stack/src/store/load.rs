@@ -129,8 +129,9 @@ fn said(asked: &LoadAsked, loaded: Loaded, elapsed: Duration) -> Said {
     row.set(Column::RecordsS, rate);
     row.set(Column::RecordsWaiting, loaded.waiting);
     let mut text = format!(
-        "loaded {} records of {} into table {} of {file} in {} ({} records/s)\n",
+        "loaded {} {} of {} into table {} of {file} in {} ({} records/s)\n",
         row.text(Column::Records),
+        if loaded.records == 1 { "record" } else { "records" },
         Column::RecordBytes.unit().humane(loaded.bytes as f64),
         asked.table,
         Column::ElapsedNs.unit().humane(elapsed.as_nanos() as f64),
@@ -155,6 +156,12 @@ pub(super) fn plan(
     let by_input = input.unwrap_or(0).saturating_mul(SIZE_BY_INPUT).next_multiple_of(1 << 20);
     let page_bytes = sizes.page.unwrap_or(u64::from(usual.page_bytes));
     let page_bytes = u32::try_from(page_bytes).unwrap_or(u32::MAX);
+    if !page_bytes.is_power_of_two() || !(4096..=65536).contains(&page_bytes) {
+        return Err(StackError::request(format!(
+            "--page {} is no page of a store; accepted: 4KiB, 8KiB, 16KiB, 32KiB or 64KiB",
+            units::format_size(u64::from(page_bytes))
+        )));
+    }
     let bytes = sizes.size.unwrap_or(USUAL_BYTES.max(by_input));
     if bytes > 1 << 60 || !bytes.is_multiple_of(u64::from(page_bytes)) {
         return Err(StackError::request(format!(

@@ -4,7 +4,7 @@
 
 use super::Record;
 use super::field::{Separator, fields, number, quote};
-use super::format::{FormatRow, Line, Shape, Unit, Writer};
+use super::format::{FormatRow, Line, Loss, Shape, Unit, Writer};
 use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;
@@ -18,7 +18,7 @@ pub(super) static FORMAT: FormatRow = FormatRow {
     is_told_by_content: true,
     options: &["volume"],
     shape: Shape::lines(parse),
-    writer: Some(Writer { header: "", record: write, footer: "", loses: "times below 1 µs" }),
+    writer: Some(Writer { header: "", record: write, footer: "", loses: &[Loss::BELOW_1_US] }),
 };
 
 fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {

@@ -7,7 +7,7 @@
 
 use super::Record;
 use super::field::{SECTOR_BYTES, quote, sectors, time};
-use super::format::{FormatRow, Line, Shape, Unit, Writer};
+use super::format::{FormatRow, Line, Loss, Shape, Unit, Writer};
 use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;
@@ -21,7 +21,7 @@ pub(super) static FORMAT: FormatRow = FormatRow {
     is_told_by_content: true,
     options: &["volume"],
     shape: Shape::lines(parse),
-    writer: Some(Writer { header: "", record: write, footer: "", loses: "parts of sectors" }),
+    writer: Some(Writer { header: "", record: write, footer: "", loses: &[Loss::PARTS_OF_SECTORS] }),
 };
 
 fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {

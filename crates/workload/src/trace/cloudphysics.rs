@@ -8,7 +8,7 @@
 
 use super::Record;
 use super::field::{number, quote};
-use super::format::{FormatRow, Line, Shape, Unit, Writer};
+use super::format::{FormatRow, Line, Loss, Shape, Unit, Writer};
 use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;
@@ -26,7 +26,7 @@ pub(super) static FORMAT: FormatRow = FormatRow {
         header: "version,time,op,size,lbn\n",
         record: write,
         footer: "",
-        loses: "times below 1 s and starts inside a sector",
+        loses: &[Loss::BELOW_1_S, Loss::STARTS_IN_SECTORS],
     }),
 };
 

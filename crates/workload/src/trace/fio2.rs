@@ -4,7 +4,7 @@
 
 use super::Record;
 use super::field::{number, quote};
-use super::format::{FormatRow, Line, Shape, Unit, Writer};
+use super::format::{FormatRow, Line, Loss, Shape, Unit, Writer};
 use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;
@@ -22,7 +22,7 @@ pub(super) static FORMAT: FormatRow = FormatRow {
         header: "fio version 2 iolog\ntrace add\ntrace open\n",
         record: write,
         footer: "trace close\n",
-        loses: "times below 1 µs",
+        loses: &[Loss::BELOW_1_US],
     }),
 };
 

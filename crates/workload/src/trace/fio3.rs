@@ -4,7 +4,7 @@
 use super::Record;
 use super::field::{number, quote};
 use super::fio2::{request, word};
-use super::format::{FormatRow, Line, Shape, Unit, Writer};
+use super::format::{FormatRow, Line, Loss, Shape, Unit, Writer};
 use super::state::ReaderState;
 use fulgurite_base::Nanos;
 use std::io::Write as _;
@@ -21,7 +21,7 @@ pub(super) static FORMAT: FormatRow = FormatRow {
         header: "fio version 3 iolog\n0 trace add\n0 trace open\n",
         record: write,
         footer: "",
-        loses: "times below 1 µs",
+        loses: &[Loss::BELOW_1_US],
     }),
 };
 

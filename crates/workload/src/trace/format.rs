@@ -2,6 +2,7 @@
 //! [`FormatRow`]. To add one: a file beside this one with its `FORMAT`, and a line of `formats!`.
 
 use super::Record;
+use super::field::SECTOR_BYTES;
 use super::state::{ReaderState, TraceOptions};
 use fulgurite_base::option::with_name;
 use fulgurite_base::{Declared, Nanos, Opt, OptionHelp, Spec, SpecError};
@@ -114,8 +115,34 @@ pub struct Writer {
     pub record: fn(&Record, Nanos, &mut Vec<u8>) -> Result<(), &'static str>,
     /// What comes after them.
     pub footer: &'static str,
-    /// What of a record the format cannot hold, in words.
-    pub loses: &'static str,
+    /// What of some records the format cannot hold.
+    pub loses: &'static [Loss],
+}
+
+/// Something that a format cannot hold of a record.
+#[derive(Clone, Copy, Debug)]
+pub struct Loss {
+    /// In words.
+    pub what: &'static str,
+    /// Whether a record has that.
+    pub of: fn(&Record) -> bool,
+}
+
+impl Loss {
+    /// Of formats whose times count whole seconds.
+    pub const BELOW_1_S: Loss =
+        Loss { what: "times below 1 s", of: |record| !record.at.0.is_multiple_of(1_000_000_000) };
+    /// Of formats whose times count whole microseconds.
+    pub const BELOW_1_US: Loss =
+        Loss { what: "times below 1 µs", of: |record| !record.at.0.is_multiple_of(1_000) };
+    /// Of formats that begin a request with a sector and count bytes from there.
+    pub const STARTS_IN_SECTORS: Loss =
+        Loss { what: "starts inside a sector", of: |record| !record.start.is_multiple_of(SECTOR_BYTES) };
+    /// Of formats that count sectors.
+    pub const PARTS_OF_SECTORS: Loss = Loss {
+        what: "parts of sectors",
+        of: |record| !(record.start | record.length).is_multiple_of(SECTOR_BYTES),
+    };
 }
 
 /// All that the reader knows of a format.

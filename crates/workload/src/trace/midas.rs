@@ -4,7 +4,7 @@
 
 use super::Record;
 use super::field::{Plain, Separator, fields, number, plain_lines, quote, time};
-use super::format::{FormatRow, Line, Shape, Unit, Writer};
+use super::format::{FormatRow, Line, Loss, Shape, Unit, Writer};
 use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;
@@ -18,10 +18,12 @@ pub(super) static FORMAT: FormatRow = FormatRow {
     is_told_by_content: true,
     options: &[],
     shape: Shape::Lines { parse, plain: Some(|text, most, out| plain_lines(text, most, out, plain)) },
-    writer: Some(Writer { header: "", record: write, footer: "", loses: "starts inside a block of 4 KiB" }),
+    writer: Some(Writer { header: "", record: write, footer: "", loses: &[STARTS_IN_BLOCKS] }),
 };
 
 const BLOCK_BYTES: u64 = 4096;
+const STARTS_IN_BLOCKS: Loss =
+    Loss { what: "starts inside a block of 4 KiB", of: |record| !record.start.is_multiple_of(BLOCK_BYTES) };
 
 /// A plain line, as simulators write it.
 #[inline]

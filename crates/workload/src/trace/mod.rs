@@ -36,7 +36,7 @@ mod writer;
 
 pub use changes::PageChanges;
 pub use error::TraceError;
-pub use format::{Format, FormatRow, Line, PlainLines, Shape, Unit, Writer};
+pub use format::{Format, FormatRow, Line, Loss, PlainLines, Shape, Unit, Writer};
 pub use load::{PageTrace, Trace};
 pub use oracle_general::write_oracle_general;
 pub use reader::{PageStream, Skipped, TraceReader, open};

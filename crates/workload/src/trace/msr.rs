@@ -4,7 +4,7 @@
 
 use super::Record;
 use super::field::{Separator, fields, number, quote};
-use super::format::{FormatRow, Line, Shape, Unit, Writer};
+use super::format::{FormatRow, Line, Loss, Shape, Unit, Writer};
 use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;
@@ -18,10 +18,12 @@ pub(super) static FORMAT: FormatRow = FormatRow {
     is_told_by_content: true,
     options: &["volume"],
     shape: Shape::lines(parse),
-    writer: Some(Writer { header: "", record: write, footer: "", loses: "times below 100 ns" }),
+    writer: Some(Writer { header: "", record: write, footer: "", loses: &[BELOW_TICK] }),
 };
 
 const TICK_NS: u64 = 100;
+const BELOW_TICK: Loss =
+    Loss { what: "times below 100 ns", of: |record| !record.at.0.is_multiple_of(TICK_NS) };
 
 fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     if line.is_empty() || (state.number == 1 && line.starts_with(b"Timestamp")) {

@@ -4,7 +4,7 @@
 
 use super::Record;
 use super::field::{number, quote};
-use super::format::{FormatRow, Line, Shape, Unit, Writer};
+use super::format::{FormatRow, Line, Loss, Shape, Unit, Writer};
 use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;
@@ -18,13 +18,12 @@ pub(super) static FORMAT: FormatRow = FormatRow {
     is_told_by_content: true,
     options: &[],
     shape: Shape::lines(parse),
-    writer: Some(Writer {
-        header: "",
-        record: write,
-        footer: "",
-        loses: "times; a request becomes one line a page",
-    }),
+    writer: Some(Writer { header: "", record: write, footer: "", loses: &[TIMES, LENGTHS] }),
 };
+
+const TIMES: Loss = Loss { what: "times", of: |record| record.at.0 > 0 };
+const LENGTHS: Loss =
+    Loss { what: "which pages one request has, since each has a line", of: |record| record.length > 1 };
 
 fn parse(line: &[u8], _: &mut ReaderState) -> Result<Line, String> {
     let mut fields = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());

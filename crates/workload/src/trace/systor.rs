@@ -19,7 +19,7 @@ pub(super) static FORMAT: FormatRow = FormatRow {
     is_told_by_content: true,
     options: &["volume"],
     shape: Shape::lines(parse),
-    writer: Some(Writer { header: HEADER, record: write, footer: "", loses: "nothing" }),
+    writer: Some(Writer { header: HEADER, record: write, footer: "", loses: &[] }),
 };
 
 const HEADER: &str = "Timestamp,Response,IOType,LUN,Offset,Size\n";

@@ -6,7 +6,7 @@
 
 use super::Record;
 use super::field::{SECTOR_BYTES, Separator, fields, number, quote, sectors};
-use super::format::{FormatRow, Line, Shape, Unit, Writer};
+use super::format::{FormatRow, Line, Loss, Shape, Unit, Writer};
 use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;
@@ -25,7 +25,7 @@ pub(super) static FORMAT: FormatRow = FormatRow {
         header: "",
         record: write,
         footer: "",
-        loses: "times below 1 s and parts of sectors",
+        loses: &[Loss::BELOW_1_S, Loss::PARTS_OF_SECTORS],
     }),
 };
 

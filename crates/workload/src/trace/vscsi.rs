@@ -7,7 +7,7 @@
 use super::Record;
 use super::cloudphysics::operation;
 use super::field::SECTOR_BYTES;
-use super::format::{FormatRow, Line, Shape, Unit, Writer};
+use super::format::{FormatRow, Line, Loss, Shape, Unit, Writer};
 use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;
@@ -24,7 +24,7 @@ pub(super) static FORMAT: FormatRow = FormatRow {
         header: "",
         record: write,
         footer: "",
-        loses: "times below 1 µs and starts inside a sector",
+        loses: &[Loss::BELOW_1_US, Loss::STARTS_IN_SECTORS],
     }),
 };
 

@@ -16,6 +16,10 @@ pub struct TraceWriter<W> {
     before: Nanos,
     line: Vec<u8>,
     left_out: u64,
+    /// Which of the format's losses occurred.
+    lost: Vec<bool>,
+    /// Whether a request in bytes did not begin and end with a page.
+    has_parts_of_pages: bool,
 }
 
 impl<W: Write> TraceWriter<W> {
@@ -36,18 +40,42 @@ impl<W: Write> TraceWriter<W> {
             return Err(SpecError::new("a page of 0 bytes holds nothing; write a size like 4KiB"));
         }
         let line = writer.header.as_bytes().to_vec();
-        Ok(TraceWriter { out, format, writer, page_bytes, from, before: Nanos::ZERO, line, left_out: 0 })
+        Ok(TraceWriter {
+            out,
+            format,
+            writer,
+            page_bytes,
+            from,
+            before: Nanos::ZERO,
+            line,
+            left_out: 0,
+            lost: vec![false; writer.loses.len()],
+            has_parts_of_pages: false,
+        })
     }
 
     /// Writes a record. What the format does not know (trims, in most) is left out and counted.
     pub fn write(&mut self, record: &Record) -> io::Result<()> {
-        let record = self.converted(record);
-        match (self.writer.record)(&record, Nanos(record.at.0 - self.before.0), &mut self.line) {
-            Ok(()) => self.before = record.at,
+        let written = self.converted(record);
+        match (self.writer.record)(&written, Nanos(written.at.0 - self.before.0), &mut self.line) {
+            Ok(()) => {
+                self.before = written.at;
+                self.note_losses(record, &written);
+            }
             Err(_) => self.left_out += 1,
         }
         // In large pieces, since each may be packed.
         if self.line.len() > 1 << 16 { self.spill() } else { Ok(()) }
+    }
+
+    fn note_losses(&mut self, record: &Record, written: &Record) {
+        for (is_lost, loss) in self.lost.iter_mut().zip(self.writer.loses) {
+            *is_lost |= (loss.of)(written);
+        }
+        let to_pages = self.from == Unit::Bytes && self.format.unit() == Unit::Pages;
+        self.has_parts_of_pages |= to_pages
+            && !(record.start.is_multiple_of(self.page_bytes)
+                && record.length.is_multiple_of(self.page_bytes));
     }
 
     fn converted(&self, record: &Record) -> Record {
@@ -80,8 +108,11 @@ impl<W: Write> TraceWriter<W> {
         Ok((self.out, self.left_out))
     }
 
-    /// What the format cannot hold of a record, in words.
-    pub fn loses(&self) -> &'static str {
-        self.writer.loses
+    /// What the format could not hold of the records so far, in words; `nothing` where it holds all of them.
+    pub fn lost(&self) -> String {
+        let of_format = self.writer.loses.iter().zip(&self.lost).filter(|(_, is_lost)| **is_lost);
+        let parts = self.has_parts_of_pages.then_some("parts of pages");
+        let lost: Vec<&str> = of_format.map(|(loss, _)| loss.what).chain(parts).collect();
+        if lost.is_empty() { "nothing".to_owned() } else { lost.join("; ") }
     }
 }
