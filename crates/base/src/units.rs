@@ -193,8 +193,8 @@ pub fn parse_micros(text: &str) -> Result<Nanos, SpecError> {
 
 /// `bytes` with the largest binary unit that divides it.
 pub fn format_size(bytes: u64) -> String {
-    // The first six are the binary units.
-    SIZES[..6]
+    // The first four are binary units; people have no names for larger ones.
+    SIZES[..4]
         .iter()
         .rev()
         .find(|(_, scale)| bytes >= *scale && bytes.is_multiple_of(*scale))

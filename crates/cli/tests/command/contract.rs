@@ -272,7 +272,7 @@ fn gc_says_that_a_trace_is_too_short_for_the_sizes() {
     assert_eq!(
         said,
         [
-            "t.pages writes 3,000 pages behind the fill, 18 % of the logical space, so little is collected and waf says little; it touches 800 pages, for which --logical 4MiB --physical 5MiB is enough"
+            "t.pages writes 3,000 pages behind the fill, 18 % of the logical space, so little is collected and waf says little; it fits into --logical 4MiB --physical 5MiB"
         ]
     );
     let outcome = folder.run("gc t.pages --logical 4MiB --physical 5MiB --segment 256KiB");

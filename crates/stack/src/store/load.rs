@@ -158,7 +158,7 @@ pub(super) fn plan(
     let page_bytes = u32::try_from(page_bytes).unwrap_or(u32::MAX);
     if !page_bytes.is_power_of_two() || !(4096..=65536).contains(&page_bytes) {
         return Err(StackError::request(format!(
-            "--page {} is no page of a store; accepted: 4KiB, 8KiB, 16KiB, 32KiB or 64KiB",
+            "--page {} is no page of a store; accepted: a power of two from 4KiB to 64KiB",
             units::format_size(u64::from(page_bytes))
         )));
     }

@@ -232,6 +232,14 @@ impl Bound {
         }
     }
 
+    /// The smallest logical space, in pages, that a trace would fit into; `None` where that is not known.
+    pub fn least_space(&self) -> Option<u64> {
+        match &self.source {
+            BoundSource::Changes(changes) => Some(changes.end()),
+            _ => self.distinct_pages(),
+        }
+    }
+
     /// The mean time between requests, in nanoseconds; `None` where they have no times.
     pub fn mean_gap_ns(&self, seed: u64) -> Result<Option<f64>, StackError> {
         if let Some(generator) = self.generator(seed)? {

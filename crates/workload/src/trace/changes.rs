@@ -63,6 +63,11 @@ impl PageChanges {
         self.len() - self.trims.len() as u64
     }
 
+    /// One behind the last page that is written or trimmed; 0 where none is.
+    pub fn end(&self) -> u64 {
+        self.pages.iter().max().map_or(0, |last| u64::from(*last) + 1)
+    }
+
     /// A hash of all of them.
     pub fn hash(&self) -> u64 {
         let mix = |hash: u64, word: u64| PageId(hash ^ word).mixed();
@@ -111,7 +116,7 @@ mod tests {
             let found: Vec<_> = changes.iter_from(from).map(|request| (request.op, request.page)).collect();
             assert_eq!(found, expected[from..]);
         }
-        assert_eq!((changes.len(), changes.writes()), (5, 3));
+        assert_eq!((changes.len(), changes.writes(), changes.end()), (5, 3, 8));
     }
 
     #[test]

@@ -219,8 +219,8 @@ impl GcRun<'_> {
         if let Some(census) = census {
             return Ok(census.rows(&self.identity()?, &ftl));
         }
-        if let Some(pages) = bound.distinct_pages().filter(|_| writes < config.logical_pages.into()) {
-            progress::remark(self.too_short(writes, pages));
+        if let Some(least) = bound.least_space().filter(|_| writes < config.logical_pages.into()) {
+            progress::remark(self.too_short(writes, least));
         }
         let mut row = self.row(&ftl, counts, half.counts)?;
         if self.run.measure.rows == Rows::Explained {
@@ -231,29 +231,26 @@ impl GcRun<'_> {
     }
 
     /// Says of a trace that writes less than the logical space once that little is collected, and with which sizes more would be.
-    fn too_short(&self, writes: u64, touched: u64) -> String {
+    /// It fits into `least` pages.
+    fn too_short(&self, writes: u64, least: u64) -> String {
         let FtlConfig { logical_pages, segments, segment_pages, .. } = self.translation.ftl;
-        let trace = &self.requested.workload.label;
-        let share = writes as f64 / f64::from(logical_pages);
-        let short = format!(
-            "{trace} writes {} pages behind the fill, {:.0} % of the logical space, so little is collected and waf says little",
+        let mut said = format!(
+            "{} writes {} pages behind the fill, {:.0} % of the logical space, so little is collected and waf says little",
+            self.requested.workload.label,
             Value::Integer(writes).readable(),
-            100.0 * share
+            100.0 * writes as f64 / f64::from(logical_pages)
         );
-        // The same over-provisioning, in whole MiB and whole segments.
         let page_bytes = u64::from(self.translation.page_bytes);
-        let logical = (touched * page_bytes).next_multiple_of(1 << 20);
-        let segment = u64::from(segment_pages) * page_bytes;
-        let spare = f64::from(segments) * f64::from(segment_pages) / f64::from(logical_pages);
-        let physical = ((logical as f64 * spare).ceil() as u64).next_multiple_of(segment.max(1 << 20));
-        if logical >= u64::from(logical_pages) * page_bytes {
-            return short;
+        let logical = (least * page_bytes).next_multiple_of(1 << 20);
+        if logical < u64::from(logical_pages) * page_bytes {
+            // The same over-provisioning, in whole MiB and whole segments.
+            let segment = u64::from(segment_pages) * page_bytes;
+            let spare = f64::from(segments) * f64::from(segment_pages) / f64::from(logical_pages);
+            let physical = ((logical as f64 * spare).ceil() as u64).next_multiple_of(segment.max(1 << 20));
+            let [logical, physical] = [logical, physical].map(units::format_size);
+            said += &format!("; it fits into --logical {logical} --physical {physical}");
         }
-        let [logical, physical] = [logical, physical].map(units::format_size);
-        format!(
-            "{short}; it touches {} pages, for which --logical {logical} --physical {physical} is enough",
-            Value::Integer(touched).readable()
-        )
+        said
     }
 
     fn perform_all(
