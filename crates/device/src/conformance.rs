@@ -17,9 +17,13 @@ pub fn check<D: Device + 'static>(make: impl Fn() -> D) {
     an_idle_wait_reaches_its_deadline(make());
     a_flush_ends_after_the_writes_before_it(make());
     a_dropped_future_leaves_its_command_to_complete(make());
+    erases_are_told_where_they_are_counted(make());
     if make().caps().contents {
         what_was_written_is_read_back(make());
         trimmed_pages_read_as_zeros(make());
+    }
+    if make().caps().contents && make().caps().share {
+        shared_pages_are_those_of_the_source(make());
     }
 }
 
@@ -184,4 +188,26 @@ fn trimmed_pages_read_as_zeros<D: Device>(mut device: D) {
     assert_eq!([4, 5, 6, 7].map(|lpn| read_page(&mut device, Lpn(lpn))), [7, 0, 0, 7]);
     write_page(&mut device, Lpn(5), 9);
     assert_eq!(read_page(&mut device, Lpn(5)), 9);
+}
+
+fn erases_are_told_where_they_are_counted<D: Device>(mut device: D) {
+    submit(&mut device, 0, Operation::write(Lpn(0), 1));
+    drain(&mut device, 1);
+    assert!(device.caps().erase_counts || device.erases(Lpn(0)).is_none());
+}
+
+fn shared_pages_are_those_of_the_source<D: Device>(mut device: D) {
+    for lpn in 4..7 {
+        write_page(&mut device, Lpn(lpn), lpn as u8);
+    }
+    write_page(&mut device, Lpn(23), 9);
+    // The last one has nothing, and its share loses what it had.
+    submit(&mut device, 0, Operation::Trim { lpn: Lpn(7), pages: 1 });
+    submit(&mut device, 1, Operation::Share { destination: Lpn(20), source: Lpn(4), pages: 4 });
+    assert!(drain(&mut device, 2).iter().all(|completion| completion.status.is_ok()));
+    assert_eq!([20, 21, 22, 23].map(|lpn| read_page(&mut device, Lpn(lpn))), [4, 5, 6, 0]);
+    // From here on they go their own ways.
+    write_page(&mut device, Lpn(4), 40);
+    write_page(&mut device, Lpn(21), 50);
+    assert_eq!([4, 5, 20, 21].map(|lpn| read_page(&mut device, Lpn(lpn))), [40, 5, 4, 50]);
 }

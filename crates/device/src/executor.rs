@@ -271,7 +271,7 @@ impl<D: Device> Core<D> {
     fn set_timer(&mut self, at: Nanos, set: &mut Option<(Nanos, u64)>, context: &Context<'_>) {
         let key = *set.get_or_insert_with(|| {
             self.timers_set += 1;
-            (at, self.timers_set - 1)
+            (at, self.timers_set)
         });
         let waiter = self.waiter(context);
         self.timers.insert(key, waiter);
@@ -699,5 +699,26 @@ impl<D> Drop for Io<D> {
             slot.abandoned = true;
             slot.waiter = Waiter::Nobody;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MemDevice;
+
+    #[test]
+    fn requests_leave_nothing_behind() {
+        let executor = Executor::new(MemDevice::new(128, 512, 4, Nanos(10)));
+        let handle = executor.handle();
+        let work = async move {
+            for page in 0..20 {
+                handle.submit(Operation::read(Lpn(page), 1)).await.unwrap();
+                drop(handle.submit_all((0..3).map(|page| Operation::read(Lpn(page), 1))));
+            }
+        };
+        executor.block_on(work).unwrap();
+        let core = executor.core.borrow();
+        assert!(core.slots.is_empty() && core.tasks.is_empty(), "{} requests", core.slots.len());
     }
 }

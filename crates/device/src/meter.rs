@@ -103,7 +103,9 @@ mod tests {
 
     #[test]
     fn an_honest_queue_passes() {
-        assert_eq!(two_requests(40).check(), Ok(()));
+        let meter = two_requests(40);
+        assert_eq!((meter.check(), meter.submitted(), meter.completed()), (Ok(()), 2, 2));
+        assert_eq!(Meter::default().check(), Ok(()), "nothing has happened");
     }
 
     #[test]

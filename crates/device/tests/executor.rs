@@ -1,0 +1,373 @@
+//! The executor as those use it who drive it step by step, and wakers that are not its own.
+
+use fulgurite_base::{Lpn, Nanos};
+use fulgurite_device::{
+    Arena, Caps, Command, Completion, Device, Done, Errand, Executor, Fault, FaultDevice, IoError, MemDevice,
+    Operation, Outlook, Park, QueueFull, RunError, TaskId,
+};
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+const LATENCY: Nanos = Nanos::from_micros(10);
+
+fn mem(latency: Nanos) -> MemDevice {
+    MemDevice::new(128, 512, 32, latency)
+}
+
+/// A drive with everything that a device may have beside its commands. The last command is an errand for whoever asks.
+struct Probe {
+    inner: MemDevice,
+    last: Option<Command>,
+    done: Vec<Done>,
+    registered: usize,
+    /// Whether a wait returns at once, with nothing.
+    is_hasty: bool,
+}
+
+impl Probe {
+    fn new(queue_depth: u32) -> Probe {
+        let inner = MemDevice::new(128, 512, queue_depth, LATENCY);
+        Probe { inner, last: None, done: Vec::new(), registered: 0, is_hasty: false }
+    }
+}
+
+struct NoPark;
+
+impl Park for NoPark {
+    fn park(&self, _: Option<Nanos>) {}
+    fn unpark(&self) {}
+}
+
+impl Device for Probe {
+    fn caps(&self) -> &Caps {
+        self.inner.caps()
+    }
+
+    fn now(&self) -> Nanos {
+        self.inner.now()
+    }
+
+    fn erases(&self, lpn: Lpn) -> Option<u64> {
+        Some(lpn.0 + 7)
+    }
+
+    fn register(&mut self, _: &Arc<Arena>) {
+        self.registered += 1;
+    }
+
+    fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
+        if self.last.is_some() && self.inner.caps().queue_depth == 1 {
+            return Err(QueueFull(command));
+        }
+        match self.last.replace(command) {
+            Some(before) => self.inner.submit(before),
+            None => Ok(()),
+        }
+    }
+
+    fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
+        let at = self.inner.now();
+        completions.extend(self.done.drain(..).map(|Done { tag, status }| Completion { tag, at, status }));
+        if let Some(last) = self.last.take() {
+            self.inner.submit(last).expect("the queue has room");
+        }
+        if !self.is_hasty {
+            self.inner.wait(deadline, completions);
+        }
+    }
+
+    fn parker(&self) -> Option<Arc<dyn Park>> {
+        Some(Arc::new(NoPark))
+    }
+
+    fn take_errand(&mut self) -> Option<Errand> {
+        self.last.take().map(|command| Errand { tag: command.tag, work: Box::new(|| Err(IoError::Media)) })
+    }
+
+    fn end_errand(&mut self, done: Done) {
+        self.done.push(done);
+    }
+
+    fn is_bound_to_thread(&self) -> bool {
+        true
+    }
+}
+
+/// Begins a read of a page as a task. Returns the task, and where its outcome will be.
+type Outcome = Rc<Cell<Option<Result<(), IoError>>>>;
+
+fn begin_read<D: Device + 'static>(executor: &Executor<D>, page: u64) -> (TaskId, Outcome) {
+    let (handle, outcome) = (executor.handle(), Outcome::default());
+    let (begun, slot) = (Cell::new(None), Rc::clone(&outcome));
+    let read = async move { handle.submit(Operation::read(Lpn(page), 1)).await };
+    let now = executor.try_now(read, |task| {
+        begun.set(Some(task));
+        move |status| slot.set(Some(status))
+    });
+    assert_eq!(now, None, "a read takes time");
+    (begun.take().unwrap(), outcome)
+}
+
+#[test]
+fn what_ends_at_once_is_no_task() {
+    let executor = Executor::new(mem(LATENCY));
+    assert_eq!(executor.try_now(async { 5 }, |_| |_: i32| panic!("it has ended")), Some(5));
+    assert_eq!(executor.outlook(), Outlook::Idle);
+}
+
+#[test]
+fn the_outlook_says_what_can_be_done_next() {
+    let executor = Executor::new(mem(LATENCY));
+    assert_eq!(executor.outlook(), Outlook::Idle);
+    let (_, outcome) = begin_read(&executor, 0);
+    assert_eq!(executor.outlook(), Outlook::Ready, "the device has not been looked at since");
+    executor.turn().unwrap();
+    assert_eq!(executor.outlook(), Outlook::Waiting { until: None });
+    let handle = executor.handle();
+    executor.spawn(async move { handle.sleep_until(Nanos(500)).await });
+    assert_eq!(executor.outlook(), Outlook::Ready, "a task is ready");
+    executor.turn().unwrap();
+    assert_eq!(executor.outlook(), Outlook::Waiting { until: Some(Nanos(500)) });
+    executor.wait().unwrap();
+    assert_eq!(executor.outlook(), Outlook::Ready, "the sleeper is awake");
+    executor.wait().unwrap();
+    assert_eq!((executor.outlook(), outcome.get()), (Outlook::Ready, None));
+    executor.turn().unwrap();
+    assert_eq!((executor.outlook(), outcome.get()), (Outlook::Idle, Some(Ok(()))));
+}
+
+#[test]
+fn turns_do_all_that_needs_no_waiting() {
+    let executor = Executor::new(mem(Nanos::ZERO));
+    let (_, outcome) = begin_read(&executor, 0);
+    executor.turn().unwrap();
+    assert_eq!(outcome.get(), None, "the turn has woken the task, and the next one runs it");
+    executor.turn().unwrap();
+    assert_eq!(outcome.get(), Some(Ok(())));
+    // A timer is looked at too, where no command is under way.
+    let (handle, ended) = (executor.handle(), Rc::new(Cell::new(false)));
+    let slot = Rc::clone(&ended);
+    executor.spawn(async move {
+        handle.pause().await;
+        slot.set(true);
+    });
+    executor.turn().unwrap();
+    executor.turn().unwrap();
+    assert!(ended.get());
+}
+
+#[test]
+fn a_pause_lets_the_others_run() {
+    let executor = Executor::new(mem(LATENCY));
+    let log = Rc::new(RefCell::new(Vec::new()));
+    for task in 0..2 {
+        let (handle, log) = (executor.handle(), Rc::clone(&log));
+        executor.spawn(async move {
+            for step in 0..3 {
+                log.borrow_mut().push((step, task));
+                handle.pause().await;
+            }
+        });
+    }
+    executor.run().unwrap();
+    assert_eq!(*log.borrow(), [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)]);
+    assert_eq!(executor.handle().now(), Nanos::ZERO, "no time passes");
+}
+
+#[test]
+fn patience_ends_when_the_future_has_not() {
+    let executor = Executor::new(mem(LATENCY));
+    let handle = executor.handle();
+    let outcome = executor.block_on(async move {
+        let after = |time: u64| {
+            let handle = handle.clone();
+            async move {
+                handle.sleep_until(Nanos(time)).await;
+                time
+            }
+        };
+        let patient = handle.within(Nanos(100), after(60)).await;
+        let impatient = handle.within(Nanos(100), after(1_000)).await;
+        // One that ends in the last moment has ended.
+        let exact = handle.within(Nanos(100), after(260)).await;
+        (patient, impatient, exact, handle.now())
+    });
+    assert_eq!(outcome, Ok((Some(60), None, Some(260), Nanos(260))));
+}
+
+#[test]
+fn a_waker_may_be_kept_and_used_by_somebody_else() {
+    let executor = Executor::new(mem(LATENCY));
+    let (kept, is_due, polls) =
+        (Rc::new(RefCell::new(None::<Waker>)), Rc::new(Cell::new(false)), Rc::default());
+    let (waker, due, count): (_, _, Rc<Cell<u32>>) =
+        (Rc::clone(&kept), Rc::clone(&is_due), Rc::clone(&polls));
+    executor.spawn(poll_fn(move |context| {
+        count.set(count.get() + 1);
+        *waker.borrow_mut() = Some(context.waker().clone());
+        if due.get() { Poll::Ready(()) } else { Poll::Pending }
+    }));
+    executor.turn().unwrap();
+    assert_eq!((executor.outlook(), polls.get()), (Outlook::Idle, 1));
+    // Two wakes before it runs are one.
+    for _ in 0..2 {
+        kept.borrow().as_ref().unwrap().wake_by_ref();
+    }
+    assert_eq!(executor.outlook(), Outlook::Ready);
+    executor.turn().unwrap();
+    assert_eq!((executor.outlook(), polls.get()), (Outlook::Idle, 2));
+    is_due.set(true);
+    kept.take().unwrap().wake();
+    assert_eq!((executor.run(), polls.get()), (Ok(()), 3));
+}
+
+/// Counts its wakes.
+#[derive(Default)]
+struct Count(AtomicUsize);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_future_that_is_polled_with_another_waker_wakes_that_one() {
+    let executor = Executor::new(mem(LATENCY));
+    let handle = executor.handle();
+    let wakes = executor.block_on(async move {
+        let count = Arc::new(Count::default());
+        let waker = Waker::from(Arc::clone(&count));
+        let mut read = pin!(handle.submit(Operation::read(Lpn(0), 1)));
+        assert_eq!(read.as_mut().poll(&mut Context::from_waker(&waker)), Poll::Pending);
+        let mut sleep = pin!(handle.sleep_until(Nanos(500)));
+        assert_eq!(sleep.as_mut().poll(&mut Context::from_waker(&waker)), Poll::Pending);
+        handle.sleep_until(Nanos::from_micros(20)).await;
+        count.0.load(Ordering::Relaxed)
+    });
+    assert_eq!(wakes, Ok(2));
+}
+
+#[test]
+fn what_is_dropped_while_some_of_its_commands_are_under_way_is_reaped() {
+    let executor = Executor::new(MemDevice::new(128, 512, 1, LATENCY));
+    let handle = executor.handle();
+    // One command at a time, so that they end one after the other.
+    let outcome = executor.block_on(async move {
+        drop(handle.submit_all((0..3).map(|page| Operation::read(Lpn(page), 1))));
+        handle.submit(Operation::read(Lpn(3), 1)).await
+    });
+    assert_eq!(outcome, Ok(Ok(())));
+    assert_eq!(executor.handle().conservation(), (4, 4));
+}
+
+#[test]
+fn an_executor_that_goes_takes_its_tasks_along() {
+    let executor = Executor::new(mem(LATENCY));
+    let (handle, alive) = (executor.handle(), Rc::new(()));
+    let held = Rc::clone(&alive);
+    executor.spawn(async move {
+        handle.submit(Operation::read(Lpn(0), 1)).await.unwrap();
+        std::future::pending::<()>().await;
+        drop(held);
+    });
+    executor.turn().unwrap();
+    assert_eq!(Rc::strong_count(&alive), 2);
+    drop(executor);
+    assert_eq!(Rc::strong_count(&alive), 1);
+}
+
+#[test]
+fn a_device_that_returns_early_with_nothing_ends_the_run() {
+    let executor = Executor::new(Probe { is_hasty: true, ..Probe::new(32) });
+    let handle = executor.handle();
+    let outcome = executor.block_on(async move { handle.sleep_until(Nanos(100)).await });
+    assert_eq!(outcome, Err(RunError::Stalled { tasks: 1, in_flight: 0, submitted: 0, completed: 0 }));
+}
+
+#[test]
+fn an_errand_is_for_the_task_that_asked_and_nobody_else() {
+    let executor = Executor::new(Probe::new(32));
+    let (other, _) = begin_read(&executor, 0);
+    let (task, outcome) = begin_read(&executor, 1);
+    assert!(executor.errand(other).is_none(), "another task has submitted the last command");
+    let errand = executor.errand(task).expect("it is the last command");
+    executor.with_device(|device| assert!(device.last.is_none()));
+    // The other read is under way, and is waited for.
+    assert_eq!(executor.outlook(), Outlook::Waiting { until: None });
+    executor.end_errand(errand.run());
+    assert_eq!(executor.outlook(), Outlook::Ready);
+    executor.turn().unwrap();
+    executor.turn().unwrap();
+    assert_eq!(outcome.get(), Some(Err(IoError::Media)), "the errand's own outcome");
+    executor.run().unwrap();
+    assert_eq!(executor.handle().conservation(), (2, 2));
+}
+
+#[test]
+fn nobody_waits_for_an_errand_but_who_carries_it_out() {
+    let executor = Executor::new(Probe::new(32));
+    let (task, outcome) = begin_read(&executor, 0);
+    let errand = executor.errand(task).expect("it is alone");
+    assert_eq!(executor.outlook(), Outlook::Idle);
+    executor.end_errand(errand.run());
+    executor.run().unwrap();
+    assert_eq!(outcome.get(), Some(Err(IoError::Media)));
+}
+
+#[test]
+fn an_errand_does_not_overtake_what_waits_for_room() {
+    let executor = Executor::new(Probe::new(1));
+    let (_, first) = begin_read(&executor, 0);
+    let (task, second) = begin_read(&executor, 1);
+    assert!(executor.errand(task).is_none(), "the second read has no room yet");
+    executor.run().unwrap();
+    assert_eq!((first.get(), second.get()), (Some(Ok(())), Some(Ok(()))));
+}
+
+#[test]
+fn a_handle_and_a_fault_device_pass_on_what_the_device_can_do() {
+    let arena = Arena::new(512);
+    let mut faulty = FaultDevice::new(Probe::new(32), Vec::new());
+    faulty.register(&arena);
+    assert_eq!((faulty.erases(Lpn(3)), faulty.inner().registered), (Some(10), 1));
+    assert!(faulty.is_bound_to_thread() && faulty.parker().is_some());
+    let plain = FaultDevice::new(mem(LATENCY), Vec::new());
+    assert!(!plain.is_bound_to_thread() && plain.parker().is_none() && plain.erases(Lpn(3)).is_none());
+    let executor = Executor::new(faulty);
+    executor.handle().register(&arena);
+    assert_eq!(executor.handle().erases(Lpn(5)), Some(12));
+    executor.with_device(|device| assert_eq!(device.inner().registered, 2));
+}
+
+#[test]
+fn a_failed_write_is_the_one_that_was_named_and_leaves_the_medium() {
+    let executor = Executor::new(FaultDevice::new(mem(LATENCY), vec![Fault::FailWrite(1)]));
+    let handle = executor.handle();
+    let outcomes = executor.block_on(async move {
+        let page = |byte: u8| {
+            let buffer = Arena::new(512).buffer(0, 512);
+            // SAFETY: nobody else knows the buffer.
+            unsafe { buffer.bytes_mut() }.fill(byte);
+            buffer
+        };
+        let mut outcomes = Vec::new();
+        for byte in 1..4 {
+            let (lpn, from) = (Lpn(u64::from(byte / 3)), Some(page(byte)));
+            let write = Operation::Write { lpn, pages: 1, from, stream: Default::default() };
+            outcomes.push(handle.submit(write).await);
+        }
+        let (into, read) = (page(0), page(0));
+        handle.submit(Operation::Read { lpn: Lpn(0), pages: 1, into: Some(into.clone()) }).await.unwrap();
+        handle.submit(Operation::Read { lpn: Lpn(1), pages: 1, into: Some(read.clone()) }).await.unwrap();
+        // SAFETY: the reads have completed.
+        let found = unsafe { (into.bytes()[0], read.bytes()[0]) };
+        (outcomes, found)
+    });
+    assert_eq!(outcomes, Ok((vec![Ok(()), Err(IoError::Media), Ok(())], (1, 3))));
+}
