@@ -318,6 +318,10 @@ fn nobody_waits_for_an_errand_but_who_carries_it_out() {
     executor.end_errand(errand.run());
     executor.run().unwrap();
     assert_eq!(outcome.get(), Some(Err(IoError::Media)));
+    // It counts no longer: what is begun next is waited for.
+    begin_read(&executor, 1);
+    executor.turn().unwrap();
+    assert_eq!(executor.outlook(), Outlook::Waiting { until: None });
 }
 
 #[test]
