@@ -116,7 +116,7 @@ impl Superblock {
             generation: 2,
             page_bytes,
             block_bytes: block_bytes(caps),
-            pages: caps.pages * u64::from(caps.page_bytes) / u64::from(page_bytes),
+            pages: caps.pages.saturating_mul(caps.page_bytes.into()) / u64::from(page_bytes),
             log_pages: options.log_bytes / u64::from(page_bytes),
             double_write_pages: DOUBLE_WRITE_PAGES,
             redo: Lsn(0),
@@ -128,7 +128,8 @@ impl Superblock {
             out_of_place: None,
         };
         if options.place.is_out(caps, page_bytes) {
-            let units = |pages: u64| pages * u64::from(caps.page_bytes) / u64::from(superblock.block_bytes);
+            let units =
+                |pages: u64| pages.saturating_mul(caps.page_bytes.into()) / u64::from(superblock.block_bytes);
             let (drive_units, erased) = (units(caps.pages), units(u64::from(caps.erase_pages)));
             superblock = out_of_place::fit(superblock, drive_units, erased, options)?;
         }

@@ -4,7 +4,7 @@ use super::new_file::refuse_standard;
 use super::shared_drive::SharedDrive;
 use super::text;
 use crate::device::{AnyDrive, FileConfig};
-use crate::{StackError, memory};
+use crate::{StackError, Unit, memory};
 use fulgurite_base::units;
 use fulgurite_device::Executor;
 use fulgurite_engine::{Durability, Error, Options, SHARDS, Store, Table};
@@ -60,7 +60,12 @@ impl StoreFile {
     pub(super) fn memory(&self, bytes: u64, map_memory: u64) -> Result<u64, StackError> {
         let typed = self.memory_bytes.unwrap_or(Options::default().memory_bytes + map_memory);
         let most = bytes.saturating_mul(2).max(ANY_MEMORY + map_memory);
-        memory::check(&format!("--memory {}", units::format_size(typed)), typed.min(most))?;
+        let what = match self.memory_bytes {
+            Some(typed) => format!("--memory {}", units::format_size(typed)),
+            // Nobody has asked for so much memory, but for a store that needs it.
+            None => format!("a store of {}", Unit::Bytes.humane(bytes as f64)),
+        };
+        memory::check(&what, typed.min(most))?;
         Ok(typed.min(most))
     }
 
