@@ -106,6 +106,7 @@ mod tests {
     use fulgurite_base::{Lpn, Nanos, PageId, StreamId};
     use fulgurite_device::{Arena, Executor, MemDevice, Operation};
     use std::collections::BTreeSet;
+    use std::slice::from_ref;
 
     const RECORDS: u8 = 60;
 
@@ -249,7 +250,8 @@ mod tests {
             let is_reported = |key: &u8| {
                 table.lost.iter().any(|part| {
                     let (low, high) = &part.keys;
-                    &low[..] <= &[*key][..] && high.as_ref().is_none_or(|high| &[*key][..] < &high[..])
+                    low.as_slice() <= from_ref(key)
+                        && high.as_ref().is_none_or(|high| high.as_slice() > from_ref(key))
                 })
             };
             let missing: Vec<u8> = (0..RECORDS).filter(|key| !saved.contains(key)).collect();
