@@ -151,7 +151,7 @@ impl<D: Device> LogDevice<D> {
                 // One bad page fails the whole command, so each page is tried by itself.
                 self.fetch(ppn, 1, false);
             } else {
-                self.fail(error, 1);
+                self.fail(error);
             }
         }
     }
@@ -188,7 +188,7 @@ impl<D: Device> LogDevice<D> {
     pub(crate) fn stored(&mut self, first: Ppn, pages: u32, status: Result<(), IoError>) {
         if let Err(error) = status {
             // They are still read where they came from, which is never given up.
-            return self.fail(error, pages);
+            return self.fail(error);
         }
         for ppn in first.0..first.0 + pages {
             self.arriving.remove(&ppn);
@@ -205,12 +205,13 @@ impl<D: Device> LogDevice<D> {
             self.lost -= gone.count() as u32;
         }
         self.ftl.release(UnitId(0), &mut self.emitted);
+        // A write that only fills a segment may have failed meanwhile.
         self.collection = Collection { failure: self.collection.failure, ..Collection::default() };
         self.gate.end_urgency();
     }
 
-    pub(crate) fn fail(&mut self, error: IoError, pages: u32) {
-        self.collection.moving -= pages;
+    /// Ends collection for good.
+    pub(crate) fn fail(&mut self, error: IoError) {
         self.collection.failure = Some(error);
         self.gate.end_collection();
     }

@@ -1,9 +1,11 @@
 //! What a layer has done, and whether it was right.
 
 use crate::LogDevice;
+use crate::command::Arriving;
+use fulgurite_base::Ppn;
 use fulgurite_device::{Device, IoError, MeterError, Tag};
-use fulgurite_ftl::FtlCounters;
 use fulgurite_ftl::check::{self, CheckError};
+use fulgurite_ftl::{FtlCounters, SegmentState};
 use thiserror::Error;
 
 /// Something that the layer found wrong with itself.
@@ -21,6 +23,14 @@ pub enum LogError {
     /// The drive below has completed a command that it was not given.
     #[error("log layer: the drive below completed {0:?}, which is not in flight")]
     Stray(Tag),
+    /// It has lost count of the pages that never arrived.
+    #[error("log layer: {counted} pages are counted as lost, {found} are")]
+    Lost {
+        /// Those that it counts.
+        counted: u32,
+        /// Those that are known to be lost, in segments that are in use.
+        found: u32,
+    },
     /// What it emitted and what it has written differ.
     #[error("log layer: {emitted} page writes were emitted, {written} went to the drive below")]
     Writes {
@@ -70,7 +80,7 @@ impl<D: Device> LogDevice<D> {
 
     /// Checks conservation and Little's law; that the drive below has completed what it was asked and nothing else;
     /// that no page was stuck; that what was emitted was written, once nothing is under way; with `deep`, the
-    /// translation layer's invariants too, in O(pages).
+    /// translation layer's invariants and the count of lost pages too, in O(pages).
     pub fn verify(&self, deep: bool) -> Result<(), LogError> {
         self.meter.check()?;
         if let Some(tag) = self.stray {
@@ -85,6 +95,13 @@ impl<D: Device> LogDevice<D> {
         }
         if deep {
             check::check(&self.ftl)?;
+            let is_used =
+                |ppn: u32| self.ftl.segments().state(self.ftl.segment(Ppn(ppn))) != SegmentState::Free;
+            let lost = self.arriving.iter().filter(|(_, page)| matches!(page, Arriving::Lost(_)));
+            let found = lost.filter(|(ppn, _)| is_used(**ppn)).count() as u32;
+            if found != self.lost {
+                return Err(LogError::Lost { counted: self.lost, found });
+            }
         }
         Ok(())
     }

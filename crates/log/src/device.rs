@@ -246,7 +246,7 @@ impl<D: Device> LogDevice<D> {
                 Part::Pad { first } => {
                     self.in_use[self.ftl.segment(first).0 as usize] -= 1;
                     if let Err(error) = status {
-                        self.fail(error, 0);
+                        self.fail(error);
                     }
                 }
             }

@@ -10,7 +10,7 @@ use fulgurite_ftl::placement::PlacementConfig;
 use fulgurite_ftl::precondition::Precondition;
 use fulgurite_ftl::schedule::Schedule;
 use fulgurite_ftl::victim::VictimConfig;
-use fulgurite_ftl::{Collect, CountingSink, Ftl};
+use fulgurite_ftl::{Collect, CountingSink, Ftl, UnitId};
 use fulgurite_log::{LogConfig, LogCounters, LogDevice, LogError};
 use fulgurite_ssd::{SimDrive, SsdConfig, preset};
 use std::collections::BTreeMap;
@@ -49,12 +49,13 @@ struct Shuffled {
     pending: Vec<Command>,
     prng: Prng,
     now: Nanos,
+    trims: u64,
 }
 
 impl Shuffled {
     fn new(pages: u64, seed: u64) -> Shuffled {
         let below = MemDevice::new(pages, PAGE, 16, Nanos::ZERO);
-        Shuffled { below, pending: Vec::new(), prng: Prng::new(seed, "shuffled"), now: Nanos::ZERO }
+        Shuffled { below, pending: Vec::new(), prng: Prng::new(seed, "shuffled"), now: Nanos::ZERO, trims: 0 }
     }
 }
 
@@ -71,6 +72,7 @@ impl Device for Shuffled {
         if self.pending.len() == 16 {
             return Err(QueueFull(command));
         }
+        self.trims += u64::from(matches!(command.operation, Operation::Trim { .. }));
         self.pending.push(command);
         Ok(())
     }
@@ -247,6 +249,37 @@ fn contents_are_right_in_whatever_order_the_drive_works() {
 }
 
 #[test]
+fn the_drive_is_told_of_every_segment_that_is_given_back_where_it_is_to_be_told() {
+    for trim in [true, false] {
+        let device = shuffle(LogConfig { trim, ..small() }, 3);
+        let freed = device.counters().segments_freed;
+        assert!(freed > 100, "{freed}");
+        assert_eq!(device.below().trims, if trim { freed } else { 0 });
+    }
+}
+
+/// A translation layer that was used without time may be in the middle of a collection, which the layer goes on with.
+#[test]
+fn a_collection_that_was_begun_before_is_ended() {
+    let config = with_schedule(Schedule::PACED, small());
+    let mut ftl = Ftl::new(config.ftl(256, PAGE).unwrap()).unwrap();
+    let (pages, mut prng) = (u64::from(ftl.config().logical_pages), Prng::new(5, "before"));
+    let valid_in_victim = |ftl: &Ftl| ftl.victim(UnitId(0)).map_or(0, |victim| ftl.segments().valid(victim));
+    let mut writes = 0;
+    while valid_in_victim(&ftl) == 0 {
+        ftl.write(prng.below(pages) as u32, 1, StreamId::default(), &mut CountingSink::default());
+        writes += 1;
+        assert!(writes < 10_000, "no collection is left unfinished");
+    }
+    let mut device = LogDevice::with_ftl(mem(256), config, ftl);
+    for version in 0..500 {
+        write(&mut device, prng.below(pages), version).unwrap();
+    }
+    device.drain_events();
+    device.verify(true).unwrap();
+}
+
+#[test]
 fn it_copies_as_much_as_the_same_translation_layer_without_time() {
     for victim in [VictimConfig::GREEDY, VictimConfig::COST_BENEFIT, VictimConfig::FIFO] {
         let usual = small();
@@ -302,6 +335,33 @@ fn a_lost_page_does_not_end_collection() {
     device.verify(true).unwrap();
 }
 
+/// A lost page that cannot be given a new place ends collection, also where its segment is being given back already.
+#[test]
+fn a_lost_page_that_cannot_be_moved_ends_collection_and_is_told() {
+    let mut ended = 0;
+    for nth in 4..1_500 {
+        let faults = vec![Fault::FailWrite(3), Fault::FailWrite(nth)];
+        let config = small();
+        let collect = Collect { victim: VictimConfig::FIFO, ..config.collect };
+        let mut device = layer(FaultDevice::new(mem(256), faults), LogConfig { collect, ..config });
+        let pages = device.caps().pages;
+        for page in 0..pages {
+            let _ = write(&mut device, page, page);
+        }
+        // The lost page is left alone. So it moves again and again, and often it is all that its segment has.
+        for version in 0..1_000 {
+            let page = version % (pages - 1);
+            let _ = write(&mut device, if page == 3 { pages - 1 } else { page }, version);
+        }
+        let refuses = (0..3).all(|version| write(&mut device, 4, version).is_err());
+        device.drain_events();
+        let expected = if refuses { Err(LogError::Medium(IoError::Media)) } else { Ok(()) };
+        assert_eq!(device.verify(true), expected, "write {nth}");
+        ended += u32::from(refuses);
+    }
+    assert!(ended > 0, "no such write was met");
+}
+
 /// Segments without a valid page are free at once where the drive is not told: nothing is under way then, and
 /// whoever waits must be served all the same.
 #[test]
@@ -319,6 +379,34 @@ fn nobody_waits_for_a_collection_without_copies() {
             assert_eq!(read(&mut device, 5), Ok(9 * pages + 5));
         }
     }
+}
+
+/// A page that collection cannot read is no loss where the host has written it anew meanwhile.
+#[test]
+fn a_page_that_is_written_while_it_cannot_be_read_is_not_missed() {
+    let mut copied = 0;
+    for nth in 0..300 {
+        let mut device = layer(FaultDevice::new(mem(256), vec![Fault::FailRead(nth)]), small());
+        let (pages, mut prng) = (device.caps().pages, Prng::new(nth, "bursts"));
+        let (mut tag, mut completions) = (0, Vec::new());
+        for _ in 0..60 {
+            for _ in 0..16 {
+                let operation = Operation::write(Lpn(prng.below(pages)), 1);
+                device.submit(Command { tag: Tag(tag), operation }).unwrap();
+                tag += 1;
+            }
+            while (completions.len() as u64) < tag {
+                let before = completions.len();
+                device.wait(None, &mut completions);
+                assert!(completions.len() > before, "the layer stalled, read {nth}");
+            }
+        }
+        assert!(completions.iter().all(|completion| completion.status.is_ok()), "read {nth}");
+        device.drain_events();
+        device.verify(true).unwrap();
+        copied += device.counters().copied_pages;
+    }
+    assert!(copied > 10_000, "{copied}");
 }
 
 /// Whether writes are refused after these faults, and said to be.
