@@ -50,18 +50,21 @@ struct Shuffled {
     prng: Prng,
     now: Nanos,
     trims: u64,
+    caps: Caps,
 }
 
 impl Shuffled {
     fn new(pages: u64, seed: u64) -> Shuffled {
         let below = MemDevice::new(pages, PAGE, 16, Nanos::ZERO);
-        Shuffled { below, pending: Vec::new(), prng: Prng::new(seed, "shuffled"), now: Nanos::ZERO, trims: 0 }
+        let caps = Caps { share: false, ..below.caps().clone() };
+        let prng = Prng::new(seed, "shuffled");
+        Shuffled { below, pending: Vec::new(), prng, now: Nanos::ZERO, trims: 0, caps }
     }
 }
 
 impl Device for Shuffled {
     fn caps(&self) -> &Caps {
-        self.below.caps()
+        &self.caps
     }
 
     fn now(&self) -> Nanos {
@@ -246,6 +249,17 @@ fn contents_are_right_in_whatever_order_the_drive_works() {
     }
     shuffle(LogConfig { trim: false, depth: 1, ..small() }, 1);
     shuffle(LogConfig { trim: false, ..with_schedule(Schedule::NON_PREEMPTIVE, small()) }, 2);
+}
+
+/// The layer shares pages by its own map, and keeps apart the streams that its placement takes hints for, whatever the drive can do.
+#[test]
+fn what_the_layer_can_do_is_its_own() {
+    let hints = PlacementConfig::from_spec(Spec::parse("hints:streams=4").unwrap()).unwrap();
+    for (placement, streams) in [(PlacementConfig::ONE_STREAM, 1), (hints, 4)] {
+        let device = layer(Shuffled::new(192, 1), with_placement(placement, small()));
+        let Caps { share, streams: kept, .. } = *device.caps();
+        assert_eq!((share, kept), (true, streams));
+    }
 }
 
 #[test]
