@@ -193,7 +193,7 @@ pub fn parse_micros(text: &str) -> Result<Nanos, SpecError> {
 
 /// `bytes` with the largest binary unit that divides it.
 pub fn format_size(bytes: u64) -> String {
-    // The first four are binary units; people have no names for larger ones.
+    // The first four are binary units. Larger ones are read, and shown in TiB.
     SIZES[..4]
         .iter()
         .rev()

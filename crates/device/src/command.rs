@@ -146,6 +146,24 @@ pub struct Caps {
     pub erase_pages: u32,
 }
 
+impl Caps {
+    /// What any drive can do that keeps what is written, one page to a command.
+    pub fn plain(page_bytes: u32, pages: u64, queue_depth: u32) -> Caps {
+        Caps {
+            page_bytes,
+            pages,
+            queue_depth,
+            pages_per_command: 1,
+            atomic_bytes: 0,
+            share: false,
+            streams: 1,
+            contents: true,
+            erase_counts: false,
+            erase_pages: 0,
+        }
+    }
+}
+
 /// A drive, simulated or real. Single-threaded; never blocks except in [`Device::wait`].
 pub trait Device {
     /// What the device is and can do; constant.

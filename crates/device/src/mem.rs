@@ -25,16 +25,10 @@ impl MemDevice {
     /// A drive of `pages` pages of `page_bytes`, on which every command takes `latency`.
     pub fn new(pages: u64, page_bytes: u32, queue_depth: u32, latency: Nanos) -> MemDevice {
         let caps = Caps {
-            page_bytes,
-            pages,
-            queue_depth,
             pages_per_command: 1024,
             atomic_bytes: page_bytes,
             share: true,
-            streams: 1,
-            contents: true,
-            erase_counts: false,
-            erase_pages: 0,
+            ..Caps::plain(page_bytes, pages, queue_depth)
         };
         MemDevice {
             caps,

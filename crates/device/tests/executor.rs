@@ -98,9 +98,10 @@ impl Device for Probe {
     }
 }
 
-/// Begins a read of a page as a task. Returns the task, and where its outcome will be.
+/// Where the outcome of a read will be.
 type Outcome = Rc<Cell<Option<Result<(), IoError>>>>;
 
+/// Begins a read of a page as a task.
 fn begin_read<D: Device + 'static>(executor: &Executor<D>, page: u64) -> (TaskId, Outcome) {
     let (handle, outcome) = (executor.handle(), Outcome::default());
     let (begun, slot) = (Cell::new(None), Rc::clone(&outcome));

@@ -196,7 +196,7 @@ mod tests {
         executor.block_on(opening).unwrap()
     }
 
-    /// How many leaves of a drive make opening fail where they are lost. Without one of the others nothing is missing.
+    /// The leaves whose loss makes opening fail. Without one of the others nothing is missing.
     fn refused_without_one(beside_a_backup: bool) -> Vec<PageId> {
         let (whole, mut leaves) = after_a_split(beside_a_backup);
         assert!(leaves.len() > 2, "{leaves:?}");

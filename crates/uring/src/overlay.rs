@@ -36,17 +36,10 @@ impl OverlayDevice {
     /// A drive with the contents of `below`. `beside` is an empty file that nobody else uses.
     pub fn new(below: ReadOnlyFile, beside: File) -> OverlayDevice {
         let caps = Caps {
-            page_bytes: PAGE_BYTES,
-            pages: below.bytes() / u64::from(PAGE_BYTES),
-            queue_depth: 256,
             pages_per_command: (1 << 20) / PAGE_BYTES,
             // As the drive itself says, so that a store protects its pages here as it does there.
             atomic_bytes: below.atomic_bytes(),
-            share: false,
-            streams: 1,
-            contents: true,
-            erase_counts: false,
-            erase_pages: 0,
+            ..Caps::plain(PAGE_BYTES, below.bytes() / u64::from(PAGE_BYTES), 256)
         };
         let longest = (caps.page_bytes * caps.pages_per_command) as usize;
         OverlayDevice {

@@ -5,8 +5,8 @@ pub mod observed;
 mod open;
 
 pub use observed::{AnyDrive, Lifetime, Observed, Wear};
+pub(crate) use open::Boxed;
 pub use open::DeviceUser;
-pub(crate) use open::{Boxed, plain_caps};
 
 use crate::StackError;
 use crate::output::is_standard;

@@ -54,7 +54,7 @@ impl Stack {
     pub(crate) fn caps(&self) -> Caps {
         let device = match self.device.simulated() {
             Some(config) => config.caps(true),
-            None => plain_caps(self.device.page_bytes(), self.device.pages(), self.device.queue_depth()),
+            None => Caps::plain(self.device.page_bytes(), self.device.pages(), self.device.queue_depth()),
         };
         Caps { pages: self.pages(), share: device.share || self.layer.is_some(), ..device }
     }
@@ -187,22 +187,6 @@ impl Stack {
                 Ok(user.with(SimDrive::with_ftl((**config).clone(), ftl, contents)))
             }
         }
-    }
-}
-
-/// What any drive can do that keeps what is written.
-pub(crate) fn plain_caps(page_bytes: u32, pages: u64, queue_depth: u32) -> Caps {
-    Caps {
-        page_bytes,
-        pages,
-        queue_depth,
-        pages_per_command: 1,
-        atomic_bytes: 0,
-        share: false,
-        streams: 1,
-        contents: true,
-        erase_counts: false,
-        erase_pages: 0,
     }
 }
 

@@ -4,10 +4,10 @@ use super::Said;
 use super::input::{Input, Line};
 use super::new_file::NewFile;
 use super::open::{Opened, StoreFile, open_drive, read_size};
-use crate::device::{AnyDrive, plain_caps};
+use crate::device::AnyDrive;
 use crate::{Column, Progress, Row, StackError};
 use fulgurite_base::units;
-use fulgurite_device::Executor;
+use fulgurite_device::{Caps, Executor};
 use fulgurite_engine::{Durability, Error, Options, PlaceConfig, SHARDS, Store, Table};
 use fulgurite_uring::DriveOptions;
 use std::fs;
@@ -176,7 +176,7 @@ pub(super) fn plan(
     // A store that cannot be made there is refused when it is.
     let file_page = DriveOptions::default().page_bytes;
     let map_memory =
-        new.map_memory(&plain_caps(file_page, bytes / u64::from(file_page), 1)).unwrap_or_default();
+        new.map_memory(&Caps::plain(file_page, bytes / u64::from(file_page), 1)).unwrap_or_default();
     Ok((bytes, Options { memory_bytes: file.memory(bytes, map_memory)?, ..new }))
 }
 

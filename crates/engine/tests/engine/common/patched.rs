@@ -23,18 +23,8 @@ pub struct Patched {
 impl Patched {
     /// A drive with these contents.
     pub fn new(base: &Rc<Vec<u8>>) -> Patched {
-        let caps = Caps {
-            page_bytes: PAGE as u32,
-            pages: (base.len() / PAGE) as u64,
-            queue_depth: 256,
-            pages_per_command: 256,
-            atomic_bytes: 0,
-            share: false,
-            streams: 1,
-            contents: true,
-            erase_counts: false,
-            erase_pages: 0,
-        };
+        let caps =
+            Caps { pages_per_command: 256, ..Caps::plain(PAGE as u32, (base.len() / PAGE) as u64, 256) };
         let (pages, done) = (BTreeMap::new(), Vec::new());
         Patched { caps, base: Rc::clone(base), pages, now: Nanos::ZERO, done, written: false }
     }
