@@ -127,7 +127,7 @@ pub struct Load {
     /// Bytes of the log of a new store [default: 64MiB]
     #[arg(long, value_name = "SIZE")]
     log: Option<String>,
-    /// Where a new store writes pages: in-place, out-of-place[:placement=,victim=,spare=] or auto [default: in-place]
+    /// Where a new store writes pages: in-place, out-of-place[:unit=,compress=,spare=,placement=,victim=] or auto [default: in-place]
     #[arg(long, value_name = "WHERE")]
     place: Option<String>,
 }

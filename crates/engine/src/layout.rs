@@ -22,10 +22,11 @@
 //! | 80–84 | CRC of the log's last block before that end |
 //! | 84 | 1 where the store was closed and nothing lies behind that end |
 //! | 85 | 1 where pages lie out of place |
+//! | 86 | out of place: the unit has 2 to this power of bytes; before format 4: 0, a block of the log |
 //! | 88–96 | the next number of a large value |
 //! | 96–112 | the store's identity |
 //! | 112–116 | out of place: segments |
-//! | 116–120 | out of place: units, blocks of the log's size, in a segment |
+//! | 116–120 | out of place: units in a segment |
 //! | 120–128 | out of place: the last commit of the map when this was written |
 //!
 //! Out of place, data pages have the same numbers as in place, and lie where the map says: from the first data page's place on, the
@@ -38,7 +39,9 @@ use fulgurite_base::PageId;
 use fulgurite_device::Caps;
 
 /// The format of the files that this version writes.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
+/// In this format units out of place are blocks of the log's size.
+const WITHOUT_UNITS: u32 = 3;
 /// In this format the log does not say which pages the drive has (kind 7 of a structure change).
 const WITHOUT_STORED: u32 = 2;
 /// In this format bytes were not bound to their places. Pages in place are read as they are; copies in the double-write area may be either.
@@ -128,10 +131,9 @@ impl Superblock {
             out_of_place: None,
         };
         if options.place.is_out(caps, page_bytes) {
-            let units =
-                |pages: u64| pages.saturating_mul(caps.page_bytes.into()) / u64::from(superblock.block_bytes);
-            let (drive_units, erased) = (units(caps.pages), units(u64::from(caps.erase_pages)));
-            superblock = out_of_place::fit(superblock, drive_units, erased, options)?;
+            let bytes = |pages: u64| pages.saturating_mul(caps.page_bytes.into());
+            let (drive, erased) = (bytes(caps.pages), bytes(u64::from(caps.erase_pages)));
+            superblock = out_of_place::fit(superblock, drive, erased, options)?;
         }
         let least = superblock.data_start().0 + LEAST_PAGES;
         if superblock.pages < least {
@@ -163,8 +165,9 @@ impl Superblock {
         }
         set(&mut bytes, 80, &self.log_crc.to_le_bytes());
         bytes[84] = u8::from(self.clean);
-        if let Some(Shape { segments, segment_units, commit }) = self.out_of_place {
+        if let Some(Shape { segments, segment_units, unit_bytes, commit }) = self.out_of_place {
             bytes[85] = 1;
+            bytes[86] = unit_bytes.trailing_zeros() as u8;
             set(&mut bytes, 112, &segments.to_le_bytes());
             set(&mut bytes, 116, &segment_units.to_le_bytes());
             set(&mut bytes, 120, &commit.to_le_bytes());
@@ -189,12 +192,16 @@ impl Superblock {
         }
         let format = get_u32(&copy, 20);
         let is_out_of_place = copy[85] == 1;
-        if ![FORMAT, WITHOUT_STORED].contains(&format) && (format != UNBOUND || is_out_of_place) {
+        let is_known = [FORMAT, WITHOUT_UNITS, WITHOUT_STORED].contains(&format);
+        if !is_known && (format != UNBOUND || is_out_of_place) {
             return Err(Error::Version { found: format, known: FORMAT });
         }
+        let block_bytes = get_u32(&copy, 28);
+        let unit_bytes =
+            if format < FORMAT { block_bytes } else { 1u32.checked_shl(copy[86].into()).unwrap_or(0) };
         let superblock = Superblock {
             page_bytes: get_u32(&copy, 24),
-            block_bytes: get_u32(&copy, 28),
+            block_bytes,
             generation: get_u64(&copy, 32),
             pages: get_u64(&copy, 40),
             log_pages: get_u64(&copy, 48),
@@ -208,6 +215,7 @@ impl Superblock {
             out_of_place: is_out_of_place.then(|| Shape {
                 segments: get_u32(&copy, 112),
                 segment_units: get_u32(&copy, 116),
+                unit_bytes,
                 commit: get_u64(&copy, 120),
             }),
         };
@@ -256,7 +264,7 @@ impl Superblock {
     /// Bytes of the drive that the store needs.
     pub fn bytes(&self) -> u64 {
         match self.layout() {
-            Some(layout) => layout.end() * u64::from(layout.unit_bytes),
+            Some(layout) => layout.end(),
             None => self.pages * u64::from(self.page_bytes),
         }
     }

@@ -85,7 +85,7 @@ pub use image::{MemImage, Sink, Source};
 pub use layout::{PLACES as SUPERBLOCKS, is_store, map_memory};
 pub use load::BulkLoad;
 pub use lsn::Lsn;
-pub use options::{Durability, Options, OutOfPlaceConfig, PlaceConfig, TornPages};
+pub use options::{Compress, Durability, Options, OutOfPlaceConfig, PlaceConfig, TornPages};
 #[cfg(feature = "planted")]
 pub use planted::Planted;
 pub use records::RecordCounters;

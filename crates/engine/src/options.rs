@@ -7,7 +7,7 @@ use crate::planted::Planted;
 use crate::records::Records;
 use crate::write::out_of_place::map_bytes;
 use crate::write::{BATCH, Place};
-use fulgurite_base::option::SHARE;
+use fulgurite_base::option::{Form, SHARE, SIZE};
 use fulgurite_base::{Choice, Declared, Nanos, NoOptions, Opt, Share, config_enum, opt};
 use fulgurite_device::{Caps, Device};
 use fulgurite_ftl::placement::PlacementConfig;
@@ -79,11 +79,43 @@ impl TornPages {
     }
 }
 
+/// How pages are compressed that lie out of place. Each page says how it was, so this may differ from one opening to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Compress {
+    /// As they are.
+    None,
+    /// By LZ4, which finds what stands in a page twice. Quick in both directions.
+    Lz4,
+    /// By zstd, which also gives frequent bytes short codes: smaller, and several times slower.
+    Zstd,
+}
+
+impl Choice for Compress {
+    const NAMES: &'static [(&'static str, Compress)] =
+        &[("none", Compress::None), ("lz4", Compress::Lz4), ("zstd", Compress::Zstd)];
+}
+
+impl Compress {
+    /// The number in front of a page that was compressed so.
+    pub(crate) fn code(self) -> u32 {
+        match self {
+            Compress::None => 255,
+            Compress::Lz4 => 0,
+            Compress::Zstd => 1,
+        }
+    }
+}
+
 /// How pages lie out of place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutOfPlaceConfig {
     /// The share of the segments that pages leave free, for collection. Fixed when the store is made.
     pub spare: Share,
+    /// Bytes in a unit, in which pages lie: a power of two from 512, at most a page and a block of the log. Fixed when the store
+    /// is made. The map takes 13 bytes of memory for each unit of the drive.
+    pub unit_bytes: u64,
+    /// How pages are compressed.
+    pub compress: Compress,
     /// Which pages are written together.
     pub placement: PlacementConfig,
     /// Which segment is collected.
@@ -94,6 +126,8 @@ impl Default for OutOfPlaceConfig {
     fn default() -> OutOfPlaceConfig {
         OutOfPlaceConfig {
             spare: Share::percent(15),
+            unit_bytes: 1024,
+            compress: Compress::Lz4,
             placement: PlacementConfig::ONE_STREAM,
             victim: VictimConfig::GREEDY,
         }
@@ -103,6 +137,8 @@ impl Default for OutOfPlaceConfig {
 impl Declared for OutOfPlaceConfig {
     const OPTIONS: &'static [Opt<OutOfPlaceConfig>] = &[
         opt!("spare", spare, SHARE, Share::percent(5) => Share::percent(75), "share of the segments that pages leave free"),
+        opt!("unit", unit_bytes, SIZE, 512 => 65_536, "what a compressed page is rounded up to; 13 bytes of memory for each"),
+        opt!("compress", compress, Form::<Compress>::choice("none|lz4|zstd"), "how pages are compressed"),
         opt!("placement", placement, PlacementConfig::FORM, "which pages are written together"),
         opt!("victim", victim, VictimConfig::FORM, "which segment is collected"),
     ];
@@ -112,7 +148,7 @@ config_enum! {
     /// Where pages are written. Fixed when the store is made.
     ///
     /// *In place*: each page at its own number, protected by [`TornPages`]. *Out of place*: each write at a new place, which a map
-    /// tells; no page is written twice and none is torn, pages of several blocks are compressed, and segments are collected.
+    /// tells; no page is written twice and none is torn, pages are compressed and packed, and segments are collected.
     pub enum PlaceConfig: "place";
     "in-place" InPlace(NoOptions) "each page at its own number"
     "out-of-place" OutOfPlace(OutOfPlaceConfig) "each write at a new place, in segments that are collected"

@@ -87,6 +87,11 @@ impl SegmentTable {
         first
     }
 
+    /// The next `pages` pages of `segment` stay empty: they are garbage.
+    pub(crate) fn skip(&mut self, segment: SegmentId, pages: u32) {
+        self.written[segment.0 as usize] += pages;
+    }
+
     /// A valid page of `segment` becomes garbage.
     #[inline]
     pub(crate) fn invalidate(&mut self, segment: SegmentId) {

@@ -31,6 +31,7 @@ impl Plan {
         let mut prng = Prng::new(seed, "crash place");
         if once_in(&mut prng, 2) {
             move_out(&mut prng, &mut plan);
+            pack(seed, &mut plan);
         }
         lose_patience(seed, &mut plan);
         change_memory(seed, &mut plan);
@@ -133,7 +134,8 @@ fn move_out(prng: &mut Prng, plan: &mut Plan) {
     let (placement, streams) = one_of(prng, &[("none", 1), ("none", 1), ("sep-gc", 2), ("sepbit", 6)]);
     plan.store.torn_pages = TornPages::Auto;
     let victim = one_of(prng, &["greedy", "fifo", "cost-benefit", "random"]);
-    plan.store.place = format!("out-of-place:placement={placement},victim={victim}");
+    let unit = plan.device.page_bytes.max(4096);
+    plan.store.place = format!("out-of-place:placement={placement},victim={victim},unit={unit}B");
     plan.row_bytes = one_of(prng, &[60, 400, 1_000]);
     if plan.row_bytes > 60 {
         plan.bulk_load = false;
@@ -147,13 +149,23 @@ fn move_out(prng: &mut Prng, plan: &mut Plan) {
         *steps = parts.flat_map(|part| part.iter().cloned().chain([checkpoint.clone()])).collect();
     }
     let (store, device) = (&plan.store, &mut plan.device);
-    let unit = device.page_bytes.max(4096);
     let segment = 4 * unit.max(store.page_bytes);
     // The log and what lies in front of the pages; the pages; the map; the segments that are never full.
     let rows = 300 * plan.row_bytes as u64 / u64::from(store.page_bytes);
     let pages = u64::from(store.log_pages) + 200 + 70 + any_size(prng, 100) + rows;
     let beside = u64::from(40 * unit + (8 + streams) * segment);
     device.pages = (pages * u64::from(store.page_bytes) + beside) / u64::from(device.page_bytes);
+}
+
+/// Has several pages share a block of the drive, in half of the seeds.
+fn pack(seed: u64, plan: &mut Plan) {
+    let mut prng = Prng::new(seed, "crash units");
+    if once_in(&mut prng, 2) {
+        let block = format!("unit={}B", plan.device.page_bytes.max(4096));
+        let unit = format!("unit={}B", one_of(&mut prng, &[512, 1024, 2048]));
+        plan.store.place = plan.store.place.replace(&block, &unit);
+        plan.store.place += one_of(&mut prng, &["", ",compress=none", ",compress=zstd", ",compress=zstd"]);
+    }
 }
 
 /// Has clients give up some of their steps, in one seed of four: whatever was under way then, the store must be sound.

@@ -146,8 +146,9 @@ pub(super) fn options(plan: &StorePlan) -> Result<Options, String> {
     let frames = u64::from(plan.frames) * (u64::from(plan.page_bytes) + 64) * 4 / 3 + 64;
     let mut memory = frames * 100 / (100 - u64::from(plan.records)) + 100;
     if plan.place != "in-place" {
-        // The map of pages takes its memory first.
-        memory += 256 << 10;
+        // The map of pages takes its memory first; with small units more.
+        let is_small = ["unit=512B", "unit=1024B", "unit=2048B"].iter().any(|unit| plan.place.contains(unit));
+        memory += if is_small { 1 << 20 } else { 256 << 10 };
     }
     Ok(Options {
         page_bytes: plan.page_bytes,

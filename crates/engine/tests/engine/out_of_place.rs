@@ -2,6 +2,7 @@
 
 use crate::common::patched::{PAGE, Patched};
 use crate::common::{all, fill, run};
+use fulgurite_base::Prng;
 use fulgurite_device::Executor;
 use fulgurite_engine::{
     CheckReport, Durability, Error, MemImage, Options, Record, Store, TornPages, repair, restore,
@@ -13,13 +14,22 @@ const PAGES: usize = 560;
 const LOG: usize = 32;
 const MAP: usize = LOG + 128 + 128;
 
-fn options() -> Options {
-    let place = "out-of-place:placement=sep-gc,victim=fifo".parse().unwrap();
-    Options { memory_bytes: 160 << 10, log_bytes: 128 * PAGE as u64, place, ..Options::default() }
+/// Pages that lie in blocks of their own, and pages of which several share one.
+const UNITS: [&str; 2] = ["unit=4KiB", "unit=1KiB,compress=zstd"];
+
+fn options(units: &str) -> Options {
+    let own = if units.contains("placement") { "" } else { "placement=sep-gc,victim=fifo," };
+    let place = format!("out-of-place:{own}{units}").parse().unwrap();
+    Options { memory_bytes: 192 << 10, log_bytes: 128 * PAGE as u64, place, ..Options::default() }
 }
 
+/// The first quarter of a value compresses.
 fn record(number: u32, version: u8) -> (Vec<u8>, Vec<u8>) {
-    (number.to_be_bytes().to_vec(), vec![version; 250 + number as usize % 200])
+    let mut value = vec![version; 250 + number as usize % 200];
+    let mut prng = Prng::new(u64::from(number) << 8 | u64::from(version), "value");
+    let compressible = value.len() / 4;
+    value[compressible..].fill_with(|| prng.below(256) as u8);
+    (number.to_be_bytes().to_vec(), value)
 }
 
 const RECORDS: u32 = 800;
@@ -30,10 +40,10 @@ fn expected() -> Vec<(Vec<u8>, Vec<u8>)> {
 }
 
 /// A store that was written over and over, so that segments were collected; closed, or not.
-fn image(close: bool) -> Rc<Vec<u8>> {
+fn image(units: &'static str, close: bool) -> Rc<Vec<u8>> {
     let executor = Executor::new(Patched::new(&Rc::new(vec![0; PAGES * PAGE])));
     run(&executor, move |handle| async move {
-        let store = Store::create(handle, options()).await.unwrap();
+        let store = Store::create(handle, options(units)).await.unwrap();
         for version in 0..13 {
             let some = (0..RECORDS).filter(|number| version == 0 || *number < RECORDS / 3);
             fill(&store, "table", some.map(|number| record(number, version))).await;
@@ -54,11 +64,15 @@ fn image(close: bool) -> Rc<Vec<u8>> {
 fn ask(device: Patched) -> Result<(Result<Vec<Record>, Error>, CheckReport), Error> {
     let executor = Executor::new(device);
     run(&executor, |handle| async move {
-        // Who opens it need not say where pages lie.
-        let store = Store::open(handle, Options { place: Options::default().place, ..options() }).await?;
+        // Who opens it need not say where pages lie, nor how.
+        let store = Store::open(handle, in_place()).await?;
         assert!(store.is_out_of_place());
         Ok((all(&store, "table").await, store.check().await?))
     })
+}
+
+fn in_place() -> Options {
+    Options { place: Options::default().place, ..options(UNITS[0]) }
 }
 
 fn is_right(records: &[Record]) -> bool {
@@ -90,8 +104,8 @@ fn is_noticed(device: Patched, what: &str) -> bool {
 
 #[test]
 fn damage_anywhere_is_noticed_or_harmless() {
-    for close in [true, false] {
-        let image = image(close);
+    for (units, close) in UNITS.into_iter().flat_map(|units| [(units, true), (units, false)]) {
+        let image = image(units, close);
         assert!(!is_noticed(Patched::new(&image), "no damage"));
         let used: Vec<usize> =
             (MAP..PAGES).filter(|page| image[page * PAGE..][..PAGE].iter().any(|byte| *byte != 0)).collect();
@@ -122,61 +136,115 @@ fn repair_finds_pages_by_their_map_and_without_it() {
         ("both superblocks", 0..LOG),
         ("nothing", 0..0),
     ];
-    for (what, gone) in places {
-        let mut bytes = image(true).to_vec();
+    for (units, (what, gone)) in
+        UNITS.into_iter().flat_map(|units| places.clone().map(|place| (units, place)))
+    {
+        let mut bytes = image(units, true).to_vec();
         bytes[gone.start * PAGE..gone.end * PAGE].fill(0);
         let executor = Executor::new(Patched::new(&Rc::new(vec![0; PAGES * PAGE])));
         let records = run(&executor, |handle| async move {
-            let in_place = Options { place: Options::default().place, ..options() };
-            let report = repair(&MemImage::new(bytes), handle.clone(), in_place.clone()).await.unwrap();
+            let report = repair(&MemImage::new(bytes), handle.clone(), in_place()).await.unwrap();
             assert!(report.tables.iter().all(|table| table.lost.is_empty()), "{what}: {report:?}");
-            let store = Store::open(handle, in_place).await.unwrap();
+            let store = Store::open(handle, in_place()).await.unwrap();
             assert!(!store.is_out_of_place());
             all(&store, "table").await.unwrap()
         });
-        assert!(is_right(&records), "{what} is gone");
+        assert!(is_right(&records), "{what} is gone, {units}");
     }
 }
 
 #[test]
 fn a_backup_has_the_pages_in_place() {
-    let executor = Executor::new(Patched::new(&image(true)));
-    let copy = MemImage::default();
-    let target = copy.clone();
-    run(&executor, |handle| async move {
-        Store::open(handle, options()).await.unwrap().backup(&target).await.unwrap();
-    });
-    let executor = Executor::new(Patched::new(&Rc::new(vec![0; PAGES * PAGE])));
-    let records = run(&executor, |handle| async move {
-        restore(&copy, &handle).await.unwrap();
-        let store = Store::open(handle, options()).await.unwrap();
-        assert!(!store.is_out_of_place());
-        assert_eq!(store.check().await.unwrap().problems, []);
-        all(&store, "table").await.unwrap()
-    });
-    assert!(is_right(&records));
+    for units in UNITS {
+        let executor = Executor::new(Patched::new(&image(units, true)));
+        let copy = MemImage::default();
+        let target = copy.clone();
+        run(&executor, |handle| async move {
+            Store::open(handle, options(units)).await.unwrap().backup(&target).await.unwrap();
+        });
+        let executor = Executor::new(Patched::new(&Rc::new(vec![0; PAGES * PAGE])));
+        let records = run(&executor, |handle| async move {
+            restore(&copy, &handle).await.unwrap();
+            let store = Store::open(handle, options(units)).await.unwrap();
+            assert!(!store.is_out_of_place());
+            assert_eq!(store.check().await.unwrap().problems, []);
+            all(&store, "table").await.unwrap()
+        });
+        assert!(is_right(&records), "{units}");
+    }
+}
+
+/// The rule: a store of the format before, in which units are blocks, is opened as it is. Its superblocks say nothing of units.
+#[test]
+fn a_store_of_the_format_before_is_opened() {
+    let mut bytes = image("unit=4KiB", true).to_vec();
+    for place in [0, 65_536] {
+        let superblock = &mut bytes[place..place + 128];
+        assert_eq!((superblock[20], superblock[86]), (4, 12), "the format, and 2 to the power of 12 bytes");
+        (superblock[20], superblock[86]) = (3, 0);
+        superblock[16..20].fill(0);
+        let crc = crc32c::crc32c(superblock);
+        superblock[16..20].copy_from_slice(&crc.to_le_bytes());
+    }
+    let (records, check) = ask(Patched::new(&Rc::new(bytes))).unwrap();
+    assert!(is_right(&records.unwrap()));
+    assert_eq!(check.problems, []);
+}
+
+/// The rule: how pages are compressed may differ from one opening to the next, since each says how it was.
+#[test]
+fn a_store_is_opened_with_another_compression() {
+    for compress in ["none", "lz4", "zstd"] {
+        let executor = Executor::new(Patched::new(&image("unit=1KiB,compress=zstd", false)));
+        let records = run(&executor, |handle| async move {
+            let units = format!("unit=1KiB,compress={compress}");
+            let store = Store::open(handle, options(&units)).await.unwrap();
+            fill(&store, "table", (0..RECORDS / 6).map(|number| record(number, 12))).await;
+            store.checkpoint().await.unwrap();
+            all(&store, "table").await.unwrap()
+        });
+        assert!(is_right(&records), "{compress}");
+    }
 }
 
 #[test]
-fn pages_of_several_blocks_are_compressed() {
-    let written = |place: &str| {
-        let options =
-            Options { page_bytes: 16_384, memory_bytes: 1 << 20, place: place.parse().unwrap(), ..options() };
-        let options = Options { log_bytes: 96 * 16_384, ..options };
+fn pages_are_compressed_and_packed() {
+    let written = |page_bytes: u32, place: &str| {
+        let place = place.parse().unwrap();
+        let options = Options {
+            page_bytes,
+            memory_bytes: 1 << 20,
+            place,
+            log_bytes: 384 * PAGE as u64,
+            ..Options::default()
+        };
         let executor = Executor::new(Patched::new(&Rc::new(vec![0; 4_000 * PAGE])));
         run(&executor, |handle| async move {
             let store = Store::create(handle, options).await.unwrap();
             let before = store.statistics().pages_written;
-            fill(&store, "table", (0..2_000).map(|number| record(number, 7))).await;
+            // Values of one byte repeated: LZ4 makes next to nothing of them.
+            let records = || {
+                (0..2_000u32)
+                    .map(|number| (number.to_be_bytes().to_vec(), vec![7; 250 + number as usize % 200]))
+            };
+            fill(&store, "table", records()).await;
             store.checkpoint().await.unwrap();
-            let records = all(&store, "table").await.unwrap();
-            assert!(records.into_iter().eq((0..2_000).map(|number| record(number, 7))));
+            assert!(all(&store, "table").await.unwrap().into_iter().eq(records()));
             store.statistics().pages_written - before
         })
     };
-    // Values of one byte repeated: a page of four blocks takes one. In place each is written twice.
-    let (out, twice) = (written("out-of-place"), written("in-place"));
-    assert!(out * 6 < twice && out > 0, "{out} pages and {twice}");
+    for (page_bytes, unit, times) in
+        [(16_384, "4KiB", 6), (4_096, "1KiB", 6), (4_096, "512B", 10), (4_096, "4KiB", 1)]
+    {
+        // In place each page is written twice.
+        let (out, twice) =
+            (written(page_bytes, &format!("out-of-place:unit={unit}")), written(page_bytes, "in-place"));
+        assert!(
+            out > 0 && out * times < twice,
+            "pages of {page_bytes} in units of {unit}: {out} and {twice}"
+        );
+        assert!(out * 2 * (times + 4) > twice, "a page takes one unit at least: {out} and {twice}");
+    }
 }
 
 #[test]
@@ -191,10 +259,12 @@ fn what_contradicts_pages_out_of_place_is_refused() {
         let error = refusal(pages, options).unwrap_or_default();
         assert!(error.contains(words), "`{error}` does not say `{words}`");
     };
-    assert_eq!(refusal(PAGES, options()), None);
-    refused(PAGES, Options { torn_pages: TornPages::DoubleWrite, ..options() }, "accepted: auto");
-    refused(300, options(), "too few for pages out of place");
-    refused(200_000, options(), "the map of ");
-    let oracle = Options { place: "out-of-place:placement=oracle".parse().unwrap(), ..options() };
-    refused(PAGES, oracle, "must know all writes beforehand");
+    let own = || options(UNITS[0]);
+    assert_eq!(refusal(PAGES, own()), None);
+    refused(PAGES, Options { torn_pages: TornPages::DoubleWrite, ..own() }, "accepted: auto");
+    refused(300, own(), "too few for pages out of place");
+    refused(200_000, own(), "the map of ");
+    refused(PAGES, options("placement=oracle"), "must know all writes beforehand");
+    refused(PAGES, options("unit=3KiB"), "units of 3072 bytes");
+    refused(PAGES, options("unit=8KiB"), "accepted: a power of two from 512 to 4096");
 }

@@ -198,16 +198,22 @@ impl Ftl {
     }
 
     #[inline]
-    fn copy_context(&self, from: Ppn) -> WriteContext {
+    pub(super) fn copy_context(&self, from: Ppn) -> WriteContext {
         WriteContext::copy(self.map.owner(from), self.segment(from))
     }
 
     /// Moves the valid page `from` of a victim to the stream that placement chooses for it, in the same unit.
     #[inline]
     pub fn copy(&mut self, from: Ppn, sink: &mut impl FlashSink) -> Ppn {
+        let stream = self.placer.stream(&self.copy_context(from), &self.segments);
+        self.copy_to(from, stream, sink)
+    }
+
+    /// Moves the valid page `from` of a victim to a stream that placement has chosen.
+    #[inline]
+    pub(super) fn copy_to(&mut self, from: Ppn, stream: StreamId, sink: &mut impl FlashSink) -> Ppn {
         let context = self.copy_context(from);
         let unit = self.unit_of(self.segment(from));
-        let stream = self.placer.stream(&context, &self.segments);
         let to = self.open_for_copies(unit, stream);
         // Placement is told its own choice, as in `move_each`, even where the page lands in another stream.
         self.placer.written(&context, stream, &self.segments);

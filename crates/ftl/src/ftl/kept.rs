@@ -1,7 +1,11 @@
 //! For layers that keep their map on the drive: a map that was there before, and host pages of several flash pages,
 //! which get their places together or not at all. Such a layer is collected as one unit.
+//!
+//! Flash pages may be smaller here than what the drive below writes at once. Then several make a *block*, and
+//! [`Ftl::end_blocks`] has what comes next begin a new one, so that nothing is written to a block twice.
 
 use super::{FlashSink, Ftl, UnitId};
+use crate::placement::PlacementPolicy;
 use crate::segments::SegmentId;
 use fulgurite_base::{Ppn, StreamId};
 
@@ -14,8 +18,9 @@ impl Ftl {
     /// has two owners.
     ///
     /// Segments that hold pages count as full, except the ones with the most room behind their last page, one for each stream:
-    /// they are written on from there, so that what the last collection had begun can be ended.
-    pub fn adopt(&mut self, places: impl Iterator<Item = (u32, Ppn)>) -> bool {
+    /// they are written on from there, so that what the last collection had begun can be ended. They go on with a new block of
+    /// `block_pages` pages, which divide a segment.
+    pub fn adopt(&mut self, places: impl Iterator<Item = (u32, Ppn)>, block_pages: u32) -> bool {
         assert!(!self.has_units(), "a layer that keeps its map is collected as a whole");
         let segment_pages = self.config.segment_pages;
         let mut ends = vec![0; self.config.segments as usize];
@@ -30,6 +35,7 @@ impl Ftl {
             self.map.map(lpn, ppn);
             self.segments.revive(segment);
         }
+        ends.iter_mut().for_each(|end| *end = end.next_multiple_of(block_pages));
         self.of_mut(WHOLE).wear.withdraw(|segment| ends[segment.0 as usize] > 0);
         let used = (0..self.config.segments).map(SegmentId).filter(|segment| ends[segment.0 as usize] > 0);
         let mut used: Vec<SegmentId> = used.collect();
@@ -57,8 +63,22 @@ impl Ftl {
         in_open + u64::from(self.of(WHOLE).wear.free()) * u64::from(pages)
     }
 
-    /// Writes the `pages` pages from `first` on for the host, behind one another in the stream of the first one, and gives
-    /// `placed` their places. At most as many as a segment has. All of them or none: returns false where the schedule does
+    /// Pages that are left in the open segment of a stream.
+    fn room_in(&self, stream: StreamId) -> u32 {
+        let pages = self.config.segment_pages;
+        self.append_point(WHOLE, stream).map_or(0, |ppn| pages - ppn.0 % pages)
+    }
+
+    /// Leaves the rest of a stream's open segment empty, so that its next page begins another.
+    fn end_segment(&mut self, stream: StreamId) {
+        let left = self.room_in(stream);
+        if let Some(open) = self.open[self.open_at(WHOLE, stream)] {
+            self.segments.skip(open, left);
+        }
+    }
+
+    /// Writes the `pages` pages from `first` on for the host, behind one another in the stream of the first one and in one
+    /// segment, and gives `placed` their places. At most as many as a segment has. All of them or none: returns false where the schedule does
     /// not serve writes now, or where they need a segment that only collection may use.
     pub fn append_whole(
         &mut self,
@@ -70,12 +90,13 @@ impl Ftl {
     ) -> bool {
         debug_assert!(pages <= self.config.segment_pages);
         let stream = self.stream(first, hint);
-        let room = self
-            .append_point(WHOLE, stream)
-            .map_or(0, |ppn| self.config.segment_pages - ppn.0 % self.config.segment_pages);
-        let fits = room >= pages || self.of(WHOLE).wear.free() > self.config.collect.hard;
-        if !fits || !self.state(WHOLE, stream).serves_writes() {
+        let fits = self.room_in(stream) >= pages;
+        let may_open = self.of(WHOLE).wear.free() > self.config.collect.hard;
+        if !(fits || may_open) || !self.state(WHOLE, stream).serves_writes() {
             return false;
+        }
+        if !fits {
+            self.end_segment(stream);
         }
         for lpn in first..first + pages {
             if self.is_full(WHOLE, stream) {
@@ -85,6 +106,27 @@ impl Ftl {
             placed(self.put(&context, old, WHOLE, stream, sink));
         }
         true
+    }
+
+    /// Moves valid pages that belong together, and gives `placed` their places: behind one another in the stream that placement
+    /// chooses for the first, and in one segment, unless so few are free that nothing may be left empty.
+    pub fn copy_whole(&mut self, from: &[Ppn], sink: &mut impl FlashSink, mut placed: impl FnMut(Ppn)) {
+        let Some(first) = from.first() else { return };
+        let stream = self.placer.stream(&self.copy_context(*first), &self.segments);
+        // The copies of a victim always fit into the last segment that is free, if nothing is left empty from then on.
+        if self.room_in(stream) < from.len() as u32 && self.of(WHOLE).wear.free() > 1 {
+            self.end_segment(stream);
+        }
+        from.iter().for_each(|page| placed(self.copy_to(*page, stream, sink)));
+    }
+
+    /// Has the next page of every stream begin a new block of `block_pages` pages, which divide a segment. What is left of the
+    /// blocks before is garbage.
+    pub fn end_blocks(&mut self, block_pages: u32) {
+        for open in self.open.iter().flatten() {
+            let written = self.segments.written(*open);
+            self.segments.skip(*open, written.next_multiple_of(block_pages) - written);
+        }
     }
 }
 
@@ -99,6 +141,12 @@ mod tests {
     fn drive() -> Ftl {
         let collect = Collect { schedule: Schedule::SEMI_PREEMPTIVE, reserve: 4, hard: 2, ..Collect::PLAIN };
         Ftl::new(FtlConfig { collect, ..FtlConfig::plain(400, 40, 16) }).unwrap()
+    }
+
+    /// Whether places follow one another in one segment.
+    fn are_together(places: &[Ppn]) -> bool {
+        let follow = places.windows(2).all(|pair| pair[0].0 + 1 == pair[1].0);
+        follow && places[0].0 / 16 == places[places.len() - 1].0 / 16
     }
 
     /// Writes runs of one to four pages, collecting a victim whenever a run is refused.
@@ -117,6 +165,7 @@ mod tests {
             assert_eq!(places.len(), pages as usize);
             let found: Vec<Ppn> = (first..first + pages).filter_map(|lpn| ftl.lookup(lpn)).collect();
             assert_eq!(found, places);
+            assert!(are_together(&found), "{found:?}");
         }
         assert!(sink.erases > 100);
     }
@@ -129,7 +178,7 @@ mod tests {
             (0..400).filter_map(|lpn| Some((lpn, ftl.lookup(lpn)?))).collect()
         };
         let mut after = drive();
-        assert!(after.adopt(kept(&before).into_iter()));
+        assert!(after.adopt(kept(&before).into_iter(), 1));
         assert_eq!(check(&after), Ok(()));
         assert_eq!(kept(&after), kept(&before));
         use_drive(&mut after, 2);
@@ -139,7 +188,7 @@ mod tests {
     #[test]
     fn a_map_that_makes_no_sense_is_refused() {
         let refused =
-            |places: &[(u32, u32)]| !drive().adopt(places.iter().map(|(lpn, ppn)| (*lpn, Ppn(*ppn))));
+            |places: &[(u32, u32)]| !drive().adopt(places.iter().map(|(lpn, ppn)| (*lpn, Ppn(*ppn))), 1);
         assert!(!refused(&[(0, 0), (1, 639)]));
         assert!(refused(&[(0, 640)]), "a place beyond the drive");
         assert!(refused(&[(400, 0)]), "a page beyond the drive");
@@ -151,11 +200,99 @@ mod tests {
     fn a_segment_that_was_open_is_written_on() {
         let mut ftl = drive();
         // Every segment has a page: none is free, and only the room behind the pages is left.
-        assert!(ftl.adopt((0..40).map(|segment| (segment, Ppn(segment * 16 + segment % 16)))));
+        assert!(ftl.adopt((0..40).map(|segment| (segment, Ppn(segment * 16 + segment % 16))), 1));
         assert_eq!((ftl.free_segments(), ftl.room_for_copies()), (0, 15));
         let mut sink = CountingSink::default();
         ftl.pick(WHOLE).expect("segments are full");
         ftl.collect(WHOLE, u32::MAX, &mut sink);
         assert_eq!((ftl.free_segments(), check(&ftl)), (1, Ok(())));
+    }
+    /// The rule: behind `end_blocks` every stream goes on with a new block, also where the segment is full then; the pages that
+    /// were left out are garbage that collection gives back, and copies begin blocks of their own.
+    #[test]
+    fn blocks_that_were_ended_are_not_written_on() {
+        let mut ftl = drive();
+        let mut sink = CountingSink::default();
+        let mut prng = Prng::new(5, "blocks");
+        let mut last = None;
+        for step in 0..3_000 {
+            let (first, pages) = (4 * prng.below(100) as u32, 1 + prng.below(4) as u32);
+            let mut places = Vec::new();
+            while !ftl.append_whole(first, pages, StreamId(0), &mut sink, |ppn| places.push(ppn)) {
+                ftl.pick(WHOLE).expect("a segment is full");
+                ftl.collect(WHOLE, u32::MAX, &mut sink);
+                ftl.end_blocks(4);
+                last = None;
+            }
+            ftl.trim_run(first + pages, 4 - pages);
+            if let Some(Ppn(last)) = last {
+                assert_ne!(places[0].0 / 4, last / 4, "step {step}: a block is written a second time");
+            }
+            let ends = prng.below(3) == 0;
+            last = ends.then(|| places[places.len() - 1]);
+            if ends {
+                ftl.end_blocks(4);
+            }
+        }
+        assert_eq!(check(&ftl), Ok(()));
+        assert!(sink.erases > 100);
+    }
+
+    #[test]
+    fn a_segment_that_was_open_goes_on_with_a_new_block() {
+        let mut ftl = drive();
+        assert!(ftl.adopt([(0, Ppn(0)), (1, Ppn(5))].into_iter(), 4));
+        assert_eq!(ftl.append_point(WHOLE, StreamId(0)), Some(Ppn(8)));
+    }
+
+    /// The rule: pages that belong together stay together when they move, whichever of them placement would send elsewhere, as
+    /// long as more than one segment is free; and a victim can always be emptied.
+    #[test]
+    fn what_belongs_together_moves_together() {
+        let collect = Collect {
+            schedule: Schedule::SEMI_PREEMPTIVE,
+            placement: crate::placement::PlacementConfig::SepBit(Default::default()),
+            reserve: 4,
+            hard: 2,
+            ..Collect::PLAIN
+        };
+        let mut ftl = Ftl::new(FtlConfig { collect, ..FtlConfig::plain(400, 48, 16) }).unwrap();
+        let (mut prng, mut sink) = (Prng::new(9, "together"), CountingSink::default());
+        let (mut together, mut apart) = (0, 0);
+        for _ in 0..6_000 {
+            let (first, pages) = (4 * prng.below(100) as u32, 1 + prng.below(4) as u32);
+            while !ftl.append_whole(first, pages, StreamId(0), &mut sink, |_| ()) {
+                let victim = ftl.pick(WHOLE).expect("a segment is full");
+                let valid = |ftl: &Ftl| {
+                    let places = (victim.0 * 16..victim.0 * 16 + 16).map(Ppn);
+                    places.filter(|ppn| ftl.mapping().is_valid(*ppn)).collect::<Vec<Ppn>>()
+                };
+                let all = valid(&ftl);
+                for group in all
+                    .chunk_by(|a, b| ftl_page(&ftl, *a) == ftl_page(&ftl, *b))
+                    .map(<[Ppn]>::to_vec)
+                    .collect::<Vec<_>>()
+                {
+                    let mut places = Vec::new();
+                    let may_leave_room = ftl.free_segments() > 1;
+                    ftl.copy_whole(&group, &mut sink, |ppn| places.push(ppn));
+                    assert_eq!(places.len(), group.len());
+                    match are_together(&places) {
+                        true => together += 1,
+                        false => apart += 1,
+                    }
+                    assert!(are_together(&places) || !may_leave_room, "{group:?} has moved to {places:?}");
+                }
+                assert!(valid(&ftl).is_empty());
+                ftl.release(WHOLE, &mut sink);
+            }
+            ftl.trim_run(first + pages, 4 - pages);
+        }
+        assert_eq!(check(&ftl), Ok(()));
+        assert!(together > 100 * apart, "{together} and {apart}");
+    }
+
+    fn ftl_page(ftl: &Ftl, ppn: Ppn) -> u32 {
+        ftl.mapping().owner(ppn) / 4
     }
 }

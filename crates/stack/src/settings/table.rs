@@ -350,7 +350,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "place",
         written: "WHERE",
-        about: "Where pages are written: in-place, out-of-place[:placement=,victim=,spare=], or auto: out of place where they would be written twice in place",
+        about: "Where pages are written: in-place, out-of-place[:unit=,compress=,spare=,placement=,victim=], or auto: out of place where they would be written twice in place",
         commands: &[(Bench, Value("in-place"))],
         read: |asked, text| put(&mut asked.place, text.parse().map(Some)),
         show: |run| of_engine(run, |stage| stage.place.to_string()),

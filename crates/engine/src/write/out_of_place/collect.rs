@@ -11,7 +11,7 @@ use fulgurite_base::{PageId, Ppn, StreamId};
 use fulgurite_device::{Arena, Buffer, Device, Operation};
 use fulgurite_ftl::{CountingSink, SegmentId, UnitId};
 
-/// Units that move at once.
+/// Blocks that move at once.
 const SLICE: usize = 64;
 /// How often a page is read that is not whole, before it moves as it is.
 const READ_AGAIN: usize = 3;
@@ -129,19 +129,22 @@ impl<D: Device + 'static> OutOfPlace<D> {
     /// Gives copies new places, if there is room. Those of units that were written again meanwhile, or given up, are left out.
     fn send_copies(&self, moved: &mut Vec<Moved>) -> bool {
         moved.retain(|moved| self.lookup(moved.unit) == Some(Ppn(moved.to)));
-        moved.iter_mut().all(|moved| self.send_elsewhere(&mut moved.to))
+        let page = |moved: &Moved| moved.unit / self.0.layout.page_units;
+        let pages = moved.chunk_by_mut(|one, next| page(one) == page(next));
+        self.send_elsewhere(pages.map(|page| page.iter_mut().map(|moved| &mut moved.to).collect()))
     }
 
     /// The next valid units of the victim with their places; whole pages, where they lie together.
     pub(super) fn next_of(&self, victim: SegmentId) -> Vec<(u32, Ppn)> {
         let ftl = self.0.ftl.borrow();
         let segment_units = self.0.layout.shape.segment_units;
+        let slice = SLICE * self.0.layout.block_units() as usize;
         let first = victim.0 * segment_units;
         let valid = (first..first + segment_units).map(Ppn).filter(|ppn| ftl.mapping().is_valid(*ppn));
         let mut units: Vec<(u32, Ppn)> = Vec::new();
         for (unit, ppn) in valid.map(|ppn| (ftl.mapping().owner(ppn), ppn)) {
             let begins = unit.is_multiple_of(self.0.layout.page_units);
-            if units.len() >= SLICE && begins {
+            if units.len() >= slice && begins {
                 break;
             }
             units.push((unit, ppn));
@@ -169,13 +172,12 @@ impl<D: Device + 'static> OutOfPlace<D> {
     async fn are_whole(&self, from: &[(u32, Ppn)], bytes: &Buffer) -> bool {
         let layout = self.0.layout;
         let unit_bytes = layout.unit_bytes as usize;
-        let data = layout.map / u64::from(layout.page_units);
         let page_len = unit_bytes * layout.page_units as usize;
         let mut at = 0;
         while at < from.len() {
             let number = from[at].0 / layout.page_units;
             let count = from[at..].iter().take_while(|(unit, _)| unit / layout.page_units == number).count();
-            let page = PageId(data + u64::from(number));
+            let page = PageId(layout.data.0 + u64::from(number));
             let units = units_of(self.0.places.borrow().all(), &layout, page).to_vec();
             let are_all = units.iter().eq(from[at..at + count].iter().map(|(_, ppn)| &ppn.0));
             let whole = Arena::new(page_len).buffer(0, page_len);
@@ -183,9 +185,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
                 memory::look(&bytes.part(at * unit_bytes, page_len), |bytes| memory::fill(&whole, bytes));
                 true
             } else if are_all {
-                memory::look(&bytes.part(at * unit_bytes, count * unit_bytes), |packed| {
-                    super::unpack(packed, &whole)
-                })
+                self.unpack(&bytes.part(at * unit_bytes, count * unit_bytes), &whole)
             } else {
                 // Parts of it lie elsewhere, or it is written just now.
                 self.read(page, &whole).await.is_ok()
@@ -208,7 +208,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
     pub(super) async fn tell_free(&self, segment: SegmentId) {
         let segment_units = self.0.layout.shape.segment_units;
         let lpn = self.lpn(segment.0 * segment_units);
-        let trim = Operation::Trim { lpn, pages: segment_units * self.device_pages() };
+        let trim = Operation::Trim { lpn, pages: self.device_pages(segment_units) };
         let _ = self.0.handle.submit(trim).await;
     }
 

@@ -138,7 +138,7 @@ impl<D: Device + 'static> Journal<D> {
 
     /// Writes changes behind the last commit; false where there is no room for them.
     async fn write_changes(&self, changes: &[(u32, u32)]) -> Result<bool, Error> {
-        let per_block = changes_in_a_block(self.layout.unit_bytes) as usize;
+        let per_block = changes_in_a_block(self.layout.block_bytes) as usize;
         let blocks = changes.len().div_ceil(per_block).max(1);
         let at = self.next_block.get();
         if at + blocks as u64 > self.layout.journal {
@@ -167,7 +167,7 @@ impl<D: Device + 'static> Journal<D> {
             // What changes from here on is in the commit behind the snapshot.
             places.borrow_mut().changed.clear();
             self.next_block.set(0);
-            let per_block = places_in_a_block(self.layout.unit_bytes) as usize;
+            let per_block = places_in_a_block(self.layout.block_bytes) as usize;
             for from in (0..self.layout.snapshot).step_by(WRITTEN_TOGETHER as usize) {
                 let blocks = WRITTEN_TOGETHER.min(self.layout.snapshot - from);
                 let mut at = from as usize * per_block;
@@ -225,7 +225,7 @@ impl<D: Device + 'static> Journal<D> {
         (kind, from, of): (BlockKind, u32, u32),
         mut fill: impl FnMut(&mut [u8]) -> u32,
     ) -> Result<(), Error> {
-        let size = self.layout.unit_bytes as usize;
+        let size = self.layout.block_bytes as usize;
         let buffer = Arena::new(blocks as usize * size).buffer(0, blocks as usize * size);
         // A head and its snapshot have the number before the commit that ends the snapshot.
         let (epoch, number) = (self.epoch.get(), self.begun.get());
@@ -236,7 +236,7 @@ impl<D: Device + 'static> Journal<D> {
                 block::seal(block, &BlockInfo { kind, epoch, number, index, of, entries }, self.salt);
             }
         });
-        let device_pages = u64::from(self.layout.unit_bytes / self.handle.caps().page_bytes);
+        let device_pages = u64::from(self.layout.block_bytes / self.handle.caps().page_bytes);
         let first = Lpn(first * device_pages);
         insist(async || {
             self.handle.submit_all(writes(&self.handle, first, &buffer)).await.map_err(Error::Io)

@@ -27,7 +27,7 @@ pub struct Kept {
 }
 
 fn damaged(layout: &Layout, what: &str) -> Error {
-    Error::corrupt(PageId(layout.map / u64::from(layout.page_units)), format!("the map of pages: {what}"))
+    Error::corrupt(layout.data, format!("the map of pages: {what}"))
 }
 
 /// Blocks that are read at once.
@@ -42,7 +42,7 @@ struct Reader<'a, S> {
 impl<S: Source> Reader<'_, S> {
     /// Reads `count` blocks from `first` on, some at a time.
     async fn read(&self, first: u64, count: u64) -> Result<Vec<u8>, Error> {
-        let size = u64::from(self.layout.unit_bytes);
+        let size = u64::from(self.layout.block_bytes);
         let mut bytes = vec![0; (count * size) as usize];
         for (at, piece) in
             (first..).step_by(READ_TOGETHER).zip(bytes.chunks_mut(READ_TOGETHER * size as usize))
@@ -53,7 +53,7 @@ impl<S: Source> Reader<'_, S> {
     }
 
     fn block<'b>(&self, bytes: &'b [u8], index: u64) -> &'b [u8] {
-        let size = self.layout.unit_bytes as usize;
+        let size = self.layout.block_bytes as usize;
         &bytes[index as usize * size..][..size]
     }
 
@@ -78,7 +78,7 @@ impl<S: Source> Reader<'_, S> {
 
     async fn snapshot(&self, head: &BlockInfo) -> Result<Vec<u32>, Error> {
         let units = self.layout.units as usize;
-        let per_block = places_in_a_block(self.layout.unit_bytes) as usize;
+        let per_block = places_in_a_block(self.layout.block_bytes) as usize;
         let bytes = self.read(self.half(head.epoch) + 1, self.layout.snapshot).await?;
         let mut places = Vec::with_capacity(units);
         for index in 0..self.layout.snapshot {
@@ -175,10 +175,7 @@ pub async fn read(source: &impl Source, layout: Layout, superblock: &Superblock)
 
 /// Where the units of a page lie: of a compressed one the first few, of others all. Empty where it was never written.
 pub fn units_of<'a>(places: &'a [u32], layout: &Layout, page: PageId) -> &'a [u32] {
-    let data = layout.map / u64::from(layout.page_units);
-    let Some(first) = page.0.checked_sub(data).map(|page| page * u64::from(layout.page_units)) else {
-        return &[];
-    };
+    let Some(first) = layout.first_unit(page) else { return &[] };
     let all = places.get(first as usize..(first + u64::from(layout.page_units)) as usize).unwrap_or_default();
     let len = all.iter().position(|place| *place == NOWHERE).unwrap_or(all.len());
     &all[..len]

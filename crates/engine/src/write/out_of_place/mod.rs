@@ -4,8 +4,12 @@
 //! page that counts, and none is done twice. What it costs instead is collection: space comes back a segment at a time, and
 //! what is still valid there is copied.
 //!
-//! *Units.* Pages lie in units, blocks of the log's size. A page of several units is compressed where that saves one
+//! *Units.* Pages lie in units. A page of several units is compressed where that saves one
 //! ([`pack`]). Its units get their places together ([`Ftl::append_whole`]) and come back together.
+//!
+//! *Blocks.* The drive reads and writes blocks of the log's size, of one unit or several ([`runs`]). Pages lie one behind the
+//! other without regard to blocks, but what is sent at one time has blocks to itself ([`Ftl::end_blocks`]). So no block is
+//! written twice, and a write that is torn takes nothing with it that was there before.
 //!
 //! *Three maps.* The translation layer ([`Ftl`]) knows where each unit was *sent* last, and decides by that where the next
 //! page goes and which segment is collected. [`Places`] knows where it *lies*: where a write that has ended has brought it;
@@ -21,6 +25,7 @@ mod journal;
 mod kept;
 mod layout;
 mod pack;
+mod runs;
 mod scattered;
 #[cfg(test)]
 mod tests;
@@ -39,12 +44,13 @@ use crate::image::Source;
 use crate::layout::Superblock;
 use crate::page::{self, Kind, Salt};
 use crate::wait::{Health, Signal, insist, together};
-use crate::{Error, Options, memory};
+use crate::{Compress, Error, Options, memory};
 use fulgurite_base::{Lpn, PageId, Ppn, StreamId};
 use fulgurite_device::{Arena, Buffer, Device, Handle, IoError, Operation};
 use fulgurite_ftl::{CountingSink, Ftl, SegmentId, UnitId};
 use journal::{Journal, Places};
-use pack::{Packer, unpack};
+use pack::{Packer, Unpacker};
+use runs::{Run, runs};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
@@ -74,32 +80,18 @@ struct Sent {
     places: Vec<u32>,
 }
 
-/// Units that lie behind one another on the drive and in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
-    place: u32,
-    /// The first one in memory.
-    at: usize,
-    units: u32,
-}
-
-impl Run {
-    /// Its bytes among those of a batch.
-    fn part(&self, bytes: &Buffer, unit_bytes: usize) -> Buffer {
-        bytes.part(self.at * unit_bytes, self.units as usize * unit_bytes)
-    }
-}
-
 struct State<D> {
     handle: Handle<D>,
     health: Health,
     layout: Layout,
     salt: Salt,
+    compress: Compress,
     ftl: RefCell<Ftl>,
     places: RefCell<Places>,
     journal: Journal<D>,
     under_way: UnderWay,
     packer: RefCell<Packer>,
+    unpacker: RefCell<Unpacker>,
     /// Writers that wait for collection.
     waiting: Cell<u32>,
     collecting: Cell<bool>,
@@ -138,7 +130,7 @@ pub async fn read_page(
     let units = units_of(places, layout, page);
     let mut bytes = vec![0; units.len() * unit];
     for (place, part) in units.iter().zip(bytes.chunks_mut(unit)) {
-        source.read((layout.first + u64::from(*place)) * unit as u64, part).await.ok()?;
+        source.read(layout.byte(*place), part).await.ok()?;
         bind_bytes(part, unit, *place);
     }
     let len = unit * layout.page_units as usize;
@@ -146,7 +138,7 @@ pub async fn read_page(
         return Some(bytes).filter(|bytes| !bytes.is_empty());
     }
     let whole = Arena::new(len).buffer(0, len);
-    unpack(&bytes, &whole).then(|| memory::look(&whole, <[u8]>::to_vec))
+    Unpacker::default().unpack(&bytes, &whole).then(|| memory::look(&whole, <[u8]>::to_vec))
 }
 
 /// The hint of a page: leaves of a tree live about as long as each other, and all that is no leaf is written rarely.
@@ -191,7 +183,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         let unusable = |error: fulgurite_base::SpecError| Error::Options(error.to_string());
         let mut ftl = Ftl::new(layout.ftl(options)?).map_err(unusable)?;
         let known = kept.places.iter().enumerate().filter(|(_, place)| **place != NOWHERE);
-        if !ftl.adopt(known.map(|(unit, place)| (unit as u32, Ppn(*place)))) {
+        if !ftl.adopt(known.map(|(unit, place)| (unit as u32, Ppn(*place))), layout.block_units()) {
             return Err(Error::corrupt(
                 superblock.data_start(),
                 "the map of pages gives two pages one place",
@@ -199,11 +191,13 @@ impl<D: Device + 'static> OutOfPlace<D> {
         }
         let room = Signal::default();
         health.tell(&room);
+        let compress = options.place.out_of_place().compress;
         let salt = superblock.salt();
         Ok(OutOfPlace(Rc::new(State {
             handle: handle.clone(),
             layout,
             salt,
+            compress,
             ftl: RefCell::new(ftl),
             journal: Journal::new(
                 handle.clone(),
@@ -214,7 +208,8 @@ impl<D: Device + 'static> OutOfPlace<D> {
             ),
             places: RefCell::new(Places::new(kept.places)),
             under_way: UnderWay::new(&health),
-            packer: RefCell::new(Packer::new(superblock.page_bytes as usize)),
+            packer: RefCell::new(Packer::new(compress, superblock.page_bytes as usize)),
+            unpacker: RefCell::default(),
             waiting: Cell::new(0),
             collecting: Cell::new(false),
             closing: Cell::new(false),
@@ -242,9 +237,10 @@ impl<D: Device + 'static> OutOfPlace<D> {
 
     /// Bytes of the map's area and of the segments that are in use, garbage in them among it.
     pub fn bytes(&self) -> u64 {
-        let Layout { unit_bytes, shape, map, first, .. } = self.0.layout;
+        let Layout { unit_bytes, block_bytes, shape, map, first, .. } = self.0.layout;
         let used = shape.segments - self.0.ftl.borrow().free_segments();
-        (first - map + u64::from(used) * u64::from(shape.segment_units)) * u64::from(unit_bytes)
+        let units = first + u64::from(used) * u64::from(shape.segment_units);
+        units * u64::from(unit_bytes) - map * u64::from(block_bytes)
     }
 
     /// Whether the translation layer agrees with itself and with the places.
@@ -267,8 +263,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
 
     /// The first unit of a page.
     fn first_unit(&self, page: PageId) -> u32 {
-        let data = self.0.layout.map / u64::from(self.0.layout.page_units);
-        ((page.0 - data) * u64::from(self.0.layout.page_units)) as u32
+        self.0.layout.first_unit(page).expect("a data page") as u32
     }
 
     /// Writes sealed pages. When this returns they are read from their new places, and durable after [`OutOfPlace::commit`].
@@ -301,7 +296,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         };
         let resend = |sent: &mut Vec<Sent>| {
             sent.retain(|sent| self.is_sent(sent));
-            sent.iter_mut().flat_map(|sent| &mut sent.places).all(|place| self.send_elsewhere(place))
+            self.send_elsewhere(sent.iter_mut().map(|sent| sent.places.iter_mut().collect()))
         };
         let written = self.write_sent(&mut sent, parts, resend, bytes).await;
         if written.is_ok() {
@@ -334,11 +329,11 @@ impl<D: Device + 'static> OutOfPlace<D> {
         let Layout { unit_bytes, page_units, .. } = self.0.layout;
         let (unit, page_units) = (unit_bytes as usize, page_units as usize);
         let hint = |copy: &Buffer| memory::look(copy, hint);
-        if page_units == 1 {
-            let packed = |(from, (page, copy)): (usize, (PageId, Buffer))| Packed {
+        if page_units == 1 || self.0.compress == Compress::None {
+            let packed = |(index, (page, copy)): (usize, (PageId, Buffer))| Packed {
                 page,
-                from,
-                units: 1,
+                from: index * page_units,
+                units: page_units as u32,
                 hint: hint(&copy),
             };
             return (pages.bytes.clone(), pages.iter().enumerate().map(packed).collect());
@@ -370,17 +365,27 @@ impl<D: Device + 'static> OutOfPlace<D> {
             ftl.trim_run(first + units, self.0.layout.page_units - units);
             sent.push(Sent { packed: *packed, places });
         }
+        ftl.end_blocks(self.0.layout.block_units());
         sent
     }
 
-    /// Sends a unit to another place, from the one that it was sent to, as a copy that may use what is kept for collection. False
-    /// where there is no room.
-    fn send_elsewhere(&self, place: &mut u32) -> bool {
+    /// Sends pages to other places, from the ones where their units were sent to, as copies that may use what is kept for
+    /// collection. False where there is no room.
+    fn send_elsewhere<'a>(&self, pages: impl Iterator<Item = Vec<&'a mut u32>>) -> bool {
         let mut ftl = self.0.ftl.borrow_mut();
-        let has_room = ftl.room_for_copies() > 0;
-        if has_room {
-            *place = ftl.copy(Ppn(*place), &mut CountingSink::default()).0;
+        let mut has_room = true;
+        for mut places in pages {
+            has_room = ftl.room_for_copies() >= places.len() as u64;
+            if !has_room {
+                break;
+            }
+            let from: Vec<Ppn> = places.iter().map(|place| Ppn(**place)).collect();
+            let mut places = places.iter_mut();
+            ftl.copy_whole(&from, &mut CountingSink::default(), |to| {
+                places.next().into_iter().for_each(|place| **place = to.0);
+            });
         }
+        ftl.end_blocks(self.0.layout.block_units());
         has_room
     }
 
@@ -427,108 +432,125 @@ impl<D: Device + 'static> OutOfPlace<D> {
         parts: impl Iterator<Item = (usize, u32)>,
         bytes: &Buffer,
     ) -> Result<(), Error> {
-        let runs = self.runs(parts);
-        self.bind_runs(&runs, bytes);
-        let written = self.write_runs(&runs, bytes).await;
+        let unit = self.0.layout.unit_bytes as usize;
+        let gathered = |run: Run| {
+            let blocks = run.gather(bytes, unit);
+            (run, blocks)
+        };
+        let runs: Vec<(Run, Buffer)> = self.runs(parts).into_iter().map(gathered).collect();
+        self.bind_runs(&runs);
+        let written = self.write_runs(&runs).await;
         // They may be sent elsewhere.
-        self.bind_runs(&runs, bytes);
+        self.bind_runs(&runs);
         written
     }
 
-    /// Binds runs to their places, or frees them again.
-    fn bind_runs(&self, runs: &[Run], bytes: &Buffer) {
+    /// Binds the units of runs to their places, or frees them again.
+    fn bind_runs(&self, runs: &[(Run, Buffer)]) {
         let unit = self.0.layout.unit_bytes as usize;
-        runs.iter().for_each(|run| bind(&run.part(bytes, unit), unit, run.place));
+        runs.iter().for_each(|(run, blocks)| bind(blocks, unit, run.place));
     }
 
-    async fn write_runs(&self, runs: &[Run], bytes: &Buffer) -> Result<(), Error> {
-        let units: u64 = runs.iter().map(|run| u64::from(run.units)).sum();
+    async fn write_runs(&self, runs: &[(Run, Buffer)]) -> Result<(), Error> {
+        let units: u64 = runs.iter().map(|(run, _)| u64::from(run.units)).sum();
         self.0.units_written.set(self.0.units_written.get() + units);
         let written = |write: Operation| async move {
             insist(async || self.0.handle.submit(write.clone()).await.map_err(Error::Io)).await
         };
-        let writes = runs.iter().map(|run| written(self.write_run(run, bytes))).collect();
+        let writes = runs.iter().map(|(run, blocks)| written(self.write_run(run, blocks))).collect();
         together(writes).await.into_iter().collect::<Result<(), Error>>()?;
         if self.0.options.verify_writes {
-            self.verify(runs, bytes).await?;
+            self.verify(runs).await?;
         }
         Ok(())
     }
 
     /// Reads back what was written, before it counts: what its place had before may be an older version of the same page, which
     /// looks whole.
-    async fn verify(&self, runs: &[Run], bytes: &Buffer) -> Result<(), Error> {
-        let unit = self.0.layout.unit_bytes as usize;
-        for run in runs {
-            let written = run.part(bytes, unit);
-            if !is_there(&self.0.handle, self.lpn(run.place), &written).await? {
+    async fn verify(&self, runs: &[(Run, Buffer)]) -> Result<(), Error> {
+        for (run, blocks) in runs {
+            if !is_there(&self.0.handle, self.lpn(run.place), blocks).await? {
                 return Err(Error::Io(IoError::Corrupt));
             }
         }
         Ok(())
     }
 
-    fn write_run(&self, run: &Run, bytes: &Buffer) -> Operation {
-        let unit = self.0.layout.unit_bytes as usize;
-        let from = run.part(bytes, unit);
+    fn write_run(&self, run: &Run, blocks: &Buffer) -> Operation {
         let ftl = self.0.ftl.borrow();
         // The drive keeps apart what the translation layer keeps apart, as far as it can. Its first stream has what lies
         // before the segments: the log is overwritten long before a page moves.
         let stream = ftl.segments().stream(ftl.segment(Ppn(run.place)));
         let stream = StreamId((stream.0 + 1).min(self.0.handle.caps().streams.max(1) - 1));
-        Operation::Write {
-            lpn: self.lpn(run.place),
-            pages: run.units * self.device_pages(),
-            from: Some(from),
-            stream,
-        }
+        let (lpn, pages) = (self.lpn(run.place), self.device_pages(run.units));
+        Operation::Write { lpn, pages, from: Some(blocks.clone()), stream }
     }
 
-    fn device_pages(&self) -> u32 {
-        self.0.layout.unit_bytes / self.0.handle.caps().page_bytes
+    /// The drive's pages that so many units take, which are whole blocks.
+    fn device_pages(&self, units: u32) -> u32 {
+        (u64::from(units) * u64::from(self.0.layout.unit_bytes) / u64::from(self.0.handle.caps().page_bytes))
+            as u32
     }
 
+    /// The drive's page that begins at a place, where a block begins.
     fn lpn(&self, place: u32) -> Lpn {
-        Lpn((self.0.layout.first + u64::from(place)) * u64::from(self.device_pages()))
+        Lpn(self.0.layout.byte(place) / u64::from(self.0.handle.caps().page_bytes))
     }
 
-    /// Units that lie behind one another, as many together as the drive takes, and none across the end of a segment.
-    fn runs(&self, parts: impl Iterator<Item = (usize, u32)>) -> Vec<Run> {
-        let most = (self.0.handle.caps().pages_per_command / self.device_pages()).max(1);
-        let mut runs: Vec<Run> = Vec::new();
-        for (at, place) in parts {
-            match runs.last_mut() {
-                Some(run)
-                    if run.place + run.units == place
-                        && run.at + run.units as usize == at
-                        && run.units < most
-                        && !place.is_multiple_of(self.0.layout.shape.segment_units) =>
-                {
-                    run.units += 1;
-                }
-                _ => runs.push(Run { place, at, units: 1 }),
-            }
-        }
-        runs
+    /// The commands for units of memory and their places.
+    fn runs(&self, units: impl Iterator<Item = (usize, u32)>) -> Vec<Run> {
+        let (caps, layout) = (self.0.handle.caps(), &self.0.layout);
+        let bytes = u64::from(caps.pages_per_command) * u64::from(caps.page_bytes);
+        runs(units, layout, (bytes / u64::from(layout.unit_bytes)).min(u32::MAX.into()) as u32)
     }
 
     /// Reads units from their places into the parts of `into` with these numbers, all at once.
     async fn read_units(
         &self,
-        parts: impl Iterator<Item = (usize, u32)>,
+        units: impl Iterator<Item = (usize, u32)>,
         into: &Buffer,
     ) -> Result<(), IoError> {
         let unit = self.0.layout.unit_bytes as usize;
-        let read = |run: &Run| Operation::Read {
-            lpn: self.lpn(run.place),
-            pages: run.units * self.device_pages(),
-            into: Some(run.part(into, unit)),
+        let with_target = |run: Run| {
+            let blocks = run.target(into, unit);
+            (run, blocks)
         };
-        let runs = self.runs(parts);
+        let runs: Vec<(Run, Buffer)> = self.runs(units).into_iter().map(with_target).collect();
+        self.read_runs(&runs).await?;
+        runs.iter().for_each(|(run, blocks)| run.scatter(blocks, into, unit));
+        Ok(())
+    }
+
+    /// Reads blocks, and frees the units in them from their places.
+    async fn read_runs(&self, runs: &[(Run, Buffer)]) -> Result<(), IoError> {
+        let read = |(run, blocks): &(Run, Buffer)| Operation::Read {
+            lpn: self.lpn(run.place),
+            pages: self.device_pages(run.units),
+            into: Some(blocks.clone()),
+        };
         let reads: Vec<Operation> = runs.iter().map(read).collect();
         self.0.handle.submit_all(reads.into_iter()).await?;
-        self.bind_runs(&runs, into);
+        self.bind_runs(runs);
         Ok(())
+    }
+
+    /// Reads a compressed page as it lies on the drive.
+    async fn read_packed(&self, places: &[u32]) -> Result<Buffer, IoError> {
+        let unit = self.0.layout.unit_bytes as usize;
+        let mut runs = self.runs(places.iter().copied().enumerate());
+        // Mostly its units lie together, and need not be copied out of their blocks.
+        if runs.len() == 1 && runs[0].parts.len() == 1 {
+            let run = runs.remove(0);
+            let len = run.units as usize * unit;
+            let blocks = Arena::new(len).buffer(0, len);
+            let packed = run.part(&blocks, &run.parts[0], unit);
+            self.read_runs(&[(run, blocks)]).await?;
+            return Ok(packed);
+        }
+        let len = places.len() * unit;
+        let packed = Arena::new(len).buffer(0, len);
+        self.read_units(places.iter().copied().enumerate(), &packed).await?;
+        Ok(packed)
     }
 
     /// Reads a page. What comes may be wrong: the caller looks at its checksum.
@@ -539,18 +561,23 @@ impl<D: Device + 'static> OutOfPlace<D> {
             if places.is_empty() {
                 return Err(IoError::Corrupt);
             }
-            let len = places.len() * self.0.layout.unit_bytes as usize;
-            let is_packed = len < into.len();
-            let target = if is_packed { Arena::new(len).buffer(0, len) } else { into.clone() };
-            let read = self.read_units(places.iter().copied().enumerate(), &target).await;
+            let is_packed = places.len() < self.0.layout.page_units as usize;
+            let read = match is_packed {
+                true => self.read_packed(&places).await.map(Some),
+                false => self.read_units(places.iter().copied().enumerate(), into).await.map(|()| None),
+            };
             if units() != places {
                 // It has moved, and its old place may be somebody else's.
                 continue;
             }
-            read?;
-            let is_whole = !is_packed || memory::look(&target, |packed| unpack(packed, into));
+            let is_whole = read?.is_none_or(|packed| self.unpack(&packed, into));
             return if is_whole { Ok(()) } else { Err(IoError::Corrupt) };
         }
+    }
+
+    /// Brings a compressed page back; false where the bytes are none.
+    fn unpack(&self, packed: &Buffer, page: &Buffer) -> bool {
+        memory::look(packed, |packed| self.0.unpacker.borrow_mut().unpack(packed, page))
     }
 
     /// Reads pages that follow each other in number into parts of `into`, all at once; those that lie one after the other with one

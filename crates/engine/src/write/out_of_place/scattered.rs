@@ -2,14 +2,14 @@
 
 use super::kept::NOWHERE;
 use super::layout::Layout;
-use super::pack::unpack;
+use super::pack::{Unpacker, packed_bytes};
 use crate::image::Source;
 use crate::layout::Superblock;
 use crate::write::bound::bind_bytes;
 use crate::{Lsn, memory, page};
 use fulgurite_device::{Arena, Buffer};
 
-/// Units that are read at once, beside a page behind them.
+/// Blocks that are read at once, beside a page behind them.
 const READ_TOGETHER: u64 = 256;
 
 /// Where the units of all pages lie, as far as they can be found.
@@ -19,20 +19,25 @@ pub async fn find(source: &impl Source, layout: &Layout, superblock: &Superblock
     let whole = Arena::new(unit * page_units as usize).buffer(0, unit * page_units as usize);
     let mut places = vec![NOWHERE; layout.units as usize];
     let mut newest: Vec<Option<Lsn>> = vec![None; (data.end - data.start) as usize];
-    for from in (0..layout.physical()).step_by(READ_TOGETHER as usize) {
-        let len = (READ_TOGETHER + page_units - 1).min(layout.physical() - from);
+    let mut unpacker = Unpacker::default();
+    let read_together = READ_TOGETHER * u64::from(layout.block_units());
+    for from in (0..layout.physical()).step_by(read_together as usize) {
+        let len = (read_together + page_units.next_multiple_of(layout.block_units().into()))
+            .min(layout.physical() - from);
         let mut bytes = vec![0; len as usize * unit];
-        if source.read((layout.first + from) * unit as u64, &mut bytes).await.is_err() {
+        if source.read(layout.byte(from as u32), &mut bytes).await.is_err() {
             // What can be read of it is read by itself.
             bytes.fill(0);
-            for (at, part) in (layout.first + from..).zip(bytes.chunks_mut(unit)) {
-                let _ = source.read(at * unit as u64, part).await;
+            let block = layout.block_bytes as usize;
+            for (at, part) in (layout.byte(from as u32)..).step_by(block).zip(bytes.chunks_mut(block)) {
+                let _ = source.read(at, part).await;
             }
         }
         bind_bytes(&mut bytes, unit, from as u32);
-        for at in 0..READ_TOGETHER.min(len) {
+        for at in 0..read_together.min(len) {
             let rest = &bytes[at as usize * unit..];
-            let Some((page, lsn, units)) = page_at(rest, &whole, layout, superblock) else { continue };
+            let found = page_at(rest, &mut unpacker, &whole, layout, superblock);
+            let Some((page, lsn, units)) = found else { continue };
             if newest[page].is_none_or(|known| known <= lsn) {
                 newest[page] = Some(lsn);
                 for (unit, place) in
@@ -49,6 +54,7 @@ pub async fn find(source: &impl Source, layout: &Layout, superblock: &Superblock
 /// The page that begins here, if one does: which of the data pages, its LSN, and its units. `whole` is memory for it.
 fn page_at(
     bytes: &[u8],
+    unpacker: &mut Unpacker,
     whole: &Buffer,
     layout: &Layout,
     superblock: &Superblock,
@@ -63,9 +69,9 @@ fn page_at(
         })
     };
     // A compressed one says how long it is. What it says may be the checksum of one that is not.
-    let units = (page::get_u32(bytes, 0) as usize).saturating_add(4).div_ceil(unit);
+    let units = packed_bytes(bytes).div_ceil(unit);
     if units < layout.page_units as usize
-        && bytes.get(..units * unit).is_some_and(|packed| unpack(packed, whole))
+        && bytes.get(..units * unit).is_some_and(|packed| unpacker.unpack(packed, whole))
         && let Some((page, lsn)) = found()
     {
         return Some((page, lsn, units));

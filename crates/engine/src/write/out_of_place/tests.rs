@@ -9,7 +9,7 @@ use fulgurite_device::Executor;
 
 type Drive = Uneven;
 
-fn superblock(page_bytes: u32, drive_units: u64, options: &Options) -> Superblock {
+fn superblock(page_bytes: u32, drive_blocks: u64, options: &Options) -> Superblock {
     let superblock = Superblock {
         generation: 2,
         page_bytes,
@@ -25,20 +25,46 @@ fn superblock(page_bytes: u32, drive_units: u64, options: &Options) -> Superbloc
         identity: 77,
         out_of_place: None,
     };
-    fit(superblock, drive_units, 0, options).expect("the drive is large enough")
+    fit(superblock, drive_blocks * 4096, 0, options).expect("the drive is large enough")
 }
 
-/// On a drive of 16,384 units the usual segment has 64. The spare share has room for the six segments that hold no pages
-/// where these have 256 units, and not where they have 4,096.
+/// On a drive of 16,384 blocks the usual segment has 64. The spare share has room for the six segments that hold no pages
+/// where these have 256 blocks, and not where they have 4,096. Smaller units make no difference to that.
 #[test]
 fn segments_are_as_long_as_what_the_drive_erases_where_there_is_room() {
-    let options = Options::default();
-    let plain = superblock(4096, 16_384, &options);
-    for (erased, segment) in [(0, 64), (1, 64), (64, 64), (200, 256), (256, 256), (4_096, 64)] {
-        let superblock = fit(Superblock { out_of_place: None, ..plain.clone() }, 16_384, erased, &options);
-        let shape = superblock.unwrap().out_of_place.unwrap();
-        assert_eq!(shape.segment_units, segment, "{erased} units erased at once");
+    for (unit, block_units) in [("4KiB", 1), ("1KiB", 4), ("512B", 8)] {
+        let options = with_place(&format!("out-of-place:unit={unit}"));
+        let plain = superblock(4096, 16_384, &options);
+        for (erased, segment) in [(0, 64), (1, 64), (64, 64), (200, 256), (256, 256), (4_096, 64)] {
+            let plain = Superblock { out_of_place: None, ..plain.clone() };
+            let superblock = fit(plain, 16_384 * 4096, erased * 4096, &options).unwrap();
+            let shape = superblock.out_of_place.unwrap();
+            assert_eq!(shape.segment_units, segment * block_units, "{erased} blocks erased at once");
+            let layout = superblock.layout().unwrap();
+            assert_eq!(
+                layout.first % u64::from(shape.segment_units),
+                0,
+                "segments begin at their own multiples"
+            );
+            assert!(layout.end() <= 16_384 * 4096);
+        }
     }
+}
+
+fn with_place(place: &str) -> Options {
+    Options { place: place.parse().expect("a place"), ..Options::default() }
+}
+
+#[test]
+fn units_that_no_page_can_lie_in_are_refused() {
+    let fits = |unit: &str, page_bytes| {
+        let plain = superblock(page_bytes, 16_384, &Options::default());
+        let plain = Superblock { out_of_place: None, ..plain };
+        fit(plain, 16_384 * 4096, 0, &with_place(&format!("out-of-place:unit={unit}"))).is_ok()
+    };
+    assert!(["512B", "1KiB", "4KiB"].iter().all(|unit| fits(unit, 4096) && fits(unit, 16_384)));
+    // No power of two, and more than the block in which the drive writes.
+    assert!(["1000B", "3KiB", "8KiB"].iter().all(|unit| !fits(unit, 4096) && !fits(unit, 16_384)));
 }
 
 fn shared(handle: &Handle<Drive>) -> (Health, Rc<Barrier<Drive>>) {
@@ -46,14 +72,14 @@ fn shared(handle: &Handle<Drive>) -> (Health, Rc<Barrier<Drive>>) {
     (health.clone(), Rc::new(Barrier::new(handle.clone(), health)))
 }
 
-/// A page whose contents tell its version; every third version compresses well.
+/// A page whose contents tell its version; of three versions one compresses well, one by half and one not at all.
 fn page_of(number: PageId, version: u64, page_bytes: usize, salt: Salt) -> Sealed {
     let bytes = Arena::new(page_bytes).buffer(0, page_bytes);
     memory::change(&bytes, |bytes| {
         page::init(bytes, Kind::Leaf, 0, number, 9);
         let mut prng = Prng::new(version, "page");
-        let random = if version.is_multiple_of(3) { 100 } else { page_bytes - 100 };
-        bytes[100..100 + random.min(page_bytes - 100)].fill_with(|| prng.below(256) as u8);
+        let random = [100, page_bytes - 100, page_bytes / 2][version as usize % 3];
+        bytes[100..100 + random].fill_with(|| prng.below(256) as u8);
         page::set_lsn(bytes, Lsn(version));
         page::seal(bytes, salt);
     });
@@ -148,21 +174,26 @@ async fn assert_versions(place: &OutOfPlace<Drive>, superblock: &Superblock, ver
 #[test]
 fn pages_are_where_they_were_written_whatever_moves() {
     for is_bad in [false, true] {
-        use_and_open_again(is_bad);
+        use_and_open_again("unit=4KiB", is_bad);
     }
 }
 
+#[test]
+fn packed_pages_are_where_they_were_written_whatever_moves() {
+    use_and_open_again("unit=1KiB", false);
+    use_and_open_again("unit=512B,compress=zstd,placement=sepbit", true);
+}
+
 /// On a drive with places that cannot be written, pages go elsewhere, and so do those that move.
-fn use_and_open_again(is_bad: bool) {
-    let place = "out-of-place:victim=fifo,spare=40%".parse().unwrap();
-    let options = Options { place, ..Options::default() };
+fn use_and_open_again(units: &str, is_bad: bool) {
+    let options = with_place(&format!("out-of-place:victim=fifo,spare=40%,{units}"));
     for (page_bytes, drive_units) in [(4096, 1_200), (16_384, 4_200)] {
         let executor = Executor::new(Uneven::new(drive_units, u64::from(page_bytes)));
         let handle = executor.handle();
         let superblock = superblock(page_bytes, drive_units, &options);
         let layout = superblock.layout().unwrap();
         if is_bad {
-            executor.with_device(|device| device.be_bad_from(layout.first));
+            executor.with_device(|device| device.be_bad_from(layout.byte(0) / 4096));
         }
         let options = options.clone();
         let done = executor.block_on(async move {
@@ -212,7 +243,7 @@ fn pages_share_no_stream_with_the_log() {
         });
         done.unwrap();
         executor.with_device(|device| {
-            let segments = Lpn(layout.first);
+            let segments = Lpn(layout.byte(0) / 4096);
             let of_pages = device.streams(|lpn| lpn >= segments);
             assert!(of_pages.into_iter().eq(first..=last), "{place}, {of_drive} streams");
             assert!(device.streams(|lpn| lpn < segments).into_iter().eq([0]), "{place}, {of_drive} streams");
@@ -309,7 +340,7 @@ async fn two_commits(
 
 #[test]
 fn a_commit_of_the_map_counts_whole_or_not_at_all() {
-    let options = Options::default();
+    let options = with_place("out-of-place:unit=4KiB");
     let executor = Executor::new(Uneven::new(4_000, 1));
     let handle = executor.handle();
     let superblock = superblock(4096, 4_000, &options);
@@ -357,7 +388,7 @@ fn superblock_with(superblock: &Superblock, shape: Shape) -> Superblock {
 
 #[test]
 fn damage_to_the_map_is_refused_or_harmless() {
-    let options = Options::default();
+    let options = with_place("out-of-place:unit=4KiB");
     let executor = Executor::new(Uneven::new(4_000, 1));
     let handle = executor.handle();
     let superblock = superblock(4096, 4_000, &options);
