@@ -68,7 +68,8 @@ pub fn run_all(args: &Args, memory: &Memory, done: &mut dyn FnMut(Run)) -> Resul
     fs::create_dir_all(&args.dir).with_context(|| format!("making {}", args.dir.display()))?;
     let mut failures = Vec::new();
     let engines: Vec<&'static Kind> = args.engines.iter().filter_map(|name| kind(name)).collect();
-    for kind in engines.iter().filter(|kind| kind.reopens) {
+    let needs_rows = args.workloads.iter().any(|&workload| workload != Workload::Load);
+    for kind in engines.iter().filter(|kind| kind.reopens && needs_rows) {
         load_once(args, kind)?;
     }
     let mut number = 0;
@@ -150,16 +151,16 @@ impl Cell<'_> {
         let Cell { args, kind, .. } = self;
         let folder = self.folder()?;
         let direct = kind.direct && (args.direct || !self.memory.group);
-        let load = (!kind.reopens).then_some(args.load);
+        let load = (!kind.reopens && self.workload != Workload::Load).then_some(args.load);
         let task = Task { load, measure: Some(self.measure()), ..task(args, kind, &folder, direct) };
         eprintln!("peers: {}", self.name());
         let group = if self.memory.group { Some(Group::create(args.memory)?) } else { None };
         let mut outcome = spawn(&task, group.as_ref())?.context("the worker measured nothing")?;
         outcome.peak_group_bytes = group.as_ref().and_then(Group::peak_bytes);
-        if !args.keep || !kind.reopens {
+        if !self.keeps() {
             fs::remove_dir_all(&folder)?;
         }
-        let writes = self.workload.updates_percent() > 0;
+        let writes = self.workload.writes();
         Ok(Run {
             engine: kind.name,
             workload: self.workload,
@@ -176,30 +177,39 @@ impl Cell<'_> {
         })
     }
 
+    /// It runs in the loaded store itself. Rows that were inserted twice would not be new the second time.
+    fn keeps(&self) -> bool {
+        self.args.keep && self.kind.reopens && !self.workload.inserts()
+    }
+
     fn measure(&self) -> Measure {
+        let Args { warmup, seconds, .. } = *self.args;
+        // An empty store has nothing to warm up, and the rows that go in first belong to its load.
+        let loads = self.workload == Workload::Load;
+        let (warmup_s, seconds) = if loads { (0.0, warmup + seconds) } else { (warmup, seconds) };
         Measure {
             workload: self.workload,
             durability: self.durability,
             batch: self.args.batch,
             theta: self.args.theta,
-            warmup_s: self.args.warmup,
-            seconds: self.args.seconds,
+            warmup_s,
+            seconds,
             // Runs that share a kept store must not write equal versions: the process number tells invocations apart.
             run: (std::process::id().wrapping_mul(251).wrapping_add(self.number) % 65_535 + 1) as u16,
-            aged: self.args.keep,
+            aged: self.keeps(),
         }
     }
 
     /// The folder to run in: a fresh copy of the loaded store, that store itself, or an empty one.
     fn folder(&self) -> Result<PathBuf> {
         let loaded = loaded_folder(self.args, self.kind);
-        if self.kind.reopens && self.args.keep {
+        if self.keeps() {
             meter::forget(&loaded)?;
             return Ok(loaded);
         }
         let folder = self.args.dir.join("peers-run");
         empty(&folder)?;
-        if self.kind.reopens {
+        if self.kind.reopens && self.workload != Workload::Load {
             copy(&loaded, &folder)?;
             // Nothing of the copy may be in memory at the start: it would be charged to nobody.
             meter::forget(&loaded)?;

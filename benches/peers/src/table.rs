@@ -56,7 +56,7 @@ fn setting(args: &Args, memory: &Memory) -> String {
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
-        "{} rows of 16 + 100 bytes, zipf {}, {} threads, {} updates a commit, cache {} MiB, {} s after {} s, {} repeats",
+        "{} rows of 16 + 100 bytes, zipf {}, {} threads, {} writes a commit, cache {} MiB, {} s after {} s, {} repeats",
         args.rows,
         args.theta,
         args.threads,
