@@ -1,6 +1,7 @@
 //! Measures the storage engines that a user would pick instead of Fulgurite's. See README.md.
 
 mod engine;
+mod holes;
 mod inserts;
 mod ledger;
 mod limit;

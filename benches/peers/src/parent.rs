@@ -2,6 +2,7 @@
 //! its own.
 
 use crate::engine::{Kind, Order, kind};
+use crate::holes;
 use crate::limit::Group;
 use crate::meter;
 use crate::setting::{Args, Bound, Durability, Measure, Task};
@@ -210,7 +211,7 @@ impl Cell<'_> {
         let folder = self.args.dir.join("peers-run");
         empty(&folder)?;
         if self.kind.reopens && self.workload != Workload::Load {
-            copy(&loaded, &folder)?;
+            holes::copy(&loaded, &folder)?;
             // Nothing of the copy may be in memory at the start: it would be charged to nobody.
             meter::forget(&loaded)?;
             meter::forget(&folder)?;
@@ -224,20 +225,6 @@ fn empty(folder: &Path) -> Result<()> {
         fs::remove_dir_all(folder).with_context(|| format!("removing {}", folder.display()))?;
     }
     fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))
-}
-
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            fs::create_dir(&target)?;
-            copy(&entry.path(), &target)?;
-        } else {
-            fs::copy(entry.path(), &target).with_context(|| format!("copying to {}", target.display()))?;
-        }
-    }
-    Ok(())
 }
 
 /// Runs `task` in a process of its own, in `group` where there is one.

@@ -1,6 +1,7 @@
 //! What one process does with one engine: load, warm up, measure, verify.
 
 use crate::engine::{Engine, Options, Order, kind};
+use crate::holes;
 use crate::inserts::Inserts;
 use crate::ledger::{self, Ledger};
 use crate::meter::{self, Device, Process, Traffic};
@@ -44,6 +45,8 @@ pub struct Outcome {
     pub rows: u64,
     /// Space that the store's files occupy.
     pub space_bytes: u64,
+    /// What of it is not zeros.
+    pub data_bytes: u64,
     pub peak_rss_bytes: u64,
     /// The peak of the memory group, with its page cache.
     pub peak_group_bytes: Option<u64>,
@@ -179,6 +182,7 @@ fn run(engine: &dyn Engine, rows: Rows, task: &Task, measure: &Measure) -> Resul
         let mut outcome = summary(&tally, tally.end - start, before, (process, traffic));
         outcome.rows = shared.inserts.committed();
         outcome.space_bytes = meter::space_bytes(&task.folder)?;
+        outcome.data_bytes = holes::data_bytes(&task.folder)?;
         outcome.peak_rss_bytes = meter::peak_rss_bytes()?;
         Ok((outcome, Written { ledgers, inserted: shared.inserts.done() }))
     })
