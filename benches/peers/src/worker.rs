@@ -232,7 +232,7 @@ fn percentiles(histogram: &Histogram<u64>) -> Option<[f64; 3]> {
     (!histogram.is_empty()).then(|| [us(0.5), us(0.99), us(0.999)])
 }
 
-/// Checks the sampled rows that were written, inserted rows, and some others.
+/// Checks the sampled rows that were written, inserted rows, and some that were loaded.
 fn verify(engine: &dyn Engine, rows: Rows, written: &Written) -> Result<u64> {
     /// So many inserted rows are looked up at most, evenly over the time of the run; the last one is among them.
     const INSERTED: u64 = 10_000;
@@ -256,20 +256,16 @@ fn verify(engine: &dyn Engine, rows: Rows, written: &Written) -> Result<u64> {
         count += 1;
     }
     let mut random = Prng::new(1, "verify");
-    if end > 0 {
-        for _ in 0..OTHERS {
-            look(rows.nth(random.below(end)))?;
-        }
+    let others = if start > 0 { OTHERS } else { 0 };
+    for _ in 0..others {
+        look(rows.nth(random.below(start)))?;
     }
-    Ok(count + OTHERS)
+    Ok(count + others)
 }
 
 /// Checks that a store which began empty has exactly the rows that were inserted.
 fn verify_whole(engine: &dyn Engine, rows: Rows, written: &Written) -> Result<()> {
-    let committed = written.inserted.end;
-    let found = course::whole(engine.session()?.as_mut(), rows, committed)?;
-    ensure!(found == committed, "{found} rows after the run, and {committed} were inserted");
-    Ok(())
+    course::whole(engine.session()?.as_mut(), rows, written.inserted.end)
 }
 
 #[cfg(test)]
