@@ -65,10 +65,24 @@ pub trait Engine: Send + Sync {
 /// Takes a row's key and value; its error ends the scan.
 pub type Visit<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> Result<()>;
 
+/// Takes what was found for the key with a number; its error ends the reading.
+pub type VisitFound<'a> = &'a mut dyn FnMut(usize, Option<&[u8]>) -> Result<()>;
+
 /// One thread's access to a store.
 pub trait Session {
     /// Copies the value of `key` to `value`; false where there is none.
     fn get(&mut self, key: &Key, value: &mut Vec<u8>) -> Result<bool>;
+
+    /// Hands the value of each key, or that there is none, to `found`, each key once, in any order. An engine that has a
+    /// call for many keys uses it; one that has read transactions reads all in one.
+    fn get_many(&mut self, keys: &[Key], found: VisitFound<'_>) -> Result<()> {
+        let mut value = Vec::new();
+        for (number, key) in keys.iter().enumerate() {
+            let there = self.get(key, &mut value)?;
+            found(number, there.then_some(&value[..]))?;
+        }
+        Ok(())
+    }
 
     /// Writes all records as one transaction, later ones over earlier ones; returns when the store's durability says so.
     fn commit(&mut self, batch: &[Record]) -> Result<()>;

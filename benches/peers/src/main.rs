@@ -1,12 +1,15 @@
 //! Measures the storage engines that a user would pick instead of Fulgurite's. See README.md.
 
 mod engine;
+mod holes;
+mod inserts;
 mod ledger;
 mod limit;
 mod meter;
 mod parent;
 mod rows;
 mod setting;
+mod shuffle;
 mod table;
 mod worker;
 mod workload;
@@ -74,4 +77,14 @@ fn work(group: Option<&Path>) -> Result<()> {
     let outcome = worker::work(&task).with_context(|| task.engine.clone())?;
     println!("{}", serde_json::to_string(&outcome)?);
     Ok(())
+}
+
+/// An empty folder for a test, beside its program: on a file system that can do direct I/O.
+#[cfg(test)]
+fn scratch(name: &str) -> std::path::PathBuf {
+    let program = std::env::current_exe().unwrap();
+    let folder = program.with_file_name(format!("peers-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
 }

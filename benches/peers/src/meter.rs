@@ -143,15 +143,21 @@ pub fn space_bytes(folder: &Path) -> Result<u64> {
 
 /// Drops the files below `folder` from the page cache, so that no run starts with what another has read.
 pub fn forget(folder: &Path) -> Result<()> {
-    use std::os::fd::AsRawFd;
     for path in files(folder)? {
         let file = fs::File::open(&path)?;
         file.sync_all()?;
-        // SAFETY: an open file; a length of 0 means all of it.
-        let status = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
-        if status != 0 {
-            bail!("posix_fadvise: {}", io::Error::from_raw_os_error(status));
-        }
+        forget_file(&file)?;
+    }
+    Ok(())
+}
+
+/// Drops what is clean of a file from the page cache. (All of it: a part would keep the large pages at its ends.)
+pub fn forget_file(file: &fs::File) -> Result<()> {
+    use std::os::fd::AsRawFd;
+    // SAFETY: an open file; a length of 0 means all of it.
+    let status = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    if status != 0 {
+        bail!("posix_fadvise: {}", io::Error::from_raw_os_error(status));
     }
     Ok(())
 }

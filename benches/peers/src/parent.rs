@@ -2,6 +2,7 @@
 //! its own.
 
 use crate::engine::{Kind, Order, kind};
+use crate::holes;
 use crate::limit::Group;
 use crate::meter;
 use crate::setting::{Args, Bound, Durability, Measure, Task};
@@ -68,7 +69,8 @@ pub fn run_all(args: &Args, memory: &Memory, done: &mut dyn FnMut(Run)) -> Resul
     fs::create_dir_all(&args.dir).with_context(|| format!("making {}", args.dir.display()))?;
     let mut failures = Vec::new();
     let engines: Vec<&'static Kind> = args.engines.iter().filter_map(|name| kind(name)).collect();
-    for kind in engines.iter().filter(|kind| kind.reopens) {
+    let needs_rows = args.workloads.iter().any(|&workload| workload != Workload::Load);
+    for kind in engines.iter().filter(|kind| kind.reopens && needs_rows) {
         load_once(args, kind)?;
     }
     let mut number = 0;
@@ -150,16 +152,16 @@ impl Cell<'_> {
         let Cell { args, kind, .. } = self;
         let folder = self.folder()?;
         let direct = kind.direct && (args.direct || !self.memory.group);
-        let load = (!kind.reopens).then_some(args.load);
+        let load = (!kind.reopens && self.workload != Workload::Load).then_some(args.load);
         let task = Task { load, measure: Some(self.measure()), ..task(args, kind, &folder, direct) };
         eprintln!("peers: {}", self.name());
         let group = if self.memory.group { Some(Group::create(args.memory)?) } else { None };
         let mut outcome = spawn(&task, group.as_ref())?.context("the worker measured nothing")?;
         outcome.peak_group_bytes = group.as_ref().and_then(Group::peak_bytes);
-        if !args.keep || !kind.reopens {
+        if !self.keeps() {
             fs::remove_dir_all(&folder)?;
         }
-        let writes = self.workload.updates_percent() > 0;
+        let writes = self.workload.writes();
         Ok(Run {
             engine: kind.name,
             workload: self.workload,
@@ -176,31 +178,40 @@ impl Cell<'_> {
         })
     }
 
+    /// It runs in the loaded store itself. Rows that were inserted twice would not be new the second time.
+    fn keeps(&self) -> bool {
+        self.args.keep && self.kind.reopens && !self.workload.inserts()
+    }
+
     fn measure(&self) -> Measure {
+        let Args { warmup, seconds, .. } = *self.args;
+        // An empty store has nothing to warm up, and the rows that go in first belong to its load.
+        let loads = self.workload == Workload::Load;
+        let (warmup_s, seconds) = if loads { (0.0, warmup + seconds) } else { (warmup, seconds) };
         Measure {
             workload: self.workload,
             durability: self.durability,
             batch: self.args.batch,
             theta: self.args.theta,
-            warmup_s: self.args.warmup,
-            seconds: self.args.seconds,
+            warmup_s,
+            seconds,
             // Runs that share a kept store must not write equal versions: the process number tells invocations apart.
             run: (std::process::id().wrapping_mul(251).wrapping_add(self.number) % 65_535 + 1) as u16,
-            aged: self.args.keep,
+            aged: self.keeps(),
         }
     }
 
     /// The folder to run in: a fresh copy of the loaded store, that store itself, or an empty one.
     fn folder(&self) -> Result<PathBuf> {
         let loaded = loaded_folder(self.args, self.kind);
-        if self.kind.reopens && self.args.keep {
+        if self.keeps() {
             meter::forget(&loaded)?;
             return Ok(loaded);
         }
         let folder = self.args.dir.join("peers-run");
         empty(&folder)?;
-        if self.kind.reopens {
-            copy(&loaded, &folder)?;
+        if self.kind.reopens && self.workload != Workload::Load {
+            holes::copy(&loaded, &folder)?;
             // Nothing of the copy may be in memory at the start: it would be charged to nobody.
             meter::forget(&loaded)?;
             meter::forget(&folder)?;
@@ -214,20 +225,6 @@ fn empty(folder: &Path) -> Result<()> {
         fs::remove_dir_all(folder).with_context(|| format!("removing {}", folder.display()))?;
     }
     fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))
-}
-
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            fs::create_dir(&target)?;
-            copy(&entry.path(), &target)?;
-        } else {
-            fs::copy(entry.path(), &target).with_context(|| format!("copying to {}", target.display()))?;
-        }
-    }
-    Ok(())
 }
 
 /// Runs `task` in a process of its own, in `group` where there is one.

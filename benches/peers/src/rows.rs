@@ -1,9 +1,15 @@
 //! The rows: keys, values, and what a value must hold to be right.
 //!
-//! A key has 16 bytes. The first 8 are the row's number spread evenly over all of `u64`, big-endian, so keys sort as
-//! rows do and share no long prefix. The last 8 are a hash of the number. A value has 100 bytes: the row, the version,
-//! and 84 bytes that follow from both and look random, so nothing compresses and no value passes for another.
+//! A key has 16 bytes. The first 8 are the row's position spread evenly over all of `u64`, big-endian, so keys share no
+//! long prefix. The last 8 are a hash of the row's number. A value has 100 bytes: the row, the version, and 84 bytes that
+//! follow from both and look random, so nothing compresses and no value passes for another.
+//!
+//! A store is loaded with the rows `0..loaded`, whose keys sort as their numbers. Each is followed by a gap with room for
+//! a few new rows. New rows are numbered from `loaded` on, and each goes to the gap that a shuffled order gives it (as
+//! YCSB's hashed inserts), so that new rows fall anywhere among the others. The second round over all gaps takes the
+//! second slot of each, and so on.
 
+use crate::shuffle::Shuffle;
 use anyhow::{Result, bail, ensure};
 
 /// Bytes of a key.
@@ -60,28 +66,65 @@ impl Version {
     }
 }
 
-/// A table of `rows` rows.
+/// Positions from one loaded row to the next: the row itself, and the new rows behind it.
+pub const SLOTS: u64 = 16;
+
+/// A table that was made for `loaded` rows.
 #[derive(Clone, Copy)]
 pub struct Rows {
-    rows: u64,
+    loaded: u64,
+    /// From one loaded row's key to the next one's.
     step: u64,
+    shuffle: Shuffle,
 }
 
 impl Rows {
-    /// `rows` is at least 1.
-    pub fn new(rows: u64) -> Rows {
-        Rows { rows, step: u64::MAX / rows }
+    /// `loaded` is at least 1.
+    pub fn new(loaded: u64) -> Rows {
+        Rows { loaded, step: u64::MAX / loaded, shuffle: Shuffle::new(loaded) }
     }
 
-    /// How many there are.
-    pub fn len(self) -> u64 {
-        self.rows
+    /// How many rows are loaded.
+    pub fn loaded(self) -> u64 {
+        self.loaded
+    }
+
+    /// How many rows there can be, with new ones.
+    pub fn room(self) -> u64 {
+        self.loaded * SLOTS
+    }
+
+    /// The row that an application inserts as its `turn`th: the rows of the load in a shuffled order, then the new ones.
+    pub fn nth(self, turn: u64) -> u64 {
+        if turn < self.loaded { self.shuffle.row(turn) } else { turn }
+    }
+
+    /// The turn of `row`.
+    pub fn turn(self, row: u64) -> u64 {
+        if row < self.loaded { self.shuffle.place(row) } else { row }
+    }
+
+    /// Where `row` stands in the order of keys. Not every position has a row.
+    pub fn position(self, row: u64) -> u64 {
+        if row < self.loaded {
+            return row * SLOTS;
+        }
+        let new = row - self.loaded;
+        self.shuffle.row(new % self.loaded) * SLOTS + 1 + new / self.loaded
+    }
+
+    /// The row that stands at `position` once it is inserted.
+    pub fn at(self, position: u64) -> u64 {
+        let (gap, slot) = (position / SLOTS, position % SLOTS);
+        if slot == 0 { gap } else { self.shuffle.place(gap) + slot * self.loaded }
     }
 
     /// The key of `row`.
     pub fn key(self, row: u64) -> Key {
+        let position = self.position(row);
+        let head = position / SLOTS * self.step + position % SLOTS * (self.step / SLOTS);
         let mut key = [0; KEY_BYTES];
-        key[..8].copy_from_slice(&(row * self.step).to_be_bytes());
+        key[..8].copy_from_slice(&head.to_be_bytes());
         key[8..].copy_from_slice(&mix(row).to_be_bytes());
         key
     }
@@ -94,8 +137,11 @@ impl Rows {
         ensure!(key.len() == KEY_BYTES, "a key of {} bytes", key.len());
         let mut head = [0; 8];
         head.copy_from_slice(&key[..8]);
-        let row = u64::from_be_bytes(head) / self.step;
-        ensure!(row < self.rows && self.key(row) == key, "a key that was never written");
+        let head = u64::from_be_bytes(head);
+        let (gap, slot) = (head / self.step, head % self.step / (self.step / SLOTS));
+        ensure!(gap < self.loaded && slot < SLOTS, "a key that was never written");
+        let row = self.at(gap * SLOTS + slot);
+        ensure!(self.key(row) == key, "a key that was never written");
         Ok(row)
     }
 
@@ -140,14 +186,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_sort_as_rows_and_lead_back_to_them() {
-        let rows = Rows::new(8_000_000);
-        let mut last = None;
-        for row in [0, 1, 2, 77, 4_000_000, 7_999_998, 7_999_999] {
-            let key = rows.key(row);
-            assert_eq!(rows.row(&key).unwrap(), row);
-            assert!(last < Some(key));
-            last = Some(key);
+    fn keys_sort_as_positions_and_lead_back_to_their_rows() {
+        for loaded in [1000, 8_000_000] {
+            let rows = Rows::new(loaded);
+            let mut last = None;
+            for position in (0..3 * SLOTS).chain(rows.room() - 2 * SLOTS..rows.room()) {
+                let row = rows.at(position);
+                let key = rows.key(row);
+                assert_eq!((rows.position(row), rows.row(&key).unwrap()), (position, row));
+                assert_eq!(rows.nth(rows.turn(row)), row);
+                assert!(last < Some(key));
+                last = Some(key);
+            }
+        }
+    }
+
+    /// A new row stands between two loaded ones, and each gap gets one before any gets a second.
+    #[test]
+    fn new_rows_fall_into_all_gaps_in_turn() {
+        let rows = Rows::new(1000);
+        for slot in 1..SLOTS {
+            let mut gaps: Vec<u64> = (0..1000)
+                .map(|new| {
+                    let position = rows.position(slot * 1000 + new);
+                    assert_eq!(position % SLOTS, slot);
+                    position / SLOTS
+                })
+                .collect();
+            assert!(gaps.windows(2).filter(|pair| pair[0] + 1 == pair[1]).count() < 20);
+            gaps.sort_unstable();
+            assert_eq!(gaps, (0..1000).collect::<Vec<u64>>());
         }
     }
 

@@ -14,19 +14,19 @@ pub struct Args {
     /// The folder for the stores; what is named `peers-…` in it may be overwritten
     #[arg(long, default_value = "target/peers")]
     pub dir: PathBuf,
-    /// Rows of 116 bytes; `8m` and `200k` are understood
+    /// Rows of 116 bytes that a store is loaded with, and the most that `load` inserts; `8m` and `200k` are understood
     #[arg(long, default_value = "8m", value_parser = parse_count)]
     pub rows: u64,
     /// Seconds that are measured
     #[arg(long, default_value_t = 12.0)]
     pub seconds: f64,
-    /// Seconds before that
+    /// Seconds before that; `load` measures these too
     #[arg(long, default_value_t = 4.0)]
     pub warmup: f64,
     /// Threads
     #[arg(long, default_value_t = 4)]
     pub threads: u8,
-    /// Updates per commit
+    /// Updates or inserts per commit
     #[arg(long, default_value_t = 32)]
     pub batch: usize,
     /// The engine's own cache; `128m` is understood
@@ -56,7 +56,8 @@ pub struct Args {
     /// The order in which rows are loaded
     #[arg(long, value_enum, default_value_t = Order::Sorted)]
     pub load: Order,
-    /// Run in the loaded store itself instead of a copy: quicker, but runs age it for the next
+    /// Run in the loaded store itself instead of a copy: quicker, but runs age it for the next. Workloads that insert get
+    /// a copy all the same
     #[arg(long)]
     pub keep: bool,
     /// Write every run as a line of JSON to this file
@@ -106,7 +107,7 @@ pub struct Task {
     pub memory_bytes: u64,
     pub direct: bool,
     pub seed: u64,
-    /// Fill the empty store with rows in this order first.
+    /// Fill the empty store with rows in this order first. Not for the workload that does so itself.
     pub load: Option<Order>,
     /// Then measure; without it the store is closed after the load.
     pub measure: Option<Measure>,
@@ -119,6 +120,7 @@ pub struct Measure {
     pub durability: Durability,
     pub batch: usize,
     pub theta: f64,
+    /// Without a warm-up everything is measured, from the first operation on.
     pub warmup_s: f64,
     pub seconds: f64,
     /// Stands in the versions of this run's values; not 0.
@@ -135,7 +137,7 @@ impl Args {
     pub fn read() -> Result<Args> {
         let mut args = Args::parse();
         if args.quick {
-            (args.rows, args.warmup, args.seconds) = (200_000, 0.5, 1.0);
+            (args.rows, args.warmup, args.seconds) = (100_000, 0.1, 0.4);
             (args.cache, args.repeat) = (4 << 20, 1);
         }
         if args.engines.is_empty() {
@@ -165,10 +167,10 @@ impl Args {
     pub fn cells(&self) -> Vec<(Workload, Durability)> {
         let mut cells = Vec::new();
         for &workload in &self.workloads {
-            if workload.updates_percent() == 0 {
-                cells.push((workload, Durability::Relaxed));
-            } else {
+            if workload.writes() {
                 cells.extend(self.durabilities.iter().map(|&durability| (workload, durability)));
+            } else {
+                cells.push((workload, Durability::Relaxed));
             }
         }
         cells

@@ -1,11 +1,12 @@
 //! The table: a row for each engine, workload and durability, with medians over the repeats.
 
 use crate::parent::{Memory, Run};
+use crate::rows::ROW_BYTES;
 use crate::setting::{Args, Durability};
 use crate::worker::Outcome;
 use std::fmt::Write;
 
-const COLUMNS: usize = 20;
+const COLUMNS: usize = 22;
 
 const HEAD: [&str; COLUMNS] = [
     "engine",
@@ -26,6 +27,8 @@ const HEAD: [&str; COLUMNS] = [
     "reads/op",
     "cpu us/op",
     "MiB disk",
+    "MiB data",
+    "SA",
     "MiB rss",
     "MiB mem",
 ];
@@ -56,7 +59,7 @@ fn setting(args: &Args, memory: &Memory) -> String {
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
-        "{} rows of 16 + 100 bytes, zipf {}, {} threads, {} updates a commit, cache {} MiB, {} s after {} s, {} repeats",
+        "{} rows of 16 + 100 bytes, zipf {}, {} threads, {} writes a commit, cache {} MiB, {} s after {} s, {} repeats",
         args.rows,
         args.theta,
         args.threads,
@@ -118,6 +121,8 @@ fn line(run: &Run, outcomes: &[&Outcome]) -> [String; COLUMNS] {
         show(3, &|o| per_op(o.device_reads? as f64, o)),
         show(1, &|o| per_op(o.cpu_us as f64, o)),
         show(0, &|o| Some(mib(o.space_bytes))),
+        show(0, &|o| Some(mib(o.data_bytes))),
+        show(2, &|o| (o.rows > 0).then(|| o.data_bytes as f64 / (o.rows * ROW_BYTES) as f64)),
         show(0, &|o| Some(mib(o.peak_rss_bytes))),
         show(0, &|o| o.peak_group_bytes.map(mib)),
     ]

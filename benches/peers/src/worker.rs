@@ -1,24 +1,28 @@
 //! What one process does with one engine: load, warm up, measure, verify.
 
-use crate::engine::{Engine, Kind, Options, Order, kind};
+use crate::engine::{Engine, Options, Order, kind};
+use crate::holes;
+use crate::inserts::Inserts;
 use crate::ledger::{self, Ledger};
 use crate::meter::{self, Device, Process, Traffic};
 use crate::rows::{Key, ROW_BYTES, Rows, Version};
 use crate::setting::{Durability, Measure, Task};
-use crate::workload::{Zipf, shuffled};
+use crate::workload::{Workload, Zipf};
 use anyhow::{Context, Result, anyhow, ensure};
 use fulgurite_base::Prng;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use user::{Tally, User};
+use user::{Shared, Tally, User};
 
+mod course;
 mod user;
 
-/// What a run has measured. Times are in µs.
+/// What a run has measured, until the last thread was done. Times are in µs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Outcome {
     pub ops: u64,
@@ -37,7 +41,12 @@ pub struct Outcome {
     pub device_read_bytes: Option<u64>,
     pub device_flushes: Option<u64>,
     pub cpu_us: u64,
+    /// Rows in the store at the end.
+    pub rows: u64,
+    /// Space that the store's files occupy.
     pub space_bytes: u64,
+    /// What of it is not zeros.
+    pub data_bytes: u64,
     pub peak_rss_bytes: u64,
     /// The peak of the memory group, with its page cache.
     pub peak_group_bytes: Option<u64>,
@@ -68,7 +77,7 @@ pub fn work(task: &Task) -> Result<Option<Outcome>> {
         rows: task.rows,
     };
     let rows = Rows::new(task.rows);
-    let engine = (kind.open)(&task.folder, &options)?;
+    let mut engine = (kind.open)(&task.folder, &options)?;
     if let Some(order) = task.load {
         load(engine.as_ref(), rows, order)?;
     }
@@ -76,51 +85,83 @@ pub fn work(task: &Task) -> Result<Option<Outcome>> {
         engine.close()?;
         return Ok(None);
     };
-    let (mut outcome, ledgers) = run(engine.as_ref(), rows, task, measure)?;
-    outcome.rows_verified = verify(engine.as_ref(), rows, &ledgers)?;
-    engine.close()?;
+    let loads = measure.workload == Workload::Load;
+    if loads {
+        // Some engines make their files only now.
+        engine.load(&mut std::iter::empty(), Order::Random)?;
+    }
+    let (mut outcome, written) = run(engine.as_ref(), rows, task, measure)?;
+    outcome.rows_verified = verify(engine.as_ref(), rows, &written)?;
     if kind.reopens {
-        verify_reopened(kind, task, &options, rows, &ledgers)?;
+        engine.close()?;
+        engine = (kind.open)(&task.folder, &options).context("opening the store again")?;
+        verify(engine.as_ref(), rows, &written).context("after the store was opened again")?;
         outcome.reopened = true;
     }
+    if loads {
+        // It takes longest, so it is done once, in the state that comes last.
+        verify_whole(engine.as_ref(), rows, &written)?;
+        outcome.rows_verified = outcome.rows;
+    }
+    engine.close()?;
     Ok(Some(outcome))
 }
 
 fn load(engine: &dyn Engine, rows: Rows, order: Order) -> Result<()> {
     let record = |row| rows.record(row, Version::LOADED);
     match order {
-        Order::Sorted => engine.load(&mut (0..rows.len()).map(record), order),
-        Order::Random => engine.load(&mut shuffled(rows.len()).map(record), order),
+        Order::Sorted => engine.load(&mut (0..rows.loaded()).map(record), order),
+        Order::Random => engine.load(&mut (0..rows.loaded()).map(|turn| record(rows.nth(turn))), order),
     }
 }
 
-/// Warms up and measures. Returns what the threads have written, for `verify`.
-fn run(engine: &dyn Engine, rows: Rows, task: &Task, measure: &Measure) -> Result<(Outcome, Vec<Ledger>)> {
-    let zipf = Zipf::new(rows.len(), measure.theta);
-    let phase = AtomicU8::new(WARMING);
+/// The rows that a run may insert: all of them into an empty store, or new ones.
+fn inserts(rows: Rows, workload: Workload) -> Inserts {
+    match workload {
+        Workload::Load => Inserts::new(0, rows.loaded()),
+        _ => Inserts::new(rows.loaded(), rows.room()),
+    }
+}
+
+/// What a run leaves behind, for `verify`.
+struct Written {
+    ledgers: Vec<Ledger>,
+    /// The turns that were inserted.
+    inserted: Range<u64>,
+}
+
+/// Warms up and measures. Without a warm-up everything is measured, from the first operation on.
+fn run(engine: &dyn Engine, rows: Rows, task: &Task, measure: &Measure) -> Result<(Outcome, Written)> {
+    let zipf = Zipf::new(rows.loaded(), measure.theta);
+    let shared = Shared { engine, rows, zipf, inserts: inserts(rows, measure.workload) };
+    let warms = measure.warmup_s > 0.0;
+    let phase = AtomicU8::new(if warms { WARMING } else { MEASURING });
     let barrier = Barrier::new(usize::from(task.threads) + 1);
     let device = Device::of(&task.folder)?;
     let traffic = || device.as_ref().map(Device::traffic).transpose();
+    let counters = || {
+        // What is still in the page cache belongs to what was before.
+        meter::sync_device(&task.folder)?;
+        anyhow::Ok((Process::now()?, traffic()?))
+    };
     thread::scope(|scope| {
         let mut threads = Vec::new();
         for number in 0..task.threads {
-            let (zipf, phase, barrier) = (&zipf, &phase, &barrier);
+            let (shared, phase, barrier) = (&shared, &phase, &barrier);
             threads.push(scope.spawn(move || {
                 // Whatever happens, the barrier is reached: the others wait there.
-                let user = User::new(engine, rows, task, measure, number, zipf);
+                let user = User::new(shared, task, measure, number);
                 barrier.wait();
                 user?.run(phase)
             }));
         }
+        let mut before = counters();
+        let mut start = Instant::now();
         barrier.wait();
-        let begin = || {
+        if warms {
             pause(measure.warmup_s, &threads);
-            // What the warm-up left in the page cache is not charged to what is measured.
-            meter::sync_device(&task.folder)?;
-            anyhow::Ok((Process::now()?, traffic()?))
-        };
-        let before = begin();
-        let start = Instant::now();
+            (before, start) = (counters(), Instant::now());
+        }
         if before.is_ok() {
             phase.store(MEASURING, Ordering::Relaxed);
             pause(measure.seconds, &threads);
@@ -129,20 +170,21 @@ fn run(engine: &dyn Engine, rows: Rows, task: &Task, measure: &Measure) -> Resul
         phase.store(STOPPED, Ordering::Relaxed);
         let before = before?;
         let mut tally = Tally::new()?;
+        tally.end = start;
         let mut ledgers = Vec::new();
         for thread in threads {
             let (one, ledger) = thread.join().map_err(|_| anyhow!("a thread has panicked"))??;
             tally.add(&one)?;
             ledgers.push(ledger);
         }
-        let elapsed = start.elapsed();
         let process = Process::now()?;
-        // What is still in the page cache belongs to the run.
-        meter::sync_device(&task.folder)?;
-        let mut outcome = summary(&tally, elapsed, before, (process, traffic()?));
+        let (_, traffic) = counters()?;
+        let mut outcome = summary(&tally, tally.end - start, before, (process, traffic));
+        outcome.rows = shared.inserts.committed();
         outcome.space_bytes = meter::space_bytes(&task.folder)?;
+        outcome.data_bytes = holes::data_bytes(&task.folder)?;
         outcome.peak_rss_bytes = meter::peak_rss_bytes()?;
-        Ok((outcome, ledgers))
+        Ok((outcome, Written { ledgers, inserted: shared.inserts.done() }))
     })
 }
 
@@ -172,7 +214,7 @@ fn summary(
         read_us: percentiles(&tally.reads),
         commit_us: percentiles(&tally.commits),
         commits: tally.commits.len(),
-        user_bytes: tally.updates * ROW_BYTES,
+        user_bytes: tally.written * ROW_BYTES,
         process_write_bytes: after.0.write_bytes - before.0.write_bytes,
         process_read_bytes: after.0.read_bytes - before.0.read_bytes,
         device_write_bytes: device(|traffic| Some(traffic.write_bytes)),
@@ -190,9 +232,12 @@ fn percentiles(histogram: &Histogram<u64>) -> Option<[f64; 3]> {
     (!histogram.is_empty()).then(|| [us(0.5), us(0.99), us(0.999)])
 }
 
-/// Checks the sampled rows that were updated, and some that were not.
-fn verify(engine: &dyn Engine, rows: Rows, ledgers: &[Ledger]) -> Result<u64> {
-    let expected = ledger::expected(ledgers);
+/// Checks the sampled rows that were written, inserted rows, and some that were loaded.
+fn verify(engine: &dyn Engine, rows: Rows, written: &Written) -> Result<u64> {
+    /// So many inserted rows are looked up at most, evenly over the time of the run; the last one is among them.
+    const INSERTED: u64 = 10_000;
+    const OTHERS: u64 = 1000;
+    let expected = ledger::expected(&written.ledgers);
     let mut session = engine.session()?;
     let mut value = Vec::new();
     let mut look = |row: u64| -> Result<Version> {
@@ -203,23 +248,24 @@ fn verify(engine: &dyn Engine, rows: Rows, ledgers: &[Ledger]) -> Result<u64> {
     for (&row, allowed) in &expected {
         ledger::settle(row, look(row)?, allowed)?;
     }
-    let mut random = Prng::new(1, "verify");
-    for _ in 0..1000 {
-        look(random.below(rows.len()))?;
+    let Range { start, end } = written.inserted;
+    let stride = (end - start).div_ceil(INSERTED).max(1);
+    let mut count = expected.len() as u64;
+    for turn in (start..end).rev().step_by(stride as usize) {
+        look(rows.nth(turn))?;
+        count += 1;
     }
-    Ok(expected.len() as u64 + 1000)
+    let mut random = Prng::new(1, "verify");
+    let others = if start > 0 { OTHERS } else { 0 };
+    for _ in 0..others {
+        look(rows.nth(random.below(start)))?;
+    }
+    Ok(count + others)
 }
 
-fn verify_reopened(
-    kind: &Kind,
-    task: &Task,
-    options: &Options,
-    rows: Rows,
-    ledgers: &[Ledger],
-) -> Result<()> {
-    let engine = (kind.open)(&task.folder, options).context("opening the store again")?;
-    verify(engine.as_ref(), rows, ledgers).context("after the store was opened again")?;
-    engine.close()
+/// Checks that a store which began empty has exactly the rows that were inserted.
+fn verify_whole(engine: &dyn Engine, rows: Rows, written: &Written) -> Result<()> {
+    course::whole(engine.session()?.as_mut(), rows, written.inserted.end)
 }
 
 #[cfg(test)]

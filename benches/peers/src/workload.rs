@@ -4,41 +4,146 @@ use crate::rows::mix;
 use fulgurite_base::Prng;
 use serde::{Deserialize, Serialize};
 
-/// A mix of operations.
+/// What the threads do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Workload {
-    /// Reads only (YCSB's C).
-    C,
+    /// Inserts into an empty store.
+    Load,
     /// Half reads, half updates (YCSB's A).
     A,
-    /// 95 % updates.
+    /// 95 % reads, 5 % updates (YCSB's B).
+    B,
+    /// Reads only (YCSB's C).
+    C,
+    /// 95 % reads of the latest rows, 5 % inserts (YCSB's D).
+    D,
+    /// 95 % scans of 1 to 100 rows, 5 % inserts (YCSB's E).
+    E,
+    /// Half reads, half reads with an update of the same row (YCSB's F).
+    F,
+    /// Updates only, of rows that are all equally likely.
+    Update,
+    /// 95 % updates, 5 % reads.
     Write,
     /// Scans of 100 rows.
     Scan,
+    /// Reads of 100 rows by one call.
+    Batch,
 }
+
+/// One thing that a thread does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Operation {
+    Read,
+    Update,
+    /// A read, then an update of the same row.
+    ReadUpdate,
+    Insert,
+    /// A scan of [`MANY_ROWS`] rows.
+    Scan,
+    /// A scan of 1 to [`MANY_ROWS`] rows, each length equally likely.
+    ShortScan,
+    /// A read of [`MANY_ROWS`] rows by one call.
+    Batch,
+}
+
+/// How rows are drawn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Choice {
+    /// By the scrambled Zipf distribution, among the loaded rows.
+    Zipf,
+    /// All loaded rows are equally likely.
+    Uniform,
+    /// By the Zipf distribution over age: the row that was inserted last is the most likely one.
+    Latest,
+}
+
+/// Rows of a scan, and of a read of many rows.
+pub const MANY_ROWS: usize = 100;
 
 impl Workload {
     /// All of them, in the order of the table.
-    pub const ALL: [Workload; 4] = [Workload::C, Workload::Scan, Workload::A, Workload::Write];
+    pub const ALL: [Workload; 11] = [
+        Workload::Load,
+        Workload::A,
+        Workload::B,
+        Workload::C,
+        Workload::D,
+        Workload::E,
+        Workload::F,
+        Workload::Update,
+        Workload::Write,
+        Workload::Scan,
+        Workload::Batch,
+    ];
 
     /// As it is written on the command line.
     pub fn name(self) -> &'static str {
         match self {
-            Workload::C => "c",
+            Workload::Load => "load",
             Workload::A => "a",
+            Workload::B => "b",
+            Workload::C => "c",
+            Workload::D => "d",
+            Workload::E => "e",
+            Workload::F => "f",
+            Workload::Update => "update",
             Workload::Write => "write",
             Workload::Scan => "scan",
+            Workload::Batch => "batch",
         }
     }
 
-    /// How many operations of a hundred are updates.
-    pub fn updates_percent(self) -> u64 {
+    /// Its operations, with how many of a hundred each is.
+    fn parts(self) -> &'static [(u64, Operation)] {
         match self {
-            Workload::C | Workload::Scan => 0,
-            Workload::A => 50,
-            Workload::Write => 95,
+            Workload::Load => &[(100, Operation::Insert)],
+            Workload::A => &[(50, Operation::Read), (50, Operation::Update)],
+            Workload::B => &[(95, Operation::Read), (5, Operation::Update)],
+            Workload::C => &[(100, Operation::Read)],
+            Workload::D => &[(95, Operation::Read), (5, Operation::Insert)],
+            Workload::E => &[(95, Operation::ShortScan), (5, Operation::Insert)],
+            Workload::F => &[(50, Operation::Read), (50, Operation::ReadUpdate)],
+            Workload::Update => &[(100, Operation::Update)],
+            Workload::Write => &[(5, Operation::Read), (95, Operation::Update)],
+            Workload::Scan => &[(100, Operation::Scan)],
+            Workload::Batch => &[(100, Operation::Batch)],
         }
+    }
+
+    /// The next operation.
+    pub fn draw(self, random: &mut Prng) -> Operation {
+        let parts = self.parts();
+        let mut left = if parts.len() > 1 { random.below(100) } else { 0 };
+        for &(share, operation) in parts {
+            if left < share {
+                return operation;
+            }
+            left -= share;
+        }
+        unreachable!("the shares of {self:?} are below 100")
+    }
+
+    /// How its rows are drawn.
+    pub fn choice(self) -> Choice {
+        match self {
+            Workload::D => Choice::Latest,
+            Workload::Update => Choice::Uniform,
+            _ => Choice::Zipf,
+        }
+    }
+
+    /// It has operations that commit something.
+    pub fn writes(self) -> bool {
+        let commits =
+            |operation| matches!(operation, Operation::Update | Operation::ReadUpdate | Operation::Insert);
+        self.parts().iter().any(|&(_, operation)| commits(operation))
+    }
+
+    /// It adds rows, so it cannot run twice in one store.
+    pub fn inserts(self) -> bool {
+        self.parts().iter().any(|&(_, operation)| operation == Operation::Insert)
     }
 }
 
@@ -67,7 +172,8 @@ impl Zipf {
         mix(self.rank(random)) % self.rows
     }
 
-    fn rank(&self, random: &mut Prng) -> u64 {
+    /// The next rank: 0 is the most likely one.
+    pub fn rank(&self, random: &mut Prng) -> u64 {
         let u = random.unit_f64();
         let uz = u * self.zeta;
         if uz < 1.0 {
@@ -81,46 +187,21 @@ impl Zipf {
     }
 }
 
-/// Every row once, in an order that looks random: a full-period congruential sequence over the next power of two.
-pub fn shuffled(rows: u64) -> impl Iterator<Item = u64> {
-    let size = rows.next_power_of_two().max(4);
-    let start = mix(rows) & (size - 1);
-    let step =
-        move |state: u64| state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-    let mut state = start;
-    (0..size)
-        .map(move |_| {
-            let now = state;
-            state = step(state) & (size - 1);
-            // The low bits of such a sequence have short periods: a bijection of the same bits hides that.
-            scatter(now, size)
-        })
-        .filter(move |&row| row < rows)
-}
-
-/// A bijection of `0..size`, a power of two.
-fn scatter(value: u64, size: u64) -> u64 {
-    let mask = size - 1;
-    let half = size.trailing_zeros().div_ceil(2);
-    let mut v = value;
-    for factor in [0x9e37_79b9_7f4a_7c15u64, 0xbf58_476d_1ce4_e5b9] {
-        v = v.wrapping_mul(factor) & mask;
-        v ^= v >> half;
-    }
-    v
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Every percentage of the table in the README: 10,000 draws, with a deviation of 50 at most.
     #[test]
-    fn a_shuffled_table_has_every_row_once() {
-        for rows in [1, 2, 3, 1000, 4096, 5000] {
-            let mut all: Vec<u64> = shuffled(rows).collect();
-            assert!(rows < 1000 || all.windows(2).filter(|pair| pair[0] + 1 == pair[1]).count() < 20);
-            all.sort_unstable();
-            assert_eq!(all, (0..rows).collect::<Vec<u64>>());
+    fn operations_come_as_often_as_they_should() {
+        let mut random = Prng::new(1, "operations");
+        for workload in Workload::ALL {
+            assert_eq!(workload.parts().iter().map(|&(share, _)| share).sum::<u64>(), 100, "{workload:?}");
+            let drawn: Vec<Operation> = (0..10_000).map(|_| workload.draw(&mut random)).collect();
+            for &(share, operation) in workload.parts() {
+                let count = drawn.iter().filter(|&&one| one == operation).count() as i64;
+                assert!((count - 100 * share as i64).abs() < 250, "{workload:?}: {count} of {operation:?}");
+            }
         }
     }
 

@@ -10,11 +10,11 @@
 //!   waited for.
 //! - fjall has no direct I/O.
 
-use super::{Engine, Kind, Options, Order, Session, Visit, in_groups};
+use super::{Engine, Kind, Options, Order, Session, Visit, VisitFound, in_groups};
 use crate::rows::{Key, Record};
 use anyhow::Result;
 use fjall::config::CompressionPolicy;
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable};
 use std::path::Path;
 use std::time::Duration;
 
@@ -91,6 +91,14 @@ impl Session for Thread<'_> {
         value.clear();
         value.extend_from_slice(&found);
         Ok(true)
+    }
+
+    fn get_many(&mut self, keys: &[Key], found: VisitFound<'_>) -> Result<()> {
+        let snapshot = self.0.database.snapshot();
+        for (number, key) in keys.iter().enumerate() {
+            found(number, snapshot.get(&self.0.table, key)?.as_deref())?;
+        }
+        Ok(())
     }
 
     fn commit(&mut self, batch: &[Record]) -> Result<()> {

@@ -10,7 +10,7 @@
 //! - The log has 256 MiB: a page that changes often is written once for that much of log.
 //! - The sorted load is `bulk_load`.
 
-use super::{Engine, Kind, Options, Order, Session, Visit, in_groups};
+use super::{Engine, Kind, Options, Order, Session, Visit, VisitFound, in_groups};
 use crate::rows::{Key, ROW_BYTES, Record};
 use anyhow::{Context, Result, anyhow};
 use fulgurite_engine::blocking::{Db, Table};
@@ -129,6 +129,12 @@ impl Session for Thread<'_> {
         value.clear();
         value.extend_from_slice(&found);
         Ok(true)
+    }
+
+    fn get_many(&mut self, keys: &[Key], found: VisitFound<'_>) -> Result<()> {
+        let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+        let values = self.0.db.get_many(&self.0.table, &keys)?;
+        values.iter().enumerate().try_for_each(|(number, value)| found(number, value.as_deref()))
     }
 
     fn commit(&mut self, batch: &[Record]) -> Result<()> {

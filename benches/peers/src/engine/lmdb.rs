@@ -7,7 +7,7 @@
 //! - The sorted load appends (`MDB_APPEND`), which fills pages wholly (lmdb.h, `mdb_put`).
 //! - LMDB has no cache of its own, only the page cache, and no direct I/O: only a memory group bounds it.
 
-use super::{Engine, Kind, Options, Order, Session, Visit, in_groups};
+use super::{Engine, Kind, Options, Order, Session, Visit, VisitFound, in_groups};
 use crate::rows::{Key, Record};
 use anyhow::{Context, Result};
 use heed::types::Bytes;
@@ -74,6 +74,14 @@ impl Session for Thread<'_> {
         value.clear();
         value.extend_from_slice(found);
         Ok(true)
+    }
+
+    fn get_many(&mut self, keys: &[Key], found: VisitFound<'_>) -> Result<()> {
+        let transaction = self.engine.env.read_txn()?;
+        for (number, key) in keys.iter().enumerate() {
+            found(number, self.engine.table.get(&transaction, key)?)?;
+        }
+        Ok(())
     }
 
     fn commit(&mut self, batch: &[Record]) -> Result<()> {

@@ -6,7 +6,7 @@
 //!   with every page that is touched (redb's design.md, "Non-durable commits").
 //! - redb has no direct I/O.
 
-use super::{Engine, Kind, Options, Order, Session, Visit, in_groups};
+use super::{Engine, Kind, Options, Order, Session, Visit, VisitFound, in_groups};
 use crate::rows::{Key, Record};
 use anyhow::Result;
 use redb::{Database, Durability, ReadableDatabase, TableDefinition};
@@ -90,6 +90,15 @@ impl Session for Thread<'_> {
         value.clear();
         value.extend_from_slice(found.value());
         Ok(true)
+    }
+
+    fn get_many(&mut self, keys: &[Key], found: VisitFound<'_>) -> Result<()> {
+        let table = self.engine.database.begin_read()?.open_table(TABLE)?;
+        for (number, key) in keys.iter().enumerate() {
+            let value = table.get(&key[..])?;
+            found(number, value.as_ref().map(redb::AccessGuard::value))?;
+        }
+        Ok(())
     }
 
     fn commit(&mut self, batch: &[Record]) -> Result<()> {

@@ -11,7 +11,7 @@
 //! - Statements are prepared once. Page size and automatic checkpoints are the defaults, 4 KiB and 1,000 pages.
 //! - SQLite has no direct I/O.
 
-use super::{Engine, Kind, Options, Order, Session, Visit, in_groups};
+use super::{Engine, Kind, Options, Order, Session, Visit, VisitFound, in_groups};
 use crate::rows::{Key, Record};
 use anyhow::{Context, Result, anyhow};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -100,6 +100,22 @@ impl Session for Reader<'_> {
             })
             .optional()?;
         Ok(found.is_some())
+    }
+
+    fn get_many(&mut self, keys: &[Key], found: VisitFound<'_>) -> Result<()> {
+        // One read transaction: without it each statement takes and drops the locks of one of its own.
+        let transaction = self.connection.transaction()?;
+        {
+            let mut get = transaction.prepare_cached(GET)?;
+            for (number, key) in keys.iter().enumerate() {
+                let mut rows = get.query(params![&key[..]])?;
+                match rows.next()? {
+                    Some(row) => found(number, Some(row.get_ref(0)?.as_blob()?))?,
+                    None => found(number, None)?,
+                }
+            }
+        }
+        Ok(transaction.commit()?)
     }
 
     fn commit(&mut self, batch: &[Record]) -> Result<()> {

@@ -15,7 +15,7 @@
 
 mod sys;
 
-use super::{Engine, Kind, Options, Order, Session, Visit, in_groups};
+use super::{Engine, Kind, Options, Order, Session, Visit, VisitFound, in_groups};
 use crate::rows::{Key, Record};
 use anyhow::{Result, bail, ensure};
 use std::ffi::{CStr, CString, c_int, c_void};
@@ -201,6 +201,18 @@ impl Thread {
         unsafe { ((*self.cursor).set_key)(self.cursor, &raw mut key) };
     }
 
+    /// Stands on `key`; false where it is not there.
+    fn search(&self, key: &Key) -> Result<bool> {
+        self.seek(key);
+        // SAFETY: the cursor has a key that lives.
+        let status = unsafe { ((*self.cursor).search)(self.cursor) };
+        if status == sys::NOT_FOUND {
+            return Ok(false);
+        }
+        check(status)?;
+        Ok(true)
+    }
+
     fn value(&self) -> Result<&[u8]> {
         // SAFETY: an item of zeros is an empty one; the library fills it. The bytes live until the cursor moves.
         unsafe {
@@ -222,17 +234,22 @@ impl Thread {
 
 impl Session for Thread {
     fn get(&mut self, key: &Key, value: &mut Vec<u8>) -> Result<bool> {
-        self.seek(key);
-        // SAFETY: the cursor has a key that lives.
-        let status = unsafe { ((*self.cursor).search)(self.cursor) };
-        if status == sys::NOT_FOUND {
+        if !self.search(key)? {
             return Ok(false);
         }
-        check(status)?;
         value.clear();
         value.extend_from_slice(self.value()?);
         self.reset()?;
         Ok(true)
+    }
+
+    fn get_many(&mut self, keys: &[Key], found: VisitFound<'_>) -> Result<()> {
+        for (number, key) in keys.iter().enumerate() {
+            let there = self.search(key)?;
+            found(number, if there { Some(self.value()?) } else { None })?;
+        }
+        // Once for all: a search gives up the page of the one before.
+        self.reset()
     }
 
     fn commit(&mut self, batch: &[Record]) -> Result<()> {

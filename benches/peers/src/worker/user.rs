@@ -1,29 +1,39 @@
 //! One thread of a run: draws operations, checks what it reads, and counts.
 
+use super::course::Course;
 use super::{MEASURING, STOPPED};
 use crate::engine::{Engine, Session};
+use crate::inserts::Inserts;
 use crate::ledger::Ledger;
-use crate::rows::{Record, Rows, Version};
+use crate::rows::{Key, Record, Rows, Version};
 use crate::setting::{Measure, Task};
-use crate::workload::{Workload, Zipf};
+use crate::workload::{Choice, MANY_ROWS, Operation, Workload, Zipf};
 use anyhow::{Result, ensure};
 use fulgurite_base::Prng;
 use hdrhistogram::Histogram;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
 
-/// Rows of a scan.
-const SCAN_ROWS: usize = 100;
+/// What the threads of a run share.
+pub struct Shared<'a> {
+    pub engine: &'a dyn Engine,
+    pub rows: Rows,
+    pub zipf: Zipf,
+    pub inserts: Inserts,
+}
 
 /// What one thread has done while it was measured.
 pub struct Tally {
     pub ops: u64,
-    pub updates: u64,
+    /// Rows that were updated or inserted.
+    pub written: u64,
     /// Values that were found right.
     pub checked: u64,
     /// In ns.
     pub reads: Histogram<u64>,
     pub commits: Histogram<u64>,
+    /// When it was done.
+    pub end: Instant,
 }
 
 impl Tally {
@@ -31,14 +41,16 @@ impl Tally {
     pub fn new() -> Result<Tally> {
         // A nanosecond to a hundred seconds, to three digits.
         let histogram = || Histogram::new_with_bounds(1, 100_000_000_000, 3);
-        Ok(Tally { ops: 0, updates: 0, checked: 0, reads: histogram()?, commits: histogram()? })
+        let (reads, commits) = (histogram()?, histogram()?);
+        Ok(Tally { ops: 0, written: 0, checked: 0, reads, commits, end: Instant::now() })
     }
 
     /// Adds what another thread has done.
     pub fn add(&mut self, other: &Tally) -> Result<()> {
         self.ops += other.ops;
-        self.updates += other.updates;
+        self.written += other.written;
         self.checked += other.checked;
+        self.end = self.end.max(other.end);
         self.reads.add(&other.reads)?;
         Ok(self.commits.add(&other.commits)?)
     }
@@ -47,8 +59,7 @@ impl Tally {
 /// One thread with its session.
 pub struct User<'a> {
     session: Box<dyn Session + 'a>,
-    rows: Rows,
-    zipf: &'a Zipf,
+    shared: &'a Shared<'a>,
     workload: Workload,
     batch_size: usize,
     random: Prng,
@@ -57,22 +68,16 @@ pub struct User<'a> {
     value: Vec<u8>,
     batch: Vec<Record>,
     pending: Vec<(u64, Version)>,
+    /// Inserts that were drawn and not yet made.
+    inserts_due: usize,
 }
 
 impl<'a> User<'a> {
     /// Thread `number`.
-    pub fn new(
-        engine: &'a dyn Engine,
-        rows: Rows,
-        task: &Task,
-        measure: &Measure,
-        number: u8,
-        zipf: &'a Zipf,
-    ) -> Result<User<'a>> {
+    pub fn new(shared: &'a Shared<'a>, task: &Task, measure: &Measure, number: u8) -> Result<User<'a>> {
         Ok(User {
-            session: engine.session()?,
-            rows,
-            zipf,
+            session: shared.engine.session()?,
+            shared,
             workload: measure.workload,
             batch_size: measure.batch,
             random: Prng::new(task.seed, &format!("peers-{number}")),
@@ -81,58 +86,144 @@ impl<'a> User<'a> {
             value: Vec::new(),
             batch: Vec::new(),
             pending: Vec::new(),
+            inserts_due: 0,
         })
     }
 
-    /// Works until the phase says stop. Only what begins in the measured phase is counted. Updates that were drawn but
-    /// not committed when it ends are dropped.
+    /// Works until the phase says stop, or until all rows are loaded. Only what begins in the measured phase is counted.
+    /// Writes that were drawn but not committed when it ends are dropped.
     pub fn run(mut self, phase: &AtomicU8) -> Result<(Tally, Ledger)> {
         let mut measured = false;
         loop {
             match phase.load(Ordering::Relaxed) {
-                STOPPED => return Ok((self.tally, self.ledger)),
+                STOPPED => break,
                 MEASURING if !measured => {
                     measured = true;
                     self.tally = Tally::new()?;
                 }
                 _ => {}
             }
-            let row = self.zipf.row(&mut self.random);
-            if self.workload == Workload::Scan {
-                self.scan(row)?;
-            } else if self.random.below(100) < self.workload.updates_percent() {
-                self.update(row)?;
-            } else {
-                self.read(row)?;
+            if !self.work()? {
+                break;
             }
+        }
+        self.tally.end = Instant::now();
+        Ok((self.tally, self.ledger))
+    }
+
+    /// One operation; false where all rows are loaded.
+    fn work(&mut self) -> Result<bool> {
+        match self.workload.draw(&mut self.random) {
+            Operation::Read => {
+                let row = self.row();
+                self.read(row)?;
+                self.tally.ops += 1;
+            }
+            Operation::Update => {
+                let row = self.row();
+                self.update(row)?;
+            }
+            Operation::ReadUpdate => {
+                let row = self.row();
+                self.read(row)?;
+                self.update(row)?;
+            }
+            Operation::Insert => return self.insert(),
+            Operation::Scan => self.scan(MANY_ROWS)?,
+            Operation::ShortScan => {
+                let length = 1 + self.random.below(MANY_ROWS as u64) as usize;
+                self.scan(length)?;
+            }
+            Operation::Batch => self.read_many()?,
+        }
+        Ok(true)
+    }
+
+    /// The row that comes next.
+    fn row(&mut self) -> u64 {
+        let Shared { rows, zipf, inserts, .. } = self.shared;
+        match self.workload.choice() {
+            Choice::Zipf => zipf.row(&mut self.random),
+            Choice::Uniform => self.random.below(rows.loaded()),
+            Choice::Latest => rows.nth(inserts.committed() - 1 - zipf.rank(&mut self.random)),
         }
     }
 
     fn read(&mut self, row: u64) -> Result<()> {
-        let key = self.rows.key(row);
+        let key = self.shared.rows.key(row);
         let start = Instant::now();
         let found = self.session.get(&key, &mut self.value)?;
         self.tally.reads.saturating_record(nanos(start));
         ensure!(found, "row {row} is not there");
-        let version = self.rows.check(row, &self.value)?;
+        let version = self.shared.rows.check(row, &self.value)?;
         self.ledger.read(row, version)?;
-        self.tally.ops += 1;
         self.tally.checked += 1;
         Ok(())
     }
 
-    fn update(&mut self, row: u64) -> Result<()> {
-        let version = self.ledger.next_version();
-        self.batch.push(self.rows.record(row, version));
-        self.pending.push((row, version));
-        if self.batch.len() < self.batch_size {
-            return Ok(());
+    fn read_many(&mut self) -> Result<()> {
+        let (rows, wanted): (Rows, Vec<u64>) =
+            (self.shared.rows, (0..MANY_ROWS).map(|_| self.row()).collect());
+        let keys: Vec<Key> = wanted.iter().map(|&row| rows.key(row)).collect();
+        let mut missing = vec![true; wanted.len()];
+        let ledger = &self.ledger;
+        let start = Instant::now();
+        self.session.get_many(&keys, &mut |number, value| {
+            let row = wanted[number];
+            ensure!(missing[number], "row {row} comes twice");
+            let Some(value) = value else { return Ok(()) };
+            missing[number] = false;
+            ledger.read(row, rows.check(row, value)?)
+        })?;
+        self.tally.reads.saturating_record(nanos(start));
+        for (&row, missing) in wanted.iter().zip(missing) {
+            ensure!(!missing, "row {row} is not there");
         }
+        self.tally.ops += 1;
+        self.tally.checked += MANY_ROWS as u64;
+        Ok(())
+    }
+
+    fn update(&mut self, row: u64) -> Result<()> {
+        self.write(row);
+        if self.batch.len() < self.batch_size { Ok(()) } else { self.commit() }
+    }
+
+    /// Draws an insert, and makes those that are due where they fill a commit. Their rows are taken as late as that, so
+    /// that those which others have committed meanwhile need not wait for them to count as committed.
+    fn insert(&mut self) -> Result<bool> {
+        self.inserts_due += 1;
+        if self.inserts_due < self.batch_size {
+            return Ok(true);
+        }
+        self.inserts_due = 0;
+        let Shared { rows, inserts, .. } = self.shared;
+        let taken = inserts.take(self.batch_size);
+        if taken.is_empty() {
+            ensure!(self.workload == Workload::Load, "there is no room for more new rows: more --rows");
+            return Ok(false);
+        }
+        for turn in taken.clone() {
+            self.write(rows.nth(turn));
+        }
+        self.commit()?;
+        inserts.landed(&taken);
+        Ok(true)
+    }
+
+    /// Puts a new value of `row` into the batch.
+    fn write(&mut self, row: u64) {
+        let version = self.ledger.next_version();
+        self.batch.push(self.shared.rows.record(row, version));
+        self.pending.push((row, version));
+    }
+
+    fn commit(&mut self) -> Result<()> {
         let start = Instant::now();
         self.session.commit(&self.batch)?;
         self.tally.commits.saturating_record(nanos(start));
         self.tally.ops += self.batch.len() as u64;
-        self.tally.updates += self.batch.len() as u64;
+        self.tally.written += self.batch.len() as u64;
         self.batch.clear();
         for (row, version) in self.pending.drain(..) {
             self.ledger.committed(row, version);
@@ -140,21 +231,19 @@ impl<'a> User<'a> {
         Ok(())
     }
 
-    fn scan(&mut self, row: u64) -> Result<()> {
-        let (rows, ledger) = (self.rows, &self.ledger);
-        let mut next = row;
+    fn scan(&mut self, length: usize) -> Result<()> {
+        let row = self.row();
+        let (rows, ledger) = (self.shared.rows, &self.ledger);
+        let mut course = Course::new(rows, row, self.shared.inserts.committed());
         let start = Instant::now();
-        let found = self.session.scan(&rows.key(row), SCAN_ROWS, &mut |key, value| {
-            ensure!(rows.row(key)? == next, "a scan from row {row} gives another row than {next}");
-            ledger.read(next, rows.check(next, value)?)?;
-            next += 1;
-            Ok(())
+        let found = self.session.scan(&rows.key(row), length, &mut |key, value| {
+            let row = course.pass(key)?;
+            ledger.read(row, rows.check(row, value)?)
         })?;
         self.tally.reads.saturating_record(nanos(start));
-        let wanted = (rows.len() - row).min(SCAN_ROWS as u64);
-        ensure!(found as u64 == wanted && next - row == wanted, "a scan from row {row} gives {found} rows");
+        course.finish(found, length)?;
         self.tally.ops += 1;
-        self.tally.checked += wanted;
+        self.tally.checked += found as u64;
         Ok(())
     }
 }

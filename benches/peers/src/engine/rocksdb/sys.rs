@@ -12,10 +12,20 @@ macro_rules! opaque {
     )* };
 }
 
-opaque!(Db Options TableOptions FilterPolicy Cache WriteOptions ReadOptions FlushOptions WriteBatch Iter Pinned);
+opaque!(Db Family Options TableOptions FilterPolicy Cache WriteOptions ReadOptions FlushOptions WriteBatch Iter Pinned);
 
 unsafe extern "C" {
-    pub fn rocksdb_open(options: *const Options, name: *const c_char, error: *mut *mut c_char) -> *mut Db;
+    /// Opens `families` column families by name, each with its options, and sets a handle for each.
+    pub fn rocksdb_open_column_families(
+        options: *const Options,
+        name: *const c_char,
+        families: c_int,
+        names: *const *const c_char,
+        own: *const *const Options,
+        handles: *mut *mut Family,
+        error: *mut *mut c_char,
+    ) -> *mut Db;
+    pub fn rocksdb_column_family_handle_destroy(family: *mut Family);
     pub fn rocksdb_close(db: *mut Db);
     pub fn rocksdb_free(memory: *mut c_void);
 
@@ -85,6 +95,18 @@ unsafe extern "C" {
         key_bytes: usize,
         error: *mut *mut c_char,
     ) -> *mut Pinned;
+    /// Sets a value or null, and an error or null, for each key. `sorted` says that the keys are.
+    pub fn rocksdb_batched_multi_get_cf(
+        db: *mut Db,
+        options: *const ReadOptions,
+        family: *mut Family,
+        count: usize,
+        keys: *const *const c_char,
+        key_bytes: *const usize,
+        values: *mut *mut Pinned,
+        errors: *mut *mut c_char,
+        sorted: bool,
+    );
     pub fn rocksdb_pinnableslice_value(pinned: *const Pinned, bytes: *mut usize) -> *const c_char;
     pub fn rocksdb_pinnableslice_destroy(pinned: *mut Pinned);
 
