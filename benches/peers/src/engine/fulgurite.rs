@@ -6,7 +6,8 @@
 //! - Durable: `group`, the default; a commit returns when it is flushed, and those that wait together share a flush. Relaxed:
 //!   `relaxed`, with a keeper's thread, so that a commit is written within its 10 ms.
 //! - `fulgurite`: pages in place; torn ones are prevented by what `auto` finds, which is double writes on an ordinary file.
-//!   `fulgurite-out`: pages out of place, with the defaults.
+//!   `fulgurite-out`: pages out of place, in units of a block and not compressed: the values would not compress anyway, and
+//!   units smaller than a block take more memory for their map.
 //! - The log has 256 MiB: a page that changes often is written once for that much of log.
 //! - The sorted load is `bulk_load`.
 
@@ -54,7 +55,7 @@ fn in_place(folder: &Path, options: &Options) -> Result<Box<dyn Engine>> {
 }
 
 fn out_of_place(folder: &Path, options: &Options) -> Result<Box<dyn Engine>> {
-    open(folder, options, "out-of-place")
+    open(folder, options, "out-of-place:unit=4KiB,compress=none")
 }
 
 fn open(folder: &Path, options: &Options, place: &str) -> Result<Box<dyn Engine>> {
