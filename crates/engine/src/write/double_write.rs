@@ -105,10 +105,9 @@ impl<D: Device + 'static> Area<D> {
         // The slot is somebody else's only when the pages are in their places.
         let turn = (!reused_early).then_some(turn);
         if self.torn_pages == TornPages::Share {
-            let share = |(index, page): (usize, &PageId)| Operation::Share {
-                destination: lpn(*page),
-                source: Lpn(slot.first.0 + index as u64 * u64::from(self.device_pages)),
-                pages: self.device_pages,
+            let share = |(index, page): (usize, &PageId)| {
+                let copy = Lpn(slot.first.0 + index as u64 * u64::from(self.device_pages));
+                Operation::share(lpn(*page), copy, self.device_pages)
             };
             let shares: Vec<Operation> = pages.numbers.iter().enumerate().map(share).collect();
             return self.handle.submit_all(shares.into_iter()).await.map_err(Error::Io);
