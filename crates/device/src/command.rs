@@ -329,7 +329,8 @@ mod tests {
     /// and no page is a destination twice, or a destination and a source. In whatever order the runs come.
     #[test]
     fn what_is_wrong_with_a_share_is_told() {
-        let share = |runs: &[(u64, u64, u32)]| {
+        type Runs<'a> = &'a [(u64, u64, u32)];
+        let share = |runs: Runs<'_>| {
             let run = |&(destination, source, pages): &(u64, u64, u32)| ShareRun {
                 destination: Lpn(destination),
                 source: Lpn(source),
@@ -338,7 +339,7 @@ mod tests {
             Operation::Share { runs: runs.iter().map(run).collect() }
         };
         let (range, invalid) = (Some(IoError::OutOfRange), Some(IoError::Invalid));
-        let cases: &[(&[(u64, u64, u32)], Option<IoError>)] = &[
+        let cases: &[(Runs<'_>, Option<IoError>)] = &[
             (&[(0, 90, 10)], None),
             (&[(90, 0, 10)], None),
             (&[(91, 0, 10)], range),

@@ -216,8 +216,11 @@ fn shared_pages_are_those_of_the_source<D: Device>(mut device: D) {
     assert_eq!([4, 5, 20, 21].map(|lpn| read_page(&mut device, Lpn(lpn))), [40, 5, 4, 50]);
 }
 
-/// Shares of `(destination, source, pages)` in one command; its status.
-fn share<D: Device>(device: &mut D, runs: &[(u64, u64, u32)]) -> Result<(), IoError> {
+/// Runs of a share: destination, source and pages.
+type Runs<'a> = &'a [(u64, u64, u32)];
+
+/// Shares `runs` with one command; its status.
+fn share<D: Device>(device: &mut D, runs: Runs<'_>) -> Result<(), IoError> {
     let run = |&(destination, source, pages): &(u64, u64, u32)| ShareRun {
         destination: Lpn(destination),
         source: Lpn(source),
@@ -249,7 +252,7 @@ fn a_share_that_is_refused_changes_nothing<D: Device>(mut device: D) {
         write_page(&mut device, Lpn(lpn), lpn as u8);
     }
     let pages = device.caps().pages;
-    let refused: [(&[(u64, u64, u32)], IoError); 7] = [
+    let refused: [(Runs<'_>, IoError); 7] = [
         (&[(0, 8, 2), (pages, 4, 1)], IoError::OutOfRange),
         (&[(0, 8, 2), (4, pages - 1, 2)], IoError::OutOfRange),
         (&[], IoError::Invalid),
