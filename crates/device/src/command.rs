@@ -22,11 +22,47 @@ pub enum Operation {
     Write { lpn: Lpn, pages: u32, from: Option<Buffer>, stream: StreamId },
     /// Forget `pages` pages from `lpn`.
     Trim { lpn: Lpn, pages: u32 },
-    /// Make `pages` pages at `destination` the same as those at `source`, without copying: all of them or none, and
-    /// durable, with what was written to the source before, once it has completed.
-    Share { destination: Lpn, source: Lpn, pages: u32 },
+    /// Make the pages at the destinations of `runs` the same as those at their sources, without copying: all of them or
+    /// none, and durable, with what was written to the sources before, once it has completed.
+    ///
+    /// A destination is named once in a command, and is not a source of it as well; a source may be named any number of
+    /// times. So the runs have no order. A command that breaks this is [`IoError::Invalid`], as is one that has no run, a
+    /// run without pages, or more pages than [`Caps::share_pages`].
+    Share { runs: Box<[ShareRun]> },
     /// Complete once every write completed before is on the medium.
     Flush,
+}
+
+/// Pages that [`Operation::Share`] makes the same as others, one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShareRun {
+    /// The first page that changes.
+    pub destination: Lpn,
+    /// The first page that it becomes the same as.
+    pub source: Lpn,
+    /// How many pages.
+    pub pages: u32,
+}
+
+impl ShareRun {
+    /// Pages of all runs.
+    pub fn total(runs: &[ShareRun]) -> u64 {
+        runs.iter().map(|run| u64::from(run.pages)).sum()
+    }
+
+    /// Whether a page is a destination twice, or a destination and a source. All runs lie on a device.
+    fn overlap(runs: &[ShareRun]) -> bool {
+        let range = |first: Lpn, pages: u32| (first.0, first.0 + u64::from(pages));
+        let mut destinations: Vec<(u64, u64)> =
+            runs.iter().map(|run| range(run.destination, run.pages)).collect();
+        destinations.sort_unstable();
+        let is_destination = |run: &ShareRun| {
+            let (first, end) = range(run.source, run.pages);
+            let next = destinations.partition_point(|(_, before)| *before <= first);
+            destinations.get(next).is_some_and(|(destination, _)| *destination < end)
+        };
+        destinations.windows(2).any(|pair| pair[1].0 < pair[0].1) || runs.iter().any(is_destination)
+    }
 }
 
 impl Operation {
@@ -40,6 +76,11 @@ impl Operation {
         Operation::Write { lpn, pages, from: None, stream: StreamId::default() }
     }
 
+    /// A share of one run.
+    pub fn share(destination: Lpn, source: Lpn, pages: u32) -> Operation {
+        Operation::Share { runs: Box::new([ShareRun { destination, source, pages }]) }
+    }
+
     /// What makes this operation wrong for a device with these capabilities, if anything does.
     pub fn fault(&self, caps: &Caps) -> Option<IoError> {
         // An address near 2^64 must not wrap round to a valid one.
@@ -50,10 +91,17 @@ impl Operation {
             Operation::Write { lpn, pages, from, .. } => (*lpn, *pages, from.as_ref()),
             // A trim moves no bytes, so it has no limit of length.
             Operation::Trim { lpn, pages } => return (!inside(*lpn, *pages)).then_some(IoError::OutOfRange),
-            Operation::Share { .. } if !caps.share => return Some(IoError::Unsupported),
-            Operation::Share { destination, source, pages } => {
-                return (!inside(*destination, *pages) || !inside(*source, *pages))
-                    .then_some(IoError::OutOfRange);
+            Operation::Share { .. } if caps.share_pages == 0 => return Some(IoError::Unsupported),
+            Operation::Share { runs } => {
+                if !runs.iter().all(|run| inside(run.destination, run.pages) && inside(run.source, run.pages))
+                {
+                    return Some(IoError::OutOfRange);
+                }
+                let is_sound = !runs.is_empty()
+                    && runs.iter().all(|run| run.pages > 0)
+                    && ShareRun::total(runs) <= u64::from(caps.share_pages)
+                    && !ShareRun::overlap(runs);
+                return (!is_sound).then_some(IoError::Invalid);
             }
             Operation::Flush => return None,
         };
@@ -99,8 +147,10 @@ pub enum IoError {
     /// The device cannot do this; its [`Caps`] said so.
     #[error("the device does not support this command")]
     Unsupported,
-    /// The command makes no sense: no pages, too many, or a buffer of another length.
-    #[error("the command is malformed (length zero, over the device's limit, or unlike its buffer)")]
+    /// The command makes no sense: no pages, too many, a buffer of another length, or a share whose pages overlap.
+    #[error(
+        "the command is malformed (length zero, over the device's limit, unlike its buffer, or overlapping)"
+    )]
     Invalid,
     /// Too much of the medium is worn out; what was written can still be read.
     #[error("the device is worn out and accepts no more writes")]
@@ -134,8 +184,8 @@ pub struct Caps {
     /// The largest write that a power cut never tears, in bytes, where it is aligned to its own length; 0 where the
     /// device promises none. A power of two otherwise.
     pub atomic_bytes: u32,
-    /// Whether [`Operation::Share`] works.
-    pub share: bool,
+    /// The most pages of one [`Operation::Share`], over all of its runs; 0 where the device cannot share.
+    pub share_pages: u32,
     /// Placement streams that the device keeps apart; 1 means that hints change nothing.
     pub streams: u16,
     /// Whether bytes written can be read back; false where only their timing is simulated.
@@ -155,7 +205,7 @@ impl Caps {
             queue_depth,
             pages_per_command: 1,
             atomic_bytes: 0,
-            share: false,
+            share_pages: 0,
             streams: 1,
             contents: true,
             erase_counts: false,
@@ -252,19 +302,7 @@ mod tests {
     /// own length, and only a device that shares is asked to.
     #[test]
     fn what_is_wrong_with_a_command_is_told() {
-        let caps = |share| Caps {
-            page_bytes: 512,
-            pages: 100,
-            queue_depth: 1,
-            pages_per_command: 8,
-            atomic_bytes: 0,
-            share,
-            streams: 1,
-            contents: true,
-            erase_counts: false,
-            erase_pages: 0,
-        };
-        let fault = |operation: Operation| operation.fault(&caps(true));
+        let fault = |operation: Operation| operation.fault(&caps(10));
         let (range, invalid) = (Some(IoError::OutOfRange), Some(IoError::Invalid));
         assert_eq!([fault(Operation::read(Lpn(92), 8)), fault(Operation::read(Lpn(93), 8))], [None, range]);
         assert_eq!(
@@ -280,12 +318,70 @@ mod tests {
         assert_eq!([read(1024), read(512), read(1536)], [None, invalid, invalid]);
         // A trim has no limit of length.
         assert_eq!([0, 1].map(|first| fault(Operation::Trim { lpn: Lpn(first), pages: 100 })), [None, range]);
-        let share = |destination, source| {
-            let (destination, source) = (Lpn(destination), Lpn(source));
-            Operation::Share { destination, source, pages: 10 }
-        };
-        assert_eq!([fault(share(0, 90)), fault(share(91, 0)), fault(share(0, 91))], [None, range, range]);
-        assert_eq!(share(0, 90).fault(&caps(false)), Some(IoError::Unsupported));
         assert_eq!(fault(Operation::Flush), None);
+    }
+
+    fn caps(share_pages: u32) -> Caps {
+        Caps { pages_per_command: 8, share_pages, ..Caps::plain(512, 100, 1) }
+    }
+
+    /// The rule: all of a share lies on the device, it has at least one page in each run and no more than the device takes,
+    /// and no page is a destination twice, or a destination and a source. In whatever order the runs come.
+    #[test]
+    fn what_is_wrong_with_a_share_is_told() {
+        type Runs<'a> = &'a [(u64, u64, u32)];
+        let share = |runs: Runs<'_>| {
+            let run = |&(destination, source, pages): &(u64, u64, u32)| ShareRun {
+                destination: Lpn(destination),
+                source: Lpn(source),
+                pages,
+            };
+            Operation::Share { runs: runs.iter().map(run).collect() }
+        };
+        let (range, invalid) = (Some(IoError::OutOfRange), Some(IoError::Invalid));
+        let cases: &[(Runs<'_>, Option<IoError>)] = &[
+            (&[(0, 90, 10)], None),
+            (&[(90, 0, 10)], None),
+            (&[(91, 0, 10)], range),
+            (&[(0, 91, 10)], range),
+            (&[(0, 1, 1), (u64::MAX, 0, 1)], range),
+            (&[(0, 1, 1), (2, u64::MAX, 1)], range),
+            // Lengths: of each run, and of all of them.
+            (&[], invalid),
+            (&[(0, 50, 0)], invalid),
+            (&[(0, 50, 1), (1, 51, 0)], invalid),
+            (&[(0, 50, 11)], invalid),
+            (&[(0, 50, 5), (5, 55, 5)], None),
+            (&[(0, 50, 5), (5, 55, 6)], invalid),
+            // A source may be named again; a destination may not, and may not be a source.
+            (&[(0, 50, 2), (2, 50, 2), (4, 51, 2)], None),
+            (&[(0, 50, 2), (1, 60, 2)], invalid),
+            (&[(1, 60, 2), (0, 50, 2)], invalid),
+            (&[(0, 50, 4), (9, 70, 1), (3, 60, 2)], invalid),
+            (&[(0, 50, 5), (1, 60, 1)], invalid),
+            (&[(7, 7, 1)], invalid),
+            (&[(0, 4, 5)], invalid),
+            (&[(4, 0, 5)], invalid),
+            (&[(0, 5, 5)], None),
+            (&[(5, 0, 5)], None),
+            (&[(0, 50, 2), (60, 1, 1)], invalid),
+            (&[(60, 1, 1), (0, 50, 2)], invalid),
+            (&[(60, 2, 1), (0, 50, 2)], None),
+            (&[(10, 50, 1), (20, 51, 1), (30, 18, 3)], invalid),
+            (&[(10, 50, 1), (20, 51, 1), (30, 17, 3)], None),
+            (&[(10, 50, 1), (20, 51, 1), (30, 21, 3)], None),
+        ];
+        for (runs, expected) in cases {
+            assert_eq!(share(runs).fault(&caps(10)), *expected, "{runs:?}");
+        }
+        assert_eq!(share(&[(0, 90, 10)]).fault(&caps(0)), Some(IoError::Unsupported));
+    }
+
+    /// The rule: what reads and writes carry through every queue is no larger for the sake of shares.
+    #[test]
+    fn a_share_makes_no_operation_larger() {
+        assert!(
+            size_of::<Operation>() <= size_of::<(Lpn, u32, StreamId, Option<Buffer>)>() + size_of::<u64>()
+        );
     }
 }

@@ -3,7 +3,9 @@
 //! A device's test suite calls [`check`] with a constructor. Devices need at least 64 pages and a
 //! queue of at least 4; where [`Caps::contents`] is false, only timing and errors are checked.
 
-use crate::{Arena, Buffer, Caps, Command, Completion, Device, Executor, IoError, Operation, QueueFull, Tag};
+use crate::{
+    Arena, Buffer, Caps, Command, Completion, Device, Executor, IoError, Operation, QueueFull, ShareRun, Tag,
+};
 use fulgurite_base::{Lpn, Nanos, StreamId};
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -22,8 +24,11 @@ pub fn check<D: Device + 'static>(make: impl Fn() -> D) {
         what_was_written_is_read_back(make());
         trimmed_pages_read_as_zeros(make());
     }
-    if make().caps().contents && make().caps().share {
+    if make().caps().contents && make().caps().share_pages > 0 {
         shared_pages_are_those_of_the_source(make());
+        one_share_has_several_runs(make());
+        a_share_that_is_refused_changes_nothing(make());
+        a_share_has_as_many_pages_as_the_device_says(make());
     }
 }
 
@@ -77,7 +82,7 @@ fn a_full_queue_hands_the_command_back<D: Device>(mut device: D) {
 }
 
 fn malformed_commands_complete_with_their_error<D: Device>(mut device: D) {
-    let Caps { pages, pages_per_command, page_bytes, share, .. } = device.caps().clone();
+    let Caps { pages, pages_per_command, page_bytes, share_pages, .. } = device.caps().clone();
     let short = Arena::new(page_bytes as usize).buffer(0, page_bytes as usize / 2);
     let mut cases = vec![
         (Operation::read(Lpn(pages), 1), IoError::OutOfRange),
@@ -90,9 +95,8 @@ fn malformed_commands_complete_with_their_error<D: Device>(mut device: D) {
     if u64::from(pages_per_command) < pages {
         cases.push((Operation::read(Lpn(0), pages_per_command + 1), IoError::Invalid));
     }
-    if !share {
-        cases
-            .push((Operation::Share { destination: Lpn(0), source: Lpn(1), pages: 1 }, IoError::Unsupported));
+    if share_pages == 0 {
+        cases.push((Operation::share(Lpn(0), Lpn(1), 1), IoError::Unsupported));
     }
     for (operation, error) in cases {
         let described = format!("{operation:?}");
@@ -203,11 +207,81 @@ fn shared_pages_are_those_of_the_source<D: Device>(mut device: D) {
     write_page(&mut device, Lpn(23), 9);
     // The last one has nothing, and its share loses what it had.
     submit(&mut device, 0, Operation::Trim { lpn: Lpn(7), pages: 1 });
-    submit(&mut device, 1, Operation::Share { destination: Lpn(20), source: Lpn(4), pages: 4 });
+    submit(&mut device, 1, Operation::share(Lpn(20), Lpn(4), 4));
     assert!(drain(&mut device, 2).iter().all(|completion| completion.status.is_ok()));
     assert_eq!([20, 21, 22, 23].map(|lpn| read_page(&mut device, Lpn(lpn))), [4, 5, 6, 0]);
     // From here on they go their own ways.
     write_page(&mut device, Lpn(4), 40);
     write_page(&mut device, Lpn(21), 50);
     assert_eq!([4, 5, 20, 21].map(|lpn| read_page(&mut device, Lpn(lpn))), [40, 5, 4, 50]);
+}
+
+/// Runs of a share: destination, source and pages.
+type Runs<'a> = &'a [(u64, u64, u32)];
+
+/// Shares `runs` with one command; its status.
+fn share<D: Device>(device: &mut D, runs: Runs<'_>) -> Result<(), IoError> {
+    let run = |&(destination, source, pages): &(u64, u64, u32)| ShareRun {
+        destination: Lpn(destination),
+        source: Lpn(source),
+        pages,
+    };
+    submit(device, 3, Operation::Share { runs: runs.iter().map(run).collect() });
+    drain(device, 1)[0].status
+}
+
+fn one_share_has_several_runs<D: Device>(mut device: D) {
+    for lpn in 0..64 {
+        write_page(&mut device, Lpn(lpn), lpn as u8);
+    }
+    // The runs lie in no order, one source is named twice, and another run ends where the next begins.
+    assert_eq!(share(&mut device, &[(40, 5, 2), (20, 5, 1), (42, 10, 3), (1, 60, 1)]), Ok(()));
+    let changed = [(40, 5), (41, 6), (20, 5), (42, 10), (43, 11), (44, 12), (1, 60)];
+    for lpn in 0..64 {
+        let expected = changed.iter().find(|(at, _)| *at == lpn).map_or(lpn as u8, |(_, source)| *source);
+        assert_eq!(read_page(&mut device, Lpn(lpn)), expected, "page {lpn}");
+    }
+    // Each goes its own way.
+    write_page(&mut device, Lpn(5), 100);
+    write_page(&mut device, Lpn(20), 101);
+    assert_eq!([5, 20, 40].map(|lpn| read_page(&mut device, Lpn(lpn))), [100, 101, 5]);
+}
+
+fn a_share_that_is_refused_changes_nothing<D: Device>(mut device: D) {
+    for lpn in 0..16 {
+        write_page(&mut device, Lpn(lpn), lpn as u8);
+    }
+    let pages = device.caps().pages;
+    let refused: [(Runs<'_>, IoError); 7] = [
+        (&[(0, 8, 2), (pages, 4, 1)], IoError::OutOfRange),
+        (&[(0, 8, 2), (4, pages - 1, 2)], IoError::OutOfRange),
+        (&[], IoError::Invalid),
+        (&[(0, 8, 2), (4, 10, 0)], IoError::Invalid),
+        // A destination that is named twice, one that is a source as well, and a run that overlaps with itself.
+        (&[(0, 8, 2), (1, 12, 1)], IoError::Invalid),
+        (&[(0, 8, 2), (4, 1, 1)], IoError::Invalid),
+        (&[(0, 8, 2), (4, 5, 2)], IoError::Invalid),
+    ];
+    for (runs, error) in refused {
+        assert_eq!(share(&mut device, runs), Err(error), "{runs:?}");
+    }
+    for lpn in 0..16 {
+        assert_eq!(read_page(&mut device, Lpn(lpn)), lpn as u8, "page {lpn}");
+    }
+}
+
+fn a_share_has_as_many_pages_as_the_device_says<D: Device>(mut device: D) {
+    let Caps { pages, share_pages, .. } = *device.caps();
+    let most = u64::from(share_pages);
+    // One source for all. A device that is too small for more never refuses for this reason.
+    let runs = |count: u64| -> Vec<(u64, u64, u32)> { (1..=count).map(|page| (page, 0, 1)).collect() };
+    write_page(&mut device, Lpn(0), 77);
+    if most + 1 < pages {
+        assert_eq!(share(&mut device, &runs(most + 1)), Err(IoError::Invalid));
+    }
+    let taken = most.min(pages - 1);
+    assert_eq!(share(&mut device, &runs(taken)), Ok(()));
+    for lpn in [1, taken] {
+        assert_eq!(read_page(&mut device, Lpn(lpn)), 77, "page {lpn} of {taken}");
+    }
 }

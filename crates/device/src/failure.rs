@@ -42,7 +42,10 @@ impl Failure {
             Operation::Read { lpn, pages, .. } => (Doing::Read, *lpn, *pages),
             Operation::Write { lpn, pages, .. } => (Doing::Write, *lpn, *pages),
             Operation::Trim { lpn, pages } => (Doing::Trim, *lpn, *pages),
-            Operation::Share { destination, pages, .. } => (Doing::Share, *destination, *pages),
+            // The first of its runs: the others lie elsewhere.
+            Operation::Share { runs } => runs
+                .first()
+                .map_or((Doing::Share, Lpn(0), 0), |run| (Doing::Share, run.destination, run.pages)),
             Operation::Flush => (Doing::Flush, Lpn(0), 0),
         };
         Failure { doing, lpn, pages, code: error.raw_os_error() }

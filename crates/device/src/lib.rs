@@ -18,7 +18,7 @@ mod meter;
 
 pub use buffer::{Arena, Buffer};
 pub use command::{
-    Caps, Command, Completion, Device, Done, Errand, IoError, Operation, Park, QueueFull, Tag,
+    Caps, Command, Completion, Device, Done, Errand, IoError, Operation, Park, QueueFull, ShareRun, Tag,
 };
 pub use executor::{Executor, Handle, Io, Outlook, RunError, TaskId};
 pub use failure::{Doing, Failure};

@@ -3,8 +3,8 @@
 //! It is the reference that other devices are compared with, and the drive to use where only hits
 //! and misses count. Completions come in order of time, equal times in order of submission.
 
-use crate::{Caps, Command, Completion, Device, IoError, Operation, QueueFull, Tag};
-use fulgurite_base::{Lpn, Nanos};
+use crate::{Caps, Command, Completion, Device, IoError, Operation, QueueFull, ShareRun, Tag};
+use fulgurite_base::Nanos;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -27,7 +27,7 @@ impl MemDevice {
         let caps = Caps {
             pages_per_command: 1024,
             atomic_bytes: page_bytes,
-            share: true,
+            share_pages: 1024,
             ..Caps::plain(page_bytes, pages, queue_depth)
         };
         MemDevice {
@@ -67,13 +67,13 @@ impl MemDevice {
                     self.contents.remove(&at);
                 }
             }
-            Operation::Share { destination, source, pages } => self.share(*destination, *source, *pages),
+            Operation::Share { runs } => runs.iter().for_each(|run| self.share(run)),
             Operation::Read { .. } | Operation::Write { .. } | Operation::Flush => {}
         }
     }
 
-    fn share(&mut self, destination: Lpn, source: Lpn, pages: u32) {
-        for at in 0..u64::from(pages) {
+    fn share(&mut self, ShareRun { destination, source, pages }: &ShareRun) {
+        for at in 0..u64::from(*pages) {
             match self.contents.get(&(source.0 + at)).cloned() {
                 Some(page) => self.contents.insert(destination.0 + at, page),
                 None => self.contents.remove(&(destination.0 + at)),

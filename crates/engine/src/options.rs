@@ -41,7 +41,8 @@ pub enum TornPages {
     Auto,
     /// Pages are written to an area of their own and flushed, then to their places.
     DoubleWrite,
-    /// Pages are written to that area once; the drive then makes their places the same, without copying.
+    /// Pages are written to that area once; the drive then makes their places the same, without copying: each page with one
+    /// command, and as many together as the drive takes.
     Share,
     /// The drive never tears the write of a page.
     Atomic,
@@ -64,16 +65,21 @@ impl TornPages {
     pub fn resolve(self, caps: &Caps, page_bytes: u32) -> Result<TornPages, Error> {
         let refuse = |text: &str| Err(Error::Options(text.to_owned()));
         let is_atomic = caps.atomic_bytes >= page_bytes;
+        // A page in two commands could be torn between them.
+        let shares = caps.share_pages >= (page_bytes / caps.page_bytes).max(1);
         match self {
             TornPages::Auto if is_atomic => Ok(TornPages::Atomic),
-            TornPages::Auto if caps.share => Ok(TornPages::Share),
+            TornPages::Auto if shares => Ok(TornPages::Share),
             TornPages::Auto => Ok(TornPages::DoubleWrite),
             TornPages::Atomic if !is_atomic => refuse(
                 "torn pages: the drive does not write pages of this size untorn; accepted: auto, double-write, none, or share where the drive shares",
             ),
-            TornPages::Share if !caps.share => {
+            TornPages::Share if caps.share_pages == 0 => {
                 refuse("torn pages: the drive cannot share; accepted: auto, double-write, none")
             }
+            TornPages::Share if !shares => refuse(
+                "torn pages: the drive does not share a page of this size with one command; accepted: auto, double-write, none",
+            ),
             chosen => Ok(chosen),
         }
     }

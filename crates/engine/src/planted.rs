@@ -48,6 +48,8 @@ pub enum Planted {
     MapBeforePages,
     /// A checkpoint that nobody waits for any more is left where it is.
     CheckpointGivenUp,
+    /// A page is shared to its place in parts, each with a command of its own.
+    PageSharedInParts,
 }
 
 impl Choice for Planted {
@@ -73,5 +75,6 @@ impl Choice for Planted {
         ("segment-reused-early", Planted::SegmentReusedEarly),
         ("map-before-pages", Planted::MapBeforePages),
         ("checkpoint-given-up", Planted::CheckpointGivenUp),
+        ("page-shared-in-parts", Planted::PageSharedInParts),
     ];
 }

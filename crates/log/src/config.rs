@@ -54,6 +54,9 @@ impl Declared for LogConfig {
 }
 
 impl LogConfig {
+    /// The most pages of one share, whatever the drive below can do: any number, since the map is in memory.
+    pub const SHARE_PAGES: u32 = u32::MAX;
+
     /// The defaults with the options of `spec`.
     pub fn from_spec(mut spec: Spec) -> Result<LogConfig, SpecError> {
         let config = LogConfig::default().with_options(&mut spec)?;

@@ -68,7 +68,7 @@ impl<D: Device> LogDevice<D> {
     pub fn with_ftl(below: D, config: LogConfig, ftl: Ftl) -> LogDevice<D> {
         let caps = Caps {
             pages: u64::from(ftl.config().logical_pages),
-            share: true,
+            share_pages: LogConfig::SHARE_PAGES,
             streams: config.collect.placement.hints(),
             ..below.caps().clone()
         };

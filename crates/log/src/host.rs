@@ -84,8 +84,10 @@ impl<D: Device> LogDevice<D> {
                 Operation::Trim { lpn, pages } => {
                     self.ftl.trim_run(lpn.0 as u32, pages);
                 }
-                Operation::Share { destination, source, pages } => {
-                    self.ftl.share_run(destination.0 as u32, source.0 as u32, pages);
+                Operation::Share { runs } => {
+                    for run in runs {
+                        self.ftl.share_run(run.destination.0 as u32, run.source.0 as u32, run.pages);
+                    }
                 }
                 Operation::Flush => {
                     self.commands[command as usize].parts += 1;

@@ -56,7 +56,7 @@ struct Shuffled {
 impl Shuffled {
     fn new(pages: u64, seed: u64) -> Shuffled {
         let below = MemDevice::new(pages, PAGE, 16, Nanos::ZERO);
-        let caps = Caps { share: false, ..below.caps().clone() };
+        let caps = Caps { share_pages: 0, ..below.caps().clone() };
         let prng = Prng::new(seed, "shuffled");
         Shuffled { below, pending: Vec::new(), prng, now: Nanos::ZERO, trims: 0, caps }
     }
@@ -257,8 +257,8 @@ fn what_the_layer_can_do_is_its_own() {
     let hints = PlacementConfig::from_spec(Spec::parse("hints:streams=4").unwrap()).unwrap();
     for (placement, streams) in [(PlacementConfig::ONE_STREAM, 1), (hints, 4)] {
         let device = layer(Shuffled::new(192, 1), with_placement(placement, small()));
-        let Caps { share, streams: kept, .. } = *device.caps();
-        assert_eq!((share, kept), (true, streams));
+        let Caps { share_pages, streams: kept, .. } = *device.caps();
+        assert_eq!((share_pages, kept), (LogConfig::SHARE_PAGES, streams));
     }
 }
 

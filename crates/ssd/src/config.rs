@@ -79,6 +79,8 @@ pub struct SsdConfig {
     pub write_cache: WriteCache,
     /// Commands in flight at once.
     pub queue_depth: u32,
+    /// The most pages of one share; 0 where the drive cannot share.
+    pub share_pages: u32,
     /// How garbage is collected.
     pub collect: Collect,
     /// Whether the next victim is begun while the last is erased.
@@ -145,6 +147,7 @@ impl Declared for SsdConfig {
             "protected, volatile (lost in a power cut) or off"
         ),
         opt!("queue_depth", queue_depth, COUNT, 1 => 1 << 20, "commands in flight at once"),
+        opt!("share_pages", share_pages, COUNT, 0 => 1 << 20, "pages that one SHARE may have; 0: no SHARE"),
         opt!(
             "gc_unit",
             gc_unit,
@@ -251,6 +254,12 @@ impl SsdConfig {
         if self.units() == 1 {
             refuse(&["stripe"], "where the drive is collected as one unit")?;
         }
+        if self.is_by_address() {
+            refuse(
+                &["share_pages"],
+                "with stripe=address, where a page cannot leave its unit to share another's place",
+            )?;
+        }
         if self.collect.background == 0 {
             refuse(&["gc_idle_us"], "without gc_background")?;
         }
@@ -331,7 +340,7 @@ impl SsdConfig {
             atomic_bytes: self.page_bytes,
             // A page that is shared stays where it is, though its home by address is elsewhere: that unit could
             // become too full.
-            share: !self.in_place && !self.is_by_address(),
+            share_pages: if self.in_place || self.is_by_address() { 0 } else { self.share_pages },
             streams: self.collect.placement.hints(),
             contents,
             erase_counts: !self.in_place,
@@ -418,6 +427,7 @@ impl SsdConfig {
 
 /// What a medium that is overwritten in place has no use for.
 const IN_PLACE_IGNORES: &[&str] = &[
+    "share_pages",
     "erase_us",
     "gc_unit",
     "stripe",

@@ -338,8 +338,9 @@ fn every_parameter_changes_something() {
         base.clone().changed_by(spec).unwrap_or_else(|error| panic!("{options}: {error}"))
     };
     assert_eq!(observe(base.clone()), observe(base.clone()), "a run repeats exactly");
-    // Wear takes longer to show: tests/features.rs.
-    for param in SsdConfig::OPTIONS.iter().filter(|param| !param.key.starts_with("wear_")) {
+    // Wear takes longer to show, and nothing is shared here: tests/features.rs.
+    let elsewhere = |key: &str| key.starts_with("wear_") || key == "share_pages";
+    for param in SsdConfig::OPTIONS.iter().filter(|param| !elsewhere(param.key)) {
         // What is compared, and what both have besides.
         let (changed, before, beside) = match param.key {
             "op" => ("65%", "", ""),
@@ -423,6 +424,9 @@ fn absurd_parameters_are_refused_with_their_name() {
         ("gc_unit=block", "known: drive channel chip die plane"),
         ("gc_unit=die,placement=sepbit,blocks=20", "in each of 32 units"),
         ("in_place=yes,planes=1,gc_unit=die", "gc_unit changes nothing with in_place=yes"),
+        ("in_place=yes,planes=1,share_pages=8", "share_pages changes nothing with in_place=yes"),
+        ("gc_unit=channel,stripe=address,share_pages=8", "share_pages changes nothing with stripe=address"),
+        ("share_pages=2M", "share_pages=2M of p4510 is out of range"),
         ("chanels=3", "did you mean `channels`"),
     ] {
         let sentence =

@@ -1,7 +1,7 @@
 //! The rest of a real drive: shared pages, power cuts, streams, wear, energy.
 
 use fulgurite_base::{Lpn, Nanos, Prng, Share, Spec, StreamId};
-use fulgurite_device::{Arena, Buffer, Command, Device, IoError, Operation, Tag};
+use fulgurite_device::{Arena, Buffer, Command, Device, IoError, Operation, ShareRun, Tag};
 use fulgurite_ftl::Collect;
 use fulgurite_ftl::placement::PlacementConfig;
 use fulgurite_ftl::precondition::Precondition;
@@ -72,8 +72,7 @@ impl Stamped {
     }
 
     fn share(&mut self, destination: u64, source: u64, pages: u32) {
-        let (destination, source) = (Lpn(destination), Lpn(source));
-        self.run(Operation::Share { destination, source, pages }).unwrap();
+        self.run(Operation::share(Lpn(destination), Lpn(source), pages)).unwrap();
     }
 
     fn verify(&mut self) {
@@ -94,18 +93,96 @@ fn shared_pages_live_and_die_alone() {
     assert_eq!([1, 2, 3].map(|lpn| stamped.read(lpn)), [12, 11, 11]);
     stamped.run(Operation::Trim { lpn: Lpn(2), pages: 1 }).unwrap();
     assert_eq!([1, 2, 3].map(|lpn| stamped.read(lpn)), [12, 0, 11]);
-    // Sharing a page that holds nothing empties the destination; sharing with itself changes nothing.
+    // Sharing a page that holds nothing empties the destination.
     stamped.share(3, 2, 1);
-    stamped.share(1, 1, 1);
     assert_eq!([1, 2, 3].map(|lpn| stamped.read(lpn)), [12, 0, 0]);
     stamped.verify();
-    // Overlapping ranges are copied as if all at once.
+    // Who shares a place already keeps it, alone or with others.
     (0..4).for_each(|lpn| stamped.write(lpn, 100 + lpn).unwrap());
-    stamped.share(1, 0, 4);
-    assert_eq!([0, 1, 2, 3, 4].map(|lpn| stamped.read(lpn)), [100, 100, 101, 102, 103]);
-    stamped.share(0, 1, 4);
-    assert_eq!([0, 1, 2, 3, 4].map(|lpn| stamped.read(lpn)), [100, 101, 102, 103, 103]);
+    stamped.share(4, 0, 4);
+    stamped.share(0, 4, 4);
+    assert_eq!(
+        [0, 1, 2, 3, 4, 5, 6, 7].map(|lpn| stamped.read(lpn)),
+        [100, 101, 102, 103, 100, 101, 102, 103]
+    );
     stamped.verify();
+}
+
+/// One to five runs of one to four pages, anywhere.
+fn random_runs(prng: &mut Prng, pages: u64) -> Box<[ShareRun]> {
+    let count = 1 + prng.below(5);
+    let run = |_| ShareRun {
+        destination: Lpn(prng.below(pages - 4)),
+        source: Lpn(prng.below(pages - 4)),
+        pages: 1 + prng.below(4) as u32,
+    };
+    (0..count).map(run).collect()
+}
+
+fn destinations(runs: &[ShareRun]) -> impl Iterator<Item = u64> + '_ {
+    runs.iter().flat_map(|run| run.destination.0..run.destination.0 + u64::from(run.pages))
+}
+
+fn sources(runs: &[ShareRun]) -> impl Iterator<Item = u64> + '_ {
+    runs.iter().flat_map(|run| run.source.0..run.source.0 + u64::from(run.pages))
+}
+
+/// The rule: a power cut keeps all runs of a share or none, at whatever time it comes, and what has completed it keeps. The
+/// destinations hold what was flushed, the sources what was written since.
+#[test]
+fn a_power_cut_keeps_a_share_whole_or_not_at_all() {
+    for cache in ["protected", "volatile", "off"] {
+        let mut counts = [0; 2];
+        for cut_us in 0..80 {
+            let options = format!("write_cache={cache},write_command_us=20,write_latency_us=9");
+            let mut stamped = Stamped::new(with(&options));
+            (0..40).for_each(|lpn| stamped.write(lpn, 100 + lpn).unwrap());
+            stamped.run(Operation::Flush).unwrap();
+            (0..20).for_each(|lpn| stamped.write(lpn, 200 + lpn).unwrap());
+            let run = |page: u64| ShareRun { destination: Lpn(39 - page), source: Lpn(page), pages: 1 };
+            let operation = Operation::Share { runs: (0..20).map(run).collect() };
+            stamped.drive.submit(Command { tag: Tag(1), operation }).unwrap();
+            let mut completions = Vec::new();
+            let cut_at = stamped.drive.now() + Nanos::from_micros(10 * cut_us);
+            stamped.drive.wait(Some(cut_at), &mut completions);
+            stamped.drive.power_cut();
+            let got: Vec<u64> = (0..20).map(|page| stamped.read(39 - page)).collect();
+            let is_new = got.iter().copied().eq(200..220);
+            let is_old = got.iter().copied().eq((0..20).map(|page| 139 - page));
+            assert!(is_new || is_old, "{cache} after {cut_us}0 us: {got:?}");
+            assert!(is_new || completions.is_empty(), "{cache} after {cut_us}0 us: it had completed");
+            counts[usize::from(is_new)] += 1;
+            stamped.drive.verify(true).unwrap();
+        }
+        assert!(counts.iter().all(|count| *count > 0), "{cache}: {counts:?}");
+    }
+}
+
+/// The rule: a drive takes as many pages in one share as its options say, the published number if they say nothing, and none
+/// where a page cannot leave its place.
+#[test]
+fn a_drive_shares_as_many_pages_at_once_as_its_options_say() {
+    let pages = |options: &str| with(options).caps(true).share_pages;
+    assert_eq!(small().caps(true).share_pages, 250);
+    assert_eq!([pages("share_pages=16"), pages("share_pages=0")], [16, 0]);
+    assert_eq!([pages("gc_unit=channel,stripe=address"), pages("planes=1,in_place=yes")], [0, 0]);
+    for (share_pages, expected) in [(3, Ok(())), (2, Err(IoError::Invalid)), (0, Err(IoError::Unsupported))] {
+        let mut stamped = Stamped::new(with(&format!("share_pages={share_pages}")));
+        assert_eq!(stamped.run(Operation::share(Lpn(10), Lpn(0), 3)), expected, "{share_pages}");
+    }
+}
+
+/// The rule: a share takes as long as a write of one page that finds room in the buffer, however many runs it has.
+#[test]
+fn a_share_takes_a_command_and_a_page_with_the_list_of_its_runs() {
+    let mut stamped = Stamped::new(with("write_command_us=5,write_page_us=2,write_latency_us=40"));
+    (0..60).for_each(|lpn| stamped.write(lpn, lpn).unwrap());
+    for runs in [1, 2, 20] {
+        let run = |page: u64| ShareRun { destination: Lpn(30 + page), source: Lpn(page), pages: 1 };
+        let before = stamped.drive.now();
+        stamped.run(Operation::Share { runs: (0..runs).map(run).collect() }).unwrap();
+        assert_eq!(stamped.drive.now() - before, Nanos::from_micros(5 + 2 + 40), "{runs} runs");
+    }
 }
 
 /// What the drive should hold, page by page, and what it may hold after a power cut.
@@ -151,12 +228,19 @@ proptest! {
                     stamped.run(Operation::Trim { lpn: Lpn(lpn), pages: 1 }).unwrap();
                     set(&mut model, lpn, 0);
                 }
-                30..40 if stamped.drive.caps().share => {
-                    let (source, count) = (prng.below(pages - 4), 1 + prng.below(4));
-                    let destination = prng.below(pages - 4);
-                    stamped.share(destination, source, count as u32);
-                    let values: Vec<u64> = (0..count).map(|page| model.now[(source + page) as usize]).collect();
-                    for (page, value) in (destination..).zip(values) {
+                30..40 if stamped.drive.caps().share_pages > 0 => {
+                    let runs = random_runs(&mut prng, pages);
+                    let status = stamped.run(Operation::Share { runs: runs.clone() });
+                    let mut named: Vec<u64> = destinations(&runs).collect();
+                    named.sort_unstable();
+                    let is_named = |page: &u64| named.binary_search(page).is_ok();
+                    if named.windows(2).any(|pair| pair[0] == pair[1]) || sources(&runs).any(|page| is_named(&page)) {
+                        prop_assert_eq!(status, Err(IoError::Invalid));
+                        continue;
+                    }
+                    prop_assert_eq!(status, Ok(()));
+                    for (page, source) in destinations(&runs).zip(sources(&runs)) {
+                        let value = model.now[source as usize];
                         set(&mut model, page, value);
                     }
                     if cache == WriteCache::Volatile {

@@ -265,7 +265,7 @@ impl DriveFile {
             queue_depth: options.queue_depth.clamp(1, 4096),
             pages_per_command: (1 << 20) / options.page_bytes,
             atomic_bytes: atomic_bytes(&file),
-            share: false,
+            share_pages: 0,
             streams: 1,
             contents: true,
             erase_counts: false,

@@ -1,6 +1,7 @@
 //! What the drive holds: contents as they are read now, contents that survive, and what lies between the two.
 
 use fulgurite_base::Prng;
+use fulgurite_device::ShareRun;
 use std::rc::Rc;
 
 /// The unit in which a write is torn, in bytes.
@@ -86,13 +87,18 @@ impl Medium {
 
     /// Makes a page durable at once; what the cache holds of it is replaced.
     fn set_durable(&mut self, lpn: u64, page: Page) {
+        self.set(lpn, page);
+        self.settle(lpn);
+    }
+
+    /// What a page holds now is durable, and nothing of it is in the cache any more.
+    fn settle(&mut self, lpn: u64) {
         for unit in &mut self.cached {
             if let Some(at) = lpn.checked_sub(unit.lpn).filter(|at| (*at as usize) < unit.pages.len()) {
                 unit.pages[at as usize] = None;
             }
         }
-        self.set(lpn, page.clone());
-        self.durable[lpn as usize] = page;
+        self.durable[lpn as usize] = self.current[lpn as usize].clone();
     }
 
     /// A write has completed. It is durable where the cache is protected.
@@ -125,13 +131,16 @@ impl Medium {
         }
     }
 
-    /// Makes the destination the same as the source, durably and as a whole; what was written before is durable first.
-    pub fn share(&mut self, destination: u64, source: u64, pages: u64) {
-        self.flush(u64::MAX);
-        let shared: Vec<Page> =
-            (source..source + pages).map(|lpn| self.current[lpn as usize].clone()).collect();
-        for (lpn, page) in (destination..).zip(shared) {
-            self.set_durable(lpn, page);
+    /// Makes the destinations the same as the sources, durably and as a whole, with what was written to the sources before and
+    /// with nothing else.
+    pub fn share(&mut self, runs: &[ShareRun]) {
+        // No destination is a source, so the order makes no difference.
+        for run in runs {
+            for at in 0..u64::from(run.pages) {
+                let page = self.current[(run.source.0 + at) as usize].clone();
+                self.settle(run.source.0 + at);
+                self.set_durable(run.destination.0 + at, page);
+            }
         }
     }
 

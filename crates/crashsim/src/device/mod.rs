@@ -11,8 +11,8 @@
 //! is kept, lost or torn, each device page for itself, in any order. The unit of tearing is a sector of 512 bytes.
 //! A write of at most `atomic_bytes`, at a multiple of its length, is kept or lost as a whole.
 //!
-//! *Trim and share.* Both are durable when they complete. A share is atomic, and first makes durable what was written
-//! before it. At a power cut those under way are done or not.
+//! *Trim and share.* Both are durable when they complete. A share is atomic with all of its runs, and makes durable what was
+//! written to its sources before, and nothing else. At a power cut those under way are done or not.
 //!
 //! *Power cut.* It comes after the n-th event, which is a submission or a completion. From then on nothing completes.
 //! [`CrashDevice::restart`] gives the drive with what survived.
@@ -32,7 +32,9 @@ mod tests;
 
 pub use fault::{Allowed, Counted, Fault, FaultKind};
 use fulgurite_base::{Lpn, Nanos, Prng};
-use fulgurite_device::{Buffer, Caps, Command, Completion, Device, IoError, Operation, QueueFull, Tag};
+use fulgurite_device::{
+    Buffer, Caps, Command, Completion, Device, IoError, Operation, QueueFull, ShareRun, Tag,
+};
 use medium::{Medium, Page, Unit};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -49,8 +51,8 @@ pub struct CrashConfig {
     pub queue_depth: u32,
     /// The longest read or write, in pages.
     pub pages_per_command: u32,
-    /// Whether it shares pages.
-    pub share: bool,
+    /// The most pages of one share; 0 where it shares none.
+    pub share_pages: u32,
     /// The longest write that is never torn, in bytes; 0 where every write may be.
     pub atomic_bytes: u32,
     /// Whether the cache outlives a power cut.
@@ -71,7 +73,7 @@ enum Work {
     Read { lpn: u64, pages: u32, into: Option<Buffer> },
     Write { unit: Unit, from: Option<Buffer> },
     Trim { lpn: u64, pages: u64 },
-    Share { destination: u64, source: u64, pages: u64 },
+    Share { runs: Box<[ShareRun]> },
     Flush { completed: u64 },
 }
 
@@ -115,7 +117,7 @@ impl CrashDevice {
             queue_depth: config.queue_depth,
             pages_per_command: config.pages_per_command,
             atomic_bytes: config.atomic_bytes,
-            share: config.share,
+            share_pages: config.share_pages,
             streams: 1,
             contents: true,
             erase_counts: true,
@@ -205,9 +207,7 @@ impl Core {
             match flight.work {
                 Work::Write { unit, .. } if flight.error.is_none() => writes.push(unit),
                 Work::Trim { lpn, pages } if self.prng.below(2) == 0 => self.medium.trim(lpn, pages),
-                Work::Share { destination, source, pages } if self.prng.below(2) == 0 => {
-                    self.medium.share(destination, source, pages);
-                }
+                Work::Share { runs } if self.prng.below(2) == 0 => self.medium.share(&runs),
                 _ => {}
             }
         }
@@ -261,10 +261,7 @@ impl Core {
                 (Work::Write { unit, from }, fault)
             }
             Operation::Trim { lpn, pages } => (Work::Trim { lpn: lpn.0, pages: pages.into() }, None),
-            Operation::Share { destination, source, pages } => {
-                let [destination, source] = [destination.0, source.0];
-                (Work::Share { destination, source, pages: pages.into() }, None)
-            }
+            Operation::Share { runs } => (Work::Share { runs }, None),
             Operation::Flush => (Work::Flush { completed: self.completed }, self.strike(Counted::Flushes)),
         }
     }
@@ -291,7 +288,9 @@ impl Core {
             Work::Read { .. } => (50_000, 60_000),
             Work::Write { .. } => (15_000, 120_000),
             Work::Flush { .. } => (80_000, 400_000),
-            Work::Nothing | Work::Trim { .. } | Work::Share { .. } => (10_000, 30_000),
+            // Long, so that power cuts find some of several under way and others done.
+            Work::Share { .. } => (15_000, 400_000),
+            Work::Nothing | Work::Trim { .. } => (10_000, 30_000),
         };
         let slow = if self.prng.below(64) == 0 { 10 } else { 1 };
         Nanos((least + self.prng.below(spread)) * slow)
@@ -316,8 +315,8 @@ impl Core {
                 self.medium.trim(lpn, pages);
                 Ok(())
             }
-            Work::Share { destination, source, pages } => {
-                self.medium.share(destination, source, pages);
+            Work::Share { runs } => {
+                self.medium.share(&runs);
                 Ok(())
             }
             Work::Flush { .. } if fault.is_some() => {
@@ -415,7 +414,7 @@ impl Core {
         let other = self.elsewhere(pages);
         let places = (0..self.config.pages / pages).map(|place| place * pages);
         let (versions, others): (Vec<u64>, Vec<u64>) = places.partition(|place| self.is_version(lpn, *place));
-        match self.config.share {
+        match self.config.share_pages > 0 {
             true if versions.contains(&other) => others[self.prng.below(others.len() as u64) as usize],
             false if !versions.is_empty() && self.prng.below(2) == 0 => {
                 versions[self.prng.below(versions.len() as u64) as usize]
@@ -471,8 +470,11 @@ fn words(operation: &Operation) -> [u64; 2] {
             [lpn.0 << 3 | 1, hash]
         }
         Operation::Trim { lpn, pages } => [lpn.0 << 3 | 2, u64::from(*pages)],
-        Operation::Share { destination, source, pages } => {
-            [destination.0 << 3 | 3, source.0 << 20 ^ u64::from(*pages)]
+        Operation::Share { runs } => {
+            let hash = runs.iter().fold(0, |hash, run| {
+                mix(mix(hash, run.destination.0), run.source.0 << 20 ^ u64::from(run.pages))
+            });
+            [(runs.len() as u64) << 3 | 3, hash]
         }
         Operation::Flush => [4, 0],
     }

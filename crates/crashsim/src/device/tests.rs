@@ -10,7 +10,7 @@ fn config(protected: bool) -> CrashConfig {
         pages: 128,
         queue_depth: 8,
         pages_per_command: 8,
-        share: true,
+        share_pages: 16,
         atomic_bytes: 0,
         protected,
     }
@@ -87,7 +87,7 @@ fn write_and_wait(device: &mut CrashDevice) {
 fn it_is_a_device() {
     conformance::check(|| CrashDevice::new(config(true), Prng::new(1, "device")));
     conformance::check(|| {
-        CrashDevice::new(CrashConfig { share: false, ..config(false) }, Prng::new(2, "device"))
+        CrashDevice::new(CrashConfig { share_pages: 0, ..config(false) }, Prng::new(2, "device"))
     });
 }
 
@@ -142,10 +142,44 @@ fn a_share_is_durable_and_brings_what_was_written_before() {
     let share = |device: &mut CrashDevice| {
         write(device, 9, 1, 2);
         drain(device);
-        submit(device, 4, Operation::Share { destination: Lpn(5), source: Lpn(9), pages: 1 });
+        submit(device, 4, Operation::share(Lpn(5), Lpn(9), 1));
         drain(device);
     };
     assert_eq!(outcomes(&config(false), share), [0, 400, 0]);
+}
+
+/// The rule: a power cut keeps all runs of a share or none, whether it was under way or had completed.
+#[test]
+fn a_share_of_several_runs_is_kept_whole_or_not_at_all() {
+    let runs = |order: &[(u64, u64)]| {
+        let run = |&(destination, source)| ShareRun {
+            destination: Lpn(destination),
+            source: Lpn(source),
+            pages: 2,
+        };
+        Operation::Share { runs: order.iter().map(run).collect() }
+    };
+    let mut kept = 0;
+    for seed in 0..400 {
+        let config = CrashConfig { protected: seed % 2 == 0, ..config(true) };
+        let mut device = CrashDevice::new(config, Prng::new(seed, "device"));
+        for lpn in [40, 10, 20, 60, 6] {
+            write(&mut device, lpn, 2, if lpn == 40 || lpn == 60 { 2 } else { 1 });
+        }
+        drain(&mut device);
+        flush(&mut device);
+        submit(&mut device, 4, runs(&[(10, 40), (6, 60), (20, 40)]));
+        // Half of the cuts come while it is under way.
+        if seed % 4 < 2 {
+            drain(&mut device);
+        }
+        device.restart(None, Vec::new(), u64::MAX);
+        let pages = [6, 7, 10, 11, 20, 21].map(|lpn| read(&mut device, lpn).unwrap()[0]);
+        assert!(pages == [1; 6] || pages == [2; 6], "seed {seed}: {pages:?}");
+        assert!(seed % 4 >= 2 || pages == [2; 6], "seed {seed}: a completed share is durable");
+        kept += u32::from(seed % 4 >= 2 && pages == [2; 6]);
+    }
+    assert!((60..140).contains(&kept), "{kept} of 200 that were under way");
 }
 
 #[test]
@@ -198,9 +232,9 @@ fn faults_of_reads_pass_and_rot_stays() {
 
 #[test]
 fn reads_that_go_astray_find_other_versions() {
-    for share in [false, true] {
+    for share_pages in [0, 16] {
         let versions = (0..40).filter(|seed| {
-            let config = CrashConfig { share, ..config(true) };
+            let config = CrashConfig { share_pages, ..config(true) };
             let mut device = CrashDevice::new(config, Prng::new(*seed, "device"));
             // Both say the same number.
             let mut version = vec![9; 4096];
@@ -213,8 +247,8 @@ fn reads_that_go_astray_find_other_versions() {
         });
         let versions = versions.count();
         assert!(
-            if share { versions == 0 } else { (10..=30).contains(&versions) },
-            "{versions}, share {share}"
+            if share_pages > 0 { versions == 0 } else { (10..=30).contains(&versions) },
+            "{versions}, shares {share_pages}"
         );
     }
 }

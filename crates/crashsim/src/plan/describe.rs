@@ -17,7 +17,10 @@ impl fmt::Display for Plan {
             device.queue_depth,
             device.pages_per_command,
             device.atomic_bytes,
-            if device.share { "shares" } else { "does not share" },
+            match device.share_pages {
+                0 => "does not share".to_owned(),
+                pages => format!("shares up to {pages} pages at once"),
+            },
         )?;
         let store = &self.store;
         writeln!(

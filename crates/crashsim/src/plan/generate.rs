@@ -51,6 +51,7 @@ impl Plan {
         let store = store(&mut prng);
         let (device, mut store) = device(&mut prng, store);
         store.records = records(&mut Prng::new(seed, "crash records"));
+        let device = CrashConfig { share_pages: share_pages(seed, &device, &store), ..device };
         let mut plan = Plan {
             seed,
             device,
@@ -112,12 +113,12 @@ fn device(prng: &mut Prng, store: StorePlan) -> (CrashConfig, StorePlan) {
         pages: (u64::from(store.log_pages) + 200 + data_pages) * per_page,
         queue_depth: one_of(prng, &[1, 4, 32, 256]),
         pages_per_command: (per_page as u32).max(8) * one_of(prng, &[1, 2, 16]),
-        share: once_in(prng, 2),
+        share_pages: if once_in(prng, 2) { u32::MAX } else { 0 },
         atomic_bytes: one_of(prng, &[0, 0, 4096, 16384]),
         protected: once_in(prng, 2),
     };
     let mut offered = vec![TornPages::Auto, TornPages::DoubleWrite];
-    if device.share {
+    if device.share_pages > 0 {
         offered.push(TornPages::Share);
     }
     if device.atomic_bytes >= store.page_bytes {
@@ -125,6 +126,18 @@ fn device(prng: &mut Prng, store: StorePlan) -> (CrashConfig, StorePlan) {
     }
     let torn_pages = one_of(prng, &offered);
     (device, StorePlan { torn_pages, ..store })
+}
+
+/// How many pages a drive shares at once that shares any: with the published command, or so few that a batch takes several
+/// commands, none of which may end within a page. Some drives share less than a page, where the store can do without.
+fn share_pages(seed: u64, device: &CrashConfig, store: &StorePlan) -> u32 {
+    if device.share_pages == 0 {
+        return 0;
+    }
+    let per_page = store.page_bytes / device.page_bytes;
+    let least = if store.torn_pages == TornPages::Share { per_page } else { per_page / 2 };
+    let prng = &mut Prng::new(seed, "crash shares");
+    one_of(prng, &[250.max(per_page), per_page + 1, per_page + per_page / 2, 2 * per_page + 1, least])
 }
 
 /// Has the store write its pages out of place, on a drive so small that collection has something to do. Rows become longer and

@@ -105,7 +105,7 @@ fn settings() -> Vec<PlanChange> {
         Box::new(|plan| plan.store.group_window = Nanos::ZERO),
         Box::new(|plan| {
             plan.store.torn_pages = TornPages::DoubleWrite;
-            plan.device = CrashConfig { share: false, atomic_bytes: 0, ..plan.device.clone() };
+            plan.device = CrashConfig { share_pages: 0, atomic_bytes: 0, ..plan.device.clone() };
         }),
         Box::new(|plan| plan.store.place = "in-place".to_owned()),
         Box::new(|plan| plan.row_bytes = 60),

@@ -43,7 +43,8 @@ fn no_plan_asks_for_less_protection_than_its_drive_needs() {
     for plan in (0..150).map(Plan::from_seed) {
         let torn = plan.device.atomic_bytes < plan.store.page_bytes;
         assert!(!torn || ![TornPages::None, TornPages::Atomic].contains(&plan.store.torn_pages));
-        assert!(plan.device.share || plan.store.torn_pages != TornPages::Share);
+        let per_page = plan.store.page_bytes / plan.device.page_bytes;
+        assert!(plan.device.share_pages >= per_page || plan.store.torn_pages != TornPages::Share);
         for plan in simpler(&plan) {
             let torn = plan.device.atomic_bytes < plan.store.page_bytes;
             assert!(!torn || ![TornPages::None, TornPages::Atomic].contains(&plan.store.torn_pages));

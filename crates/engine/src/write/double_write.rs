@@ -2,8 +2,10 @@
 //!
 //! The area has slots of one batch each. *Double write*: the batch is written to a slot and flushed, then each page to
 //! its place. A slot is written again only after a flush that began when its pages had reached their places. *Share*:
-//! the batch is written to a slot; then the drive makes each place the same as its copy there, which is atomic and
-//! durable, and the slot is free.
+//! the batch is written to a slot; then the drive makes the places the same as the copies there, which is atomic and
+//! durable, and the slot is free. One command has as many pages of the batch as the drive takes (`Caps::share_pages`), so
+//! most often all of them. The store needs less: that each page is in one command as a whole. Which pages of a batch came
+//! to their places before a power cut makes no difference, as for any pages that are written at once.
 //!
 //! A write to a page's place that fails may leave it torn, and then its copy is all there is. Such a write is tried again a few
 //! times. If it still fails, the store stops, so that nothing takes the slot; opening it puts the copy in its place.
@@ -22,7 +24,7 @@ use crate::layout::Superblock;
 use crate::wait::{Health, Turns, insist, together};
 use crate::{Error, Lsn, Options, TornPages, memory, page};
 use fulgurite_base::{Lpn, PageId};
-use fulgurite_device::{Arena, Device, Handle, IoError, Operation};
+use fulgurite_device::{Arena, Device, Handle, IoError, Operation, ShareRun};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -105,12 +107,7 @@ impl<D: Device + 'static> Area<D> {
         // The slot is somebody else's only when the pages are in their places.
         let turn = (!reused_early).then_some(turn);
         if self.torn_pages == TornPages::Share {
-            let share = |(index, page): (usize, &PageId)| Operation::Share {
-                destination: lpn(*page),
-                source: Lpn(slot.first.0 + index as u64 * u64::from(self.device_pages)),
-                pages: self.device_pages,
-            };
-            let shares: Vec<Operation> = pages.numbers.iter().enumerate().map(share).collect();
+            let shares = self.shares(slot.first, pages, lpn);
             return self.handle.submit_all(shares.into_iter()).await.map_err(Error::Io);
         }
         self.barrier.flush().await?;
@@ -123,6 +120,25 @@ impl<D: Device + 'static> Area<D> {
             }
             error => error,
         })
+    }
+
+    /// The commands that make the places of pages the same as their copies, which lie from `copies` on: few long ones, and
+    /// each page in one.
+    fn shares(&self, copies: Lpn, pages: &Sealed, lpn: impl Fn(PageId) -> Lpn) -> Vec<Operation> {
+        let in_parts = planted!(self.options, PageSharedInParts);
+        let unit = if in_parts { 1 } else { self.device_pages };
+        let runs = (0u64..).zip(&pages.numbers).flat_map(|(index, page)| {
+            let (home, copy) = (lpn(*page).0, copies.0 + index * u64::from(self.device_pages));
+            (0..u64::from(self.device_pages)).step_by(unit as usize).map(move |at| ShareRun {
+                destination: Lpn(home + at),
+                source: Lpn(copy + at),
+                pages: unit,
+            })
+        });
+        let runs: Vec<ShareRun> = runs.collect();
+        // The protection was chosen for a drive that takes at least one page.
+        let most = if in_parts { 1 } else { (self.handle.caps().share_pages / unit).max(1) };
+        runs.chunks(most as usize).map(|runs| Operation::Share { runs: runs.into() }).collect()
     }
 
     /// Writes a batch to its slot.

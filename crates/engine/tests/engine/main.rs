@@ -17,6 +17,7 @@ mod out_of_place;
 mod recovery;
 mod repair;
 mod shards;
+mod share;
 mod stopped;
 mod tail;
 mod threads;

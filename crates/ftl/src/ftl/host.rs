@@ -190,12 +190,10 @@ impl Ftl {
         (first..first + pages).for_each(|lpn| self.trim(lpn));
     }
 
-    /// Makes pages share the places of others, in the direction in which overlapping ranges stay right.
+    /// Makes pages share the places of others. The two ranges have no page in common.
     pub fn share_run(&mut self, destination: u32, source: u32, pages: u32) {
-        for step in 0..pages {
-            let page = if destination < source { step } else { pages - 1 - step };
-            self.share(destination + page, source + page);
-        }
+        debug_assert!(destination.abs_diff(source) >= pages, "{pages} pages from {source} to {destination}");
+        (0..pages).for_each(|page| self.share(destination + page, source + page));
     }
 
     /// Forgets a page.

@@ -5,7 +5,9 @@ use super::tournament::NEVER;
 use super::waits::Waits;
 use super::{HostSlot, SimDrive, Translation};
 use fulgurite_base::{Lpn, Nanos, StreamId};
-use fulgurite_device::{Buffer, Caps, Command, Completion, Device, IoError, Operation, QueueFull, Tag};
+use fulgurite_device::{
+    Buffer, Caps, Command, Completion, Device, IoError, Operation, QueueFull, ShareRun, Tag,
+};
 use std::collections::VecDeque;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +15,7 @@ pub(super) enum CommandKind {
     Read,
     Write(StreamId),
     Trim,
-    Share { source: u32 },
+    Share,
     Flush,
 }
 
@@ -33,6 +35,8 @@ pub(super) struct InFlight {
     pub since: u64,
     pub waits: Waits,
     pub buffer: Option<Buffer>,
+    /// Of a share; it completes when all of them are made, at one time.
+    pub runs: Box<[ShareRun]>,
     pub status: Result<(), IoError>,
 }
 
@@ -85,13 +89,15 @@ impl Device for SimDrive {
             return Err(QueueFull(command));
         }
         let fault = command.operation.fault(&self.caps);
-        let none = Lpn(0);
+        let (none, mut runs) = (Lpn(0), Box::default());
         let (mut kind, lpn, pages, buffer) = match command.operation {
             Operation::Read { lpn, pages, into } => (CommandKind::Read, lpn, pages, into),
             Operation::Write { lpn, pages, from, stream } => (CommandKind::Write(stream), lpn, pages, from),
             Operation::Trim { lpn, pages } => (CommandKind::Trim, lpn, pages, None),
-            Operation::Share { destination, source, pages } => {
-                (CommandKind::Share { source: source.0 as u32 }, destination, pages, None)
+            Operation::Share { runs: shared } => {
+                runs = shared;
+                let first = runs.first().map_or(none, |run| run.destination);
+                (CommandKind::Share, first, ShareRun::total(&runs) as u32, None)
             }
             Operation::Flush => (CommandKind::Flush, none, 0, None),
         };
@@ -111,9 +117,11 @@ impl Device for SimDrive {
             CommandKind::Write(_) => {
                 (&mut self.writes, self.config.write_command.0 + self.config.write_page.0 * serial, 0)
             }
-            CommandKind::Trim | CommandKind::Share { .. } | CommandKind::Flush => {
-                (&mut self.writes, self.config.write_command.0, 0)
+            // The list of the runs comes with the command, as the page of a write does.
+            CommandKind::Share => {
+                (&mut self.writes, self.config.write_command.0 + self.config.write_page.0, 0)
             }
+            CommandKind::Trim | CommandKind::Flush => (&mut self.writes, self.config.write_command.0, 0),
         };
         if let (Translation::PageMapped(ftl), None) = (&self.translation, fault) {
             ftl.mapping().prefetch(lpn.0 as u32);
@@ -131,6 +139,7 @@ impl Device for SimDrive {
             since: now,
             waits: Waits::default(),
             buffer,
+            runs,
             status: fault.map_or(Ok(()), Err),
         });
         let at = path.free + delay;

@@ -24,7 +24,7 @@ impl SimDrive {
             let kind = match kind {
                 CommandKind::Read => SpanKind::HostRead,
                 CommandKind::Write(_) => SpanKind::HostWrite,
-                CommandKind::Trim | CommandKind::Share { .. } | CommandKind::Flush => SpanKind::HostOther,
+                CommandKind::Trim | CommandKind::Share | CommandKind::Flush => SpanKind::HostOther,
             };
             timeline.request(kind, lpn, pages, submitted, now);
         }
@@ -134,15 +134,15 @@ impl SimDrive {
                 CommandKind::Flush => {}
                 CommandKind::Trim => self.translation.trim(lpn, pages),
                 // Shares nothing that a power cut could take back.
-                CommandKind::Share { .. } if self.flash.undo.is_some() => {}
-                CommandKind::Share { source } => self.share(lpn, source, pages),
+                CommandKind::Share if self.flash.undo.is_some() => {}
+                CommandKind::Share => self.share(command),
                 CommandKind::Read => unreachable!("reads take the other path"),
             }
             self.gates[0].pass_first();
             match kind {
                 CommandKind::Flush => self.flush(command),
-                CommandKind::Share { .. } if self.flash.undo.is_some() => self.flush(command),
-                CommandKind::Trim | CommandKind::Share { .. } => self.acknowledge(command),
+                CommandKind::Share if self.flash.undo.is_some() => self.flush(command),
+                CommandKind::Trim | CommandKind::Share => self.acknowledge(command),
                 CommandKind::Write(_) if self.waiting.is_by_address() => self.scatter(command),
                 CommandKind::Write(_) | CommandKind::Read => {}
             }
@@ -163,9 +163,12 @@ impl SimDrive {
         self.complete(command);
     }
 
-    fn share(&mut self, destination: u32, source: u32, pages: u32) {
+    /// Makes all runs of a share. No event comes between two of them, so a power cut finds all or none.
+    fn share(&mut self, command: u32) {
         if let Translation::PageMapped(ftl) = &mut self.translation {
-            ftl.share_run(destination, source, pages);
+            for run in &self.commands[command as usize].runs {
+                ftl.share_run(run.destination.0 as u32, run.source.0 as u32, run.pages);
+            }
         }
     }
 
@@ -309,9 +312,8 @@ impl SimDrive {
             self.flushes.front().copied().filter(|(epoch, _)| *epoch < self.first_epoch)
         {
             self.flushes.pop_front();
-            let InFlight { kind, lpn, pages, .. } = self.commands[command as usize];
-            if let CommandKind::Share { source } = kind {
-                self.share(lpn, source, pages);
+            if self.commands[command as usize].kind == CommandKind::Share {
+                self.share(command);
             }
             self.complete(command);
         }

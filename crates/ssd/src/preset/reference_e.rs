@@ -40,6 +40,8 @@ pub fn reference_e() -> SsdConfig {
         write_latency: Nanos::ZERO,
         write_buffer: 4 << 20,
         queue_depth: 1024,
+        // The command of the authors of SHARE (SIGMOD 2016): pairs of pages that fit into a block of 4 KiB.
+        share_pages: 250,
         write_cache: WriteCache::Protected,
         collect: Collect { schedule: Schedule::PACED, reserve: 3, ..Collect::PLAIN },
         gc_overlap: false,

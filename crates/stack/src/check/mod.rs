@@ -68,7 +68,7 @@ impl Run {
             return Ok(());
         };
         let device = &self.stack.device;
-        let simulated = device.simulated().is_some_and(|config| config.caps(true).share);
+        let simulated = device.simulated().is_some_and(|config| config.caps(true).share_pages > 0);
         let can_share = simulated || self.stack.layer.is_some() || self.translation().is_some();
         let label = &requested.workload.label;
         if self.stack.pool.is_some() {

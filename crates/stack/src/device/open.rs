@@ -56,7 +56,8 @@ impl Stack {
             Some(config) => config.caps(true),
             None => Caps::plain(self.device.page_bytes(), self.device.pages(), self.device.queue_depth()),
         };
-        Caps { pages: self.pages(), share: device.share || self.layer.is_some(), ..device }
+        let share_pages = self.layer.as_ref().map_or(device.share_pages, |_| LogConfig::SHARE_PAGES);
+        Caps { pages: self.pages(), share_pages, ..device }
     }
 
     /// How many device pages a page of `page_bytes` has.

@@ -241,7 +241,8 @@ impl<D: Observed> Replay<'_, D> {
 
     /// Submits a request, in several commands where it is too long for one.
     fn submit(&mut self, arrived: Nanos, request: Request) {
-        let most = self.device.caps().pages_per_command;
+        let caps = self.device.caps();
+        let most = if request.copy_of.is_some() { caps.share_pages.max(1) } else { caps.pages_per_command };
         let commands = if request.op == Op::Trim { 1 } else { request.pages.div_ceil(most) };
         let submitted = self.device.now();
         let Request { op, page, pages, .. } = request;
@@ -254,7 +255,7 @@ impl<D: Observed> Replay<'_, D> {
             let operation = match (request.op, request.copy_of) {
                 (Op::Read, _) => Operation::read(lpn, pages),
                 (Op::Write, Some(source)) => {
-                    Operation::Share { destination: lpn, source: Lpn(source.number()), pages }
+                    Operation::share(lpn, Lpn(source.number() + u64::from(first)), pages)
                 }
                 (Op::Write, None) => {
                     Operation::Write { lpn, pages, from: None, stream: StreamId(request.stream) }

@@ -1,0 +1,99 @@
+//! Pages that are shared to their places: a batch takes as few commands as the drive's limit allows, and no page lies in two.
+
+use crate::common::{fill, options, run};
+use fulgurite_base::{Lpn, Nanos};
+use fulgurite_device::{
+    Caps, Command, Completion, Device, Executor, MemDevice, Operation, QueueFull, ShareRun,
+};
+use fulgurite_engine::{Error, Options, Store, TornPages};
+
+/// A drive of pages of 4 KiB that shares so many at once, tears every write, and remembers what it shared.
+struct Limited {
+    inner: MemDevice,
+    caps: Caps,
+    shares: Vec<Box<[ShareRun]>>,
+}
+
+impl Limited {
+    fn new(share_pages: u32) -> Limited {
+        let inner = MemDevice::new(8192, 4096, 64, Nanos::from_micros(10));
+        let caps = Caps { share_pages, atomic_bytes: 0, ..inner.caps().clone() };
+        Limited { inner, caps, shares: Vec::new() }
+    }
+}
+
+impl Device for Limited {
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    fn now(&self) -> Nanos {
+        self.inner.now()
+    }
+
+    fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
+        assert_eq!(command.operation.fault(&self.caps), None, "{:?}", command.operation);
+        if let Operation::Share { runs } = &command.operation {
+            self.shares.push(runs.clone());
+        }
+        self.inner.submit(command)
+    }
+
+    fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
+        self.inner.wait(deadline, completions);
+    }
+}
+
+/// Pages of four pages of the drive, and frames for a whole batch.
+fn pages(torn_pages: TornPages) -> Options {
+    let (memory_bytes, log_bytes) = (8 << 20, 8 << 20);
+    Options { page_bytes: 16384, torn_pages, memory_bytes, log_bytes, records: 0, ..options() }
+}
+
+/// Fills a store on a drive that shares so many pages at once, writes all of its pages and gives what was shared.
+fn shared(share_pages: u32, torn_pages: TornPages) -> Vec<Box<[ShareRun]>> {
+    let executor = Executor::new(Limited::new(share_pages));
+    run(&executor, |handle| async move {
+        let store = Store::create(handle, pages(torn_pages)).await.unwrap();
+        let records = (0..6_000u32).map(|key| (key.to_be_bytes().to_vec(), vec![key as u8; 400]));
+        fill(&store, "table", records).await;
+        store.checkpoint().await.unwrap();
+        let report = store.check().await.unwrap();
+        assert!(report.problems.is_empty(), "{:?}", report.problems);
+    });
+    executor.with_device(|device| std::mem::take(&mut device.shares))
+}
+
+/// The rule: each command has as many pages of a batch as the drive takes, and has them whole.
+#[test]
+fn a_batch_is_shared_with_few_commands_that_have_whole_pages() {
+    // Of 250 pages of the drive, 62 of the store are whole; a batch has 64.
+    for (share_pages, most) in [(256, 64), (250, 62), (9, 2), (7, 1), (4, 1)] {
+        let shares = shared(share_pages, TornPages::Share);
+        let whole = |run: &ShareRun| run.pages == 4 && [run.destination, run.source].iter().all(is_first);
+        assert!(shares.iter().all(|runs| runs.iter().all(whole)), "{share_pages}: {shares:?}");
+        let longest = shares.iter().map(|runs| runs.len()).max();
+        assert_eq!(longest, Some(most), "of a drive that shares {share_pages} pages");
+    }
+}
+
+fn is_first(lpn: &Lpn) -> bool {
+    lpn.0.is_multiple_of(4)
+}
+
+/// The rule: a drive that shares less than a page of the store protects none, which is said, and is not chosen.
+#[test]
+fn a_drive_that_shares_less_than_a_page_is_not_used_for_that() {
+    let executor = Executor::new(Limited::new(3));
+    let made =
+        run(
+            &executor,
+            |handle| async move { Store::create(handle, pages(TornPages::Share)).await.map(drop) },
+        );
+    match made {
+        Err(Error::Options(why)) => assert!(why.contains("does not share a page of this size"), "{why}"),
+        other => panic!("a page would be shared in parts: {other:?}"),
+    }
+    assert!(shared(3, TornPages::Auto).is_empty());
+    assert!(!shared(4, TornPages::Auto).is_empty());
+}
