@@ -50,6 +50,23 @@ impl ShareRun {
         runs.iter().map(|run| u64::from(run.pages)).sum()
     }
 
+    /// What makes a share of `runs` wrong for a device with these capabilities. Apart from [`Operation::fault`], so that
+    /// reads and writes do not pay for it.
+    #[inline(never)]
+    fn fault(runs: &[ShareRun], caps: &Caps) -> Option<IoError> {
+        if caps.share_pages == 0 {
+            return Some(IoError::Unsupported);
+        }
+        if !runs.iter().all(|run| caps.has(run.destination, run.pages) && caps.has(run.source, run.pages)) {
+            return Some(IoError::OutOfRange);
+        }
+        let is_sound = !runs.is_empty()
+            && runs.iter().all(|run| run.pages > 0)
+            && ShareRun::total(runs) <= u64::from(caps.share_pages)
+            && !ShareRun::overlap(runs);
+        (!is_sound).then_some(IoError::Invalid)
+    }
+
     /// Whether a page is a destination twice, or a destination and a source. All runs lie on a device.
     fn overlap(runs: &[ShareRun]) -> bool {
         let range = |first: Lpn, pages: u32| (first.0, first.0 + u64::from(pages));
@@ -83,29 +100,17 @@ impl Operation {
 
     /// What makes this operation wrong for a device with these capabilities, if anything does.
     pub fn fault(&self, caps: &Caps) -> Option<IoError> {
-        // An address near 2^64 must not wrap round to a valid one.
-        let inside =
-            |lpn: Lpn, pages: u32| lpn.0.checked_add(u64::from(pages)).is_some_and(|end| end <= caps.pages);
         let (lpn, pages, buffer) = match self {
             Operation::Read { lpn, pages, into } => (*lpn, *pages, into.as_ref()),
             Operation::Write { lpn, pages, from, .. } => (*lpn, *pages, from.as_ref()),
             // A trim moves no bytes, so it has no limit of length.
-            Operation::Trim { lpn, pages } => return (!inside(*lpn, *pages)).then_some(IoError::OutOfRange),
-            Operation::Share { .. } if caps.share_pages == 0 => return Some(IoError::Unsupported),
-            Operation::Share { runs } => {
-                if !runs.iter().all(|run| inside(run.destination, run.pages) && inside(run.source, run.pages))
-                {
-                    return Some(IoError::OutOfRange);
-                }
-                let is_sound = !runs.is_empty()
-                    && runs.iter().all(|run| run.pages > 0)
-                    && ShareRun::total(runs) <= u64::from(caps.share_pages)
-                    && !ShareRun::overlap(runs);
-                return (!is_sound).then_some(IoError::Invalid);
+            Operation::Trim { lpn, pages } => {
+                return (!caps.has(*lpn, *pages)).then_some(IoError::OutOfRange);
             }
+            Operation::Share { runs } => return ShareRun::fault(runs, caps),
             Operation::Flush => return None,
         };
-        if !inside(lpn, pages) {
+        if !caps.has(lpn, pages) {
             Some(IoError::OutOfRange)
         } else if pages == 0
             || pages > caps.pages_per_command
@@ -197,6 +202,12 @@ pub struct Caps {
 }
 
 impl Caps {
+    /// Whether all of these pages lie on the device. An address near 2^64 does not wrap round to a valid one.
+    #[inline]
+    fn has(&self, lpn: Lpn, pages: u32) -> bool {
+        lpn.0.checked_add(u64::from(pages)).is_some_and(|end| end <= self.pages)
+    }
+
     /// What any drive can do that keeps what is written, one page to a command.
     pub fn plain(page_bytes: u32, pages: u64, queue_depth: u32) -> Caps {
         Caps {

@@ -67,17 +67,19 @@ impl MemDevice {
                     self.contents.remove(&at);
                 }
             }
-            Operation::Share { runs } => runs.iter().for_each(|run| self.share(run)),
+            Operation::Share { runs } => self.share(runs),
             Operation::Read { .. } | Operation::Write { .. } | Operation::Flush => {}
         }
     }
 
-    fn share(&mut self, ShareRun { destination, source, pages }: &ShareRun) {
-        for at in 0..u64::from(*pages) {
-            match self.contents.get(&(source.0 + at)).cloned() {
-                Some(page) => self.contents.insert(destination.0 + at, page),
-                None => self.contents.remove(&(destination.0 + at)),
-            };
+    fn share(&mut self, runs: &[ShareRun]) {
+        for ShareRun { destination, source, pages } in runs {
+            for at in 0..u64::from(*pages) {
+                match self.contents.get(&(source.0 + at)).cloned() {
+                    Some(page) => self.contents.insert(destination.0 + at, page),
+                    None => self.contents.remove(&(destination.0 + at)),
+                };
+            }
         }
     }
 }
