@@ -163,6 +163,36 @@ proptest! {
     }
 
     #[test]
+    fn a_superblock_of_pages_out_of_place_that_passes_can_be_calculated_with(
+        unit in prop_oneof![0u8..24, any::<u8>()],
+        pages in prop_oneof![200u64..5_000, any::<u64>()],
+        [segments, segment_units] in prop::array::uniform2(prop_oneof![Just(0u32), 1u32..600, (0u32..32).prop_map(|power| 1 << power), any::<u32>()]),
+        sizes in prop::array::uniform2(12u32..21),
+    ) {
+        let mut bytes = sound_superblock().encode().to_vec();
+        (bytes[85], bytes[86]) = (1, unit);
+        set(&mut bytes, 24, &(1u32 << sizes[0]).to_le_bytes());
+        set(&mut bytes, 28, &(1u32 << sizes[1]).to_le_bytes());
+        set(&mut bytes, 40, &pages.to_le_bytes());
+        set(&mut bytes, 112, &segments.to_le_bytes());
+        set(&mut bytes, 116, &segment_units.to_le_bytes());
+        set(&mut bytes, 16, &[0; 4]);
+        let crc = crc32c::crc32c(&bytes[..SUPERBLOCK]);
+        set(&mut bytes, 16, &crc.to_le_bytes());
+        match Superblock::decode(&bytes) {
+            Ok(superblock) => {
+                let layout = superblock.layout().expect("pages lie out of place");
+                prop_assert!((512..=superblock.block_bytes).contains(&layout.unit_bytes));
+                prop_assert!(layout.end() == superblock.bytes() && superblock.map_memory() > 0);
+            }
+            Err(error) => {
+                let refused = matches!(error, Error::Corrupt { .. });
+                prop_assert!(refused, "{error}");
+            }
+        }
+    }
+
+    #[test]
     fn any_block_is_read(bytes in prop::collection::vec(any::<u8>(), 4096), used in any::<u32>(), magic in any::<bool>()) {
         let mut bytes = bytes;
         if magic {

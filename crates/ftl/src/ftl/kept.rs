@@ -71,9 +71,16 @@ impl Ftl {
 
     /// Leaves the rest of a stream's open segment empty, so that its next page begins another.
     fn end_segment(&mut self, stream: StreamId) {
-        let left = self.room_in(stream);
         if let Some(open) = self.open[self.open_at(WHOLE, stream)] {
-            self.segments.skip(open, left);
+            self.skip(open, self.room_in(stream));
+        }
+    }
+
+    /// Leaves pages of an open segment empty. A collection that keeps step with the host has to make room for them too.
+    fn skip(&mut self, open: SegmentId, pages: u32) {
+        self.segments.skip(open, pages);
+        if let Some(collection) = &mut self.of_mut(WHOLE).collection {
+            collection.progress.host_pages += pages;
         }
     }
 
@@ -123,9 +130,11 @@ impl Ftl {
     /// Has the next page of every stream begin a new block of `block_pages` pages, which divide a segment. What is left of the
     /// blocks before is garbage.
     pub fn end_blocks(&mut self, block_pages: u32) {
-        for open in self.open.iter().flatten() {
-            let written = self.segments.written(*open);
-            self.segments.skip(*open, written.next_multiple_of(block_pages) - written);
+        for stream in 0..self.open.len() {
+            if let Some(open) = self.open[stream] {
+                let written = self.segments.written(open);
+                self.skip(open, written.next_multiple_of(block_pages) - written);
+            }
         }
     }
 }

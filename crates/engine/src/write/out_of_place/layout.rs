@@ -93,15 +93,16 @@ impl Layout {
     /// The layout of a store whose superblock says so.
     pub fn new(superblock: &Superblock, shape: Shape) -> Layout {
         let Superblock { page_bytes, block_bytes, pages, .. } = *superblock;
-        let unit_bytes = shape.unit_bytes;
-        let page_units = page_bytes / unit_bytes.max(1);
+        // What makes no sense must not overflow before [`Layout::fault`] refuses it.
+        let unit_bytes = shape.unit_bytes.max(LEAST_UNIT);
+        let page_units = page_bytes / unit_bytes;
         let data = superblock.data_start();
         let units = pages.saturating_sub(data.0) * u64::from(page_units);
         let map = data.0 * u64::from(page_bytes) / u64::from(block_bytes.max(1));
         let snapshot = units.div_ceil(places_in_a_block(block_bytes));
         let journal = snapshot.max(LEAST_JOURNAL);
         let area = 2 * (2 + snapshot + journal);
-        let block_units = u64::from(block_bytes / unit_bytes.max(1));
+        let block_units = u64::from(block_bytes / unit_bytes);
         let first = ((map + area) * block_units).next_multiple_of(u64::from(shape.segment_units.max(1)));
         Layout { block_bytes, unit_bytes, page_units, units, data, map, snapshot, journal, first, shape }
     }
