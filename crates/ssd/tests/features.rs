@@ -172,16 +172,18 @@ fn a_drive_shares_as_many_pages_at_once_as_its_options_say() {
     }
 }
 
-/// The rule: a share takes as long as a write of one page that finds room in the buffer, however many runs it has.
+/// The rule: a share takes the time of a command, and of 16 bytes for each of its pages.
 #[test]
-fn a_share_takes_a_command_and_a_page_with_the_list_of_its_runs() {
-    let mut stamped = Stamped::new(with("write_command_us=5,write_page_us=2,write_latency_us=40"));
+fn a_share_takes_a_command_and_the_list_of_its_pages() {
+    let mut stamped = Stamped::new(with("write_command_us=5,write_page_us=256,write_latency_us=40"));
+    let list = |pages: u64| 256_000 * 16 * pages / u64::from(stamped.drive.caps().page_bytes);
+    let times = [1, 2, 20].map(|runs| (runs, Nanos(45_000 + list(runs))));
     (0..60).for_each(|lpn| stamped.write(lpn, lpn).unwrap());
-    for runs in [1, 2, 20] {
+    for (runs, expected) in times {
         let run = |page: u64| ShareRun { destination: Lpn(30 + page), source: Lpn(page), pages: 1 };
         let before = stamped.drive.now();
         stamped.run(Operation::Share { runs: (0..runs).map(run).collect() }).unwrap();
-        assert_eq!(stamped.drive.now() - before, Nanos::from_micros(5 + 2 + 40), "{runs} runs");
+        assert_eq!(stamped.drive.now() - before, expected, "{runs} runs");
     }
 }
 

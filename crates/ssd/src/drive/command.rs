@@ -10,6 +10,9 @@ use fulgurite_device::{
 };
 use std::collections::VecDeque;
 
+/// Bytes of the list of a share for each of its pages: the published command has 250 pairs in a block of 4 KiB.
+const PAIR_BYTES: u64 = 16;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CommandKind {
     Read,
@@ -117,9 +120,10 @@ impl Device for SimDrive {
             CommandKind::Write(_) => {
                 (&mut self.writes, self.config.write_command.0 + self.config.write_page.0 * serial, 0)
             }
-            // The list of the runs comes with the command, as the page of a write does.
+            // The list of its pages comes with the command, as the bytes of a write do.
             CommandKind::Share => {
-                (&mut self.writes, self.config.write_command.0 + self.config.write_page.0, 0)
+                let list = self.config.write_page.0 * serial * PAIR_BYTES / u64::from(self.config.page_bytes);
+                (&mut self.writes, self.config.write_command.0 + list, 0)
             }
             CommandKind::Trim | CommandKind::Flush => (&mut self.writes, self.config.write_command.0, 0),
         };

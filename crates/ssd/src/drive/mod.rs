@@ -6,8 +6,8 @@
 //! buffer pages are free again when they are programmed. The two stages are what lets alpha, k_r
 //! and k_w be set apart. `flush` waits until all that was acknowledged is in the flash.
 //!
-//! A share passes the stage of the writes like a write of one page: the published command brings a block of 4 KiB with up to
-//! 250 pairs of pages. The map then changes for all of them at once. That takes no time, as it takes none for a trim, since
+//! A share passes the stage of the writes with the list of its pages, 16 bytes each: the published command brings up to 250
+//! pairs in a block of 4 KiB. The map then changes for all of them at once. That takes no time, as it takes none for a trim, since
 //! the map is in the drive's memory. With a volatile buffer the share first waits, as a flush does.
 //!
 //! The drive looks at the schedule's state whenever it may have changed. The state decides which commands enter
