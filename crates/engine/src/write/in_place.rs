@@ -30,18 +30,14 @@ impl<D: Device + 'static> InPlace<D> {
         self.area.set_writes_at_once(pages);
     }
 
-    fn is_doubled(&self) -> bool {
-        matches!(self.torn_pages, TornPages::DoubleWrite | TornPages::Share)
-    }
-
-    /// How often each page is written.
+    /// How often each page is written. One that is shared to its place is not written there.
     pub fn times(&self) -> u64 {
-        if self.is_doubled() { 2 } else { 1 }
+        if self.torn_pages == TornPages::DoubleWrite { 2 } else { 1 }
     }
 
     /// Writes sealed pages, at most [`BATCH`](super::BATCH).
     pub async fn write(&self, pages: &Sealed) -> Result<(), Error> {
-        if self.is_doubled() {
+        if matches!(self.torn_pages, TornPages::DoubleWrite | TornPages::Share) {
             return self.area.write(pages, |page| self.lpn(page)).await;
         }
         // Each by itself: a drive that does not tear pages may tear what is longer.

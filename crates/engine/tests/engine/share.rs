@@ -52,16 +52,30 @@ fn pages(torn_pages: TornPages) -> Options {
 
 /// Fills a store on a drive that shares so many pages at once, writes all of its pages and gives what was shared.
 fn shared(share_pages: u32, torn_pages: TornPages) -> Vec<Box<[ShareRun]>> {
+    filled(share_pages, torn_pages).0
+}
+
+/// The same, and how many pages the store says that it has written.
+fn filled(share_pages: u32, torn_pages: TornPages) -> (Vec<Box<[ShareRun]>>, u64) {
     let executor = Executor::new(Limited::new(share_pages));
-    run(&executor, |handle| async move {
+    let written = run(&executor, |handle| async move {
         let store = Store::create(handle, pages(torn_pages)).await.unwrap();
         let records = (0..6_000u32).map(|key| (key.to_be_bytes().to_vec(), vec![key as u8; 400]));
         fill(&store, "table", records).await;
         store.checkpoint().await.unwrap();
         let report = store.check().await.unwrap();
         assert!(report.problems.is_empty(), "{:?}", report.problems);
+        store.statistics().pages_written
     });
-    executor.with_device(|device| std::mem::take(&mut device.shares))
+    (executor.with_device(|device| std::mem::take(&mut device.shares)), written)
+}
+
+/// The rule: a page that is shared to its place is written once, and counted once.
+#[test]
+fn a_shared_page_is_counted_once() {
+    let written = |torn_pages| filled(250, torn_pages).1;
+    let once = written(TornPages::None);
+    assert_eq!([written(TornPages::Share), written(TornPages::DoubleWrite)], [once, 2 * once]);
 }
 
 /// The rule: each command has as many pages of a batch as the drive takes, and has them whole.
