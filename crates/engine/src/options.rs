@@ -118,8 +118,9 @@ pub struct OutOfPlaceConfig {
     /// The share of the segments that pages leave free, for collection. Fixed when the store is made.
     pub spare: Share,
     /// Bytes in a unit, in which pages lie: a power of two from 512, at most a page and a block of the log. Fixed when the store
-    /// is made. The map takes 13 bytes of memory for each unit of the drive.
-    pub unit_bytes: u64,
+    /// is made. The map takes 13 bytes of memory for each unit of the drive. Where none is named it has 1 KiB, or more where the
+    /// map would take more than 32 MiB otherwise.
+    pub unit_bytes: Option<u64>,
     /// How pages are compressed.
     pub compress: Compress,
     /// Which pages are written together.
@@ -132,7 +133,7 @@ impl Default for OutOfPlaceConfig {
     fn default() -> OutOfPlaceConfig {
         OutOfPlaceConfig {
             spare: Share::percent(15),
-            unit_bytes: 1024,
+            unit_bytes: None,
             compress: Compress::Lz4,
             placement: PlacementConfig::ONE_STREAM,
             victim: VictimConfig::GREEDY,
@@ -140,10 +141,21 @@ impl Default for OutOfPlaceConfig {
     }
 }
 
+const SIZE_OR_AUTO: Form<Option<u64>> = Form {
+    written: "SIZE|auto",
+    parse: |text| if text == "auto" { Ok(None) } else { (SIZE.parse)(text).map(Some) },
+    show: |size| size.as_ref().map_or_else(|| "auto".to_owned(), SIZE.show),
+};
+
 impl Declared for OutOfPlaceConfig {
     const OPTIONS: &'static [Opt<OutOfPlaceConfig>] = &[
         opt!("spare", spare, SHARE, Share::percent(5) => Share::percent(75), "share of the segments that pages leave free"),
-        opt!("unit", unit_bytes, SIZE, 512 => 65_536, "what a compressed page is rounded up to; 13 bytes of memory for each"),
+        opt!(
+            "unit",
+            unit_bytes,
+            SIZE_OR_AUTO,
+            "what a compressed page is rounded up to, 13 bytes of memory for each; auto: 1KiB, more on large drives"
+        ),
         opt!("compress", compress, Form::<Compress>::choice("none|lz4|zstd"), "how pages are compressed"),
         opt!("placement", placement, PlacementConfig::FORM, "which pages are written together"),
         opt!("victim", victim, VictimConfig::FORM, "which segment is collected"),

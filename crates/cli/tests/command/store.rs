@@ -463,20 +463,21 @@ fn a_store_out_of_place_opens_with_the_usual_memory() {
     }
     // A load has memory of its own.
     let words = "bench ycsb-a:records=1000 --device p4510 --ops 100";
-    done(&folder, &format!("{words} --place out-of-place --memory 32MiB"));
+    done(&folder, &format!("{words} --place out-of-place --memory 48MiB"));
     // What cannot work is refused before anything is run.
     let grid = format!("{words} --place in-place,out-of-place --memory 4MiB");
-    let refused = refused(&folder, &grid, 2, &["--memory 4MiB is too little", "p4510", "accepted: 17MiB"]);
+    let refused = refused(&folder, &grid, 2, &["--memory 4MiB is too little", "p4510", "accepted: 33MiB"]);
     assert_eq!(refused.stdout, "");
 }
 
-/// The usual memory of a benchmark grows with the map, so that pages have the same frames wherever they lie.
+/// The usual memory of a benchmark grows with the map, so that pages have the same frames wherever they lie. (A map that would
+/// take more than half of it has more memory still.)
 #[test]
 fn the_usual_memory_of_a_benchmark_has_that_of_the_map_beside_it() {
     let folder = Folder::new();
     for memory in ["", "--memory 30%"] {
         let rows = folder.rows(&format!(
-            "bench ycsb-a:records=20K --device virtual:blocks=32 --log-size 16MiB --ops 100 --place in-place,out-of-place {memory}"
+            "bench ycsb-a:records=20K --device virtual:blocks=32 --log-size 16MiB --ops 100 --place in-place,out-of-place:unit=4KiB {memory}"
         ));
         let [inside, outside] = rows.as_slice() else { panic!("{} rows", rows.len()) };
         let figure = |name| (number(inside, name), number(outside, name));

@@ -14,6 +14,9 @@ use fulgurite_ftl::{Collect, FtlConfig};
 pub const BLOCK_HEADER: usize = 40;
 /// The smallest unit. A power cut tears no less.
 pub const LEAST_UNIT: u32 = 512;
+/// The smallest unit where none was asked for, and the memory that the map then takes at most, where larger units can do.
+const USUAL_UNIT: u32 = 1024;
+const USUAL_MAP: u64 = 32 << 20;
 /// The fewest blocks of a journal.
 const LEAST_JOURNAL: u64 = 16;
 /// Segments below which garbage is collected, and those that only collection may use.
@@ -186,7 +189,10 @@ pub fn fit(
 ) -> Result<Superblock, Error> {
     let OutOfPlaceConfig { spare, placement, unit_bytes, .. } = options.place.out_of_place();
     let (page_bytes, block_bytes) = (superblock.page_bytes, superblock.block_bytes);
-    let unit_bytes = fitting_unit(unit_bytes, page_bytes, block_bytes)?;
+    let unit_bytes = match unit_bytes {
+        Some(asked) => fitting_unit(asked, page_bytes, block_bytes)?,
+        None => usual_unit(drive_bytes, page_bytes.min(block_bytes)),
+    };
     let unit = u64::from(unit_bytes);
     let (page_units, drive_units, erased) =
         (u64::from(page_bytes) / unit, drive_bytes / unit, erased_bytes / unit);
@@ -227,6 +233,13 @@ pub fn fit(
             drive_bytes / u64::from(block_bytes)
         ))
     })
+}
+
+/// The unit where none was asked for: the smallest from 1 KiB to `most` bytes whose map takes no more than its usual share of memory.
+fn usual_unit(drive_bytes: u64, most: u32) -> u32 {
+    let map = |unit: &u32| 13 * (drive_bytes / u64::from(*unit));
+    let mut units = (USUAL_UNIT.ilog2()..most.ilog2()).map(|power| 1 << power);
+    units.find(|unit| map(unit) <= USUAL_MAP).unwrap_or(most)
 }
 
 /// The unit that was asked for, if pages can lie in such units. A drive that writes nothing smaller may have larger blocks than

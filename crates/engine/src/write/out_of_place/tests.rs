@@ -55,6 +55,17 @@ fn with_place(place: &str) -> Options {
     Options { place: place.parse().expect("a place"), ..Options::default() }
 }
 
+/// The rule: where no unit is named, it has 1 KiB as long as the map takes 32 MiB at most, then more, and no more than a block.
+#[test]
+fn units_are_larger_on_larger_drives() {
+    for (gib, page_bytes, unit) in
+        [(1, 4096, 1024), (2, 4096, 1024), (4, 4096, 2048), (6, 16_384, 4096), (100, 16_384, 4096)]
+    {
+        let superblock = superblock(page_bytes, gib << 18, &Options::default());
+        assert_eq!(superblock.out_of_place.unwrap().unit_bytes, unit, "{gib} GiB");
+    }
+}
+
 #[test]
 fn units_that_no_page_can_lie_in_are_refused() {
     let fits = |unit: &str, page_bytes| {
