@@ -85,8 +85,8 @@ impl Ftl {
     }
 
     /// Writes the `pages` pages from `first` on for the host, behind one another in the stream of the first one and in one
-    /// segment, and gives `placed` their places. At most as many as a segment has. All of them or none: returns false where the schedule does
-    /// not serve writes now, or where they need a segment that only collection may use.
+    /// segment, and gives `placed` their places. At most as many as a segment has. All of them or none: returns false where
+    /// the schedule does not serve writes now, or where they need a segment that only collection may use.
     pub fn append_whole(
         &mut self,
         first: u32,

@@ -433,11 +433,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         bytes: &Buffer,
     ) -> Result<(), Error> {
         let unit = self.0.layout.unit_bytes as usize;
-        let gathered = |run: Run| {
-            let blocks = run.gather(bytes, unit);
-            (run, blocks)
-        };
-        let runs: Vec<(Run, Buffer)> = self.runs(parts).into_iter().map(gathered).collect();
+        let runs = self.runs_with(parts, |run| run.gather(bytes, unit));
         self.bind_runs(&runs);
         let written = self.write_runs(&runs).await;
         // They may be sent elsewhere.
@@ -504,6 +500,19 @@ impl<D: Device + 'static> OutOfPlace<D> {
         runs(units, layout, (bytes / u64::from(layout.unit_bytes)).min(u32::MAX.into()) as u32)
     }
 
+    /// The same, each with memory for its blocks.
+    fn runs_with(
+        &self,
+        units: impl Iterator<Item = (usize, u32)>,
+        blocks: impl Fn(&Run) -> Buffer,
+    ) -> Vec<(Run, Buffer)> {
+        let with_blocks = |run: Run| {
+            let blocks = blocks(&run);
+            (run, blocks)
+        };
+        self.runs(units).into_iter().map(with_blocks).collect()
+    }
+
     /// Reads units from their places into the parts of `into` with these numbers, all at once.
     async fn read_units(
         &self,
@@ -511,11 +520,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         into: &Buffer,
     ) -> Result<(), IoError> {
         let unit = self.0.layout.unit_bytes as usize;
-        let with_target = |run: Run| {
-            let blocks = run.target(into, unit);
-            (run, blocks)
-        };
-        let runs: Vec<(Run, Buffer)> = self.runs(units).into_iter().map(with_target).collect();
+        let runs = self.runs_with(units, |run| run.target(into, unit));
         self.read_runs(&runs).await?;
         runs.iter().for_each(|(run, blocks)| run.scatter(blocks, into, unit));
         Ok(())

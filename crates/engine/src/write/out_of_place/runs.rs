@@ -1,7 +1,7 @@
 //! Units as the drive reads and writes them: in whole blocks, several with one command.
 //!
 //! Units may be smaller than a block. A command then has all of the blocks that the wanted units lie in. What is written there
-//! beside them is zeros, and nobody reads it; what is read beside them is left out.
+//! beside them means nothing, and nobody reads it; what is read beside them is left out.
 
 use super::layout::Layout;
 use crate::memory;
