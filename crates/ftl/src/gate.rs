@@ -168,10 +168,10 @@ impl Gate {
         self.collects_no_more = true;
     }
 
-    /// Everybody who waits is gone, as after a power cut.
-    pub fn clear(&mut self) {
+    /// Everybody who waits is gone, as after a power cut, except for stalled commands that `is_kept`.
+    pub fn forget(&mut self, is_kept: impl Fn(u32) -> bool) {
         self.barred_reads.clear();
-        self.stalled.clear();
+        self.stalled.retain(|command| is_kept(*command));
         self.urgent_at = None;
     }
 }

@@ -47,11 +47,11 @@ fn run(drive: &mut SimDrive, operation: Operation) -> Completion {
     completions[0]
 }
 
-fn write_and_flush(drive: &mut SimDrive, lpns: impl Iterator<Item = u64>) {
+fn write_and_settle(drive: &mut SimDrive, lpns: impl Iterator<Item = u64>) {
     for lpn in lpns {
         run(drive, Operation::write(Lpn(lpn), 1)).status.unwrap();
     }
-    run(drive, Operation::Flush).status.unwrap();
+    drive.settle();
 }
 
 #[test]
@@ -93,11 +93,11 @@ fn the_simulated_drive_conforms() {
 fn collecting_two_valid_pages_takes_1_950_ms() {
     let mut drive = drive(one_die(), false);
     // Segments 0 and 1 are filled; segment 2 takes all but two pages of segment 0 again.
-    write_and_flush(&mut drive, (0..128).chain(2..66));
+    write_and_settle(&mut drive, (0..128).chain(2..66));
     let start = drive.now();
     // The next write opens the last segment, so segment 0 is collected: two reads, two programs
     // and an erase go before the write's own program.
-    write_and_flush(&mut drive, 66..67);
+    write_and_settle(&mut drive, 66..67);
     let collection = drive.now() - start - Nanos::from_micros(200);
     assert_eq!(collection, Nanos::from_micros(1_950));
     assert_eq!((drive.counters().gc_pages_copied, drive.counters().erases), (2, 1));
@@ -108,7 +108,7 @@ fn collecting_two_valid_pages_takes_1_950_ms() {
 fn planes_are_programmed_and_read_together() {
     let config = SsdConfig { planes: 4, pages: 16, transfer: Nanos::from_micros(10), ..one_die() };
     let mut drive = drive(config, false);
-    write_and_flush(&mut drive, 0..4);
+    write_and_settle(&mut drive, 0..4);
     // Four transfers over the one channel, one program.
     assert_eq!(drive.now(), Nanos::from_micros(4 * 10 + 200));
     let start = drive.now();
@@ -122,7 +122,7 @@ fn a_channel_is_shared_and_dies_are_not() {
     let reads_of_two_dies = |channels, chips| {
         let config = SsdConfig { channels, chips, transfer: Nanos::from_micros(10), ..one_die() };
         let mut drive = drive(config, false);
-        write_and_flush(&mut drive, 0..2);
+        write_and_settle(&mut drive, 0..2);
         let start = drive.now();
         for lpn in 0..2 {
             drive.submit(Command { tag: Tag(lpn), operation: Operation::read(Lpn(lpn), 1) }).unwrap();
@@ -145,6 +145,103 @@ fn a_page_in_the_write_buffer_is_read_without_the_flash() {
     run(&mut drive, Operation::read(Lpn(0), 1)).status.unwrap();
     assert_eq!(drive.now(), start);
     assert_eq!(drive.counters().flash_pages_read, 0);
+}
+
+/// The rule: what a flush waits for is what a power cut could take.
+#[test]
+fn a_flush_waits_for_programs_where_the_buffer_is_volatile() {
+    let latency = Nanos::from_micros(40);
+    let (accepted, programmed) = (latency, Nanos::from_micros(200) + latency);
+    for (write_cache, written, flushed) in [
+        (WriteCache::Protected, accepted, accepted + latency),
+        (WriteCache::Volatile, accepted, programmed),
+        (WriteCache::Off, programmed, programmed + latency),
+    ] {
+        let mut drive = drive(SsdConfig { write_cache, write_latency: latency, ..one_die() }, false);
+        assert_eq!(run(&mut drive, Operation::write(Lpn(0), 1)).at, written, "{write_cache:?}");
+        assert_eq!(run(&mut drive, Operation::Flush).at, flushed, "{write_cache:?}");
+    }
+}
+
+/// A drive whose next page must wait for a collection of 1,950 µs (see above), and the time.
+fn drive_that_must_collect(options: SsdConfig) -> (SimDrive, Nanos) {
+    let mut drive = drive(options, true);
+    write_and_settle(&mut drive, (0..128).chain(2..66));
+    let now = drive.now();
+    (drive, now)
+}
+
+fn write_byte(drive: &mut SimDrive, lpn: u64, byte: u8) -> Completion {
+    let from = Arena::new(4096).buffer(0, 4096);
+    // SAFETY: no command has the buffer yet.
+    unsafe { from.bytes_mut() }.fill(byte);
+    let completion =
+        run(drive, Operation::Write { lpn: Lpn(lpn), pages: 1, from: Some(from.clone()), stream: StreamId(0) });
+    // SAFETY: the write has completed, so the buffer is ours again.
+    unsafe { from.bytes_mut() }.fill(0xee);
+    completion
+}
+
+fn read_byte(drive: &mut SimDrive, lpn: u64) -> u8 {
+    let into = Arena::new(4096).buffer(0, 4096);
+    run(drive, Operation::Read { lpn: Lpn(lpn), pages: 1, into: Some(into.clone()) }).status.unwrap();
+    // SAFETY: the read has completed.
+    let bytes = unsafe { into.bytes() };
+    bytes[4095]
+}
+
+/// The rule: the buffer accepts a write that the schedule keeps from its place, answers it at once, and reads find it.
+#[test]
+fn a_write_is_accepted_before_it_has_its_place() {
+    let (mut drive, start) = drive_that_must_collect(one_die());
+    let placed = drive.counters().host_pages_written;
+    for (byte, lpn) in [(1, 66), (2, 67), (3, 66)] {
+        assert_eq!(write_byte(&mut drive, lpn, byte).at, start);
+    }
+    assert_eq!(drive.counters().host_pages_written, placed, "none has its place");
+    let read = drive.counters().flash_pages_read;
+    assert_eq!([66, 67].map(|lpn| read_byte(&mut drive, lpn)), [3, 2]);
+    // This schedule keeps reads outside, until collection has read two pages.
+    assert_eq!(drive.counters().flash_pages_read, read + 2);
+    // A trim waits for the writes before it, and theirs is the flash's time.
+    let trimmed = run(&mut drive, Operation::Trim { lpn: Lpn(67), pages: 1 });
+    assert!(trimmed.at > start + Nanos::from_micros(1_500));
+    assert_eq!([66, 67].map(|lpn| read_byte(&mut drive, lpn)), [3, 0]);
+    drive.settle();
+    assert_eq!(drive.counters().host_pages_written, placed + 3);
+    drive.drain_events();
+    drive.verify(true).unwrap();
+    // Without a cache it waits for its place and its program.
+    let (mut drive, start) = drive_that_must_collect(SsdConfig { write_cache: WriteCache::Off, ..one_die() });
+    assert_eq!(write_byte(&mut drive, 66, 1).at - start, Nanos::from_micros(1_950 + 200));
+}
+
+/// The rule: pages that wait in the buffer hold their room, and it accepts no more than it has room for.
+#[test]
+fn a_buffer_accepts_what_it_has_room_for() {
+    let (mut drive, start) = drive_that_must_collect(SsdConfig { write_buffer: 16 * 4096, ..one_die() });
+    for lpn in 0..16 {
+        assert_eq!(write_byte(&mut drive, lpn, 1).at, start);
+    }
+    assert_eq!(write_byte(&mut drive, 16, 1).at - start, Nanos::from_micros(1_950 + 200));
+}
+
+/// The rule: what was acknowledged outlives the power where the buffer is protected, also before it has its place.
+#[test]
+fn an_accepted_write_outlives_the_power_in_a_protected_buffer() {
+    for (write_cache, kept) in [(WriteCache::Protected, [1, 2]), (WriteCache::Volatile, [0, 0])] {
+        let (mut drive, _) = drive_that_must_collect(SsdConfig { write_cache, ..one_die() });
+        write_byte(&mut drive, 66, 7);
+        write_byte(&mut drive, 66, 1);
+        write_byte(&mut drive, 67, 2);
+        for _ in 0..3 {
+            drive.power_cut();
+            assert_eq!([66, 67].map(|lpn| read_byte(&mut drive, lpn)), kept, "{write_cache:?}");
+        }
+        drive.drain_events();
+        assert_eq!([66, 67].map(|lpn| read_byte(&mut drive, lpn)), kept, "{write_cache:?}");
+        drive.verify(true).unwrap();
+    }
 }
 
 #[test]

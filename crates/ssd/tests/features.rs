@@ -408,9 +408,17 @@ fn wear_is_levelled() {
     assert!(tight.0 <= 8, "{tight:?}");
 }
 
+/// The rule: a worn-out drive changes nothing any more, and has all that it has acknowledged, in the flash or the buffer.
 #[test]
 fn a_worn_out_drive_can_still_be_read() {
-    let mut stamped = Stamped::new(with("endurance=10"));
+    let units = ["drive", "plane,stripe=address"];
+    for (cache, unit) in ["protected", "volatile", "off"].iter().flat_map(|cache| units.map(|unit| (cache, unit))) {
+        wear_out(&format!("endurance=10,gc_unit={unit},write_cache={cache}"), cache);
+    }
+}
+
+fn wear_out(options: &str, cache: &str) {
+    let mut stamped = Stamped::new(with(options));
     let pages = stamped.drive.caps().pages;
     let mut prng = Prng::new(1, "wear out");
     let mut expected = vec![0; pages as usize];
@@ -427,7 +435,20 @@ fn a_worn_out_drive_can_still_be_read() {
         assert!(written < 100_000, "it never wears out");
     };
     assert_eq!(error, IoError::WornOut);
-    (0..pages).for_each(|lpn| assert_eq!(stamped.read(lpn), expected[lpn as usize]));
+    // A cached write was accepted long before the drive knew that it is worn out.
+    let in_buffer = stamped.drive.counters().host_pages_written < written;
+    assert_eq!(in_buffer, cache != "off", "{options}");
+    let refused = Err(IoError::WornOut);
+    assert_eq!(stamped.run(Operation::Trim { lpn: Lpn(0), pages: 1 }), refused);
+    assert_eq!(stamped.run(Operation::Flush), if cache == "volatile" { refused } else { Ok(()) }, "{options}");
+    let check = |stamped: &mut Stamped| {
+        (0..pages).for_each(|lpn| assert_eq!(stamped.read(lpn), expected[lpn as usize], "{options}: {lpn}"));
+    };
+    check(&mut stamped);
+    if cache != "volatile" {
+        stamped.drive.power_cut();
+        check(&mut stamped);
+    }
     stamped.verify();
     // About ten erases of every segment, whatever collection made of them.
     let physical = stamped.drive.config().physical_pages() as f64;
@@ -454,9 +475,10 @@ fn energy_is_power_times_time() {
     let config = SsdConfig { read_mw: 1, program_mw: 10, erase_mw: 100, transfer_mw: 1_000, ..small() };
     let mut drive = SimDrive::new(config, 42, false).unwrap();
     let mut completions = Vec::new();
-    for operation in [Operation::write(Lpn(0), 2), Operation::Flush, Operation::read(Lpn(0), 1)] {
+    for operation in [Operation::write(Lpn(0), 2), Operation::read(Lpn(0), 1)] {
         drive.submit(Command { tag: Tag(0), operation }).unwrap();
         drive.wait(None, &mut completions);
+        drive.settle();
     }
     // Two programs of 200 µs, a read of 40 µs, three transfers of 5.12 µs.
     let expected = 2.0 * 200e-6 * 10e-3 + 40e-6 * 1e-3 + 3.0 * 5.12e-6;

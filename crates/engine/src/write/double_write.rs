@@ -16,12 +16,12 @@
 //! Copies of pages that were last changed before the redo point are left alone: such a page was durable in its place, so
 //! its damage has another cause, and an old copy would hide it.
 
-use super::BATCH;
 use super::bound::bind;
 use super::sealed::{Sealed, is_there, write, writes};
+use super::{BATCH, a_few_at_once};
 use crate::barrier::{Barrier, Ticket};
 use crate::layout::Superblock;
-use crate::wait::{Health, Turns, insist, together};
+use crate::wait::{Health, Turns, insist};
 use crate::{Error, Lsn, Options, TornPages, memory, page};
 use fulgurite_base::{Lpn, PageId};
 use fulgurite_device::{Arena, Device, Handle, IoError, Operation, ShareRun};
@@ -83,7 +83,12 @@ impl<D: Device + 'static> Area<D> {
         }
     }
 
-    /// From now on so many pages of a batch are brought to their places at once.
+    /// Pages of a batch that are brought to their places at once.
+    pub fn writes_at_once(&self) -> usize {
+        self.at_once.get()
+    }
+
+    /// From now on so many are.
     pub fn set_writes_at_once(&self, pages: usize) {
         self.at_once.set(pages);
     }
@@ -167,26 +172,16 @@ impl<D: Device + 'static> Area<D> {
         written
     }
 
-    /// Brings pages to their places, not all of them at once: nobody waits for them, and reads that come meanwhile would
-    /// stand behind them in the drive.
+    /// Brings pages to their places, a few at once.
     async fn write_homes(&self, pages: &Sealed, lpn: impl Fn(PageId) -> Lpn) -> Result<(), Error> {
         let at_once = self.at_once.get();
         let homes: Vec<Operation> = homes(&self.handle, pages, at_once, lpn).collect();
         // So many commands have so many pages, on average.
-        let lanes = (at_once * homes.len() / pages.numbers.len().max(1)).max(1);
-        let lane = |lane: usize| {
-            let homes = homes.iter().skip(lane).step_by(lanes).cloned();
-            async move {
-                let mut outcome = Ok(());
-                for home in homes {
-                    let written = insist(async || self.handle.submit(home.clone()).await.map_err(Error::Io));
-                    outcome = outcome.and(written.await);
-                }
-                outcome
-            }
+        let at_once = at_once * homes.len() / pages.numbers.len().max(1);
+        let write = async |home: &Operation| {
+            insist(async || self.handle.submit(home.clone()).await.map_err(Error::Io)).await
         };
-        let ended = together((0..lanes.min(homes.len())).map(lane).collect()).await;
-        ended.into_iter().collect()
+        a_few_at_once(&homes, at_once, write).await
     }
 }
 

@@ -1,5 +1,6 @@
 //! Pages at their own numbers, protected as [`TornPages`] says.
 
+use super::a_few_at_once;
 use super::double_write::Area;
 use super::sealed::{Sealed, write};
 use crate::{Error, TornPages};
@@ -41,8 +42,10 @@ impl<D: Device + 'static> InPlace<D> {
             return self.area.write(pages, |page| self.lpn(page)).await;
         }
         // Each by itself: a drive that does not tear pages may tear what is longer.
-        let homes = pages.iter().map(|(page, copy)| write(self.lpn(page), self.device_pages, copy));
-        self.handle.submit_all(homes).await.map_err(Error::Io)
+        let homes: Vec<Operation> =
+            pages.iter().map(|(page, copy)| write(self.lpn(page), self.device_pages, copy)).collect();
+        let write = async |home: &Operation| self.handle.submit(home.clone()).await.map_err(Error::Io);
+        a_few_at_once(&homes, self.area.writes_at_once(), write).await
     }
 
     /// Reads pages that follow each other; sent at once, from `first` on, as many as `into` has room for.

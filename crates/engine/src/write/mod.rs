@@ -13,6 +13,10 @@ mod pages;
 mod place;
 mod sealed;
 
+use crate::Error;
+use crate::wait::together;
+use fulgurite_device::Operation;
+
 pub use double_write::{Area, restore_torn};
 pub use in_place::InPlace;
 pub use pages::Pages;
@@ -21,3 +25,21 @@ pub use sealed::{Sealed, is_there, writes};
 
 /// Pages that are written together at most; a larger batch is divided.
 pub const BATCH: usize = 64;
+
+/// Performs all of `commands`, at most `at_once` of them at any time. A batch that is sent as a whole would stand before
+/// reads and commits in the drive, and nobody waits for it.
+async fn a_few_at_once(
+    commands: &[Operation],
+    at_once: usize,
+    perform: impl AsyncFn(&Operation) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let lanes = at_once.clamp(1, commands.len().max(1));
+    let lane = async |lane: usize| {
+        let mut outcome = Ok(());
+        for command in commands.iter().skip(lane).step_by(lanes) {
+            outcome = outcome.and(perform(command).await);
+        }
+        outcome
+    };
+    together((0..lanes).map(lane).collect()).await.into_iter().collect()
+}

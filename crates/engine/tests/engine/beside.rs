@@ -69,7 +69,8 @@ fn a_checkpoint_begins_before_records_have_all_of_the_log_that_they_may() {
         update_until(&store, table, think, move |now| now.checkpoints > before + 1).await
     });
     let refused = after.records.refused;
-    assert!(refused * 20 < updates, "{refused} of {updates} updates went to their leaves");
+    // A fifth of them if it began with half of the log.
+    assert!(refused * 10 < updates, "{refused} of {updates} updates went to their leaves");
 }
 
 /// A checkpoint changes most pages of the pool, so the frame of the next page to leave cannot be had at once.

@@ -6,7 +6,7 @@ use super::waits::Waits;
 use super::{HostSlot, SimDrive, Translation};
 use fulgurite_base::{Lpn, Nanos, StreamId};
 use fulgurite_device::{
-    Buffer, Caps, Command, Completion, Device, IoError, Operation, QueueFull, ShareRun, Tag,
+    Arena, Buffer, Caps, Command, Completion, Device, IoError, Operation, QueueFull, ShareRun, Tag,
 };
 use std::collections::VecDeque;
 
@@ -32,6 +32,8 @@ pub(super) struct InFlight {
     pub parts: u32,
     /// A write has its room in the write buffer.
     pub is_buffered: bool,
+    /// The host has its answer; what is left of the write is the drive's own.
+    pub is_answered: bool,
     /// Pages of a write that have their places.
     pub placed: u32,
     /// Since when it has waited where it is.
@@ -41,6 +43,26 @@ pub(super) struct InFlight {
     /// Of a share; it completes when all of them are made, at one time.
     pub runs: Box<[ShareRun]>,
     pub status: Result<(), IoError>,
+}
+
+impl InFlight {
+    /// The bytes of a write's page `lpn`, if it has any.
+    pub fn bytes_of(&self, lpn: u32, page_bytes: usize) -> Option<&[u8]> {
+        // SAFETY: the submitter keeps the bytes unchanged until completion; after that they are our own.
+        let bytes = unsafe { self.buffer.as_ref()?.bytes() };
+        Some(&bytes[(lpn - self.lpn) as usize * page_bytes..][..page_bytes])
+    }
+
+    /// Copies the bytes of a write, before the host has its answer and may change them.
+    pub fn keep_bytes(&mut self) {
+        self.is_answered = true;
+        if let Some(theirs) = self.buffer.take() {
+            let own = Arena::new(theirs.len()).buffer(0, theirs.len());
+            // SAFETY: nobody else knows the new bytes, and nobody changes the old ones yet.
+            unsafe { own.bytes_mut().copy_from_slice(theirs.bytes()) };
+            self.buffer = Some(own);
+        }
+    }
 }
 
 /// A serial stage and what is on its way behind it, in order of arrival.
@@ -88,7 +110,7 @@ impl Device for SimDrive {
     }
 
     fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
-        if self.commands.len() >= self.config.queue_depth as usize {
+        if self.unanswered >= self.config.queue_depth {
             return Err(QueueFull(command));
         }
         let fault = command.operation.fault(&self.caps);
@@ -139,6 +161,7 @@ impl Device for SimDrive {
             submitted: Nanos(now),
             parts: 0,
             is_buffered: false,
+            is_answered: false,
             placed: 0,
             since: now,
             waits: Waits::default(),
@@ -149,7 +172,8 @@ impl Device for SimDrive {
         let at = path.free + delay;
         queue_event(&mut path.arrivals, &mut self.flash, slot, at, id as u32);
         self.meter.submit(Nanos(now));
-        if self.commands.len() == 1 {
+        self.unanswered += 1;
+        if self.unanswered == 1 {
             self.end_idleness();
         }
         Ok(())

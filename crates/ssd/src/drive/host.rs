@@ -1,5 +1,9 @@
-//! The host's commands on their way through the drive: reads to the dies, writes to their places, flushes,
-//! completions.
+//! The host's commands on their way through the drive: reads to the dies, writes into the buffer and to their places,
+//! flushes, completions.
+//!
+//! Writes, trims, shares and flushes wait in one queue, in the order in which they arrive. A write takes its room in the
+//! buffer as soon as there is some, and a cached one is *accepted* with that: the host gets its answer, and the drive keeps
+//! the bytes until the pages have their places, however long the schedule lets them wait. Reads find them in the buffer.
 
 use super::collector::Found;
 use super::command::{CommandKind, InFlight, queue_event};
@@ -11,9 +15,17 @@ use fulgurite_device::{Completion, Device, IoError};
 use fulgurite_ftl::{FlashSink, Unplaced};
 
 impl SimDrive {
+    /// Answers the host.
     pub(super) fn complete(&mut self, command: u32) {
-        let InFlight { tag, submitted, status, waits, kind, lpn, pages, .. } =
+        let is_cached = self.is_cached();
+        let answered = &mut self.commands[command as usize];
+        let InFlight { tag, submitted, status, waits, kind, lpn, pages, .. } = *answered;
+        if is_cached && answered.is_buffered && answered.placed < pages {
+            answered.keep_bytes();
+        } else {
             self.commands.remove(command as usize);
+        }
+        self.unanswered -= 1;
         let now = self.now();
         self.meter.complete(now, now - submitted);
         self.done.push(Completion { tag, at: now, status });
@@ -33,7 +45,7 @@ impl SimDrive {
 
     /// Sets the time at which the drive becomes idle, if it collects then.
     pub(super) fn watch_idleness(&mut self) {
-        if self.config.collect.background > 0 && self.commands.is_empty() {
+        if self.config.collect.background > 0 && self.unanswered == 0 {
             // With a command in flight the drive is busy, so the time starts with the last completion.
             self.flash.events.set(self.slot(HostSlot::Idle), self.flash.now + self.config.gc_idle.0);
         }
@@ -70,6 +82,9 @@ impl SimDrive {
         let mut parts = 0;
         let mut last = None;
         for lpn in lpn..lpn + pages {
+            if self.unplaced.contains_key(&lpn) {
+                continue;
+            }
             // A page that was never written is answered without the flash.
             let Some(ppn) = self.translation.lookup(lpn) else { continue };
             let place = self.flash.layout.place(ppn);
@@ -120,13 +135,59 @@ impl SimDrive {
         queue_event(&mut self.acknowledgements, &mut self.flash, slot, at, command);
     }
 
-    /// Lets stalled commands in, in order, as far as the write buffer has room and the schedule
-    /// serves writes.
+    /// A command that is no read has arrived.
+    pub(super) fn arrived(&mut self, command: u32) {
+        let arrived = &mut self.commands[command as usize];
+        arrived.since = self.flash.now;
+        match arrived.kind {
+            // What was answered is in the flash, or the buffer outlives the power.
+            CommandKind::Flush if self.flash.undo.is_none() => return self.acknowledge(command),
+            CommandKind::Write(_) => self.entering.push_back(command),
+            _ => {}
+        }
+        self.gates[0].stall(command);
+        self.enter();
+        self.admit();
+    }
+
+    /// Gives writes their room in the buffer, in order.
+    fn enter(&mut self) {
+        let is_cached = self.is_cached();
+        while let Some(command) = self.entering.front().copied() {
+            let entering = &mut self.commands[command as usize];
+            let (lpn, pages) = (entering.lpn, entering.pages);
+            if pages > self.buffer_free {
+                return;
+            }
+            self.entering.pop_front();
+            self.buffer_free -= pages;
+            entering.is_buffered = true;
+            entering.waits.buffer += self.flash.now - entering.since;
+            entering.since = self.flash.now;
+            if !is_cached {
+                // One part stands for the placing itself.
+                entering.parts = 1;
+                continue;
+            }
+            self.acknowledge(command);
+            // The first in the queue may find its places at once.
+            if self.waiting.is_by_address() || self.gates[0].first() != Some(command) {
+                self.unplaced.extend((lpn..lpn + pages).map(|lpn| (lpn, command)));
+            }
+        }
+    }
+
+    /// Lets stalled commands in, in order, as far as the schedule serves writes.
     pub(super) fn admit(&mut self) {
         while let Some(command) = self.gates[0].first() {
-            let InFlight { kind, lpn, pages, .. } = self.commands[command as usize];
+            let InFlight { kind, lpn, pages, is_buffered, .. } = self.commands[command as usize];
             match kind {
-                CommandKind::Write(_) if self.is_worn_out() => self.refuse(command, IoError::WornOut),
+                _ if self.is_worn_out() => {
+                    self.gates[0].pass_first();
+                    self.decline(command);
+                    continue;
+                }
+                CommandKind::Write(_) if !is_buffered => return,
                 CommandKind::Write(hint) if !self.write(command, hint) => return,
                 CommandKind::Write(_) => {}
                 // What came before it comes first.
@@ -153,14 +214,28 @@ impl SimDrive {
         matches!(&self.translation, Translation::PageMapped(ftl) if ftl.is_worn_out())
     }
 
-    fn refuse(&mut self, command: u32, why: IoError) {
-        let refused = &mut self.commands[command as usize];
-        refused.status = Err(why);
-        if refused.is_buffered {
+    /// A worn-out drive can only be read. It refuses what it has not accepted; what it has accepted stays in the buffer,
+    /// so that a volatile one can be flushed no more.
+    fn decline(&mut self, command: u32) {
+        let InFlight { kind, pages, placed, is_buffered, .. } = self.commands[command as usize];
+        match kind {
+            CommandKind::Write(_) if is_buffered && self.is_cached() => return,
             // Placed pages free their room when they are programmed.
-            self.buffer_free += refused.pages - refused.placed;
+            CommandKind::Write(_) if is_buffered => self.buffer_free += pages - placed,
+            CommandKind::Write(_) => {
+                self.entering.pop_front();
+            }
+            CommandKind::Flush if self.unplaced.is_empty() => return self.flush(command),
+            _ => {}
         }
+        self.commands[command as usize].status = Err(IoError::WornOut);
         self.complete(command);
+    }
+
+    /// Whether a write is accepted with its room in the buffer.
+    #[inline]
+    pub(super) fn is_cached(&self) -> bool {
+        self.config.write_cache != WriteCache::Off
     }
 
     /// Makes all runs of a share. No event comes between two of them, so a power cut finds all or none.
@@ -175,30 +250,15 @@ impl SimDrive {
     /// Gives the pages of a write their places, as many as may be written now; true when all have one, or wait for
     /// it elsewhere.
     fn write(&mut self, command: u32, hint: StreamId) -> bool {
-        let InFlight { lpn, pages, placed: before, since, is_buffered, .. } = self.commands[command as usize];
-        if !is_buffered {
-            if pages > self.buffer_free {
-                return false;
-            }
-            self.buffer_free -= pages;
-            let waiting = &mut self.commands[command as usize];
-            waiting.is_buffered = true;
-            waiting.waits.buffer += self.flash.now - since;
-            waiting.since = self.flash.now;
-            // One part stands for the placing itself.
-            waiting.parts = 1;
-        }
         if self.waiting.is_by_address() {
             return true;
         }
+        let InFlight { lpn, pages, placed: before, .. } = self.commands[command as usize];
         let (count, programs) = self.place_through(0, command, lpn + before, pages - before, hint);
         let placed = before + count;
         if placed < pages {
             self.watch_urgency();
-        }
-        // The schedule is asked about the first page that still waits.
-        if let Some(first) = self.gates[0].first() {
-            self.commands[first as usize].placed = placed;
+            self.list_unplaced(command, lpn + placed);
         }
         // Pages may have used up free segments, or been refused: either way collection may now be wanted.
         if placed < pages {
@@ -210,18 +270,34 @@ impl SimDrive {
             // They must not wait for pages that may never come.
             self.flash.close_partial();
         }
-        let waiting = &mut self.commands[command as usize];
-        waiting.placed = placed;
-        waiting.parts += programs;
-        if placed < pages {
-            return false;
+        self.end_placing(command);
+        placed == pages
+    }
+
+    /// Lets reads find the pages of the first write in the queue, from `first` on, that have no places. Who wrote such a
+    /// page later is listed already, and stays.
+    fn list_unplaced(&mut self, command: u32, first: u32) {
+        let InFlight { lpn, pages, .. } = self.commands[command as usize];
+        if self.is_cached() {
+            (first..lpn + pages).for_each(|lpn| {
+                self.unplaced.entry(lpn).or_insert(command);
+            });
         }
-        waiting.waits.gc += self.flash.now - waiting.since;
-        if self.flash.contents.is_some() {
-            self.keep_contents(command, lpn..lpn + pages);
+    }
+
+    /// Once all of a write's pages have their places: one without a cache waits for its programs, a cached one is over.
+    pub(super) fn end_placing(&mut self, command: u32) {
+        let is_cached = self.is_cached();
+        let write = &mut self.commands[command as usize];
+        if write.placed < write.pages {
+            return;
         }
-        self.part_done(command, Waits::default());
-        true
+        if !is_cached {
+            write.waits.gc += self.flash.now - write.since;
+            self.part_done(command, Waits::default());
+        } else if write.is_answered {
+            self.commands.remove(command as usize);
+        }
     }
 
     /// Places pages of `command` at the gate of `unit`. Returns how many are placed, and how many programs `command`
@@ -235,8 +311,8 @@ impl SimDrive {
         hint: StreamId,
     ) -> (u32, u32) {
         let now = Nanos(self.flash.now);
-        let command = (self.config.write_cache == WriteCache::Off).then_some(command);
-        let mut sink = HostPages { flash: &mut self.flash, command, programs: 0 };
+        let waits = (!self.is_cached()).then_some(command);
+        let mut sink = HostPages { flash: &mut self.flash, command: waits, programs: 0 };
         let count = match &mut self.translation {
             Translation::PageMapped(ftl) => {
                 let unplaced = Unplaced { first, pages, hint };
@@ -252,8 +328,21 @@ impl SimDrive {
                 pages
             }
         };
+        let programs = sink.programs;
         *self.unprogrammed.back_mut().expect("the current epoch is open") += count;
-        (count, sink.programs)
+        let write = &mut self.commands[command as usize];
+        write.placed += count;
+        write.parts += programs;
+        // Before anybody is let in who could read these pages.
+        self.keep_contents(command, first..first + count);
+        if !self.unplaced.is_empty() {
+            for lpn in first..first + count {
+                if self.unplaced.get(&lpn) == Some(&command) {
+                    self.unplaced.remove(&lpn);
+                }
+            }
+        }
+        (count, programs)
     }
 
     /// Sees what the schedule wants now where pages have just been placed.
@@ -277,7 +366,13 @@ impl SimDrive {
         self.buffer_free += pages;
         self.unprogrammed[(epoch - self.first_epoch) as usize] -= pages;
         self.end_flushes();
+        self.enter();
         self.admit();
+    }
+
+    /// Whether pages of the host are on their way to the flash.
+    pub(super) fn has_buffered(&self) -> bool {
+        self.buffer_free < self.config.write_buffer_pages()
     }
 
     fn flush(&mut self, command: u32) {
@@ -315,23 +410,18 @@ impl SimDrive {
             if self.commands[command as usize].kind == CommandKind::Share {
                 self.share(command);
             }
-            self.complete(command);
+            self.acknowledge(command);
         }
     }
 
-    /// Keeps the bytes of pages of an admitted write under its new physical pages.
-    pub(super) fn keep_contents(&mut self, command: u32, placed: std::ops::Range<u32>) {
-        let InFlight { lpn, buffer, .. } = &self.commands[command as usize];
+    /// Keeps the bytes of pages of a write under their new physical pages.
+    fn keep_contents(&mut self, command: u32, placed: std::ops::Range<u32>) {
         let Some(contents) = &mut self.flash.contents else { return };
         let page_bytes = self.caps.page_bytes as usize;
         for page in placed {
-            let index = (page - lpn) as usize;
             let ppn = self.translation.lookup(page).expect("just written");
-            match buffer {
-                // SAFETY: the submitter keeps the bytes unchanged until completion.
-                Some(buffer) => {
-                    contents.set(ppn, &unsafe { buffer.bytes() }[index * page_bytes..][..page_bytes])
-                }
+            match self.commands[command as usize].bytes_of(page, page_bytes) {
+                Some(bytes) => contents.set(ppn, bytes),
                 None => contents.remove(ppn),
             }
         }
@@ -342,11 +432,18 @@ impl SimDrive {
         let InFlight { lpn, pages, buffer: Some(buffer), .. } = &self.commands[command as usize] else {
             return;
         };
+        let page_bytes = self.caps.page_bytes as usize;
         // SAFETY: the submitter gave the buffer away until completion.
         let bytes = unsafe { buffer.bytes_mut() };
-        for (lpn, page) in (*lpn..lpn + pages).zip(bytes.chunks_exact_mut(self.caps.page_bytes as usize)) {
-            let stored = self.translation.lookup(lpn);
-            match stored.and_then(|ppn| self.flash.contents.as_ref()?.get(ppn)) {
+        for (lpn, page) in (*lpn..lpn + pages).zip(bytes.chunks_exact_mut(page_bytes)) {
+            let stored = match self.unplaced.get(&lpn) {
+                Some(write) => self.commands[*write as usize].bytes_of(lpn, page_bytes),
+                None => {
+                    let ppn = self.translation.lookup(lpn);
+                    ppn.and_then(|ppn| self.flash.contents.as_ref()?.get(ppn))
+                }
+            };
+            match stored {
                 Some(stored) => page.copy_from_slice(stored),
                 None => page.fill(0),
             }

@@ -1,10 +1,11 @@
 //! The simulated drive as a `Device`: the host's commands on their way to the flash and back.
 //!
 //! A read passes a serial stage (controller, link), a fixed delay, then its pages are read from
-//! the flash. A write passes a serial stage of its own, waits for room in the write buffer and until
-//! the schedule admits it, is given its place by the FTL and acknowledged after a fixed delay; its
-//! buffer pages are free again when they are programmed. The two stages are what lets alpha, k_r
-//! and k_w be set apart. `flush` waits until all that was acknowledged is in the flash.
+//! the flash. A write passes a serial stage of its own, waits for room in the write buffer and is acknowledged
+//! after a fixed delay, or, without a cache, when it is programmed. In the buffer it waits until the schedule
+//! admits it, and is given its place by the FTL; its buffer pages are free again when they are programmed. The
+//! two stages are what lets alpha, k_r and k_w be set apart. A flush of a volatile buffer waits until all that
+//! came before it is in the flash; a protected buffer outlives the power, so its flush is answered like a write.
 //!
 //! A share passes the stage of the writes with the list of its pages, 16 bytes each: the published command brings up to 250
 //! pairs in a block of 4 KiB. The map then changes for all of them at once. That takes no time, as it takes none for a trim, since
@@ -42,6 +43,7 @@ use fulgurite_ftl::precondition::{Precondition, precondition};
 use fulgurite_ftl::schedule::ScheduleState;
 use fulgurite_ftl::{AfterPick, CountingSink, Ftl, FtlConfig, Gate, UnitId};
 use in_place::InPlace;
+use rustc_hash::FxHashMap;
 use slab::Slab;
 use std::collections::VecDeque;
 use tournament::NEVER;
@@ -76,7 +78,13 @@ pub struct SimDrive {
     collectors: Vec<Collector>,
     gates: Vec<Gate>,
     waiting: Waiting,
+    /// Those that the host waits for, and accepted writes that have no places yet.
     commands: Slab<InFlight>,
+    unanswered: u32,
+    /// Writes that have no room in the buffer, in the order of the first gate's queue.
+    entering: VecDeque<u32>,
+    /// The accepted write that has the latest bytes of a logical page, where these have no place yet.
+    unplaced: FxHashMap<u32, u32>,
     reads: Path,
     writes: Path,
     acknowledgements: VecDeque<(u64, u32)>,
@@ -162,6 +170,9 @@ impl SimDrive {
             gates,
             waiting,
             commands: Slab::new(),
+            unanswered: 0,
+            entering: VecDeque::new(),
+            unplaced: FxHashMap::default(),
             reads: Path::default(),
             writes: Path::default(),
             acknowledgements: VecDeque::new(),
@@ -240,16 +251,33 @@ impl SimDrive {
         ftl + self.flash.nand.bytes()
     }
 
+    /// Lets the drive program all that is in its buffer, as a flush does where the buffer is volatile.
+    pub fn settle(&mut self) {
+        self.end_epoch();
+        self.start_work();
+        // A write that has its places only now may leave a row open.
+        while self.has_buffered() && self.next_event() {
+            if self.unplaced.is_empty() {
+                self.flash.close_partial();
+                self.start_work();
+            }
+        }
+    }
+
     /// Lets everything that is under way come to its end, collection included.
     pub fn drain_events(&mut self) {
-        loop {
-            let (slot, at) = self.flash.events.first();
-            if at == NEVER {
-                return;
-            }
-            self.flash.now = at;
-            self.event(slot);
+        while self.next_event() {}
+    }
+
+    /// Performs the next event, whenever it is; whether there was one.
+    fn next_event(&mut self) -> bool {
+        let (slot, at) = self.flash.events.first();
+        if at == NEVER {
+            return false;
         }
+        self.flash.now = at;
+        self.event(slot);
+        true
     }
 
     fn slot(&self, slot: HostSlot) -> usize {
@@ -267,9 +295,7 @@ impl SimDrive {
             self.read_arrived(command);
         } else if slot == self.slot(HostSlot::Writes) {
             let command = take_first(&mut self.writes.arrivals, &mut self.flash, slot);
-            self.commands[command as usize].since = self.flash.now;
-            self.gates[0].stall(command);
-            self.admit();
+            self.arrived(command);
         } else if slot == self.slot(HostSlot::Acknowledgements) {
             let command = take_first(&mut self.acknowledgements, &mut self.flash, slot);
             self.complete(command);

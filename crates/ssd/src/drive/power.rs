@@ -1,17 +1,17 @@
 //! Power cuts: what a drive still knows after one.
 //!
-//! With a protected buffer the capacitors let the drive program what it has accepted. With a volatile
-//! one, pages that were not programmed are lost and their logical pages are again what they were
-//! before. For that the old copies must still be there, so the collector erases nothing that superseded
+//! A protected buffer outlives the power: the capacitors let the drive program what has its places, and what it has
+//! accepted beside that still waits for its places afterwards. With a volatile buffer, pages that were not
+//! programmed are lost and their logical pages are again what they were before. For that the old copies must still be there, so the collector erases nothing that superseded
 //! pages could be called back to, and this file keeps a list of what was written but not programmed.
 //! Trims and shares are not taken back.
 
 use super::collector::Collector;
-use super::command::Path;
+use super::command::{InFlight, Path};
 use super::{HOST_SLOTS, NEVER, SimDrive, Translation};
+use crate::WriteCache;
 use fulgurite_base::Ppn;
 use fulgurite_device::Meter;
-use fulgurite_ftl::Gate;
 use std::collections::VecDeque;
 
 /// The places given to pages that are not programmed yet, with their places before.
@@ -41,18 +41,32 @@ impl SimDrive {
         }
         self.unprogrammed = VecDeque::from([0]);
         self.first_epoch = self.flash.epoch;
-        self.buffer_free = self.config.write_buffer_pages();
+        let waiting: u32 = self.commands.iter().map(|(_, write)| write.pages - write.placed).sum();
+        self.buffer_free = self.config.write_buffer_pages() - waiting;
         self.look_at_all();
+        (0..self.gates.len()).for_each(|unit| self.admit_to(unit));
         self.start_work();
         self.watch_idleness();
     }
 
+    /// Forgets all commands but the writes that a protected buffer has accepted.
     fn forget_commands(&mut self) {
-        self.commands.clear();
+        let outlives_power = self.config.write_cache == WriteCache::Protected;
+        let is_kept = |write: &InFlight| outlives_power && write.is_buffered && write.placed < write.pages;
+        self.commands.retain(|_, command| {
+            let is_kept = is_kept(command);
+            if is_kept && !command.is_answered {
+                command.keep_bytes();
+            }
+            is_kept
+        });
+        self.unanswered = 0;
+        self.entering.clear();
+        self.unplaced.retain(|_, command| self.commands.contains(*command as usize));
         (self.reads, self.writes) = (Path::default(), Path::default());
         self.acknowledgements.clear();
-        self.gates.iter_mut().for_each(Gate::clear);
-        self.waiting.clear();
+        self.gates.iter_mut().for_each(|gate| gate.forget(|command| self.commands.contains(command as usize)));
+        self.waiting.retain(|command| self.commands.contains(command as usize));
         self.flushes.clear();
         self.done.clear();
         self.meter = Meter::default();

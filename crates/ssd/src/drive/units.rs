@@ -7,7 +7,7 @@
 //! shares and flushes wait until no page waits that came before them.
 
 use super::command::{CommandKind, InFlight};
-use super::{HostSlot, NEVER, SimDrive, Translation, Waits};
+use super::{HostSlot, NEVER, SimDrive, Translation};
 use fulgurite_base::{Nanos, StreamId};
 use fulgurite_device::IoError;
 use fulgurite_ftl::UnitId;
@@ -38,9 +38,10 @@ impl Waiting {
         self.pages == 0
     }
 
-    pub fn clear(&mut self) {
-        self.queues.iter_mut().for_each(VecDeque::clear);
-        self.pages = 0;
+    /// The pages of other commands than those wait no longer.
+    pub fn retain(&mut self, is_kept: impl Fn(u32) -> bool) {
+        self.queues.iter_mut().for_each(|queue| queue.retain(|(command, _)| is_kept(*command)));
+        self.pages = self.queues.iter().map(|queue| queue.len() as u32).sum();
     }
 }
 
@@ -220,14 +221,16 @@ impl SimDrive {
             while self.waiting.queues[unit].get((end - lpn) as usize) == Some(&(command, end)) {
                 end += 1;
             }
-            let placed = match self.is_worn_out() {
-                true => self.refuse_pages(command, end - lpn),
+            let gone = match self.is_worn_out() {
+                true => self.decline_pages(command, end - lpn),
                 false => self.place_pages(unit, command, lpn, end - lpn),
             };
-            self.waiting.queues[unit].drain(..placed as usize);
-            self.waiting.pages -= placed;
-            self.pages_placed(command, placed);
-            if placed < end - lpn {
+            self.waiting.queues[unit].drain(..gone as usize);
+            self.waiting.pages -= gone;
+            if gone > 0 {
+                self.end_placing(command);
+            }
+            if gone < end - lpn {
                 return;
             }
         }
@@ -237,10 +240,6 @@ impl SimDrive {
     fn place_pages(&mut self, unit: usize, command: u32, lpn: u32, pages: u32) -> u32 {
         let CommandKind::Write(hint) = self.commands[command as usize].kind else { return 0 };
         let (placed, programs) = self.place_through(unit, command, lpn, pages, hint);
-        self.commands[command as usize].parts += programs;
-        if self.flash.contents.is_some() {
-            self.keep_contents(command, lpn..lpn + placed);
-        }
         if placed < pages {
             self.watch_urgency();
         }
@@ -252,20 +251,14 @@ impl SimDrive {
         placed
     }
 
-    /// Pages that wait are not written: the drive is worn out.
-    fn refuse_pages(&mut self, command: u32, pages: u32) -> u32 {
-        self.commands[command as usize].status = Err(IoError::WornOut);
-        self.buffer_free += pages;
-        pages
-    }
-
-    /// So many more pages of a write wait no longer.
-    fn pages_placed(&mut self, command: u32, pages: u32) {
-        let waiting = &mut self.commands[command as usize];
-        waiting.placed += pages;
-        if pages > 0 && waiting.placed == waiting.pages {
-            waiting.waits.gc += self.flash.now - waiting.since;
-            self.part_done(command, Waits::default());
+    /// Pages that wait are not written any more, since the drive is worn out: those of an accepted write stay in the buffer.
+    fn decline_pages(&mut self, command: u32, pages: u32) -> u32 {
+        if !self.is_cached() {
+            let declined = &mut self.commands[command as usize];
+            declined.status = Err(IoError::WornOut);
+            declined.placed += pages;
+            self.buffer_free += pages;
         }
+        pages
     }
 }

@@ -43,6 +43,8 @@ pub trait Observed: Device {
     }
     /// Checks the drive's own laws, once it is idle; `deep` costs time in proportion to the drive.
     fn verify(&self, deep: bool) -> Result<(), String>;
+    /// Lets the drive program all that is in its buffer, so that its counters tell of all that it was given.
+    fn settle(&mut self) {}
     /// Lets everything that is under way in the drive come to its end.
     fn drain_events(&mut self) {}
     /// Starts to keep what requests waited for, where the drive can tell.
@@ -76,6 +78,10 @@ impl Observed for SimDrive {
 
     fn verify(&self, deep: bool) -> Result<(), String> {
         SimDrive::verify(self, deep).map_err(|error| error.to_string())
+    }
+
+    fn settle(&mut self) {
+        SimDrive::settle(self);
     }
 
     fn drain_events(&mut self) {
@@ -237,6 +243,10 @@ impl Observed for LogDevice<AnyDrive> {
             )),
             _ => Ok(()),
         }
+    }
+
+    fn settle(&mut self) {
+        self.below_mut().settle();
     }
 
     fn drain_events(&mut self) {

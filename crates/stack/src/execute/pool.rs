@@ -165,6 +165,7 @@ impl PoolRun<'_> {
         let mut row = self.row(&measured, counters)?;
         let done = executor
             .with_device(|device| {
+                device.settle();
                 // Read the counters before draining, so that collection after the last request is not counted.
                 let done = Done::by(device);
                 device.drain_events();

@@ -151,6 +151,7 @@ impl Noted {
 fn check_drive(watcher: &Watcher) -> Result<(), StackError> {
     watcher
         .with(|drive| {
+            drive.settle();
             drive.drain_events();
             drive.verify(true)
         })

@@ -79,6 +79,7 @@ impl BenchRun<'_> {
         );
         KEPT.get(key, || {
             let (mut drive, ()) = self.load()?;
+            drive.settle();
             drive.drain_events();
             drive.verify(true).map_err(StackError::run)?;
             drive.image().map(Arc::new).ok_or_else(|| StackError::run("the drive is not idle after the load"))

@@ -93,6 +93,7 @@ impl DeviceUser for Execution<'_> {
         // The run ends with its last request, so the flush is not part of the elapsed time.
         let elapsed = replay.device.now() - replay.start;
         replay.flush()?;
+        replay.device.settle();
         // What was done is looked at before collection comes to its end.
         let done = Done::by(&replay.device);
         replay.device.drain_events();
@@ -299,7 +300,7 @@ impl<D: Observed> Replay<'_, D> {
         Ok(true)
     }
 
-    /// Lets the drive write all that it has buffered.
+    /// Makes durable what has completed.
     fn flush(&mut self) -> Result<(), StackError> {
         // The keys of the slab never reach this tag, so it cannot be taken for a request.
         let tag = Tag(u64::MAX);
