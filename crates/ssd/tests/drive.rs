@@ -175,8 +175,10 @@ fn write_byte(drive: &mut SimDrive, lpn: u64, byte: u8) -> Completion {
     let from = Arena::new(4096).buffer(0, 4096);
     // SAFETY: no command has the buffer yet.
     unsafe { from.bytes_mut() }.fill(byte);
-    let completion =
-        run(drive, Operation::Write { lpn: Lpn(lpn), pages: 1, from: Some(from.clone()), stream: StreamId(0) });
+    let completion = run(
+        drive,
+        Operation::Write { lpn: Lpn(lpn), pages: 1, from: Some(from.clone()), stream: StreamId(0) },
+    );
     // SAFETY: the write has completed, so the buffer is ours again.
     unsafe { from.bytes_mut() }.fill(0xee);
     completion
@@ -194,11 +196,13 @@ fn read_byte(drive: &mut SimDrive, lpn: u64) -> u8 {
 #[test]
 fn a_write_is_accepted_before_it_has_its_place() {
     let (mut drive, start) = drive_that_must_collect(one_die());
-    let placed = drive.counters().host_pages_written;
+    let placed = |drive: &SimDrive| drive.ftl().unwrap().counters().host_pages;
+    let (before, written) = (placed(&drive), drive.counters().host_pages_written);
     for (byte, lpn) in [(1, 66), (2, 67), (3, 66)] {
         assert_eq!(write_byte(&mut drive, lpn, byte).at, start);
     }
-    assert_eq!(drive.counters().host_pages_written, placed, "none has its place");
+    assert_eq!(placed(&drive), before, "none has its place");
+    assert_eq!(drive.counters().host_pages_written, written + 3, "the drive has them");
     let read = drive.counters().flash_pages_read;
     assert_eq!([66, 67].map(|lpn| read_byte(&mut drive, lpn)), [3, 2]);
     // This schedule keeps reads outside, until collection has read two pages.
@@ -208,12 +212,32 @@ fn a_write_is_accepted_before_it_has_its_place() {
     assert!(trimmed.at > start + Nanos::from_micros(1_500));
     assert_eq!([66, 67].map(|lpn| read_byte(&mut drive, lpn)), [3, 0]);
     drive.settle();
-    assert_eq!(drive.counters().host_pages_written, placed + 3);
+    assert_eq!((placed(&drive), drive.counters().host_pages_written), (before + 3, written + 3));
     drive.drain_events();
     drive.verify(true).unwrap();
     // Without a cache it waits for its place and its program.
     let (mut drive, start) = drive_that_must_collect(SsdConfig { write_cache: WriteCache::Off, ..one_die() });
     assert_eq!(write_byte(&mut drive, 66, 1).at - start, Nanos::from_micros(1_950 + 200));
+}
+
+/// The rule: of a write of which only some pages have their places, each page is read right.
+#[test]
+fn a_write_that_has_some_of_its_places_is_read_as_a_whole() {
+    let mut drive = drive(one_die(), true);
+    // Two pages short of the last segment, which only a collection lets the host use.
+    write_and_settle(&mut drive, (0..128).chain(2..64));
+    let (placed, from) =
+        (drive.ftl().unwrap().counters().host_pages, Arena::new(4 * 4096).buffer(0, 4 * 4096));
+    // SAFETY: no command has the buffer yet.
+    unsafe { from.bytes_mut() }.chunks_mut(4096).zip(1..).for_each(|(page, byte)| page.fill(byte));
+    let operation = Operation::Write { lpn: Lpn(64), pages: 4, from: Some(from), stream: StreamId(0) };
+    run(&mut drive, operation).status.unwrap();
+    assert_eq!(drive.ftl().unwrap().counters().host_pages - placed, 2);
+    drive.power_cut();
+    assert_eq!([64, 65, 66, 67].map(|lpn| read_byte(&mut drive, lpn)), [1, 2, 3, 4]);
+    drive.drain_events();
+    assert_eq!([64, 65, 66, 67].map(|lpn| read_byte(&mut drive, lpn)), [1, 2, 3, 4]);
+    drive.verify(true).unwrap();
 }
 
 /// The rule: pages that wait in the buffer hold their room, and it accepts no more than it has room for.
@@ -224,6 +248,14 @@ fn a_buffer_accepts_what_it_has_room_for() {
         assert_eq!(write_byte(&mut drive, lpn, 1).at, start);
     }
     assert_eq!(write_byte(&mut drive, 16, 1).at - start, Nanos::from_micros(1_950 + 200));
+    // What a power cut leaves in the buffer has its room there.
+    let (mut drive, _) = drive_that_must_collect(SsdConfig { write_buffer: 16 * 4096, ..one_die() });
+    for lpn in 0..16 {
+        write_byte(&mut drive, lpn, 1);
+    }
+    drive.power_cut();
+    let start = drive.now();
+    assert!(write_byte(&mut drive, 16, 1).at > start);
 }
 
 /// The rule: what was acknowledged outlives the power where the buffer is protected, also before it has its place.
@@ -242,6 +274,28 @@ fn an_accepted_write_outlives_the_power_in_a_protected_buffer() {
         assert_eq!([66, 67].map(|lpn| read_byte(&mut drive, lpn)), kept, "{write_cache:?}");
         drive.verify(true).unwrap();
     }
+}
+
+/// The rule: a power cut ends the submitter's hold on a buffer, also of a write that was accepted and not yet answered.
+#[test]
+fn bytes_that_outlive_the_power_are_the_drives_own() {
+    let (mut drive, start) =
+        drive_that_must_collect(SsdConfig { write_latency: Nanos::from_micros(40), ..one_die() });
+    let from = Arena::new(4096).buffer(0, 4096);
+    // SAFETY: no command has the buffer yet.
+    unsafe { from.bytes_mut() }.fill(7);
+    let operation =
+        Operation::Write { lpn: Lpn(66), pages: 1, from: Some(from.clone()), stream: StreamId(0) };
+    drive.submit(Command { tag: Tag(1), operation }).unwrap();
+    let mut completions = Vec::new();
+    drive.wait(Some(start + Nanos::from_micros(20)), &mut completions);
+    drive.power_cut();
+    // SAFETY: commands are forgotten with the power.
+    unsafe { from.bytes_mut() }.fill(0xee);
+    assert_eq!((read_byte(&mut drive, 66), completions.len()), (7, 0));
+    drive.drain_events();
+    assert_eq!(read_byte(&mut drive, 66), 7);
+    drive.verify(true).unwrap();
 }
 
 #[test]
@@ -537,7 +591,9 @@ fn absurd_parameters_are_refused_with_their_name() {
 #[test]
 fn a_drive_begins_with_what_another_held() {
     let in_place = SsdConfig { in_place: true, ..one_die() };
-    for config in [one_die(), in_place] {
+    // With rows of several pages, one of which is open in the end.
+    let planes = SsdConfig { planes: 4, pages: 16, ..one_die() };
+    for config in [one_die(), in_place, planes] {
         let mut first = drive(config.clone(), true);
         let arena = Arena::new(4096);
         let (buffer, pages) = (arena.buffer(0, 4096), first.caps().pages);
@@ -558,7 +614,8 @@ fn a_drive_begins_with_what_another_held() {
             bytes[4095]
         };
         // More than the drive has pages, so that collection has moved some of them.
-        (0..4 * pages).for_each(|at| write(&mut first, at % (pages - 1), (at % 251) as u8));
+        (0..4 * pages + 1).for_each(|at| write(&mut first, at % (pages - 1), (at % 251) as u8));
+        first.settle();
         first.drain_events();
         let image = first.image().unwrap();
         let mut second = SimDrive::with_image(config.clone(), &image);

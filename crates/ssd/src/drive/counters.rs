@@ -100,6 +100,7 @@ impl SimDrive {
             }
         };
         DriveCounters {
+            host_pages_written: counters.host_pages_written + self.accepted_pages(),
             flash_pages_read: performed.pages_read,
             flash_pages_programmed: performed.pages_programmed,
             flash_operations: performed.operations,
@@ -138,7 +139,7 @@ impl SimDrive {
         }
         let counters = self.counters();
         let (emitted, performed) = (
-            counters.host_pages_written + counters.gc_pages_copied,
+            counters.host_pages_written - self.accepted_pages() + counters.gc_pages_copied,
             counters.flash_pages_programmed + self.flash.performed.pages_lost,
         );
         // Programs under way are emitted and not yet counted, so only an idle flash can be compared.

@@ -370,6 +370,13 @@ impl SimDrive {
         self.admit();
     }
 
+    /// Pages of accepted writes that have no places yet.
+    pub(super) fn accepted_pages(&self) -> u64 {
+        let is_accepted = |command: &InFlight| self.is_cached() && command.is_buffered;
+        let accepted = self.commands.iter().filter(|(_, command)| is_accepted(command));
+        accepted.map(|(_, write)| u64::from(write.pages - write.placed)).sum()
+    }
+
     /// Whether pages of the host are on their way to the flash.
     pub(super) fn has_buffered(&self) -> bool {
         self.buffer_free < self.config.write_buffer_pages()

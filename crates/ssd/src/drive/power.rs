@@ -65,7 +65,9 @@ impl SimDrive {
         self.unplaced.retain(|_, command| self.commands.contains(*command as usize));
         (self.reads, self.writes) = (Path::default(), Path::default());
         self.acknowledgements.clear();
-        self.gates.iter_mut().for_each(|gate| gate.forget(|command| self.commands.contains(command as usize)));
+        self.gates
+            .iter_mut()
+            .for_each(|gate| gate.forget(|command| self.commands.contains(command as usize)));
         self.waiting.retain(|command| self.commands.contains(command as usize));
         self.flushes.clear();
         self.done.clear();
