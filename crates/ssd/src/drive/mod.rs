@@ -80,6 +80,7 @@ pub struct SimDrive {
     waiting: Waiting,
     /// Those that the host waits for, and accepted writes that have no places yet.
     commands: Slab<InFlight>,
+    /// How many of them the host waits for.
     unanswered: u32,
     /// Writes that have no room in the buffer, in the order of the first gate's queue.
     entering: VecDeque<u32>,

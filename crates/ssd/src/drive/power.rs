@@ -1,9 +1,10 @@
 //! Power cuts: what a drive still knows after one.
 //!
 //! A protected buffer outlives the power: the capacitors let the drive program what has its places, and what it has
-//! accepted beside that still waits for its places afterwards. With a volatile buffer, pages that were not
-//! programmed are lost and their logical pages are again what they were before. For that the old copies must still be there, so the collector erases nothing that superseded
-//! pages could be called back to, and this file keeps a list of what was written but not programmed.
+//! accepted beside that still waits for its places afterwards. With a volatile buffer, pages that were not programmed
+//! are lost and their logical pages are again what they were before. For that the old copies must still be there, so
+//! the collector erases nothing that superseded pages could be called back to, and this file keeps a list of what was
+//! written but not programmed.
 //! Trims and shares are not taken back.
 
 use super::collector::Collector;

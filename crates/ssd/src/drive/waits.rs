@@ -6,8 +6,8 @@ use fulgurite_base::Nanos;
 /// served. Of a request with several flash operations, those of the last to end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waits {
-    /// While its die worked for collection or was kept free for it; of a write, also while it was
-    /// not admitted because collection had to free a segment first.
+    /// While its die worked for collection or was kept free for it; of a write without a cache, also while it was
+    /// not admitted because collection had to free a segment first. A cached write waits for that in the buffer.
     pub gc: u64,
     /// While its die worked for other requests.
     pub die: u64,
