@@ -11,7 +11,7 @@ use fulgurite_ftl::{Collect, FtlConfig, Stripe, WearLeveling, collect_opt};
 /// What becomes of a write that the drive has received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WriteCache {
-    /// It is acknowledged from the buffer, which a power cut does not empty.
+    /// It is acknowledged from the buffer, which a power cut does not empty; so a flush need not wait for the flash.
     Protected,
     /// It is acknowledged from the buffer, and lost in a power cut unless it was flushed.
     Volatile,
