@@ -168,7 +168,7 @@ impl Gate {
         self.collects_no_more = true;
     }
 
-    /// Everybody who waits is gone, as after a power cut, except for stalled commands that `is_kept`.
+    /// Everybody who waits is gone, as after a power cut, except for stalled commands that `is_kept` names.
     pub fn forget(&mut self, is_kept: impl Fn(u32) -> bool) {
         self.barred_reads.clear();
         self.stalled.retain(|command| is_kept(*command));
