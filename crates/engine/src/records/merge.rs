@@ -1,6 +1,6 @@
 //! Pending records go into their leaves.
 
-use super::{Entry, Merged, Records, Swept};
+use super::{Entry, Merged, Place, Records, Swept};
 use crate::log::OpRef;
 use crate::page;
 use crate::shard::{Shard, count};
@@ -10,8 +10,14 @@ use fulgurite_base::PageId;
 use fulgurite_device::Device;
 use std::rc::Rc;
 
-/// Leaves that are read at once. With 32, one read in a hundred of others waits half as long again behind them; with 8, merging falls behind.
-const READ_TOGETHER: u32 = 16;
+/// Commands that read leaves at once, while those before are merged. With twice as many, one read in a hundred of others waits half as long
+/// again behind them; with half as many, merging falls behind.
+const READ_TOGETHER: u32 = 8;
+/// Bytes of leaves that follow each other, of which some are read by one command. Drives read so much little later than a page.
+const NEIGHBOURHOOD: usize = 64 << 10;
+/// Records for which a leaf is merged along with its neighbour. With one, leaves would be written far more often where few records
+/// are cold.
+const WORTH_MERGING: usize = 2;
 /// Chunks that are looked at in one slice.
 const SWEPT_TOGETHER: usize = 64;
 /// Pages that merging leaves for others: a transaction that takes records away, and so makes room, needs some.
@@ -63,7 +69,8 @@ impl<D: Device + 'static> Shard<D> {
                     self.records.borrow_mut().sweep(None);
                 }
                 Swept::Stays(chunk) => {
-                    stayed = Some(chunk);
+                    // One that could not be moved on, and has not been merged yet, is looked at again.
+                    stayed = (!lacking.is_empty()).then_some(chunk);
                     self.merge_leaves(lacking).await;
                 }
             }
@@ -76,13 +83,19 @@ impl<D: Device + 'static> Shard<D> {
         self.merge_leaves(leaves).await;
     }
 
-    /// Merges the pending records of some leaves. What cannot be merged stays pending, and is tried again some time.
-    pub async fn merge_leaves(&self, mut leaves: Vec<PageId>) {
-        leaves.sort_unstable();
-        leaves.dedup();
-        for part in leaves.chunks(self.most_ahead(READ_TOGETHER)) {
-            // An error is met again where the page is needed.
-            let _ = self.pool.fetch(part).await;
+    /// Merges the pending records of some leaves, and of those beside them that would be next. What cannot be merged stays pending, and
+    /// is tried again some time.
+    pub async fn merge_leaves(&self, leaves: Vec<PageId>) {
+        let leaves = self.records.borrow().with_neighbours(leaves, self.log.tail());
+        let most = self.most_ahead(4 * READ_TOGETHER);
+        let (mut part, mut rest) = next_part(&leaves, most);
+        // An error is met again where the page is needed.
+        let _ = self.pool.fetch(part).await;
+        while !part.is_empty() {
+            // The drive reads the next ones while these are merged.
+            let next;
+            (next, rest) = next_part(rest, most);
+            let _ = self.pool.fetch(next).await;
             for leaf in part {
                 if self.health.check().is_err() {
                     return;
@@ -91,6 +104,7 @@ impl<D: Device + 'static> Shard<D> {
                 let _ = self.merge_leaf(*leaf).await;
             }
             self.handle.pause().await;
+            part = next;
         }
     }
 
@@ -168,6 +182,17 @@ impl<D: Device + 'static> Shard<D> {
     }
 }
 
+/// The first leaves of some in their order, at most `most`, that [`READ_TOGETHER`] commands read; and those behind them.
+pub(super) fn next_part(leaves: &[PageId], most: usize) -> (&[PageId], &[PageId]) {
+    let mut commands = 1;
+    let is_enough = |at: &usize| {
+        commands += u32::from(leaves[*at].0 != leaves[at - 1].0 + 1);
+        commands > READ_TOGETHER
+    };
+    let most = most.min(leaves.len());
+    leaves.split_at((1..most).find(is_enough).unwrap_or(most))
+}
+
 /// Room in the log that is promised as long as this lives.
 struct Room<'a, D: Device + 'static> {
     shard: &'a Shard<D>,
@@ -183,6 +208,35 @@ impl<D: Device + 'static> Drop for Room<'_, D> {
 }
 
 impl Records {
+    /// Leaves in their order, with those in their neighbourhoods that are worth merging too.
+    pub(super) fn with_neighbours(&self, mut leaves: Vec<PageId>, tail: Lsn) -> Vec<PageId> {
+        leaves.sort_unstable();
+        leaves.dedup();
+        let lists = leaves.iter().flat_map(|leaf| self.list_of(*leaf));
+        let oldest = lists.map(|place| self.ring.since(place)).fold(tail, Lsn::min);
+        let old = Lsn(oldest.0 + (tail.0 - oldest.0) / 2);
+        let size = (NEIGHBOURHOOD / self.ring.chunk_bytes()).max(1) as u64;
+        let (mut all, mut leaves) = (Vec::with_capacity(leaves.len()), leaves.into_iter().peekable());
+        while let Some(next) = leaves.peek() {
+            let first = next.0 / size * size;
+            for leaf in (first..first + size).map(PageId) {
+                if leaves.next_if_eq(&leaf).is_some() || self.is_worth_merging(leaf, old) {
+                    all.push(leaf);
+                }
+            }
+        }
+        all
+    }
+
+    /// Whether a leaf lacks several records that nobody asks for, one of them since before `old`. What is asked for will be written again,
+    /// and a leaf that lacks new records alone will lack more.
+    fn is_worth_merging(&self, leaf: PageId, old: Lsn) -> bool {
+        let is_cold = |place: &Place| !self.ring.is_asked_for(*place);
+        let sinces = self.list_of(leaf).filter(is_cold).map(|place| self.ring.since(place));
+        let (count, oldest) = sinces.fold((0, old), |(count, oldest), since| (count + 1, oldest.min(since)));
+        count >= WORTH_MERGING && oldest < old
+    }
+
     /// The leaf that lacks a record.
     fn leaf_of(&self, tree: u32, key: &[u8]) -> Option<PageId> {
         let place = self.find(tree, key).filter(|place| self.ring.is_pending(*place))?;

@@ -9,7 +9,9 @@
 //! - A *read* looks here first. A record that had to be fetched from the drive comes to stay.
 //! - A *scan* reads leaves, and puts the pending records of each leaf over it.
 //! - *Merging*: where room is needed, the oldest entries go that were not asked for since (second chance). The leaf of one that
-//!   is pending is read, gets all its pending records at once, and is written when the pool wants to.
+//!   is pending is read, gets all its pending records at once, and is written when the pool wants to. Its neighbours come along if
+//!   their turn would be soon, so that long commands read and write several leaves. Afterwards the newer records of a leaf
+//!   take room for nothing; the pending ones between them are moved together before more are merged.
 //! - A *checkpoint* merges the pending records that hold the redo point back, except those that were asked for: these are put
 //!   into the log once more, at its end, and their leaves are not touched.
 //!
@@ -59,6 +61,8 @@ const ENTRY_TABLES: u64 = 16;
 const PER_TABLE_BYTE: u64 = 8;
 /// Bytes that an entry counts for at least, so that tables do not take more than that.
 const LEAST_COST: u64 = PER_TABLE_BYTE * ENTRY_TABLES;
+/// One entry in so many of a chunk, at least, are spent where the others are moved on and none is merged.
+const SPENT_PART: usize = 4;
 /// New entries that are made known at once.
 const INDEXED_TOGETHER: usize = 1 << 16;
 /// What a pending record takes in the log beside its key, its value and a 64th of both for the heads of blocks, at most.
@@ -437,6 +441,20 @@ impl Records {
         self.ring.set_leaf(place, leaf, next);
     }
 
+    /// The entry at `new` is pending in place of that at `old`, which says the same.
+    fn relist(&mut self, old: Place, new: Place) {
+        let (leaf, next) = (self.ring.leaf(old), self.ring.next(old));
+        self.ring.set_pending(new, self.ring.since(old));
+        self.ring.set_leaf(new, leaf, next);
+        let is_before = |place: &Place| self.ring.next(*place) == Some(old);
+        let before = self.list_of(PageId(u64::from(leaf))).find(is_before);
+        match before {
+            Some(before) => self.ring.set_leaf(before, leaf, Some(new)),
+            None => drop(self.leaves.insert(leaf, new)),
+        }
+        self.ring.set_settled(old);
+    }
+
     /// The leaf has the entry, or another has taken its place.
     fn end_pending(&mut self, place: Place) {
         let leaf = self.ring.leaf(place);
@@ -470,8 +488,12 @@ impl Records {
 
     /// The records that a leaf lacks, in no order.
     pub fn of_leaf(&self, leaf: PageId) -> impl Iterator<Item = Entry<'_>> {
+        self.list_of(leaf).map(|place| self.ring.entry(place))
+    }
+
+    fn list_of(&self, leaf: PageId) -> impl Iterator<Item = Place> {
         let first = u32::try_from(leaf.0).ok().and_then(|leaf| self.leaves.get(&leaf).copied());
-        std::iter::successors(first, |place| self.ring.next(*place)).map(|place| self.ring.entry(place))
+        std::iter::successors(first, |place| self.ring.next(*place))
     }
 
     /// All leaves that lack records, in order.
@@ -539,9 +561,11 @@ impl Records {
     }
 
     /// Empties the oldest chunk. Entries that were asked for get another chance. Of those that their leaves lack, the leaves are
-    /// added to `lacking`, and the chunk stays for another sweep; without `lacking`, they get another chance, too.
-    fn sweep(&mut self, mut lacking: Option<&mut Vec<PageId>>) -> Swept {
+    /// added to `lacking`, and the chunk stays for another sweep. Without `lacking`, they get another chance, too, and also where a good
+    /// part of the chunk is spent: moving the others makes room without a read or a write.
+    fn sweep(&mut self, lacking: Option<&mut Vec<PageId>>) -> Swept {
         let Some(chunk) = self.ring.take_oldest() else { return Swept::Nothing };
+        let mut lacking = lacking.filter(|_| !self.is_spent(chunk));
         let mut stays = false;
         for place in self.ring.entries(chunk) {
             let is_pending = self.ring.is_pending(place);
@@ -566,6 +590,16 @@ impl Records {
         }
     }
 
+    /// Whether a good part of a chunk are entries that were written, have been merged and were never asked for. Those that came because
+    /// they were read do not count: where most did, records that wait would drive them out.
+    fn is_spent(&self, chunk: u32) -> bool {
+        let entries = self.ring.entries(chunk);
+        let is_idle = |place: &Place| !self.ring.is_pending(*place) && !self.ring.is_asked_for(*place);
+        let spent =
+            entries.iter().filter(|place| is_idle(place) && self.ring.since(**place) > Lsn(0)).count();
+        spent * SPENT_PART >= entries.len().max(1)
+    }
+
     /// Moves an entry behind the last one, and takes back that it was asked for. False where there is no room.
     fn move_on(&mut self, place: Place) -> bool {
         // What is promised keeps its room, beside which one chunk is for entries that move.
@@ -576,13 +610,9 @@ impl Records {
         let entry = Entry { tree, key: &key, value: value.as_deref() };
         let Some(new) = self.ring.push(entry, may_begin) else { return false };
         if self.ring.is_pending(place) {
-            let (leaf, since) = (self.ring.leaf(place), self.ring.since(place));
-            self.end_pending(place);
-            self.replace(place, new);
-            self.begin_pending(new, leaf, since);
-        } else {
-            self.replace(place, new);
+            self.relist(place, new);
         }
+        self.replace(place, new);
         true
     }
 }

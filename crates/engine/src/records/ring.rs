@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 /// Entries begin at multiples of this.
 const STEP: usize = 8;
 /// Bytes in front of an entry's key: the next entry of the same leaf (4), the leaf (4), the place in the log since which the
-/// leaf lacks it (8), the tree (4), bytes of the key with two flags (2), bytes of the value (2).
+/// leaf lacks it or has lacked it (8), the tree (4), bytes of the key with two flags (2), bytes of the value (2).
 const HEAD: usize = 24;
 /// In the length of the key: the leaf lacks the entry.
 const PENDING: u16 = 1 << 15;
@@ -106,6 +106,7 @@ impl Ring {
         let (into, at) = (self.frames.bytes_mut(FrameId(chunk)), *used as usize);
         *used += bytes as u32;
         set(into, at, &END.to_le_bytes());
+        set(into, at + 8, &0u64.to_le_bytes());
         set(into, at + 16, &entry.tree.to_le_bytes());
         set(into, at + 20, &(entry.key.len() as u16).to_le_bytes());
         set(into, at + 22, &entry.value.map_or(GONE, |value| value.len() as u16).to_le_bytes());
@@ -296,7 +297,7 @@ impl Ring {
         self.flags(place) & PENDING != 0
     }
 
-    /// Since when its leaf lacks the entry.
+    /// Since when its leaf lacks the entry, or has lacked it. 0 where it never has.
     pub fn since(&self, place: Place) -> Lsn {
         Lsn(get_u64(self.bytes(place), 8))
     }

@@ -159,3 +159,111 @@ fn a_promise_is_kept_and_leaves_room_for_those_that_take_records_away() {
     assert_eq!(records.needed_log(), promised);
     assert!(records.promise(Entry { value: None, ..put }).is_some());
 }
+
+/// Puts a record of `leaf` that is pending since `since`; its key is its number.
+fn put(records: &mut Records, number: u32, leaf: u64, since: u64) {
+    let entry = Entry { tree: 2, key: &number.to_be_bytes(), value: Some(&[1; 60]) };
+    assert_eq!(records.put(entry, PageId(leaf), Lsn(since)), Put::Done);
+}
+
+#[test]
+fn neighbours_are_merged_along_if_they_lack_several_cold_records_and_an_old_one() {
+    let mut records = records(200_000, 1 << 20);
+    // The log ends at 1,000, and the oldest record that must go is at 200: what is older than 600 is old.
+    let lacking: [(u64, &[u64]); 7] = [
+        (17, &[200]),
+        (18, &[599, 900]),
+        (19, &[600, 900]),
+        (20, &[300]),
+        (21, &[300, 900]),
+        (31, &[900, 500, 950]),
+        (32, &[300, 400]),
+    ];
+    let mut number = 0;
+    for (leaf, sinces) in lacking {
+        for since in sinces {
+            put(&mut records, number, leaf, *since);
+            number += 1;
+        }
+    }
+    // One of the two that leaf 21 lacks was asked for: the fifth that was put, and the one after.
+    assert!(records.get(2, &6u32.to_be_bytes()).is_some());
+    let wanted = vec![PageId(40), PageId(17), PageId(17)];
+    // A neighbourhood has sixteen pages of 4 KiB: 16 to 31, and 32 to 47 because of 40, which lacks nothing any more.
+    let expected = [17, 18, 31, 32, 40].map(PageId);
+    assert_eq!(records.with_neighbours(wanted, Lsn(1_000)), expected);
+}
+
+#[test]
+fn leaves_are_read_at_once_by_so_many_commands() {
+    // Ten runs of three leaves; eight commands read the first eight of them.
+    let leaves: Vec<PageId> =
+        (0..10).flat_map(|run| (0..3).map(move |leaf| PageId(10 * run + leaf))).collect();
+    let parts = |most: usize| {
+        let (part, rest) = merge::next_part(&leaves, most);
+        let (next, none) = merge::next_part(rest, most);
+        (part.len(), next.len(), none.len())
+    };
+    assert_eq!(parts(30), (24, 6, 0));
+    assert_eq!(parts(20), (20, 10, 0), "no more than there are frames for");
+    assert_eq!(merge::next_part(&[], 20).0.len(), 0);
+}
+
+/// What becomes of a full chunk whose entries are kept or pending, settled, and asked for as `state` says of each number.
+fn sweep(state: impl Fn(u32) -> Entries) -> (Records, Vec<PageId>, Swept) {
+    let mut records = records(200_000, 1 << 20);
+    let entry = Entry { tree: 2, key: &[0; 4], value: Some(&[1; 60]) };
+    let in_chunk = (records.ring.chunk_bytes() / entry.bytes()) as u32;
+    for number in 0..in_chunk {
+        match state(number) {
+            Entries::Read => records.keep(2, &number.to_be_bytes(), &[1; 60]),
+            Entries::Waits => put(&mut records, number, 2, 50),
+            Entries::Merged | Entries::MergedAndAskedFor => put(&mut records, number, 1, 50),
+        }
+    }
+    // A further chunk begins, so that the first is full.
+    put(&mut records, 1_000, 3, 60);
+    records.merge(PageId(1), |_| Ok(true)).outcome.expect("no error was made");
+    for number in (0..in_chunk).filter(|number| state(*number) == Entries::MergedAndAskedFor) {
+        assert!(records.get(2, &number.to_be_bytes()).is_some());
+    }
+    let mut lacking = Vec::new();
+    let swept = records.sweep(Some(&mut lacking));
+    (records, lacking, swept)
+}
+
+/// What was done with an entry.
+#[derive(Clone, Copy, PartialEq)]
+enum Entries {
+    Read,
+    Waits,
+    Merged,
+    MergedAndAskedFor,
+}
+
+#[test]
+fn spent_entries_make_room_without_a_merge() {
+    let is_spent = |number: u32| number.is_multiple_of(4);
+    let (records, lacking, swept) =
+        sweep(|number| if is_spent(number) { Entries::Merged } else { Entries::Waits });
+    assert!(matches!(swept, Swept::Freed) && lacking.is_empty(), "nothing was to be merged: {lacking:?}");
+    // What waits has moved, and is as old as before; the rest is gone.
+    let (gone, waits): (Vec<u32>, Vec<u32>) = (0..40).partition(|number| is_spent(*number));
+    assert!(waits.iter().all(|number| records.is_pending(2, &number.to_be_bytes())));
+    assert!(gone.iter().all(|number| records.peek(2, &number.to_be_bytes()).is_none()));
+    assert!(records.of_leaf(PageId(2)).count() >= waits.len());
+    assert_eq!(records.least(), Some(Lsn(50)));
+}
+
+#[test]
+fn a_chunk_is_merged_where_few_entries_are_spent() {
+    let few = |number: u32| if number.is_multiple_of(5) { Entries::Merged } else { Entries::Waits };
+    let read = |number: u32| if number.is_multiple_of(2) { Entries::Read } else { Entries::Waits };
+    let asked =
+        |number: u32| if number.is_multiple_of(2) { Entries::MergedAndAskedFor } else { Entries::Waits };
+    let states: [&dyn Fn(u32) -> Entries; 3] = [&few, &read, &asked];
+    for (case, state) in states.into_iter().enumerate() {
+        let (_, lacking, swept) = sweep(state);
+        assert!(matches!(swept, Swept::Stays(_)) && lacking.contains(&PageId(2)), "case {case}: {lacking:?}");
+    }
+}

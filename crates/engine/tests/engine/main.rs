@@ -13,6 +13,7 @@ mod create;
 mod few_at_once;
 mod full;
 mod given_up;
+mod merging;
 mod model;
 mod out_of_place;
 mod recovery;
