@@ -209,6 +209,24 @@ fn leaves_are_read_at_once_by_so_many_commands() {
     assert_eq!(merge::next_part(&[], 20).0.len(), 0);
 }
 
+#[test]
+fn an_entry_has_never_waited_whatever_its_memory_held_before() {
+    let mut records = records(200_000, 1 << 20);
+    let ring = &mut records.ring;
+    let entry = Entry { tree: 2, key: &[0; 4], value: Some(&[1; 60]) };
+    let first = ring.push(entry, true).unwrap();
+    ring.set_pending(first, Lsn(50));
+    ring.set_settled(first);
+    // The chunk is full, is freed, and is the next that is begun.
+    while ring.push(entry, false).is_some() {}
+    ring.push(entry, true).unwrap();
+    let chunk = ring.take_oldest().unwrap();
+    ring.free(chunk);
+    while ring.push(entry, false).is_some() {}
+    let again = ring.push(entry, true).unwrap();
+    assert_eq!((again, ring.since(again)), (first, Lsn(0)));
+}
+
 /// What becomes of a full chunk whose entries are kept or pending, settled, and asked for as `state` says of each number.
 fn sweep(state: impl Fn(u32) -> Entries) -> (Records, Vec<PageId>, Swept) {
     let mut records = records(200_000, 1 << 20);
