@@ -217,8 +217,8 @@ pub struct Options {
     /// Leaves that scans read at once, as far as they need so many: best as many reads as the drive does at once (k_r). A
     /// single scan may have a degree of its own.
     pub degree: u32,
-    /// Per cent of the memory for pages that records by themselves may have instead: those that were read, and those that were
-    /// written and are not merged into their pages yet. What they do not need, pages have. 0 to 90. A store with little memory has none, whatever this says: it keeps
+    /// Per cent of the memory for pages that records by themselves may have instead, at most: those that were read, and those that were
+    /// written and are not merged into their pages yet. The store looks how much of that spares the drive more than pages would. 0 to 90. A store with little memory has none, whatever this says: it keeps
     /// 32 frames first.
     pub records: u8,
     /// How long a `group` commit waits for others at most.
@@ -261,8 +261,8 @@ impl Default for Options {
 /// Leaves that scans read at once where nothing is known of the drive: enough for most drives, and a window of 128 KiB.
 const DEGREE: u32 = 32;
 
-/// Per cent of the memory for pages that records have where nobody says otherwise.
-const RECORDS: u8 = 50;
+/// Per cent of the memory for pages that records may have where nobody says otherwise.
+const RECORDS: u8 = 80;
 /// The fewest frames that a store leaves for pages where it has records by themselves.
 const FRAMES_BESIDE_RECORDS: u64 = 32;
 /// The least memory for records, in pages.
@@ -306,10 +306,9 @@ impl Options {
     /// Bytes for records by themselves; 0 where they would leave too few frames.
     pub(crate) fn record_bytes(&self, page_bytes: u32) -> u64 {
         let all = self.memory_bytes - self.memory_bytes / 4;
-        let records = all / 100 * u64::from(self.records.min(MOST_RECORDS));
-        let frames = (all - records) / (u64::from(page_bytes) + FRAME_TABLES);
-        let is_little = frames < FRAMES_BESIDE_RECORDS || records < LEAST_RECORDS * u64::from(page_bytes);
-        if is_little { 0 } else { records }
+        let beside = FRAMES_BESIDE_RECORDS * (u64::from(page_bytes) + FRAME_TABLES);
+        let records = (all / 100 * u64::from(self.records.min(MOST_RECORDS))).min(all.saturating_sub(beside));
+        if records < LEAST_RECORDS * u64::from(page_bytes) { 0 } else { records }
     }
 
     /// How the memory is divided while a store is recovered: frames that may hold pages, and bytes for operations of the log, with

@@ -83,6 +83,8 @@ pub struct Statistics {
     pub version_bytes: u64,
     /// Bytes of records in memory by themselves.
     pub record_bytes: u64,
+    /// Bytes that they may have now; what would spare the drive more as pages is taken from that.
+    pub record_limit_bytes: u64,
     /// Those records.
     pub records_kept: u64,
     /// Those among them that the pages lack.
@@ -236,6 +238,7 @@ impl<D: Device + 'static> Store<D> {
             shard.pages.set_hurry(false);
         }
         shard.find_freed().await?;
+        shard.begin_to_divide();
         Ok(Store(shard))
     }
 
@@ -480,6 +483,7 @@ impl<D: Device + 'static> Store<D> {
             pages_moved: shard.pages.place().out_of_place().map_or(0, OutOfPlace::pages_moved),
             version_bytes: shard.versions.borrow().bytes(),
             record_bytes: records.bytes(),
+            record_limit_bytes: records.limit(),
             records_kept: records.len() as u64,
             records_pending: records.pending(),
             records: records.counters(),

@@ -92,6 +92,7 @@ pub struct Transaction<D: Device + 'static> {
 
 impl<D: Device + 'static> Transaction<D> {
     pub(crate) fn new(shard: &Rc<Shard<D>>) -> Transaction<D> {
+        shard.divide_memory();
         let txn = TxnId(shard.next_txn.get());
         shard.next_txn.set(txn.0 + 1);
         let view = View::Locked {

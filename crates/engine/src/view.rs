@@ -89,6 +89,7 @@ pub enum View<D: Device + 'static> {
 impl<D: Device + 'static> View<D> {
     /// The newest visible state.
     pub fn now(shard: &Rc<Shard<D>>) -> View<D> {
+        shard.divide_memory();
         let lsn = shard.visible_lsn();
         let reader = shard.versions.borrow_mut().open(lsn);
         View::Past { shard: Rc::clone(shard), lsn, reader }

@@ -76,6 +76,7 @@ impl<D: Device + 'static> Inner<D> {
                 state.resident -= 1;
             } else {
                 state.counters.prefetched += 1;
+                state.comes(page);
                 state.loading.insert(page, Vec::new());
             }
             is_known

@@ -22,6 +22,7 @@
 #![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod counting;
+mod departed;
 mod fetch;
 mod frames;
 mod ghosts;
@@ -38,6 +39,7 @@ mod write;
 pub mod write_back;
 
 pub use counting::MissCounter;
+pub use departed::{Departed, Departures, hash_of_page};
 pub use frames::FrameTable;
 pub use lent::{Lent, Loan};
 pub use pool::{

@@ -31,6 +31,7 @@ impl<D: Device + 'static> Inner<D> {
         let recall = {
             let mut state = self.state.borrow_mut();
             state.counters.misses += 1;
+            state.comes(page);
             // Requests that come during the read join it here instead of reading the page again.
             state.loading.insert(page, Vec::new());
             state.prefetch.observe(page);
@@ -206,7 +207,7 @@ impl<D: Device + 'static> Inner<D> {
     /// Takes `victim`, the first of the eviction order, out of it. Its page stays in the table if it is
     /// being written, or is about to be.
     pub fn evict(&self, state: &mut PoolState, victim: FrameId) {
-        let PoolState { frames, replacement, counters, table, .. } = state;
+        let PoolState { frames, replacement, counters, table, watched, .. } = state;
         let evicted = replacement.evict(frames);
         assert!(
             evicted == Some(victim),
@@ -214,6 +215,9 @@ impl<D: Device + 'static> Inner<D> {
         );
         assert!(!frames.is_pinned(victim), "an evicted frame is unused");
         counters.prefetch_wasted += u64::from(frames.has(victim, FrameTable::PREFETCHED));
+        if let Some(watched) = watched {
+            watched.leave(frames.page(victim));
+        }
         if frames.is_dirty(victim) || frames.has(victim, FrameTable::WRITING) {
             frames.set(victim, FrameTable::DETACHED);
         } else {

@@ -6,6 +6,7 @@
 //! that its page is found, and becomes free when the write has ended. A frame's latch and flags alone decide
 //! who may use its bytes. `miss.rs` makes room and reads, `write.rs` writes.
 
+use crate::departed::{Departures, Watched};
 use crate::page_table::PageTable;
 use crate::spare::Spare;
 use crate::waiting::{Batch, Turns, Waiter, Wish};
@@ -223,6 +224,8 @@ pub(crate) struct PoolState {
     pub cursor: Cursor,
     pub suggestions: Vec<PageId>,
     pub counters: PoolCounters,
+    /// What leaves and comes back, where somebody wants to know.
+    pub watched: Option<Watched>,
 }
 
 impl PoolState {
@@ -242,6 +245,14 @@ impl PoolState {
         let frame = if self.resident < self.resident_max() { self.free.pop() } else { None };
         self.resident += u32::from(frame.is_some());
         frame
+    }
+
+    /// A page is read because somebody needs it.
+    #[inline]
+    pub fn comes(&mut self, page: PageId) {
+        if let Some(watched) = &mut self.watched {
+            watched.come(page);
+        }
     }
 
     /// A request finds its page in `frame`, whose latch it has.
@@ -395,6 +406,7 @@ impl<D: Device + 'static> BufferPool<D> {
             cursor: Cursor::default(),
             suggestions: Vec::new(),
             counters: PoolCounters::default(),
+            watched: None,
         };
         let arena = caps.contents.then(|| Arena::new(frames as usize * page_bytes as usize));
         if let Some(arena) = &arena {
@@ -426,6 +438,17 @@ impl<D: Device + 'static> BufferPool<D> {
     /// on their way out and those that are lent. Pages that are beyond the limit when it falls stay until they are evicted one for one.
     pub fn set_limit(&self, frames: u32) {
         self.0.state.borrow_mut().limit = frames;
+    }
+
+    /// From now on counts misses that `window` more frames would spare, about. That costs a look-up in a table for each page that
+    /// comes or leaves, and 32 bytes of memory for each frame of the window.
+    pub fn watch_departures(&self, window: u32) {
+        self.0.state.borrow_mut().watched = Some(Watched::new(window));
+    }
+
+    /// What was counted since the beginning of [`BufferPool::watch_departures`].
+    pub fn departures(&self) -> Departures {
+        self.0.state.borrow().watched.as_ref().map_or(Departures::default(), |watched| watched.counts)
     }
 
     /// Whether as many frames hold pages as may, so that each page that comes displaces another.

@@ -68,7 +68,7 @@ impl Records {
         self.is_used() && self.frames_for(self.promised, self.ahead() / 2) > 0
     }
 
-    fn ahead(&self) -> usize {
+    pub(super) fn ahead(&self) -> usize {
         AHEAD.min(self.chunks() / PART_AHEAD)
     }
 }

@@ -38,6 +38,7 @@
 //! leaves lie side by side in the order in which they came, without room between.
 
 mod carry;
+mod division;
 mod lending;
 mod merge;
 mod ring;
@@ -49,6 +50,7 @@ pub use ring::Entry;
 use crate::Lsn;
 use crate::locks::hash_of_key;
 use crate::options::FRAME_TABLES;
+use division::Division;
 use fulgurite_base::PageId;
 use fulgurite_pool::Lent;
 use hashbrown::HashTable;
@@ -128,8 +130,12 @@ pub struct Records {
     pending_bytes: u64,
     /// Room for commits under way: here, and in the log.
     promised: u64,
+    /// What they may have now, what while they are used, and at most.
+    limit_bytes: u64,
+    share_bytes: u64,
     most_bytes: u64,
     most_pending_bytes: u64,
+    division: Division,
     counters: RecordCounters,
     /// Reads of records that stayed out, so that some of them come in.
     passed: u32,
@@ -163,7 +169,10 @@ impl Records {
             pending: 0,
             pending_bytes: 0,
             promised: 0,
+            limit_bytes: most_bytes,
+            share_bytes: most_bytes,
             most_bytes,
+            division: Division::fixed(),
             most_pending_bytes: log_bytes / 3,
             counters: RecordCounters::default(),
             passed: 0,
@@ -190,6 +199,11 @@ impl Records {
         (self.ring.used() as u64 * self.chunk_cost()).max(self.len() as u64 * LEAST_COST)
     }
 
+    /// Bytes that they may have now.
+    pub fn limit(&self) -> u64 {
+        self.limit_bytes
+    }
+
     /// What a chunk takes with its part of the tables.
     fn chunk_cost(&self) -> u64 {
         with_tables(self.ring.chunk_bytes() as u64 + FRAME_TABLES)
@@ -197,7 +211,7 @@ impl Records {
 
     /// Chunks that there may be.
     fn chunks(&self) -> usize {
-        (self.most_bytes / self.chunk_cost()) as usize
+        (self.limit_bytes / self.chunk_cost()) as usize
     }
 
     /// Bytes of frames that records take at most, of so many that they may have.
@@ -212,7 +226,7 @@ impl Records {
 
     /// Chunks that may still be begun.
     fn room(&self) -> usize {
-        (self.most_bytes.saturating_sub(self.bytes()) / self.chunk_cost()) as usize
+        (self.limit_bytes.saturating_sub(self.bytes()) / self.chunk_cost()) as usize
     }
 
     /// Whether entries should go before others come.
@@ -237,13 +251,14 @@ impl Records {
 
     /// Promises room to a write, here and in the log. Returns how much, in bytes to be given back; `None` where there is none.
     pub fn promise(&mut self, entry: Entry<'_>) -> Option<u64> {
+        self.wake();
         let bytes = Records::promise_bytes(entry);
         // A chunk may end with less room than an entry needs, and one is kept for entries that move.
         let chunk = self.chunk_cost();
-        let left = self.most_bytes.saturating_sub(self.bytes());
+        let left = self.limit_bytes.saturating_sub(self.bytes());
         // A sixteenth is for those that take others away: on a full store they are what makes room.
         let kept = |most: u64| if entry.value.is_some() { most / 16 } else { 0 };
-        let has_room = (self.promised + bytes) * 3 / 2 + 2 * chunk + kept(self.most_bytes) <= left;
+        let has_room = (self.promised + bytes) * 3 / 2 + 2 * chunk + kept(self.limit_bytes) <= left;
         let pending_bytes = self.pending_bytes + self.promised + bytes;
         let has_log = pending_bytes + kept(self.most_pending_bytes) <= self.most_pending_bytes;
         if !has_room || !has_log || !self.ring.reserve(self.chunks_for(self.promised + bytes)) {
@@ -316,10 +331,15 @@ impl Records {
         if self.find(tree, key).is_some() {
             return;
         }
+        self.wake();
         if self.is_tight() {
             self.sweep(None);
         }
-        if self.insert(Entry { tree, key, value: Some(value) }, 2).is_some() {
+        let entry = Entry { tree, key, value: Some(value) };
+        if self.passed == 0 {
+            self.division.record_comes(entry);
+        }
+        if self.insert(entry, 2).is_some() {
             self.counters.kept += 1;
         }
     }
@@ -328,6 +348,7 @@ impl Records {
     fn insert(&mut self, entry: Entry<'_>, least: usize) -> Option<Place> {
         let may_begin = self.room() >= least;
         let place = self.ring.push(entry, may_begin)?;
+        self.division.come(entry.bytes());
         self.places.insert_unique(hash(entry), place, |place| hash(self.ring.entry(*place)));
         Some(place)
     }
@@ -392,6 +413,7 @@ impl Records {
         } else {
             let may_begin = self.room() >= 2;
             let Some(place) = self.ring.push(entry, may_begin) else { return Put::NoRoom };
+            self.division.come(entry.bytes());
             if was_pending {
                 self.end_pending(old);
             }
@@ -429,6 +451,9 @@ impl Records {
     }
 
     fn begin_pending(&mut self, place: Place, leaf: u32, since: Lsn) {
+        if !self.leaves.contains_key(&leaf) {
+            self.division.leaf_comes(leaf);
+        }
         self.ring.set_pending(place, since);
         self.pending += 1;
         self.pending_bytes += in_log(self.ring.entry(place));
@@ -575,9 +600,12 @@ impl Records {
                     stays = true;
                 }
             } else if !is_pending {
+                self.division.record_leaves(self.ring.entry(place));
                 self.remove(place);
             } else if let Some(lacking) = &mut lacking {
-                lacking.push(PageId(u64::from(self.ring.leaf(place))));
+                let leaf = self.ring.leaf(place);
+                self.division.leaf_leaves(leaf);
+                lacking.push(PageId(u64::from(leaf)));
                 stays = true;
             }
         }
@@ -586,6 +614,7 @@ impl Records {
             Swept::Stays(chunk)
         } else {
             self.ring.free(chunk);
+            self.give_frames_back();
             Swept::Freed
         }
     }

@@ -157,6 +157,13 @@ impl Ring {
         self.free.push(frame.0);
     }
 
+    /// Gives back the memory of a chunk that can be begun, if there is one.
+    pub fn give_back(&mut self) {
+        if let Some(chunk) = self.free.pop() {
+            self.frames.give_back(FrameId(chunk));
+        }
+    }
+
     /// Takes the oldest chunk; it stays as it is until it is given to [`Ring::free`] or [`Ring::put_back`].
     pub fn take_oldest(&mut self) -> Option<u32> {
         self.full.pop_front()

@@ -105,8 +105,16 @@ impl<D: Device + 'static> Pages<D> {
     /// Pages written, those of the double-write area and those moved by collection among them.
     pub fn pages_written(&self) -> u64 {
         match &self.0.place {
-            Place::In(place) => place.times() * self.0.written.get(),
+            Place::In(_) => self.times_written() * self.0.written.get(),
             Place::Out(place) => place.pages_written(),
+        }
+    }
+
+    /// How often a page that is written goes to the drive.
+    pub fn times_written(&self) -> u64 {
+        match &self.0.place {
+            Place::In(place) => place.times(),
+            Place::Out(_) => 1,
         }
     }
 

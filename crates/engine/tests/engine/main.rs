@@ -10,6 +10,7 @@ mod compact;
 mod confined;
 mod corruption;
 mod create;
+mod division;
 mod few_at_once;
 mod full;
 mod given_up;
