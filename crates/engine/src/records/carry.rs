@@ -1,5 +1,6 @@
 //! Pending records that are asked for go along in the log, in place of their leaves' being written.
 
+use super::merge::Reason;
 use super::{Entry as Record, Place, Records};
 use crate::log::{Entry, Op};
 use crate::shard::Shard;
@@ -23,7 +24,7 @@ impl<D: Device + 'static> Shard<D> {
             self.merge_all().await;
         } else {
             let cold = self.records.borrow_mut().cold_before(goal);
-            self.merge_leaves(cold).await;
+            self.merge_leaves(cold, Reason::Log).await;
         }
         // What is left was asked for, or its leaf must be split and the log has no room for that. It has room for these once. While
         // something else holds the redo point back, what is behind that would only use it up.

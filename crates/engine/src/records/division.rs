@@ -6,8 +6,9 @@
 //! - Pages that are read again. Each would have spared a read, and the write of those that left changed.
 //! - Records that are read again, if a page had to be read for them. Each would have spared that read.
 //! - Leaves that lack a record again soon after they were merged to make room. Each would have spared a merge: a read and a write.
+//! - Writes that go to their leaves since records have no room. Each reads its leaf and has it written, as a merge does.
 //!
-//! Whoever's margin would have spared clearly more gets some frames of the other. Where pages leave and nobody asks for records or brings some, pages
+//! Whoever's margin would have spared clearly more gets frames of the other, up to the margin. Where pages leave and nobody asks for records or brings some, pages
 //! have more and more frames until somebody does. So updates that are spread over all rows have nearly all of the
 //! memory for records, and scans have it for pages. A merge that a checkpoint asks for does not
 //! count: more memory would not have spared it, only a larger log.
@@ -24,8 +25,6 @@ use std::rc::Rc;
 
 /// Of the frames of a pool, one in so many is the margin.
 const MARGIN_PART: u32 = 16;
-/// Of the margin, one frame in so many changes hands at a time.
-const STEP_PART: u64 = 4;
 /// Of records and leaves, one in so many is watched.
 const WATCHED_PART: u64 = 8;
 /// Savings, in reads and writes of pages, below which nothing is decided: they may be chance.
@@ -83,18 +82,23 @@ impl Division {
         self.clock += bytes as u64;
     }
 
-    /// A leaf will be merged to make room.
-    pub fn leaf_leaves(&mut self, leaf: u32) {
-        if let Some(hash) = self.watched(hash_of_leaf(leaf)) {
+    /// A leaf was merged to make room.
+    fn leaf_leaves(&mut self, leaf: PageId) {
+        if let Some(hash) = self.watched(hash_of_page(leaf)) {
             self.leaves.leave(hash, self.clock);
         }
     }
 
     /// A leaf that lacked nothing lacks a record.
     pub fn leaf_comes(&mut self, leaf: u32) {
-        if let Some(hash) = self.watched(hash_of_leaf(leaf)) {
+        if let Some(hash) = self.watched(hash_of_page(PageId(u64::from(leaf)))) {
             self.spared.merges += WATCHED_PART * u64::from(self.leaves.comes_back(hash, self.clock));
         }
+    }
+
+    /// A write goes to its leaf, since records have no room for it.
+    pub fn refused(&mut self) {
+        self.spared.merges += u64::from(self.margin > 0);
     }
 
     /// A record goes that no leaf lacks.
@@ -126,11 +130,6 @@ impl Division {
         is_due
     }
 
-    /// Chunks that change hands at a time.
-    fn step(&self) -> u64 {
-        (self.margin / STEP_PART).max(1)
-    }
-
     /// Whether nobody has used records since the last look. They were asked for so many times so far.
     fn is_idle(&mut self, hits: u64) -> bool {
         let used = hits + self.clock;
@@ -149,14 +148,12 @@ impl Division {
             return 0;
         }
         (self.spared, self.pool) = (Spared::default(), pool);
-        let step = self.step() as i64;
-        let is_clear = |more: u64, less: u64| 10 * more > CLEARLY_MORE * less;
-        i64::from(is_clear(records, pages)) * step - i64::from(is_clear(pages, records)) * step
+        if 10 * records.max(pages) <= CLEARLY_MORE * records.min(pages) {
+            return 0;
+        }
+        // All of the margin where only one side would have spared anything.
+        (records as i64 - pages as i64) * self.margin as i64 / (records + pages) as i64
     }
-}
-
-fn hash_of_leaf(leaf: u32) -> u64 {
-    hash_of_page(PageId(u64::from(leaf)))
 }
 
 impl<D: Device + 'static> Shard<D> {
@@ -198,8 +195,8 @@ impl Records {
     fn divide(&mut self, pool: (Departures, u64), times: u64) {
         let least = self.most_bytes / LEAST_PART;
         if self.division.is_idle(self.counters.hits) {
-            let step = self.division.step() * self.chunk_cost();
-            self.limit_bytes = self.limit_bytes.saturating_sub(step).max(least);
+            let margin = self.division.margin * self.chunk_cost();
+            self.limit_bytes = self.limit_bytes.saturating_sub(margin).max(least);
         } else {
             let chunks = self.division.decide(pool, times);
             let bytes = chunks.unsigned_abs() * self.chunk_cost();
@@ -211,6 +208,11 @@ impl Records {
             self.limit_bytes = self.share_bytes;
         }
         self.give_frames_back();
+    }
+
+    /// A leaf was merged because others need the memory of its records.
+    pub(super) fn merged_for_room(&mut self, leaf: PageId) {
+        self.division.leaf_leaves(leaf);
     }
 
     /// Somebody brings records: they may have their whole share again.
@@ -254,7 +256,7 @@ mod tests {
         let mut division = division();
         let key = |number: u32| number.to_be_bytes();
         for number in 0..count {
-            division.leaf_leaves(number);
+            division.leaf_leaves(PageId(u64::from(number)));
             division.record_leaves(Entry { tree: 2, key: &key(number), value: Some(b"old") });
         }
         division.come(bytes);
@@ -278,18 +280,20 @@ mod tests {
     fn whoever_would_spare_more_gets_a_part_of_the_margin() {
         // (reads and merges spared by records), (pages that came back, written of 1,000), how often a page is written: chunks.
         let cases = [
-            ((100, 0), (50, 0), 1, 16),
-            ((50, 0), (100, 0), 1, -16),
+            ((100, 0), (50, 0), 1, 21),
+            ((50, 0), (100, 0), 1, -21),
             // A merge is a read and a write, or two writes where each is written twice.
-            ((0, 50), (80, 0), 1, 16),
-            ((0, 30), (80, 0), 1, -16),
-            ((0, 34), (80, 0), 2, 16),
+            ((0, 50), (80, 0), 1, 7),
+            ((0, 30), (80, 0), 1, -9),
+            ((0, 34), (80, 0), 2, 7),
             // Of pages that leave half are written.
             ((120, 0), (80, 500), 1, 0),
-            ((0, 50), (100, 500), 1, -16),
+            ((0, 50), (100, 500), 1, -12),
             // A difference of a fifth and less is none.
             ((120, 0), (100, 0), 1, 0),
-            ((121, 0), (100, 0), 1, 16),
+            ((121, 0), (100, 0), 1, 6),
+            ((0, 0), (100, 0), 1, -64),
+            ((0, 100), (0, 0), 1, 64),
             // Too little to tell.
             ((20, 0), (0, 0), 1, 0),
         ];

@@ -25,6 +25,15 @@ const PAGES: u64 = 32;
 /// Chunks with records that cannot be merged before giving up.
 const MOST_FAILURES: u32 = 64;
 
+/// Why records are merged.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// Others need their memory.
+    Room,
+    /// Their place in the log is to be free, or nothing is to be pending.
+    Log,
+}
+
 /// A record that did not fit into its leaf.
 struct TooLarge {
     tree: Tree,
@@ -71,7 +80,7 @@ impl<D: Device + 'static> Shard<D> {
                 Swept::Stays(chunk) => {
                     // One that could not be moved on, and has not been merged yet, is looked at again.
                     stayed = (!lacking.is_empty()).then_some(chunk);
-                    self.merge_leaves(lacking).await;
+                    self.merge_leaves(lacking, Reason::Room).await;
                 }
             }
         }
@@ -80,12 +89,12 @@ impl<D: Device + 'static> Shard<D> {
     /// Merges everything that is pending now, as far as there is room in the log and the drive allows.
     pub async fn merge_all(&self) {
         let leaves = self.records.borrow().leaves();
-        self.merge_leaves(leaves).await;
+        self.merge_leaves(leaves, Reason::Log).await;
     }
 
     /// Merges the pending records of some leaves, and of those beside them that would be next. What cannot be merged stays pending, and
     /// is tried again some time.
-    pub async fn merge_leaves(&self, leaves: Vec<PageId>) {
+    pub async fn merge_leaves(&self, leaves: Vec<PageId>, reason: Reason) {
         let leaves = self.records.borrow().with_neighbours(leaves, self.log.tail());
         let most = self.most_ahead(4 * READ_TOGETHER);
         let (mut part, mut rest) = next_part(&leaves, most);
@@ -101,18 +110,21 @@ impl<D: Device + 'static> Shard<D> {
                     return;
                 }
                 // A leaf that cannot be read or divided now stands in nobody's way but its own.
-                let _ = self.merge_leaf(*leaf).await;
+                let _ = self.merge_leaf(*leaf, reason).await;
             }
             self.handle.pause().await;
             part = next;
         }
     }
 
-    async fn merge_leaf(&self, number: PageId) -> Result<(), Error> {
+    async fn merge_leaf(&self, number: PageId, reason: Reason) -> Result<(), Error> {
         let mut number = number;
         while self.records.borrow().lacks(number) {
             let mut guard = self.write_page(number).await?;
             let too_large = self.merge_into(number, guard.bytes_mut())?;
+            if reason == Reason::Room {
+                self.records.borrow_mut().merged_for_room(number);
+            }
             let sparse = self.sparse_key(guard.bytes())?;
             drop(guard);
             if let Some(TooLarge { tree, key, cost }) = too_large {

@@ -263,6 +263,9 @@ impl Records {
         let has_log = pending_bytes + kept(self.most_pending_bytes) <= self.most_pending_bytes;
         if !has_room || !has_log || !self.ring.reserve(self.chunks_for(self.promised + bytes)) {
             self.counters.refused += 1;
+            if !has_room && has_log {
+                self.division.refused();
+            }
             return None;
         }
         self.promised += bytes;
@@ -603,9 +606,7 @@ impl Records {
                 self.division.record_leaves(self.ring.entry(place));
                 self.remove(place);
             } else if let Some(lacking) = &mut lacking {
-                let leaf = self.ring.leaf(place);
-                self.division.leaf_leaves(leaf);
-                lacking.push(PageId(u64::from(leaf)));
+                lacking.push(PageId(u64::from(self.ring.leaf(place))));
                 stays = true;
             }
         }
