@@ -82,7 +82,7 @@ class Engine:
     memory: Union[int, str, None] = None
     #: Bytes of the log on the drive.
     log_size: Optional[Size] = None
-    #: Share of the memory that holds single records, such as ``"50%"``.
+    #: Largest share of the memory for single records, such as ``"50%"``.
     records: Optional[str] = None
     #: CPU time in microseconds of each look-up, scanned row, write and commit.
     cpu_per_op: Optional[Micros] = None

@@ -262,7 +262,7 @@ impl Default for Options {
 const DEGREE: u32 = 32;
 
 /// Per cent of the memory for pages that records may have where nobody says otherwise.
-const RECORDS: u8 = 80;
+const RECORDS: u8 = 70;
 /// The fewest frames that a store leaves for pages where it has records by themselves.
 const FRAMES_BESIDE_RECORDS: u64 = 32;
 /// The least memory for records, in pages.

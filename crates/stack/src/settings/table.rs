@@ -390,8 +390,8 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "records",
         written: "0%..90%",
-        about: "Share of the engine's memory that holds single records instead of pages: records that were read, and new ones that are not merged into their pages yet",
-        commands: &[(Bench, Value("50%"))],
+        about: "Largest share of the engine's memory for single records instead of pages: records that were read, and new ones that are not merged into their pages yet. The engine looks how much of it spares the drive more than pages would",
+        commands: &[(Bench, Value("70%"))],
         read: |asked, text| put(&mut asked.records, read_records(text)),
         show: |run| of_engine(run, |stage| format!("{}%", stage.records)),
     },
