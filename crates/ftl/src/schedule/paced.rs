@@ -32,6 +32,7 @@ pub(super) fn decide(state: &FtlState) -> ScheduleState {
 /// How many rows over all planes that is: enough for all dies to work at once.
 const ROWS: u32 = 16;
 
+#[derive(Debug, PartialEq, Eq)]
 enum Lead {
     Behind,
     Level,
@@ -52,5 +53,80 @@ fn lead(state: &FtlState, Progress { valid_at_pick, room_at_pick, moved, host_pa
         Lead::Ahead
     } else {
         Lead::Level
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STATE: FtlState = FtlState {
+        free: 5,
+        soft: 6,
+        hard: 1,
+        opens: false,
+        segment_pages: 64,
+        stripe_pages: 1,
+        collection: None,
+        idle: false,
+        urgent: false,
+    };
+
+    /// A segment of 64 pages, of which a collection has 32 to move and so frees as many: a move for each host page. Its
+    /// slack is a quarter of a segment, 16 moves.
+    fn lead_at(moved: u32, host_pages: u32) -> Lead {
+        lead_of(32, 1_000, moved, host_pages)
+    }
+
+    fn lead_of(valid_at_pick: u32, room_at_pick: u32, moved: u32, host_pages: u32) -> Lead {
+        lead(&STATE, Progress { valid_at_pick, room_at_pick, moved, host_pages })
+    }
+
+    /// The next host page is counted, so that it finds its room.
+    #[test]
+    fn collection_is_behind_one_page_after_its_slack() {
+        assert_eq!(lead_at(0, 15), Lead::Level, "16 moves are due");
+        assert_eq!(lead_at(0, 16), Lead::Behind, "17 are");
+        assert_eq!(lead_at(1, 16), Lead::Level, "one of them was made");
+    }
+
+    #[test]
+    fn collection_is_ahead_from_its_slack_on_until_all_is_moved() {
+        assert_eq!(lead_at(16, 0), Lead::Level, "15 moves more than are due");
+        assert_eq!(lead_at(17, 0), Lead::Ahead, "16 more");
+        assert_eq!(lead_at(31, 14), Lead::Ahead);
+        assert_eq!(lead_at(32, 15), Lead::Level, "what is left is to erase");
+    }
+
+    /// Three pages to move for each host page, and then none.
+    #[test]
+    fn the_pace_is_that_of_what_the_victim_frees() {
+        assert_eq!(lead_of(48, 1_000, 2, 5), Lead::Level, "18 moves are due after six pages");
+        assert_eq!(lead_of(48, 1_000, 1, 5), Lead::Behind);
+        assert_eq!(lead_of(0, 1_000, 0, 63), Lead::Level, "nothing is due");
+    }
+
+    /// Where the copies and the slack leave less room than the victim frees, the moves are spread over that room.
+    #[test]
+    fn little_room_hurries_collection() {
+        // Eight host pages: four moves for each.
+        let little = 32 + 16 + 8;
+        assert_eq!(lead_of(32, little, 0, 3), Lead::Level, "16 moves are due");
+        assert_eq!(lead_of(32, little, 0, 4), Lead::Behind, "20 are");
+        assert_eq!(lead_of(32, little, 4, 4), Lead::Level);
+        // As much room as it frees hurries nobody.
+        assert_eq!(lead_of(32, 32 + 16 + 32, 0, 15), Lead::Level);
+        // With no room every page asks for all moves, but for the slack.
+        assert_eq!(lead_of(32, 0, 15, 0), Lead::Behind);
+        assert_eq!(lead_of(32, 0, 16, 0), Lead::Level);
+    }
+
+    /// Sixteen rows over all planes, where a quarter of a segment is more.
+    #[test]
+    fn the_slack_is_sixteen_rows_of_a_large_segment() {
+        let state = FtlState { segment_pages: 1_024, stripe_pages: 2, ..STATE };
+        let progress = Progress { valid_at_pick: 512, room_at_pick: 10_000, moved: 0, host_pages: 31 };
+        assert_eq!(lead(&state, progress), Lead::Level, "32 moves are due");
+        assert_eq!(lead(&state, Progress { host_pages: 32, ..progress }), Lead::Behind, "33 are");
     }
 }
