@@ -483,3 +483,15 @@ fn what_is_skipped_is_not_seen() {
     let refused = folder.run("pool t.pages --device optane --skip 990 --ops 11");
     assert!(refused.code == 2 && refused.stderr.contains("--skip 990"), "{}", refused.stderr);
 }
+
+/// Seeds tell the rows of a characterisation apart, as they do those of other runs.
+#[test]
+fn a_characterisation_says_its_seed() {
+    let folder = Folder::new();
+    for curve in ["", " --curve"] {
+        let rows = folder.rows(&format!("profile optane --seed 1,2{curve}"));
+        let mut seeds: Vec<u64> = rows.iter().map(|row| row["seed"].as_u64().unwrap()).collect();
+        seeds.dedup();
+        assert_eq!(seeds, [1, 2], "{curve}");
+    }
+}
