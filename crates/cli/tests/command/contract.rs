@@ -495,3 +495,17 @@ fn a_characterisation_says_its_seed() {
         assert_eq!(seeds, [1, 2], "{curve}");
     }
 }
+
+/// The rule: what holds in one part is not said of the others, which may show the opposite.
+#[test]
+fn a_comparison_within_a_part_names_the_part() {
+    let part = |name: &str| format!("[[parts]]\nname = '{name}'\n[parts.grid]\ndevice = '{name}'\n");
+    let study = "title = 'T'\nquestion = 'Q'\ncommand = 'pool'\n[grid]\nworkload = 'zipf'\nops = 1000\n\
+         write_back = ['single', 'ace']\n[compare]\npart = 'sata'\naxis = 'write_back'\nbaseline = 'single'\n\
+         candidate = 'ace'\ncolumn = 'elapsed_ns'\nwhat = 'run time'\n[names]\nsata = 'SATA SSD'\n";
+    let folder = Folder::new().with("s.toml", format!("{study}{}{}", part("sata"), part("optane")));
+    let outcome = folder.run("study s.toml --out out");
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let said = "In the part SATA SSD, with ace instead of single, run time ";
+    assert!(outcome.stdout.contains(said), "{}", outcome.stdout);
+}

@@ -365,8 +365,9 @@ impl Study {
     }
 
     fn finding(&self, table: &Table, is_quick: bool) -> Result<String, StackError> {
+        let words = Words(&self.file.names);
         let compared =
-            self.file.compare.as_ref().map(|compare| compare.found(table, is_quick)).transpose()?;
+            self.file.compare.as_ref().map(|compare| compare.found(table, words, is_quick)).transpose()?;
         let deviation =
             self.file.deviation.as_ref().map(|deviation| deviation.sentence(table)).transpose()?;
         let said: Vec<String> = [compared, deviation].into_iter().flatten().collect();
