@@ -96,7 +96,7 @@ fn run(arguments: Arguments) -> Result<(), StackError> {
     common.is_stdout_taken = command.as_ref().is_some_and(Command::writes_stdout);
     if common.dry_run && command.as_ref().is_some_and(|command| !command.has_outlook()) {
         return Err(StackError::request(
-            "--dry-run is for commands that run stacks: pool, gc, replay, bench, profile and study; leave it out",
+            "--dry-run is for commands that run stacks: pool, gc, replay, bench, profile, advise and study; leave it out",
         ));
     }
     match command {
