@@ -34,5 +34,5 @@ pub use driver::{Extent, Plan, run};
 pub use error::Error;
 pub use meter::{Figures, KindFigures, KindOutcome, Outcome};
 pub use program::{Benchmark, Ending, Program, Verified};
-pub use series::Series;
+pub use series::{INTERVALS_AT_MOST, Series};
 pub use session::{Record, Session, View, Work};

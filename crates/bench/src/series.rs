@@ -17,7 +17,7 @@ pub struct Series {
 }
 
 /// A run of more intervals is refused: their figures would fill the memory.
-const INTERVALS_MOST: usize = 1 << 16;
+pub const INTERVALS_AT_MOST: usize = 1 << 16;
 
 /// A series under way.
 pub(crate) struct Recording {
@@ -34,7 +34,7 @@ impl Recording {
 
     /// The interval of what happens `at` this long after the beginning, those before being over.
     pub fn at(&mut self, at: Nanos) -> &mut Recorded {
-        let index = usize::try_from(at.0 / self.interval.0).unwrap_or(usize::MAX).min(INTERVALS_MOST);
+        let index = usize::try_from(at.0 / self.interval.0).unwrap_or(usize::MAX).min(INTERVALS_AT_MOST);
         while self.over.len() < index {
             self.over.push(self.current.figures());
             self.current.clear();
@@ -44,9 +44,9 @@ impl Recording {
 
     /// Fails where the series has become too long.
     pub fn check(&self) -> Result<(), Error> {
-        match self.over.len() < INTERVALS_MOST {
+        match self.over.len() < INTERVALS_AT_MOST {
             true => Ok(()),
-            false => Err(Error::TooManyIntervals { most: INTERVALS_MOST }),
+            false => Err(Error::TooManyIntervals { most: INTERVALS_AT_MOST }),
         }
     }
 
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn a_series_that_would_not_fit_is_refused() {
         let mut series = Recording::new(Nanos(1), &["kind"]);
-        series.at(Nanos(INTERVALS_MOST as u64 - 1)).end(0, Nanos(1), false);
+        series.at(Nanos(INTERVALS_AT_MOST as u64 - 1)).end(0, Nanos(1), false);
         assert!(series.check().is_ok());
         series.at(Nanos(u64::MAX)).end(0, Nanos(1), false);
         let sentence = series.check().unwrap_err().to_string();

@@ -114,7 +114,8 @@ pub enum Command {
         resume: bool,
     },
     /// Describe, convert and generate trace files
-    #[command(after_help = examples::TRACE)]
+    // A refusal names what is missing; the help would not.
+    #[command(after_help = examples::TRACE, arg_required_else_help = false)]
     Trace {
         #[command(subcommand)]
         command: Trace,
@@ -232,6 +233,9 @@ pub enum Trace {
 
 /// Reads the name of a column.
 fn column(name: &str) -> Result<Column, String> {
+    if name.is_empty() {
+        return Err("a name is missing; accepted: names that `fulgurite list columns` shows".to_owned());
+    }
     people::column_called(name).map_err(|error| error.to_string())
 }
 

@@ -15,7 +15,7 @@ use fulgurite_study::advise::{Asked, Question, advise};
 use fulgurite_study::grid::{self, Settings};
 use fulgurite_study::people::{self, View};
 use fulgurite_study::report::Verdict;
-use fulgurite_study::study::{How, Outcome, Study, finished_runs};
+use fulgurite_study::study::{How, Left, Outcome, Study, finished_runs};
 use fulgurite_study::table::Table;
 use fulgurite_study::trace_convert::Generated;
 use fulgurite_study::{
@@ -96,7 +96,7 @@ fn run(arguments: Arguments) -> Result<(), StackError> {
     common.is_stdout_taken = command.as_ref().is_some_and(Command::writes_stdout);
     if common.dry_run && command.as_ref().is_some_and(|command| !command.has_outlook()) {
         return Err(StackError::request(
-            "--dry-run is for commands that run stacks: pool, gc, replay, bench, profile and study; leave it out",
+            "--dry-run is for commands that run stacks: pool, gc, replay, bench, profile, advise and study; leave it out",
         ));
     }
     match command {
@@ -206,7 +206,7 @@ fn study(name: &str, asked: &StudyAsked<'_>, common: &Common) -> Result<(), Stac
     let StudyAsked { out, quick, resume } = *asked;
     let how = How { out, quick, seed: common.seed.as_deref(), threads: threads(common), resume };
     let folder = study.folder(out);
-    let finished = finished_runs(&folder);
+    let Left { usable: finished, others, .. } = watched(common.quiet, "requests", |_| study.left(&how))?;
     if common.dry_run {
         if resume && !common.quiet && finished > 0 {
             say(&format!(
@@ -223,7 +223,7 @@ fn study(name: &str, asked: &StudyAsked<'_>, common: &Common) -> Result<(), Stac
         ));
     }
     let command = format!("fulgurite study {name}{} --resume", typed_again(asked, common));
-    interrupt::leaves(move || match finished_runs(&folder) {
+    interrupt::leaves(move || match finished_runs(&folder).saturating_sub(others) {
         0 => "no run of the study is finished".to_owned(),
         finished => format!(
             "finished runs are kept in {} ({finished}); go on from them with: {command}",

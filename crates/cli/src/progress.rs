@@ -65,8 +65,9 @@ fn watch(counts: &str, progress: &Progress, is_done: &AtomicBool) {
             has_share = share.is_some();
             bar.set_style(styles[usize::from(has_share)].clone());
         }
-        bar.set_message(seen.words(counts));
+        // Each of them may draw, so the bar comes first: it would lag behind its words.
         bar.set_position((share.unwrap_or(0.0) * PARTS as f64) as u64);
+        bar.set_message(seen.words(counts));
         bar.tick();
         std::thread::sleep(Duration::from_millis(100));
     }

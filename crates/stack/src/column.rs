@@ -51,6 +51,8 @@ impl Unit {
 enum Mark {
     /// It tells one run of a grid from another.
     axis,
+    /// A run that was not asked for it has none: that tells too.
+    absent,
     /// It is about the execution itself, and differs from one to the next.
     cost,
     /// More of it is better.
@@ -87,7 +89,7 @@ Part "part" Name [axis];
 // What was run.
 Workload "workload" Name [axis pool gc replay];
 Benchmark "benchmark" Name [axis bench];
-Transaction "transaction" Name [axis bench];
+Transaction "transaction" Name [axis absent bench];
 Scale "scale" Number [axis];
 Device "device" Name [axis pool replay bench profile];
 Channels "channels" Number [];
@@ -98,7 +100,7 @@ NE "n_e" Number [];
 Buffers "buffers" Number [];
 Ahead "ahead" Number [];
 Prefetch "prefetch" Name [axis];
-Layer "layer" Name [axis pool replay];
+Layer "layer" Name [axis absent pool replay];
 Placement "placement" Name [axis gc replay];
 Victim "victim" Name [axis gc];
 Schedule "schedule" Name [axis replay];
@@ -115,17 +117,18 @@ PageBytes "page_bytes" Bytes [axis profile];
 Segments "segments" Number [axis];
 SegmentPages "segment_pages" Number [axis];
 GcReserve "gc_reserve" Number [axis];
-Users "users" Number [axis bench];
-Speed "speed" Number [axis];
+Users "users" Number [axis absent bench];
+Speed "speed" Number [axis absent];
 CpuPerRequestNs "cpu_per_request_ns" Nanoseconds [axis];
-Cores "cores" Number [axis];
+Cores "cores" Number [axis absent];
 CpuPerOpNs "cpu_per_op_ns" Nanoseconds [axis];
 Seed "seed" Number [axis];
-Skip "skip" Number [axis];
-Group "group" Name [axis gc];
-TimePages "time_pages" Number [axis gc];
+Skip "skip" Number [axis absent];
+Group "group" Name [axis absent gc];
+TimePages "time_pages" Number [axis absent gc];
+TimeLimitNs "time_limit_ns" Nanoseconds [axis];
 // What came of it.
-TimeNs "time_ns" Nanoseconds [replay bench];
+TimeNs "time_ns" Nanoseconds [absent replay bench];
 IntervalNs "interval_ns" Nanoseconds [];
 Ops "ops" Number [];
 ElapsedNs "elapsed_ns" Nanoseconds [pool less];
@@ -278,7 +281,7 @@ FootprintPages "footprint_pages" Number [];
 FootprintReadPages "footprint_read_pages" Number [];
 FootprintWrittenPages "footprint_written_pages" Number [];
 DurationNs "duration_ns" Nanoseconds [];
-RateRequestsS "rate_requests_s" Number [axis];
+RateRequestsS "rate_requests_s" Number [axis absent];
 PeakRequestsS "peak_requests_s" Number [];
 Burstiness "burstiness" Number [];
 Volumes "volumes" Number [];
@@ -396,6 +399,11 @@ impl Column {
     /// Whether it tells one run of a grid from another.
     pub fn is_axis(self) -> bool {
         self.has(Mark::axis)
+    }
+
+    /// Whether a run that has no value in it was asked for something else than one that has.
+    pub fn tells_when_absent(self) -> bool {
+        self.has(Mark::absent)
     }
 
     /// Whether it is about the cost of the execution itself, such as CPU time, which differs from one to the next.

@@ -48,6 +48,7 @@ impl Column {
             C::Seed => "seed of all randomness",
             C::Group => "group of segments, with --groups",
             C::TimePages => "beginning of the interval, in page writes",
+            C::TimeLimitNs => "time that a benchmark was asked to run for, with --time",
             C::TimeNs => "beginning of the interval, in time",
             C::IntervalNs => "length of the interval",
             C::Ops => "requests or transactions in the row",

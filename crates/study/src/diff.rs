@@ -2,15 +2,16 @@
 //! change first.
 //!
 //! A result is the folder of a study, or a file of CSV, JSON or JSON lines as the commands print them. It may come from
-//! another version of Fulgurite. So a column that only one result has is not used for matching, and neither is
-//! `run_id`.
+//! another version of Fulgurite. So a column that only one result has is not used for matching, unless its absence says
+//! what was asked: a run without `layer` has no layer. Equal values of `run_id` say that runs asked for the same;
+//! different ones say nothing, because versions may differ in how they describe a run.
 
 use crate::people::{self, View};
 use crate::table::Table;
 use fulgurite_base::units::{Share, parse_share};
 use fulgurite_stack::output::is_standard;
 use fulgurite_stack::{Column, Row, StackError, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::Path;
 use std::{fs, io};
@@ -146,6 +147,29 @@ fn is_asked(column: Column) -> bool {
     column.is_axis() || matches!(column, Column::TimeNs | Column::File | Column::Name | Column::Kind)
 }
 
+/// What the run of `row` was asked for in `column`.
+fn asked<'a>(row: &'a Row, column: Column, equal: &BTreeSet<String>) -> Option<&'a Value> {
+    if column == Column::Ops { asked_ops(row, equal) } else { row.get(column) }
+}
+
+/// The number of requests that the run of `row` was asked for. It is an outcome of a run for a time, and of a part of a
+/// run. Runs in `equal` asked for the same, so it says nothing new about them.
+fn asked_ops<'a>(row: &'a Row, equal: &BTreeSet<String>) -> Option<&'a Value> {
+    let is_outcome = [Column::TimeLimitNs, Column::TimeNs, Column::Transaction]
+        .iter()
+        .any(|column| row.get(*column).is_some());
+    row.get(Column::Ops).filter(|_| !is_outcome && !equal.contains(&row.text(Column::RunId)))
+}
+
+/// The values of `run_id` that both results have.
+fn equal_runs(results: &[Vec<Row>; 2]) -> BTreeSet<String> {
+    let [a, b] = results.each_ref().map(|rows| {
+        let ids = rows.iter().filter_map(|row| row.get(Column::RunId));
+        ids.map(Value::readable).collect::<BTreeSet<_>>()
+    });
+    a.intersection(&b).cloned().collect()
+}
+
 /// Whether `column` is a figure, or a word, that a run may change.
 fn is_outcome(column: Column) -> bool {
     let is_said = matches!(column, Column::RunId | Column::Note | Column::Explanation);
@@ -156,6 +180,8 @@ fn is_outcome(column: Column) -> bool {
 struct Joined {
     /// What they are joined by.
     by: Vec<Column>,
+    /// The runs that both results have.
+    equal: BTreeSet<String>,
     /// The numbers of rows in the two results.
     pairs: Vec<(usize, usize)>,
     /// Rows of either result without a partner.
@@ -165,9 +191,19 @@ struct Joined {
 impl Joined {
     fn of(results: &[Vec<Row>; 2]) -> Joined {
         let has = |rows: &[Row], column: Column| rows.iter().any(|row| row.get(column).is_some());
-        let in_both = |column: &Column| results.iter().all(|rows| has(rows, *column));
-        let by: Vec<Column> = Column::all().filter(|column| is_asked(*column) && in_both(column)).collect();
-        let key = |row: &Row| by.iter().map(|column| row.get(*column).map(Value::exact)).collect::<Vec<_>>();
+        // What `--columns` has cut does not say what was not asked for.
+        let is_whole = results.iter().all(|rows| has(rows, Column::RunId));
+        let tells = |column: &Column| match results.each_ref().map(|rows| has(rows, *column)) {
+            [true, true] => true,
+            [false, false] => false,
+            _ => is_whole && column.tells_when_absent(),
+        };
+        let is_key = |column: &Column| is_asked(*column) || *column == Column::Ops;
+        let by: Vec<Column> = Column::all().filter(|column| is_key(column) && tells(column)).collect();
+        let equal = equal_runs(results);
+        let key = |row: &Row| -> Vec<Option<String>> {
+            by.iter().map(|column| asked(row, *column, &equal).map(Value::exact)).collect()
+        };
         // Rows that were asked for twice belong together in order.
         let mut partners: BTreeMap<Vec<Option<String>>, Vec<usize>> = BTreeMap::new();
         for (at, row) in results[1].iter().enumerate().rev() {
@@ -182,13 +218,16 @@ impl Joined {
         }
         let mut others: Vec<usize> = partners.into_values().flatten().collect();
         others.sort_unstable();
-        Joined { by, pairs, alone: [alone, others] }
+        Joined { by, equal, pairs, alone: [alone, others] }
     }
 
     /// Why nothing is compared.
     fn nothing_in_common(&self, names: &[String; 2], results: &[Vec<Row>; 2]) -> String {
         let values = |rows: &[Row], column: Column| {
-            let mut values: Vec<String> = rows.iter().map(|row| row.text(column)).collect();
+            let said = |row| {
+                asked(row, column, &self.equal).map_or("absent".to_owned(), |value| whole(value).exact())
+            };
+            let mut values: Vec<String> = rows.iter().map(said).collect();
             values.sort();
             values.dedup();
             values.join(" ")
@@ -211,7 +250,10 @@ impl Joined {
             .by
             .iter()
             .copied()
-            .filter(|column| places.rows.iter().any(|row| row.get(*column) != places.rows[0].get(*column)))
+            .filter(|column| {
+                let of = |row| asked(row, *column, &self.equal);
+                places.rows.iter().any(|row| of(row) != of(&places.rows[0]))
+            })
             .collect();
         let counts = |column: &Column| match columns {
             [] => is_outcome(*column),

@@ -2,6 +2,7 @@
 
 use crate::table::Table;
 use fulgurite_base::{Spec, units};
+use fulgurite_stack::progress::step;
 use fulgurite_stack::workload::open_trace;
 use fulgurite_stack::{Column, Row, StackError};
 use fulgurite_workload::trace::{Format, OpSummary, Trace, TraceOptions, Unit};
@@ -24,7 +25,10 @@ pub fn describe(path: &str, format: Option<&str>, page: Option<&str>) -> Result<
         )));
     }
     let page_bytes = page_bytes.unwrap_or(4096);
-    let summary = trace.summary(page_bytes)?;
+    let summary = {
+        let _step = step("counting the pages of the trace", 0);
+        trace.summary(page_bytes)?
+    };
     let mut row = Row::default();
     row.set(Column::File, path);
     row.set(Column::Format, trace.format().name());

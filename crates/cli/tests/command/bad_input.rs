@@ -41,6 +41,11 @@ fn unknown_names_are_offered_the_nearest() {
             ("gc mixed-uniform --victim greedi", &["victim", "did you mean `greedy`"]),
             ("gc mixed-uniform --placement nnoe", &["placement", "none"]),
             ("gc fio-h --interval 0", &["--interval", "0", "a count, or a share"]),
+            (
+                "gc fio-h --interval 1 --ops 10M",
+                &["--interval 1", "more than 65536 intervals", "from 153 on"],
+            ),
+            ("gc fio-h --interval 1 --ops 10M --dry-run", &["--interval 1", "more than 65536 intervals"]),
             ("gc fio-h --interval 5 --groups", &["--interval", "--groups", "one of them"]),
             ("gc fio-h --groups --explain", &["--explain", "without --interval and --groups"]),
             ("gc fio-h --placement oracle:sizes=100%", &["sizes=100%", "less than 100%"]),
@@ -60,6 +65,11 @@ fn unknown_names_are_offered_the_nearest() {
             ),
             ("bench ycsb-a --ops 5 --time 1s", &["--ops", "--time", "one of them"]),
             ("bench ycsb-a:records=1K --interval 1us --time 1s", &["--interval", "too short", "65536"]),
+            // Before the load.
+            (
+                "bench ycsb-a --interval 1us --time 1s --dry-run",
+                &["--interval 1us", "65536", "from 15.259us on"],
+            ),
             ("bench ycsb-a:records=5 --scale 2", &["--scale 2", "one of them"]),
             ("bench ycsb-a --degree 4", &["--degree 4", "index-scan"]),
             ("bench index-scan --degree 257", &["--degree", "257", "1 to 256, or auto"]),

@@ -483,3 +483,29 @@ fn what_is_skipped_is_not_seen() {
     let refused = folder.run("pool t.pages --device optane --skip 990 --ops 11");
     assert!(refused.code == 2 && refused.stderr.contains("--skip 990"), "{}", refused.stderr);
 }
+
+/// Seeds tell the rows of a characterisation apart, as they do those of other runs.
+#[test]
+fn a_characterisation_says_its_seed() {
+    let folder = Folder::new();
+    for curve in ["", " --curve"] {
+        let rows = folder.rows(&format!("profile optane --seed 1,2{curve}"));
+        let mut seeds: Vec<u64> = rows.iter().map(|row| row["seed"].as_u64().unwrap()).collect();
+        seeds.dedup();
+        assert_eq!(seeds, [1, 2], "{curve}");
+    }
+}
+
+/// The rule: what holds in one part is not said of the others, which may show the opposite.
+#[test]
+fn a_comparison_within_a_part_names_the_part() {
+    let part = |name: &str| format!("[[parts]]\nname = '{name}'\n[parts.grid]\ndevice = '{name}'\n");
+    let study = "title = 'T'\nquestion = 'Q'\ncommand = 'pool'\n[grid]\nworkload = 'zipf'\nops = 1000\n\
+         write_back = ['single', 'ace']\n[compare]\npart = 'sata'\naxis = 'write_back'\nbaseline = 'single'\n\
+         candidate = 'ace'\ncolumn = 'elapsed_ns'\nwhat = 'run time'\n[names]\nsata = 'SATA SSD'\n";
+    let folder = Folder::new().with("s.toml", format!("{study}{}{}", part("sata"), part("optane")));
+    let outcome = folder.run("study s.toml --out out");
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let said = "In the part SATA SSD, with ace instead of single, run time ";
+    assert!(outcome.stdout.contains(said), "{}", outcome.stdout);
+}

@@ -104,3 +104,64 @@ fn what_cannot_be_compared_is_refused() {
         assert_eq!(refused.stderr.lines().count(), 1, "{arguments}: {}", refused.stderr);
     }
 }
+
+/// The rule: a difference between results of different requests is no change, and is not listed as one.
+#[test]
+fn results_of_different_requests_are_not_compared() {
+    let pool = "pool zipf --pages 4K --ops 2K";
+    let replay = "replay synthetic --device optane --ops 500";
+    let bench = "bench ycsb-c:records=2000 --device optane";
+    for (a, b, words) in [
+        (
+            pool.to_owned(),
+            "pool zipf --pages 4K --ops 1K".to_owned(),
+            "ops is 2000 in one and 1000 in the other",
+        ),
+        (pool.to_owned(), format!("{pool} --skip 5"), "skip is absent in one and 5 in the other"),
+        (
+            format!("{pool} --cores 2 --users 2"),
+            format!("{pool} --users 2"),
+            "cores is 2 in one and absent in",
+        ),
+        (replay.to_owned(), format!("{replay} --layer log"), "layer is absent in one and log in the other"),
+        (format!("{replay} --users 2"), format!("{replay} --rate 2K"), "users is 2 in one and absent in"),
+        (
+            format!("{replay} --rate 1K"),
+            format!("{replay} --rate 2K"),
+            "rate_requests_s is 1000 in one and 2000",
+        ),
+        (format!("{bench} --time 1ms"), format!("{bench} --time 2ms"), "time_limit_ns is 1000000 in one and"),
+        (format!("{bench} --time 1ms"), format!("{bench} --ops 500"), "ops is absent in one and 500 in"),
+    ] {
+        let folder = Folder::new();
+        for (name, command) in [("a.csv", &a), ("b.csv", &b)] {
+            let run = folder.run(&format!("{command} --csv"));
+            assert_eq!(run.code, 0, "{command}: {}", run.stderr);
+            std::fs::write(folder.0.join(name), run.stdout).unwrap();
+        }
+        let refused = folder.run("diff a.csv b.csv");
+        assert_eq!((refused.code, refused.stdout.as_str()), (2, ""), "{a}, {b}: {}", refused.stderr);
+        assert!(refused.stderr.contains(words), "{a}, {b}: {}", refused.stderr);
+        assert_eq!(folder.run("diff a.csv a.csv").code, 0, "{a}");
+    }
+}
+
+/// What is compared all the same: a result of another version, what --columns has left, and what a run for a time did.
+#[test]
+fn results_of_the_same_request_are_compared_whatever_columns_they_have() {
+    let row = |text: &str| format!("[{{{text}}}]");
+    let folder = Folder::new()
+        .with("old.json", row(r#""run_id":"1","workload":"zipf","ops":5,"hits":3"#))
+        .with("new.json", row(r#""run_id":"2","workload":"zipf","ops":5,"place":"in-place","hits":4"#))
+        .with("whole.json", row(r#""run_id":"2","workload":"zipf","users":8,"ops":5,"hits":3"#))
+        .with("cut.json", row(r#""workload":"zipf","ops":5,"hits":4"#))
+        .with("slow.json", row(r#""run_id":"1","benchmark":"tpcc","time_limit_ns":9,"ops":5"#))
+        .with("fast.json", row(r#""run_id":"2","benchmark":"tpcc","time_limit_ns":9,"ops":6"#))
+        .with("earlier.json", row(r#""run_id":"1","benchmark":"tpcc","ops":5"#))
+        .with("later.json", row(r#""run_id":"1","benchmark":"tpcc","ops":6"#));
+    for (a, b) in [("old", "new"), ("whole", "cut"), ("slow", "fast"), ("earlier", "later")] {
+        let compared = folder.run(&format!("diff {a}.json {b}.json"));
+        assert_eq!(compared.code, 1, "{a} {b}: {}", compared.stderr);
+        assert!(compared.stdout.starts_with("1 of "), "{a} {b}: {}", compared.stdout);
+    }
+}

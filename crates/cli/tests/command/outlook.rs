@@ -63,6 +63,19 @@ fn the_memory_that_is_needed_is_about_that_which_is_taken() {
     }
 }
 
+/// Rows of a series are in memory together until the run has ended.
+#[test]
+fn a_long_series_needs_memory() {
+    let folder = Folder::new();
+    let needed = |interval: &str| {
+        let run = format!("gc mixed-uniform --logical 1GB --physical 1GiB --ops 60K {interval} --dry-run");
+        folder.rows(&run)[0]["needed_bytes"].as_f64().unwrap()
+    };
+    // 60,000 rows have taken 176 MB.
+    let series = needed("--interval 1") - needed("");
+    assert!((120e6..250e6).contains(&series), "{series}");
+}
+
 /// The rule: what a run costs lies in the range that was said before it. CPU time is compared, since others may use the
 /// machine too, and with a factor of three at both ends, since machines differ.
 #[test]

@@ -61,7 +61,7 @@ fn what_a_simulated_drive_does_is_shown() {
 
 #[test]
 fn what_a_trace_takes_is_shown() {
-    shows("trace info t.spc", &["reading t.spc"]);
+    shows("trace info t.spc", &["reading t.spc", "counting the pages of the trace"]);
     shows("trace convert t.spc u.msr --to msr", &["reading t.spc"]);
     shows("trace generate zipf t.pages --to page-ops --ops 10M", &["% of 10,000,000 requests"]);
     shows("pool t.spc --frames 1", &["reading t.spc", "% of 4,000,000 requests"]);

@@ -202,3 +202,40 @@ fn a_result_is_not_replaced_by_a_smaller_one_or_another_study() {
     refused("study other.toml --out out", "--out out has the result of another study, `T`");
     done("study s.toml --out out");
 }
+
+/// The rule: what hours of runs have left is lost to no other study, and is not taken for its own.
+#[test]
+fn finished_runs_are_not_lost_to_another_study() {
+    let small = |title: &str, workload: &str, more: &str| {
+        format!(
+            "title = '{title}'\nquestion = 'Q'\ncommand = 'pool'\n[grid]\nworkload = ['{workload}', 'mixed-skewed']\nops = 2000\n[quick]\nops = 1000\n{more}"
+        )
+    };
+    // A check of a column that is not there fails the study when all of its runs are finished.
+    let failing = "[[checks]]\nsays = 's'\ncolumn = 'waf_closed_form'\nat_least = 0\n";
+    let folder = Folder::new()
+        .with("s.toml", small("T", "zipf", failing))
+        .with("like.toml", small("L", "mixed-uniform", ""))
+        .with("other.toml", small("O", "mixed-uniform", "").replace("mixed-skewed", "cello-like"));
+    assert!(folder.run("study s.toml --out out").stderr.contains("2 finished runs of 2 are kept in out"));
+    let left = folder.read(LEDGER);
+    for arguments in ["other.toml", "other.toml --resume", "s.toml --quick", "s.toml --quick --resume"] {
+        let refused = folder.run(&format!("study {arguments} --out out"));
+        assert_eq!(refused.code, 2, "{arguments}: {}", refused.stderr);
+        let words =
+            "--out out has the finished runs of another study, or of another size of this one; accepted";
+        assert!(refused.stderr.contains(words), "{arguments}: {}", refused.stderr);
+        assert_eq!(folder.read(LEDGER), left, "{arguments}");
+    }
+    // Those that match are counted, and no others.
+    for (study, counted) in
+        [("other", None), ("like", Some("out has 1 finished runs")), ("s", Some("out has 2 "))]
+    {
+        let looked = folder.run(&format!("study {study}.toml --out out --resume --dry-run"));
+        assert_eq!(looked.code, 0, "{study}: {}", looked.stderr);
+        assert!(looked.stderr.contains(counted.unwrap_or_default()), "{study}: {}", looked.stderr);
+        assert_eq!(looked.stderr.contains("finished runs"), counted.is_some(), "{study}: {}", looked.stderr);
+    }
+    // One that asks for some of the same runs takes those.
+    assert_eq!(folder.run("study like.toml --out out --resume").code, 0);
+}

@@ -26,6 +26,13 @@ fn refusals_name_what_is_wrong() {
         &Folder::new(),
         &[
             ("pool mixed-skewed:write=", &["`write=`", "write key=value"], &["did you mean", "unknown"]),
+            ("trace", &["'fulgurite trace' requires a subcommand", "info, convert, generate"], &["Describe"]),
+            (
+                "pool zipf --columns=",
+                &["--columns", "a name is missing", "list columns"],
+                &["``", "did you mean"],
+            ),
+            ("list --dry-run", &["--dry-run", "advise and study"], &[]),
             ("gc zipf:", &["`zipf:`", "write key=value"], &["did you mean", "unknown"]),
             ("pool postgres-pgbench:a=1", &["postgres-pgbench has no options"], &["did you mean"]),
             (

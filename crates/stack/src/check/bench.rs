@@ -1,5 +1,6 @@
 //! Refuses runs of benchmarks that cannot work.
 
+use super::check_intervals;
 use crate::device::DriveConfig;
 use crate::run::{Benchmarked, EngineStage, Rows, Run};
 use crate::{StackError, Unit, memory};
@@ -43,6 +44,7 @@ impl Run {
                 "rows of a benchmark are about the run, stretches of time or types of transactions",
             ));
         }
+        self.check_time_intervals(asked)?;
         if stack.device.is_real() && stage.cpu_per_op > Nanos::ZERO {
             return Err(StackError::request(format!(
                 "--cpu-per-op {} is for simulated drives: on {} the clock is real; leave it out",
@@ -61,6 +63,17 @@ impl Run {
         }
         self.check_fits(asked, stage)?;
         self.check_options(stage)
+    }
+
+    /// A run for a time tells beforehand how many intervals it has; one of a number of transactions does not.
+    fn check_time_intervals(&self, asked: &Benchmarked) -> Result<(), StackError> {
+        use Rows::{TimeIntervals, TypeIntervals};
+        match (self.measure.rows, asked.stop) {
+            (TimeIntervals(length) | TypeIntervals(length), Extent::Time(time)) => {
+                check_intervals(time.0, length.0, |length| units::format_micros(Nanos(length)) + "us")
+            }
+            _ => Ok(()),
+        }
     }
 
     fn check_options(&self, stage: &EngineStage) -> Result<(), StackError> {

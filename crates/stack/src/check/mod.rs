@@ -8,6 +8,7 @@ use crate::output::{self, Named};
 use crate::run::{Arrivals, Load, Measure, PoolStage, Requested, Rows, Run};
 use crate::{Command, StackError, memory};
 use fulgurite_base::{Nanos, units};
+use fulgurite_bench::INTERVALS_AT_MOST;
 use fulgurite_ftl::FtlConfig;
 use fulgurite_pool::{ReplacementPolicy, WriteBack};
 use std::path::Path;
@@ -46,7 +47,8 @@ impl Run {
                     )));
                 }
                 // A generator tells only when it starts whether it works with this number of pages.
-                self.bind()?.requests(self.seed).map(drop)
+                self.bind()?.requests(self.seed)?;
+                self.check_page_intervals(requested)
             }
             (Load::Requests(_), None, None) => {
                 // First: what is wrong with a file that is read matters less than that it would be overwritten.
@@ -210,6 +212,17 @@ impl Run {
         }
     }
 
+    /// Refuses a series whose rows would fill the memory.
+    fn check_page_intervals(&self, requested: &Requested) -> Result<(), StackError> {
+        let Rows::PageIntervals(length) = self.measure.rows else { return Ok(()) };
+        let check = |writes| check_intervals(writes, length, |length| length.to_string());
+        // How many of the requests are writes takes a while to count, and seldom matters.
+        match check(requested.ops) {
+            Err(_) => check(self.bind()?.writes_within(requested.ops, self.seed)?),
+            few => few,
+        }
+    }
+
     /// A policy that looks ahead numbers all page writes in 32 bits.
     fn check_future(&self, requested: &Requested, ftl: &FtlConfig) -> Result<(), StackError> {
         let fill = u64::from(ftl.logical_pages);
@@ -246,6 +259,20 @@ impl Run {
             (_, Some(pool)) => pool.page_bytes,
             (_, None) => self.stack.device.page_bytes(),
         }
+    }
+}
+
+/// Refuses a series of more stretches of `length` than a run may have, of which `whole` is the length. `typed` gives an
+/// interval as it is typed.
+fn check_intervals(whole: u64, length: u64, typed: impl Fn(u64) -> String) -> Result<(), StackError> {
+    let most = INTERVALS_AT_MOST as u64;
+    match whole / length.max(1) <= most {
+        true => Ok(()),
+        false => Err(StackError::request(format!(
+            "--interval {} is too short: the run has more than {most} intervals; accepted: from {} on, or a shorter run",
+            typed(length),
+            typed(whole.div_ceil(most))
+        ))),
     }
 }
 

@@ -219,6 +219,7 @@ pub fn row(run: &Run, profile: &Profile) -> Row {
     let (mut row, device) = (Row::default(), &run.stack.device);
     row.set(Column::Device, device.label.as_str());
     row.set(Column::PageBytes, profile.page_bytes);
+    row.set(Column::Seed, run.seed);
     row.set(Column::Alpha, profile.alpha());
     row.set(Column::KR, profile.reads.k);
     row.set(Column::KW, profile.writes.k);
@@ -256,6 +257,7 @@ pub fn curve(run: &Run, profile: &Profile) -> Vec<Row> {
             row.set(Column::Device, run.stack.device.label.as_str());
             row.set(Column::PageBytes, profile.page_bytes);
             row.set(Column::Users, *users);
+            row.set(Column::Seed, run.seed);
             row.set(column, *iops);
         }
     }

@@ -1,5 +1,6 @@
 //! Says what one run needs. The constants are the bytes of tables that grow with a run.
 
+use super::ROW_BYTES;
 use super::seconds::{self, Seconds};
 use crate::Stack;
 use crate::device::{DeviceConfig, DriveConfig};
@@ -14,7 +15,6 @@ const MAPPED_BYTES: u64 = 9;
 const PLACED_BYTES: u64 = 5;
 /// Bytes of a page write that is known beforehand, for policies that look ahead.
 const FORESEEN_BYTES: u64 = 8;
-
 /// What one run needs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Needs {
@@ -112,6 +112,9 @@ impl Needs {
         }
         if ftl.collect.placement.needs_future() || run.measure.rows == Rows::Groups {
             self.add_bytes(ops.saturating_add(logical).saturating_mul(FORESEEN_BYTES));
+        }
+        if let Rows::PageIntervals(length) = run.measure.rows {
+            self.add_bytes((ops / length.max(1)).saturating_mul(ROW_BYTES));
         }
         self.seconds += seconds::written(ops.saturating_add(logical), &ftl.collect.placement);
     }

@@ -15,6 +15,9 @@ pub const KEPT: usize = 4;
 /// How much better the other figure must be to decide between values that gain about the same.
 const TELLS: f64 = 0.05;
 
+/// Where two equal runs differ by more than this, as a share, nothing can be said of settings.
+const NOISE_AT_MOST: f64 = 0.5;
+
 /// What was chosen.
 pub struct Chosen {
     /// The settings that differ from the plain ones.
@@ -40,6 +43,7 @@ pub fn search(lab: &mut Lab) -> Result<Chosen, StackError> {
         // Without a page that leaves there is nothing to choose between.
         return Ok(Chosen { setup: Setup::new(), auto: None, noise, profile, is_idle });
     }
+    refuse_noise(noise)?;
     let auto = automatic(lab)?;
     let n_w = profile.number(Column::KW).map_or(1, |k_w| k_w as u32);
     let mut best = Setup::new();
@@ -62,6 +66,17 @@ pub fn search(lab: &mut Lab) -> Result<Chosen, StackError> {
         best = without_idle(lab, best, axis, noise)?;
     }
     Ok(Chosen { setup: best, auto, noise, profile, is_idle })
+}
+
+/// Refuses to choose where equal runs are so unlike that what they give is chance.
+fn refuse_noise(noise: f64) -> Result<(), StackError> {
+    match noise <= NOISE_AT_MOST {
+        true => Ok(()),
+        false => Err(StackError::run(format!(
+            "too noisy to advise: two equal runs differ by {:.0} %; use more --ops or an idle machine",
+            100.0 * noise
+        ))),
+    }
 }
 
 /// Whether the pool had a free frame for every page.
@@ -192,4 +207,20 @@ fn without_idle(lab: &mut Lab, best: Setup, axis: &Axis, noise: f64) -> Result<S
         [Some(old), Some(new)] if !Change::between(old, new).is_gain(goal, noise) => without,
         _ => best,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_advised_from_chance() {
+        assert_eq!(refuse_noise(0.3), Ok(()));
+        let refused = refuse_noise(1.098).unwrap_err();
+        assert_eq!(refused.exit_code(), 1);
+        let sentence =
+            "too noisy to advise: two equal runs differ by 110 %; use more --ops or an idle machine";
+        assert_eq!(refused.to_string(), sentence);
+        assert!(refuse_noise(f64::NAN).is_err());
+    }
 }

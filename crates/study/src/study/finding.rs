@@ -38,15 +38,15 @@ impl Compare {
     }
 
     /// What the comparison found, or in a quick run that cannot tell, why it cannot.
-    pub fn found(&self, table: &Table, is_quick: bool) -> Result<String, StackError> {
+    pub fn found(&self, table: &Table, words: Words<'_>, is_quick: bool) -> Result<String, StackError> {
         match self.full.as_ref().filter(|_| is_quick) {
             Some(full) => Ok(format!("A quick run does not tell how {} changes. {full}", self.what)),
-            None => self.sentence(table),
+            None => self.sentence(table, words),
         }
     }
 
     /// The candidate against the baseline, over every pair of rows that differ in the axis alone.
-    pub fn sentence(&self, table: &Table) -> Result<String, StackError> {
+    pub fn sentence(&self, table: &Table, words: Words<'_>) -> Result<String, StackError> {
         known_columns(table, [self.axis, self.column])?;
         let rows = Select { part: self.part.as_deref(), only: &BTreeMap::new() }.of(table)?;
         let [old, new] =
@@ -71,7 +71,12 @@ impl Compare {
         } else {
             format!("falls by up to {} and rises by up to {}", at(&low), at(&high))
         };
-        Ok(format!("With {candidate} instead of {baseline}, {what} {moved}."))
+        // Other parts may show the opposite.
+        let with = match &self.part {
+            Some(part) => format!("In the part {}, with", words.name(part)),
+            None => "With".to_owned(),
+        };
+        Ok(format!("{with} {candidate} instead of {baseline}, {what} {moved}."))
     }
 }
 

@@ -97,9 +97,9 @@ impl Ledger {
     }
 }
 
-/// How many whole lines the ledger in `folder` has.
-pub(super) fn count(folder: &Path) -> usize {
-    read(&folder.join(NAME)).map_or(0, |known| known.len())
+/// The runs that the ledger in `folder` has in whole lines.
+pub(super) fn keys(folder: &Path) -> Vec<Key> {
+    read(&folder.join(NAME)).map_or(Vec::new(), |known| known.into_keys().collect())
 }
 
 fn failed(path: &Path, error: &io::Error) -> StackError {
@@ -180,13 +180,13 @@ mod tests {
         open(&ledger.path).unwrap().write_all(b"{\"version\":\"1\",\"asked\"").unwrap();
         let again = Ledger::open(&folder, false).unwrap();
         again.keep(key("later"), &[]).unwrap();
-        assert_eq!((again.known(), count(&folder)), (0, 2));
+        assert_eq!((again.known(), keys(&folder).len()), (0, 2));
         let resumed = Ledger::open(&folder, true).unwrap();
         assert_eq!(resumed.rows(&key("whole")), Some(vec![kept]));
         assert_eq!(resumed.rows(&key("later")), Some(Vec::new()));
         assert_eq!(resumed.rows(&Key { version: "2".to_owned(), ..key("whole") }), None);
         resumed.finish().unwrap();
-        assert_eq!(count(&folder), 0);
+        assert_eq!(keys(&folder), []);
         fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -26,6 +26,7 @@ use fulgurite_stack::output::{Named, is_standard};
 use fulgurite_stack::runner::{self, Runs};
 use fulgurite_stack::{Column, Command, Outlook, Progress, Row, StackError};
 use ledger::Ledger;
+pub use parts::Left;
 use parts::{Kept, Parts};
 use plot::Source;
 use std::collections::BTreeMap;
@@ -208,6 +209,14 @@ impl Study {
         Ok(self.runs(how)?.1)
     }
 
+    /// What an earlier attempt has left in its folder.
+    pub fn left(&self, how: &How<'_>) -> Result<Left, StackError> {
+        match ledger::keys(&self.folder(how.out)) {
+            none if none.is_empty() => Ok(Left::default()),
+            keys => Ok(self.runs(how)?.0.left(&keys)),
+        }
+    }
+
     /// Where the study writes.
     pub fn folder(&self, out: Option<&Path>) -> PathBuf {
         out.map_or_else(|| Path::new("results").join(&self.name), Path::to_path_buf)
@@ -233,6 +242,13 @@ impl Study {
             inputs.iter().map(|(argument, text)| Named::new(argument, named_file(text))).collect();
         let folder = Folder::prepare(&out, &inputs)?;
         self.keep_result(how, &out)?;
+        let left = runs.left(&ledger::keys(&out));
+        if left.is_of_another {
+            return Err(in_the_way(
+                &out,
+                "the finished runs of another study, or of another size of this one",
+            ));
+        }
         runs.prepare().map_err(|error| self.named(error))?;
         let ledger = Ledger::open(&out, how.resume)?;
         let finished =
@@ -243,21 +259,15 @@ impl Study {
             ledger.finish()?;
             Ok(outcome)
         });
-        outcome.map_err(|error| with_finished(error, &out, runs.count()))
+        outcome.map_err(|error| with_finished(error, &out, left.others, runs.count()))
     }
 
     /// Refuses to replace the result of another study, and a full result with a quick one: each may have taken hours.
     fn keep_result(&self, how: &How<'_>, out: &Path) -> Result<(), StackError> {
         let Some(was) = fs::read_to_string(out.join("study.toml")).ok() else { return Ok(()) };
         let Ok(was) = File::parse("study.toml", &was) else { return Ok(()) };
-        let refused = |what: String| {
-            Err(StackError::request(format!(
-                "--out {} has {what}; accepted: another folder, or this one without it",
-                out.display()
-            )))
-        };
         if was.title != self.file.title {
-            return refused(format!("the result of another study, `{}`", was.title));
+            return Err(in_the_way(out, &format!("the result of another study, `{}`", was.title)));
         }
         let has_quick =
             !self.file.quick.is_empty() || self.file.parts.iter().any(|part| !part.quick.is_empty());
@@ -266,7 +276,10 @@ impl Study {
             let finished = Finished::open(out, &self.file, full.count());
             // The identities tell whether the runs of the table are of the full size.
             if !finished.is_empty() && finished.rows(0, full.part(0), &full.run(0)?.id()?).is_some() {
-                return refused("the full result of this study, which a quick one would replace".to_owned());
+                return Err(in_the_way(
+                    out,
+                    "the full result of this study, which a quick one would replace",
+                ));
             }
         }
         Ok(())
@@ -352,8 +365,9 @@ impl Study {
     }
 
     fn finding(&self, table: &Table, is_quick: bool) -> Result<String, StackError> {
+        let words = Words(&self.file.names);
         let compared =
-            self.file.compare.as_ref().map(|compare| compare.found(table, is_quick)).transpose()?;
+            self.file.compare.as_ref().map(|compare| compare.found(table, words, is_quick)).transpose()?;
         let deviation =
             self.file.deviation.as_ref().map(|deviation| deviation.sentence(table)).transpose()?;
         let said: Vec<String> = [compared, deviation].into_iter().flatten().collect();
@@ -380,14 +394,22 @@ impl Study {
     }
 }
 
-/// How many finished runs an earlier attempt has left in the folder `out`.
+/// How many finished runs of whatever study the folder `out` has.
 pub fn finished_runs(out: &Path) -> usize {
-    ledger::count(out)
+    ledger::keys(out).len()
 }
 
-/// Adds to an error that finished runs are kept.
-fn with_finished(error: StackError, out: &Path, of: usize) -> StackError {
-    let text = |said: String| match finished_runs(out) {
+/// Refuses a folder that has something which the study would replace.
+fn in_the_way(out: &Path, what: &str) -> StackError {
+    StackError::request(format!(
+        "--out {} has {what}; accepted: another folder, or this one without it",
+        out.display()
+    ))
+}
+
+/// Adds to an error that finished runs are kept, beside `others` that are of no use to the study.
+fn with_finished(error: StackError, out: &Path, others: usize, of: usize) -> StackError {
+    let text = |said: String| match finished_runs(out).saturating_sub(others) {
         0 => said,
         finished => format!(
             "{said}; {finished} finished runs of {of} are kept in {}, and --resume goes on from them",

@@ -6,6 +6,21 @@ use crate::grid::Grid;
 use fulgurite_stack::runner::{Journal, Runs};
 use fulgurite_stack::{Row, Run, StackError};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+/// The version whose runs are used again.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// What an earlier attempt has left in a folder.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Left {
+    /// Finished runs that the study asks for.
+    pub usable: usize,
+    /// Finished runs that are of no use to it.
+    pub others: usize,
+    /// Whether the study asks for none of them, in any version.
+    pub(super) is_of_another: bool,
+}
 
 /// Grids with the names of the parts that they belong to.
 #[derive(Default)]
@@ -24,6 +39,21 @@ impl<'a> Parts<'a> {
     /// The part that a run belongs to.
     pub fn part(&self, at: usize) -> Option<&'a str> {
         self.find(at).0
+    }
+
+    /// How many of the finished runs in `keys` the study asks for.
+    pub fn left(&self, keys: &[Key]) -> Left {
+        let mut wanted: BTreeSet<(Option<&str>, String)> = BTreeSet::new();
+        let asked: BTreeSet<&str> = keys.iter().map(|key| key.asked.as_str()).collect();
+        for (name, grid) in self.0.iter().filter(|_| !keys.is_empty()) {
+            // What is kept is less than a grid may have.
+            let texts = (0..grid.count()).map(|at| grid.source().asked(at));
+            wanted.extend(texts.filter(|text| asked.contains(text.as_str())).map(|text| (*name, text)));
+        }
+        let is_own = |key: &&Key| wanted.contains(&(key.part.as_deref(), key.asked.clone()));
+        let own = keys.iter().filter(is_own);
+        let usable = own.clone().filter(|key| key.version == VERSION).count();
+        Left { usable, others: keys.len() - usable, is_of_another: !keys.is_empty() && own.count() == 0 }
     }
 
     /// The part and the grid of a run, and its number in that.
@@ -68,7 +98,7 @@ impl Kept<'_> {
     fn key(&self, at: usize, run: &Run) -> Result<Key, StackError> {
         let (part, grid, at) = self.runs.find(at);
         Ok(Key {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            version: VERSION.to_owned(),
             part: part.map(str::to_owned),
             asked: grid.source().asked(at),
             run_id: run.id()?,

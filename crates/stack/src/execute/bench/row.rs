@@ -8,7 +8,7 @@ use crate::run::Rows;
 use crate::{Column, Row, StackError};
 use fulgurite_base::{Nanos, option};
 use fulgurite_bench::index_scan::Degree;
-use fulgurite_bench::{BenchmarkConfig, Figures, KindFigures, Series};
+use fulgurite_bench::{BenchmarkConfig, Extent, Figures, KindFigures, Series};
 use std::time::{Duration, Instant};
 
 impl BenchRun<'_> {
@@ -62,6 +62,9 @@ impl BenchRun<'_> {
         row.set(Column::Users, asked.users);
         row.set(Column::CpuPerOpNs, stage.cpu_per_op.0);
         row.set(Column::Seed, run.seed);
+        if let Extent::Time(limit) = asked.stop {
+            row.set(Column::TimeLimitNs, limit.0);
+        }
         Ok(row)
     }
 
