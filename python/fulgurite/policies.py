@@ -37,8 +37,11 @@ so a changed policy has another id. What the class uses from elsewhere is not in
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import inspect
+import os
+import time
 from abc import ABC, abstractmethod
 from typing import ClassVar, FrozenSet, Iterable, NamedTuple, Optional, Sequence, Type, Union
 
@@ -263,6 +266,22 @@ def check_policy(policy: Policy) -> None:
             return
     raise RequestError(f"{policy!r} is no policy; accepted: a class that derives from Replacement, Placement or Victim")
 
+
+#: How long the end of the interpreter waits for a policy.
+_LEAVES_WITHIN_S = 5.0
+
+
+def _leave() -> None:
+    """Awaits the threads that are inside a policy: one that goes on at the end of the interpreter would abort the process."""
+    until = time.monotonic() + _LEAVES_WITHIN_S
+    # One that waits for a lock, or for something outside, does not hear of it. It does not go on either, as a rule.
+    while _native.leave_policies() and time.monotonic() < until:
+        time.sleep(0.01)
+
+
+atexit.register(_leave)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_native.forget_policies)
 
 
 __all__ = ["Drive", "Placement", "Replacement", "Segment", "Victim", "Write", "check_policy"]

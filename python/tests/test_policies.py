@@ -1,5 +1,8 @@
 """Policies that are written in Python run where ours do, and wrong ones are caught."""
 
+import subprocess
+import sys
+
 import pytest
 
 import fulgurite
@@ -209,3 +212,59 @@ def test_what_is_no_policy_is_refused():
     ]:
         with pytest.raises(fulgurite.RequestError, match=sentence):
             fulgurite.run("pool", **{**SMALL, **settings})
+
+
+ENDLESS = """
+import os, signal, sys, threading, time
+import fulgurite
+
+class Endless(fulgurite.Replacement):
+    def __init__(self, frames):
+        self.used, self.is_run = {}, frames == 40
+    def insert(self, frame, page, write):
+        self.used[frame] = None
+    def access(self, frame, write):
+        while self.is_run:
+            inside[0] = True
+    def remove(self, frame):
+        del self.used[frame]
+    def order(self):
+        return list(self.used)
+
+# No lock: an exception may come while it is held.
+inside = [False]
+
+def wait():
+    while not inside[0]:
+        time.sleep(0.01)
+
+def run():
+    # What ends a thread is printed otherwise.
+    threading.excepthook = lambda args: None
+    fulgurite.sweep("pool", workload="mixed-skewed", device="none", pages=500, frames=40, ops=3000, seed=[1, 2], replacement=Endless)
+
+def spent():
+    before = time.process_time()
+    time.sleep(0.2)
+    return time.process_time() - before
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        # The interrupt ends the method, and the program goes on without it.
+        (
+            "threading.Thread(target=lambda: (wait(), os.kill(os.getpid(), signal.SIGINT))).start()\n"
+            "try:\n    run()\nexcept KeyboardInterrupt:\n    print('idle' if spent() < 0.1 else 'busy')",
+            "idle",
+        ),
+        # Nobody interrupts: the end of the program does.
+        ("threading.Thread(target=run, daemon=True).start()\nwait()\nprint('end')", "end"),
+    ],
+)
+def test_a_policy_in_a_long_method_ends_with_its_run_and_with_the_program(code, said):
+    # A shell that starts the tests in the background lets them ignore interrupts.
+    begin = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    done = subprocess.run([sys.executable, "-c", begin + ENDLESS + code], capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{said}\n", "")

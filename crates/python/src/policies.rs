@@ -5,9 +5,12 @@
 //! random steps. A method that raises, or an answer that cannot be, ends the run; what was raised is kept, and becomes
 //! the exception of whoever asked for the run.
 
+mod inside;
 mod placement;
 mod replacement;
 mod victim;
+
+pub use inside::interrupt;
 
 use crate::errors::error;
 use fulgurite_stack::device::DriveConfig;
@@ -111,16 +114,17 @@ impl Own {
     fn ask<T>(&self, ask: impl FnOnce(Python<'_>) -> PyResult<T>) -> T {
         // Python takes long, and a run is to end soon after it was stopped.
         check_stopped();
-        Python::attach(|py| ask(py).unwrap_or_else(|raised| self.end(py, raised)))
+        inside::attach(|py| ask(py).unwrap_or_else(|raised| self.end(py, raised)))
     }
 
     /// Ends the run with an exception that says what is wrong with the policy.
     fn refuse(&self, what: &str) -> ! {
-        let wrong = error("PolicyError", format!("{}: {what}", self.name));
-        Python::attach(|py| self.end(py, wrong))
+        inside::attach(|py| self.end(py, error("PolicyError", format!("{}: {what}", self.name))))
     }
 
     fn end(&self, py: Python<'_>, raised: PyErr) -> ! {
+        // What ended a run that was to end is no fault of the policy, and of no interest to the next run.
+        check_stopped();
         let sentence = match raised.is_instance_of::<pyo3::exceptions::PyException>(py) {
             true => format!("the policy {} raised {raised}", self.name),
             false => format!("the policy {} was left: {raised}", self.name),
@@ -182,5 +186,6 @@ fn label(run: &mut Run, at: usize, name: &str) {
 }
 
 pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    inside::add(module)?;
     module.add_class::<Maker>()
 }
