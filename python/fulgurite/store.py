@@ -195,7 +195,10 @@ class Table(_Readable, MutableMapping[bytes, bytes]):
 
 
 class Transaction:
-    """A transaction under way. It belongs to the thread that began it."""
+    """A transaction under way. It belongs to the thread that began it.
+
+    ``with`` ends it. A block may do so earlier, by :meth:`commit` or :meth:`rollback`; nothing of it can be used from then on.
+    """
 
     def __init__(self, store: Store, transaction: _native.Transaction) -> None:
         self._store = store
@@ -258,6 +261,9 @@ class _Transacting:
     ) -> None:
         transaction, self._transaction = self._transaction, None
         if transaction is None or _is_foreign(self._store, error):
+            return
+        if transaction._transaction.is_ended:
+            # The block has committed it or given it up itself.
             return
         if kind is None:
             transaction.commit(self._durability)

@@ -120,6 +120,51 @@ def test_a_transaction_belongs_to_its_thread(store):
     assert failed == ["the transaction belongs to another thread; accepted: the thread that began it"]
 
 
+def test_a_block_may_end_its_transaction_itself(store):
+    users = store.create_table("users")
+    with store.transaction() as transaction:
+        transaction["users"][b"ada"] = b"1"
+        inside = transaction["users"]
+        transaction.commit()
+        for what in (lambda: inside.get(b"ada"), transaction.commit):
+            with pytest.raises(fulgurite.StoreClosedError, match="^the transaction has ended; accepted: another one"):
+                what()
+        # The thread may have another meanwhile, which the end of this block leaves alone.
+        with store.transaction() as other:
+            transaction.rollback()
+            with pytest.raises(fulgurite.StoreError, match="would wait for itself"):
+                users[b"ada"] = b"2"
+            other["users"][b"bob"] = b"2"
+    with store.transaction() as transaction:
+        transaction["users"][b"ada"] = b"3"
+        transaction.rollback()
+    assert dict(users) == {b"ada": b"1", b"bob": b"2"}
+    with store.snapshot() as snapshot:
+        seen = snapshot["users"]
+    with pytest.raises(fulgurite.StoreClosedError, match="^the snapshot was closed; accepted: another one"):
+        seen.get(b"ada")
+
+
+def test_another_thread_ends_no_transaction(store):
+    store.create_table("users")
+    failed = []
+
+    def end(what):
+        try:
+            what()
+        except fulgurite.StoreError as error:
+            failed.append(str(error))
+
+    with store.transaction() as transaction:
+        transaction["users"][b"ada"] = b"1"
+        for what in (transaction.commit, transaction.rollback):
+            thread = threading.Thread(target=end, args=(what,))
+            thread.start()
+            thread.join()
+    assert failed == ["the transaction belongs to another thread; accepted: the thread that began it"] * 2
+    assert dict(store["users"]) == {b"ada": b"1"}
+
+
 def test_a_snapshot_stays(store):
     users = store.create_table("users")
     users[b"ada"] = b"1"

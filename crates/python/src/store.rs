@@ -275,23 +275,46 @@ struct Transaction {
     writers: Arc<Writers>,
 }
 
+/// What an ended transaction or a closed snapshot says.
+fn ended(sentence: &str) -> PyErr {
+    error("StoreClosedError", sentence.to_owned())
+}
+
+fn transaction_ended() -> PyErr {
+    ended("the transaction has ended; accepted: another one, by store.transaction()")
+}
+
 impl Transaction {
+    /// Refuses another process and another thread.
+    fn check(&self) -> PyResult<()> {
+        self.home.check()?;
+        if thread::current().id() == self.thread {
+            return Ok(());
+        }
+        let sentence = "the transaction belongs to another thread; accepted: the thread that began it";
+        Err(error("StoreError", sentence.to_owned()))
+    }
+
+    fn take(&self) -> Option<Inner<Drive>> {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // One that ended before left the list then, and its thread may have another.
+        if inner.is_some() {
+            self.writers.end(self.thread);
+        }
+        inner
+    }
+
     fn with<T: Send>(
         &self,
         py: Python<'_>,
         work: impl FnOnce(&mut Inner<Drive>) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
-        self.home.check()?;
-        if thread::current().id() != self.thread {
-            return Err(error(
-                "StoreError",
-                "the transaction belongs to another thread; accepted: the thread that began it".to_owned(),
-            ));
-        }
-        waiting(py, || {
+        self.check()?;
+        let done = waiting(py, || {
             let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-            work(inner.as_mut().ok_or(Error::Closed)?)
-        })
+            inner.as_mut().map(work).transpose()
+        })?;
+        done.ok_or_else(transaction_ended)
     }
 }
 
@@ -338,26 +361,30 @@ impl Transaction {
     }
 
     fn commit(&self, py: Python<'_>, durability: Option<&str>) -> PyResult<()> {
-        self.home.check()?;
+        self.check()?;
         let durability = durability.map(|text| self::durability(Some(text))).transpose()?;
-        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner).take();
-        self.writers.end(self.thread);
-        waiting(py, move || match (inner, durability) {
-            (None, _) => Err(Error::Closed),
-            (Some(inner), None) => inner.commit(),
-            (Some(inner), Some(durability)) => inner.commit_with(durability),
+        let inner = self.take().ok_or_else(transaction_ended)?;
+        waiting(py, move || match durability {
+            None => inner.commit(),
+            Some(durability) => inner.commit_with(durability),
         })
     }
 
     /// Gives the transaction up. A second time does nothing.
     fn rollback(&self, py: Python<'_>) -> PyResult<()> {
-        self.home.check()?;
-        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner).take();
-        self.writers.end(self.thread);
+        self.check()?;
+        let inner = self.take();
         waiting(py, move || {
             drop(inner);
             Ok(())
         })
+    }
+
+    /// Whether it was committed or given up.
+    #[getter]
+    fn is_ended(&self) -> PyResult<bool> {
+        self.home.check()?;
+        Ok(self.inner.lock().unwrap_or_else(PoisonError::into_inner).is_none())
     }
 }
 
@@ -384,10 +411,11 @@ impl Snapshot {
         work: impl FnOnce(&InnerSnapshot<Drive>) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
         self.home.check()?;
-        waiting(py, || {
+        let done = waiting(py, || {
             let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-            work(inner.as_ref().ok_or(Error::Closed)?)
-        })
+            inner.as_ref().map(work).transpose()
+        })?;
+        done.ok_or_else(|| ended("the snapshot was closed; accepted: another one, by store.snapshot()"))
     }
 }
 
