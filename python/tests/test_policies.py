@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -197,6 +198,20 @@ def test_what_a_policy_raises_comes_out():
         fulgurite.run("gc", **COUNTED, victim=Elsewhere)
     kept = fulgurite.sweep("gc", **COUNTED, victim=["greedy", Elsewhere], on_error="keep")
     assert len(kept) == 1 and "Elsewhere" in str(kept.failures[0].error)
+
+
+def test_a_victim_policy_that_gains_nothing_ends_the_run():
+    class Fullest(fulgurite.Victim):
+        def pick(self, segments, now):
+            return max(segments, key=lambda segment: segment.valid_pages).number
+
+    until = time.monotonic() + 30
+
+    def wait(now):
+        assert time.monotonic() < until, "the run goes on for ever"
+
+    with pytest.raises(fulgurite.PolicyError, match=r"^Fullest: pick\(\) gives full segments, \d+ in a row, and no page is gained; accepted: "):
+        fulgurite.run("gc", **COUNTED, victim=Fullest, progress=wait)
 
 
 def test_what_is_no_policy_is_refused():
