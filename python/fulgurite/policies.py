@@ -46,7 +46,7 @@ from abc import ABC, abstractmethod
 from typing import ClassVar, FrozenSet, Iterable, NamedTuple, Optional, Sequence, Type, Union
 
 from . import _native
-from .errors import RequestError
+from .errors import PolicyError, RequestError
 
 
 class Replacement(ABC):
@@ -212,6 +212,8 @@ def is_policy(value: object) -> bool:
 def name_of(policy: type) -> str:
     """What tables call the policy."""
     name: Optional[str] = getattr(policy, "name", None)
+    if name is not None and not isinstance(name, str):
+        raise PolicyError(f"{policy.__name__}: name is {name!r}, of type {type(name).__name__}; accepted: text, or None for the name of the class")
     return name if name is not None else policy.__name__
 
 

@@ -200,6 +200,37 @@ def test_what_a_policy_raises_comes_out():
     assert len(kept) == 1 and "Elsewhere" in str(kept.failures[0].error)
 
 
+@pytest.mark.parametrize(
+    ("kind", "base", "method", "answer", "sentence"),
+    [
+        ("replacement", Lru, "order", lambda self: None, r"order\(\) gives None, of type NoneType; accepted: frames"),
+        ("replacement", Lru, "order", lambda self: [str(frame) for frame in self.used], r"order\(\) gives '\d+', of type str; accepted: numbers"),
+        ("replacement", Lru, "evict", lambda self, pinned: None, r"evict\(\) gives None, of type NoneType; accepted: the number of a frame"),
+        ("placement", Parity, "place", lambda self, write: "hot", r"place\(\) gives 'hot', of type str; accepted: 0 to 1$"),
+        ("placement", Parity, "place", lambda self, write: -1, r"place\(\) gives -1, of type int; accepted: 0 to 1$"),
+        ("victim", Oldest, "pick", lambda self, segments, now: segments[0], r"pick\(\) gives Segment\(number=.*; accepted: the `number` of a segment$"),
+    ],
+)
+def test_an_answer_of_another_type_is_named_and_kept_failures_have_its_class(tmp_path, kind, base, method, answer, sentence):
+    policy = type("Odd", (base,), {method: answer, "name": "odd"})
+    command, settings = ("pool", {**SMALL, "device": "none"}) if kind == "replacement" else ("gc", COUNTED)
+    usual = {"replacement": "lru", "placement": "none", "victim": "greedy"}[kind]
+    with pytest.raises(fulgurite.PolicyError, match=f"^odd: {sentence}"):
+        fulgurite.run(command, **settings, **{kind: policy})
+    for more in ({}, {"out": tmp_path / "out"}):
+        if more:
+            pytest.importorskip("pyarrow")
+        kept = fulgurite.sweep(command, **settings, **{kind: [usual, policy]}, on_error="keep", **more)
+        (failure,) = kept.failures
+        assert len(kept) == 1 and type(failure.error) is fulgurite.PolicyError
+        assert str(failure.error).startswith("odd: ")
+
+
+def test_a_name_is_text():
+    with pytest.raises(fulgurite.PolicyError, match="^Named: name is 5, of type int; accepted: text"):
+        fulgurite.run("pool", **SMALL, device="none", replacement=type("Named", (Lru,), {"name": 5}))
+
+
 def test_a_victim_policy_that_gains_nothing_ends_the_run():
     class Fullest(fulgurite.Victim):
         def pick(self, segments, now):

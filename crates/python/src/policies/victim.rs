@@ -100,7 +100,7 @@ impl VictimPolicy for Policy {
         if self.sealed.is_empty() || is_ending() {
             return self.sealed.pop();
         }
-        let picked: u32 = self.own.ask(|py| {
+        let picked: u32 = self.own.answer("pick", "the `number` of a segment", |py| {
             let segments = self.sealed.iter().map(|segment| {
                 self.segment.bind(py).call1((
                     segment.0,
@@ -113,7 +113,7 @@ impl VictimPolicy for Policy {
                 ))
             });
             let segments = PyList::new(py, segments.collect::<PyResult<Vec<_>>>()?)?;
-            self.object.bind(py).call_method1("pick", (segments, table.now()))?.extract()
+            self.object.bind(py).call_method1("pick", (segments, table.now()))
         });
         match self.sealed.iter().position(|segment| segment.0 == picked) {
             Some(at) => {
