@@ -46,6 +46,8 @@ class Task(NamedTuple):
     #: The trace, if any, and its hash.
     trace: Optional[str]
     input_hash: str
+    #: What run ids call its policies, by setting: a worker has the classes without what surrounded them.
+    named: Dict[str, str]
 
 
 #: What became of a run: its rows, or the class and the sentence of its error.
@@ -98,7 +100,8 @@ def task_of(at: int, run: Run) -> Task:
         settings["workload"] = os.path.basename(trace)
     texts = {name: value if isinstance(value, str) else text_of(value) for name, value in settings.items()}
     asked = json.dumps([_native.VERSION, run.command, texts, input_hash], sort_keys=True)
-    return Task(at, hashlib.sha256(asked.encode()).hexdigest()[:32], run, workload, trace, input_hash)
+    named = {name: texts[name] for name, value in settings.items() if not isinstance(value, str)}
+    return Task(at, hashlib.sha256(asked.encode()).hexdigest()[:32], run, workload, trace, input_hash, named)
 
 
 def batches(tasks: Iterable[Task], size: int) -> Iterator[List[Task]]:
@@ -128,7 +131,7 @@ def execute(batch: Sequence[Task], threads: Optional[int] = 1, listener: Optiona
                 outcomes[at] = ([], "RunError", f"the worker finds another file at {task.trace}; accepted: the same file for all")
                 continue
         runnable.append(at)
-    table, of_run, failed = _native.execute([batch[at].run.native() for at in runnable], threads, True, listener)
+    table, of_run, failed = _native.execute([batch[at].run.native(batch[at].named) for at in runnable], threads, True, listener)
     rows = table.without_cost()
     for row, run in enumerate(of_run):
         outcomes[runnable[run]][0].append(rows.row(row))

@@ -349,8 +349,9 @@ class Run:
         """Raises :class:`fulgurite.RequestError` if the run cannot be. Nothing is measured or executed."""
         _native.check([self.native()])
 
-    def native(self) -> "_native.Asked":
-        """The run as the native module takes it. Not part of the interface."""
+    def native(self, named: Optional[Mapping[str, str]] = None) -> "_native.Asked":
+        """The run as the native module takes it; ``named`` is what another process calls its policies in run ids. Not part of the
+        interface."""
         texts: Dict[str, str] = {}
         makers: List[_native.Maker] = []
         for name, value in self.settings().items():
@@ -358,7 +359,7 @@ class Run:
                 texts[name] = value
             elif name in policies.KINDS:
                 # A policy by name stands in until the run is made.
-                makers.append(policies.maker_of(name, value))
+                makers.append(policies.maker_of(name, value, (named or {}).get(name)))
             else:
                 raise RequestError(f"--{name.replace('_', '-')} takes no class; accepted: a name")
         return self.command, texts, makers

@@ -1,5 +1,7 @@
 """Policies that are written in Python run where ours do, and wrong ones are caught."""
 
+import os
+import re
 import subprocess
 import sys
 import time
@@ -97,6 +99,58 @@ def test_a_changed_policy_has_another_id():
     assert before == fulgurite.run("pool", **SMALL, device="none", replacement=Other)["run_id"]
     Other.bits = 2
     assert before != fulgurite.run("pool", **SMALL, device="none", replacement=Other)["run_id"]
+
+
+OWN = """
+import fulgurite
+
+class Own(fulgurite.Replacement):
+    weights = (1, 2)
+    kinds = frozenset({"read", "write", "trim"})
+    def __init__(self, frames):
+        self.used, self.now, self.other, self.last = {}, 0, None, None
+    def insert(self, frame, page, write):
+        self.used[frame] = page in {"a", "b", "c", "d"}
+    def access(self, frame, write):
+        self.now += 1
+    def remove(self, frame):
+        del self.used[frame]
+    def order(self):
+        return [frame for frame in sorted(self.used, key=lambda frame: -frame)]
+"""
+
+
+def test_the_id_of_a_policy_does_not_depend_on_where_it_stands(tmp_path):
+    shown = "\nif __name__ == '__main__':\n    print(fulgurite.policies.text_of(Own))\n"
+
+    def said(*typed, hashes="random"):
+        more = {"env": {**os.environ, "PYTHONHASHSEED": hashes}, "cwd": tmp_path, "capture_output": True, "text": True}
+        done = subprocess.run([sys.executable, *typed], **more)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    (tmp_path / "own.py").write_text(OWN + shown)
+    (tmp_path / "lower.py").write_text("\n# Something above.\n\n\n" + OWN.replace("    def order", "\n    def order") + shown)
+    ids = {said("own.py", hashes=hashes) for hashes in "12345"}
+    ids |= {said("lower.py"), said("-c", OWN + shown), said("-c", "import own, fulgurite; print(fulgurite.policies.text_of(own.Own))")}
+    ids.add(
+        said("-c", "import own, multiprocessing, fulgurite\nif __name__ == '__main__':\n    "
+        "print(multiprocessing.get_context('spawn').Pool(1).apply(fulgurite.policies.text_of, [own.Own]))")
+    )
+    assert len(ids) == 1 and re.fullmatch(r"Own@[0-9a-f]{12}\n", ids.pop())
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("+= 1", "+= 2"), ("-frame", "frame"), ('"trim"', '"trims"'), ("(1, 2)", "(1, 3)"), ("[frame for", "[frame + 0 for"), ("page in", "page not in"), ("frames):", "frames, more=1):")],
+)
+def test_a_changed_line_is_another_id(before, after):
+    def text(code):
+        names = {"__name__": "own"}
+        exec(code, names)
+        return fulgurite.policies.text_of(names["Own"])
+
+    assert text(OWN) == text(OWN) != text(OWN.replace(before, after))
 
 
 def test_placement_and_victims_do_as_ours():

@@ -85,6 +85,34 @@ def test_a_poisoned_run_stops_no_other(client, tmp_path):
     assert failure.run == runs[1] and "the run ended its worker: KilledWorker" in str(failure.error)
 
 
+class Here(fulgurite.Replacement):
+    """A policy, of which a test makes copies without source."""
+
+    def __init__(self, frames):
+        self.held = {}
+
+    def insert(self, frame, page, write):
+        self.held[frame] = page in {"a", "b", "c"}
+
+    def access(self, frame, write):
+        pass
+
+    def remove(self, frame):
+        del self.held[frame]
+
+    def order(self):
+        return list(self.held)
+
+
+def test_run_ids_of_policies_do_not_depend_on_the_workers(client):
+    text = pathlib.Path(__file__).read_text(encoding="utf-8")
+    names = {"fulgurite": fulgurite, "__name__": "__main__"}
+    exec(text[text.index("class Here(") : text.index("def test_run_ids_of")], names)
+    for policy in (Here, names["Here"]):
+        axes = {"workload": "zipf", "device": "none", "ops": 500, "frames": [10, 20], "replacement": policy}
+        assert fulgurite.sweep("pool", **axes, client=client, batch=1)["run_id"] == fulgurite.sweep("pool", **axes)["run_id"]
+
+
 def test_an_error_of_a_run_is_the_error_of_the_sweep(client):
     with pytest.raises(fulgurite.RequestError, match="--frames 0"):
         fulgurite.sweep("pool", **{**AXES, "frames": 0}, client=client)
