@@ -141,3 +141,14 @@ def test_any_text_survives_toml(text):
     run = Run(Stack(pool=Pool()), Requests(text))
     # A comma or an equals sign has a meaning of its own, as on the command line; these have none.
     assert Run.from_toml(run.to_toml()).load.workload == text
+
+
+def test_arrays_and_series_are_axes():
+    numpy = pytest.importorskip("numpy")
+    expected = fulgurite.grid("pool", workload="zipf", frames=[50, 100])
+    assert fulgurite.grid("pool", workload="zipf", frames=numpy.array([50, 100])) == expected
+    assert fulgurite.grid("pool", workload="zipf", frames=numpy.arange(50, 101, 50)) == expected
+    assert fulgurite.grid("pool", workload="zipf", frames=numpy.int64(50)) == expected[:1]
+    for library in ("pandas", "polars"):
+        series = pytest.importorskip(library).Series([50, 100])
+        assert fulgurite.grid("pool", workload="zipf", frames=series) == expected
