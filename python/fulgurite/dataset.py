@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List,
 from . import _native, errors
 from .description import Run
 from .errors import RequestError, RunError
+from .fields import explain
 from .policies import text_of
 from .progress import Watch, Watching
 from .result import Cell, Failure, Result, needs
@@ -399,5 +400,7 @@ def _gathered(runs: Sequence[Run], tasks: Sequence[Task], found: Dict[str, Outco
     command = commands.pop() if len(commands) == 1 else None
     return Result(_native.Table.from_rows(rows), command, axes, runs, of_run, failures)
 
+
+explain(globals())
 
 __all__ = ["BATCH", "DataSet"]

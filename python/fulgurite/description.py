@@ -27,6 +27,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Opt
 
 from . import _native, policies
 from .errors import RequestError
+from .fields import explain
 
 #: A value of a setting: text as on the command line, a number, a flag, or a path.
 Value = Union[str, int, float, bool, "os.PathLike[str]"]
@@ -507,6 +508,8 @@ def grid(command: str, **axes: Axis) -> List[Run]:
     """
     return list(_cells(command, axes))
 
+
+explain(globals())
 
 __all__ = [
     "Benchmark",

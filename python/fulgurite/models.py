@@ -11,6 +11,7 @@ from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from . import _native
 from .errors import RequestError
+from .fields import explain
 
 
 def _within(most: int, least: int = 0, **given: int) -> None:
@@ -190,6 +191,8 @@ def midas_groups(
     )
     return None if found is None else Groups(found[0], found[1], Prediction(*found[2]))
 
+
+explain(globals())
 
 __all__ = [
     "Groups",

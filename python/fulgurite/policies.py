@@ -49,6 +49,7 @@ from typing import ClassVar, FrozenSet, Iterable, Iterator, List, NamedTuple, Op
 
 from . import _native
 from .errors import PolicyError, RequestError
+from .fields import explain
 
 
 class Replacement(ABC):
@@ -345,5 +346,7 @@ atexit.register(_leave)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_native.forget_policies)
 
+
+explain(globals())
 
 __all__ = ["Drive", "Placement", "Replacement", "Segment", "Victim", "Write", "check_policy"]

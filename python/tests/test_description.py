@@ -19,6 +19,22 @@ REQUIRED = {
 }
 
 
+def test_help_says_what_fields_mean():
+    classes = [cls for cls in vars(fulgurite).values() if isinstance(cls, type)]
+    tuples = [cls for cls in classes if issubclass(cls, tuple)]
+    assert fulgurite.Segment in tuples
+    for cls in tuples:
+        abouts = {name: getattr(cls, name).__doc__ for name in cls._fields}
+        # A comment may be about two fields, and stands above the first.
+        assert not str(abouts[cls._fields[0]]).startswith("Alias for field"), cls
+    assert fulgurite.Segment.valid_pages.__doc__ == "Valid pages in it, which would have to be copied."
+    shapes = [cls for cls in classes if dataclasses.is_dataclass(cls)]
+    assert fulgurite.Pool in shapes
+    for cls in shapes:
+        for known in dataclasses.fields(cls):
+            assert f"\n    {known.name}: " in inspect.getdoc(cls).replace("\n", "\n    "), (cls, known.name)
+
+
 @pytest.mark.parametrize("name", fulgurite.studies())
 def test_every_run_of_every_study_has_all_forms(name):
     study = fulgurite.Study(name)
