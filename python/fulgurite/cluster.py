@@ -10,12 +10,14 @@ import argparse
 import os
 import pathlib
 import re
+import shutil
 import sys
+import time
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence
 
 from . import __version__, _native
 from .dataset import BATCH, DataSet
-from .errors import FulguriteError, RequestError
+from .errors import FulguriteError, RequestError, RunError
 from .result import Result, needs
 from .running import Study, sweep
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 #: The queues that write batch jobs, and the class of dask-jobqueue that does.
 QUEUES = {"slurm": "SLURMCluster", "sge": "SGECluster", "pbs": "PBSCluster"}
+#: What dask-jobqueue calls the account that jobs are charged to.
+ACCOUNTS = {"slurm": "account", "sge": "project", "pbs": "account"}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -40,6 +44,10 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--memory", default="4GB", help="memory of a batch job (default: 4GB)")
     command.add_argument("--walltime", default="01:00:00", help="time of a batch job (default: 01:00:00)")
     command.add_argument("--queue", help="queue or partition of the batch jobs")
+    command.add_argument("--account", help="account or project that the batch jobs are charged to")
+    command.add_argument(
+        "--directive", action="append", default=[], metavar="TEXT", help="a further directive of the batch job, such as --directive=--exclusive; may be repeated"
+    )
     command.add_argument("--print-script", action="store_true", help="print the batch job and end")
     command.add_argument("--version", action="version", version=f"fulgurite {__version__}")
     return command
@@ -59,12 +67,70 @@ def queue(arguments: argparse.Namespace) -> Any:
         "walltime": arguments.walltime,
         "job_name": f"fulgurite-{pathlib.Path(arguments.study).stem}",
         "python": sys.executable,
+        # The usual port may be another program's, of which Dask would warn.
+        "scheduler_options": {"dashboard_address": ":0"},
     }
+    directives = list(arguments.directive)
     if arguments.queue is not None:
         settings["queue"] = arguments.queue
+    if arguments.account is not None:
+        settings[ACCOUNTS[arguments.cluster]] = arguments.account
     if arguments.cluster == "pbs":
         settings["resource_spec"] = f"select=1:ncpus={arguments.cores}:mem={arguments.memory}"
-    return getattr(dask_jobqueue, QUEUES[arguments.cluster])(**settings)
+    if arguments.cluster == "sge":
+        # Grid Engine counts memory for each core, in powers of two.
+        settings["resource_spec"] = f"h_vmem={-(-bytes_of(arguments.memory) // (arguments.cores << 20))}M"
+        # Sites name their parallel environments; this is the usual name.
+        if arguments.cores > 1 and not any(directive.startswith("-pe ") for directive in directives):
+            directives.append(f"-pe smp {arguments.cores}")
+    made = getattr(dask_jobqueue, QUEUES[arguments.cluster])
+    return type(made.__name__, (made,), {"job_cls": recording(made.job_cls)})(**settings, job_extra_directives=directives)
+
+
+def recording(job: Any) -> Any:
+    """The class of a batch job, that notes in ``outcomes`` what has become of each submission. Dask itself tells nobody, and waits for
+    workers that will never come."""
+
+    from distributed.core import Status
+
+    class Recording(job):  # type: ignore[misc]
+        outcomes: List[Optional[Exception]] = []
+
+        async def start(self) -> None:
+            try:
+                await super().start()
+            except (OSError, RuntimeError, ValueError) as error:
+                self.outcomes.append(error)
+                # For Dask it is a worker like the others, until all of them are closed.
+                self.status = Status.running
+            else:
+                self.outcomes.append(None)
+
+        async def close(self) -> None:
+            await super().close()
+            self.status = Status.closed
+
+    return Recording
+
+
+def submit(cluster: Any, name: str, jobs: int) -> None:
+    """Submits so many batch jobs. All must be taken: where one is refused, so would be the others."""
+    cluster.scale(jobs=jobs)
+    outcomes = cluster.job_cls.outcomes
+    while len(outcomes) < jobs and not any(outcomes):
+        time.sleep(0.02)
+    for error in filter(None, outcomes):
+        # What the command itself has said stands last.
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        raise RunError(f"--cluster {name}: the batch job was refused: {lines[-1] if lines else type(error).__name__}")
+
+
+def bytes_of(memory: str) -> int:
+    """A size in bytes; 0 for what is none."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT])(i?)B?", memory, re.IGNORECASE)
+    if found is None:
+        return 0
+    return int(float(found[1]) * (1024 if found[3] else 1000) ** (" KMGT".index(found[2].upper())))
 
 
 def connect(arguments: argparse.Namespace) -> "distributed.Client":
@@ -79,7 +145,11 @@ def connect(arguments: argparse.Namespace) -> "distributed.Client":
         return distributed.Client(n_workers=arguments.workers or os.cpu_count(), threads_per_worker=1, dashboard_address=None)
     if name in QUEUES:
         cluster = queue(arguments)
-        cluster.scale(jobs=arguments.workers or 4)
+        try:
+            submit(cluster, name, arguments.workers or 4)
+        except BaseException:
+            cluster.close()
+            raise
         return distributed.Client(cluster)
     return distributed.Client(name if "://" in name else f"tcp://{name}", timeout="10s")
 
@@ -93,8 +163,29 @@ def check(arguments: argparse.Namespace) -> None:
         value: Optional[int] = getattr(arguments, name)
         if value is not None and value < 1:
             raise RequestError(f"--{name} {value} runs nothing; accepted: a number from 1 on")
+    if arguments.cluster in QUEUES:
+        check_job(arguments)
     if arguments.print_script and arguments.cluster not in QUEUES:
         raise RequestError(f"--print-script: {arguments.cluster} has no batch jobs; accepted: {', '.join(QUEUES)}")
+
+
+def check_job(arguments: argparse.Namespace) -> None:
+    """Refuses a batch job that no queue would take, or take for another."""
+    if bytes_of(arguments.memory) < 1 << 20:
+        raise RequestError(f"--memory {arguments.memory} is no memory for a process; accepted: a size, such as 16GB")
+    days = r"(\d+-)?" if arguments.cluster == "slurm" else ""
+    if not re.fullmatch(days + r"\d+:[0-5]\d:[0-5]\d", arguments.walltime) or not re.search("[1-9]", arguments.walltime):
+        raise RequestError(f"--walltime {arguments.walltime} is no time; accepted: hours, minutes and seconds, such as 01:00:00")
+    for name in ("queue", "account"):
+        value: Optional[str] = getattr(arguments, name)
+        if value is not None and not re.fullmatch(r"[^\s\x00-\x1f-][^\s\x00-\x1f]*", value):
+            raise RequestError(f"--{name} {value!r} is no name; accepted: a name without blanks")
+    for directive in arguments.directive:
+        if not re.fullmatch(r"-[^\x00-\x1f]+", directive):
+            raise RequestError(f"--directive {directive!r} is no option; accepted: one as the queue's command takes it, such as --directive=--exclusive")
+    command = "sbatch" if arguments.cluster == "slurm" else "qsub"
+    if not arguments.print_script and shutil.which(command) is None:
+        raise RunError(f"--cluster {arguments.cluster}: there is no command {command} on this machine; accepted: a machine that submits batch jobs")
 
 
 def run(arguments: argparse.Namespace) -> int:

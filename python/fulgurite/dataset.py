@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List,
 from . import _native, errors
 from .description import Run
 from .errors import RequestError, RunError
+from .fields import explain
 from .policies import text_of
 from .progress import Watch, Watching
 from .result import Cell, Failure, Result, needs
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 #: Columns of the data set that are none of a result.
 _OWN = ("key", "version", "input_hash", "error_class", "error")
+#: In the metadata of a file what its cells were before they took the types that all files share.
+_EXACT = b"fulgurite"
 #: Runs in a batch: enough that a task's few milliseconds do not count, few enough that an interrupt costs little.
 BATCH = 32
 
@@ -46,6 +49,8 @@ class Task(NamedTuple):
     #: The trace, if any, and its hash.
     trace: Optional[str]
     input_hash: str
+    #: What run ids call its policies, by setting: a worker has the classes without what surrounded them.
+    named: Dict[str, str]
 
 
 #: What became of a run: its rows, or the class and the sentence of its error.
@@ -98,7 +103,8 @@ def task_of(at: int, run: Run) -> Task:
         settings["workload"] = os.path.basename(trace)
     texts = {name: value if isinstance(value, str) else text_of(value) for name, value in settings.items()}
     asked = json.dumps([_native.VERSION, run.command, texts, input_hash], sort_keys=True)
-    return Task(at, hashlib.sha256(asked.encode()).hexdigest()[:32], run, workload, trace, input_hash)
+    named = {name: texts[name] for name, value in settings.items() if not isinstance(value, str)}
+    return Task(at, hashlib.sha256(asked.encode()).hexdigest()[:32], run, workload, trace, input_hash, named)
 
 
 def batches(tasks: Iterable[Task], size: int) -> Iterator[List[Task]]:
@@ -128,13 +134,48 @@ def execute(batch: Sequence[Task], threads: Optional[int] = 1, listener: Optiona
                 outcomes[at] = ([], "RunError", f"the worker finds another file at {task.trace}; accepted: the same file for all")
                 continue
         runnable.append(at)
-    table, of_run, failed = _native.execute([batch[at].run.native() for at in runnable], threads, True, listener)
+    table, of_run, failed = _native.execute([batch[at].run.native(batch[at].named) for at in runnable], threads, True, listener)
     rows = table.without_cost()
     for row, run in enumerate(of_run):
         outcomes[runnable[run]][0].append(rows.row(row))
     for run, kind, sentence in failed:
         outcomes[runnable[run]] = ([], kind, sentence)
     return outcomes
+
+
+class _Exact:
+    """What the types that all files share do not say of the cells of one file: which numbers were whole, and what does not fit."""
+
+    def __init__(self) -> None:
+        self._whole: List[str] = []
+        self._others: List[Tuple[int, str, Cell]] = []
+
+    def fit(self, name: str, cells: Sequence[Cell], is_text: bool) -> List[Cell]:
+        """The cells of a column, null where one does not fit."""
+        given = [cell for cell in cells if cell is not None]
+        if not is_text and given and all(isinstance(cell, int) for cell in given):
+            self._whole.append(name)
+        fitting: List[Cell] = []
+        for at, cell in enumerate(cells):
+            fits = cell is None or isinstance(cell, str) == is_text and (name == "seed" or not isinstance(cell, int) or cell <= 2**53)
+            if not fits:
+                self._others.append((at, name, cell))
+            fitting.append(cell if fits else None)
+        return fitting
+
+    def text(self) -> bytes:
+        """It for a file's metadata."""
+        return json.dumps([self._whole, self._others]).encode()
+
+    @staticmethod
+    def restored(rows: List[Dict[str, Any]], text: Optional[bytes]) -> List[Dict[str, Any]]:
+        """The rows as they were written. Files of earlier versions have the types of their own cells, and no text."""
+        whole, others = ([], []) if text is None else json.loads(text)
+        for row in rows:
+            row.update((name, int(row[name])) for name in whole if row[name] is not None)
+        for at, name, cell in others:
+            rows[at][name] = cell
+        return rows
 
 
 class DataSet:
@@ -165,10 +206,31 @@ class DataSet:
         """The keys of the runs that have ended well."""
         keys: Set[str] = set()
         for file in self.files():
-            table = self._parquet.read_table(file, columns=["key", "error_class"])
+            table = self._read(file, ["key", "error_class"])
             pairs = zip(table.column("key").to_pylist(), table.column("error_class").to_pylist())
             keys.update(key for key, failed in pairs if failed is None)
         return keys
+
+    def _read(self, file: pathlib.Path, columns: Sequence[str] = _OWN, whole: bool = False) -> Any:
+        """The table in a file, or these columns of it."""
+        try:
+            table = self._parquet.ParquetFile(file).read(None if whole else list(columns))
+        except (self._arrow.ArrowException, OSError) as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise RequestError(f"out={self.path}: {file.name} cannot be read: {reason}; accepted: delete it, and its runs are executed again") from error
+        missing = [name for name in columns if name not in table.column_names]
+        if missing:
+            raise RequestError(f"out={self.path}: {file.name} has no column {missing[0]}, so no sweep has left it; accepted: an empty folder, or one of a sweep")
+        return table
+
+    def _types(self) -> Dict[str, Any]:
+        """The type of every column that a file has. They are the same in all files, because whoever reads the folder takes them from one.
+
+        A number may be whole in one run and not in another. Of those that are whole in all, only seeds can be too large for a real.
+        """
+        text, real, whole = self._arrow.string(), self._arrow.float64(), self._arrow.uint64()
+        figures = {name: text if is_text else whole if name == "seed" else real for name, is_text in _native.schema()}
+        return {**dict.fromkeys(_OWN, text), **figures}
 
     def write(self, batch: Sequence[Task], outcomes: Sequence[Outcome]) -> None:
         """Adds what became of a batch. The file appears whole or not at all."""
@@ -179,13 +241,13 @@ class DataSet:
             for row in of_run if kind is None else [{}]:
                 rows.append(row)
                 own.append(dict(zip(_OWN, (task.key, _native.VERSION, task.input_hash or None, kind, sentence))))
-        text = self._arrow.string()
-        table = self._arrow.table({name: self._arrow.array([row[name] for row in own], type=text) for name in _OWN})
-        # Runs that have all failed have no columns, and a table without columns no length.
-        if any(rows):
-            figures = self._arrow.table(Result(_native.Table.from_rows(rows)))
-            for field, column in zip(figures.schema, figures.columns):
-                table = table.append_column(field, column)
+        types, exact = self._types(), _Exact()
+        figures = {name: [row.get(name) for row in rows] for name in types if name not in _OWN}
+        columns: Dict[str, Sequence[Cell]] = {name: [row[name] for row in own] for name in _OWN}
+        columns.update((name, exact.fit(name, cells, types[name] == self._arrow.string())) for name, cells in figures.items())
+        arrays = [self._arrow.array(columns[name], type=kind) for name, kind in types.items()]
+        schema = self._arrow.schema(list(types.items()), metadata={_EXACT: exact.text()})
+        table = self._arrow.Table.from_arrays(arrays, schema=schema)
         number = len(self.files())
         name = f"part-{number:06d}-{batch[0].key[:12]}.parquet"
         packed = self._arrow.BufferOutputStream()
@@ -197,7 +259,8 @@ class DataSet:
         found: Dict[str, Outcome] = {}
         for file in self.files():
             of_file: Dict[str, Outcome] = {}
-            for row in self._parquet.read_table(file).to_pylist():
+            table = self._read(file, whole=True)
+            for row in _Exact.restored(table.to_pylist(), (table.schema.metadata or {}).get(_EXACT)):
                 own = {name: row.pop(name) for name in _OWN}
                 if own["key"] not in wanted:
                     continue
@@ -337,5 +400,7 @@ def _gathered(runs: Sequence[Run], tasks: Sequence[Task], found: Dict[str, Outco
     command = commands.pop() if len(commands) == 1 else None
     return Result(_native.Table.from_rows(rows), command, axes, runs, of_run, failures)
 
+
+explain(globals())
 
 __all__ = ["BATCH", "DataSet"]

@@ -23,10 +23,11 @@ import dataclasses
 import itertools
 import os
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Type, Union
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Type, Union
 
 from . import _native, policies
 from .errors import RequestError
+from .fields import explain
 
 #: A value of a setting: text as on the command line, a number, a flag, or a path.
 Value = Union[str, int, float, bool, "os.PathLike[str]"]
@@ -349,8 +350,9 @@ class Run:
         """Raises :class:`fulgurite.RequestError` if the run cannot be. Nothing is measured or executed."""
         _native.check([self.native()])
 
-    def native(self) -> "_native.Asked":
-        """The run as the native module takes it. Not part of the interface."""
+    def native(self, named: Optional[Mapping[str, str]] = None) -> "_native.Asked":
+        """The run as the native module takes it; ``named`` is what another process calls its policies in run ids. Not part of the
+        interface."""
         texts: Dict[str, str] = {}
         makers: List[_native.Maker] = []
         for name, value in self.settings().items():
@@ -358,7 +360,7 @@ class Run:
                 texts[name] = value
             elif name in policies.KINDS:
                 # A policy by name stands in until the run is made.
-                makers.append(policies.maker_of(name, value))
+                makers.append(policies.maker_of(name, value, (named or {}).get(name)))
             else:
                 raise RequestError(f"--{name.replace('_', '-')} takes no class; accepted: a name")
         return self.command, texts, makers
@@ -443,8 +445,7 @@ def _text(name: str, value: Value) -> str:
         return _text(name, int(value)) if value.is_integer() else f"{value!r}{_UNITS.get(name, '')}"
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    if hasattr(value, "item"):
-        # A number of numpy.
+    if _is_number(value):
         return _text(name, value.item())
     raise RequestError(
         f"--{name.replace('_', '-')}: {value!r} is a {type(value).__name__}; accepted: text, a number, or None for the default"
@@ -459,15 +460,21 @@ def _toml(text: str) -> str:
     return f'"{escaped}"'
 
 
-#: A value of a setting, several of them, or the class of a policy.
-Axis = Union[Value, type, None, Sequence[Union[Value, type]]]
+#: A value of a setting, several of them, or the class of a policy. Several may be a list, a range, an array of numpy, a series of
+#: pandas or of polars, and whatever else can be gone through.
+Axis = Union[Value, type, None, Iterable[Any]]
+
+
+def _is_number(axis: object) -> bool:
+    """Whether it is a number of numpy. Arrays and series have the method ``item`` too."""
+    return hasattr(axis, "item") and getattr(axis, "shape", ()) == ()
 
 
 def _values(name: str, axis: Axis) -> List[Union[str, type]]:
     """The values of an axis: a list as it is, a text split as on the command line."""
     if isinstance(axis, str):
         return list(_native.split(axis))
-    if policies.is_policy(axis) or isinstance(axis, (bool, int, float, os.PathLike)) or hasattr(axis, "item"):
+    if policies.is_policy(axis) or isinstance(axis, (bool, int, float, os.PathLike)) or _is_number(axis):
         return [axis if policies.is_policy(axis) else _text(name, axis)]  # type: ignore[arg-type, list-item]
     if not hasattr(axis, "__iter__"):
         raise RequestError(f"--{name.replace('_', '-')}: {axis!r} is no value; accepted: a value, or a list of values")
@@ -501,6 +508,8 @@ def grid(command: str, **axes: Axis) -> List[Run]:
     """
     return list(_cells(command, axes))
 
+
+explain(globals())
 
 __all__ = [
     "Benchmark",

@@ -50,7 +50,7 @@ class StoreFullError(StoreError):
 
 
 class StoreClosedError(StoreError):
-    """The store was closed."""
+    """The store, the transaction or the snapshot has ended."""
 
 
 class StoreDamagedError(StoreError):

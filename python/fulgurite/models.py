@@ -6,17 +6,26 @@ erased segments in reserve do not count. Write amplification (WAF) is flash page
 
 from __future__ import annotations
 
+import math
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from . import _native
 from .errors import RequestError
+from .fields import explain
 
 
-def _within(most: int, **given: int) -> None:
+def _within(most: int, least: int = 0, **given: int) -> None:
     """Refuses what is no count, with its name."""
     for name, value in given.items():
-        if not isinstance(value, int) or not 0 <= value <= most:
-            raise RequestError(f"{name}={value!r} is out of range; accepted: 0 to {most}")
+        if not isinstance(value, int) or not least <= value <= most:
+            raise RequestError(f"{name}={value!r} is out of range; accepted: {least} to {most}")
+
+
+def _real(**given: float) -> None:
+    """Refuses what is no number from 0 on, with its name."""
+    for name, value in given.items():
+        if not 0 <= value < math.inf:
+            raise RequestError(f"{name}={value!r} is out of range; accepted: a number from 0 on")
 
 
 def waf_fifo(rho: float) -> float:
@@ -80,10 +89,12 @@ class Lifetimes:
 
     def survival(self, time: float) -> float:
         """S(t): the share of written pages that are still valid after ``time`` more page writes."""
+        _real(time=time)
         return self._lifetimes.survival(time)
 
     def valid_among_last(self, time: float) -> float:
         """The valid pages among the last ``time`` page writes: the integral of S."""
+        _real(time=time)
         return self._lifetimes.valid_among_last(time)
 
 
@@ -131,7 +142,9 @@ def midas_predict(
     :param hot_class: pages with lifetimes below this share of GN's mean make its hot class.
     :returns: None where the groups do not fit, or lifetimes are not known for long enough.
     """
-    _within(2**32 - 1, hot=hot, segments=segments, segment_pages=segment_pages)
+    _within(2**32 - 1, hot=hot, segments=segments)
+    _within(2**32 - 1, 1, segment_pages=segment_pages)
+    _real(valid_pages=valid_pages, hot_class=hot_class)
     for size in sized:
         _within(2**32 - 1, sized=size)
     found = _native.midas_predict(
@@ -164,8 +177,9 @@ def midas_groups(
     """
     # The search tries each number of segments for each group.
     _within(2**20, segments=segments)
-    _within(2**32 - 1, segment_pages=segment_pages)
-    _within(64, groups=groups)
+    _within(2**32 - 1, 1, segment_pages=segment_pages)
+    _within(64, 1, groups=groups)
+    _real(valid_pages=valid_pages, hot_class=hot_class)
     found = _native.midas_select(
         lifetimes._lifetimes,
         segments=segments,
@@ -177,6 +191,8 @@ def midas_groups(
     )
     return None if found is None else Groups(found[0], found[1], Prediction(*found[2]))
 
+
+explain(globals())
 
 __all__ = [
     "Groups",

@@ -31,19 +31,25 @@ Each run makes an object of its own. What it answers is checked: an answer that 
 :class:`fulgurite.PolicyError`, and an exception that a method raises comes out of :func:`fulgurite.run` as it is. Such a policy
 is some thousand times slower than one in Rust, because each question takes the interpreter's lock.
 
-Tables and run ids call it by :attr:`name`. The run id has a hash of the class's source and of its plain attributes too,
-so a changed policy has another id. What the class uses from elsewhere is not in the hash.
+Tables and run ids call it by :attr:`name`. The run id has a hash of the class's compiled methods and of its plain attributes too,
+so a changed policy has another id, wherever it is defined. What the class uses from elsewhere is not in the hash. Another version of
+Python compiles to something else, and gives another id.
 """
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import inspect
+import os
+import time
+import types
 from abc import ABC, abstractmethod
-from typing import ClassVar, FrozenSet, Iterable, NamedTuple, Optional, Sequence, Type, Union
+from typing import ClassVar, FrozenSet, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Type, Union
 
 from . import _native
-from .errors import RequestError
+from .errors import PolicyError, RequestError
+from .fields import explain
 
 
 class Replacement(ABC):
@@ -209,32 +215,92 @@ def is_policy(value: object) -> bool:
 def name_of(policy: type) -> str:
     """What tables call the policy."""
     name: Optional[str] = getattr(policy, "name", None)
+    if name is not None and not isinstance(name, str):
+        raise PolicyError(f"{policy.__name__}: name is {name!r}, of type {type(name).__name__}; accepted: text, or None for the name of the class")
     return name if name is not None else policy.__name__
 
 
 def text_of(policy: type) -> str:
-    """What run ids call the policy: its name, and a hash of its source and its plain attributes."""
-    parts = []
+    """What run ids call the policy: its name, and a hash of its compiled methods and its plain attributes."""
+    parts: List[str] = []
     for cls in policy.__mro__:
         if cls in KINDS.values():
             break
-        try:
-            parts.append(inspect.getsource(cls))
-        except (OSError, TypeError):
-            # A class without source, such as one that was typed: what was compiled stands for it.
-            codes = (getattr(member, "__code__", None) for member in vars(cls).values())
-            parts.extend(repr((code.co_code, code.co_consts, code.co_names)) for code in codes if code is not None)
-        plain = (int, float, str, bool, tuple, type(None))
-        parts.extend(f"{key}={value!r}" for key, value in sorted(vars(cls).items()) if isinstance(value, plain))
+        parts.extend(_parts(cls))
     return f"{name_of(policy)}@{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:12]}"
+
+
+def _parts(cls: type) -> Iterator[str]:
+    """What a class consists of. Where it stands is no part: module, lines, and whatever else Python notes beside it."""
+    for key, member in sorted(vars(cls).items()):
+        functions = list(_functions(member))
+        # Annotations are computed by functions too, in some versions of Python.
+        if functions and not key.startswith("__annotate"):
+            yield f"{key}({','.join(map(_function, functions))})"
+        elif key.startswith("__") and key.endswith("__"):
+            continue
+        elif isinstance(member, type) and member.__qualname__.startswith(f"{cls.__qualname__}."):
+            yield f"{key}{{{','.join(_parts(member))}}}"
+        elif _is_plain(member):
+            yield f"{key}={_constant(member)}"
+
+
+def _functions(member: object) -> Iterator[types.FunctionType]:
+    """The functions that a member of a class is made of."""
+    if isinstance(member, types.FunctionType):
+        yield member
+    for name in ("__func__", "__wrapped__", "func", "fget", "fset", "fdel"):
+        # Without asking a class or an object of somebody else's, which may answer to any name.
+        inner = None if isinstance(member, type) else inspect.getattr_static(member, name, None)
+        if isinstance(inner, (types.MemberDescriptorType, types.GetSetDescriptorType)):
+            inner = getattr(member, name)
+        if inner is not None and inner is not member:
+            yield from _functions(inner)
+
+
+def _function(function: types.FunctionType) -> str:
+    cells = []
+    for cell in function.__closure__ or ():
+        try:
+            cells.append(cell.cell_contents)
+        except ValueError:
+            # Not bound yet.
+            continue
+    usual = [function.__defaults__, sorted((function.__kwdefaults__ or {}).items()), cells]
+    return f"{_code(function.__code__)}{_constant(tuple(map(tuple, (given or () for given in usual))))}"
+
+
+def _code(code: types.CodeType) -> str:
+    """What a code object does, without where it stands."""
+    names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
+    takes = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount)
+    caught = getattr(code, "co_exceptiontable", b"")
+    return f"{code.co_code!r}{caught!r}{names}{takes}{_constant(code.co_consts)}"
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, (tuple, frozenset)):
+        return all(map(_is_plain, value))
+    return isinstance(value, (int, float, complex, str, bytes, bool, type(None)))
+
+
+def _constant(value: object) -> str:
+    """A constant as text, the same in each process: sets have no order of their own, and other objects an address."""
+    if isinstance(value, types.CodeType):
+        return _code(value)
+    if isinstance(value, tuple):
+        return f"({','.join(map(_constant, value))})"
+    if isinstance(value, frozenset):
+        return f"{{{','.join(sorted(map(_constant, value)))}}}"
+    return repr(value) if _is_plain(value) or value is Ellipsis else type(value).__name__
 
 
 #: Makers of policies that were used, so that each class is checked once.
 _MAKERS: "dict[type, tuple[str, _native.Maker]]" = {}
 
 
-def maker_of(kind: str, policy: type) -> _native.Maker:
-    """The maker of a policy for the setting ``kind``."""
+def maker_of(kind: str, policy: type, text: Optional[str] = None) -> _native.Maker:
+    """The maker of a policy for the setting ``kind``; ``text`` is what run ids call it, where another process has said so."""
     if not issubclass(policy, KINDS[kind]):
         base = KINDS[kind].__name__
         raise RequestError(f"--{kind} {policy.__name__} is no {kind} policy; accepted: a name, or a class that derives from fulgurite.{base}")
@@ -244,7 +310,7 @@ def maker_of(kind: str, policy: type) -> _native.Maker:
     streams = getattr(policy, "streams", 1) if kind == "placement" else 1
     if not isinstance(streams, int) or isinstance(streams, bool) or not 1 <= streams <= 256:
         raise RequestError(f"--placement {policy.__name__} has streams={streams!r}; accepted: 1 to 256")
-    text = text_of(policy)
+    text = text_of(policy) if text is None else text
     known = _MAKERS.get(policy)
     if known is None or known[0] != text:
         known = _MAKERS[policy] = (text, _native.Maker(kind, name_of(policy), text, policy, streams))
@@ -264,5 +330,23 @@ def check_policy(policy: Policy) -> None:
     raise RequestError(f"{policy!r} is no policy; accepted: a class that derives from Replacement, Placement or Victim")
 
 
+#: How long the end of the interpreter waits for a policy.
+_LEAVES_WITHIN_S = 5.0
+
+
+def _leave() -> None:
+    """Awaits the threads that are inside a policy: one that goes on at the end of the interpreter would abort the process."""
+    until = time.monotonic() + _LEAVES_WITHIN_S
+    # One that waits for a lock, or for something outside, does not hear of it. It does not go on either, as a rule.
+    while _native.leave_policies() and time.monotonic() < until:
+        time.sleep(0.01)
+
+
+atexit.register(_leave)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_native.forget_policies)
+
+
+explain(globals())
 
 __all__ = ["Drive", "Placement", "Replacement", "Segment", "Victim", "Write", "check_policy"]

@@ -7,6 +7,8 @@ import time
 from types import TracebackType
 from typing import Any, Callable, NamedTuple, Optional, Tuple, Type, Union
 
+from .fields import explain
+
 
 class Progress(NamedTuple):
     """How far runs have come."""
@@ -135,5 +137,7 @@ class Watching:
         if self.shown is not None:
             self.shown.close()
 
+
+explain(globals())
 
 __all__ = ["Progress", "Watch"]

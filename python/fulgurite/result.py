@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, NamedTuple, Optiona
 
 from . import _native
 from .errors import MissingPackageError, RequestError
+from .fields import explain
 
 if TYPE_CHECKING:
     import altair
@@ -284,5 +285,7 @@ def _readable(cell: Cell) -> str:
         return f"{cell:,.4g}" if abs(cell) < 10_000 else f"{cell:,.0f}"
     return f"{cell:,}" if isinstance(cell, int) else cell
 
+
+explain(globals())
 
 __all__ = ["Column", "Failure", "Result", "columns"]

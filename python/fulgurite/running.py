@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optiona
 from . import _native, dataset, errors
 from .description import Axis, Run, Value, _text, grid
 from .errors import RequestError
+from .fields import explain
 from .progress import Watch, Watching
 from .result import Failure, Result
 
@@ -280,6 +281,8 @@ def studies() -> Dict[str, str]:
     """The built-in studies by name, with their titles."""
     return dict(_native.studies())
 
+
+explain(globals())
 
 __all__ = [
     "Outlook",

@@ -14,7 +14,8 @@ A store is a file. Its tables are mappings of bytes, sorted by key::
             print(dict(snapshot["users"].scan(b"a", b"b")))
 
 The commands ``fulgurite get``, ``scan``, ``check``, ``backup`` and so on work on the same file. One process at a time may write
-it; any of its threads may use the store.
+it; any of its threads may use the store. After a fork it is still the parent's: the child gets a :class:`StoreError` from every
+call.
 """
 
 from __future__ import annotations
@@ -41,6 +42,12 @@ def _key(key: object, what: str = "key") -> bytes:
 def _size(size: Union[int, str, None]) -> Optional[str]:
     """A size as it would be typed; a plain number is one of bytes."""
     return f"{size}B" if isinstance(size, int) else size
+
+
+def _is_foreign(store: Store, error: Optional[BaseException]) -> bool:
+    """Whether an exception leaves a block in a process that did not open the store: there is nothing to end there, and to say so
+    would hide the exception."""
+    return error is not None and not store._store.is_here
 
 
 class _Readable(Mapping[bytes, bytes]):
@@ -188,7 +195,10 @@ class Table(_Readable, MutableMapping[bytes, bytes]):
 
 
 class Transaction:
-    """A transaction under way. It belongs to the thread that began it."""
+    """A transaction under way. It belongs to the thread that began it.
+
+    ``with`` ends it. A block may do so earlier, by :meth:`commit` or :meth:`rollback`; nothing of it can be used from then on.
+    """
 
     def __init__(self, store: Store, transaction: _native.Transaction) -> None:
         self._store = store
@@ -231,7 +241,8 @@ class Snapshot:
     def __exit__(
         self, kind: Optional[Type[BaseException]], error: Optional[BaseException], traceback: Optional[TracebackType]
     ) -> None:
-        self.close()
+        if not _is_foreign(self._store, error):
+            self.close()
 
 
 class _Transacting:
@@ -249,7 +260,10 @@ class _Transacting:
         self, kind: Optional[Type[BaseException]], error: Optional[BaseException], traceback: Optional[TracebackType]
     ) -> None:
         transaction, self._transaction = self._transaction, None
-        if transaction is None:
+        if transaction is None or _is_foreign(self._store, error):
+            return
+        if transaction._transaction.is_ended:
+            # The block has committed it or given it up itself.
             return
         if kind is None:
             transaction.commit(self._durability)
@@ -348,9 +362,12 @@ class Store(Mapping[str, Table]):
     def __exit__(
         self, kind: Optional[Type[BaseException]], error: Optional[BaseException], traceback: Optional[TracebackType]
     ) -> None:
-        self.close()
+        if not _is_foreign(self, error):
+            self.close()
 
     def __repr__(self) -> str:
+        if not self._store.is_here:
+            return "<fulgurite.Store of another process>"
         return "<fulgurite.Store, closed>" if self._store.is_closed else f"<fulgurite.Store of {len(self)} tables>"
 
 

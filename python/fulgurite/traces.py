@@ -173,6 +173,9 @@ def _whole(name: str, values: Any, count: int) -> Any:
         array = numpy.full(count, array)
     if array.ndim != 1:
         raise RequestError(f"{name} has {array.ndim} dimensions; accepted: 1")
+    if array.dtype.kind == "f" and array.size and not (numpy.isfinite(array).all() and array.max() < 2.0**64):
+        wrong = array[~(numpy.isfinite(array) & (array < 2.0**64))][0]
+        raise RequestError(f"{name} has the value {wrong}; accepted: whole numbers from 0 to 2^64 - 1")
     if array.dtype.kind not in "ui" and not (array.dtype.kind == "f" and (array == numpy.floor(array)).all()):
         raise RequestError(f"{name} has values of type {array.dtype}; accepted: whole numbers")
     if array.size and array.dtype.kind in "if" and array.min() < 0:

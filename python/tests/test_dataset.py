@@ -38,6 +38,50 @@ def test_the_table_is_that_of_a_plain_sweep(tmp_path):
     assert set(table.column("run_id").to_pylist()) == set(result["run_id"])
 
 
+def test_whoever_reads_the_folder_finds_every_column(tmp_path):
+    dataset = pytest.importorskip("pyarrow.dataset")
+    polars = pytest.importorskip("polars")
+    out = tmp_path / "out"
+    settings = {"ops": 1000, "frames": 20, "seed": 2**64 - 1}
+    mixed = [
+        # A run without figures comes first, and one without a drive before one with a drive.
+        *fulgurite.grid("pool", workload="zipf", device="none", **{**settings, "frames": 0}),
+        *fulgurite.grid("pool", workload="zipf", device=["none", "p4510"], **settings),
+        *fulgurite.grid("gc", workload="zipf", logical="1792KiB", physical="2MiB", segment="64KiB", ops=3000, placement=["none", "sep-gc"]),
+    ]
+    result = fulgurite.sweep(mixed, out=out, batch=1, on_error="keep")
+    assert len(list(out.iterdir())) == len(mixed) == 5 and len(result.failures) == 1
+    for frame in (dataset.dataset(out).to_table(), polars.scan_parquet(out / "*.parquet").collect().to_arrow()):
+        assert frame.num_rows >= len(mixed) and set(result.columns) <= set(frame.column_names)
+        assert 2**64 - 1 in frame.column("seed").to_pylist()
+        for name in ("misses", "latency_p99_ns", "waf", "placement"):
+            found = [cell for cell in frame.column(name).to_pylist() if cell is not None]
+            assert sorted(found) == sorted(cell for cell in result[name] if cell is not None), name
+        assert not {"cpu_ns_per_op", "peak_rss_bytes"} & set(frame.column_names)
+    # The table of the sweep has the types that it would have without the folder.
+    plain = fulgurite.sweep(mixed, on_error="keep").without_cost()
+    assert result.to_csv() == plain.to_csv() and [list(map(repr, row.values())) for row in result] == [list(map(repr, row.values())) for row in plain]
+
+
+def test_parts_that_cannot_be_read_are_named(tmp_path):
+    import pyarrow
+
+    out = tmp_path / "out"
+    fulgurite.sweep(runs(), out=out)
+    (part, other) = sorted(out.iterdir())
+    whole = part.read_bytes()
+    for content in (whole[:100], b"", whole[:-50]):
+        part.write_bytes(content)
+        with pytest.raises(fulgurite.RequestError, match=rf"^out=.*: {part.name} cannot be read: .*; accepted: delete it") as refused:
+            fulgurite.sweep(runs(), out=out)
+        assert len(str(refused.value).splitlines()) == 1
+    parquet.write_table(pyarrow.table({"a": [1]}), part)
+    with pytest.raises(fulgurite.RequestError, match=rf"{part.name} has no column key, so no sweep has left it"):
+        fulgurite.sweep(runs(), out=out)
+    part.unlink()
+    assert len(fulgurite.sweep(runs(), out=out)) == 12 and other.exists()
+
+
 def test_what_is_there_is_not_executed_again(tmp_path):
     out = tmp_path / "out"
     first = fulgurite.sweep(runs()[:5], out=out)

@@ -19,6 +19,22 @@ REQUIRED = {
 }
 
 
+def test_help_says_what_fields_mean():
+    classes = [cls for cls in vars(fulgurite).values() if isinstance(cls, type)]
+    tuples = [cls for cls in classes if issubclass(cls, tuple)]
+    assert fulgurite.Segment in tuples
+    for cls in tuples:
+        abouts = {name: getattr(cls, name).__doc__ for name in cls._fields}
+        # A comment may be about two fields, and stands above the first.
+        assert not str(abouts[cls._fields[0]]).startswith("Alias for field"), cls
+    assert fulgurite.Segment.valid_pages.__doc__ == "Valid pages in it, which would have to be copied."
+    shapes = [cls for cls in classes if dataclasses.is_dataclass(cls)]
+    assert fulgurite.Pool in shapes
+    for cls in shapes:
+        for known in dataclasses.fields(cls):
+            assert f"\n    {known.name}: " in inspect.getdoc(cls).replace("\n", "\n    "), (cls, known.name)
+
+
 @pytest.mark.parametrize("name", fulgurite.studies())
 def test_every_run_of_every_study_has_all_forms(name):
     study = fulgurite.Study(name)
@@ -141,3 +157,14 @@ def test_any_text_survives_toml(text):
     run = Run(Stack(pool=Pool()), Requests(text))
     # A comma or an equals sign has a meaning of its own, as on the command line; these have none.
     assert Run.from_toml(run.to_toml()).load.workload == text
+
+
+def test_arrays_and_series_are_axes():
+    numpy = pytest.importorskip("numpy")
+    expected = fulgurite.grid("pool", workload="zipf", frames=[50, 100])
+    assert fulgurite.grid("pool", workload="zipf", frames=numpy.array([50, 100])) == expected
+    assert fulgurite.grid("pool", workload="zipf", frames=numpy.arange(50, 101, 50)) == expected
+    assert fulgurite.grid("pool", workload="zipf", frames=numpy.int64(50)) == expected[:1]
+    for library in ("pandas", "polars"):
+        series = pytest.importorskip(library).Series([50, 100])
+        assert fulgurite.grid("pool", workload="zipf", frames=series) == expected

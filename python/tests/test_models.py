@@ -44,6 +44,15 @@ def test_a_form_and_a_run_agree():
         lambda: fulgurite.Lifetimes(10, [0.5]),
         lambda: fulgurite.midas_predict(lifetimes(), [-1], segments=600, segment_pages=10, valid_pages=5e3),
         lambda: fulgurite.midas_groups(lifetimes(), segments=2**32, segment_pages=10, valid_pages=5e3),
+        lambda: fulgurite.midas_groups(lifetimes(), segments=600, segment_pages=0, valid_pages=5e3),
+        lambda: fulgurite.midas_groups(lifetimes(), segments=600, segment_pages=10, valid_pages=float("nan")),
+        lambda: fulgurite.midas_groups(lifetimes(), segments=600, segment_pages=10, valid_pages=5e3, groups=0),
+        lambda: fulgurite.midas_groups(lifetimes(), segments=600, segment_pages=10, valid_pages=5e3, hot_class=float("nan")),
+        lambda: fulgurite.midas_predict(lifetimes(), [10], segments=600, segment_pages=0, valid_pages=5e3),
+        lambda: fulgurite.midas_predict(lifetimes(), [10], segments=600, segment_pages=10, valid_pages=float("inf")),
+        lambda: fulgurite.midas_predict(lifetimes(), [10], segments=600, segment_pages=10, valid_pages=5e3, hot_class=-1.0),
+        lambda: lifetimes().survival(float("nan")),
+        lambda: lifetimes().valid_among_last(float("nan")),
     ],
 )
 def test_what_has_no_answer_is_refused(wrong):

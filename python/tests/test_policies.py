@@ -1,5 +1,11 @@
 """Policies that are written in Python run where ours do, and wrong ones are caught."""
 
+import os
+import re
+import subprocess
+import sys
+import time
+
 import pytest
 
 import fulgurite
@@ -93,6 +99,58 @@ def test_a_changed_policy_has_another_id():
     assert before == fulgurite.run("pool", **SMALL, device="none", replacement=Other)["run_id"]
     Other.bits = 2
     assert before != fulgurite.run("pool", **SMALL, device="none", replacement=Other)["run_id"]
+
+
+OWN = """
+import fulgurite
+
+class Own(fulgurite.Replacement):
+    weights = (1, 2)
+    kinds = frozenset({"read", "write", "trim"})
+    def __init__(self, frames):
+        self.used, self.now, self.other, self.last = {}, 0, None, None
+    def insert(self, frame, page, write):
+        self.used[frame] = page in {"a", "b", "c", "d"}
+    def access(self, frame, write):
+        self.now += 1
+    def remove(self, frame):
+        del self.used[frame]
+    def order(self):
+        return [frame for frame in sorted(self.used, key=lambda frame: -frame)]
+"""
+
+
+def test_the_id_of_a_policy_does_not_depend_on_where_it_stands(tmp_path):
+    shown = "\nif __name__ == '__main__':\n    print(fulgurite.policies.text_of(Own))\n"
+
+    def said(*typed, hashes="random"):
+        more = {"env": {**os.environ, "PYTHONHASHSEED": hashes}, "cwd": tmp_path, "capture_output": True, "text": True}
+        done = subprocess.run([sys.executable, *typed], **more)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    (tmp_path / "own.py").write_text(OWN + shown)
+    (tmp_path / "lower.py").write_text("\n# Something above.\n\n\n" + OWN.replace("    def order", "\n    def order") + shown)
+    ids = {said("own.py", hashes=hashes) for hashes in "12345"}
+    ids |= {said("lower.py"), said("-c", OWN + shown), said("-c", "import own, fulgurite; print(fulgurite.policies.text_of(own.Own))")}
+    ids.add(
+        said("-c", "import own, multiprocessing, fulgurite\nif __name__ == '__main__':\n    "
+        "print(multiprocessing.get_context('spawn').Pool(1).apply(fulgurite.policies.text_of, [own.Own]))")
+    )
+    assert len(ids) == 1 and re.fullmatch(r"Own@[0-9a-f]{12}\n", ids.pop())
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("+= 1", "+= 2"), ("-frame", "frame"), ('"trim"', '"trims"'), ("(1, 2)", "(1, 3)"), ("[frame for", "[frame + 0 for"), ("page in", "page not in"), ("frames):", "frames, more=1):")],
+)
+def test_a_changed_line_is_another_id(before, after):
+    def text(code):
+        names = {"__name__": "own"}
+        exec(code, names)
+        return fulgurite.policies.text_of(names["Own"])
+
+    assert text(OWN) == text(OWN) != text(OWN.replace(before, after))
 
 
 def test_placement_and_victims_do_as_ours():
@@ -196,6 +254,51 @@ def test_what_a_policy_raises_comes_out():
     assert len(kept) == 1 and "Elsewhere" in str(kept.failures[0].error)
 
 
+@pytest.mark.parametrize(
+    ("kind", "base", "method", "answer", "sentence"),
+    [
+        ("replacement", Lru, "order", lambda self: None, r"order\(\) gives None, of type NoneType; accepted: frames"),
+        ("replacement", Lru, "order", lambda self: [str(frame) for frame in self.used], r"order\(\) gives '\d+', of type str; accepted: numbers"),
+        ("replacement", Lru, "evict", lambda self, pinned: None, r"evict\(\) gives None, of type NoneType; accepted: the number of a frame"),
+        ("placement", Parity, "place", lambda self, write: "hot", r"place\(\) gives 'hot', of type str; accepted: 0 to 1$"),
+        ("placement", Parity, "place", lambda self, write: -1, r"place\(\) gives -1, of type int; accepted: 0 to 1$"),
+        ("victim", Oldest, "pick", lambda self, segments, now: segments[0], r"pick\(\) gives Segment\(number=.*; accepted: the `number` of a segment$"),
+    ],
+)
+def test_an_answer_of_another_type_is_named_and_kept_failures_have_its_class(tmp_path, kind, base, method, answer, sentence):
+    policy = type("Odd", (base,), {method: answer, "name": "odd"})
+    command, settings = ("pool", {**SMALL, "device": "none"}) if kind == "replacement" else ("gc", COUNTED)
+    usual = {"replacement": "lru", "placement": "none", "victim": "greedy"}[kind]
+    with pytest.raises(fulgurite.PolicyError, match=f"^odd: {sentence}"):
+        fulgurite.run(command, **settings, **{kind: policy})
+    for more in ({}, {"out": tmp_path / "out"}):
+        if more:
+            pytest.importorskip("pyarrow")
+        kept = fulgurite.sweep(command, **settings, **{kind: [usual, policy]}, on_error="keep", **more)
+        (failure,) = kept.failures
+        assert len(kept) == 1 and type(failure.error) is fulgurite.PolicyError
+        assert str(failure.error).startswith("odd: ")
+
+
+def test_a_name_is_text():
+    with pytest.raises(fulgurite.PolicyError, match="^Named: name is 5, of type int; accepted: text"):
+        fulgurite.run("pool", **SMALL, device="none", replacement=type("Named", (Lru,), {"name": 5}))
+
+
+def test_a_victim_policy_that_gains_nothing_ends_the_run():
+    class Fullest(fulgurite.Victim):
+        def pick(self, segments, now):
+            return max(segments, key=lambda segment: segment.valid_pages).number
+
+    until = time.monotonic() + 30
+
+    def wait(now):
+        assert time.monotonic() < until, "the run goes on for ever"
+
+    with pytest.raises(fulgurite.PolicyError, match=r"^Fullest: pick\(\) gives full segments, \d+ in a row, and no page is gained; accepted: "):
+        fulgurite.run("gc", **COUNTED, victim=Fullest, progress=wait)
+
+
 def test_what_is_no_policy_is_refused():
     class Half(fulgurite.Replacement):
         def insert(self, frame, page, write):
@@ -209,3 +312,59 @@ def test_what_is_no_policy_is_refused():
     ]:
         with pytest.raises(fulgurite.RequestError, match=sentence):
             fulgurite.run("pool", **{**SMALL, **settings})
+
+
+ENDLESS = """
+import os, signal, sys, threading, time
+import fulgurite
+
+class Endless(fulgurite.Replacement):
+    def __init__(self, frames):
+        self.used, self.is_run = {}, frames == 40
+    def insert(self, frame, page, write):
+        self.used[frame] = None
+    def access(self, frame, write):
+        while self.is_run:
+            inside[0] = True
+    def remove(self, frame):
+        del self.used[frame]
+    def order(self):
+        return list(self.used)
+
+# No lock: an exception may come while it is held.
+inside = [False]
+
+def wait():
+    while not inside[0]:
+        time.sleep(0.01)
+
+def run():
+    # What ends a thread is printed otherwise.
+    threading.excepthook = lambda args: None
+    fulgurite.sweep("pool", workload="mixed-skewed", device="none", pages=500, frames=40, ops=3000, seed=[1, 2], replacement=Endless)
+
+def spent():
+    before = time.process_time()
+    time.sleep(0.2)
+    return time.process_time() - before
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        # The interrupt ends the method, and the program goes on without it.
+        (
+            "threading.Thread(target=lambda: (wait(), os.kill(os.getpid(), signal.SIGINT))).start()\n"
+            "try:\n    run()\nexcept KeyboardInterrupt:\n    print('idle' if spent() < 0.1 else 'busy')",
+            "idle",
+        ),
+        # Nobody interrupts: the end of the program does.
+        ("threading.Thread(target=run, daemon=True).start()\nwait()\nprint('end')", "end"),
+    ],
+)
+def test_a_policy_in_a_long_method_ends_with_its_run_and_with_the_program(code, said):
+    # A shell that starts the tests in the background lets them ignore interrupts.
+    begin = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    done = subprocess.run([sys.executable, "-c", begin + ENDLESS + code], capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{said}\n", "")

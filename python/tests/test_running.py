@@ -114,6 +114,21 @@ def test_ctrl_c_ends_a_run_at_once():
         assert "fulgurite" not in threads(), command
 
 
+@pytest.mark.parametrize("format", ["msr", "oracle-general"])
+def test_ctrl_c_ends_the_writing_of_a_trace(tmp_path, format):
+    numpy = pytest.importorskip("numpy")
+    trace = fulgurite.Trace.from_numpy(start=4096 * numpy.arange(5_000_000) % 2**40, op=0, length=4096)
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        timer.start()
+        # Packing takes seconds.
+        trace.save(tmp_path / "long.gz", format)
+    until = time.monotonic() + 2
+    while "fulgurite" in threads() and time.monotonic() < until:
+        time.sleep(0.01)
+    assert "fulgurite" not in threads() and not list(tmp_path.iterdir())
+
+
 def threads():
     """The names of this process's threads."""
     folder = "/proc/self/task"

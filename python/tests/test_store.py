@@ -120,6 +120,51 @@ def test_a_transaction_belongs_to_its_thread(store):
     assert failed == ["the transaction belongs to another thread; accepted: the thread that began it"]
 
 
+def test_a_block_may_end_its_transaction_itself(store):
+    users = store.create_table("users")
+    with store.transaction() as transaction:
+        transaction["users"][b"ada"] = b"1"
+        inside = transaction["users"]
+        transaction.commit()
+        for what in (lambda: inside.get(b"ada"), transaction.commit):
+            with pytest.raises(fulgurite.StoreClosedError, match="^the transaction has ended; accepted: another one"):
+                what()
+        # The thread may have another meanwhile, which the end of this block leaves alone.
+        with store.transaction() as other:
+            transaction.rollback()
+            with pytest.raises(fulgurite.StoreError, match="would wait for itself"):
+                users[b"ada"] = b"2"
+            other["users"][b"bob"] = b"2"
+    with store.transaction() as transaction:
+        transaction["users"][b"ada"] = b"3"
+        transaction.rollback()
+    assert dict(users) == {b"ada": b"1", b"bob": b"2"}
+    with store.snapshot() as snapshot:
+        seen = snapshot["users"]
+    with pytest.raises(fulgurite.StoreClosedError, match="^the snapshot was closed; accepted: another one"):
+        seen.get(b"ada")
+
+
+def test_another_thread_ends_no_transaction(store):
+    store.create_table("users")
+    failed = []
+
+    def end(what):
+        try:
+            what()
+        except fulgurite.StoreError as error:
+            failed.append(str(error))
+
+    with store.transaction() as transaction:
+        transaction["users"][b"ada"] = b"1"
+        for what in (transaction.commit, transaction.rollback):
+            thread = threading.Thread(target=end, args=(what,))
+            thread.start()
+            thread.join()
+    assert failed == ["the transaction belongs to another thread; accepted: the thread that began it"] * 2
+    assert dict(store["users"]) == {b"ada": b"1"}
+
+
 def test_a_snapshot_stays(store):
     users = store.create_table("users")
     users[b"ada"] = b"1"
@@ -172,3 +217,54 @@ for number in range(10**6):
         os.kill(process.pid, signal.SIGKILL)
     with fulgurite.Store.open(path) as store:
         assert all(b"%d" % number in store["t"] for number in range(last + 1))
+
+
+FORKED = """
+import os, sys
+import fulgurite
+
+def said(what):
+    try:
+        what()
+    except fulgurite.StoreError as error:
+        return str(error)
+    return "no error"
+
+store = fulgurite.Store.create(sys.argv[1], size="16MiB", log="1MiB", durability="flush")
+table = store.create_table("t")
+table[b"before"] = b""
+transacting, snapshot = store.transaction(), store.snapshot()
+transaction = transacting.__enter__()
+transaction["t"][b"under way"] = b""
+inner, seen = transaction["t"], snapshot["t"]
+child = os.fork()
+if child == 0:
+    calls = [
+        lambda: table.get(b"k"), lambda: table.update({b"k": b""}), lambda: list(table.scan()), lambda: list(store),
+        lambda: store.create_table("u"), store.snapshot, store.transaction().__enter__, store.close,
+        lambda: inner.get(b"k"), lambda: inner.update({b"k": b""}), transaction.commit, transaction.rollback,
+        lambda: seen.get(b"k"), snapshot.close,
+    ]
+    print(*{said(call) for call in calls}, repr(store), flush=True)
+    try:
+        # What leaves a block is not hidden by the block's end.
+        with store, snapshot:
+            sys.exit(5)
+    finally:
+        # Dropped, they write nothing either.
+        del calls, table, inner, seen, transaction, transacting, snapshot, store
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+transacting.__exit__(None, None, None)
+for number in range(100):
+    table[b"%d" % number] = b"x" * 1000
+snapshot.close()
+store.close()
+"""
+
+
+def test_a_store_belongs_to_the_process_that_opened_it(path):
+    done = subprocess.run([sys.executable, "-c", FORKED, str(path)], capture_output=True, text=True, timeout=60)
+    sentence = "the store was opened by another process; open it in this one <fulgurite.Store of another process>\n"
+    assert (done.stdout, done.stderr, done.returncode) == (f"{sentence}5\n", "", 0)
+    with fulgurite.Store.open(path) as store:
+        assert set(store["t"]) == {b"before", b"under way", *(b"%d" % number for number in range(100))}

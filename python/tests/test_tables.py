@@ -154,3 +154,10 @@ def test_a_trace_in_a_file_is_a_workload(tmp_path):
         made.save(tmp_path / "x", "msrr")
     with pytest.raises(fulgurite.RequestError, match="cannot be opened"):
         fulgurite.Trace.read(tmp_path / "none")
+
+
+@pytest.mark.parametrize("wrong", [float("inf"), float("nan"), 2.0**64, 1e30])
+def test_a_trace_holds_only_what_fits(wrong):
+    for column in ("start", "length", "at_ns"):
+        with pytest.raises(fulgurite.RequestError, match=rf"^{column} has the value .*; accepted: whole numbers from 0 to 2\^64 - 1$"):
+            fulgurite.Trace.from_numpy(**{"start": [1.0], "op": 0, column: [wrong]})

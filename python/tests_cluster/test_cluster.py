@@ -85,6 +85,34 @@ def test_a_poisoned_run_stops_no_other(client, tmp_path):
     assert failure.run == runs[1] and "the run ended its worker: KilledWorker" in str(failure.error)
 
 
+class Here(fulgurite.Replacement):
+    """A policy, of which a test makes copies without source."""
+
+    def __init__(self, frames):
+        self.held = {}
+
+    def insert(self, frame, page, write):
+        self.held[frame] = page in {"a", "b", "c"}
+
+    def access(self, frame, write):
+        pass
+
+    def remove(self, frame):
+        del self.held[frame]
+
+    def order(self):
+        return list(self.held)
+
+
+def test_run_ids_of_policies_do_not_depend_on_the_workers(client):
+    text = pathlib.Path(__file__).read_text(encoding="utf-8")
+    names = {"fulgurite": fulgurite, "__name__": "__main__"}
+    exec(text[text.index("class Here(") : text.index("def test_run_ids_of")], names)
+    for policy in (Here, names["Here"]):
+        axes = {"workload": "zipf", "device": "none", "ops": 500, "frames": [10, 20], "replacement": policy}
+        assert fulgurite.sweep("pool", **axes, client=client, batch=1)["run_id"] == fulgurite.sweep("pool", **axes)["run_id"]
+
+
 def test_an_error_of_a_run_is_the_error_of_the_sweep(client):
     with pytest.raises(fulgurite.RequestError, match="--frames 0"):
         fulgurite.sweep("pool", **{**AXES, "frames": 0}, client=client)
@@ -142,7 +170,7 @@ def test_the_command_finds_a_scheduler_by_its_address(client, tmp_path):
     ("queue", "lines"),
     [
         ("slurm", ["#SBATCH -J fulgurite-quickstart", "#SBATCH -p short", "#SBATCH --cpus-per-task=8", "#SBATCH -t 00:30:00"]),
-        ("sge", ["#$ -N fulgurite-quickstart", "#$ -q short", "#$ -l h_rt=00:30:00"]),
+        ("sge", ["#$ -N fulgurite-quickstart", "#$ -q short", "#$ -l h_rt=00:30:00", "#$ -pe smp 8", "#$ -l h_vmem=1908M"]),
         ("pbs", ["#PBS -N fulgurite-quickstart", "#PBS -q short", "#PBS -l select=1:ncpus=8:mem=16GB", "#PBS -l walltime=00:30:00"]),
     ],
 )
@@ -154,6 +182,59 @@ def test_batch_scripts(queue, lines):
         assert line in said.stdout.splitlines(), said.stdout
     # A process for each core, with the interpreter that has the package.
     assert sys.executable in said.stdout and "--nworkers 8" in said.stdout and "--nthreads 1" in said.stdout
+
+
+@pytest.mark.parametrize(
+    ("queue", "account", "directive"),
+    [
+        ("slurm", "#SBATCH -A lab", "#SBATCH --exclusive"),
+        ("sge", "#$ -P lab", "#$ --exclusive"),
+        ("pbs", "#PBS -A lab", "#PBS --exclusive"),
+    ],
+)
+def test_batch_scripts_have_an_account_and_further_directives(queue, account, directive):
+    said = call("quickstart", "--cluster", queue, "--account", "lab", "--directive=--exclusive", "--directive=-pe mpi 4", "--cores", 4, "--print-script")
+    assert said.returncode == 0, said.stderr
+    lines = said.stdout.splitlines()
+    assert account in lines and directive in lines and sum("-pe " in line for line in lines) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--memory", "much"], "--memory much is no memory for a process; accepted: a size, such as 16GB"),
+        (["--memory", "16"], "--memory 16 is no memory"),
+        (["--walltime", "soon"], "--walltime soon is no time; accepted: "),
+        (["--walltime", "00:00:00"], "--walltime 00:00:00 is no time"),
+        (["--walltime", "01:00:00\n#SBATCH -A other"], "--walltime"),
+        (["--queue", "a b"], "--queue 'a b' is no name"),
+        (["--account", ""], "--account '' is no name"),
+        (["--directive", "exclusive"], "--directive 'exclusive' is no option"),
+    ],
+)
+def test_a_batch_job_that_no_queue_would_take_is_refused(options, sentence):
+    said = call("quickstart", "--cluster", "slurm", "--print-script", *options)
+    assert (said.returncode, said.stdout) == (2, "") and said.stderr.startswith("fulgurite-sweep: ") and sentence in said.stderr
+
+
+@pytest.mark.parametrize(
+    ("script", "sentence"),
+    [
+        (None, "--cluster slurm: there is no command sbatch on this machine; accepted: "),
+        ("echo 'sbatch: error: invalid partition specified: nope' >&2; exit 1", "the batch job was refused: sbatch: error: invalid partition specified: nope"),
+        ("echo accepted", "the batch job was refused: "),
+    ],
+)
+def test_a_queue_that_takes_no_job_ends_the_command(tmp_path, script, sentence):
+    if script is not None:
+        (tmp_path / "bin").mkdir()
+        (tmp_path / "bin" / "sbatch").write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / "bin" / "sbatch").chmod(0o755)
+    path = f"{tmp_path / 'bin'}:/usr/bin:/bin"
+    said = call("quickstart", "--quick", "--cluster", "slurm", "--workers", 2, cwd=tmp_path, timeout=60, env={**os.environ, "PATH": path})
+    assert said.returncode == 1 and said.stdout == ""
+    *before, last = said.stderr.splitlines()
+    assert last.startswith("fulgurite-sweep: --cluster slurm: ") and sentence in last and len(before) <= 1, said.stderr
 
 
 @pytest.mark.parametrize(

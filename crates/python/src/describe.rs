@@ -4,7 +4,7 @@ use crate::errors::{of_spec, of_stack};
 use crate::table::Table;
 use fulgurite_base::option::parse_choice;
 use fulgurite_stack::settings::Absent;
-use fulgurite_stack::{Column, Command};
+use fulgurite_stack::{Column, Command, Unit};
 use fulgurite_study::{grid, list};
 use pyo3::prelude::*;
 use std::cmp::Ordering;
@@ -51,6 +51,13 @@ fn columns() -> Vec<Described> {
     Column::all().map(described).collect()
 }
 
+/// The columns that a run's row can have, without those about the execution itself, and whether each holds names.
+#[pyfunction]
+fn schema() -> Vec<(&'static str, bool)> {
+    let columns = Column::all().filter(|column| !column.is_cost());
+    columns.map(|column| (column.name(), column.unit() == Unit::Name)).collect()
+}
+
 /// Every name of a kind, or of all kinds.
 #[pyfunction]
 #[pyo3(signature = (kind=None))]
@@ -67,6 +74,7 @@ fn split(text: &str) -> PyResult<Vec<String>> {
 pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(settings, module)?)?;
     module.add_function(wrap_pyfunction!(columns, module)?)?;
+    module.add_function(wrap_pyfunction!(schema, module)?)?;
     module.add_function(wrap_pyfunction!(names, module)?)?;
     module.add_function(wrap_pyfunction!(split, module)?)
 }

@@ -5,9 +5,12 @@
 //! random steps. A method that raises, or an answer that cannot be, ends the run; what was raised is kept, and becomes
 //! the exception of whoever asked for the run.
 
+mod inside;
 mod placement;
 mod replacement;
 mod victim;
+
+pub use inside::interrupt;
 
 use crate::errors::error;
 use fulgurite_stack::device::DriveConfig;
@@ -43,6 +46,8 @@ struct Own {
     make: Py<PyAny>,
     /// The first exception that one of them raised.
     raised: Mutex<Option<PyErr>>,
+    /// What was said of answers that cannot be, until somebody has asked which of the failures that was.
+    refused: Mutex<Vec<String>>,
 }
 
 impl std::fmt::Debug for Own {
@@ -62,7 +67,7 @@ impl Maker {
             "victim" => Kind::Victim,
             _ => return Err(error("RequestError", format!("unknown kind of policy `{kind}`"))),
         };
-        let own = Arc::new(Own { name, text, make, raised: Mutex::new(None) });
+        let own = Arc::new(Own { name, text, make, raised: Mutex::default(), refused: Mutex::default() });
         Ok(Maker { kind, own, lawful: OnceLock::new() })
     }
 
@@ -84,6 +89,13 @@ impl Maker {
     /// The first exception that a policy of this maker has raised since this was asked.
     pub fn take_raised(&self) -> Option<PyErr> {
         self.own.raised.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Whether a run has failed with this sentence because of an answer that cannot be.
+    pub fn take_refused(&self, sentence: &str) -> bool {
+        let mut refused = self.own.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = refused.iter().position(|known| known == sentence);
+        at.map(|at| refused.swap_remove(at)).is_some()
     }
 
     fn check_law(&self) -> Result<(), StackError> {
@@ -111,24 +123,58 @@ impl Own {
     fn ask<T>(&self, ask: impl FnOnce(Python<'_>) -> PyResult<T>) -> T {
         // Python takes long, and a run is to end soon after it was stopped.
         check_stopped();
-        Python::attach(|py| ask(py).unwrap_or_else(|raised| self.end(py, raised)))
+        inside::attach(|py| ask(py).unwrap_or_else(|raised| self.end(py, raised)))
+    }
+
+    /// Asks Python for a value of a Rust type. One of another type ends the run.
+    fn answer<T: for<'a, 'py> FromPyObject<'a, 'py>>(
+        &self,
+        method: &str,
+        accepted: &str,
+        ask: impl for<'py> FnOnce(Python<'py>) -> PyResult<Bound<'py, PyAny>>,
+    ) -> T {
+        self.ask(|py| {
+            let given = ask(py)?;
+            given.extract().map_err(|_| self.wrong(method, &given, accepted))
+        })
+    }
+
+    /// What is wrong with an answer that is of no use.
+    fn wrong(&self, method: &str, given: &Bound<'_, PyAny>, accepted: &str) -> PyErr {
+        let shown = given.repr().map_or_else(|_| "something".to_owned(), |shown| shown.to_string());
+        let kind = given.get_type().name().map_or_else(|_| "type".to_owned(), |name| name.to_string());
+        let sentence =
+            format!("{}: {method}() gives {shown:.100}, of type {kind}; accepted: {accepted}", self.name);
+        error("PolicyError", sentence)
     }
 
     /// Ends the run with an exception that says what is wrong with the policy.
     fn refuse(&self, what: &str) -> ! {
-        let wrong = error("PolicyError", format!("{}: {what}", self.name));
-        Python::attach(|py| self.end(py, wrong))
+        inside::attach(|py| self.end(py, error("PolicyError", format!("{}: {what}", self.name))))
     }
 
     fn end(&self, py: Python<'_>, raised: PyErr) -> ! {
-        let sentence = match raised.is_instance_of::<pyo3::exceptions::PyException>(py) {
-            true => format!("the policy {} raised {raised}", self.name),
-            false => format!("the policy {} was left: {raised}", self.name),
+        // What ended a run that was to end is no fault of the policy, and of no interest to the next run.
+        check_stopped();
+        let sentence = if is_refusal(py, &raised) {
+            // The class is told apart from it, see `take_refused`.
+            let sentence = raised.value(py).to_string();
+            self.refused.lock().unwrap_or_else(PoisonError::into_inner).push(sentence.clone());
+            sentence
+        } else if raised.is_instance_of::<pyo3::exceptions::PyException>(py) {
+            format!("the policy {} raised {raised}", self.name)
+        } else {
+            format!("the policy {} was left: {raised}", self.name)
         };
         // The first tells what went wrong. Later ones are of other runs, which would fail alike.
         self.raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(raised);
         StackError::run(sentence).unwind()
     }
+}
+
+fn is_refusal(py: Python<'_>, raised: &PyErr) -> bool {
+    let class = py.import("fulgurite.errors").and_then(|errors| errors.getattr("PolicyError"));
+    class.is_ok_and(|class| raised.matches(py, class).unwrap_or(false))
 }
 
 /// Whether this thread is being unwound already: then a policy is told nothing more, and asked nothing.
@@ -182,5 +228,6 @@ fn label(run: &mut Run, at: usize, name: &str) {
 }
 
 pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    inside::add(module)?;
     module.add_class::<Maker>()
 }

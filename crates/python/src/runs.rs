@@ -134,7 +134,12 @@ fn execute_all(
                 of_run.extend(of_this.iter().map(|_| at));
                 rows.rows.extend(of_this);
             }
-            Err(error) => failures.push((at, class_of(&error), error.to_string())),
+            Err(error) => {
+                let (makers, sentence) = (&batch.source().0[at].makers, error.to_string());
+                // A run with this policy alone would have raised this.
+                let is_refused = makers.iter().any(|maker| maker.get().take_refused(&sentence));
+                failures.push((at, if is_refused { "PolicyError" } else { class_of(&error) }, sentence));
+            }
         }
     }
     Ok((rows, of_run, failures))

@@ -2,6 +2,9 @@
 //!
 //! Every call may wait for the drive, or for another thread's transaction, so none holds the interpreter's lock. A thread has
 //! one transaction of a store at a time and writes through it: otherwise it could wait for itself, without end.
+//!
+//! A fork copies a store's memory, and both processes would write the same pages of the file. So a store belongs to the process
+//! that opened it, and in another one nothing of it is used, not even to drop it.
 
 use crate::errors::{error, of_engine, of_stack};
 use fulgurite_base::option::parse_choice;
@@ -13,6 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::ops::Bound as End;
 use std::path::PathBuf;
+use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
@@ -21,8 +25,45 @@ type Pair<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 /// A store in a file.
 #[pyclass(frozen, module = "fulgurite._native")]
 struct Store {
+    home: Home,
     db: Mutex<Option<Db<Drive>>>,
     writers: Arc<Writers>,
+}
+
+/// The process that opened a store.
+#[derive(Clone, Copy)]
+struct Home(u32);
+
+impl Home {
+    fn here() -> Home {
+        Home(process::id())
+    }
+
+    fn is_here(self) -> bool {
+        process::id() == self.0
+    }
+
+    /// Refuses another process, before a lock is taken: a thread that the fork left behind may have had it.
+    fn check(self) -> PyResult<()> {
+        match self.is_here() {
+            true => Ok(()),
+            false => {
+                let sentence = "the store was opened by another process; open it in this one";
+                Err(error("StoreError", sentence.to_owned()))
+            }
+        }
+    }
+
+    /// Drops a part of the store, unless the store is another process's.
+    fn drop<T>(self, part: &mut Mutex<Option<T>>) -> bool {
+        let part = part.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let is_open = part.is_some();
+        match self.is_here() {
+            true => drop(part),
+            false => std::mem::forget(part),
+        }
+        is_open
+    }
 }
 
 /// The threads that have a transaction.
@@ -94,10 +135,17 @@ fn direction(backward: bool) -> Direction {
 
 impl Store {
     fn new(db: Db<Drive>) -> Store {
-        Store { db: Mutex::new(Some(db)), writers: Arc::default() }
+        Store { home: Home::here(), db: Mutex::new(Some(db)), writers: Arc::default() }
+    }
+
+    /// Refuses a thread that would wait for itself.
+    fn refuse_own(&self, what: &str) -> PyResult<()> {
+        self.home.check()?;
+        self.writers.refuse_own(what)
     }
 
     fn db(&self) -> PyResult<Db<Drive>> {
+        self.home.check()?;
         let db = self.db.lock().unwrap_or_else(PoisonError::into_inner);
         db.clone().ok_or_else(|| of_engine(&Error::Closed))
     }
@@ -147,7 +195,7 @@ impl Store {
 
     /// The table of this name, made if there is none.
     fn create_table(&self, py: Python<'_>, name: String) -> PyResult<StoreTable> {
-        self.writers.refuse_own("to make tables outside of it")?;
+        self.refuse_own("to make tables outside of it")?;
         let db = self.db()?;
         waiting(py, move || db.create_table(&name)).map(StoreTable)
     }
@@ -173,60 +221,100 @@ impl Store {
     }
 
     fn put(&self, py: Python<'_>, table: &StoreTable, key: &[u8], value: &[u8]) -> PyResult<()> {
-        self.writers.refuse_own("to write through it")?;
+        self.refuse_own("to write through it")?;
         let db = self.db()?;
         waiting(py, || db.put(&table.0, key, value))
     }
 
     fn begin(&self) -> PyResult<Transaction> {
-        self.writers.refuse_own("one transaction at a time")?;
+        self.refuse_own("one transaction at a time")?;
         let (inner, thread) = (self.db()?.begin(), thread::current().id());
         self.writers.list().push(thread);
-        Ok(Transaction { inner: Mutex::new(Some(inner)), thread, writers: Arc::clone(&self.writers) })
+        let writers = Arc::clone(&self.writers);
+        Ok(Transaction { home: self.home, inner: Mutex::new(Some(inner)), thread, writers })
     }
 
     fn snapshot(&self, py: Python<'_>) -> PyResult<Snapshot> {
         let db = self.db()?;
-        waiting(py, move || db.snapshot()).map(|snapshot| Snapshot(Mutex::new(Some(snapshot))))
+        let inner = waiting(py, move || db.snapshot())?;
+        Ok(Snapshot { home: self.home, inner: Mutex::new(Some(inner)) })
     }
 
     /// Writes everything and marks the store as closed. A second time does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.writers.refuse_own("to end it first")?;
+        self.refuse_own("to end it first")?;
         let db = self.db.lock().unwrap_or_else(PoisonError::into_inner).take();
         waiting(py, move || db.map_or(Ok(()), |db| db.close()))
     }
 
     #[getter]
-    fn is_closed(&self) -> bool {
-        self.db.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    fn is_closed(&self) -> PyResult<bool> {
+        self.home.check()?;
+        Ok(self.db.lock().unwrap_or_else(PoisonError::into_inner).is_none())
+    }
+
+    /// Whether this is the process that opened it.
+    #[getter]
+    fn is_here(&self) -> bool {
+        self.home.is_here()
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.home.drop(&mut self.db);
     }
 }
 
 /// A transaction under way; dropped, it leaves nothing.
 #[pyclass(frozen, module = "fulgurite._native")]
 struct Transaction {
+    home: Home,
     inner: Mutex<Option<Inner<Drive>>>,
     thread: ThreadId,
     writers: Arc<Writers>,
 }
 
+/// What an ended transaction or a closed snapshot says.
+fn ended(sentence: &str) -> PyErr {
+    error("StoreClosedError", sentence.to_owned())
+}
+
+fn transaction_ended() -> PyErr {
+    ended("the transaction has ended; accepted: another one, by store.transaction()")
+}
+
 impl Transaction {
+    /// Refuses another process and another thread.
+    fn check(&self) -> PyResult<()> {
+        self.home.check()?;
+        if thread::current().id() == self.thread {
+            return Ok(());
+        }
+        let sentence = "the transaction belongs to another thread; accepted: the thread that began it";
+        Err(error("StoreError", sentence.to_owned()))
+    }
+
+    fn take(&self) -> Option<Inner<Drive>> {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // One that ended before left the list then, and its thread may have another.
+        if inner.is_some() {
+            self.writers.end(self.thread);
+        }
+        inner
+    }
+
     fn with<T: Send>(
         &self,
         py: Python<'_>,
         work: impl FnOnce(&mut Inner<Drive>) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
-        if thread::current().id() != self.thread {
-            return Err(error(
-                "StoreError",
-                "the transaction belongs to another thread; accepted: the thread that began it".to_owned(),
-            ));
-        }
-        waiting(py, || {
+        self.check()?;
+        let done = waiting(py, || {
             let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-            work(inner.as_mut().ok_or(Error::Closed)?)
-        })
+            inner.as_mut().map(work).transpose()
+        })?;
+        done.ok_or_else(transaction_ended)
     }
 }
 
@@ -273,31 +361,37 @@ impl Transaction {
     }
 
     fn commit(&self, py: Python<'_>, durability: Option<&str>) -> PyResult<()> {
+        self.check()?;
         let durability = durability.map(|text| self::durability(Some(text))).transpose()?;
-        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner).take();
-        self.writers.end(self.thread);
-        waiting(py, move || match (inner, durability) {
-            (None, _) => Err(Error::Closed),
-            (Some(inner), None) => inner.commit(),
-            (Some(inner), Some(durability)) => inner.commit_with(durability),
+        let inner = self.take().ok_or_else(transaction_ended)?;
+        waiting(py, move || match durability {
+            None => inner.commit(),
+            Some(durability) => inner.commit_with(durability),
         })
     }
 
     /// Gives the transaction up. A second time does nothing.
     fn rollback(&self, py: Python<'_>) -> PyResult<()> {
-        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner).take();
-        self.writers.end(self.thread);
+        self.check()?;
+        let inner = self.take();
         waiting(py, move || {
             drop(inner);
             Ok(())
         })
+    }
+
+    /// Whether it was committed or given up.
+    #[getter]
+    fn is_ended(&self) -> PyResult<bool> {
+        self.home.check()?;
+        Ok(self.inner.lock().unwrap_or_else(PoisonError::into_inner).is_none())
     }
 }
 
 impl Drop for Transaction {
     fn drop(&mut self) {
         // One that was committed or given up has ended already, and its thread may have another.
-        if self.inner.get_mut().unwrap_or_else(PoisonError::into_inner).take().is_some() {
+        if self.home.drop(&mut self.inner) && self.home.is_here() {
             self.writers.end(self.thread);
         }
     }
@@ -305,7 +399,10 @@ impl Drop for Transaction {
 
 /// A state of the past.
 #[pyclass(frozen, module = "fulgurite._native")]
-struct Snapshot(Mutex<Option<InnerSnapshot<Drive>>>);
+struct Snapshot {
+    home: Home,
+    inner: Mutex<Option<InnerSnapshot<Drive>>>,
+}
 
 impl Snapshot {
     fn with<T: Send>(
@@ -313,10 +410,12 @@ impl Snapshot {
         py: Python<'_>,
         work: impl FnOnce(&InnerSnapshot<Drive>) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
-        waiting(py, || {
-            let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            work(inner.as_ref().ok_or(Error::Closed)?)
-        })
+        self.home.check()?;
+        let done = waiting(py, || {
+            let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+            inner.as_ref().map(work).transpose()
+        })?;
+        done.ok_or_else(|| ended("the snapshot was closed; accepted: another one, by store.snapshot()"))
     }
 }
 
@@ -351,11 +450,18 @@ impl Snapshot {
 
     /// Lets go of the versions that it needs.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.home.check()?;
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner).take();
         waiting(py, move || {
             drop(inner);
             Ok(())
         })
+    }
+}
+
+impl Drop for Snapshot {
+    fn drop(&mut self) {
+        self.home.drop(&mut self.inner);
     }
 }
 

@@ -2,6 +2,7 @@
 //! tells how far the work has come, and looks whether Python has a signal to handle.
 
 use crate::errors::of_stack;
+use crate::policies::interrupt;
 use fulgurite_stack::{Progress, StackError};
 use pyo3::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,6 +17,8 @@ const TELL_EVERY: Duration = Duration::from_millis(100);
 /// How long work that was stopped may take to end before its caller goes on without it. It ends by itself with the next
 /// thing that it reports.
 const ENDS_WITHIN: Duration = Duration::from_millis(500);
+/// How often a policy is asked to leave its method meanwhile.
+const ASK_EVERY: Duration = Duration::from_millis(100);
 
 /// Called with what is done, what there is to do, the runs done, all runs, and what is done beside requests.
 pub type Listener<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
@@ -54,7 +57,19 @@ pub fn watched<T: Send + 'static>(
         });
         if let Err(interrupted) = interrupted {
             progress.stop();
-            py.detach(move || drop(receiver.recv_timeout(ENDS_WITHIN)));
+            let since = Instant::now();
+            while since.elapsed() < ENDS_WITHIN {
+                // A policy that is in a long method is asked to leave it; again, because a method may catch what it gets.
+                interrupt(py, Progress::is_stopped);
+                let (back, ended) = py.detach(move || {
+                    let received = receiver.recv_timeout(ASK_EVERY);
+                    (receiver, !matches!(received, Err(RecvTimeoutError::Timeout)))
+                });
+                receiver = back;
+                if ended {
+                    break;
+                }
+            }
             return Err(interrupted);
         }
         if is_due {

@@ -96,10 +96,20 @@ impl Progress {
         self.0.is_stopped.store(true, Ordering::Relaxed);
     }
 
+    /// The progress that this thread's work is reported to.
+    pub fn of_thread() -> Option<Progress> {
+        WATCHED.with_borrow(Clone::clone)
+    }
+
+    /// Whether [`Progress::stop`] was called.
+    pub fn is_stopped(&self) -> bool {
+        self.0.is_stopped.load(Ordering::Relaxed)
+    }
+
     /// Leaves the run by unwinding if it shall not go on. No result has room for this: futures and policies stand between
     /// here and the runner, which catches it.
     fn check_stopped(&self) {
-        if self.0.is_stopped.load(Ordering::Relaxed) {
+        if self.is_stopped() {
             StackError::run("stopped, since its caller asked for that").unwind();
         }
     }

@@ -5,6 +5,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use fulgurite_base::{Spec, units};
 use fulgurite_stack::output::{self, Named, OutputFile, write_whole};
+use fulgurite_stack::progress::check_stopped;
 use fulgurite_stack::workload::{View, Workload, open_trace};
 use fulgurite_stack::{Column, Progress, Row, StackError};
 use fulgurite_workload::Request;
@@ -62,7 +63,28 @@ pub fn write(
 ) -> Result<Table, StackError> {
     let out = Named::new("OUT", out);
     output::check(&[], &[out])?;
-    put(out, to, from, page_bytes, "the trace", records.iter().copied().map(Ok))
+    // Whoever asked for it may have stopped waiting.
+    let records = records.iter().enumerate().map(|(number, record)| {
+        if number.is_multiple_of(1 << 12) {
+            check_stopped();
+        }
+        Ok(*record)
+    });
+    put(out, to, from, page_bytes, "the trace", records)
+}
+
+/// Writes as long as it is wanted.
+struct Wanted<W>(W);
+
+impl<W: Write> Write for Wanted<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        check_stopped();
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// Writes `records`, in the unit `from`, into `out`; a table of one row says what was written. `source` names in a
@@ -84,7 +106,8 @@ fn put(
         if to == Format::ORACLE_GENERAL {
             // A record names the next request of its object, so all of them must be known first.
             let records: Vec<Record> = records.collect::<Result<_, _>>()?;
-            let written = write_oracle_general(&records, &mut packed).and_then(|()| packed.finish());
+            let written =
+                write_oracle_general(&records, &mut Wanted(&mut packed)).and_then(|()| packed.finish());
             written.map_err(|error| out.failed(error))?;
             let times = if records.iter().any(Loss::BELOW_1_S.of) { "; times below 1 s" } else { "" };
             return Ok((records.len() as u64, 0, format!("operations{times}")));

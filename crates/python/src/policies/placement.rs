@@ -86,17 +86,16 @@ impl PlacementPolicy for Policy {
         if is_ending() {
             return StreamId(0);
         }
-        let stream: u64 = self.own.ask(|py| {
+        let accepted = format!("0 to {}", self.streams - 1);
+        let stream: u64 = self.own.answer("place", &accepted, |py| {
             let write = self.described(py, context, segments)?;
-            self.object.bind(py).call_method1("place", (write,))?.extract()
+            self.object.bind(py).call_method1("place", (write,))
         });
         match u16::try_from(stream).ok().filter(|stream| *stream < self.streams) {
             Some(stream) => StreamId(stream),
-            None => self.own.refuse(&format!(
-                "place() gives stream {stream} of {}; accepted: 0 to {}",
-                self.streams,
-                self.streams - 1
-            )),
+            None => self
+                .own
+                .refuse(&format!("place() gives stream {stream} of {}; accepted: {accepted}", self.streams)),
         }
     }
 

@@ -89,7 +89,7 @@ impl Policy {
             if is_ending() {
                 return None;
             }
-            let frame = self.own.ask(|py| order.pull(py, &self.object));
+            let frame = self.own.ask(|py| order.pull(py, &self.object, &self.own));
             let Some(frame) = frame else {
                 if order.known.len() < self.holding {
                     let known = &order.known;
@@ -131,18 +131,23 @@ impl Order {
     }
 
     /// The next frame that Python gives.
-    fn pull(&mut self, py: Python<'_>, object: &Py<PyAny>) -> PyResult<Option<u32>> {
+    fn pull(&mut self, py: Python<'_>, object: &Py<PyAny>, own: &Own) -> PyResult<Option<u32>> {
         if !self.is_begun {
             self.is_begun = true;
             self.number += 1;
-            self.rest = Some(object.bind(py).call_method0("order")?.try_iter()?.unbind());
+            let given = object.bind(py).call_method0("order")?;
+            let rest = given
+                .try_iter()
+                .map_err(|_| own.wrong("order", &given, "frames, as a list or a generator"))?;
+            self.rest = Some(rest.unbind());
         }
         let Some(rest) = &self.rest else { return Ok(None) };
         let next = rest.bind(py).clone().next().transpose()?;
         if next.is_none() {
             self.rest = None;
         }
-        next.map(|frame| frame.extract()).transpose()
+        let wrong = |frame: &Bound<'_, PyAny>| own.wrong("order", frame, "numbers of frames");
+        next.map(|frame| frame.extract().map_err(|_| wrong(&frame))).transpose()
     }
 }
 
@@ -191,10 +196,10 @@ impl ReplacementPolicy for Policy {
             self.remove(frame);
             return Some(frame);
         }
-        let evicted: u32 = self.own.ask(|py| {
+        let evicted: u32 = self.own.answer("evict", "the number of a frame", |py| {
             let pinned = (0..self.held.len() as u32).filter(|at| self.held[*at as usize]);
             let pinned: Vec<u32> = pinned.filter(|at| frames.is_pinned(FrameId(*at))).collect();
-            self.object.bind(py).call_method1("evict", (PyFrozenSet::new(py, pinned)?,))?.extract()
+            self.object.bind(py).call_method1("evict", (PyFrozenSet::new(py, pinned)?,))
         });
         if evicted != frame.0 {
             self.own.refuse(&format!(

@@ -30,6 +30,10 @@ struct Policy {
     segment: Py<PyAny>,
     /// The sealed segments, in the order in which they were sealed.
     sealed: Vec<SegmentId>,
+    /// Collections in a row that may gain no page at one time of the host.
+    patience: u32,
+    /// Such collections so far, and their time.
+    fruitless: (u32, u64),
 }
 
 impl Clone for Policy {
@@ -39,7 +43,15 @@ impl Clone for Policy {
             let copy = py.import("copy")?.getattr("deepcopy")?;
             Ok((copy.call1((&self.object,))?.unbind(), self.segment.clone_ref(py)))
         });
-        Policy { own: Arc::clone(&self.own), object, segment, sealed: self.sealed.clone() }
+        let Policy { patience, fruitless, .. } = *self;
+        Policy {
+            own: Arc::clone(&self.own),
+            object,
+            segment,
+            sealed: self.sealed.clone(),
+            patience,
+            fruitless,
+        }
     }
 }
 
@@ -48,11 +60,32 @@ impl ConfiguredVictim for Policy {
 
     fn start(config: &Config, segments: Range<u32>, segment_pages: u32) -> Policy {
         let Some(own) = &config.0 else { panic!("a victim policy in Python has a maker") };
+        // No page becomes garbage while the host waits, so a policy that takes one segment after the other has come upon
+        // what garbage there is long before.
+        let patience = 2 * segments.len() as u32 + 2;
         let (object, segment) = own.ask(|py| {
             let object = own.make.bind(py).call1((segments.len(), segment_pages))?;
             Ok((object.unbind(), py.import("fulgurite.policies")?.getattr("Segment")?.unbind()))
         });
-        Policy { own: Arc::clone(own), object, segment, sealed: Vec::new() }
+        Policy { own: Arc::clone(own), object, segment, sealed: Vec::new(), patience, fruitless: (0, 0) }
+    }
+}
+
+impl Policy {
+    /// Ends a run that would collect full segments for ever.
+    fn count(&mut self, segment: SegmentId, table: &SegmentTable) {
+        let (count, at) = self.fruitless;
+        self.fruitless = match table.valid(segment) < table.segment_pages() {
+            true => (0, table.now()),
+            false if at == table.now() => (count + 1, at),
+            false => (1, table.now()),
+        };
+        if self.fruitless.0 > self.patience {
+            self.own.refuse(&format!(
+                "pick() gives full segments, {} in a row, and no page is gained; accepted: segments with fewer `valid_pages` than `pages`",
+                self.fruitless.0
+            ));
+        }
     }
 }
 
@@ -67,7 +100,7 @@ impl VictimPolicy for Policy {
         if self.sealed.is_empty() || is_ending() {
             return self.sealed.pop();
         }
-        let picked: u32 = self.own.ask(|py| {
+        let picked: u32 = self.own.answer("pick", "the `number` of a segment", |py| {
             let segments = self.sealed.iter().map(|segment| {
                 self.segment.bind(py).call1((
                     segment.0,
@@ -80,10 +113,14 @@ impl VictimPolicy for Policy {
                 ))
             });
             let segments = PyList::new(py, segments.collect::<PyResult<Vec<_>>>()?)?;
-            self.object.bind(py).call_method1("pick", (segments, table.now()))?.extract()
+            self.object.bind(py).call_method1("pick", (segments, table.now()))
         });
         match self.sealed.iter().position(|segment| segment.0 == picked) {
-            Some(at) => Some(self.sealed.remove(at)),
+            Some(at) => {
+                let segment = self.sealed.remove(at);
+                self.count(segment, table);
+                Some(segment)
+            }
             None => self.own.refuse(&format!(
                 "pick() gives segment {picked}, which is not among those it was given; accepted: the `number` of one of them"
             )),

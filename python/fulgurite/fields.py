@@ -1,0 +1,50 @@
+"""The documentation of fields, where ``help()`` shows it.
+
+A field is documented by the comment above it, which begins with ``#:``. Tools that make pages read such comments, and Python does not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Any, Dict, Mapping
+
+
+def comments(source: str) -> Dict[str, Dict[str, str]]:
+    """By class and field what the comment above the field says."""
+    found: Dict[str, Dict[str, str]] = {}
+    of_class: Dict[str, str] = {}
+    above = ""
+    for line in source.splitlines():
+        opened = re.match(r"class (\w+)", line)
+        comment = re.match(r"    #: (.*)", line)
+        field = re.match(r"    (\w+): ", line)
+        if opened:
+            of_class, above = found.setdefault(opened[1], {}), ""
+        elif comment:
+            above = f"{above} {comment[1]}".strip()
+        elif field and above:
+            of_class[field[1]] = above
+            above = ""
+    return found
+
+
+def explain(module: Mapping[str, Any]) -> None:
+    """Gives the fields of a module's classes their documentation."""
+    try:
+        with open(module["__file__"], encoding="utf-8") as file:
+            found = comments(file.read())
+    except (KeyError, OSError):
+        # A package without its sources; nothing else depends on them.
+        return
+    for name, fields in found.items():
+        cls = module[name]
+        if issubclass(cls, tuple):
+            for field, about in fields.items():
+                getattr(cls, field).__doc__ = about
+        elif dataclasses.is_dataclass(cls) and fields:
+            lines = "\n".join(f"    {field}: {about}" for field, about in fields.items())
+            cls.__doc__ = f"{cls.__doc__}\n\n    Fields:\n\n{lines}\n    "
+
+
+__all__ = ["comments", "explain"]
