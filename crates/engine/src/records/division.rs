@@ -181,7 +181,7 @@ impl<D: Device + 'static> Shard<D> {
 }
 
 impl Records {
-    fn begin_to_divide(&mut self, margin: u64) {
+    pub(super) fn begin_to_divide(&mut self, margin: u64) {
         let chunk_bytes = self.ring.chunk_bytes() as u64;
         let watched = (margin * chunk_bytes / LEAST_COST / WATCHED_PART) as usize;
         let departed = || Departed::new(margin * chunk_bytes, watched.max(1));
@@ -192,11 +192,11 @@ impl Records {
         self.give_frames_back();
     }
 
-    fn divide(&mut self, pool: (Departures, u64), times: u64) {
+    pub(super) fn divide(&mut self, pool: (Departures, u64), times: u64) {
         let least = self.most_bytes / LEAST_PART;
-        if self.division.is_idle(self.counters.hits) {
+        let limit = if self.division.is_idle(self.counters.hits) {
             let margin = self.division.margin * self.chunk_cost();
-            self.limit_bytes = self.limit_bytes.saturating_sub(margin).max(least);
+            self.limit_bytes.saturating_sub(margin).max(least)
         } else {
             let chunks = self.division.decide(pool, times);
             let bytes = chunks.unsigned_abs() * self.chunk_cost();
@@ -205,8 +205,10 @@ impl Records {
                 false => self.share_bytes + bytes,
             };
             self.share_bytes = share.clamp(least, self.most_bytes);
-            self.limit_bytes = self.share_bytes;
-        }
+            self.share_bytes
+        };
+        // What is here, or was promised, keeps its room. Entries go meanwhile, and the next look goes further.
+        self.limit_bytes = limit.max(self.held(self.promised).min(self.limit_bytes));
         self.give_frames_back();
     }
 
@@ -217,7 +219,7 @@ impl Records {
 
     /// Somebody brings records: they may have their whole share again.
     pub(super) fn wake(&mut self) {
-        self.limit_bytes = self.share_bytes;
+        self.limit_bytes = self.limit_bytes.max(self.share_bytes);
     }
 
     /// Gives back frames that records may not have any longer, as far as they are empty and not promised.

@@ -253,12 +253,9 @@ impl Records {
     pub fn promise(&mut self, entry: Entry<'_>) -> Option<u64> {
         self.wake();
         let bytes = Records::promise_bytes(entry);
-        // A chunk may end with less room than an entry needs, and one is kept for entries that move.
-        let chunk = self.chunk_cost();
-        let left = self.limit_bytes.saturating_sub(self.bytes());
         // A sixteenth is for those that take others away: on a full store they are what makes room.
         let kept = |most: u64| if entry.value.is_some() { most / 16 } else { 0 };
-        let has_room = (self.promised + bytes) * 3 / 2 + 2 * chunk + kept(self.limit_bytes) <= left;
+        let has_room = self.held(self.promised + bytes) + kept(self.limit_bytes) <= self.limit_bytes;
         let pending_bytes = self.pending_bytes + self.promised + bytes;
         let has_log = pending_bytes + kept(self.most_pending_bytes) <= self.most_pending_bytes;
         if !has_room || !has_log || !self.ring.reserve(self.chunks_for(self.promised + bytes)) {
@@ -270,6 +267,12 @@ impl Records {
         }
         self.promised += bytes;
         Some(bytes)
+    }
+
+    /// Bytes in use, and what it takes for so many that are promised to find room, for sure.
+    fn held(&self, promised: u64) -> u64 {
+        // A chunk may end with less room than an entry needs, and one is kept for entries that move.
+        self.bytes() + promised * 3 / 2 + 2 * self.chunk_cost()
     }
 
     /// Chunks in which so many bytes that are promised find room, for sure.

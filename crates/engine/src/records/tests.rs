@@ -3,7 +3,7 @@
 use super::*;
 use fulgurite_base::{Nanos, NoOptions, Prng};
 use fulgurite_device::{Executor, MemDevice};
-use fulgurite_pool::{BufferPool, PoolConfig, PrefetchConfig, ReplacementConfig, WriteBack};
+use fulgurite_pool::{BufferPool, Departures, PoolConfig, PrefetchConfig, ReplacementConfig, WriteBack};
 use std::collections::BTreeMap;
 
 type Key = (u32, Vec<u8>);
@@ -158,6 +158,32 @@ fn a_promise_is_kept_and_leaves_room_for_those_that_take_records_away() {
     assert!((9_000..=9_375).contains(&promised), "{promised}");
     assert_eq!(records.needed_log(), promised);
     assert!(records.promise(Entry { value: None, ..put }).is_some());
+}
+
+#[test]
+fn what_is_promised_keeps_its_room_when_pages_get_memory() {
+    let mut records = records(200_000, 1 << 20);
+    records.begin_to_divide(4);
+    let entry = Entry { tree: 2, key: b"k", value: Some(&[1; 1_000]) };
+    while records.promise(entry).is_some() {}
+    let held = records.held(records.promised);
+    assert!(records.limit() - held < 16_000, "nearly all is promised: {held} of {}", records.limit());
+    for round in 1..20 {
+        let departures = Departures { left: 1_000 * round, came_back: 100 * round };
+        records.division.come(8);
+        records.divide((departures, 0), 1);
+    }
+    assert!(
+        records.share_bytes < held / 2,
+        "pages have come back, records have not: {}",
+        records.share_bytes
+    );
+    assert_eq!(records.limit(), held);
+    assert!(records.promise(entry).is_none());
+    records.release(records.promised);
+    records.division.come(8);
+    records.divide((Departures { left: 30_000, came_back: 5_000 }, 0), 1);
+    assert!(records.limit() < held / 2, "nothing is promised any more: {}", records.limit());
 }
 
 /// Puts a record of `leaf` that is pending since `since`; its key is its number.
