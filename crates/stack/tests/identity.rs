@@ -61,7 +61,7 @@ fn other(command: Command, setting: &str) -> (Option<&'static str>, Values<'stat
         (_, "torn_pages") => (Some("atomic"), one("torn_pages", "double-write")),
         (_, "durability") => (Some("group"), one("durability", "relaxed")),
         (_, "log_size") => (Some("64MiB"), one("log_size", "32MiB")),
-        (_, "records") => (Some("50%"), one("records", "0%")),
+        (_, "records") => (Some("70%"), one("records", "0%")),
         (_, "cpu_per_op") => (Some("2"), one("cpu_per_op", "3")),
         (_, "curve") => (Some("no"), one("curve", "yes")),
         (_, "by_type") => (Some("no"), one("by_type", "yes")),
