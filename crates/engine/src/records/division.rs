@@ -83,15 +83,15 @@ impl Division {
     }
 
     /// A leaf was merged to make room.
-    fn leaf_leaves(&mut self, leaf: PageId) {
+    pub fn leaf_leaves(&mut self, leaf: PageId) {
         if let Some(hash) = self.watched(hash_of_page(leaf)) {
             self.leaves.leave(hash, self.clock);
         }
     }
 
     /// A leaf that lacked nothing lacks a record.
-    pub fn leaf_comes(&mut self, leaf: u32) {
-        if let Some(hash) = self.watched(hash_of_page(PageId(u64::from(leaf)))) {
+    pub fn leaf_comes(&mut self, leaf: PageId) {
+        if let Some(hash) = self.watched(hash_of_page(leaf)) {
             self.spared.merges += WATCHED_PART * u64::from(self.leaves.comes_back(hash, self.clock));
         }
     }
@@ -212,11 +212,6 @@ impl Records {
         self.give_frames_back();
     }
 
-    /// A leaf was merged because others need the memory of its records.
-    pub(super) fn merged_for_room(&mut self, leaf: PageId) {
-        self.division.leaf_leaves(leaf);
-    }
-
     /// Somebody brings records: they may have their whole share again.
     pub(super) fn wake(&mut self) {
         self.limit_bytes = self.limit_bytes.max(self.share_bytes);
@@ -256,14 +251,15 @@ mod tests {
     /// What the margin would have spared of `count` leaves or records that come back after `bytes` of others.
     fn spared(bytes: usize, count: u32) -> (u64, u64) {
         let mut division = division();
+        let leaf = |number: u32| PageId(u64::from(number));
         let key = |number: u32| number.to_be_bytes();
         for number in 0..count {
-            division.leaf_leaves(PageId(u64::from(number)));
+            division.leaf_leaves(leaf(number));
             division.record_leaves(Entry { tree: 2, key: &key(number), value: Some(b"old") });
         }
         division.come(bytes);
         for number in 0..2 * count {
-            division.leaf_comes(number);
+            division.leaf_comes(leaf(number));
             division.record_comes(Entry { tree: 2, key: &key(number), value: Some(b"new") });
         }
         (division.spared.merges, division.spared.reads)

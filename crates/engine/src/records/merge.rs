@@ -123,7 +123,7 @@ impl<D: Device + 'static> Shard<D> {
             let mut guard = self.write_page(number).await?;
             let too_large = self.merge_into(number, guard.bytes_mut())?;
             if reason == Reason::Room {
-                self.records.borrow_mut().merged_for_room(number);
+                self.records.borrow_mut().division.leaf_leaves(number);
             }
             let sparse = self.sparse_key(guard.bytes())?;
             drop(guard);

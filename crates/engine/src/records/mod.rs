@@ -458,7 +458,7 @@ impl Records {
 
     fn begin_pending(&mut self, place: Place, leaf: u32, since: Lsn) {
         if !self.leaves.contains_key(&leaf) {
-            self.division.leaf_comes(leaf);
+            self.division.leaf_comes(PageId(u64::from(leaf)));
         }
         self.ring.set_pending(place, since);
         self.pending += 1;
