@@ -364,6 +364,7 @@ fn replay(mut asked: Asked, workloads: &mut Workloads) -> Result<Run, StackError
         rows,
         timeline: asked.trace_out.as_ref().map(PathBuf::from),
         requests: asked.requests_out.as_ref().map(PathBuf::from),
+        force: asked.force,
     };
     let asked_ops = asked.ops;
     let stack = stack(asked)?;
