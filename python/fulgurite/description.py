@@ -206,6 +206,8 @@ class Measure:
     trace_out: Union[str, "os.PathLike[str]", None] = None
     #: Where a line of CSV for each request goes.
     requests_out: Union[str, "os.PathLike[str]", None] = None
+    #: Let these two replace any file; without it they replace only what earlier ones wrote.
+    force: bool = False
 
 
 @dataclass(frozen=True)

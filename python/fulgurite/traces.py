@@ -119,15 +119,16 @@ class Trace:
         del requested_schema
         return self._trace.stream()
 
-    def save(self, path: Union[str, "os.PathLike[str]"], format: str, *, page: int = 4096) -> Result:
+    def save(self, path: Union[str, "os.PathLike[str]"], format: str, *, page: int = 4096, force: bool = False) -> Result:
         """Writes the trace to a file that any command and :class:`fulgurite.Requests` can read. The file appears whole or not
         at all; ``.gz`` and ``.zst`` pack it.
 
         :param format: the name of a format; ``fulgurite.names("formats")`` lists them.
         :param page: bytes in a page, where pages become bytes or bytes pages.
+        :param force: replace a file that is there; without it, only an empty one is replaced.
         :returns: one row: how many requests the file holds, how many the format cannot hold, and what it loses of the others.
         """
-        return Result(self._trace.save(os.fspath(path), format, page))
+        return Result(self._trace.save(os.fspath(path), format, page, force))
 
     @property
     def unit(self) -> str:

@@ -144,6 +144,11 @@ def test_a_trace_in_a_file_is_a_workload(tmp_path):
     path = tmp_path / "made.csv.zst"
     told = made.save(path, "msr")
     assert told[0]["requests"] == 5000
+    # Traces look alike, whoever wrote them: only who says so replaces one.
+    before = path.read_bytes()
+    with pytest.raises(fulgurite.RequestError, match="exists; accepted: another file, or --force"):
+        made.save(path, "msr")
+    assert path.read_bytes() == before and made.save(path, "msr", force=True)[0]["requests"] == 5000
     read = fulgurite.Trace.read(path, "msr")
     assert all((read.to_numpy()[name] == made.to_numpy()[name]).all() for name in ("op", "start", "length"))
     assert fulgurite.summary(path, "msr")[0]["footprint_pages"] == len(set(start))

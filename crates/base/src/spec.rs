@@ -60,6 +60,15 @@ pub struct Spec {
     asked: Vec<&'static str>,
 }
 
+/// Whether a list of numbers is meant as one number with its digits in groups: `1,000`. No value has a zero before its
+/// other digits.
+fn is_grouped(text: &str) -> bool {
+    let is_digits = |item: &str| !item.is_empty() && item.bytes().all(|byte| byte.is_ascii_digit());
+    let mut items = text.split(',');
+    let first = items.next().is_some_and(is_digits);
+    first && items.any(|item| matches!(item.as_bytes(), [b'0', second, ..] if second.is_ascii_digit()))
+}
+
 impl Spec {
     /// The one option of a name that holds specs of its own, `switch:A,B@N`: all that follows it.
     pub const NESTED: &'static str = "switch";
@@ -98,6 +107,12 @@ impl Spec {
     /// Splits a comma-separated list into the texts of its specs: an item with `=` and no `:` before it
     /// belongs to the name before that, and everything before the `@` of a `switch:` belongs to the `switch:`.
     pub fn split_list(text: &str) -> Result<Vec<String>, SpecError> {
+        if is_grouped(text) {
+            return Err(SpecError::new(format!(
+                "`{text}` has a comma, which stands between values; accepted: {} for one value",
+                text.replace(',', "")
+            )));
+        }
         let mut items: Vec<String> = Vec::new();
         for item in text.split(',') {
             let is_open = |last: &&mut String| {
@@ -223,6 +238,13 @@ mod tests {
             ["zipf", "switch:zipf:theta=1,write=5%,tpcc@2M", "varmail"]
         );
         assert!(Spec::split_list("lru,,lfu").is_err());
+        for grouped in ["1,000", "10,000,000", "1,024MiB", "1,000,512"] {
+            let refused = Spec::split_list(grouped).unwrap_err().to_string();
+            assert!(refused.contains(&grouped.replace(',', "")), "{refused}");
+        }
+        for list in ["1,8,64", "100,200", "0,1", "1,0", "0.05,0.1", "a,007", "1,0%"] {
+            assert!(Spec::split_list(list).is_ok(), "{list}");
+        }
     }
 
     #[test]

@@ -208,6 +208,9 @@ pub enum Trace {
         /// Page size, where one of the formats counts pages and the other bytes [default: 4KiB]
         #[arg(long, value_name = "SIZE")]
         page: Option<String>,
+        /// Replace OUT where it is a file with contents
+        #[arg(long)]
+        force: bool,
     },
     /// Write the requests of a generated workload into a file, for other programs to read
     #[command(after_help = examples::TRACE_GENERATE)]
@@ -228,6 +231,9 @@ pub enum Trace {
         /// Number of requests [default: 20 times the logical pages]
         #[arg(long, value_name = "N")]
         ops: Option<String>,
+        /// Replace OUT where it is a file with contents
+        #[arg(long)]
+        force: bool,
     },
 }
 

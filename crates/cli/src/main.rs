@@ -17,7 +17,7 @@ use fulgurite_study::people::{self, View};
 use fulgurite_study::report::Verdict;
 use fulgurite_study::study::{How, Left, Outcome, Study, finished_runs};
 use fulgurite_study::table::Table;
-use fulgurite_study::trace_convert::Generated;
+use fulgurite_study::trace_convert::{Converted, Generated};
 use fulgurite_study::{
     Column, Outlook, SpecError, StackError, diff, list, runner, trace_convert, trace_info,
 };
@@ -117,15 +117,25 @@ fn run(arguments: Arguments) -> Result<(), StackError> {
             })?;
             print_upright(&table, &common)
         }
-        Some(Command::Trace { command: Trace::Convert { file, out, to, format, page } }) => {
-            let convert = || trace_convert::convert(&file, &out, &to, format.as_deref(), page.as_deref());
-            let table = watched(common.quiet, "records", |_| convert())?;
+        Some(Command::Trace { command: Trace::Convert { file, out, to, format, page, force } }) => {
+            let converted = Converted {
+                path: &file,
+                out: &out,
+                force,
+                to: &to,
+                format: format.as_deref(),
+                page: page.as_deref(),
+            };
+            let table = watched(common.quiet, "records", |_| trace_convert::convert(converted))?;
             print_upright(&table, &common)
         }
-        Some(Command::Trace { command: Trace::Generate { workload, out, to, logical, page, ops } }) => {
+        Some(Command::Trace {
+            command: Trace::Generate { workload, out, to, logical, page, ops, force },
+        }) => {
             let generated = Generated {
                 workload: &workload,
                 out: &out,
+                force,
                 to: &to,
                 logical: logical.as_deref(),
                 page: page.as_deref(),

@@ -5,6 +5,7 @@ use fulgurite_study::people::{self, View};
 use fulgurite_study::table::Table;
 use fulgurite_study::{Column, StackError};
 use rustix::termios::tcgetwinsize;
+use std::env;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 
@@ -73,7 +74,13 @@ fn tell_missing(table: &Table, common: &Common) {
 /// What a terminal shows of a table; `None` where the table goes elsewhere.
 fn view(common: &Common) -> Option<View> {
     let width = if common.is_stdout_taken { width(&io::stderr()) } else { width(&io::stdout()) }?;
-    Some(View { width, columns: common.columns.clone(), is_wide: common.wide })
+    Some(View { width, columns: common.columns.clone(), is_wide: common.wide, has_colours: has_colours() })
+}
+
+/// Whether a terminal is to show colours: see no-color.org.
+fn has_colours() -> bool {
+    let is_set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
+    !is_set("NO_COLOR") && env::var_os("TERM").is_none_or(|terminal| terminal != "dumb")
 }
 
 /// Characters in a line of a terminal; `None` where it is none.

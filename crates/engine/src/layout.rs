@@ -36,6 +36,7 @@ use crate::page::{Salt, array, get_u32, get_u64, set};
 use crate::write::out_of_place::{self, Layout, Shape, map_bytes};
 use crate::{Error, Lsn, Options};
 use fulgurite_base::PageId;
+use fulgurite_base::units::format_size;
 use fulgurite_device::Caps;
 
 /// The format of the files that this version writes.
@@ -138,8 +139,10 @@ impl Superblock {
         let least = superblock.data_start().0 + LEAST_PAGES;
         if superblock.pages < least {
             return Err(Error::Options(format!(
-                "the drive has room for {} pages of {page_bytes} bytes; a store with a log of {} bytes needs {least}",
-                superblock.pages, options.log_bytes
+                "{} is too little, since a store with a log of {} needs {}; accepted: at least that, or a smaller log",
+                format_size(superblock.pages.saturating_mul(u64::from(page_bytes))),
+                format_size(options.log_bytes),
+                format_size(least.saturating_mul(u64::from(page_bytes)))
             )));
         }
         Ok(superblock)

@@ -8,6 +8,7 @@ use crate::records::Records;
 use crate::write::out_of_place::map_bytes;
 use crate::write::{BATCH, Place};
 use fulgurite_base::option::{Form, SHARE, SIZE};
+use fulgurite_base::units::format_size;
 use fulgurite_base::{Choice, Declared, Nanos, NoOptions, Opt, Share, config_enum, opt};
 use fulgurite_device::{Caps, Device};
 use fulgurite_ftl::placement::PlacementConfig;
@@ -289,8 +290,10 @@ impl Options {
         if frames < LEAST_FRAMES {
             let least = LEAST_FRAMES * (u64::from(page_bytes) + FRAME_TABLES) * 4 / 3 + 64;
             return Err(Error::Options(format!(
-                "{} bytes of memory are too little for pages of {page_bytes}; accepted: from {least}",
-                self.memory_bytes
+                "{} is too little memory for pages of {}; accepted: from {} on",
+                format_size(self.memory_bytes),
+                format_size(u64::from(page_bytes)),
+                format_size(least.next_multiple_of(1 << 10))
             )));
         }
         Ok(u32::try_from(frames).unwrap_or(u32::MAX / 8))

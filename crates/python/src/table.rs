@@ -3,7 +3,7 @@
 use crate::arrow;
 use crate::errors::{error, of_stack};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
-use fulgurite_stack::output::{self, Named};
+use fulgurite_stack::output::{self, Named, Replaces};
 use fulgurite_stack::{Column, Row, StackError, Value};
 use fulgurite_study::table::Table as Rows;
 use fulgurite_study::{parquet, people};
@@ -194,7 +194,7 @@ impl Table {
             return Ok("no rows\n".to_owned());
         }
         let typed: Vec<&str> = typed.iter().map(String::as_str).collect();
-        let view = people::View { width, is_wide: false, columns: Vec::new() };
+        let view = people::View { width, is_wide: false, columns: Vec::new(), has_colours: false };
         // What is typed in a terminal to see the rest is an attribute here.
         Ok(people::runs(&self.rows, command, &typed, &view).replace("with --wide", "in .columns"))
     }
@@ -209,10 +209,10 @@ impl Table {
     }
 }
 
-/// Writes a file that appears whole or not at all.
+/// Writes a file that appears whole or not at all. As everywhere in Python, it takes the place of a file that is there.
 #[pyfunction]
 fn write_file(path: PathBuf, content: &[u8]) -> PyResult<()> {
-    let named = Named::new("path", &path);
+    let named = Named::new("path", &path).replacing(Replaces::Anything);
     let outcome = output::check(&[], &[named]).map_err(StackError::from).and_then(|()| {
         output::write_whole(named, |file| file.write_all(content).map_err(|error| named.failed(error).into()))
     });

@@ -186,11 +186,18 @@ impl Trace {
 
     /// Writes the trace to a file, which appears whole or not at all: the file, the format, how many requests it holds,
     /// how many were left out, and what it loses of the others.
-    #[pyo3(signature = (path, format, page_bytes=4096))]
-    fn save(&self, py: Python<'_>, path: PathBuf, format: &str, page_bytes: u64) -> PyResult<Table> {
+    #[pyo3(signature = (path, format, page_bytes=4096, force=false))]
+    fn save(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        format: &str,
+        page_bytes: u64,
+        force: bool,
+    ) -> PyResult<Table> {
         let (format, records, unit) =
             (Format::from_name(format).map_err(of_spec)?, self.records(), self.unit);
-        watched(py, None, move |_| trace_convert::write(&records, unit, &path, format, page_bytes))
+        watched(py, None, move |_| trace_convert::write(&records, unit, &path, format, page_bytes, force))
             .map(Table::new)
     }
 

@@ -6,12 +6,13 @@
 //!
 //! What is not a regular file cannot be renamed over without being lost. So a character device (`/dev/null`), a FIFO
 //! and a name of an open file (`/dev/stdout`, `/dev/fd/3`) are written to as they are. Folders, block devices,
-//! and files that hold a drive or a store are refused. `-` is standard output. [`check`] refuses, before anything runs, an output that is an input or another output of the same run.
+//! and files that hold a drive or a store are refused. `-` is standard output. [`check`] refuses, before anything runs, an output that is an input or another output of the same run,
+//! and one that would take the place of a file which Fulgurite did not make; see [`Replaces`].
 
 use crate::device::FileConfig;
 use crate::unfinished::Unfinished;
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, fchown};
 use std::path::{Path, PathBuf};
@@ -43,6 +44,14 @@ pub enum OutputError {
     IsDrive {
         /// The output.
         output: String,
+    },
+    /// A file is there, and nobody said that it may be replaced.
+    #[error("{output} exists{but}; accepted: another file, or --force to replace it")]
+    Exists {
+        /// The output.
+        output: String,
+        /// Why it is not taken for an earlier output.
+        but: &'static str,
     },
     /// The path names something that no table or trace belongs into.
     #[error("{output} is a {found}; accepted: a file")]
@@ -86,12 +95,48 @@ pub struct Named<'a> {
     pub argument: &'a str,
     /// The path, as typed.
     pub path: &'a Path,
+    replaces: Replaces,
+}
+
+/// Which files an output may replace. Empty files always may be replaced, since they hold nothing; drives and stores never.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replaces {
+    /// No file: those of this kind look alike, whoever made them. A trace is one.
+    Nothing,
+    /// Those that begin with these bytes, as only Fulgurite's own files of this kind do.
+    Beginning(&'static str),
+    /// Any file: the user said so, or the caller knows whose it is.
+    Anything,
+}
+
+impl Replaces {
+    /// Anything, if the user said so.
+    pub fn or_forced(self, force: bool) -> Replaces {
+        if force { Replaces::Anything } else { self }
+    }
 }
 
 impl<'a> Named<'a> {
-    /// The file at `path`, which `argument` names.
+    /// The file at `path`, which `argument` names. As an output it replaces nothing.
     pub fn new(argument: &'a str, path: &'a Path) -> Named<'a> {
-        Named { argument, path }
+        Named { argument, path, replaces: Replaces::Nothing }
+    }
+
+    /// The same output, which may replace such files.
+    pub fn replacing(self, replaces: Replaces) -> Named<'a> {
+        Named { replaces, ..self }
+    }
+
+    /// Refuses to replace the file at `path`, of which the output's path is a name, unless that may be.
+    fn may_replace(&self, path: &Path, existing: &Metadata) -> Result<(), OutputError> {
+        let but = match self.replaces {
+            _ if existing.len() == 0 => return Ok(()),
+            Replaces::Anything => return Ok(()),
+            Replaces::Beginning(own) if begins_with(path, own) => return Ok(()),
+            Replaces::Beginning(_) => " and is no earlier output of this kind",
+            Replaces::Nothing => "",
+        };
+        Err(OutputError::Exists { output: self.text(), but })
     }
 
     fn text(&self) -> String {
@@ -116,7 +161,8 @@ pub fn is_standard(path: &Path) -> bool {
     path == Path::new(STANDARD)
 }
 
-/// Checks, before anything runs, that every output can be written and is neither an input nor another output.
+/// Checks, before anything runs, that every output can be written, is neither an input nor another output, and replaces
+/// only what it may.
 /// Inputs that are no files (a generator's name) match nothing.
 pub fn check(inputs: &[Named<'_>], outputs: &[Named<'_>]) -> Result<(), OutputError> {
     // A terminal or a pipe is no file that could be lost: it may be read and written.
@@ -131,16 +177,31 @@ pub fn check(inputs: &[Named<'_>], outputs: &[Named<'_>]) -> Result<(), OutputEr
         .collect();
     let mut written: Vec<(Named<'_>, Identity)> = Vec::new();
     for output in outputs {
-        let Some(identity) = Destination::of(output)?.tried(output)? else { continue };
+        let destination = Destination::of(output)?;
+        let replaced = match &destination {
+            Destination::Regular(path, Some(existing)) => Some((path.clone(), existing.clone())),
+            _ => None,
+        };
+        let Some(identity) = destination.tried(output)? else { continue };
         if let Some((input, _)) = read.iter().find(|(_, input)| input.is_same(&identity)) {
             return Err(OutputError::IsInput { output: output.text(), input: input.text() });
         }
         if let Some((other, _)) = written.iter().find(|(_, other)| other.is_same(&identity)) {
             return Err(OutputError::IsOutputTwice { output: output.text(), other: other.text() });
         }
+        // Last: that it is an input says more.
+        if let Some((path, existing)) = replaced {
+            output.may_replace(&path, &existing)?;
+        }
         written.push((*output, identity));
     }
     Ok(())
+}
+
+/// Whether the file at `path` can be read and begins so.
+fn begins_with(path: &Path, own: &str) -> bool {
+    let mut first = vec![0; own.len()];
+    File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok() && first == own.as_bytes()
 }
 
 /// Lets `write` fill a file, which appears if `write` succeeds.
@@ -172,7 +233,7 @@ impl OutputFile {
     /// Begins the file.
     pub fn create(named: Named<'_>) -> Result<OutputFile, OutputError> {
         let sink = Destination::of(&named)?.open().map_err(|error| named.cannot_begin(error))?;
-        let Named { argument, path } = named;
+        let Named { argument, path, .. } = named;
         Ok(OutputFile { argument: argument.to_owned(), path: path.to_owned(), sink: BufWriter::new(sink) })
     }
 

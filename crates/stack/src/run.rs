@@ -182,6 +182,8 @@ pub struct Measure {
     pub timeline: Option<PathBuf>,
     /// Where a line for every request goes.
     pub requests: Option<PathBuf>,
+    /// Whether the two may replace any file.
+    pub force: bool,
 }
 
 /// What the rows of a run are about.

@@ -16,6 +16,9 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 
+/// What every such file begins with. Nobody else writes the members in this order and the events a line each.
+pub const BEGINNING: &str = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
+
 /// Writes `timeline` to `path`, whole or not at all.
 pub fn write(path: &Path, timeline: &Timeline) -> Result<(), StackError> {
     let named = Named::new("--trace-out", path);

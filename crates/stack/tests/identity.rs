@@ -120,7 +120,7 @@ fn beside(setting: &str) -> Values<'static> {
 const APART: [&str; 2] = ["degree", "reuse"];
 
 /// Settings that change where things go or what is allowed, and no result.
-const WITHOUT_EFFECT: [&str; 4] = ["destroy_contents", "trace_out", "requests_out", "format"];
+const WITHOUT_EFFECT: [&str; 5] = ["destroy_contents", "trace_out", "requests_out", "force", "format"];
 
 #[test]
 fn a_default_written_out_keeps_the_identity_and_another_value_changes_it() {
@@ -164,6 +164,7 @@ fn what_has_no_effect_changes_neither_the_identity_nor_the_rows() {
         ("destroy_contents", "yes"),
         ("trace_out", timeline.to_str().unwrap()),
         ("requests_out", requests.to_str().unwrap()),
+        ("force", "yes"),
         ("format", "page-ops"),
     ] {
         assert!(WITHOUT_EFFECT.contains(&setting));

@@ -4,7 +4,7 @@ use crate::table::Table;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use fulgurite_base::{Spec, units};
-use fulgurite_stack::output::{self, Named, OutputFile, write_whole};
+use fulgurite_stack::output::{self, Named, OutputFile, Replaces, write_whole};
 use fulgurite_stack::progress::check_stopped;
 use fulgurite_stack::workload::{View, Workload, open_trace};
 use fulgurite_stack::{Column, Progress, Row, StackError};
@@ -15,14 +15,30 @@ use fulgurite_workload::trace::{
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Converts the trace at `path` to the format `to`, into `out`, which appears whole or not at all.
-pub fn convert(
-    path: &str,
-    out: &Path,
-    to: &str,
-    format: Option<&str>,
-    page: Option<&str>,
-) -> Result<Table, StackError> {
+/// A trace to be converted, as typed.
+#[derive(Clone, Copy, Debug)]
+pub struct Converted<'a> {
+    /// The trace.
+    pub path: &'a str,
+    /// The file to write.
+    pub out: &'a Path,
+    /// Whether it may replace another file.
+    pub force: bool,
+    /// Its format.
+    pub to: &'a str,
+    /// The trace's format with options, if its name does not tell.
+    pub format: Option<&'a str>,
+    /// Bytes of a page, 4 KiB if nothing is said.
+    pub page: Option<&'a str>,
+}
+
+/// The output of a trace. Traces look alike, whoever wrote them, so it replaces a file only if the user says so.
+fn output_at(out: &Path, force: bool) -> Named<'_> {
+    Named::new("OUT", out).replacing(Replaces::Nothing.or_forced(force))
+}
+
+/// Converts a trace into a file, which appears whole or not at all.
+pub fn convert(Converted { path, out, force, to, format, page }: Converted<'_>) -> Result<Table, StackError> {
     let (format, options) = match format {
         Some(spec) => {
             let (format, options) = Format::from_spec(Spec::parse(spec)?)?;
@@ -32,7 +48,7 @@ pub fn convert(
     };
     let to = Format::from_name(to)?;
     let page_bytes = page.map(units::parse_size).transpose()?.unwrap_or(4096);
-    let out = Named::new("OUT", out);
+    let out = output_at(out, force);
     output::check(&[Named::new("FILE", Path::new(path))], &[out])?;
     let wrong = |error: TraceError| StackError::request(error.to_string());
     let mut reader = open_trace(Path::new(path), format, options)?;
@@ -60,8 +76,9 @@ pub fn write(
     out: &Path,
     to: Format,
     page_bytes: u64,
+    force: bool,
 ) -> Result<Table, StackError> {
-    let out = Named::new("OUT", out);
+    let out = output_at(out, force);
     output::check(&[], &[out])?;
     // Whoever asked for it may have stopped waiting.
     let records = records.iter().enumerate().map(|(number, record)| {
@@ -130,6 +147,8 @@ pub struct Generated<'a> {
     pub workload: &'a str,
     /// The file to write.
     pub out: &'a Path,
+    /// Whether it may replace another file.
+    pub force: bool,
     /// Its format.
     pub to: &'a str,
     /// Bytes of the logical space, 8 GB if nothing is said.
@@ -145,8 +164,8 @@ pub struct Generated<'a> {
 /// Writes the requests of a generator into a file, for other programs to read: those that `gc`, `pool` and `replay`
 /// perform of it.
 pub fn generate(generated: Generated<'_>, progress: &Progress) -> Result<Table, StackError> {
-    let Generated { workload, out, .. } = generated;
-    let out = Named::new("OUT", out);
+    let Generated { workload, out, force, .. } = generated;
+    let out = output_at(out, force);
     let described = Workload::parse(workload, None)?;
     if described.trace().is_some() {
         return Err(StackError::request(format!(

@@ -67,7 +67,7 @@ pub enum OpenError {
     #[error("{} cannot be made: there is no such folder", .0.display())]
     NoFolder(PathBuf),
     /// A folder, a pipe, a terminal: what cannot hold pages.
-    #[error("{} is neither a file nor a block device", .0.display())]
+    #[error("{} is neither a file nor a block device; accepted: one of them", .0.display())]
     NotADrive(PathBuf),
     /// A file that holds this command's own input or output, such as `/dev/stdout`.
     #[error("{} is this command's own input or output", .0.display())]

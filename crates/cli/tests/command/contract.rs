@@ -500,7 +500,7 @@ fn a_characterisation_says_its_seed() {
 #[test]
 fn a_comparison_within_a_part_names_the_part() {
     let part = |name: &str| format!("[[parts]]\nname = '{name}'\n[parts.grid]\ndevice = '{name}'\n");
-    let study = "title = 'T'\nquestion = 'Q'\ncommand = 'pool'\n[grid]\nworkload = 'zipf'\nops = 1000\n\
+    let study = "title = 'T'\nquestion = 'Q'\ncommand = 'pool'\n[grid]\nworkload = ['zipf', 'mixed-skewed']\nops = 20000\n\
          write_back = ['single', 'ace']\n[compare]\npart = 'sata'\naxis = 'write_back'\nbaseline = 'single'\n\
          candidate = 'ace'\ncolumn = 'elapsed_ns'\nwhat = 'run time'\n[names]\nsata = 'SATA SSD'\n";
     let folder = Folder::new().with("s.toml", format!("{study}{}{}", part("sata"), part("optane")));
@@ -508,4 +508,7 @@ fn a_comparison_within_a_part_names_the_part() {
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
     let said = "In the part SATA SSD, with ace instead of single, run time ";
     assert!(outcome.stdout.contains(said), "{}", outcome.stdout);
+    // Once: each place in the sentence is in that part.
+    assert!(outcome.stdout.contains("(zipf)"), "{}", outcome.stdout);
+    assert!(!outcome.stdout.contains("(sata"), "{}", outcome.stdout);
 }

@@ -23,6 +23,16 @@ const TYPED: &[Case] = &[
     // Numbers that are none, or too large, or zero.
     ("pool zipf --ops 18446744073709551616", 2, &["--ops", "too large", "18446744073709551615"]),
     ("pool zipf --ops 1e6", 2, &["--ops", "`1e6`", "like 250K or 2M"]),
+    ("pool zipf --ops 1,000", 2, &["--ops", "`1,000`", "comma", "accepted: 1000"]),
+    ("gc zipf --logical 1,024MiB", 2, &["--logical", "`1,024MiB`", "comma", "accepted: 1024MiB"]),
+    ("replay synthetic --device file:d,size=1KiB", 2, &["device file:d", "no room for a page", "accepted"]),
+    (
+        "load new.store t --from rows.csv --size 8MiB",
+        2,
+        &["--size: 8MiB", "a log of 64MiB needs 66432KiB", "accepted"],
+    ),
+    ("gc zipf --segment 1TiB", 2, &["--segment 1.000 TiB", "--physical 8.000 GiB", "accepted"]),
+    ("bench ycsb-a --memory 1KiB", 2, &["--memory 1KiB", "accepted: from 87KiB"]),
     ("pool zipf --frames 0%", 2, &["--frames 0%", "at least one"]),
     ("pool zipf --frames 1/0", 2, &["--frames", "`1/0`", "1/3"]),
     ("advise zipf --memory 0%", 2, &["--memory 0%", "accepted"]),
@@ -68,6 +78,7 @@ fn folder() -> Folder {
         .with("utf16.pages", b"\xff\xfeR\0 \x001\0\n\0")
         .with("max.pages", "R 18446744073709551615\n")
         .with("long.pages", "x".repeat(100_000))
+        .with("rows.csv", "1,v\n")
         .with("nan.spc", "0,0,8192,W,nan\n")
         .with("t.spc", "0,0,8192,W,0.5\n0,64,4096,R,0.75\n");
     symlink("loop", folder.0.join("loop")).unwrap();

@@ -35,7 +35,7 @@ fn has_output(process: u32, folder: &Folder) -> bool {
 fn an_interrupted_output_leaves_nothing() {
     for (name, number) in [("-INT", 2), ("-TERM", 15), ("-HUP", 1), ("-KILL", 9)] {
         let folder = Folder::new().with("old.pages", "R 1\n");
-        let mut child = folder.start("trace generate zipf old.pages --to page-ops --ops 1T");
+        let mut child = folder.start("trace generate zipf old.pages --to page-ops --ops 1T --force");
         wait_until(&mut child, |id| has_output(id, &folder));
         send(&child, name);
         let output = child.wait_with_output().unwrap();

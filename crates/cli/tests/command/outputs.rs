@@ -70,6 +70,46 @@ fn an_output_is_never_an_input() {
     assert_eq!(folder.read("disk"), [7; 4096]);
 }
 
+/// A file with contents gives way only to `--force`, or to an output of the kind that it is itself.
+#[test]
+fn an_output_replaces_only_what_an_earlier_one_wrote() {
+    let folder = Folder::new().with("t.spc", TRACE).with("notes", "precious\n").with("empty", "");
+    symlink("notes", folder.0.join("link")).unwrap();
+    let writers = [
+        "replay t.spc --requests-out",
+        "replay t.spc --trace-out",
+        "trace convert t.spc --to msr",
+        "trace generate zipf --to midas --ops 10",
+    ];
+    for writer in writers {
+        for name in ["notes", "link"] {
+            refused(&folder, &format!("{writer} {name}"), &[name, "exists", "--force"]);
+        }
+        assert_eq!(folder.read("notes"), b"precious\n");
+        fs::write(folder.0.join("empty"), "").unwrap();
+        for arguments in [format!("{writer} empty"), format!("{writer} notes --force")] {
+            let outcome = folder.run(&arguments);
+            assert_eq!(outcome.code, 0, "{arguments}: {}", outcome.stderr);
+        }
+        assert_ne!(folder.read("notes"), b"precious\n", "{writer} --force");
+        // The same again. Of a trace nobody can tell who wrote it.
+        match writer.starts_with("replay") {
+            true => assert_eq!(folder.run(&format!("{writer} notes")).code, 0, "{writer}"),
+            false => refused(&folder, &format!("{writer} notes"), &["exists", "--force"]),
+        }
+        fs::write(folder.0.join("notes"), "precious\n").unwrap();
+    }
+    // One kind of output is not the other, and nothing is forced upon a store.
+    assert_eq!(folder.run("replay t.spc --requests-out requests --trace-out spans").code, 0);
+    refused(&folder, "replay t.spc --trace-out requests", &["--trace-out", "exists", "no earlier output"]);
+    refused(&folder, "replay t.spc --requests-out spans", &["--requests-out", "exists", "no earlier output"]);
+    refused(&folder, "replay t.spc --requests-out t.spc --force", &["same file"]);
+    let load = shell(&folder, "echo k,v | fulgurite load a.store t --size 4MiB --log 512KiB");
+    assert!(load.status.success());
+    refused(&folder, "replay t.spc --requests-out a.store --force", &["would be lost"]);
+    refused(&folder, "trace convert t.spc a.store --to msr --force", &["would be lost"]);
+}
+
 #[test]
 fn two_outputs_are_two_files() {
     let folder = Folder::new();
@@ -157,7 +197,8 @@ fn a_full_disk_is_a_failure() {
 fn a_file_that_fails_on_the_way_leaves_the_old_one() {
     let folder = Folder::new().with("old.csv", "old");
     // A limit on the size of files stands for a full disk: it strikes while the log is written.
-    let script = "trap '' XFSZ; ulimit -f 8; fulgurite replay synthetic --ops 5000 --requests-out old.csv";
+    let script =
+        "trap '' XFSZ; ulimit -f 8; fulgurite replay synthetic --ops 5000 --requests-out old.csv --force";
     let output = shell(&folder, script);
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
@@ -173,8 +214,10 @@ fn a_replaced_file_keeps_its_permissions() {
     symlink("target", folder.0.join("link")).unwrap();
     let mode = |name: &str| fs::symlink_metadata(folder.0.join(name)).unwrap().permissions().mode() & 0o777;
     for name in ["old.csv", "new.csv", "link"] {
-        let output =
-            shell(&folder, &format!("umask 022; fulgurite replay synthetic --ops 10 --requests-out {name}"));
+        let output = shell(
+            &folder,
+            &format!("umask 022; fulgurite replay synthetic --ops 10 --requests-out {name} --force"),
+        );
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
     assert_eq!((mode("old.csv"), mode("new.csv")), (0o640, 0o644));

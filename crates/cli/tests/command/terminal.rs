@@ -19,6 +19,12 @@ pub fn seen(folder: &Folder, arguments: &str, width: u16) -> String {
 /// Runs `command` in `folder` with standard output on a terminal of `width` characters, and takes away what makes
 /// text bold or coloured.
 pub fn on_terminal(folder: &Folder, command: &mut Command, width: u16) -> Outcome {
+    let outcome = as_written(folder, command, width);
+    Outcome { stdout: without_styles(&outcome.stdout), ..outcome }
+}
+
+/// The same with what makes text bold or coloured.
+fn as_written(folder: &Folder, command: &mut Command, width: u16) -> Outcome {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&master).unwrap();
     unlockpt(&master).unwrap();
@@ -38,7 +44,7 @@ pub fn on_terminal(folder: &Folder, command: &mut Command, width: u16) -> Outcom
     let mut stderr = String::new();
     child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
     let code = child.wait().unwrap().code().unwrap();
-    let stdout = without_styles(&String::from_utf8(bytes).unwrap().replace("\r\n", "\n"));
+    let stdout = String::from_utf8(bytes).unwrap().replace("\r\n", "\n");
     Outcome { code, stdout, stderr }
 }
 
@@ -192,4 +198,24 @@ fn columns_are_those_that_are_named() {
         assert!(refused.stderr.contains(words), "{arguments}: {}", refused.stderr);
         assert_eq!(refused.stderr.lines().count(), 1, "{arguments}: {}", refused.stderr);
     }
+}
+
+/// The rule: a terminal shows the best of each column in green, unless `NO_COLOR` is set or it knows no colours. A pipe
+/// never gets any.
+#[test]
+fn the_best_is_green_where_colours_are_wanted() {
+    let folder = Folder::new();
+    let typed = "pool mixed-skewed --write-back single,ace --ops 20K";
+    let seen = |name: &str, value: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fulgurite"));
+        let command = command.args(typed.split_whitespace()).env("TERM", "xterm").env_remove("NO_COLOR");
+        as_written(&folder, command.env(name, value), 120).stdout
+    };
+    let green = |text: &str| text.split("\u{1b}[1;32m").skip(1).all(|cell| cell.contains("*\u{1b}[0m"));
+    let coloured = seen("NO_COLOR", "");
+    assert!(coloured.contains("\u{1b}[1;32m") && green(&coloured), "{coloured}");
+    for plain in [seen("NO_COLOR", "1"), seen("TERM", "dumb"), folder.run(typed).stdout] {
+        assert!(!plain.is_empty() && !plain.contains('\u{1b}'), "{plain}");
+    }
+    assert_eq!(without_styles(&coloured), seen("NO_COLOR", "1"));
 }

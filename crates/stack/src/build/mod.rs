@@ -9,7 +9,7 @@ use crate::run::{
 };
 use crate::settings::{Asked, Workloads};
 use crate::workload::{AddressMap, Origin, View, Workload};
-use crate::{Command, StackError};
+use crate::{Command, StackError, Unit};
 use fulgurite_base::SpecError;
 use fulgurite_base::units::{self, Portion, Share};
 use fulgurite_ftl::{Collect, FtlConfig};
@@ -303,7 +303,16 @@ fn translation_shape(asked: &Asked) -> Result<FtlConfig, StackError> {
     let segment = pages("segment", asked.segment_bytes)?;
     if logical >= physical {
         return Err(StackError::request(format!(
-            "--logical is {logical} pages and --physical {physical}; accepted: less logical than physical, since garbage collection needs free space"
+            "--logical {} is not less than --physical {}; accepted: less logical than physical, since garbage collection needs free space",
+            Unit::Bytes.humane(asked.logical_bytes as f64),
+            Unit::Bytes.humane(asked.physical_bytes as f64)
+        )));
+    }
+    if segment > physical {
+        return Err(StackError::request(format!(
+            "--segment {} is larger than --physical {}; accepted: a small part of it, like 4MiB",
+            Unit::Bytes.humane(asked.segment_bytes as f64),
+            Unit::Bytes.humane(asked.physical_bytes as f64)
         )));
     }
     let narrow = |flag: &str, value: u64| {
@@ -364,10 +373,18 @@ fn replay(mut asked: Asked, workloads: &mut Workloads) -> Result<Run, StackError
         rows,
         timeline: asked.trace_out.as_ref().map(PathBuf::from),
         requests: asked.requests_out.as_ref().map(PathBuf::from),
+        force: asked.force,
     };
     let asked_ops = asked.ops;
     let stack = stack(asked)?;
     let pages = stack.pages();
+    if pages == 0 && stack.layer.is_none() {
+        return Err(StackError::request(format!(
+            "device {} has no room for a page of {}; accepted: a larger one",
+            stack.device.label,
+            units::format_size(u64::from(stack.device.page_bytes()))
+        )));
+    }
     let view = View::Drive { page_bytes: stack.device.page_bytes(), pages, map: addresses };
     let ops = match workload.bind(view)?.request_count() {
         Some(has) => within_trace(asked_ops, has, "requests")?,

@@ -4,9 +4,10 @@
 mod bench;
 
 use crate::device::DriveConfig;
-use crate::output::{self, Named};
+use crate::execute::replay::request_log;
+use crate::output::{self, Named, Replaces};
 use crate::run::{Arrivals, Load, Measure, PoolStage, Requested, Rows, Run};
-use crate::{Command, StackError, memory};
+use crate::{Command, StackError, memory, timeline};
 use fulgurite_base::{Nanos, units};
 use fulgurite_bench::INTERVALS_AT_MOST;
 use fulgurite_ftl::FtlConfig;
@@ -125,12 +126,20 @@ impl Run {
             DriveConfig::File(file) => Some(file.path.as_path()),
             _ => None,
         };
-        let Measure { timeline, requests, .. } = &self.measure;
+        let Measure { timeline, requests, force, .. } = &self.measure;
         let inputs = [("workload", trace), ("device", drive)];
-        let outputs = [("--trace-out", timeline.as_deref()), ("--requests-out", requests.as_deref())];
-        for (argument, path) in outputs {
-            let packed = path.and_then(Path::extension).filter(|end| *end == "gz" || *end == "zst");
-            if let (Some(path), Some(end)) = (path, packed) {
+        let outputs = [
+            ("--trace-out", timeline.as_deref(), timeline::BEGINNING),
+            ("--requests-out", requests.as_deref(), request_log::BEGINNING),
+        ];
+        let outputs: Vec<Named<'_>> = outputs
+            .into_iter()
+            .filter_map(|(argument, path, own)| {
+                Some(Named::new(argument, path?).replacing(Replaces::Beginning(own).or_forced(*force)))
+            })
+            .collect();
+        for Named { argument, path, .. } in &outputs {
+            if let Some(end) = path.extension().filter(|end| *end == "gz" || *end == "zst") {
                 return Err(StackError::request(format!(
                     "{argument} {}: it is not packed as this name says; accepted: a name without .{}, or - into a packer",
                     path.display(),
@@ -138,7 +147,7 @@ impl Run {
                 )));
             }
         }
-        Ok(output::check(&files(inputs), &files(outputs))?)
+        Ok(output::check(&files(inputs), &outputs)?)
     }
 
     fn check_pool(&self, requested: &Requested, pool: &PoolStage) -> Result<(), StackError> {

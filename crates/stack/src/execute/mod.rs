@@ -7,7 +7,7 @@ mod gc;
 mod latency;
 mod pool;
 pub(crate) mod profile;
-mod replay;
+pub(crate) mod replay;
 mod stamps;
 
 use crate::device::Observed;

@@ -65,6 +65,7 @@ pub(crate) struct Asked {
     pub time_interval: Option<Nanos>,
     pub trace_out: Option<String>,
     pub requests_out: Option<String>,
+    pub force: bool,
     pub seed: u64,
 }
 

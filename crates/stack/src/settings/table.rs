@@ -485,6 +485,14 @@ pub(super) const SETTINGS: &[Setting] = &[
         show: no_effect,
     },
     Setting {
+        name: "force",
+        written: "",
+        about: "Let --trace-out and --requests-out replace any file; without it they replace only what earlier ones wrote",
+        commands: &[(Replay, Nothing)],
+        read: |asked, text| put(&mut asked.force, units::parse_yes_no(text)),
+        show: no_effect,
+    },
+    Setting {
         name: "format",
         written: "FORMAT",
         about: TRACE_FORMAT,

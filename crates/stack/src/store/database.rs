@@ -34,7 +34,7 @@ pub fn create(
     let new = NewFile::begin("FILE", &file.path, bytes)?;
     let drive = open_shared(&new.unfinished())?;
     let made = Db::create(vec![drive], Options { durability, ..options });
-    let made = made.map_err(|error| refused_options(file, error))?;
+    let made = made.map_err(|error| refused_options(file, &sizes, error))?;
     new.finish()?;
     Ok(made)
 }

@@ -180,14 +180,18 @@ pub(super) fn plan(
     Ok((bytes, Options { memory_bytes: file.memory(bytes, map_memory)?, ..new }))
 }
 
-/// What to report when a new store cannot be made.
-pub(super) fn refused_options(file: &StoreFile, error: Error) -> StackError {
-    match error {
-        Error::Options(what) => {
-            StackError::request(format!("--size, --page, --log, --memory, --place: {what}"))
-        }
-        error => file.failed(&error),
-    }
+/// What to report when a new store cannot be made. It blames what was typed.
+pub(super) fn refused_options(file: &StoreFile, sizes: &Sizes, error: Error) -> StackError {
+    let Error::Options(what) = error else { return file.failed(&error) };
+    let typed = [
+        ("--size", sizes.size.is_some()),
+        ("--page", sizes.page.is_some()),
+        ("--log", sizes.log.is_some()),
+        ("--memory", file.has_memory()),
+        ("--place", sizes.place.is_some()),
+    ];
+    let typed: Vec<&str> = typed.iter().filter(|(_, is_typed)| *is_typed).map(|(name, _)| *name).collect();
+    StackError::request(format!("{}: {what}", typed.join(", ")))
 }
 
 /// Makes a store in a new file. The file appears with the store in it.
@@ -197,7 +201,7 @@ fn create(file: &StoreFile, sizes: &Sizes, input: Option<u64>) -> Result<Opened,
     let executor = Executor::new(open_drive(&new.unfinished())?);
     let making = Store::create(executor.handle(), options);
     let made = executor.block_on(making).map_err(StackError::run)?;
-    let store = made.map_err(|error| refused_options(file, error))?;
+    let store = made.map_err(|error| refused_options(file, sizes, error))?;
     new.finish()?;
     Ok(Opened { executor, store })
 }

@@ -33,6 +33,11 @@ pub(super) struct Opened {
 }
 
 impl StoreFile {
+    /// Whether `--memory` was typed.
+    pub(super) fn has_memory(&self) -> bool {
+        self.memory_bytes.is_some()
+    }
+
     /// The store in the file at `path`, with `--memory` as it was typed.
     pub fn new(path: PathBuf, memory: Option<&str>) -> Result<StoreFile, StackError> {
         refuse_standard("FILE", &path)?;

@@ -110,7 +110,7 @@ impl Advice {
             caption += "; without it: what keeping it plain does, with the others changed";
         }
         let kept = columns.len();
-        fitted(columns, kept, width).0 + &wrapped(&caption, width)
+        fitted(columns, kept, width, false).0 + &wrapped(&caption, width)
     }
 
     /// What a reader should know beside the sentence, a line each.

@@ -1,12 +1,16 @@
 //! Fits columns into a given width. Columns that do not fit are left out, the last ones first; then long texts are
 //! broken into lines.
 
-use std::fmt::Write as _;
-
 /// What stands between two columns.
 const GAP: usize = 2;
 /// What marks the best of a column.
 const MARK: char = '*';
+/// The head of a table on a terminal: bold.
+const HEAD: &str = "\x1b[1m";
+/// The best of a column on a terminal: bold and green.
+const BEST: &str = "\x1b[1;32m";
+/// The end of either.
+const PLAIN: &str = "\x1b[0m";
 
 /// A column with its cells.
 pub struct Shown {
@@ -39,21 +43,21 @@ fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-/// The columns in `width`. The first `kept` of them stay. Returns how many were left out, too.
-pub fn fitted(mut columns: Vec<Shown>, kept: usize, width: usize) -> (String, usize) {
+/// The columns in `width`. The first `kept` of them stay. Returns how many were left out, too. Colours take no place.
+pub fn fitted(mut columns: Vec<Shown>, kept: usize, width: usize, has_colours: bool) -> (String, usize) {
     let count = columns.len();
     for (narrowest, least) in STEPS {
         for shown in ((kept + least).min(count)..=count).rev() {
             if let Some(widths) = widths(&columns[..shown], width, narrowest) {
                 columns.truncate(shown);
-                return (laid_out(&columns, &widths), count - shown);
+                return (laid_out(&columns, &widths, has_colours), count - shown);
             }
         }
     }
     // Nothing helps: what sticks out is cut off.
     columns.truncate(kept.max(1));
     let widths: Vec<usize> = columns.iter().map(Shown::width).collect();
-    let text = laid_out(&columns, &widths);
+    let text = laid_out(&columns, &widths, false);
     let lines = text.lines().map(|line| line.chars().take(width).collect::<String>() + "\n");
     (lines.collect(), count - columns.len())
 }
@@ -73,21 +77,32 @@ fn widths(columns: &[Shown], width: usize, narrowest: usize) -> Option<Vec<usize
     }
 }
 
-fn laid_out(columns: &[Shown], widths: &[usize]) -> String {
+fn laid_out(columns: &[Shown], widths: &[usize], has_colours: bool) -> String {
     let rows = columns.iter().map(|column| column.cells.len()).max().unwrap_or(0);
     let mut text = String::new();
-    let heads: Vec<Vec<String>> = columns.iter().map(|column| vec![column.head.clone()]).collect();
+    let style = |style: &'static str| if has_colours { style } else { "" };
+    let heads: Vec<Cell> =
+        columns.iter().map(|column| Cell { lines: vec![column.head.clone()], style: style(HEAD) }).collect();
     push_row(&mut text, columns, widths, &heads);
     for row in 0..rows {
         let cells = columns.iter().zip(widths).map(|(column, width)| {
             let (cell, is_best) = &column.cells[row];
             let lines = if column.is_text { broken(cell, *width) } else { vec![cell.clone()] };
-            lines.into_iter().map(|line| placed(&line, column, *is_best)).collect()
+            Cell {
+                lines: lines.into_iter().map(|line| placed(&line, column, *is_best)).collect(),
+                style: style(if *is_best { BEST } else { "" }),
+            }
         });
-        let cells: Vec<Vec<String>> = cells.collect();
+        let cells: Vec<Cell> = cells.collect();
         push_row(&mut text, columns, widths, &cells);
     }
     text
+}
+
+/// A cell in lines, and what a terminal makes it bold or coloured with.
+struct Cell {
+    lines: Vec<String>,
+    style: &'static str,
 }
 
 /// A cell with its mark, or the room for one.
@@ -100,17 +115,18 @@ fn placed(cell: &str, column: &Shown, is_best: bool) -> String {
 }
 
 /// A row as lines: as many as its longest cell has.
-fn push_row(text: &mut String, columns: &[Shown], widths: &[usize], cells: &[Vec<String>]) {
-    let lines = cells.iter().map(Vec::len).max().unwrap_or(0);
+fn push_row(text: &mut String, columns: &[Shown], widths: &[usize], cells: &[Cell]) {
+    let lines = cells.iter().map(|cell| cell.lines.len()).max().unwrap_or(0);
     for line in 0..lines {
         let mut whole = String::new();
         for ((column, width), cell) in columns.iter().zip(widths).zip(cells) {
-            let part = cell.get(line).map_or("", String::as_str);
-            let _ = if column.is_text {
-                write!(whole, "{part:<width$}  ")
-            } else {
-                write!(whole, "{part:>width$}  ")
+            let part = cell.lines.get(line).map_or("", String::as_str);
+            let room = " ".repeat(width.saturating_sub(length(part)));
+            let part = match cell.style {
+                "" => part.to_owned(),
+                style => format!("{style}{part}{PLAIN}"),
             };
+            whole += &if column.is_text { format!("{part}{room}  ") } else { format!("{room}{part}  ") };
         }
         *text += whole.trim_end();
         text.push('\n');
@@ -153,7 +169,7 @@ mod tests {
 
     #[test]
     fn the_best_is_marked_and_numbers_stay_under_each_other() {
-        let (text, left_out) = fitted(columns(), 1, 80);
+        let (text, left_out) = fitted(columns(), 1, 80, false);
         assert_eq!(left_out, 0);
         assert_eq!(
             text,
@@ -164,12 +180,25 @@ mod tests {
     #[test]
     fn a_narrow_table_leaves_out_columns_and_then_breaks_text() {
         for width in 8..40 {
-            let (text, left_out) = fitted(columns(), 1, width);
+            let (text, left_out) = fitted(columns(), 1, width, false);
             assert!(text.lines().all(|line| line.chars().count() <= width), "{width}:\n{text}");
             assert_eq!(left_out > 0, width < 31, "{width}:\n{text}");
         }
-        let (text, _) = fitted(columns(), 1, 31);
+        let (text, _) = fitted(columns(), 1, 31, false);
         assert!(text.contains("\nn_e=8\n"), "{text}");
+    }
+
+    /// The rule: colours mark the heads and the best, and move nothing.
+    #[test]
+    fn colours_take_no_place() {
+        let coloured = fitted(columns(), 1, 80, true).0;
+        assert!(
+            coloured.contains("\x1b[1mfast\x1b[0m") && coloured.contains("\x1b[1;32m10*\x1b[0m"),
+            "{coloured}"
+        );
+        assert_eq!(coloured.matches(BEST).count(), 1);
+        let plain = [HEAD, BEST, PLAIN].iter().fold(coloured, |text, style| text.replace(style, ""));
+        assert_eq!(plain, fitted(columns(), 1, 80, false).0);
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub struct View {
     pub columns: Vec<Column>,
     /// Every column, however wide that is.
     pub is_wide: bool,
+    /// Whether heads are bold and the best is coloured.
+    pub has_colours: bool,
 }
 
 /// The figures of a command in the order in which they are needed. Others that it shows follow.
@@ -84,7 +86,7 @@ pub fn figures_of(table: &Table, order: &[Column], columns: &[Column], view: &Vi
     let has_best = |shown: &Shown| shown.cells.iter().any(|(_, is_best)| *is_best);
     let marks = shown.iter().any(has_best);
     let width = if view.is_wide { usize::MAX } else { view.width };
-    let (mut text, left_out) = fitted(shown, kept, width);
+    let (mut text, left_out) = fitted(shown, kept, width, view.has_colours);
     let more = table.columns().len().saturating_sub(chosen.len() - left_out);
     let mut remarks = Vec::new();
     if marks {
@@ -192,7 +194,7 @@ pub fn list(table: &Table, columns: &[Column], view: &View) -> String {
         .map(|column| shown(table, *column, &plain))
         .collect();
     let kept = shown.len();
-    fitted(shown, kept, if view.is_wide { usize::MAX } else { view.width }).0
+    fitted(shown, kept, if view.is_wide { usize::MAX } else { view.width }, view.has_colours).0
 }
 
 /// One row, a line for each column. For few rows with many columns.
@@ -239,7 +241,7 @@ mod tests {
     }
 
     fn view(width: usize) -> View {
-        View { width, columns: Vec::new(), is_wide: false }
+        View { width, columns: Vec::new(), is_wide: false, has_colours: false }
     }
 
     #[test]

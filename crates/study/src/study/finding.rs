@@ -53,12 +53,17 @@ impl Compare {
             [&self.baseline, &self.candidate].map(|value| BTreeMap::from([(self.axis, value.clone())]));
         let pairs = pairs(&rows, &old, &new)?;
         let change = |old: &Row, new: &Row| Some(new.number(self.column)? / old.number(self.column)? - 1.0);
+        // The part is named once, at the beginning of the sentence.
+        let compared: &[Column] = match self.part {
+            Some(_) => &[self.axis, Column::Part],
+            None => &[self.axis],
+        };
         let changes = pairs
             .into_iter()
-            .map(|(old, new)| Some((change(old, new)?, describe(table, old, &[self.axis], Words::NONE))));
+            .map(|(old, new)| Some((change(old, new)?, describe(table, old, compared, Words::NONE))));
         let (low, high) = extremes(changes.collect::<Option<_>>().ok_or_else(|| not_a_number(self.column))?);
-        let Compare { baseline, candidate, what, .. } = self;
-        let size = |change: f64| format!("{:.1} %", change.abs() * 100.0);
+        let what = &self.what;
+        let size = |change: f64| report_change(change.abs()).replace('+', "");
         let at = |(change, place): &(f64, String)| format!("{} ({place})", size(*change));
         let moved = if low.0 == high.0 {
             format!("{} by {}", direction(low.0), size(low.0))
@@ -76,6 +81,9 @@ impl Compare {
             Some(part) => format!("In the part {}, with", words.name(part)),
             None => "With".to_owned(),
         };
+        // A short name is what one types. One with options may have words that are easier to read.
+        let [candidate, baseline] = [&self.candidate, &self.baseline]
+            .map(|name| if name.contains(':') { words.name(name) } else { name.as_str() });
         Ok(format!("{with} {candidate} instead of {baseline}, {what} {moved}."))
     }
 }

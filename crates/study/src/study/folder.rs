@@ -3,7 +3,7 @@
 
 use super::ledger;
 use fulgurite_stack::StackError;
-use fulgurite_stack::output::{self, Named, OutputFile, is_standard};
+use fulgurite_stack::output::{self, Named, OutputFile, Replaces, is_standard};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs;
@@ -19,6 +19,11 @@ const NAMES: &[&str] = &[
     "study.toml",
     "report.html",
 ];
+
+/// A file of a study, which may be replaced: [`Folder::refuse_others`] knows whose the files are.
+fn own(path: &Path) -> Named<'_> {
+    Named::new("--out", path).replacing(Replaces::Anything)
+}
 
 /// An output folder that can be written to.
 pub(super) struct Folder {
@@ -63,7 +68,7 @@ impl Folder {
         folder._held = Some(held);
         let names = NAMES.iter().chain([&ledger::NAME]);
         let paths: Vec<PathBuf> = names.map(|name| path.join(name)).collect();
-        let outputs: Vec<Named<'_>> = paths.iter().map(|path| Named::new("--out", path)).collect();
+        let outputs: Vec<Named<'_>> = paths.iter().map(|path| own(path)).collect();
         output::check(inputs, &outputs)?;
         folder.refuse_others()?;
         Ok(folder)
@@ -88,7 +93,7 @@ impl Folder {
     pub fn write(&mut self, name: &str, content: impl AsRef<[u8]>) -> Result<(), StackError> {
         debug_assert!(NAMES.contains(&name), "{name} was not tried");
         let path = self.path.join(name);
-        let named = Named::new("--out", &path);
+        let named = own(&path);
         let mut file = OutputFile::create(named)?;
         file.write_all(content.as_ref()).map_err(|error| named.failed(error))?;
         self.written.push(file);

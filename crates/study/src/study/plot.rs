@@ -44,29 +44,40 @@ impl PlotFile {
         Ok(self.plot(panels, source))
     }
 
-    fn plot(&self, panels: Vec<Panel>, source: Source<'_>) -> Plot {
+    fn plot(&self, mut panels: Vec<Panel>, source: Source<'_>) -> Plot {
         let base = self.relative_to.as_ref().filter(|base| *base != "first");
+        let x_label = self.x_label.clone().unwrap_or_else(|| source.words.column(self.x));
+        // A line needs two points. A quick run may have only one, which is drawn as bars.
+        let is_line = self.kind == PlotShape::Line && panels.iter().any(|panel| panel.x.len() > 1);
+        if self.kind == PlotShape::Line && !is_line {
+            // Bars have no axis that says what a number is.
+            let places = panels.iter_mut().flat_map(|panel| &mut panel.x);
+            places.for_each(|place| place.name = format!("{x_label} {}", place.name));
+        }
         Plot {
             title: self.title(&panels, source),
-            caption: self.caption.clone(),
+            caption: match self.hides_published(source) && !self.published.is_empty() {
+                true => format!("{} A quick run does not draw what was published.", self.caption),
+                false => self.caption.clone(),
+            },
             kind: match self.kind {
-                PlotShape::Bar => PlotKind::Bar,
-                PlotShape::Line => PlotKind::Line,
+                PlotShape::Line if is_line => PlotKind::Line,
+                PlotShape::Bar | PlotShape::Line => PlotKind::Bar,
                 PlotShape::HeatMap => PlotKind::HeatMap,
                 PlotShape::Stack => PlotKind::Stack,
             },
             expected_is: if self.published.is_empty() { "closed form" } else { "published" },
-            x_label: self.x_label.clone().unwrap_or_else(|| source.words.column(self.x)),
+            x_label,
             y_label: self.y_label.clone(),
             log_x: self.log_x,
-            log_y: self.log_y,
+            log_y: self.log_y && (is_line || self.kind != PlotShape::Line),
             scale: match self.y {
                 _ if self.relative_to.is_some() => Scale::Change,
                 _ if self.share || self.kind == PlotShape::Stack => Scale::Share,
                 Some(column) => Scale::Unit(column.unit()),
                 None => Scale::Unit(Unit::Number),
             },
-            x_unit: if self.kind == PlotShape::Line { self.x.unit() } else { Unit::Number },
+            x_unit: if is_line { self.x.unit() } else { Unit::Number },
             zero_is: base.map(|base| source.words.name(base).to_owned()),
             better: self.y.and_then(Column::better),
             is_ordered: self.ordered.unwrap_or_else(|| panels.iter().all(|panel| are_ordered(&panel.x))),
@@ -74,6 +85,11 @@ impl PlotFile {
             colours_places: self.series.is_none(),
             panels,
         }
+    }
+
+    /// Whether what was published stays away, since it is about runs of another size.
+    fn hides_published(&self, source: Source<'_>) -> bool {
+        self.published_of_full && source.is_quick
     }
 
     /// The title, if all that it says holds.
@@ -90,7 +106,9 @@ impl PlotFile {
         let from_first = self.relative_to.as_deref() == Some("first");
         let is_drawn = |change: &f64| !from_first || *change != 0.0;
         let values = panels.iter().flat_map(|panel| &panel.series).flat_map(|series| &series.values);
-        title.replace("{change}", &super::finding::moved(values.copied().flatten().filter(is_drawn)))
+        let change = super::finding::moved(values.copied().flatten().filter(is_drawn));
+        // A title has several lines where there is little room, and none begins with a unit.
+        title.replace("{change}", &change.replace(" %", "\u{a0}%"))
     }
 
     fn panel(&self, of: Option<(&Value, String)>, rows: &[&Row], source: Source<'_>) -> Panel {
@@ -143,8 +161,7 @@ impl PlotFile {
         };
         let of_group = group.and_then(|group| self.published.get(group));
         let published = of_group.or_else(|| self.published.get(&key));
-        let is_shown = !(self.published_of_full && source.is_quick);
-        let expected = match (published.filter(|_| is_shown), self.expected) {
+        let expected = match (published.filter(|_| !self.hides_published(source)), self.expected) {
             (Some(published), _) => {
                 Some(x.iter().map(|x| Some(published.get(&x.exact())?.range())).collect())
             }
@@ -259,31 +276,61 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
+    /// A study of one plot: hits by users, a series for each device.
+    fn study(kind: &str, more: &str) -> File {
+        let plot = format!(
+            "[[plots]]\ntitle = 't'\ncaption = 'c'\nkind = '{kind}'\nx = 'users'\ny = 'hits'\nseries = 'device'\ny_label = 'y'\n{more}"
+        );
+        File::parse("t", &format!("title = 't'\nquestion = 'q'\ncommand = 'pool'\n[grid]\n{plot}")).unwrap()
+    }
+
+    fn drawn(file: &File, rows: &[(u32, u32, u32)], is_quick: bool) -> Plot {
+        let row = |(users, seed, hits): &(u32, u32, u32)| {
+            let mut row = Row::default();
+            row.set(Column::Device, "mem");
+            row.set(Column::Users, *users);
+            row.set(Column::Seed, *seed);
+            row.set(Column::Hits, *hits);
+            row
+        };
+        let table = &Table { rows: rows.iter().map(row).collect() };
+        let source = Source { table, words: Words(&BTreeMap::new()), verdicts: &[], is_quick };
+        file.plots[0].draw(source).unwrap()
+    }
+
     /// The rule: with `over` a point is the mean of its rows, without it the first of them.
     #[test]
     fn repetitions_are_drawn_as_their_mean() {
-        let drawn = |over: &str| {
-            let plot = format!(
-                "[[plots]]\ntitle = 't'\ncaption = 'c'\nkind = 'bar'\nx = 'users'\ny = 'hits'\nseries = 'device'\ny_label = 'y'\n{over}"
-            );
-            let file =
-                File::parse("t", &format!("title = 't'\nquestion = 'q'\ncommand = 'pool'\n[grid]\n{plot}"))
-                    .unwrap();
-            let row = |users: u32, seed: u32, hits: u32| {
-                let mut row = Row::default();
-                row.set(Column::Device, "mem");
-                row.set(Column::Users, users);
-                row.set(Column::Seed, seed);
-                row.set(Column::Hits, hits);
-                row
-            };
-            let rows = vec![row(1, 1, 10), row(1, 2, 40), row(8, 1, 7), row(8, 2, 8)];
-            let names = BTreeMap::new();
-            let source =
-                Source { table: &Table { rows }, words: Words(&names), verdicts: &[], is_quick: false };
-            file.plots[0].draw(source).unwrap().panels[0].series[0].values.clone()
+        let values = |over: &str| {
+            let rows = [(1, 1, 10), (1, 2, 40), (8, 1, 7), (8, 2, 8)];
+            drawn(&study("bar", over), &rows, false).panels[0].series[0].values.clone()
         };
-        assert_eq!(drawn("over = 'seed'\n"), [Some(25.0), Some(7.5)]);
-        assert_eq!(drawn(""), [Some(10.0), Some(7.0)]);
+        assert_eq!(values("over = 'seed'\n"), [Some(25.0), Some(7.5)]);
+        assert_eq!(values(""), [Some(10.0), Some(7.0)]);
+    }
+
+    /// The rule: lines are drawn where there are two points; a single one is a bar that says what its number is, from
+    /// zero.
+    #[test]
+    fn a_line_of_one_point_is_a_bar() {
+        let file = study("line", "log_y = true\n");
+        let of = |rows: &[(u32, u32, u32)]| {
+            let plot = drawn(&file, rows, true);
+            (plot.kind, plot.log_y, plot.panels[0].x[0].name.clone())
+        };
+        assert_eq!(of(&[(64, 1, 10)]), (PlotKind::Bar, false, "users 64".to_owned()));
+        assert_eq!(of(&[(64, 1, 10), (128, 1, 10)]), (PlotKind::Line, true, "64".to_owned()));
+    }
+
+    /// The rule: a quick run does not draw what was published of a full one, and its caption says so.
+    #[test]
+    fn a_caption_says_that_published_values_are_not_drawn() {
+        let file = study("bar", "published_of_full = true\npublished.mem.1 = 7\n");
+        let of = |is_quick| {
+            let plot = drawn(&file, &[(1, 1, 10)], is_quick);
+            (plot.panels[0].series[0].expected.is_some(), plot.caption)
+        };
+        assert_eq!(of(true), (false, "c A quick run does not draw what was published.".to_owned()));
+        assert_eq!(of(false), (true, "c".to_owned()));
     }
 }

@@ -5,7 +5,7 @@
 //! it. Addresses of a trace that reach beyond the drive are scaled down to it, or wrapped round.
 
 mod intervals;
-mod request_log;
+pub(crate) mod request_log;
 mod tally;
 
 use super::done::{Done, set_collecting, set_wear};

@@ -12,6 +12,9 @@ use std::path::Path;
 /// The file under way.
 pub(super) struct RequestLog(csv::Writer<OutputFile>);
 
+/// What every such file begins with, and no other one.
+pub(crate) const BEGINNING: &str = "arrived_ns,op,page,pages,latency_ns,";
+
 /// The columns, in order.
 #[derive(Serialize)]
 struct Line {
