@@ -54,12 +54,15 @@ fn overwrite(drive: &mut SimDrive) {
 
 #[test]
 fn write_amplification_is_that_of_the_closed_form_in_every_unit() {
-    for unit in ["drive", "channel", "chip", "plane"] {
+    // With one die in a chip these two would be the same.
+    let dies = |unit| if unit == "die" { "channels=2,chips=1,dies=2" } else { "dies=1" };
+    for unit in ["drive", "channel", "chip", "die", "plane"] {
         for (at, schedule) in SCHEDULES.iter().enumerate() {
             let stripe = STRIPES[at % 3];
             let stripe = if unit == "drive" { String::new() } else { format!(",stripe={stripe}") };
             let options = format!(
-                "gc_unit={unit}{stripe},schedule={schedule},dies=1,planes=2,blocks=200,pages=32,precondition=steady"
+                "gc_unit={unit}{stripe},schedule={schedule},{},planes=2,blocks=200,pages=32,precondition=steady",
+                dies(unit)
             );
             let mut drive = SimDrive::new(small(&options), 7, false).unwrap();
             overwrite(&mut drive);

@@ -22,6 +22,21 @@ pub(super) enum CommandKind {
     Flush,
 }
 
+/// What comes with a command.
+pub(super) enum Payload {
+    /// The bytes of a read or a write.
+    Bytes(Buffer),
+    /// What a share makes, all of it at one time; of every other command, none.
+    Runs(Box<[ShareRun]>),
+}
+
+impl Payload {
+    pub fn none() -> Payload {
+        Payload::Runs(Box::default())
+    }
+}
+
+/// A command in the drive. The buffer may hold a thousand of them, so they are kept small.
 pub(super) struct InFlight {
     pub tag: Tag,
     pub kind: CommandKind,
@@ -32,6 +47,8 @@ pub(super) struct InFlight {
     pub parts: u32,
     /// A write has its room in the write buffer.
     pub is_buffered: bool,
+    /// Reads find the pages of a buffered write that have no places yet.
+    pub is_listed: bool,
     /// The host has its answer; what is left of the write is the drive's own.
     pub is_answered: bool,
     /// Pages of a write that have their places.
@@ -39,28 +56,28 @@ pub(super) struct InFlight {
     /// Since when it has waited where it is.
     pub since: u64,
     pub waits: Waits,
-    pub buffer: Option<Buffer>,
-    /// Of a share; it completes when all of them are made, at one time.
-    pub runs: Box<[ShareRun]>,
-    pub status: Result<(), IoError>,
+    pub payload: Payload,
+    /// Boxed, since it is rare and larger than most of what stands here.
+    pub fault: Option<Box<IoError>>,
 }
 
 impl InFlight {
     /// The bytes of a write's page `lpn`, if it has any.
     pub fn bytes_of(&self, lpn: u32, page_bytes: usize) -> Option<&[u8]> {
+        let Payload::Bytes(buffer) = &self.payload else { return None };
         // SAFETY: the submitter keeps the bytes unchanged until completion; after that they are our own.
-        let bytes = unsafe { self.buffer.as_ref()?.bytes() };
+        let bytes = unsafe { buffer.bytes() };
         Some(&bytes[(lpn - self.lpn) as usize * page_bytes..][..page_bytes])
     }
 
     /// Copies the bytes of a write, before the host has its answer and may change them.
     pub fn keep_bytes(&mut self) {
         self.is_answered = true;
-        if let Some(theirs) = self.buffer.take() {
+        if let Payload::Bytes(theirs) = &mut self.payload {
             let own = Arena::new(theirs.len()).buffer(0, theirs.len());
             // SAFETY: nobody else knows the new bytes, and nobody changes the old ones yet.
             unsafe { own.bytes_mut().copy_from_slice(theirs.bytes()) };
-            self.buffer = Some(own);
+            *theirs = own;
         }
     }
 }
@@ -114,17 +131,19 @@ impl Device for SimDrive {
             return Err(QueueFull(command));
         }
         let fault = command.operation.fault(&self.caps);
-        let (none, mut runs) = (Lpn(0), Box::default());
-        let (mut kind, lpn, pages, buffer) = match command.operation {
-            Operation::Read { lpn, pages, into } => (CommandKind::Read, lpn, pages, into),
-            Operation::Write { lpn, pages, from, stream } => (CommandKind::Write(stream), lpn, pages, from),
-            Operation::Trim { lpn, pages } => (CommandKind::Trim, lpn, pages, None),
-            Operation::Share { runs: shared } => {
-                runs = shared;
-                let first = runs.first().map_or(none, |run| run.destination);
-                (CommandKind::Share, first, ShareRun::total(&runs) as u32, None)
+        let none = Lpn(0);
+        let bytes = |buffer: Option<Buffer>| buffer.map_or_else(Payload::none, Payload::Bytes);
+        let (mut kind, lpn, pages, payload) = match command.operation {
+            Operation::Read { lpn, pages, into } => (CommandKind::Read, lpn, pages, bytes(into)),
+            Operation::Write { lpn, pages, from, stream } => {
+                (CommandKind::Write(stream), lpn, pages, bytes(from))
             }
-            Operation::Flush => (CommandKind::Flush, none, 0, None),
+            Operation::Trim { lpn, pages } => (CommandKind::Trim, lpn, pages, Payload::none()),
+            Operation::Share { runs } => {
+                let first = runs.first().map_or(none, |run| run.destination);
+                (CommandKind::Share, first, ShareRun::total(&runs) as u32, Payload::Runs(runs))
+            }
+            Operation::Flush => (CommandKind::Flush, none, 0, Payload::none()),
         };
         if fault.is_some() {
             // A malformed command is answered from the read path, which touches no state.
@@ -149,7 +168,7 @@ impl Device for SimDrive {
             }
             CommandKind::Trim | CommandKind::Flush => (&mut self.writes, self.config.write_command.0, 0),
         };
-        if let (Translation::PageMapped(ftl), None) = (&self.translation, fault) {
+        if let (Translation::PageMapped(ftl), None) = (&self.translation, &fault) {
             ftl.mapping().prefetch(lpn.0 as u32);
         }
         path.free = path.free.max(now) + stage;
@@ -161,13 +180,13 @@ impl Device for SimDrive {
             submitted: Nanos(now),
             parts: 0,
             is_buffered: false,
+            is_listed: false,
             is_answered: false,
             placed: 0,
             since: now,
             waits: Waits::default(),
-            buffer,
-            runs,
-            status: fault.map_or(Ok(()), Err),
+            payload,
+            fault: fault.map(Box::new),
         });
         let at = path.free + delay;
         queue_event(&mut path.arrivals, &mut self.flash, slot, at, id as u32);

@@ -6,20 +6,22 @@
 //! the bytes until the pages have their places, however long the schedule lets them wait. Reads find them in the buffer.
 
 use super::collector::Found;
-use super::command::{CommandKind, InFlight, queue_event};
+use super::command::{CommandKind, InFlight, Payload, queue_event};
 use super::flash::HostPages;
 use super::{HostSlot, NEVER, Served, SimDrive, SpanKind, Translation, Waits};
 use crate::WriteCache;
 use fulgurite_base::{Nanos, Ppn, StreamId};
 use fulgurite_device::{Completion, Device, IoError};
-use fulgurite_ftl::{FlashSink, Unplaced};
+use fulgurite_ftl::{FlashSink, UnitId, Unplaced};
+use std::collections::hash_map::Entry;
 
 impl SimDrive {
     /// Answers the host.
     pub(super) fn complete(&mut self, command: u32) {
         let is_cached = self.is_cached();
         let answered = &mut self.commands[command as usize];
-        let InFlight { tag, submitted, status, waits, kind, lpn, pages, .. } = *answered;
+        let InFlight { tag, submitted, waits, kind, lpn, pages, .. } = *answered;
+        let status = answered.fault.take().map_or(Ok(()), |fault| Err(*fault));
         if is_cached && answered.is_buffered && answered.placed < pages {
             answered.keep_bytes();
         } else {
@@ -64,7 +66,7 @@ impl SimDrive {
     pub(super) fn read_arrived(&mut self, command: u32) {
         let waiting = &mut self.commands[command as usize];
         waiting.since = self.flash.now;
-        if waiting.status.is_err() {
+        if waiting.fault.is_some() {
             return self.complete(command);
         }
         if self.passes(command) {
@@ -173,6 +175,7 @@ impl SimDrive {
             // The first in the queue may find its places at once.
             if self.waiting.is_by_address() || self.gates[0].first() != Some(command) {
                 self.unplaced.extend((lpn..lpn + pages).map(|lpn| (lpn, command)));
+                self.commands[command as usize].is_listed = true;
             }
         }
     }
@@ -228,7 +231,7 @@ impl SimDrive {
             CommandKind::Flush if self.unplaced.is_empty() => return self.flush(command),
             _ => {}
         }
-        self.commands[command as usize].status = Err(IoError::WornOut);
+        self.commands[command as usize].fault = Some(Box::new(IoError::WornOut));
         self.complete(command);
     }
 
@@ -241,7 +244,8 @@ impl SimDrive {
     /// Makes all runs of a share. No event comes between two of them, so a power cut finds all or none.
     fn share(&mut self, command: u32) {
         if let Translation::PageMapped(ftl) = &mut self.translation {
-            for run in &self.commands[command as usize].runs {
+            let Payload::Runs(runs) = &self.commands[command as usize].payload else { return };
+            for run in runs {
                 ftl.share_run(run.destination.0 as u32, run.source.0 as u32, run.pages);
             }
         }
@@ -252,6 +256,9 @@ impl SimDrive {
     fn write(&mut self, command: u32, hint: StreamId) -> bool {
         if self.waiting.is_by_address() {
             return true;
+        }
+        if self.is_refused_again(command, hint) {
+            return false;
         }
         let InFlight { lpn, pages, placed: before, .. } = self.commands[command as usize];
         let (count, programs) = self.place_through(0, command, lpn + before, pages - before, hint);
@@ -274,6 +281,21 @@ impl SimDrive {
         placed == pages
     }
 
+    /// Whether the first write in the queue, which was refused before, would be refused once more without any change: all that
+    /// follows from it has happened then. While writes wait, nearly every event asks this.
+    #[inline]
+    fn is_refused_again(&self, command: u32, hint: StreamId) -> bool {
+        let [gate] = &self.gates[..] else { return false };
+        let write = &self.commands[command as usize];
+        let is_settled = !gate.state().serves_writes() && gate.urgent_at().is_some() && write.is_listed;
+        let Translation::PageMapped(ftl) = &self.translation else { return false };
+        // The next victim might be begun now.
+        if !is_settled || self.config.gc_overlap || ftl.victim(UnitId(0)).is_none() {
+            return false;
+        }
+        ftl.state(UnitId(0), ftl.stream(write.lpn + write.placed, hint)) == gate.state()
+    }
+
     /// Lets reads find the pages of the first write in the queue, from `first` on, that have no places. Who wrote such a
     /// page later is listed already, and stays.
     fn list_unplaced(&mut self, command: u32, first: u32) {
@@ -283,6 +305,7 @@ impl SimDrive {
                 self.unplaced.entry(lpn).or_insert(command);
             });
         }
+        self.commands[command as usize].is_listed = true;
     }
 
     /// Once all of a write's pages have their places: one without a cache waits for its programs, a cached one is over.
@@ -337,8 +360,10 @@ impl SimDrive {
         self.keep_contents(command, first..first + count);
         if !self.unplaced.is_empty() {
             for lpn in first..first + count {
-                if self.unplaced.get(&lpn) == Some(&command) {
-                    self.unplaced.remove(&lpn);
+                if let Entry::Occupied(listed) = self.unplaced.entry(lpn)
+                    && *listed.get() == command
+                {
+                    listed.remove();
                 }
             }
         }
@@ -436,7 +461,8 @@ impl SimDrive {
 
     /// Gives a read the bytes as they are when it reaches the FTL.
     fn deliver_contents(&mut self, command: u32) {
-        let InFlight { lpn, pages, buffer: Some(buffer), .. } = &self.commands[command as usize] else {
+        let InFlight { lpn, pages, payload: Payload::Bytes(buffer), .. } = &self.commands[command as usize]
+        else {
             return;
         };
         let page_bytes = self.caps.page_bytes as usize;

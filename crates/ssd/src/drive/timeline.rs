@@ -110,13 +110,13 @@ impl Timeline {
             FlashOpKind::Erase => SpanKind::Erase,
         };
         let (place, pages) = (op.block, op.pages());
-        let (start, end) = (Nanos(op.started), Nanos(now));
+        let (start, end) = (Nanos(op.since), Nanos(now));
         self.push(Span { track: Track::Die(op.die), kind, start, end, place, pages });
         let time = self.transfer * u64::from(pages);
         let start = match op.kind {
             // A read ends with its transfer; a program begins with it once the channel is free.
             FlashOpKind::HostRead { .. } | FlashOpKind::MoveRead => now - time,
-            FlashOpKind::Program(_) => op.started + op.waits.channel,
+            FlashOpKind::Program(_) => op.since + op.waits.channel,
             FlashOpKind::Erase => return,
         };
         let track = Track::Channel(op.die % self.channels);

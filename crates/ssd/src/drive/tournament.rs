@@ -10,18 +10,26 @@ pub(super) const NEVER: u64 = u64::MAX;
 #[derive(Clone, Debug)]
 pub(super) struct Tournament {
     leaves: usize,
-    /// The earliest event under each node with its slot; node 1 is the root, the children of `i` are `2i`
-    /// and `2i + 1`, the leaves come last. The times are here and not only at the leaves, so that a change
-    /// touches no more than its path and the neighbours on it.
-    nodes: Vec<(u64, u32)>,
+    /// The earliest event under each node; node 1 is the root, the children of `i` are `2i` and `2i + 1`, the leaves
+    /// come last. The times are here and not only at the leaves, so that a change touches no more than its path and the
+    /// neighbours on it.
+    nodes: Vec<Event>,
+}
+
+/// A time above a slot, in one number: the lesser of two comes first, and no branch has to be guessed for that.
+type Event = u128;
+
+#[inline]
+fn event(slot: usize, time: u64) -> Event {
+    u128::from(time) << 64 | slot as u128
 }
 
 impl Tournament {
     pub(super) fn new(slots: usize) -> Tournament {
         let leaves = slots.next_power_of_two().max(2);
-        let mut nodes = vec![(NEVER, 0); 2 * leaves];
+        let mut nodes = vec![event(0, NEVER); 2 * leaves];
         for slot in 0..leaves {
-            nodes[leaves + slot].1 = slot as u32;
+            nodes[leaves + slot] = event(slot, NEVER);
         }
         for node in (1..leaves).rev() {
             nodes[node] = nodes[2 * node];
@@ -33,12 +41,11 @@ impl Tournament {
     #[inline]
     pub(super) fn set(&mut self, slot: usize, time: u64) {
         let mut node = self.leaves + slot;
-        self.nodes[node].0 = time;
+        let mut first = event(slot, time);
+        self.nodes[node] = first;
         while node > 1 {
+            first = first.min(self.nodes[node ^ 1]);
             node /= 2;
-            let (left, right) = (self.nodes[2 * node], self.nodes[2 * node + 1]);
-            // The comparison is strict, so equal times go to the lower slot.
-            let first = if right.0 < left.0 { right } else { left };
             // An unchanged node leaves all nodes above it unchanged.
             if self.nodes[node] == first {
                 return;
@@ -50,14 +57,14 @@ impl Tournament {
     /// The time of `slot`'s next event.
     #[inline]
     pub(super) fn time(&self, slot: usize) -> u64 {
-        self.nodes[self.leaves + slot].0
+        (self.nodes[self.leaves + slot] >> 64) as u64
     }
 
     /// The slot with the earliest event and its time, [`NEVER`] if there is none.
     #[inline]
     pub(super) fn first(&self) -> (usize, u64) {
-        let (time, slot) = self.nodes[1];
-        (slot as usize, time)
+        let first = self.nodes[1];
+        (first as u64 as usize, (first >> 64) as u64)
     }
 }
 

@@ -255,7 +255,7 @@ impl SimDrive {
     fn decline_pages(&mut self, command: u32, pages: u32) -> u32 {
         if !self.is_cached() {
             let declined = &mut self.commands[command as usize];
-            declined.status = Err(IoError::WornOut);
+            declined.fault = Some(Box::new(IoError::WornOut));
             declined.placed += pages;
             self.buffer_free += pages;
         }

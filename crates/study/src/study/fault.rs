@@ -12,7 +12,8 @@
 //! 5. *A factor*, where the check compares nothing: its figures are ten times as large, or a tenth. A bound that lies further
 //!    away than that tells nothing about them.
 //!
-//! A check that fails as things are has shown that it can.
+//! A check that fails as things are, or has no figures in a quick run, is first given figures under which it holds (`mend.rs`): one
+//! that no figures satisfy, and one that nothing but its own rows makes fail, proves nothing either.
 
 use super::Select;
 use super::file::Check;
@@ -27,9 +28,18 @@ type Labels = BTreeMap<Column, String>;
 impl Check {
     /// What the check notices, in words; `None` if none of the faults makes it fail, so that it proves nothing.
     pub(super) fn noticed(&self, table: &Table, words: Words<'_>) -> Result<Option<String>, StackError> {
-        if !self.holds(table, words)?.0 {
-            return Ok(Some("these rows as they are".to_owned()));
+        if self.holds(table, words).is_ok_and(|(holds, _)| holds) {
+            return self.noticed_in(table, words);
         }
+        let mended = self.mended(table)?;
+        if !self.holds(&mended, words)?.0 {
+            return Ok(None);
+        }
+        Ok(self.noticed_in(&mended, words)?.map(|fault| format!("once it holds, {fault}")))
+    }
+
+    /// What the check notices in rows in which it holds.
+    fn noticed_in(&self, table: &Table, words: Words<'_>) -> Result<Option<String>, StackError> {
         if let Some(fault) = self.first_noticed(self.faults(table)?, words) {
             return Ok(Some(fault));
         }
@@ -242,11 +252,15 @@ mod tests {
 
     /// What the check made of these lines notices.
     fn noticed(lines: &str) -> Option<String> {
+        noticed_in(&table(), lines)
+    }
+
+    fn noticed_in(table: &Table, lines: &str) -> Option<String> {
         let source = format!(
             "title = \"t\"\nquestion = \"q\"\ncommand = \"pool\"\n[grid]\n[[checks]]\nsays = \"s\"\ncolumn = \"elapsed_ns\"\n{lines}"
         );
         let names = BTreeMap::new();
-        File::parse("test", &source).unwrap().checks[0].noticed(&table(), Words(&names)).unwrap()
+        File::parse("test", &source).unwrap().checks[0].noticed(table, Words(&names)).unwrap()
     }
 
     const COMPARE: &str = "compare = { axis = \"write_back\", baseline = \"single\", candidate = \"ace\" }\nwhere = { users = \"1\" }\n";
@@ -291,9 +305,23 @@ mod tests {
         assert_eq!(noticed("at_least = 4"), None);
     }
 
+    /// The rule: that a check fails is no proof that it notices anything. A fault is planted where it holds.
     #[test]
-    fn what_fails_already_can_fail() {
+    fn what_fails_already_is_given_figures_that_hold_and_must_notice_a_fault_in_them() {
         let found = noticed(&format!("{COMPARE}at_most = 0.5"));
-        assert_eq!(found.as_deref(), Some("these rows as they are"));
+        assert_eq!(found.as_deref(), Some("once it holds, a candidate that does nothing"));
+        let found = noticed(&format!("{COMPARE}at_least = 1.0"));
+        assert_eq!(found.as_deref(), Some("once it holds, the sides swapped"));
+        let mut rising = table();
+        for row in &mut rising.rows {
+            row.set(Column::ElapsedNs, 10 * row.number(Column::Users).unwrap() as u64);
+        }
+        let falls = "falls_with = \"users\"\nfor_each = \"write_back\"\nwhere = { workload = \"a\" }";
+        assert_eq!(noticed_in(&rising, falls).as_deref(), Some("once it holds, users reversed"));
+    }
+
+    #[test]
+    fn what_no_figures_satisfy_proves_nothing() {
+        assert_eq!(noticed("at_least = 300\nat_most = 200"), None);
     }
 }

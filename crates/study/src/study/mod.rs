@@ -9,6 +9,7 @@ mod finished;
 mod folder;
 mod interval;
 mod ledger;
+mod mend;
 mod parts;
 mod plot;
 mod words;

@@ -135,8 +135,8 @@ impl Flash {
         stopped.suspensions += 1;
         state.left = stopped.until - stop;
         if !stopped.collects() {
-            // Going on restarts `started`, so the time up to here is counted now.
-            state.host_busy += self.now - stopped.started;
+            // Going on sets `since` anew, so the time up to here is counted now.
+            state.host_busy += self.now - stopped.since;
         }
         self.performed.suspensions += 1;
         let id = state.reads.pop_front().expect("it was looked at");
@@ -154,7 +154,7 @@ impl Flash {
         state.current = Some(id);
         state.reads_in_a_row = 0;
         let op = &mut self.ops[id.key()];
-        op.started = self.now;
+        op.since = self.now;
         op.until = self.now + state.left;
         self.events.set(die as usize, op.until);
     }
@@ -164,9 +164,9 @@ impl Flash {
     fn set_out(&mut self, die: u32, id: OpId) {
         let host_busy = self.host_busy(die);
         let op = &mut self.ops[id.key()];
-        op.started = self.now;
         op.waits.die = host_busy - op.host_busy;
-        op.waits.gc = (self.now - op.queued).saturating_sub(op.waits.die);
+        op.waits.gc = (self.now - op.since).saturating_sub(op.waits.die);
+        op.since = self.now;
     }
 
     /// Starts an operation on a die that does nothing.
@@ -209,7 +209,7 @@ impl Flash {
     pub(super) fn host_busy(&self, die: u32) -> u64 {
         let &Die { host_busy, current, .. } = &self.dies[die as usize];
         let under_way = current.map(|op| &self.ops[op.key()]).filter(|op| !op.collects());
-        host_busy + under_way.map_or(0, |op| self.now - op.started)
+        host_busy + under_way.map_or(0, |op| self.now - op.since)
     }
 
     /// Gives the die to the operation that overlapped with the one before, if there was one.

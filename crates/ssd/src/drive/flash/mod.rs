@@ -169,7 +169,7 @@ impl Flash {
         self.perform(&op);
         let state = &mut self.dies[die];
         if !op.collects() {
-            state.host_busy += self.now - op.started;
+            state.host_busy += self.now - op.since;
         }
         state.current = state.follower.take();
         self.go_on_with_follower(die);
@@ -247,9 +247,8 @@ impl Flash {
             page: place.page,
             second_phase: false,
             suspensions: 0,
-            queued: self.now,
+            since: self.now,
             host_busy: self.host_busy(place.die),
-            started: 0,
             until: 0,
             waits: Waits::default(),
         };

@@ -85,10 +85,10 @@ pub(in crate::drive) struct FlashOp {
     /// In its second phase: a read in its transfer, a program in its array time.
     pub second_phase: bool,
     pub suspensions: u8,
-    pub queued: u64,
+    /// When it was queued, and once it is under way, when that began.
+    pub since: u64,
     /// What the die had worked for the host when this was queued.
     pub host_busy: u64,
-    pub started: u64,
     /// The end of the phase under way.
     pub until: u64,
     pub waits: Waits,
