@@ -349,11 +349,14 @@ def _on_cluster(
         raise needs("dask", "cluster") from error
     waiting = batches(tasks, size)
     under_way: Dict[Any, List[Task]] = {}
+    # Runs that were lost by themselves, which says little: Dask blames all that a lost worker had been given, whichever it was at.
+    suspects: List[Task] = []
+    accused = None
     done = 0
 
-    def submit(batch: List[Task]) -> Any:
+    def submit(batch: List[Task], attempt: str = "") -> Any:
         # A key of its own, because Dask would take two batches of one key for the same.
-        future = client.submit(execute, list(batch), key=f"fulgurite-{batch[0].key}-{len(batch)}", pure=True)
+        future = client.submit(execute, list(batch), key=f"fulgurite-{batch[0].key}-{len(batch)}{attempt}", pure=True)
         under_way[future] = list(batch)
         return future
 
@@ -364,23 +367,31 @@ def _on_cluster(
         ending = distributed.as_completed([submit(batch) for _, batch in zip(range(ahead), waiting)])
         for future in ending:
             batch = under_way.pop(future)
+            outcomes: Optional[List[Outcome]] = None
             if future.status == "finished":
-                outcomes: List[Outcome] = future.result()
+                outcomes = future.result()
             elif len(batch) > 1:
-                # A run of it has killed its workers. Alone, it harms no other.
+                # A run of it has killed its workers. By itself, it takes fewer others along.
                 for task in batch:
                     ending.add(submit([task]))
                 continue
-            else:
+            elif future is accused:
                 lost = future.exception()
                 outcomes = [([], "RunError", f"the run ended its worker: {type(lost).__name__}: {lost}")]
-            finish(batch, outcomes)
-            done += len(batch)
-            if watching.listener is not None:
-                watching.listener(0, 0, done, len(tasks), (f"{done} of {len(tasks)} runs on the cluster", done, len(tasks)))
+            else:
+                suspects.extend(batch)
+            if outcomes is not None:
+                finish(batch, outcomes)
+                done += len(batch)
+                if watching.listener is not None:
+                    watching.listener(0, 0, done, len(tasks), (f"{done} of {len(tasks)} runs on the cluster", done, len(tasks)))
             following = next(waiting, None)
             if following is not None:
                 ending.add(submit(following))
+            elif suspects and not under_way:
+                # With no other beside it, its fault is its own.
+                accused = submit([suspects.pop()], "-alone")
+                ending.add(accused)
     finally:
         client.cancel(list(under_way))
 

@@ -85,6 +85,16 @@ def test_a_poisoned_run_stops_no_other(client, tmp_path):
     assert failure.run == runs[1] and "the run ended its worker: KilledWorker" in str(failure.error)
 
 
+def test_a_poisoned_run_is_told_from_its_neighbours():
+    # All of them wait at the one worker, and Dask blames all.
+    runs = fulgurite.grid("pool", workload="zipf", device="none", ops=2000, frames=33, replacement=[Deadly, "lru", "fifo", "clock"])
+    with dask.config.set({"distributed.scheduler.allowed-failures": 2}):
+        with distributed.Client(n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
+            result = fulgurite.sweep(runs, client=client, batch=4, on_error="keep")
+    assert result["replacement"] == ["lru", "fifo", "clock"]
+    assert [failure.run for failure in result.failures] == [runs[0]]
+
+
 class Here(fulgurite.Replacement):
     """A policy, of which a test makes copies without source."""
 
