@@ -351,7 +351,7 @@ def _on_cluster(
     under_way: Dict[Any, List[Task]] = {}
     # Runs that were lost by themselves, which says little: Dask blames all that a lost worker had been given, whichever it was at.
     suspects: List[Task] = []
-    accused = None
+    accused: Any = None
     done = 0
 
     def submit(batch: List[Task], attempt: str = "") -> Any:
