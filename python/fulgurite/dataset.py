@@ -187,6 +187,8 @@ class DataSet:
         except ImportError as error:
             raise needs("pyarrow", "arrow") from error
         self._arrow, self._parquet = pyarrow, pyarrow.parquet
+        # Of the next file, once one is written: to look through the folder for each would take ever longer.
+        self._number: Optional[int] = None
         self.path = pathlib.Path(path)
         if self.path.exists() and not self.path.is_dir():
             raise RequestError(f"out={self.path} is no folder; accepted: a folder that exists or can be made")
@@ -248,11 +250,12 @@ class DataSet:
         arrays = [self._arrow.array(columns[name], type=kind) for name, kind in types.items()]
         schema = self._arrow.schema(list(types.items()), metadata={_EXACT: exact.text()})
         table = self._arrow.Table.from_arrays(arrays, schema=schema)
-        number = len(self.files())
+        number = len(self.files()) if self._number is None else self._number
         name = f"part-{number:06d}-{batch[0].key[:12]}.parquet"
         packed = self._arrow.BufferOutputStream()
         self._parquet.write_table(table, packed)
         _native.write_file(os.fspath(self.path / name), packed.getvalue().to_pybytes())
+        self._number = number + 1
 
     def outcomes(self, wanted: Set[str]) -> Dict[str, Outcome]:
         """What became of the runs with these keys. What was written last counts."""
