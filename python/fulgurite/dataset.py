@@ -187,6 +187,8 @@ class DataSet:
         except ImportError as error:
             raise needs("pyarrow", "arrow") from error
         self._arrow, self._parquet = pyarrow, pyarrow.parquet
+        # Of the next file, once one is written: to look through the folder for each would take ever longer.
+        self._number: Optional[int] = None
         self.path = pathlib.Path(path)
         if self.path.exists() and not self.path.is_dir():
             raise RequestError(f"out={self.path} is no folder; accepted: a folder that exists or can be made")
@@ -248,11 +250,12 @@ class DataSet:
         arrays = [self._arrow.array(columns[name], type=kind) for name, kind in types.items()]
         schema = self._arrow.schema(list(types.items()), metadata={_EXACT: exact.text()})
         table = self._arrow.Table.from_arrays(arrays, schema=schema)
-        number = len(self.files())
+        number = len(self.files()) if self._number is None else self._number
         name = f"part-{number:06d}-{batch[0].key[:12]}.parquet"
         packed = self._arrow.BufferOutputStream()
         self._parquet.write_table(table, packed)
         _native.write_file(os.fspath(self.path / name), packed.getvalue().to_pybytes())
+        self._number = number + 1
 
     def outcomes(self, wanted: Set[str]) -> Dict[str, Outcome]:
         """What became of the runs with these keys. What was written last counts."""
@@ -349,11 +352,14 @@ def _on_cluster(
         raise needs("dask", "cluster") from error
     waiting = batches(tasks, size)
     under_way: Dict[Any, List[Task]] = {}
+    # Runs that were lost by themselves, which says little: Dask blames all that a lost worker had been given, whichever it was at.
+    suspects: List[Task] = []
+    accused: Any = None
     done = 0
 
-    def submit(batch: List[Task]) -> Any:
+    def submit(batch: List[Task], attempt: str = "") -> Any:
         # A key of its own, because Dask would take two batches of one key for the same.
-        future = client.submit(execute, list(batch), key=f"fulgurite-{batch[0].key}-{len(batch)}", pure=True)
+        future = client.submit(execute, list(batch), key=f"fulgurite-{batch[0].key}-{len(batch)}{attempt}", pure=True)
         under_way[future] = list(batch)
         return future
 
@@ -364,23 +370,31 @@ def _on_cluster(
         ending = distributed.as_completed([submit(batch) for _, batch in zip(range(ahead), waiting)])
         for future in ending:
             batch = under_way.pop(future)
+            outcomes: Optional[List[Outcome]] = None
             if future.status == "finished":
-                outcomes: List[Outcome] = future.result()
+                outcomes = future.result()
             elif len(batch) > 1:
-                # A run of it has killed its workers. Alone, it harms no other.
+                # A run of it has killed its workers. By itself, it takes fewer others along.
                 for task in batch:
                     ending.add(submit([task]))
                 continue
-            else:
+            elif future is accused:
                 lost = future.exception()
                 outcomes = [([], "RunError", f"the run ended its worker: {type(lost).__name__}: {lost}")]
-            finish(batch, outcomes)
-            done += len(batch)
-            if watching.listener is not None:
-                watching.listener(0, 0, done, len(tasks), (f"{done} of {len(tasks)} runs on the cluster", done, len(tasks)))
+            else:
+                suspects.extend(batch)
+            if outcomes is not None:
+                finish(batch, outcomes)
+                done += len(batch)
+                if watching.listener is not None:
+                    watching.listener(0, 0, done, len(tasks), (f"{done} of {len(tasks)} runs on the cluster", done, len(tasks)))
             following = next(waiting, None)
             if following is not None:
                 ending.add(submit(following))
+            elif suspects and not under_way:
+                # With no other beside it, its fault is its own.
+                accused = submit([suspects.pop()], "-alone")
+                ending.add(accused)
     finally:
         client.cancel(list(under_way))
 

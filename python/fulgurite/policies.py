@@ -295,8 +295,10 @@ def _constant(value: object) -> str:
     return repr(value) if _is_plain(value) or value is Ellipsis else type(value).__name__
 
 
-#: Makers of policies that were used, so that each class is checked once.
+#: Makers of the policies that were used last, so that each class is checked once. A maker keeps its class alive, and a notebook defines
+#: a class again whenever its cell is run.
 _MAKERS: "dict[type, tuple[str, _native.Maker]]" = {}
+_MOST_MAKERS = 32
 
 
 def maker_of(kind: str, policy: type, text: Optional[str] = None) -> _native.Maker:
@@ -311,9 +313,12 @@ def maker_of(kind: str, policy: type, text: Optional[str] = None) -> _native.Mak
     if not isinstance(streams, int) or isinstance(streams, bool) or not 1 <= streams <= 256:
         raise RequestError(f"--placement {policy.__name__} has streams={streams!r}; accepted: 1 to 256")
     text = text_of(policy) if text is None else text
-    known = _MAKERS.get(policy)
+    known = _MAKERS.pop(policy, None)
     if known is None or known[0] != text:
-        known = _MAKERS[policy] = (text, _native.Maker(kind, name_of(policy), text, policy, streams))
+        known = (text, _native.Maker(kind, name_of(policy), text, policy, streams))
+    _MAKERS[policy] = known
+    for oldest in list(_MAKERS)[:-_MOST_MAKERS]:
+        _MAKERS.pop(oldest, None)
     return known[1]
 
 

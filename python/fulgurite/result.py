@@ -84,7 +84,7 @@ class Result:
         #: The command that the rows are of; None where there are several.
         self.command = command
         #: The runs that failed, in a sweep that goes on after a failure.
-        self.failures = list(failures)
+        self.failures: List[Failure] = list(failures)
 
     def __len__(self) -> int:
         return len(self._table)

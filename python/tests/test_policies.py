@@ -1,10 +1,12 @@
 """Policies that are written in Python run where ours do, and wrong ones are caught."""
 
+import gc
 import os
 import re
 import subprocess
 import sys
 import time
+import weakref
 
 import pytest
 
@@ -297,6 +299,27 @@ def test_a_victim_policy_that_gains_nothing_ends_the_run():
 
     with pytest.raises(fulgurite.PolicyError, match=r"^Fullest: pick\(\) gives full segments, \d+ in a row, and no page is gained; accepted: "):
         fulgurite.run("gc", **COUNTED, victim=Fullest, progress=wait)
+
+
+@pytest.mark.parametrize(
+    ("kind", "base", "command", "axes"),
+    [
+        ("replacement", Lru, "pool", {**SMALL, "ops": 50, "device": "none"}),
+        ("placement", Parity, "gc", {**COUNTED, "ops": 50}),
+        ("victim", Emptiest, "gc", {**COUNTED, "ops": 50}),
+    ],
+)
+def test_a_class_that_is_defined_again_and_again_does_not_stay(kind, base, command, axes):
+    defined = []
+    for number in range(40):
+        policy = type("Mine", (base,), {"number": number, "name": None})
+        fulgurite.run(command, **axes, **{kind: policy}, progress=False)
+        defined.append(weakref.ref(policy))
+        del policy
+    gc.collect()
+    alive = [number for number, policy in enumerate(defined) if policy() is not None]
+    # Those used last may be checked already when they are used again.
+    assert len(alive) <= 32 and alive == list(range(40 - len(alive), 40))
 
 
 def test_what_is_no_policy_is_refused():

@@ -219,6 +219,75 @@ for number in range(10**6):
         assert all(b"%d" % number in store["t"] for number in range(last + 1))
 
 
+INTERRUPTED = """
+import os, signal, sys, threading, time
+import fulgurite
+
+store = fulgurite.Store.create(sys.argv[1], size="16MiB", log="1MiB")
+table = store.create_table("t")
+held, leave = threading.Event(), threading.Event()
+
+def hold():
+    with store.transaction() as transaction:
+        transaction["t"][b"held"] = b"by the holder"
+        held.set()
+        leave.wait()
+
+def interrupt():
+    time.sleep(0.3)
+    os.kill(os.getpid(), signal.SIGINT)
+
+def takes(what):
+    timer = threading.Thread(target=interrupt)
+    began = time.monotonic()
+    timer.start()
+    try:
+        what()
+    except KeyboardInterrupt:
+        assert 0.3 <= time.monotonic() - began < 1.3, time.monotonic() - began
+    else:
+        raise SystemExit("it was not interrupted")
+    timer.join()
+
+def within(transaction):
+    assert transaction["t"].get(b"free") is None
+    transaction["t"][b"free"] = b""
+    transaction["t"][b"held"] = b""
+
+holder = threading.Thread(target=hold)
+holder.start()
+held.wait()
+takes(lambda: table.update({b"held": b""}))
+takes(lambda: store.transact(within))
+takes(lambda: store.transact(lambda transaction: transaction["t"].get_for_update(b"held")))
+# A handler that raises nothing ends nothing, and what it does to the transaction that waits is refused.
+said = []
+def handler(*_):
+    assert not transacting._transaction._transaction.is_ended
+    for what in (transacting._transaction.rollback, lambda: within(transacting._transaction)):
+        try:
+            what()
+        except fulgurite.StoreError as error:
+            said.append(str(error))
+    leave.set()
+signal.signal(signal.SIGINT, handler)
+threading.Thread(target=interrupt).start()
+with (transacting := store.transaction()) as transaction:
+    within(transaction)
+holder.join()
+print(*set(said))
+print(dict(table.scan()), len(said))
+store.close()
+"""
+
+
+def test_an_interrupt_ends_the_wait_for_a_lock(path):
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED, str(path)], capture_output=True, text=True, timeout=60)
+    sentence = "the transaction is in the middle of a call, which a signal interrupted; accepted: to leave the signal's handler first"
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert done.stdout == f"{sentence}\n{{b'free': b'', b'held': b''}} 2\n"
+
+
 FORKED = """
 import os, sys
 import fulgurite

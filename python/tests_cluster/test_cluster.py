@@ -1,5 +1,6 @@
 """Sweeps on Dask: processes on this machine, workers that are killed, batch scripts. `scripts/python` runs them."""
 
+import math
 import os
 import pathlib
 import re
@@ -64,6 +65,8 @@ class Deadly(fulgurite.Replacement):
 
     def insert(self, frame, page, write):
         if self.is_run:
+            # Until then the others are given to the workers.
+            time.sleep(0.2)
             os.kill(os.getpid(), signal.SIGKILL)
         self.held[frame] = page
 
@@ -83,6 +86,18 @@ def test_a_poisoned_run_stops_no_other(client, tmp_path):
     assert result["replacement"] == ["lru", "fifo", "clock"]
     (failure,) = result.failures
     assert failure.run == runs[1] and "the run ended its worker: KilledWorker" in str(failure.error)
+
+
+def test_a_poisoned_run_is_told_from_its_neighbours():
+    # All of them are given to the only worker, and Dask blames all that a lost worker was given.
+    axes = {"workload": "zipf", "device": "none", "frames": 33}
+    others = fulgurite.grid("pool", **axes, ops=2000, seed=range(12))
+    runs = [*fulgurite.grid("pool", **axes, ops=2000, replacement=Deadly), *others]
+    with dask.config.set({"distributed.scheduler.allowed-failures": 2, "distributed.scheduler.worker-saturation": math.inf}):
+        with distributed.Client(n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
+            result = fulgurite.sweep(runs, client=client, on_error="keep")
+    assert result["seed"] == list(range(12))
+    assert [failure.run for failure in result.failures] == [runs[0]]
 
 
 class Here(fulgurite.Replacement):

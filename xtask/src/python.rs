@@ -31,7 +31,7 @@ else:
 /// That of the tools.
 static INSTALLING: Beside = Beside::nothing();
 
-/// Builds the wheel, installs it, and runs the tests and the type checker.
+/// Builds the wheel, installs it, and runs the tests and the type checkers.
 pub fn check() -> Result<()> {
     INSTALLING.end()?;
     let tools = find()?;
@@ -59,12 +59,15 @@ pub fn check() -> Result<()> {
     let tests = root().join("python/tests");
     run(Command::new(&python).args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider"]).arg(&tests))?;
     // The package itself, and a program that uses it.
-    [place.join("fulgurite"), tests.join("typed.py")].iter().try_for_each(|checked| {
+    let checked = [place.join("fulgurite"), tests.join("typed.py")];
+    checked.iter().try_for_each(|checked| {
         run(Command::new(&python)
             .args(["-m", "mypy", "--config-file", "pyproject.toml", "--cache-dir"])
             .arg(folder.join("mypy"))
             .arg(checked))
-    })
+    })?;
+    let pyright = tools.join("bin/basedpyright");
+    run(Command::new(pyright).arg("--pythonpath").arg(&python).args(&checked))
 }
 
 /// Where an environment keeps its packages.

@@ -484,6 +484,15 @@ impl<D: Device + 'static> Executor<D> {
         }
     }
 
+    /// Drops a task, as the one who waits for a future may drop it. What it has begun on the device goes on.
+    ///
+    /// Must not be called by a task.
+    pub fn cancel(&self, task: TaskId) {
+        let future = self.core.borrow_mut().tasks.try_remove(task.0 as usize);
+        // Outside the borrow: what the future holds may reach for the core.
+        drop(future);
+    }
+
     /// Runs `future` to its end, with every other task, and returns its output.
     pub fn block_on<T: 'static>(&self, future: impl Future<Output = T> + 'static) -> Result<T, RunError> {
         let output = self.run_until(future)?;

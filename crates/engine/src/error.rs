@@ -13,6 +13,9 @@ pub enum Error {
     /// This transaction was chosen to end a deadlock. Nothing of it was done; do it again from its beginning.
     #[error("the transaction was given up to end a deadlock; nothing of it was done, try it again")]
     Deadlock,
+    /// Who made the call did not want to wait for its end ([`blocking::Db::asking`](crate::blocking::Db::asking)).
+    #[error("the call was given up before its end; a commit may have been made nevertheless")]
+    GivenUp,
     /// The snapshot needs versions that no longer fit into memory. Take another.
     #[error("the snapshot is too old: versions that it needs no longer fit into memory; take another")]
     SnapshotTooOld,

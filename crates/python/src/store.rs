@@ -1,11 +1,14 @@
 //! The store in a file: tables of keys and values, transactions and snapshots.
 //!
-//! Every call may wait for the drive, or for another thread's transaction, so none holds the interpreter's lock. A thread has
-//! one transaction of a store at a time and writes through it: otherwise it could wait for itself, without end.
+//! Every call may wait for the drive, or for another thread's transaction, so none holds the interpreter's lock (`waiting.rs`). A
+//! thread has one transaction of a store at a time and writes through it: otherwise it could wait for itself, without end.
 //!
 //! A fork copies a store's memory, and both processes would write the same pages of the file. So a store belongs to the process
 //! that opened it, and in another one nothing of it is used, not even to drop it.
 
+mod waiting;
+
+use self::waiting::{goes_on, waiting};
 use crate::errors::{error, of_engine, of_stack};
 use fulgurite_base::option::parse_choice;
 use fulgurite_engine::blocking::{Db, Snapshot as InnerSnapshot, Table as InnerTable, Transaction as Inner};
@@ -17,7 +20,7 @@ use pyo3::types::PyBytes;
 use std::ops::Bound as End;
 use std::path::PathBuf;
 use std::process;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, ThreadId};
 
 type Pair<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
@@ -102,15 +105,6 @@ fn durability(text: Option<&str>) -> PyResult<Durability> {
     Ok(chosen.unwrap_or(Durability::Group))
 }
 
-/// Does what may wait, without the interpreter's lock. A broken check of the engine is an error, not a panic.
-fn waiting<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, Error> + Send) -> PyResult<T> {
-    let caught = py.detach(|| std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)));
-    match caught {
-        Ok(outcome) => outcome.map_err(|failed| of_engine(&failed)),
-        Err(panic) => Err(error("StoreError", StackError::of_panic(panic).to_string())),
-    }
-}
-
 fn pairs<'py>(py: Python<'py>, records: &[Record]) -> Vec<Pair<'py>> {
     records.iter().map(|(key, value)| (PyBytes::new(py, key), PyBytes::new(py, value))).collect()
 }
@@ -135,7 +129,7 @@ fn direction(backward: bool) -> Direction {
 
 impl Store {
     fn new(db: Db<Drive>) -> Store {
-        Store { home: Home::here(), db: Mutex::new(Some(db)), writers: Arc::default() }
+        Store { home: Home::here(), db: Mutex::new(Some(db.asking(goes_on))), writers: Arc::default() }
     }
 
     /// Refuses a thread that would wait for itself.
@@ -237,7 +231,7 @@ impl Store {
     fn snapshot(&self, py: Python<'_>) -> PyResult<Snapshot> {
         let db = self.db()?;
         let inner = waiting(py, move || db.snapshot())?;
-        Ok(Snapshot { home: self.home, inner: Mutex::new(Some(inner)) })
+        Ok(Snapshot { home: self.home, inner: Mutex::new(Some(Arc::new(inner))) })
     }
 
     /// Writes everything and marks the store as closed. A second time does nothing.
@@ -280,6 +274,11 @@ fn ended(sentence: &str) -> PyErr {
     error("StoreClosedError", sentence.to_owned())
 }
 
+fn busy() -> PyErr {
+    let sentence = "the transaction is in the middle of a call, which a signal interrupted; accepted: to leave the signal's handler first";
+    error("StoreError", sentence.to_owned())
+}
+
 fn transaction_ended() -> PyErr {
     ended("the transaction has ended; accepted: another one, by store.transaction()")
 }
@@ -295,13 +294,22 @@ impl Transaction {
         Err(error("StoreError", sentence.to_owned()))
     }
 
-    fn take(&self) -> Option<Inner<Drive>> {
-        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner).take();
+    /// The transaction itself, while no call is inside. A signal may be handled by a call that waits.
+    fn inner(&self) -> Option<MutexGuard<'_, Option<Inner<Drive>>>> {
+        match self.inner.try_lock() {
+            Ok(inner) => Some(inner),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    fn take(&self) -> PyResult<Option<Inner<Drive>>> {
+        let inner = self.inner().ok_or_else(busy)?.take();
         // One that ended before left the list then, and its thread may have another.
         if inner.is_some() {
             self.writers.end(self.thread);
         }
-        inner
+        Ok(inner)
     }
 
     fn with<T: Send>(
@@ -310,11 +318,9 @@ impl Transaction {
         work: impl FnOnce(&mut Inner<Drive>) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
         self.check()?;
-        let done = waiting(py, || {
-            let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-            inner.as_mut().map(work).transpose()
-        })?;
-        done.ok_or_else(transaction_ended)
+        let mut inner = self.inner().ok_or_else(busy)?;
+        let inner = inner.as_mut().ok_or_else(transaction_ended)?;
+        waiting(py, || work(inner))
     }
 }
 
@@ -363,7 +369,7 @@ impl Transaction {
     fn commit(&self, py: Python<'_>, durability: Option<&str>) -> PyResult<()> {
         self.check()?;
         let durability = durability.map(|text| self::durability(Some(text))).transpose()?;
-        let inner = self.take().ok_or_else(transaction_ended)?;
+        let inner = self.take()?.ok_or_else(transaction_ended)?;
         waiting(py, move || match durability {
             None => inner.commit(),
             Some(durability) => inner.commit_with(durability),
@@ -373,7 +379,7 @@ impl Transaction {
     /// Gives the transaction up. A second time does nothing.
     fn rollback(&self, py: Python<'_>) -> PyResult<()> {
         self.check()?;
-        let inner = self.take();
+        let inner = self.take()?;
         waiting(py, move || {
             drop(inner);
             Ok(())
@@ -384,7 +390,7 @@ impl Transaction {
     #[getter]
     fn is_ended(&self) -> PyResult<bool> {
         self.home.check()?;
-        Ok(self.inner.lock().unwrap_or_else(PoisonError::into_inner).is_none())
+        Ok(self.inner().is_some_and(|inner| inner.is_none()))
     }
 }
 
@@ -401,7 +407,8 @@ impl Drop for Transaction {
 #[pyclass(frozen, module = "fulgurite._native")]
 struct Snapshot {
     home: Home,
-    inner: Mutex<Option<InnerSnapshot<Drive>>>,
+    /// Calls keep it until they end, so that none waits for another.
+    inner: Mutex<Option<Arc<InnerSnapshot<Drive>>>>,
 }
 
 impl Snapshot {
@@ -411,11 +418,10 @@ impl Snapshot {
         work: impl FnOnce(&InnerSnapshot<Drive>) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
         self.home.check()?;
-        let done = waiting(py, || {
-            let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-            inner.as_ref().map(work).transpose()
-        })?;
-        done.ok_or_else(|| ended("the snapshot was closed; accepted: another one, by store.snapshot()"))
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let inner = inner
+            .ok_or_else(|| ended("the snapshot was closed; accepted: another one, by store.snapshot()"))?;
+        waiting(py, move || work(&inner))
     }
 }
 

@@ -11,6 +11,8 @@
 //! - Where a job has one command to wait for, its thread carries the command out by itself, without the lock and without a
 //!   driver: an *errand*. It runs a turn of the core when it comes back.
 //! - A driver whose own job is done hands the role to the thread that has waited longest.
+//! - A thread may be asked, now and then, whether it still wants its job. It is asked without the lock and without the role;
+//!   where it says no, its job is given up.
 //! - A core without anything under way needs no driver: its jobs wait for other calls. Every call that leaves looks
 //!   whether there is something to wait for and nobody who does, and hands the role to one who sleeps.
 //! - A *keeper* is a thread that does nothing but drive, where no other does: it carries what nobody waits for.
@@ -18,6 +20,7 @@
 //! What must hold: while something is under way in the core and some thread sleeps, one thread has the role or is about to
 //! take the lock. All of this is checked under random schedules in `tests.rs`.
 
+use super::asking::{Asking, GoesOn};
 use super::primitives::Primitives;
 use fulgurite_base::Nanos;
 use fulgurite_device::{Done, Errand, Park};
@@ -63,6 +66,9 @@ pub trait Core {
 
     /// Runs what is ready now that an errand is done.
     fn end_errand(&mut self, done: Done, ended: &mut Vec<Job>) -> Result<(), Broken>;
+
+    /// Ends a job that has not ended, and adds the jobs that ended.
+    fn give_up(&mut self, job: Job, ended: &mut Vec<Job>) -> Result<(), Broken>;
 
     /// What comes next. Errands do not count as under way.
     fn next(&self) -> Next;
@@ -149,8 +155,10 @@ pub enum Planted {
     RoleLost,
     /// A thread that is woken in place of another one does not tell it.
     KeptForItself,
-    /// A driver that goes on an errand leaves what else is under way to nobody.
-    ErrandFirst,
+    /// A driver that goes on an errand, or is asked, leaves what else is under way to nobody.
+    GoneFirst,
+    /// A thread is not asked while it drives.
+    DriverNotAsked,
 }
 
 /// A fault for the model checker; nothing elsewhere.
@@ -190,8 +198,12 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
     }
 
     /// Starts a job. Where `start` returns something, the job has ended. Otherwise the core will name the job among those
-    /// that ended, and this waits for it and returns `None`.
-    pub fn call<T>(&self, start: impl FnOnce(&mut C, Job) -> Option<T>) -> Result<Option<T>, Broken> {
+    /// that ended, and this waits for it and returns `None`; or gives it up, where `goes_on` says so.
+    pub fn call<T>(
+        &self,
+        goes_on: Option<&GoesOn>,
+        start: impl FnOnce(&mut C, Job) -> Option<T>,
+    ) -> Result<Option<T>, Broken> {
         let mut guard = P::lock(&self.state);
         if guard.broken {
             return Err(Broken);
@@ -199,9 +211,9 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         let job = Job(guard.drawn);
         guard.drawn += 1;
         let started = catch_unwind(AssertUnwindSafe(|| start(&mut guard.core, job)));
-        let outcome = started.unwrap_or_else(|panic| self.give_up(&mut guard, panic));
+        let outcome = started.unwrap_or_else(|panic| self.pass_panic(&mut guard, panic));
         if outcome.is_none() {
-            guard = self.until_ended(job, guard);
+            guard = self.until_ended(job, goes_on, guard);
         }
         let outcome = if guard.broken { Err(Broken) } else { Ok(outcome) };
         self.leave(guard);
@@ -212,7 +224,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
     pub fn keep(&self) {
         let guard = P::lock(&self.state);
         if !guard.keeper_stopped && !guard.waiting.contains_key(&KEEPER) {
-            let guard = self.until_ended(KEEPER, guard);
+            let guard = self.until_ended(KEEPER, None, guard);
             self.leave(guard);
         }
     }
@@ -230,17 +242,32 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         let mut guard = P::lock(&self.state);
         // A keeper that waits for the device finds that it is not the driver any more.
         while !guard.broken && guard.core.next() != Next::Nothing {
-            guard = self.step(KEEPER, guard).0;
+            guard = self.step(KEEPER, None, guard).0;
         }
         guard.role = Role::Free;
     }
 
-    /// Waits until a job has ended, driving where nobody else does.
-    fn until_ended<'a>(&'a self, job: Job, mut guard: Guard<'a, C, P>) -> Guard<'a, C, P> {
+    /// Waits until a job has ended or is given up, driving where nobody else does.
+    fn until_ended<'a>(
+        &'a self,
+        job: Job,
+        goes_on: Option<&GoesOn>,
+        mut guard: Guard<'a, C, P>,
+    ) -> Guard<'a, C, P> {
         let wake = Arc::new(P::Condvar::default());
         let waiting = Waiting { wake: Arc::clone(&wake), place: Place::Awake, ended: false };
         guard.waiting.insert(job, waiting);
+        let mut asking = Asking::new(goes_on, || guard.core.now());
         while !guard.broken && !guard.has_ended(job) {
+            if asking.is_due(|| guard.core.now()) {
+                let goes_on;
+                (guard, goes_on) = self.ask(job, &mut asking, guard);
+                if !goes_on && !guard.broken && !guard.has_ended(job) {
+                    self.work(&mut guard, |core, ended| core.give_up(job, ended));
+                    break;
+                }
+                continue;
+            }
             // Who is handed the role carries the others' work first.
             if job != KEEPER && guard.role != Role::Handed(job) {
                 match self.errand(job, &mut guard) {
@@ -262,14 +289,18 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
                 Role::Parked(_) => false,
             };
             if drives {
-                guard = self.drive(job, guard);
+                guard = self.drive(job, &asking, guard);
             } else if matches!(guard.role, Role::Parked(_)) && next == Next::Turn {
                 self.turn(&mut guard);
             } else {
                 self.hurry(&mut guard);
                 guard.set_place(job, Place::Asleep);
-                guard = P::wait(&wake, guard);
+                let has_waited;
+                (guard, has_waited) = P::wait(&wake, guard, asking.patience());
                 guard.set_place(job, Place::Awake);
+                if has_waited {
+                    asking.has_waited();
+                }
             }
         }
         guard.waiting.remove(&job);
@@ -279,17 +310,20 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         guard
     }
 
-    /// Drives until the thread's own job has ended, nothing is under way, or another thread has taken the role.
-    fn drive<'a>(&'a self, job: Job, mut guard: Guard<'a, C, P>) -> Guard<'a, C, P> {
+    /// Drives until the thread's own job has ended, nothing is under way, another thread has taken the role, or the thread is
+    /// to be asked.
+    fn drive<'a>(&'a self, job: Job, asking: &Asking<'_>, mut guard: Guard<'a, C, P>) -> Guard<'a, C, P> {
         loop {
             guard.role = Role::Free;
             if guard.has_ended(job) || guard.broken || guard.core.next() == Next::Nothing {
                 return guard;
             }
             let has_role;
-            (guard, has_role) = self.step(job, guard);
+            (guard, has_role) = self.step(job, asking.patience(), guard);
             // A command that has come of it may be an errand.
-            if !has_role || (job != KEEPER && guard.core.next() == Next::Turn) {
+            let may_go = job != KEEPER && guard.core.next() == Next::Turn;
+            let is_asked = asking.is_due(|| guard.core.now()) && !self.planted(fault!(DriverNotAsked));
+            if !has_role || may_go || is_asked {
                 guard.role = if has_role { Role::Free } else { guard.role };
                 return guard;
             }
@@ -307,12 +341,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
 
     /// Carries out an errand, without the lock.
     fn run_errand<'a>(&'a self, errand: Errand, mut guard: Guard<'a, C, P>) -> Guard<'a, C, P> {
-        // What else is under way does not wait for it.
-        let is_needed = guard.role == Role::Free && guard.core.next() != Next::Nothing;
-        if is_needed && !self.planted(fault!(ErrandFirst)) {
-            self.hand_over(&mut guard);
-        }
-        self.hurry(&mut guard);
+        self.step_aside(&mut guard);
         drop(guard);
         let done = errand.run();
         let mut guard = P::lock(&self.state);
@@ -322,8 +351,40 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         guard
     }
 
-    /// One step of a driver. Returns whether it is still the driver.
-    fn step<'a>(&'a self, job: Job, mut guard: Guard<'a, C, P>) -> (Guard<'a, C, P>, bool) {
+    /// Asks the thread, without the lock, whether it still wants its job.
+    fn ask<'a>(
+        &'a self,
+        job: Job,
+        asking: &mut Asking<'_>,
+        mut guard: Guard<'a, C, P>,
+    ) -> (Guard<'a, C, P>, bool) {
+        if guard.role == Role::Handed(job) {
+            guard.role = Role::Free;
+        }
+        self.step_aside(&mut guard);
+        drop(guard);
+        let goes_on = asking.ask();
+        let guard = P::lock(&self.state);
+        asking.again(guard.core.now());
+        (guard, goes_on)
+    }
+
+    /// A thread is about to do something else: what is under way does not wait for it.
+    fn step_aside(&self, guard: &mut Guard<'_, C, P>) {
+        let is_needed = guard.role == Role::Free && guard.core.next() != Next::Nothing;
+        if is_needed && !self.planted(fault!(GoneFirst)) {
+            self.hand_over(guard);
+        }
+        self.hurry(guard);
+    }
+
+    /// One step of a driver, which waits at most so long. Returns whether it is still the driver.
+    fn step<'a>(
+        &'a self,
+        job: Job,
+        at_most: Option<Nanos>,
+        mut guard: Guard<'a, C, P>,
+    ) -> (Guard<'a, C, P>, bool) {
         let until = match guard.core.next() {
             Next::Turn => {
                 self.turn(&mut guard);
@@ -341,8 +402,8 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
             let has_role = guard.role == Role::Handed(job);
             return (guard, has_role);
         };
-        let left =
-            until.map_or(LONGEST_PARK, |until| until.saturating_sub(guard.core.now()).min(LONGEST_PARK));
+        let longest = at_most.map_or(LONGEST_PARK, |at_most| at_most.min(LONGEST_PARK));
+        let left = until.map_or(longest, |until| until.saturating_sub(guard.core.now()).min(longest));
         guard.role = Role::Parked(job);
         guard.set_place(job, Place::Parked(until));
         drop(guard);
@@ -376,7 +437,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         match outcome {
             Ok(Ok(())) => {}
             Ok(Err(Broken)) => self.break_down(guard),
-            Err(panic) => self.give_up(guard, panic),
+            Err(panic) => self.pass_panic(guard, panic),
         }
     }
 
@@ -469,7 +530,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
     }
 
     /// A thread has panicked in the core. The others are told, and the panic goes on.
-    fn give_up(&self, guard: &mut Guard<'_, C, P>, panic: Box<dyn Any + Send>) -> ! {
+    fn pass_panic(&self, guard: &mut Guard<'_, C, P>, panic: Box<dyn Any + Send>) -> ! {
         self.break_down(guard);
         resume_unwind(panic)
     }

@@ -145,6 +145,15 @@ impl<D: Device + Send + 'static> Core for Confined<Inside<D>> {
         })
     }
 
+    fn give_up(&mut self, job: Job, ended: &mut Vec<Job>) -> Result<(), Broken> {
+        self.with(|inside| {
+            if let Some(task) = inside.tasks.remove(&job) {
+                inside.executor.cancel(task);
+            }
+            inside.after(Ok(()), ended)
+        })
+    }
+
     #[inline]
     fn next(&self) -> Next {
         self.look(|inside| match inside.executor.outlook() {

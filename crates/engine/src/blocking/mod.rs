@@ -29,6 +29,7 @@
 //! for something carries such work on, and so do [`Db::close`] and the end of the last handle. To have it done while
 //! no call waits, give each shard a thread: see [`Db::keepers`].
 
+mod asking;
 mod confined;
 mod driving;
 mod inside;
@@ -45,12 +46,13 @@ mod transaction;
 use crate::catalogue::SHARDS;
 use crate::transaction::Range;
 use crate::{Direction, Durability, Error, Options, Statistics};
+use asking::GoesOn;
 use fulgurite_base::fnv1a;
 use fulgurite_device::Device;
 use inside::Inside;
 pub use scan::{PAGE_RECORDS, Records};
 use scan::{Page, borrowed, owned};
-use shard::Cell;
+use shard::{Cell, Seat};
 pub use snapshot::Snapshot;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -81,7 +83,10 @@ pub struct Index(InShards<crate::Index>);
 ///
 /// [`Db::close`] comes before that where the next opening shall be quick. All functions may wait for the drive, and those of
 /// transactions for other transactions.
-pub struct Db<D: Device + Send + 'static>(Arc<Shards<D>>);
+pub struct Db<D: Device + Send + 'static> {
+    shards: Arc<Shards<D>>,
+    goes_on: Option<GoesOn>,
+}
 
 struct Shards<D: Device + Send + 'static> {
     cells: Vec<Arc<Cell<D>>>,
@@ -100,7 +105,7 @@ impl<D: Device + Send + 'static> Drop for Shards<D> {
 
 impl<D: Device + Send + 'static> Clone for Db<D> {
     fn clone(&self) -> Db<D> {
-        Db(Arc::clone(&self.0))
+        Db { shards: Arc::clone(&self.shards), goes_on: self.goes_on.clone() }
     }
 }
 
@@ -132,12 +137,22 @@ impl<D: Device + Send + 'static> Db<D> {
         }
         // Only that they differ matters. Identities of stores would not do: those on new simulated drives have the same one.
         static OPENINGS: AtomicU64 = AtomicU64::new(0);
-        Ok(Db(Arc::new(Shards { cells: shards, opening: OPENINGS.fetch_add(1, Relaxed) })))
+        let shards = Arc::new(Shards { cells: shards, opening: OPENINGS.fetch_add(1, Relaxed) });
+        Ok(Db { shards, goes_on: None })
+    }
+
+    /// A handle whose calls can be given up: where one waits for long, its thread is asked every 20 ms whether it goes on, and
+    /// so are those of the transactions and snapshots that come of the handle. Where it does not, the call ends with
+    /// [`Error::GivenUp`]: what it had not done it never does, only a commit may be made nevertheless.
+    ///
+    /// `goes_on` runs without the shard's lock. It must not use the transaction whose call waits.
+    pub fn asking(&self, goes_on: impl Fn() -> bool + Send + Sync + 'static) -> Db<D> {
+        Db { shards: Arc::clone(&self.shards), goes_on: Some(Arc::new(goes_on)) }
     }
 
     /// The number of shards.
     pub fn shards(&self) -> usize {
-        self.0.cells.len()
+        self.shards.cells.len()
     }
 
     /// The shard that a key belongs to.
@@ -148,8 +163,8 @@ impl<D: Device + Send + 'static> Db<D> {
         }
     }
 
-    fn shard(&self, index: usize) -> &Cell<D> {
-        &self.0.cells[index]
+    fn shard(&self, index: usize) -> Seat<'_, D> {
+        Seat { cell: &self.shards.cells[index], goes_on: self.goes_on.as_ref() }
     }
 
     /// What a shard calls this table.
@@ -163,12 +178,12 @@ impl<D: Device + Send + 'static> Db<D> {
     }
 
     fn in_shard<T: Copy>(&self, named: &InShards<T>, shard: usize) -> Result<T, Error> {
-        if named.opening == self.0.opening { Ok(named.each[shard]) } else { Err(Error::OtherStore) }
+        if named.opening == self.shards.opening { Ok(named.each[shard]) } else { Err(Error::OtherStore) }
     }
 
     /// The same with what each shard gave.
     fn of_all<T>(&self, each: Vec<T>) -> InShards<T> {
-        InShards { opening: self.0.opening, each: each.into() }
+        InShards { opening: self.shards.opening, each: each.into() }
     }
 
     /// What `work` gives for each shard in turn.
@@ -397,7 +412,7 @@ impl<D: Device + Send + 'static> Db<D> {
                     let store = inside.store.clone();
                     Ok(async move { store.close().await })
                 });
-                self.shard(shard).stop_keeper();
+                self.shards.cells[shard].stop_keeper();
                 outcome
             })
             .collect();
@@ -412,7 +427,7 @@ impl<D: Device + Send + 'static> Db<D> {
 
     /// A keeper for each shard. They may be run by threads, and need not be.
     pub fn keepers(&self) -> Vec<Keeper<D>> {
-        self.0.cells.iter().map(|shard| Keeper(Arc::clone(shard))).collect()
+        self.shards.cells.iter().map(|shard| Keeper(Arc::clone(shard))).collect()
     }
 }
 

@@ -1,8 +1,10 @@
 //! The locks and signals that threads meet at. The model checker brings its own.
 
+use fulgurite_base::Nanos;
 use std::hint;
 use std::ops::DerefMut;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
 
 /// A mutex and a condition variable.
 pub trait Primitives: 'static {
@@ -19,8 +21,13 @@ pub trait Primitives: 'static {
     /// Waits for the mutex.
     fn lock<T: Send>(mutex: &Self::Mutex<T>) -> Self::Guard<'_, T>;
 
-    /// Gives the mutex up, sleeps until [`Primitives::notify`] or for no reason, and takes the mutex again.
-    fn wait<'a, T: Send + 'a>(condvar: &Self::Condvar, guard: Self::Guard<'a, T>) -> Self::Guard<'a, T>;
+    /// Gives the mutex up, sleeps until [`Primitives::notify`] or for no reason, but no longer than `at_most`, and takes the
+    /// mutex again. Returns whether it has slept that long.
+    fn wait<'a, T: Send + 'a>(
+        condvar: &Self::Condvar,
+        guard: Self::Guard<'a, T>,
+        at_most: Option<Nanos>,
+    ) -> (Self::Guard<'a, T>, bool);
 
     /// Wakes who sleeps.
     fn notify(condvar: &Self::Condvar);
@@ -58,8 +65,17 @@ impl Primitives for Std {
         mutex.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'a, T: Send + 'a>(condvar: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-        condvar.wait(guard).unwrap_or_else(PoisonError::into_inner)
+    fn wait<'a, T: Send + 'a>(
+        condvar: &Condvar,
+        guard: MutexGuard<'a, T>,
+        at_most: Option<Nanos>,
+    ) -> (MutexGuard<'a, T>, bool) {
+        let Some(at_most) = at_most else {
+            return (condvar.wait(guard).unwrap_or_else(PoisonError::into_inner), false);
+        };
+        let waited = condvar.wait_timeout(guard, Duration::from_nanos(at_most.0));
+        let (guard, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        (guard, waited.timed_out())
     }
 
     fn notify(condvar: &Condvar) {

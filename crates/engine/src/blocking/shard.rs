@@ -1,5 +1,6 @@
 //! One shard of a [`Db`](super::Db), as threads see it.
 
+use super::asking::GoesOn;
 use super::confined::Confined;
 use super::driving::{Broken, Driving};
 use super::inside::{Inside, Slot};
@@ -8,6 +9,29 @@ use crate::{Error, Options};
 use fulgurite_device::Device;
 use std::future::Future;
 use std::sync::PoisonError;
+
+/// A shard as a handle uses it.
+pub struct Seat<'a, D: Device + Send + 'static> {
+    pub cell: &'a Cell<D>,
+    pub goes_on: Option<&'a GoesOn>,
+}
+
+impl<D: Device + Send + 'static> Seat<'_, D> {
+    /// See [`Cell::at_once`].
+    pub fn at_once<T: Send>(&self, work: impl FnOnce(&mut Inside<D>) -> T + Send) -> Result<T, Error> {
+        self.cell.at_once(work)
+    }
+
+    /// See [`Cell::run`].
+    pub fn run<T, W, F>(&self, work: W) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        W: FnOnce(&mut Inside<D>) -> Result<F, Error> + Send,
+        F: Future<Output = Result<T, Error>> + 'static,
+    {
+        self.cell.run(self.goes_on, work)
+    }
+}
 
 /// A shard that any thread may use.
 pub struct Cell<D: Device + Send + 'static>(Driving<Confined<Inside<D>>, Std>);
@@ -28,19 +52,20 @@ impl<D: Device + Send + 'static> Cell<D> {
 
     /// Does what needs no wait.
     pub fn at_once<T: Send>(&self, work: impl FnOnce(&mut Inside<D>) -> T + Send) -> Result<T, Error> {
-        let outcome = self.0.call(|core, _| Some(core.with(work)));
+        let outcome = self.0.call(None, |core, _| Some(core.with(work)));
         outcome.map_err(broken)?.ok_or_else(|| broken(Broken))
     }
 
-    /// Runs the future that `work` makes to its end, and helps the shard along where that takes time.
-    pub fn run<T, W, F>(&self, work: W) -> Result<T, Error>
+    /// Runs the future that `work` makes to its end, and helps the shard along where that takes time. Drops the future where
+    /// `goes_on` says so meanwhile.
+    pub fn run<T, W, F>(&self, goes_on: Option<&GoesOn>, work: W) -> Result<T, Error>
     where
         T: Send + 'static,
         W: FnOnce(&mut Inside<D>) -> Result<F, Error> + Send,
         F: Future<Output = Result<T, Error>> + 'static,
     {
         let mut slot: Option<Slot<T>> = None;
-        let outcome = self.0.call(|core, job| {
+        let outcome = self.0.call(goes_on, |core, job| {
             core.with(|inside| match work(inside) {
                 Ok(future) => inside.start(future, job, &mut slot),
                 Err(error) => Some(Err(error)),
@@ -50,7 +75,7 @@ impl<D: Device + Send + 'static> Cell<D> {
             Some(result) => result,
             None => {
                 let late = slot.and_then(|slot| slot.lock().unwrap_or_else(PoisonError::into_inner).take());
-                late.unwrap_or_else(|| Err(broken(Broken)))
+                late.unwrap_or(Err(Error::GivenUp))
             }
         }
     }

@@ -16,7 +16,8 @@ use std::rc::Rc;
 /// transaction may go on without it. [`Error::Deadlock`] from any function means that it was given up: drop it and begin
 /// again, or use [`Db::transact`]. Dropping it without a commit undoes it.
 ///
-/// A thread that waits for a lock in one transaction and holds it in another waits for ever.
+/// A thread that waits for a lock in one transaction and holds it in another waits for ever, unless it is asked whether to go on
+/// ([`Db::asking`]).
 pub struct Transaction<D: Device + Send + 'static> {
     db: Db<D>,
     /// The shard and the transaction's number there, once it has touched a key.

@@ -3,6 +3,7 @@
 mod common;
 
 mod ahead;
+mod asked;
 mod backup;
 mod beside;
 mod commit;

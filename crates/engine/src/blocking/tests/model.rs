@@ -2,33 +2,68 @@
 //! or for each other. And a device: a thread of the model completes its commands, except
 //! those that are errands.
 
+use crate::blocking::asking::GoesOn;
 use crate::blocking::driving::{Broken, Core, Driving, Job, Next, Planted};
 use crate::blocking::primitives::Primitives;
 use fulgurite_base::Nanos;
 use fulgurite_device::{Done, Errand, Park, Tag};
+use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::{Condvar, Mutex, MutexGuard};
 use shuttle::thread;
 use std::collections::VecDeque;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// The model checker's locks.
 pub struct Model;
 
+/// A locked mutex, and which one it is.
+pub struct Guard<'a, T> {
+    locked: MutexGuard<'a, T>,
+    mutex: &'a Mutex<T>,
+}
+
+impl<T> Deref for Guard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.locked
+    }
+}
+
+impl<T> DerefMut for Guard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.locked
+    }
+}
+
 impl Primitives for Model {
     type Mutex<T: Send> = Mutex<T>;
-    type Guard<'a, T: Send + 'a> = MutexGuard<'a, T>;
+    type Guard<'a, T: Send + 'a> = Guard<'a, T>;
     type Condvar = Condvar;
 
     fn mutex<T: Send>(value: T) -> Mutex<T> {
         Mutex::new(value)
     }
 
-    fn lock<T: Send>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-        mutex.lock().unwrap()
+    fn lock<T: Send>(mutex: &Mutex<T>) -> Guard<'_, T> {
+        Guard { locked: mutex.lock().unwrap(), mutex }
     }
 
-    fn wait<'a, T: Send + 'a>(condvar: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-        condvar.wait(guard).unwrap()
+    /// A sleep that may end by itself does so at any moment, or never.
+    fn wait<'a, T: Send + 'a>(
+        condvar: &Condvar,
+        guard: Guard<'a, T>,
+        at_most: Option<Nanos>,
+    ) -> (Guard<'a, T>, bool) {
+        let Guard { locked, mutex } = guard;
+        if at_most.is_some() && thread_rng().r#gen() {
+            drop(locked);
+            thread::yield_now();
+            return (Model::lock(mutex), true);
+        }
+        (Guard { locked: condvar.wait(locked).unwrap(), mutex }, false)
     }
 
     fn notify(condvar: &Condvar) {
@@ -141,6 +176,7 @@ pub struct Shard {
     /// The lock of the model: who holds it, and who waits for it.
     held: bool,
     queue: VecDeque<Job>,
+    given_up: Vec<Job>,
 }
 
 impl Shard {
@@ -179,6 +215,14 @@ impl Shard {
                 self.to_submit.push(job);
             }
             None => self.ready.push_back(job),
+        }
+    }
+
+    /// Gives the lock to who has waited longest.
+    fn unlock(&mut self) {
+        match self.queue.pop_front() {
+            Some(job) => self.ready.push_back(job),
+            None => self.held = false,
         }
     }
 }
@@ -222,6 +266,17 @@ impl Core for Shard {
         self.turn(ended)
     }
 
+    fn give_up(&mut self, job: Job, _: &mut Vec<Job>) -> Result<(), Broken> {
+        self.queue.retain(|waiting| *waiting != job);
+        // It may have got the lock meanwhile.
+        if let Some(place) = self.ready.iter().position(|ready| *ready == job) {
+            self.ready.remove(place);
+            self.unlock();
+        }
+        self.given_up.push(job);
+        Ok(())
+    }
+
     fn next(&self) -> Next {
         if !self.ready.is_empty() || !self.to_submit.is_empty() {
             return Next::Turn;
@@ -239,6 +294,8 @@ impl Core for Shard {
 pub struct World {
     pub driving: Driving<Shard, Model>,
     device: Arc<Device>,
+    /// Whether a thread is done that others wait for outside of the shard.
+    pub is_done: AtomicBool,
 }
 
 impl World {
@@ -261,11 +318,12 @@ impl World {
             timers: Vec::new(),
             held: false,
             queue: VecDeque::new(),
+            given_up: Vec::new(),
         };
         let park = parks.then(|| Arc::clone(&device) as Arc<dyn Park>);
         let mut driving = Driving::new(shard, park);
         driving.planted = planted;
-        let world = Arc::new(World { driving, device: Arc::clone(&device) });
+        let world = Arc::new(World { driving, device: Arc::clone(&device), is_done: AtomicBool::new(false) });
         let kernel = thread::spawn(move || device.work());
         let keeper = keeper.then(|| {
             let world = Arc::clone(&world);
@@ -290,7 +348,7 @@ impl World {
 
     /// Ends at once, as a read of what is in memory does.
     pub fn read(&self) {
-        assert_eq!(self.driving.call(|_, _| Some(7)), Ok(Some(7)));
+        assert_eq!(self.driving.call(None, |_, _| Some(7)), Ok(Some(7)));
     }
 
     /// Ends with its command.
@@ -343,7 +401,7 @@ impl World {
 
     /// Starts a command that nobody waits for.
     pub fn leave_io(&self) {
-        let left = self.driving.call(|shard, _| {
+        let left = self.driving.call(None, |shard, _| {
             shard.in_flight += 1;
             shard.to_submit.push(Job(u64::MAX - 1));
             Some(())
@@ -353,7 +411,23 @@ impl World {
 
     /// Ends when the lock is had.
     pub fn lock(&self) {
-        let outcome = self.driving.call(|shard, job| {
+        assert!(self.lock_while(None), "nobody gives it up");
+    }
+
+    /// Ends when the lock is had, or when the thread has been asked so many times. Returns whether it has the lock.
+    pub fn lock_or_leave(&self, questions: usize) -> bool {
+        let asked = AtomicUsize::new(0);
+        let goes_on = move || {
+            thread::yield_now();
+            asked.fetch_add(1, Relaxed) + 1 < questions
+        };
+        self.lock_while(Some(&(Arc::new(goes_on) as GoesOn)))
+    }
+
+    fn lock_while(&self, goes_on: Option<&GoesOn>) -> bool {
+        let mut own = None;
+        let outcome = self.driving.call(goes_on, |shard, job| {
+            own = Some(job);
             if !shard.held {
                 shard.held = true;
                 return Some(());
@@ -362,22 +436,32 @@ impl World {
             None
         });
         assert!(outcome.is_ok());
+        let is_given_up =
+            self.driving.call(None, |shard, _| Some(shard.given_up.iter().any(|job| own == Some(*job))));
+        is_given_up == Ok(Some(false))
+    }
+
+    /// Ends when the lock is had. To answer takes as long as errands do.
+    pub fn lock_with_slow_answers(&self) {
+        let device = Arc::clone(&self.device);
+        let goes_on = move || {
+            device.errand();
+            true
+        };
+        assert!(self.lock_while(Some(&(Arc::new(goes_on) as GoesOn))), "it goes on");
     }
 
     /// Gives the lock to who has waited longest. Ends at once; the other one's job is ready then.
     pub fn unlock(&self) {
-        let outcome = self.driving.call(|shard, _| {
-            match shard.queue.pop_front() {
-                Some(job) => shard.ready.push_back(job),
-                None => shard.held = false,
-            }
+        let outcome = self.driving.call(None, |shard, _| {
+            shard.unlock();
             Some(())
         });
         assert_eq!(outcome, Ok(Some(())));
     }
 
     fn wait_for(&self, start: impl FnOnce(&mut Shard, Job)) {
-        let outcome = self.driving.call(|shard, job| {
+        let outcome = self.driving.call(None, |shard, job| {
             start(shard, job);
             None::<()>
         });

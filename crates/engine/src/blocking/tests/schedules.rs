@@ -8,6 +8,7 @@ use crate::blocking::driving::Planted;
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, Runner};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Schedules of each test.
 const SCHEDULES: usize = 1500;
@@ -132,9 +133,87 @@ fn an_errand_keeps_no_other_job_waiting() {
     errand_beside_a_command(None, SCHEDULES);
 }
 
+/// Threads that want a lock, of which some do not wait to the end. Who has it lets go of it.
+fn impatient(parks: bool, keeper: bool, schedules: usize) {
+    let work = |world: &World, thread: usize| {
+        for step in 0..2 {
+            let has_it = match (thread + step) % 3 {
+                0 => {
+                    world.lock();
+                    true
+                }
+                patience => world.lock_or_leave(patience),
+            };
+            if has_it {
+                world.io();
+                world.large_io();
+                world.unlock();
+            }
+        }
+    };
+    explore(move || World::run(parks, keeper, None, 4, work), schedules);
+}
+
+#[test]
+fn who_gives_up_keeps_nobody_waiting() {
+    impatient(true, false, SCHEDULES);
+    impatient(false, false, SCHEDULES);
+    impatient(true, true, SCHEDULES);
+}
+
+/// One thread drives, since somebody has left a command behind, and is asked. It answers when the commands of the other thread have
+/// ended, and somebody has seen that.
+fn question_beside_a_command(planted: Option<Planted>, schedules: usize) {
+    let work = |world: &World, thread: usize| {
+        if thread == 0 {
+            world.lock_with_slow_answers();
+        } else {
+            world.lock();
+            world.leave_io();
+            world.io_before_errands();
+        }
+        world.unlock();
+    };
+    explore(move || World::run(true, false, planted, 2, work), schedules);
+}
+
+#[test]
+fn a_question_keeps_no_job_waiting() {
+    question_beside_a_command(None, SCHEDULES);
+}
+
+/// One thread drives for somebody else while the device takes for ever. It is asked, and leaves.
+fn driver_that_leaves(planted: Option<Planted>, schedules: usize) {
+    let work = |world: &World, thread: usize| {
+        if thread == 0 {
+            if world.lock_or_leave(1) {
+                world.unlock();
+            }
+            world.is_done.store(true, Relaxed);
+        } else {
+            world.lock();
+            world.device_stands_still(true);
+            world.leave_io();
+            while !world.is_done.load(Relaxed) {
+                shuttle::thread::yield_now();
+            }
+            world.device_stands_still(false);
+            world.unlock();
+        }
+    };
+    explore(move || World::run(true, false, planted, 2, work), schedules);
+}
+
+#[test]
+fn a_driver_is_asked() {
+    driver_that_leaves(None, SCHEDULES);
+}
+
 #[test]
 fn planted_faults_are_found() {
-    use Planted::{ErrandFirst, KeptForItself, LateTimer, NoHandOver, NoUnpark, NoWake, RoleLost};
+    use Planted::{
+        DriverNotAsked, GoneFirst, KeptForItself, LateTimer, NoHandOver, NoUnpark, NoWake, RoleLost,
+    };
     // The model checker prints each schedule that fails; here all of them are meant to.
     for fault in [NoHandOver, NoWake, NoUnpark] {
         let run = || check(true, false, Some(fault), 4, SEARCH);
@@ -144,8 +223,12 @@ fn planted_faults_are_found() {
         let run = || keeper_that_leaves(Some(fault), SEARCH);
         assert!(catch_unwind(AssertUnwindSafe(run)).is_err(), "{fault:?} was not found");
     }
-    let run = || errand_beside_a_command(Some(ErrandFirst), SEARCH);
-    assert!(catch_unwind(AssertUnwindSafe(run)).is_err(), "ErrandFirst was not found");
+    let run = || driver_that_leaves(Some(DriverNotAsked), 100);
+    assert!(catch_unwind(AssertUnwindSafe(run)).is_err(), "DriverNotAsked was not found");
+    for scenario in [errand_beside_a_command, question_beside_a_command] {
+        let run = || scenario(Some(GoneFirst), SEARCH);
+        assert!(catch_unwind(AssertUnwindSafe(run)).is_err(), "GoneFirst was not found");
+    }
     let run = || timer_beside_a_slow_command(Some(LateTimer), SEARCH);
     assert!(catch_unwind(AssertUnwindSafe(run)).is_err(), "LateTimer was not found");
 }

@@ -1,0 +1,113 @@
+//! A thread that waits for long is asked whether it goes on. Where it does not, its call ends, and nothing is left of it.
+
+use fulgurite_base::Nanos;
+use fulgurite_device::{Device, MemDevice};
+use fulgurite_engine::blocking::{Db, Table};
+use fulgurite_engine::{Error, Options};
+use fulgurite_uring::{DriveOptions, PsyncDevice};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+fn with_a_table<D: Device + Send + 'static>(drive: D) -> (Db<D>, Table) {
+    let options = Options { memory_bytes: 1 << 20, log_bytes: 4 << 20, ..Options::default() };
+    let db = Db::create(vec![drive], options).unwrap();
+    let table = db.create_table("records").unwrap();
+    (db, table)
+}
+
+/// Its time stands still while threads wait for each other.
+fn mem() -> MemDevice {
+    MemDevice::new(16_384, 4096, 64, Nanos::from_micros(10))
+}
+
+fn file(folder: &tempfile::TempDir) -> PsyncDevice {
+    let options = DriveOptions { pages: Some(16_384), many_threads: true, ..DriveOptions::default() };
+    PsyncDevice::open(&folder.path().join("store"), &options).unwrap()
+}
+
+/// A handle whose calls are given up at the third question, and how often it was asked.
+fn impatient<D: Device + Send + 'static>(db: &Db<D>) -> (Db<D>, Arc<AtomicUsize>) {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    (db.asking(move || count.fetch_add(1, Relaxed) + 1 < 3), asked)
+}
+
+/// One transaction has a lock, and everything that wants it is given up.
+fn given_up<D: Device + Send + 'static>(drive: D) {
+    let (db, table) = with_a_table(drive);
+    let mut holder = db.begin();
+    holder.put(&table, b"held", b"by the holder").unwrap();
+
+    let (own, asked) = impatient(&db);
+    assert_eq!(own.put(&table, b"held", b"by nobody"), Err(Error::GivenUp));
+    assert_eq!(asked.load(Relaxed), 3, "asked until it says no");
+
+    // A transaction goes on without the call.
+    let (own, _) = impatient(&db);
+    let mut transaction = own.begin();
+    transaction.put(&table, b"free", b"kept").unwrap();
+    assert_eq!(transaction.get_for_update(&table, b"held"), Err(Error::GivenUp));
+    transaction.put(&table, b"free too", b"kept").unwrap();
+    transaction.commit().unwrap();
+
+    holder.commit().unwrap();
+    assert_eq!(db.statistics().unwrap()[0].locks, 0, "who gave up has no lock and wants none");
+    let (own, asked) = impatient(&db);
+    for (key, value) in [(&b"held"[..], &b"by the holder"[..]), (b"free", b"kept"), (b"free too", b"kept")] {
+        assert_eq!(own.get(&table, key).unwrap().as_deref(), Some(value));
+    }
+    own.put(&table, b"held", b"by me").unwrap();
+    assert_eq!(asked.load(Relaxed), 0, "who does not wait for long is not asked");
+    own.close().unwrap();
+}
+
+#[test]
+fn a_call_that_waits_for_a_lock_is_given_up() {
+    given_up(mem());
+    given_up(file(&tempfile::tempdir().unwrap()));
+}
+
+/// Who waits for a lock may drive the shard for others meanwhile, and is asked nevertheless.
+fn given_up_beside_others<D: Device + Send + 'static>(drive: D) {
+    let (db, table) = with_a_table(drive);
+    let mut holder = db.begin();
+    holder.put(&table, b"held", b"").unwrap();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for thread in 0..4u8 {
+            let (db, table, stop) = (&db, &table, &stop);
+            scope.spawn(move || {
+                while !stop.load(Relaxed) {
+                    db.put(table, &[thread], b"").unwrap();
+                }
+            });
+        }
+        let (own, _) = impatient(&db);
+        let began = Instant::now();
+        let outcome = own.put(&table, b"held", b"");
+        stop.store(true, Relaxed);
+        assert_eq!(outcome, Err(Error::GivenUp));
+        assert!(began.elapsed() < Duration::from_secs(5), "asked after {:?}", began.elapsed());
+    });
+    drop(holder);
+    db.close().unwrap();
+}
+
+#[test]
+fn a_call_is_given_up_while_others_work() {
+    given_up_beside_others(mem());
+    given_up_beside_others(file(&tempfile::tempdir().unwrap()));
+}
+
+/// Who panics where it is asked does not want anything any more. The others do not notice.
+#[test]
+fn a_panic_is_an_answer() {
+    let (db, table) = with_a_table(mem());
+    let mut holder = db.begin();
+    holder.put(&table, b"held", b"").unwrap();
+    let own = db.asking(|| panic!("it does not say yes"));
+    assert_eq!(own.put(&table, b"held", b""), Err(Error::GivenUp));
+    holder.commit().unwrap();
+    assert_eq!(db.get(&table, b"held").unwrap().as_deref(), Some(&b""[..]));
+}
