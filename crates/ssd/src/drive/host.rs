@@ -257,10 +257,15 @@ impl SimDrive {
         if self.waiting.is_by_address() {
             return true;
         }
+        let InFlight { lpn, pages, placed: before, .. } = self.commands[command as usize];
         if self.is_refused_again(command, hint) {
+            debug_assert_eq!(
+                self.place_through(0, command, lpn + before, pages - before, hint),
+                (0, 0),
+                "a write found places though it was said to be refused"
+            );
             return false;
         }
-        let InFlight { lpn, pages, placed: before, .. } = self.commands[command as usize];
         let (count, programs) = self.place_through(0, command, lpn + before, pages - before, hint);
         let placed = before + count;
         if placed < pages {
