@@ -290,6 +290,8 @@ def sweep(
     """Executes runs in batches; :func:`fulgurite.sweep` describes the parameters."""
     if batch is not None and batch < 1:
         raise RequestError(f"batch={batch} runs nothing; accepted: a number from 1 on")
+    if client is not None and not hasattr(client, "submit"):
+        raise RequestError(f"client={client!r} is a {type(client).__name__}; accepted: a distributed.Client")
     if client is not None and threads is not None:
         raise RequestError("threads and client both say where runs are executed; accepted: one of them")
     # Before anything is made.
