@@ -95,9 +95,16 @@ def test_a_poisoned_run_is_told_from_its_neighbours():
     axes = {"workload": "zipf", "device": "none", "frames": 33}
     others = fulgurite.grid("pool", **axes, ops=2000, seed=range(12))
     runs = [*fulgurite.grid("pool", **axes, ops=2000, replacement=Deadly), *others]
-    with dask.config.set({"distributed.scheduler.allowed-failures": 2, "distributed.scheduler.worker-saturation": math.inf}):
+    settings = {"distributed.scheduler.allowed-failures": 2, "distributed.scheduler.worker-saturation": math.inf}
+    # And the cluster would give a worker up before the next one is there.
+    settings["distributed.deploy.lost-worker-timeout"] = "200ms"
+    with dask.config.set(settings):
         with distributed.Client(n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0") as client:
+            # Without a worker the sweep would wait for ever.
+            waits = threading.Timer(120, client.close)
+            waits.start()
             result = fulgurite.sweep(runs, client=client, on_error="keep")
+            waits.cancel()
     assert result["seed"] == list(range(12))
     assert [failure.run for failure in result.failures] == [runs[0]]
 
@@ -178,9 +185,9 @@ def test_the_command_runs_a_study_and_resumes_it(tmp_path):
     assert (out / "table.csv").read_text() == of_study.to_csv() and len(list((out / "runs").iterdir())) == 5
 
 
-def test_an_interrupt_is_one_sentence_and_the_command_goes_on(tmp_path):
+def test_an_interrupt_prints_no_tracebacks_and_the_command_goes_on(tmp_path):
     """A terminal interrupts all processes of the command. What had ended is kept, and is not executed again."""
-    (tmp_path / "s.toml").write_text(STUDY.replace("ops = 1000", 'ops = "3M"'))
+    (tmp_path / "s.toml").write_text(STUDY.replace("ops = 1000", 'ops = "3M"').replace("[1, 2, 3]", str(list(range(30)))))
     typed = [sys.executable, "-m", "fulgurite.cluster", "s.toml", "--workers", "2", "--batch", "1"]
     runs = tmp_path / "results" / "s" / "runs"
     # The port that Dask takes by itself is another program's.
@@ -195,15 +202,14 @@ def test_an_interrupt_is_one_sentence_and_the_command_goes_on(tmp_path):
         os.killpg(command.pid, signal.SIGINT)
         said = command.communicate(timeout=30)[1].splitlines()
     assert command.returncode == 130
-    assert [line for line in said if "WARNING" not in line] == [
-        "5 runs, 0 of which may be in results/s/runs already",
-        "fulgurite-sweep: interrupted; what has ended is kept, and the same command goes on from it",
-    ]
+    # Dask may say beside it what it has lost.
+    assert said[-1] == "fulgurite-sweep: interrupted; what has ended is kept, and the same command goes on from it"
+    assert not [line for line in said if "KeyboardInterrupt" in line or "Port 8787" in line]
     kept = set(runs.iterdir())
-    assert 0 < len(kept) < 5
+    assert 0 < len(kept) < 32
     again = call(*typed[3:], cwd=tmp_path)
-    assert again.returncode == 0 and f"5 runs, {len(kept)} of which may be" in again.stderr
-    assert kept < set(runs.iterdir()) and len(list(runs.iterdir())) == 5
+    assert again.returncode == 0 and f"32 runs, {len(kept)} of which may be" in again.stderr
+    assert kept < set(runs.iterdir()) and len(list(runs.iterdir())) == 32
 
 
 def test_the_command_finds_a_scheduler_by_its_address(client, tmp_path):
