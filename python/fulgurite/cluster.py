@@ -29,6 +29,10 @@ QUEUES = {"slurm": "SLURMCluster", "sge": "SGECluster", "pbs": "PBSCluster"}
 #: What dask-jobqueue calls the account that jobs are charged to.
 ACCOUNTS = {"slurm": "account", "sge": "project", "pbs": "account"}
 
+#: What a process of ``local`` does first. A terminal interrupts all processes, but this command ends its own; they would only print where
+#: they were.
+_UNMOVED = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
+
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
@@ -142,7 +146,10 @@ def connect(arguments: argparse.Namespace) -> "distributed.Client":
     name: str = arguments.cluster
     if name == "local":
         # A process each: runs of one process would share what it keeps, and a run that ends its process ends no other.
-        return distributed.Client(n_workers=arguments.workers or os.cpu_count(), threads_per_worker=1, dashboard_address=None)
+        # Its page is at a free port, and for this machine alone.
+        return distributed.Client(
+            n_workers=arguments.workers or os.cpu_count(), threads_per_worker=1, dashboard_address="127.0.0.1:0", preload=_UNMOVED
+        )
     if name in QUEUES:
         cluster = queue(arguments)
         try:

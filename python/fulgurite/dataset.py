@@ -290,6 +290,8 @@ def sweep(
     """Executes runs in batches; :func:`fulgurite.sweep` describes the parameters."""
     if batch is not None and batch < 1:
         raise RequestError(f"batch={batch} runs nothing; accepted: a number from 1 on")
+    if client is not None and not hasattr(client, "submit"):
+        raise RequestError(f"client={client!r} is a {type(client).__name__}; accepted: a distributed.Client")
     if client is not None and threads is not None:
         raise RequestError("threads and client both say where runs are executed; accepted: one of them")
     # Before anything is made.
@@ -347,6 +349,7 @@ def _on_cluster(
     finish: Callable[[Sequence[Task], Sequence[Outcome]], None],
 ) -> None:
     try:
+        import dask
         import distributed
     except ImportError as error:
         raise needs("dask", "cluster") from error
@@ -366,37 +369,40 @@ def _on_cluster(
     # Some batches wait at each worker; the others wait here, so that memory does not grow with the sweep.
     threads: Any = client.nthreads()
     ahead = max(4, 3 * sum(threads.values()))
-    try:
-        ending = distributed.as_completed([submit(batch) for _, batch in zip(range(ahead), waiting)])
-        for future in ending:
-            batch = under_way.pop(future)
-            outcomes: Optional[List[Outcome]] = None
-            if future.status == "finished":
-                outcomes = future.result()
-            elif len(batch) > 1:
-                # A run of it has killed its workers. By itself, it takes fewer others along.
-                for task in batch:
-                    ending.add(submit([task]))
-                continue
-            elif future is accused:
-                lost = future.exception()
-                outcomes = [([], "RunError", f"the run ended its worker: {type(lost).__name__}: {lost}")]
-            else:
-                suspects.extend(batch)
-            if outcomes is not None:
-                finish(batch, outcomes)
-                done += len(batch)
-                if watching.listener is not None:
-                    watching.listener(0, 0, done, len(tasks), (f"{done} of {len(tasks)} runs on the cluster", done, len(tasks)))
-            following = next(waiting, None)
-            if following is not None:
-                ending.add(submit(following))
-            elif suspects and not under_way:
-                # With no other beside it, its fault is its own.
-                accused = submit([suspects.pop()], "-alone")
-                ending.add(accused)
-    finally:
-        client.cancel(list(under_way))
+    # So long after a worker is lost, a cluster of this process looks whether there is one in its place, and otherwise gives the place up. Where
+    # a run ends one worker after the other, the next may just be starting then, and in the end nobody would execute the others.
+    with dask.config.set({"distributed.deploy.lost-worker-timeout": "365 days"}):
+        try:
+            ending = distributed.as_completed([submit(batch) for _, batch in zip(range(ahead), waiting)])
+            for future in ending:
+                batch = under_way.pop(future)
+                outcomes: Optional[List[Outcome]] = None
+                if future.status == "finished":
+                    outcomes = future.result()
+                elif len(batch) > 1:
+                    # A run of it has killed its workers. By itself, it takes fewer others along.
+                    for task in batch:
+                        ending.add(submit([task]))
+                    continue
+                elif future is accused:
+                    lost = future.exception()
+                    outcomes = [([], "RunError", f"the run ended its worker: {type(lost).__name__}: {lost}")]
+                else:
+                    suspects.extend(batch)
+                if outcomes is not None:
+                    finish(batch, outcomes)
+                    done += len(batch)
+                    if watching.listener is not None:
+                        watching.listener(0, 0, done, len(tasks), (f"{done} of {len(tasks)} runs on the cluster", done, len(tasks)))
+                following = next(waiting, None)
+                if following is not None:
+                    ending.add(submit(following))
+                elif suspects and not under_way:
+                    # With no other beside it, its fault is its own.
+                    accused = submit([suspects.pop()], "-alone")
+                    ending.add(accused)
+        finally:
+            client.cancel(list(under_way))
 
 
 def _gathered(runs: Sequence[Run], tasks: Sequence[Task], found: Dict[str, Outcome], axes: Sequence[str]) -> Result:

@@ -478,7 +478,8 @@ def _values(name: str, axis: Axis) -> List[Union[str, type]]:
         return list(_native.split(axis))
     if policies.is_policy(axis) or isinstance(axis, (bool, int, float, os.PathLike)) or _is_number(axis):
         return [axis if policies.is_policy(axis) else _text(name, axis)]  # type: ignore[arg-type, list-item]
-    if not hasattr(axis, "__iter__"):
+    # Bytes can be gone through too, but nobody means their numbers.
+    if not hasattr(axis, "__iter__") or isinstance(axis, (bytes, bytearray)):
         raise RequestError(f"--{name.replace('_', '-')}: {axis!r} is no value; accepted: a value, or a list of values")
     values: List[Union[str, type]] = []
     for value in axis:  # type: ignore[union-attr]

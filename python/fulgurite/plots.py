@@ -54,6 +54,14 @@ def _apart(result: Result, names: Sequence[str], axes: Sequence[str]) -> List[st
     return [name for name in axes if name in found]
 
 
+def _numbers_apart(result: Result, given: Sequence[str], axes: Sequence[str]) -> List[str]:
+    """Those of ``axes`` along which a line can be drawn: more than two numbers that do not follow from names, as `n_w` does from
+    `ace:n_w=4`."""
+    names = [*given, *(name for name in axes if not _is_number(result, name))]
+    cells = {name: set(result[name]) for name in _apart(result, names, axes)}
+    return [name for name, found in cells.items() if len(found) > 2 and None not in found]
+
+
 def _is_number(result: Result, name: str) -> bool:
     return all(isinstance(cell, (int, float)) for cell in result[name] if cell is not None)
 
@@ -95,7 +103,7 @@ def chart(
     the greatest.
 
     :param y: the column to draw; by default the command's main figure.
-    :param x: the column along which; by default the first that tells the rows apart.
+    :param x: the column along which; by default the first with more than two numbers that tell the rows apart, or else the first that does.
     :param series: the column that colours tell apart; by default the second.
     :param panels: a picture for each value of this column.
     :param kind: ``"bar"`` or ``"line"``; by default lines along numbers, and bars along names.
@@ -124,7 +132,7 @@ def chart(
     # Of seeds the mean is drawn.
     axes = [name for name in _axes(result) if name != "seed"]
     if x is None:
-        x = next(iter(_apart(result, given, axes)), "workload" if "workload" in result.columns else result.columns[0])
+        x = next(iter([*_numbers_apart(result, given, axes), *_apart(result, given, axes)]), "workload" if "workload" in result.columns else result.columns[0])
         given.append(x)
     if series is None:
         series = next(iter(_apart(result, given, axes)), None)

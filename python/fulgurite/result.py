@@ -198,10 +198,10 @@ class Result:
         """A chart of the result in the report's style, which a notebook shows; it needs Altair.
 
         Rows that differ in nothing that is drawn (such as seeds) are repetitions: their mean is drawn, and a rule from the least to
-        the greatest. Where nothing is named, the command's main figure is drawn along the column that tells the rows apart.
+        the greatest. Where nothing is named, the command's main figure is drawn along a column that tells the rows apart.
 
         :param y: the column to draw; by default the command's main figure.
-        :param x: the column along which; by default the first that tells the rows apart.
+        :param x: the column along which; by default the first with more than two numbers that tell the rows apart, or else the first that does.
         :param series: the column that colours tell apart; by default the second.
         :param panels: a picture for each value of this column.
         :param kind: ``"bar"`` or ``"line"``; by default lines along numbers, and bars along names.

@@ -21,6 +21,7 @@ call.
 from __future__ import annotations
 
 import os
+import weakref
 from types import TracebackType
 from typing import Callable, Iterator, List, Mapping, MutableMapping, Optional, Tuple, Type, TypeVar, Union
 
@@ -37,6 +38,12 @@ def _key(key: object, what: str = "key") -> bytes:
     if isinstance(key, (bytes, bytearray, memoryview)):
         return bytes(key)
     raise RequestError(f"the {what} {key!r} is a {type(key).__name__}; accepted: bytes, such as {str(key)!r}.encode()")
+
+
+def _name(name: object) -> str:
+    if isinstance(name, str):
+        return name
+    raise RequestError(f"the table {name!r} is a {type(name).__name__}; accepted: a name as text")
 
 
 def _size(size: Union[int, str, None]) -> Optional[str]:
@@ -226,6 +233,7 @@ class Snapshot:
     def __init__(self, store: Store, snapshot: _native.Snapshot) -> None:
         self._store = store
         self._snapshot = snapshot
+        store._snapshots.add(self)
 
     def __getitem__(self, table: str) -> SnapshotTable:
         """The table of this name."""
@@ -276,6 +284,8 @@ class Store(Mapping[str, Table]):
 
     def __init__(self, store: _native.Store) -> None:
         self._store = store
+        # Each keeps the file, so that nobody could open it again.
+        self._snapshots: "weakref.WeakSet[Snapshot]" = weakref.WeakSet()
 
     @classmethod
     def create(
@@ -311,12 +321,10 @@ class Store(Mapping[str, Table]):
 
     def create_table(self, name: str) -> Table:
         """The table of this name, made if there is none."""
-        return Table(name, self._store.create_table(name), self)
+        return Table(name, self._store.create_table(_name(name)), self)
 
     def _table(self, name: str) -> _native.StoreTable:
-        if not isinstance(name, str):
-            raise RequestError(f"the table {name!r} is a {type(name).__name__}; accepted: a name as text")
-        found = self._store.table(name)
+        found = self._store.table(_name(name))
         if found is None:
             raise KeyError(name)
         return found
@@ -353,8 +361,13 @@ class Store(Mapping[str, Table]):
         return Snapshot(self, self._store.snapshot())
 
     def close(self) -> None:
-        """Writes everything, so that the next opening is quick. A second time does nothing."""
+        """Writes everything, so that the next opening is quick, and ends snapshots and scans. A second time does nothing."""
         self._store.close()
+        while True:
+            try:
+                self._snapshots.pop().close()
+            except KeyError:
+                return
 
     def __enter__(self) -> Store:
         return self

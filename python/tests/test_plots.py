@@ -42,6 +42,18 @@ def test_units_are_scaled_and_panels_and_lines_are_drawn(result):
     assert [cell["frames"] for cell in data] == [10, 20, 40]
 
 
+def test_numbers_are_drawn_along_and_names_told_apart():
+    """A line for each policy, and not a bar for each number of frames. What follows from names is no
+    line: `n_w` is one for each way to write."""
+    grown = fulgurite.sweep("pool", workload="zipf", device="none", replacement=["lru", "fifo"], frames=[10, 20, 40], pages=2000, ops=2000)
+    (main,), data = layers(grown.plot("misses"))
+    assert (main["x"]["field"], main["x"]["type"], main["color"]["field"]) == ("frames", "quantitative", "replacement") and len(data) == 6
+    ways = ["ace:n_w=1", "ace:n_w=2", "ace:n_w=4"]
+    names = fulgurite.sweep("pool", workload="zipf", replacement=["lru", "fifo"], write_back=ways, pages=2000, ops=2000)
+    (main,), _ = layers(names.plot("misses"))
+    assert len(set(names["n_w"])) == 3 and (main["x"]["field"], main["color"]["field"]) == ("replacement", "write_back")
+
+
 def test_what_follows_from_what_is_drawn_is_not_mixed():
     # The frames are a share of the pages, which differ from one workload to the other.
     result = fulgurite.sweep("pool", workload=["zipf", "postgres-pgbench"], device="none", replacement=["lru", "fifo"], ops=2000)

@@ -67,6 +67,7 @@ def test_errors_are_classes_with_the_sentences_of_the_command():
         ({"write_back": "acee"}, "--write-back: unknown write-back `acee`"),
         ({"frames": float("nan")}, "--frames: nan is no number"),
         ({"frames": object()}, "--frames: <object"),
+        ({"write_back": b"ace"}, "--write-back: b'ace' is no value"),
         ({"seed": -1}, "--seed"),
         ({"seed": 2**64}, "--seed"),
     ]:

@@ -177,12 +177,26 @@ def test_a_snapshot_stays(store):
     next(users.scan())
 
 
+def test_a_closed_store_can_be_opened_again(store, path):
+    """Snapshots and scans that somebody still has do not keep the file."""
+    users = store.create_table("users")
+    users.update({b"ada": b"1", b"bob": b"2"})
+    snapshot, scan = store.snapshot(), users.scan()
+    next(scan)
+    store.close()
+    with fulgurite.Store.open(path) as again:
+        assert dict(again["users"]) == {b"ada": b"1", b"bob": b"2"}
+    with pytest.raises(fulgurite.StoreClosedError):
+        snapshot["users"]
+
+
 def test_errors(store, path, tmp_path):
     users = store.create_table("users")
     for what, sentence in [
         (lambda: users["text"], r"the key 'text' is a str; accepted: bytes"),
         (lambda: users.update({b"k": 5}), "the value 5 is a int"),
         (lambda: users.update({b"k" * 5000: b""}), "a key of 5000 bytes is too long"),
+        (lambda: store.create_table(5), "the table 5 is a int; accepted: a name as text"),
         (lambda: fulgurite.Store.create(path), "exists; accepted: a new file"),
         (lambda: fulgurite.Store.create(tmp_path / "b", size=5), "--size"),
         (lambda: fulgurite.Store.open(tmp_path / "none"), "does not exist; accepted: "),

@@ -1,10 +1,12 @@
 """Sweeps on Dask: processes on this machine, workers that are killed, batch scripts. `scripts/python` runs them."""
 
+import contextlib
 import math
 import os
 import pathlib
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -25,7 +27,7 @@ AXES = {"workload": ["zipf", "mixed-skewed"], "device": "none", "frames": [10, 2
 def client():
     # A task whose worker dies is tried twice more.
     with dask.config.set({"distributed.scheduler.allowed-failures": 2}):
-        with distributed.Client(n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
+        with distributed.Client(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as client:
             yield client
 
 
@@ -93,9 +95,16 @@ def test_a_poisoned_run_is_told_from_its_neighbours():
     axes = {"workload": "zipf", "device": "none", "frames": 33}
     others = fulgurite.grid("pool", **axes, ops=2000, seed=range(12))
     runs = [*fulgurite.grid("pool", **axes, ops=2000, replacement=Deadly), *others]
-    with dask.config.set({"distributed.scheduler.allowed-failures": 2, "distributed.scheduler.worker-saturation": math.inf}):
-        with distributed.Client(n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
+    settings = {"distributed.scheduler.allowed-failures": 2, "distributed.scheduler.worker-saturation": math.inf}
+    # And the cluster would give a worker up before the next one is there.
+    settings["distributed.deploy.lost-worker-timeout"] = "200ms"
+    with dask.config.set(settings):
+        with distributed.Client(n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0") as client:
+            # Without a worker the sweep would wait for ever.
+            waits = threading.Timer(120, client.close)
+            waits.start()
             result = fulgurite.sweep(runs, client=client, on_error="keep")
+            waits.cancel()
     assert result["seed"] == list(range(12))
     assert [failure.run for failure in result.failures] == [runs[0]]
 
@@ -133,6 +142,8 @@ def test_an_error_of_a_run_is_the_error_of_the_sweep(client):
         fulgurite.sweep("pool", **{**AXES, "frames": 0}, client=client)
     with pytest.raises(fulgurite.RequestError, match="threads and client"):
         fulgurite.sweep("pool", **AXES, client=client, threads=2)
+    with pytest.raises(fulgurite.RequestError, match="client='127.0.0.1:8786' is a str; accepted: a distributed.Client"):
+        fulgurite.sweep("pool", **AXES, client="127.0.0.1:8786")
 
 
 STUDY = """
@@ -172,6 +183,33 @@ def test_the_command_runs_a_study_and_resumes_it(tmp_path):
     again = call(*typed, cwd=tmp_path)
     assert again.returncode == 0 and "5 runs, 4 of which may be" in again.stderr
     assert (out / "table.csv").read_text() == of_study.to_csv() and len(list((out / "runs").iterdir())) == 5
+
+
+def test_an_interrupt_prints_no_tracebacks_and_the_command_goes_on(tmp_path):
+    """A terminal interrupts all processes of the command. What had ended is kept, and is not executed again."""
+    (tmp_path / "s.toml").write_text(STUDY.replace("ops = 1000", 'ops = "3M"').replace("[1, 2, 3]", str(list(range(30)))))
+    typed = [sys.executable, "-m", "fulgurite.cluster", "s.toml", "--workers", "2", "--batch", "1"]
+    runs = tmp_path / "results" / "s" / "runs"
+    # The port that Dask takes by itself is another program's.
+    with socket.socket() as other:
+        with contextlib.suppress(OSError):
+            other.bind(("", 8787))
+            other.listen()
+        command = subprocess.Popen(typed, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        while not list(runs.glob("part-*")):
+            assert command.poll() is None, command.stderr.read()
+            time.sleep(0.01)
+        os.killpg(command.pid, signal.SIGINT)
+        said = command.communicate(timeout=30)[1].splitlines()
+    assert command.returncode == 130
+    # Dask may say beside it what it has lost.
+    assert said[-1] == "fulgurite-sweep: interrupted; what has ended is kept, and the same command goes on from it"
+    assert not [line for line in said if "KeyboardInterrupt" in line or "Port 8787" in line]
+    kept = set(runs.iterdir())
+    assert 0 < len(kept) < 32
+    again = call(*typed[3:], cwd=tmp_path)
+    assert again.returncode == 0 and f"32 runs, {len(kept)} of which may be" in again.stderr
+    assert kept < set(runs.iterdir()) and len(list(runs.iterdir())) == 32
 
 
 def test_the_command_finds_a_scheduler_by_its_address(client, tmp_path):
