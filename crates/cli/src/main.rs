@@ -99,6 +99,7 @@ fn run(arguments: Arguments) -> Result<(), StackError> {
             "--dry-run is for commands that run stacks: pool, gc, replay, bench, profile, advise and study; leave it out",
         ));
     }
+    common.seed.as_deref().map_or(Ok(()), grid::check_seeds)?;
     match command {
         None => study("quickstart", &StudyAsked::default(), &common),
         Some(Command::Study { study: name, out, quick, resume }) => {
@@ -193,7 +194,11 @@ fn manual(command: Option<&str>) -> Result<(), StackError> {
     let page = match command {
         None => whole,
         Some(name) => whole.find_subcommand(name).cloned().ok_or_else(|| {
-            let names: Vec<&str> = whole.get_subcommands().map(clap::Command::get_name).collect();
+            let names: Vec<&str> = whole
+                .get_subcommands()
+                .filter(|one| !one.is_hide_set())
+                .map(clap::Command::get_name)
+                .collect();
             StackError::from(SpecError::unknown("command", name, &names))
         })?,
     };

@@ -54,7 +54,8 @@ impl Drop for Ends<'_> {
 fn watch(counts: &str, progress: &Progress, is_done: &AtomicBool) {
     let style =
         |template| ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-    let styles = [style("{spinner} {msg}"), style("{bar:24} {msg}")];
+    // A line of 80 columns has room for a short bar and the words; longer ones are cut, so that no frame takes two lines.
+    let styles = [style("{spinner} {wide_msg}"), style("{bar:12} {wide_msg}")];
     let start = Instant::now();
     let bar = ProgressBar::new(PARTS).with_style(styles[0].clone());
     let mut has_share = false;

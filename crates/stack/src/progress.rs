@@ -123,12 +123,19 @@ impl Progress {
         self.0.runs_done.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Reports that `left` requests remain of those that one run performs.
+    /// Reports that `left` requests remain of the `ops` that one run performs.
     #[inline]
-    pub fn left(&self, left: u64) {
+    pub fn left(&self, left: u64, ops: u64) {
         if left.is_multiple_of(Progress::STEP) {
-            self.add(Progress::STEP);
+            // The first report of a run has fewer requests behind it than the others.
+            self.add((ops - left).min(Progress::STEP));
         }
+    }
+
+    /// Forgets what was done so far: it prepared for what is to be counted.
+    pub fn restart(&self) {
+        self.0.done.store(0, Ordering::Relaxed);
+        self.0.runs_done.store(0, Ordering::Relaxed);
     }
 
     /// Does `work`; the steps that this thread begins meanwhile belong to this progress.
@@ -249,6 +256,16 @@ mod tests {
         assert_eq!(progress.snapshot(), Snapshot::default());
         let _after = step("nobody looks any more", 0);
         assert_eq!(progress.snapshot().step, None);
+    }
+
+    /// The rule: a run of any length adds as many requests as it has, so that a percentage of many short runs is true.
+    #[test]
+    fn a_run_counts_as_many_requests_as_it_has() {
+        for ops in [1, 5000, Progress::STEP - 1, Progress::STEP, Progress::STEP + 1, 5 * Progress::STEP / 2] {
+            let progress = Progress::default();
+            (0..ops).rev().for_each(|left| progress.left(left, ops));
+            assert_eq!(progress.snapshot().done, ops);
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! so both are read here. The last axis varies fastest. Axes have the order of [`Command::settings`], not the order in
 //! which they were given.
 
-use fulgurite_base::Spec;
+use fulgurite_base::{Spec, units};
 use fulgurite_stack::outlook::Outlook;
 use fulgurite_stack::run_list::{RunList, Source};
 use fulgurite_stack::settings::{self, Setting, Workloads};
@@ -22,6 +22,14 @@ pub fn values(text: &str) -> Result<Vec<String>, StackError> {
         return Ok(vec![text.to_owned()]);
     }
     Ok(Spec::split_list(text)?)
+}
+
+/// Refuses a list of seeds with something that is no seed, for commands that have no use for a seed as well.
+pub fn check_seeds(text: &str) -> Result<(), StackError> {
+    for value in values(text)? {
+        units::parse_count(&value).map_err(|error| StackError::request(format!("--seed: {error}")))?;
+    }
+    Ok(())
 }
 
 /// The runs of a grid.

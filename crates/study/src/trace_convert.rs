@@ -199,7 +199,7 @@ pub fn generate(generated: Generated<'_>, progress: &Progress) -> Result<Table, 
     let requests = std::iter::from_fn(move || requests.next_request());
     // Counting down gives the number that is left, which the progress is told.
     let records = (0..ops).rev().zip(requests).map(|(left, request)| {
-        progress.left(left);
+        progress.left(left, ops);
         let Request { at, op, page, pages, .. } = request;
         Ok(Record { at, op, start: page, length: u64::from(pages) })
     });

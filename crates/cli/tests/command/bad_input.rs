@@ -29,8 +29,12 @@ fn unknown_names_are_offered_the_nearest() {
         &Folder::new(),
         &[
             ("pol mixed-skewed", &["pol", "pool"]),
+            // Without `reference`, which is for making the book.
+            ("man nosuch", &["unknown command `nosuch`", "completions man help)"]),
             ("pool mixed-skewd", &["mixed-skewd", "did you mean `mixed-skewed`"]),
             ("pool mixed-skewed --device p4511", &["device", "did you mean `p4510`"]),
+            ("pool mixed-skewed --device fle:d", &["unknown device `fle`", "file:PATH"]),
+            ("profile p4511:channels", &["unknown device `p4511`", "did you mean `p4510`"]),
             ("pool mixed-skewed --device p4510:chanels=4", &["chanels", "did you mean `channels`"]),
             ("pool mixed-skewed --replacement lur", &["replacement", "did you mean `lru`"]),
             ("pool mixed-skewed --write-back singel", &["write-back", "did you mean `single`"]),
@@ -233,12 +237,12 @@ fn what_cannot_work_together_in_a_pool() {
             ("pool mixed-skewed --device file:d,sise=3", &["did you mean `size`"]),
             (
                 "pool mixed-skewed --device file:precious",
-                &["precious was not made by Fulgurite", "--destroy-contents"],
+                &["device file:precious was not made by Fulgurite", "--destroy-contents"],
             ),
             ("profile file:precious", &["--destroy-contents"]),
             ("profile file:short,size=64MiB", &["--destroy-contents"]),
             ("replay synthetic --device file:precious", &["--destroy-contents"]),
-            ("profile file:.", &["neither a file nor a block device"]),
+            ("profile file:.", &["device file:. is neither a file nor a block device"]),
             ("profile file:no/such/folder/d", &["no/such/folder"]),
         ],
     );
@@ -256,6 +260,27 @@ fn options_that_do_not_go_together() {
             ("trace info t.pages --page 4KiB", &["--page", "page-ops"]),
             ("pool mixed-skewed --json --csv", &["--json", "--csv"]),
             ("pool", &["WORKLOAD"]),
+        ],
+    );
+}
+
+/// The rule: an option that this command or workload has no use for is refused, and not passed over.
+#[test]
+fn nothing_that_was_typed_is_passed_over() {
+    refused(
+        &Folder::new(),
+        &[
+            (
+                "pool zipf --format msr",
+                &["--format msr", "zipf, which is generated", "accepted: a trace file"],
+            ),
+            ("gc fio-h --format msr --dry-run", &["--format msr", "fio-h, which is generated"]),
+            ("replay synthetic --format spc", &["--format spc", "synthetic, which is generated"]),
+            ("pool postgres-pgbench --format msr", &["--format msr", "which is built in"]),
+            ("advise zipf --format msr --dry-run", &["--format msr", "zipf, which is generated"]),
+            ("--seed -1 list", &["--seed", "`-1`", "a whole number"]),
+            ("list devices --seed 1,x", &["--seed", "`x`", "a whole number"]),
+            ("completions bash --seed 1.5", &["--seed", "`1.5`", "a whole number"]),
         ],
     );
 }

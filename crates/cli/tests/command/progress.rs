@@ -59,6 +59,15 @@ fn what_a_simulated_drive_does_is_shown() {
     shows("gc zipf", &["1 run, about ", "% of 39,062,500 requests"]);
 }
 
+/// The rule: what a frame says of the time that is left fits into a line of 80 columns beside the rest.
+#[test]
+fn a_frame_takes_one_line_of_a_terminal() {
+    let seen =
+        shown(&Folder::new(), "pool zipf --write-back single,ace,raw --users 1,2,3,4 --ops 9M", " left)");
+    assert!(seen.contains(" requests, ") && seen.contains(" left)"), "{seen}");
+    assert!(!seen.contains("\x1b[1A"), "a frame has gone back a line: {seen}");
+}
+
 #[test]
 fn what_a_trace_takes_is_shown() {
     shows("trace info t.spc", &["reading t.spc", "counting the pages of the trace"]);

@@ -197,7 +197,11 @@ impl DeviceConfig {
         if let Some(drive) = text.strip_prefix("file:") {
             return Ok(DeviceConfig { label, drive: DriveConfig::File(FileConfig::parse(drive)?) });
         }
-        let mut spec = Spec::parse(text)?;
+        let name = text.split(':').next().unwrap_or(text);
+        let is_known = [NO_DEVICE, MEM].contains(&name) || preset::by_name(name).is_ok();
+        // What follows an unknown name need not read as options: it may be the path behind a mistyped `file:`.
+        let mut spec = Spec::parse(text)
+            .map_err(|error| if is_known || name.is_empty() { error } else { unknown(name) })?;
         let drive = match spec.name() {
             NO_DEVICE => DriveConfig::None,
             MEM => {

@@ -14,6 +14,7 @@ use fulgurite_ftl::{CountingSink, Ftl};
 use fulgurite_log::{Below, LogConfig, LogDevice};
 use fulgurite_ssd::{SimDrive, SsdConfig};
 use fulgurite_uring::PsyncDevice;
+use std::path::Path;
 use std::sync::Arc;
 
 /// What a device is made for: a function over any device.
@@ -33,6 +34,16 @@ impl DeviceUser for Boxed {
     fn with<D: Observed + 'static>(self, device: D) -> AnyDrive {
         Box::new(device)
     }
+}
+
+/// What is wrong with the file or block device at `path`, with the argument named in front.
+fn refused_file(path: &Path, error: &str) -> StackError {
+    let path = path.display().to_string();
+    // Most of these errors begin with the path; it is not said twice.
+    StackError::request(match error.strip_prefix(&path) {
+        Some(error) => format!("device file:{path}{error}"),
+        None => format!("device file:{path}: {error}"),
+    })
 }
 
 const NO_DRIVE: &str = "device none is no drive; only pool works without a drive, to count misses; accepted: a preset, file:PATH, mem";
@@ -108,7 +119,7 @@ impl Stack {
         match &self.device.drive {
             DriveConfig::File(file) => {
                 fulgurite_uring::check(&file.path, &file.uring_options(Some(file.pages())))
-                    .map_err(|error| StackError::request(error.to_string()))?;
+                    .map_err(|error| refused_file(&file.path, &error.to_string()))?;
                 file.check_store()?;
             }
             DriveConfig::None => return Err(StackError::request(NO_DRIVE)),

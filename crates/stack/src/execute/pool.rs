@@ -86,6 +86,7 @@ impl PoolRun<'_> {
 /// What the users of one run share.
 struct Shared {
     requests: Requests,
+    ops: u64,
     left: u64,
     latency: Histogram,
     meter: Meter,
@@ -239,6 +240,7 @@ impl PoolRun<'_> {
         requests.skip_pages(self.requested.skip);
         let shared = Rc::new(RefCell::new(Shared {
             requests,
+            ops: self.requested.ops,
             left: self.requested.ops,
             latency: Histogram::default(),
             meter: Meter::default(),
@@ -283,7 +285,7 @@ async fn user<D: Observed + 'static>(
                 return;
             }
             shared.left -= 1;
-            shared.progress.left(shared.left);
+            shared.progress.left(shared.left, shared.ops);
             shared.meter.submit(start);
             shared.requests.next_page()
         };

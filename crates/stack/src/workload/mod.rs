@@ -47,9 +47,20 @@ pub enum Origin {
     Trace(Arc<TraceFile>),
 }
 
+/// Refuses a format for a workload of which nothing is read.
+fn refuse_format(text: &str, is: &str, format: Option<(Format, TraceOptions)>) -> Result<(), StackError> {
+    match format {
+        None => Ok(()),
+        Some((format, _)) => Err(StackError::request(format!(
+            "--format {} does not go with {text}, which {is}; accepted: a trace file, or leave it out",
+            format.name()
+        ))),
+    }
+}
+
 impl Workload {
     /// The workload that `text` names, `-` for a trace from standard input. A trace is read later, when it is bound, in
-    /// `format` where that is given.
+    /// `format` where that is given. A format is refused where no file is read.
     pub fn parse(text: &str, format: Option<(Format, TraceOptions)>) -> Result<Workload, StackError> {
         let path = Path::new(text);
         let name = text.split(':').next().unwrap_or(text);
@@ -58,6 +69,7 @@ impl Workload {
             match Spec::parse(text) {
                 Ok(spec) => {
                     let config = GeneratorConfig::from_spec(spec)?;
+                    refuse_format(text, "is generated", format)?;
                     return Ok(Workload { label: text.to_owned(), origin: Origin::Generator(config) });
                 }
                 // The path of a trace need not read as a name with options.
@@ -66,6 +78,7 @@ impl Workload {
             }
         }
         let trace = if text == OWN_TRACE {
+            refuse_format(text, "is built in", format)?;
             TraceFile::own()
         } else if is_file {
             TraceFile::at(path, format)

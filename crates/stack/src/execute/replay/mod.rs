@@ -225,7 +225,7 @@ impl<D: Observed> Replay<'_, D> {
     fn take(&mut self) -> Option<Request> {
         self.left -= 1;
         self.made += 1;
-        self.progress.left(self.left);
+        self.progress.left(self.left, self.left + self.made);
         self.source.next_request()
     }
 
