@@ -8,6 +8,7 @@ use fulgurite_base::{Spec, units};
 use fulgurite_stack::outlook::Outlook;
 use fulgurite_stack::run_list::{RunList, Source};
 use fulgurite_stack::settings::{self, Setting, Workloads};
+use fulgurite_stack::workload::Workload;
 use fulgurite_stack::{Command, Run, StackError};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -32,6 +33,20 @@ pub fn check_seeds(text: &str) -> Result<(), StackError> {
     Ok(())
 }
 
+/// Refuses a format where all workloads are generated or built in, so that nothing is read in it.
+pub fn check_format(formats: &[String], workloads: &[String]) -> Result<(), StackError> {
+    // What is no workload is refused with its own words, later.
+    let is_no_file = |text: &String| Workload::parse(text, None).is_ok_and(|workload| !workload.is_file());
+    if formats.is_empty() || workloads.is_empty() || !workloads.iter().all(is_no_file) {
+        return Ok(());
+    }
+    Err(StackError::request(format!(
+        "--format {} does not go with {}, which no file is read for; accepted: a trace file, or leave it out",
+        formats.join(","),
+        workloads.join(",")
+    )))
+}
+
 /// The runs of a grid.
 pub type Grid = RunList<Cells>;
 
@@ -52,6 +67,8 @@ pub fn span(
     threads: NonZeroUsize,
 ) -> Result<(Grid, Outlook), StackError> {
     let axes = axes(command, settings)?;
+    let values = |name| settings.get(name).map_or(&[][..], Vec::as_slice);
+    check_format(values("format"), values("workload"))?;
     let lengths = axes.iter().map(|(_, values)| values.len());
     let size = lengths.clone().try_fold(1usize, usize::checked_mul).ok_or_else(|| {
         StackError::request("the lists of values give too many runs to count; accepted: fewer values")

@@ -272,17 +272,21 @@ fn nothing_that_was_typed_is_passed_over() {
         &[
             (
                 "pool zipf --format msr",
-                &["--format msr", "zipf, which is generated", "accepted: a trace file"],
+                &["--format msr", "zipf, which no file is read for", "accepted: a trace file"],
             ),
-            ("gc fio-h --format msr --dry-run", &["--format msr", "fio-h, which is generated"]),
-            ("replay synthetic --format spc", &["--format spc", "synthetic, which is generated"]),
-            ("pool postgres-pgbench --format msr", &["--format msr", "which is built in"]),
-            ("advise zipf --format msr --dry-run", &["--format msr", "zipf, which is generated"]),
+            ("gc fio-h --format msr --dry-run", &["--format msr", "fio-h, which no file"]),
+            ("replay synthetic --format spc", &["--format spc", "synthetic, which no file"]),
+            ("pool postgres-pgbench --format msr", &["--format msr", "which no file"]),
+            ("advise zipf --format msr --dry-run", &["--format msr", "zipf, which no file"]),
             ("--seed -1 list", &["--seed", "`-1`", "a whole number"]),
             ("list devices --seed 1,x", &["--seed", "`x`", "a whole number"]),
             ("completions bash --seed 1.5", &["--seed", "`1.5`", "a whole number"]),
         ],
     );
+    // Beside a trace a generated workload is no reason to refuse what the trace needs.
+    let trace: String = (0..100).map(|page| format!("R {page}\n")).collect();
+    let beside = Folder::new().with("t", trace).run("pool zipf,t --format page-ops --frames 10 --ops 100");
+    assert_eq!(beside.code, 0, "{}", beside.stderr);
 }
 
 #[test]

@@ -47,20 +47,9 @@ pub enum Origin {
     Trace(Arc<TraceFile>),
 }
 
-/// Refuses a format for a workload of which nothing is read.
-fn refuse_format(text: &str, is: &str, format: Option<(Format, TraceOptions)>) -> Result<(), StackError> {
-    match format {
-        None => Ok(()),
-        Some((format, _)) => Err(StackError::request(format!(
-            "--format {} does not go with {text}, which {is}; accepted: a trace file, or leave it out",
-            format.name()
-        ))),
-    }
-}
-
 impl Workload {
     /// The workload that `text` names, `-` for a trace from standard input. A trace is read later, when it is bound, in
-    /// `format` where that is given. A format is refused where no file is read.
+    /// `format` where that is given.
     pub fn parse(text: &str, format: Option<(Format, TraceOptions)>) -> Result<Workload, StackError> {
         let path = Path::new(text);
         let name = text.split(':').next().unwrap_or(text);
@@ -69,7 +58,6 @@ impl Workload {
             match Spec::parse(text) {
                 Ok(spec) => {
                     let config = GeneratorConfig::from_spec(spec)?;
-                    refuse_format(text, "is generated", format)?;
                     return Ok(Workload { label: text.to_owned(), origin: Origin::Generator(config) });
                 }
                 // The path of a trace need not read as a name with options.
@@ -78,7 +66,6 @@ impl Workload {
             }
         }
         let trace = if text == OWN_TRACE {
-            refuse_format(text, "is built in", format)?;
             TraceFile::own()
         } else if is_file {
             TraceFile::at(path, format)
@@ -94,6 +81,11 @@ impl Workload {
         let label =
             path.file_name().map_or_else(|| text.to_owned(), |name| name.to_string_lossy().into_owned());
         Ok(Workload { label, origin: Origin::Trace(Arc::new(trace)) })
+    }
+
+    /// Whether it is read from a file, whose format may be said: it is neither generated nor built in.
+    pub fn is_file(&self) -> bool {
+        self.trace().is_some() && self.label != OWN_TRACE
     }
 
     /// The trace, where it is one.

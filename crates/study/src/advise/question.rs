@@ -121,6 +121,8 @@ impl Question {
                 }
             }
         }
+        let value = |name| situation.get(name).map_or(&[][..], std::slice::from_ref);
+        grid::check_format(value("format"), value("workload"))?;
         Builder { situation, given, goal, seed, remarks: Vec::new(), workloads: Workloads::dry() }
             .build(asked.memory)
     }
