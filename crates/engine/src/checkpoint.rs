@@ -66,7 +66,7 @@ impl<D: Device + 'static> Shard<D> {
         to_its_end(&self.handle, async move { shard.write_checkpoint(goal).await }).await
     }
 
-    async fn write_checkpoint(&self, goal: Lsn) -> Result<(), Error> {
+    async fn write_checkpoint(self: &Rc<Self>, goal: Lsn) -> Result<(), Error> {
         let _turn = self.checkpoint_turn.take().await;
         if goal > self.log.tail() {
             // The redo point goes no further than the log is durable.
@@ -85,6 +85,7 @@ impl<D: Device + 'static> Shard<D> {
         let before = self.superblock.replace(superblock);
         self.log.set_redo(redo);
         self.forget_freed(before.redo);
+        self.give_runs_back_later();
         count(&self.counters.checkpoints, 1);
         self.room.notify();
         Ok(())

@@ -40,7 +40,9 @@ use fulgurite_base::units::format_size;
 use fulgurite_device::Caps;
 
 /// The format of the files that this version writes.
-pub const FORMAT: u32 = 4;
+pub const FORMAT: u32 = 5;
+/// In this format no record waits in a run.
+const WITHOUT_RUNS: u32 = 4;
 /// In this format units out of place are blocks of the log's size.
 const WITHOUT_UNITS: u32 = 3;
 /// In this format the log does not say which pages the drive has (kind 7 of a structure change).
@@ -195,13 +197,13 @@ impl Superblock {
         }
         let format = get_u32(&copy, 20);
         let is_out_of_place = copy[85] == 1;
-        let is_known = [FORMAT, WITHOUT_UNITS, WITHOUT_STORED].contains(&format);
+        let is_known = [FORMAT, WITHOUT_RUNS, WITHOUT_UNITS, WITHOUT_STORED].contains(&format);
         if !is_known && (format != UNBOUND || is_out_of_place) {
             return Err(Error::Version { found: format, known: FORMAT });
         }
         let block_bytes = get_u32(&copy, 28);
         let unit_bytes =
-            if format < FORMAT { block_bytes } else { 1u32.checked_shl(copy[86].into()).unwrap_or(0) };
+            if format < WITHOUT_RUNS { block_bytes } else { 1u32.checked_shl(copy[86].into()).unwrap_or(0) };
         let superblock = Superblock {
             page_bytes: get_u32(&copy, 24),
             block_bytes,

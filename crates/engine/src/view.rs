@@ -3,6 +3,7 @@
 
 use crate::locks::{Mode, TxnId};
 use crate::page::node::{Cell, Node};
+use crate::runs::Beyond;
 use crate::shard::Shard;
 use crate::tree::{Place, Seek, Tree, leaf};
 use crate::versions::{Old, ReaderId};
@@ -173,7 +174,7 @@ impl<D: Device + 'static> Drop for View<D> {
 enum Found {
     Value(Option<Vec<u8>>),
     Large(Place),
-    /// Memory does not tell: the leaf must be looked at.
+    /// Memory does not tell: runs and the leaf must be looked at.
     InLeaf,
 }
 
@@ -194,8 +195,12 @@ impl<D: Device + 'static> Shard<D> {
         loop {
             let found = match self.in_memory(tree, key, state)? {
                 (Found::InLeaf, _) => {
+                    let beyond = self.beyond(tree, key).await?;
                     let (guard, was_read) = self.search(tree, Seek::At(key), 0).await?;
-                    self.in_leaf(leaf(guard.bytes())?, was_read, tree, key, state)?
+                    if !self.holds(&beyond) {
+                        continue;
+                    }
+                    self.in_leaf(leaf(guard.bytes())?, was_read, &beyond, tree, key, state)?
                 }
                 (found, _) => found,
             };
@@ -235,12 +240,13 @@ impl<D: Device + 'static> Shard<D> {
         Ok((found, true))
     }
 
-    /// What is found with the leaf in hand, in one step with what memory has.
+    /// What is found with the leaf in hand, and what runs have beyond it, in one step with what memory has.
     #[inline]
     fn in_leaf(
         &self,
         node: Node<'_>,
         was_read: bool,
+        beyond: &Beyond,
         tree: Tree,
         key: &[u8],
         state: Option<Lsn>,
@@ -249,7 +255,14 @@ impl<D: Device + 'static> Shard<D> {
             (Found::InLeaf, is_newest) => is_newest,
             (found, _) => return Ok(found),
         };
-        match node.search(key).map(|index| node.value(index)) {
+        let found = match beyond.over(node) {
+            Some(value) => {
+                self.runs.borrow_mut().count_hit();
+                value.map(Cell::inline).ok_or(0)
+            }
+            None => node.search(key).map(|index| node.value(index)),
+        };
+        match found {
             Err(_) => Ok(Found::Value(None)),
             Ok(Cell { bytes, large: false }) => {
                 let mut records = self.records.borrow_mut();

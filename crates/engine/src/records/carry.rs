@@ -3,6 +3,7 @@
 use super::merge::Reason;
 use super::{Entry as Record, Place, Records};
 use crate::log::{Entry, Op};
+use crate::runs::Which;
 use crate::shard::Shard;
 use crate::tree::Tree;
 use crate::{Error, Lsn};
@@ -18,8 +19,10 @@ const CARRIED_TOGETHER: u64 = 64 << 10;
 
 impl<D: Device + 'static> Shard<D> {
     /// Sees to it that no record has been pending since before `goal`, as far as that can be done.
-    pub async fn settle_records(&self, goal: Lsn) -> Result<(), Error> {
+    pub async fn settle_records(self: &Rc<Self>, goal: Lsn) -> Result<(), Error> {
         let tail = self.log.tail();
+        // What few leaves lack goes there; what is thinly spread waits on in runs.
+        self.spill(Which::Before(goal.min(tail))).await;
         if goal > tail {
             self.merge_all().await;
         } else {
@@ -44,12 +47,14 @@ impl<D: Device + 'static> Shard<D> {
         Ok(())
     }
 
-    /// Has all records of a tree merged that nobody writes to. Fails with [`Error::Full`] where there are no pages for them.
+    /// Has all records of a tree merged that nobody writes to, those in runs too. Fails with [`Error::Full`] where there are no pages for them.
     pub async fn settle_tree(self: &Rc<Self>, tree: Tree) -> Result<(), Error> {
         for _ in 0..MOST_ATTEMPTS {
+            // What is on its way into a run is not merged.
+            drop(self.spilling.take().await);
             self.merge_all().await;
             self.check_open()?;
-            if !self.records.borrow().has_pending(tree.id) {
+            if self.settle_runs(tree).await? && !self.records.borrow().has_pending(tree.id) {
                 return Ok(());
             }
             // The log may have had no room for a split.
@@ -134,7 +139,7 @@ impl Records {
         entries.map(|Record { tree, key, .. }| (tree, key.to_vec())).collect()
     }
 
-    fn places_before(&self, goal: Lsn) -> Vec<Place> {
+    pub(super) fn places_before(&self, goal: Lsn) -> Vec<Place> {
         let chunks = self.ring.pending_before(goal).into_iter();
         chunks
             .flat_map(|chunk| self.ring.entries(chunk))

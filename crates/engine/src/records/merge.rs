@@ -3,6 +3,7 @@
 use super::{Entry, Merged, Place, Records, Swept};
 use crate::log::OpRef;
 use crate::page;
+use crate::runs::Which;
 use crate::shard::{Shard, count};
 use crate::tree::{Tree, change, is_sparse, leaf};
 use crate::{Error, Lsn};
@@ -35,7 +36,7 @@ pub enum Reason {
 }
 
 /// A record that did not fit into its leaf.
-struct TooLarge {
+pub struct TooLarge {
     tree: Tree,
     key: Vec<u8>,
     cost: usize,
@@ -54,13 +55,17 @@ impl<D: Device + 'static> Shard<D> {
         });
     }
 
-    async fn evict_records(&self) {
+    async fn evict_records(self: &Rc<Self>) {
         let (mut stayed, mut left, mut failures) = (None, self.records.borrow().most_sweeps(), 0);
         while self.records.borrow().is_tight() && self.health.check().is_ok() {
             if left == 0 || failures == MOST_FAILURES {
                 return;
             }
             left -= 1;
+            if self.records.borrow().is_pinned() {
+                drop(self.spilling.take().await);
+                continue;
+            }
             let mut lacking = Vec::new();
             let swept = self.records.borrow_mut().sweep(Some(&mut lacking));
             match swept {
@@ -80,6 +85,10 @@ impl<D: Device + 'static> Shard<D> {
                 Swept::Stays(chunk) => {
                     // One that could not be moved on, and has not been merged yet, is looked at again.
                     stayed = (!lacking.is_empty()).then_some(chunk);
+                    if !lacking.is_empty() && self.spill(Which::Oldest).await {
+                        stayed = None;
+                        continue;
+                    }
                     self.merge_leaves(lacking, Reason::Room).await;
                 }
             }
@@ -120,7 +129,16 @@ impl<D: Device + 'static> Shard<D> {
     async fn merge_leaf(&self, number: PageId, reason: Reason) -> Result<(), Error> {
         let mut number = number;
         while self.records.borrow().lacks(number) {
+            if !self.catch_up_leaf(number).await? {
+                return Ok(());
+            }
             let mut guard = self.write_page(number).await?;
+            if self.is_behind_runs(leaf(guard.bytes())?) {
+                continue;
+            }
+            if self.has_spilled(number) {
+                return Ok(());
+            }
             let too_large = self.merge_into(number, guard.bytes_mut())?;
             if reason == Reason::Room {
                 self.records.borrow_mut().division.leaf_leaves(number);
@@ -144,6 +162,26 @@ impl<D: Device + 'static> Shard<D> {
         Ok(())
     }
 
+    /// Whether some of what a leaf lacks is on its way into a run.
+    pub fn has_spilled(&self, number: PageId) -> bool {
+        let (records, runs) = (self.records.borrow(), self.runs.borrow());
+        records.of_leaf(number).any(|entry| runs.is_being_spilled(entry.tree, entry.key))
+    }
+
+    /// Brings what runs have of a leaf into it, which is older than what memory has. Whether that could be done.
+    async fn catch_up_leaf(&self, number: PageId) -> Result<bool, Error> {
+        let (tree, low, high) = {
+            let guard = self.read_page(number).await?;
+            let node = leaf(guard.bytes())?;
+            if !self.is_behind_runs(node) {
+                return Ok(true);
+            }
+            let tree = self.tree(page::tree(guard.bytes()))?;
+            (tree, node.low().to_vec(), node.high().map(<[u8]>::to_vec))
+        };
+        self.catch_up(tree, &low, high.as_deref()).await
+    }
+
     /// Room in the log for a split, or for two nodes that become one. Nobody waits for it here: a checkpoint, which makes room,
     /// merges as well.
     fn room_for_change(&self) -> Option<Room<'_, D>> {
@@ -155,7 +193,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Puts what a leaf lacks into its bytes, as far as there is room, in one step with everything that is to be noted.
-    fn merge_into(&self, number: PageId, bytes: &mut [u8]) -> Result<Option<TooLarge>, Error> {
+    pub fn merge_into(&self, number: PageId, bytes: &mut [u8]) -> Result<Option<TooLarge>, Error> {
         let tree = self.tree(page::tree(bytes))?;
         let mut records = self.records.borrow_mut();
         let put = |entry: Entry<'_>| {
@@ -187,7 +225,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// The tree of a leaf that should be united with a neighbour, and a key of it.
-    fn sparse_key(&self, bytes: &[u8]) -> Result<Option<(Tree, Vec<u8>)>, Error> {
+    pub fn sparse_key(&self, bytes: &[u8]) -> Result<Option<(Tree, Vec<u8>)>, Error> {
         let (tree, node) = (self.tree(page::tree(bytes))?, leaf(bytes)?);
         let is_root = page::number(bytes) == tree.root;
         Ok((!is_root && node.level() == 0 && is_sparse(node)).then(|| (tree, node.low().to_vec())))

@@ -42,10 +42,11 @@ mod division;
 mod lending;
 mod merge;
 mod ring;
+mod spilling;
 #[cfg(test)]
 mod tests;
 
-pub use ring::Entry;
+pub use ring::{Entry, Place};
 
 use crate::Lsn;
 use crate::locks::hash_of_key;
@@ -54,7 +55,7 @@ use division::Division;
 use fulgurite_base::PageId;
 use fulgurite_pool::Lent;
 use hashbrown::HashTable;
-use ring::{Place, Ring};
+use ring::Ring;
 use rustc_hash::FxHashMap;
 
 /// Bytes of tables for an entry, about: its place by key, and its leaf's list.
@@ -139,6 +140,7 @@ pub struct Records {
     counters: RecordCounters,
     /// Reads of records that stayed out, so that some of them come in.
     passed: u32,
+    is_pinned: bool,
 }
 
 fn hash(entry: Entry<'_>) -> u64 {
@@ -176,6 +178,7 @@ impl Records {
             most_pending_bytes: log_bytes / 3,
             counters: RecordCounters::default(),
             passed: 0,
+            is_pinned: false,
         }
     }
 
@@ -595,6 +598,9 @@ impl Records {
     /// added to `lacking`, and the chunk stays for another sweep. Without `lacking`, they get another chance, too, and also where a good
     /// part of the chunk is spent: moving the others makes room without a read or a write.
     fn sweep(&mut self, lacking: Option<&mut Vec<PageId>>) -> Swept {
+        if self.is_pinned {
+            return Swept::Nothing;
+        }
         let Some(chunk) = self.ring.take_oldest() else { return Swept::Nothing };
         let mut lacking = lacking.filter(|_| !self.is_spent(chunk));
         let mut stays = false;

@@ -3,7 +3,9 @@
 use super::{Redone, Stretch};
 use crate::log::{Entry, LogReader, LogStart, OpRef};
 use crate::page::map;
+use crate::page::node::Node;
 use crate::records::{Entry as Record, Put};
+use crate::runs::is_own;
 use crate::shard::{Shard, count};
 use crate::tree::{Applied, CATALOGUE, FIRST_USER_TREE, Seek, Tree, leaf};
 use crate::wait::together;
@@ -59,14 +61,22 @@ impl<D: Device + 'static> Shard<D> {
         Ok(())
     }
 
-    /// Reads the catalogue into memory.
+    /// Reads the catalogue into memory, and what it says of runs.
     pub async fn load_catalogue(&self) -> Result<(), Error> {
         let tree = self.tree(CATALOGUE)?;
-        self.each_leaf(tree, |node| {
+        let mut runs = Vec::new();
+        let look = |node: Node<'_>| {
             let mut catalogue = self.catalogue.borrow_mut();
-            node.records().try_for_each(|(key, value)| catalogue.add(&key, value.bytes))
-        })
-        .await
+            for (key, value) in node.records() {
+                match is_own(&key) {
+                    true => runs.push((key, value.bytes.to_vec())),
+                    false => catalogue.add(&key, value.bytes)?,
+                }
+            }
+            Ok(())
+        };
+        self.each_leaf(tree, look).await?;
+        self.load_runs(runs).await
     }
 
     /// Does the operations of the first stretch again, and those of the log behind it.

@@ -4,11 +4,11 @@
 //! maps. So nothing of the load is in the log, and a crash before that record leaves the tree as it was, empty.
 
 use super::{Tree, leaf};
-use crate::Error;
-use crate::log::Delta;
+use crate::log::{Delta, Op};
 use crate::page;
 use crate::page::node::{Cell, NodeMut, longest_key, longest_record, separator};
 use crate::shard::Shard;
+use crate::{Error, Lsn};
 use fulgurite_base::PageId;
 use fulgurite_device::Device;
 use std::collections::BTreeMap;
@@ -63,7 +63,21 @@ impl<D: Device + 'static> Load<D> {
             return Err(Error::BulkLoad("the table is not empty"));
         }
         drop(guard);
-        Ok(Load { shard, tree, levels: vec![Level::default()], pages: Vec::new() })
+        Ok(Load::begin(shard, tree, Vec::new()))
+    }
+
+    /// Begins a run, whose root page was picked. It is given back with the others.
+    pub fn of_run(shard: Rc<Shard<D>>, tree: Tree) -> Load<D> {
+        Load::begin(shard, tree, vec![tree.root])
+    }
+
+    fn begin(shard: Rc<Shard<D>>, tree: Tree, pages: Vec<PageId>) -> Load<D> {
+        Load { shard, tree, levels: vec![Level::default()], pages }
+    }
+
+    /// Pages so far.
+    pub fn pages(&self) -> usize {
+        self.pages.len()
     }
 
     /// Adds the next record.
@@ -123,16 +137,35 @@ impl<D: Device + 'static> Load<D> {
         self.pages.push(page);
         let mut guard = self.shard.pool.create(page).await?;
         let bytes = guard.bytes_mut();
-        fill(bytes, page, self.tree.id, level as u8, (&low, high.as_deref()), &records)?;
+        fill(bytes, (page, self.tree.id, level as u8), (&low, high.as_deref()), &records)?;
+        // What runs have of the tree is of records that were there before the load.
+        NodeMut::new(bytes).set_merged_runs(self.shard.runs.borrow().newest());
         // The log may say what the page was before. Recovery must not do that again over what it is now.
         let now = self.shard.log.tail();
         page::set_structure_lsn(bytes, now);
         page::set_lsn(bytes, now);
+        drop(guard);
+        if self.pages.len().is_multiple_of(WRITTEN_TOGETHER) {
+            let last = &self.pages[self.pages.len() - WRITTEN_TOGETHER..];
+            self.shard.pool.write_pages(last).await?;
+        }
         Ok(Record { key: low, value: page.0.to_le_bytes().to_vec(), large: false })
     }
 
     /// Closes all levels and makes them the tree.
-    pub async fn finish(mut self) -> Result<(), Error> {
+    pub async fn finish(self) -> Result<(), Error> {
+        let root = self.tree.root;
+        self.finish_with(&[root], Vec::new()).await.map(drop)
+    }
+
+    /// The same for a run, whose root is a page like the others. `ops` come with the record of the log. Returns where that lies. Nothing
+    /// else comes between it and the return.
+    pub async fn finish_run(self, ops: Vec<Op>) -> Result<(Lsn, Lsn), Error> {
+        self.finish_with(&[], ops).await
+    }
+
+    /// Takes over `root`, which was there before, or makes it.
+    async fn finish_with(mut self, old_root: &[PageId], ops: Vec<Op>) -> Result<(Lsn, Lsn), Error> {
         let mut level = 0;
         while level + 1 < self.levels.len() {
             let child = self.close(level, None).await?;
@@ -141,16 +174,22 @@ impl<D: Device + 'static> Load<D> {
         }
         let top = std::mem::take(&mut self.levels[level].records);
         let mut root = vec![0; self.shard.page_bytes() as usize];
-        fill(&mut root, self.tree.root, self.tree.id, level as u8, (b"", None), &top)?;
+        fill(&mut root, (self.tree.root, self.tree.id, level as u8), (b"", None), &top)?;
+        NodeMut::new(&mut root).set_merged_runs(self.shard.runs.borrow().newest());
         for pages in self.pages.chunks(WRITTEN_TOGETHER) {
             self.shard.pool.write_pages(pages).await?;
         }
         self.shard.barrier.flush().await?;
-        self.take_over(&root).await
+        self.take_over(&root, old_root, ops).await
     }
 
     /// The record of the log that makes the pages part of the tree.
-    async fn take_over(&mut self, root: &[u8]) -> Result<(), Error> {
+    async fn take_over(
+        &mut self,
+        root: &[u8],
+        old_root: &[PageId],
+        ops: Vec<Op>,
+    ) -> Result<(Lsn, Lsn), Error> {
         let shard = Rc::clone(&self.shard);
         let mut runs: BTreeMap<PageId, Vec<(u32, u32)>> = BTreeMap::new();
         self.pages.sort_unstable();
@@ -182,18 +221,17 @@ impl<D: Device + 'static> Load<D> {
             let held = shard.hold(maps, &[]).await?;
             shard.restructure(held, deltas(maps), Vec::new())?;
         }
-        let held = shard.hold(&[last, &[self.tree.root]].concat(), &[]).await?;
+        let fresh: &[PageId] = if old_root.is_empty() { &[self.tree.root] } else { &[] };
+        let held = shard.hold(&[last, old_root].concat(), fresh).await?;
         let mut all = deltas(last);
         all.push(Delta::image(root));
-        shard.restructure(held, all, Vec::new()).map(drop)
+        shard.restructure(held, all, ops)
     }
 }
 
 fn fill(
     bytes: &mut [u8],
-    page: PageId,
-    tree: u32,
-    level: u8,
+    (page, tree, level): (PageId, u32, u8),
     fences: (&[u8], Option<&[u8]>),
     records: &[Record],
 ) -> Result<(), Error> {

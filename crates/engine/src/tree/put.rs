@@ -31,13 +31,18 @@ impl<D: Device + 'static> Shard<D> {
     pub async fn apply_run(&self, tree: Tree, ops: &[OpRef<'_>], at: Applied) -> Result<usize, Error> {
         let Some(first) = ops.first() else { return Ok(0) };
         let (mut done, mut is_smaller, mut is_sparse, mut since) = (0, false, false, at.since);
-        {
+        // What a run may have goes by itself: it is taken out there.
+        let in_run = |op: &OpRef<'_>| {
+            let runs = self.runs.borrow();
+            runs.may_be_in_one(tree.id, op.key) || runs.is_being_spilled(tree.id, op.key)
+        };
+        if !in_run(first) {
             let mut guard = self.find_for_change(tree, first.key).await?;
             let number = page::number(guard.bytes());
             let bytes = guard.bytes_mut();
             for op in ops {
                 look_ahead(ops, done);
-                if !leaf(bytes)?.covers(op.key) {
+                if !leaf(bytes)?.covers(op.key) || in_run(op) {
                     break;
                 }
                 let mut fits = change(bytes, *op)?;
@@ -65,7 +70,7 @@ impl<D: Device + 'static> Shard<D> {
             return Err(Error::Full { free, pages, needed: 1 });
         }
         if done == 0 {
-            // The leaf has to be divided.
+            // The leaf may have to be divided.
             self.apply(tree, &first.to_op(), at).await?;
             return Ok(1);
         }
@@ -107,11 +112,19 @@ impl<D: Device + 'static> Shard<D> {
     /// Does an operation that is in the log, in its leaf.
     pub async fn apply(&self, tree: Tree, op: &Op, at: Applied) -> Result<(), Error> {
         let sparse = loop {
-            let mut guard = self.find_for_change(tree, &op.key).await?;
+            let (mut guard, beyond, held) = self.find_for_change_with_runs(tree, &op.key).await?;
+            if self.runs.borrow().is_being_spilled(tree.id, &op.key) {
+                drop((guard, held));
+                drop(self.spilling.take().await);
+                continue;
+            }
             let node = leaf(guard.bytes())?;
             let cost = op.cell().map_or(0, |cell| node.cost(op.key.len(), cell.bytes.len()));
             // In the same step as the change, so that a reader finds the one or the other.
-            let in_leaf = node.search(&op.key).ok().map(|index| node.value(index));
+            let in_leaf = match beyond.over(node) {
+                Some(value) => value.map(Cell::inline),
+                None => node.search(&op.key).ok().map(|index| node.value(index)),
+            };
             self.versions.borrow_mut().settle(tree.id, &op.key, in_leaf);
             if at.keep_old {
                 let records = self.records.borrow();
@@ -126,17 +139,19 @@ impl<D: Device + 'static> Shard<D> {
                 // A record by itself is older now. What it says may be durable where the operation is not yet.
                 let since = self.records.borrow_mut().forget(tree.id, &op.key);
                 let since = since.map_or(at.since, |since| since.min(at.since));
-                self.note_change(bytes, number, Applied { since, ..at });
+                let at = Applied { since, ..at };
+                self.note_change(bytes, number, at);
+                self.take_out_of_runs(&op.key, held, at)?;
                 break op.value.is_none() && number != tree.root && merge::is_sparse(leaf(bytes)?);
             }
-            drop(guard);
+            drop((guard, held));
             self.make_room(tree, &op.key, cost).await?;
         };
         if sparse { self.shrink(tree, &op.key).await } else { Ok(()) }
     }
 
     /// Notes that a leaf contains what the log says from there on.
-    fn note_change(&self, bytes: &mut [u8], number: PageId, at: Applied) {
+    pub fn note_change(&self, bytes: &mut [u8], number: PageId, at: Applied) {
         let lsn = page::lsn(bytes).max(at.lsn);
         page::set_lsn(bytes, lsn);
         self.mark_leaf(number, bytes, at.since);

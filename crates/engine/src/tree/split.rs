@@ -36,6 +36,7 @@ pub(super) fn copy(node: Node<'_>, page: PageId, (low, high): (&[u8], Option<&[u
             new.push(&key, value);
         }
     }
+    new.set_merged_runs(node.merged_runs());
     bytes
 }
 

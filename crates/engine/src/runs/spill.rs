@@ -1,0 +1,222 @@
+//! Records leave memory for runs.
+
+use super::filter::Filter;
+use super::known::{self, Known};
+use super::{FIRST_RUN_TREE, MOST_RUNS, Run, Sweep, cell};
+use crate::locks::hash_of_key;
+use crate::log::Op;
+use crate::records::Place;
+use crate::shard::Shard;
+use crate::tree::{Applied, CATALOGUE, FIRST_USER_TREE, Load, Tree};
+use crate::wait::{insist, to_its_end};
+use crate::{Error, Lsn};
+use fulgurite_device::Device;
+use std::cell::Cell as Flag;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::rc::Rc;
+
+/// Pages of records below which a run is not worth its while.
+const LEAST_PAGES: u64 = 8;
+/// Of the share of runs, a run takes one in so many pages: it is given back as a whole.
+const RUN_PART: u64 = 32;
+/// Pages of a run.
+const RUN_PAGES: (u64, u64) = (16, 1024);
+/// Pages that runs may take in a small store.
+const LEAST_SHARE: u64 = 64;
+/// Entries that are sorted at once, and that leave memory at once.
+const SORTED_TOGETHER: usize = 2048;
+/// Entries that are put into a run before others have a turn.
+const PUT_TOGETHER: usize = 64;
+
+/// Which records leave memory.
+#[derive(Clone, Copy)]
+pub enum Which {
+    /// The oldest, for others to have their memory.
+    Oldest,
+    /// Those that have been pending since before this, for their place in the log.
+    Before(Lsn),
+}
+
+/// Entries in the order of their trees and keys, from pieces that are sorted each by itself.
+struct Sorted {
+    pieces: Vec<std::vec::IntoIter<Place>>,
+    /// The first of each piece.
+    heads: BinaryHeap<Reverse<(u32, Vec<u8>, Place, usize)>>,
+}
+
+impl<D: Device + 'static> Shard<D> {
+    /// Pages that runs may take before they are swept.
+    pub(super) fn pages_for_runs(&self) -> u64 {
+        (self.space.used() / 100 * u64::from(self.options.runs)).max(LEAST_SHARE)
+    }
+
+    /// Whether pending records should go into runs in place of their leaves: where few wait for each leaf, and the drive has room.
+    fn is_worth_spilling(&self) -> bool {
+        let page = u64::from(self.page_bytes());
+        let runs = self.runs.borrow();
+        self.options.runs > 0
+            && runs.newest() < MOST_RUNS
+            && runs.size().1 < 2 * self.pages_for_runs()
+            && runs.filter_bytes() < self.options.filter_bytes()
+            && self.records.borrow().are_thin(LEAST_PAGES * page)
+            // Merging needs pages for splits, and what fills the store must not find itself without.
+            && self.space.available() > self.space.pages() / 16 + 4 * RUN_PAGES.0
+            && self.log_left() >= self.change_bytes() + self.log.capacity() / 32
+    }
+
+    /// Has records leave memory for runs. Whether any has.
+    pub async fn spill(self: &Rc<Self>, which: Which) -> bool {
+        if !self.is_worth_spilling() {
+            return false;
+        }
+        let shard = Rc::clone(self);
+        // What is in the log must be in the catalogue, also if who waits for that gives up.
+        to_its_end(&self.handle, async move {
+            let _turn = shard.spilling.take().await;
+            shard.records.borrow_mut().pin(true);
+            let any = shard.spill_in_turn(which).await;
+            shard.records.borrow_mut().pin(false);
+            shard.sweep_runs_later();
+            shard.room.notify();
+            any
+        })
+        .await
+    }
+
+    async fn spill_in_turn(self: &Rc<Self>, which: Which) -> bool {
+        let mut sorted = self.sort(which).await;
+        let mut any = false;
+        while self.health.check().is_ok() && self.is_worth_spilling() {
+            // Without pages, or where the drive refuses, records stay where they are.
+            let made = self.make_run(&mut sorted).await;
+            self.runs.borrow_mut().making.clear();
+            match made {
+                Ok(Some(made)) => any |= made,
+                Ok(None) | Err(_) => break,
+            }
+        }
+        any
+    }
+
+    /// Gathers the entries that should go, and sorts them piece by piece.
+    async fn sort(&self, which: Which) -> Sorted {
+        let places = match which {
+            Which::Oldest => self.records.borrow().oldest_to_spill(),
+            Which::Before(goal) => self.records.borrow().older_to_spill(goal),
+        };
+        let mut sorted = Sorted { pieces: Vec::new(), heads: BinaryHeap::new() };
+        for piece in places.chunks(SORTED_TOGETHER) {
+            {
+                let records = self.records.borrow();
+                let mut piece = piece.to_vec();
+                piece.sort_unstable_by(|a, b| records.key_of(*a).cmp(&records.key_of(*b)));
+                sorted.pieces.push(piece.into_iter());
+            }
+            self.handle.pause().await;
+        }
+        for piece in 0..sorted.pieces.len() {
+            self.next_head(&mut sorted, piece);
+        }
+        sorted
+    }
+
+    fn next_head(&self, sorted: &mut Sorted, piece: usize) {
+        if let Some(place) = sorted.pieces[piece].next() {
+            let records = self.records.borrow();
+            let (tree, key) = records.key_of(place);
+            sorted.heads.push(Reverse((tree, key.to_vec(), place, piece)));
+        }
+    }
+
+    /// Makes a run of the next entries. Whether it has any; `None` where there are no more.
+    async fn make_run(self: &Rc<Self>, sorted: &mut Sorted) -> Result<Option<bool>, Error> {
+        let Some(Reverse((of, ..))) = sorted.heads.peek() else { return Ok(None) };
+        let (of, number) = (*of, self.runs.borrow().newest() + 1);
+        let root = self.pick().await?;
+        let tree = Tree { id: FIRST_RUN_TREE | number, root };
+        let mut load = Load::of_run(Rc::clone(self), tree);
+        let most = (self.pages_for_runs() / RUN_PART).clamp(RUN_PAGES.0, RUN_PAGES.1);
+        let most = most.min(u64::from(self.frames / 4)) as usize;
+        let mut places = Vec::new();
+        let mut keys: Option<(Vec<u8>, Vec<u8>)> = None;
+        let mut looked = 0;
+        while load.pages() < most
+            && sorted.heads.peek().is_some_and(|Reverse((tree, ..))| *tree == of)
+            && let Some(Reverse((_, key, place, piece))) = sorted.heads.pop()
+        {
+            self.next_head(sorted, piece);
+            looked += 1;
+            if looked % PUT_TOGETHER == 0 {
+                self.handle.pause().await;
+            }
+            let Some(value) = self.take_for_run(of, &key, place) else { continue };
+            places.push(place);
+            let low = keys.take().map_or_else(|| key.clone(), |(low, _)| low);
+            keys = Some((low, key.clone()));
+            let found = cell(value.as_deref());
+            load.push(key, found.bytes.to_vec(), found.large).await?;
+        }
+        let Some((low, high)) = keys else { return Ok(Some(false)) };
+        let filter = {
+            let runs = self.runs.borrow();
+            Some(Filter::new(runs.making.iter().copied()))
+        };
+        let pages = load.pages() as u64;
+        let run = Run { number, of, tree, low, high, pages, filter, sweep: Flag::new(Sweep::Not) };
+        self.register(load, run).await?;
+        for some in places.chunks(SORTED_TOGETHER) {
+            let gone = self.records.borrow_mut().spilled(some);
+            self.runs.borrow_mut().counters.spilled += gone;
+            self.handle.pause().await;
+        }
+        self.runs.borrow_mut().counters.made += 1;
+        self.room.notify();
+        Ok(Some(true))
+    }
+
+    /// The value of an entry that goes into a run. None of one that stays: it was written since, somebody asks for it, or what it replaces is
+    /// beneath it for readers of older states.
+    fn take_for_run(&self, of: u32, key: &[u8], place: Place) -> Option<Option<Vec<u8>>> {
+        if of < FIRST_USER_TREE || self.versions.borrow().has_beneath(of, key) {
+            return None;
+        }
+        let mut records = self.records.borrow_mut();
+        let entry = records.begin_to_spill(place)?;
+        self.runs.borrow_mut().making.insert(hash_of_key(of, key));
+        Some(entry.value.map(<[u8]>::to_vec))
+    }
+
+    /// Makes a run part of the store, durably: its pages, and the catalogue's record of it.
+    async fn register(self: &Rc<Self>, load: Load<D>, run: Run) -> Result<(), Error> {
+        let known = Known { number: run.number, of: run.of, root: run.tree.root };
+        let (name, value) = known.write();
+        let op = |key: Vec<u8>, value: Vec<u8>| Op {
+            tree: CATALOGUE,
+            key: key.into(),
+            value: Some(value.into()),
+            large: false,
+        };
+        let ops = vec![op(name, value), op(known::NEWEST.to_vec(), known::newest(run.number))];
+        let (since, lsn) = load.finish_run(ops.clone()).await?;
+        self.commits.borrow_mut().append(since, lsn, true);
+        // In one step with the log: whoever brings something newer into a leaf from here on looks into the run.
+        self.runs.borrow_mut().add(run);
+        self.apply_own(&ops, (since, lsn)).await
+    }
+
+    /// Does operations on the catalogue that are in the log, and waits until they are durable.
+    pub(super) async fn apply_own(&self, ops: &[Op], (since, lsn): (Lsn, Lsn)) -> Result<(), Error> {
+        let at = Applied { since, lsn, keep_old: false };
+        for op in ops {
+            let applied = insist(async || self.apply(self.tree(CATALOGUE)?, op, at).await);
+            if let Err(error) = applied.await {
+                return Err(self.stop_unapplied(&error));
+            }
+        }
+        self.commits.borrow_mut().applied(lsn);
+        self.log.sync(lsn).await?;
+        self.advance();
+        Ok(())
+    }
+}
