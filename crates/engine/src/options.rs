@@ -234,6 +234,9 @@ pub struct Options {
     /// Without it, a write that the drive acknowledges and never does, or does elsewhere, is noticed only where the page is
     /// read soon after; later it leaves an old page that looks whole.
     pub verify_writes: bool,
+    /// Records go into runs however few they are, and runs are small: for the crash simulation, whose stores are.
+    #[cfg(feature = "planted")]
+    pub eager_runs: bool,
     /// A bug for the crash simulation to find.
     #[cfg(feature = "planted")]
     pub planted: Option<Planted>,
@@ -257,6 +260,8 @@ impl Default for Options {
             group_window: Nanos::from_micros(100),
             relaxed_window: Nanos::from_micros(10_000),
             verify_writes: false,
+            #[cfg(feature = "planted")]
+            eager_runs: false,
             #[cfg(feature = "planted")]
             planted: None,
         }
@@ -384,6 +389,14 @@ impl Options {
     /// Bytes for old versions.
     pub(crate) fn version_bytes(&self) -> u64 {
         self.memory_bytes / 8 - self.filter_bytes()
+    }
+
+    /// Whether records go into runs however few they are.
+    pub(crate) fn are_runs_eager(&self) -> bool {
+        #[cfg(feature = "planted")]
+        return self.eager_runs;
+        #[cfg(not(feature = "planted"))]
+        false
     }
 
     /// Bytes for the filters of runs.

@@ -24,6 +24,8 @@ const RUN_PART: u64 = 32;
 const RUN_PAGES: (u64, u64) = (16, 1024);
 /// Pages that runs may take in a small store.
 const LEAST_SHARE: u64 = 64;
+/// The same, and a run, where even the smallest are made.
+const EAGER_PAGES: u64 = 4;
 /// Entries that are sorted at once, and that leave memory at once.
 const SORTED_TOGETHER: usize = 2048;
 /// Entries that are put into a run before others have a turn.
@@ -48,20 +50,22 @@ struct Sorted {
 impl<D: Device + 'static> Shard<D> {
     /// Pages that runs may take before they are swept.
     pub(super) fn pages_for_runs(&self) -> u64 {
-        (self.space.used() / 100 * u64::from(self.options.runs)).max(LEAST_SHARE)
+        let least = if self.options.are_runs_eager() { EAGER_PAGES } else { LEAST_SHARE };
+        (self.space.used() / 100 * u64::from(self.options.runs)).max(least)
     }
 
     /// Whether pending records should go into runs in place of their leaves: where few wait for each leaf, and the drive has room.
     fn is_worth_spilling(&self) -> bool {
-        let page = u64::from(self.page_bytes());
+        let is_eager = self.options.are_runs_eager();
+        let least_pages = if is_eager { EAGER_PAGES } else { RUN_PAGES.0 };
         let runs = self.runs.borrow();
         self.options.runs > 0
             && runs.newest() < MOST_RUNS
             && runs.size().1 < 2 * self.pages_for_runs()
             && runs.filter_bytes() < self.options.filter_bytes()
-            && self.records.borrow().are_thin(LEAST_PAGES * page)
+            && (is_eager || self.records.borrow().are_thin(LEAST_PAGES * u64::from(self.page_bytes())))
             // Merging needs pages for splits, and what fills the store must not find itself without.
-            && self.space.available() > self.space.pages() / 16 + 4 * RUN_PAGES.0
+            && self.space.available() > self.space.pages() / 16 + 4 * least_pages
             && self.log_left() >= self.change_bytes() + self.log.capacity() / 32
     }
 
@@ -136,7 +140,10 @@ impl<D: Device + 'static> Shard<D> {
         let root = self.pick().await?;
         let tree = Tree { id: FIRST_RUN_TREE | number, root };
         let mut load = Load::of_run(Rc::clone(self), tree);
-        let most = (self.pages_for_runs() / RUN_PART).clamp(RUN_PAGES.0, RUN_PAGES.1);
+        let most = match self.options.are_runs_eager() {
+            true => EAGER_PAGES,
+            false => (self.pages_for_runs() / RUN_PART).clamp(RUN_PAGES.0, RUN_PAGES.1),
+        };
         let most = most.min(u64::from(self.frames / 4)) as usize;
         let mut places = Vec::new();
         let mut keys: Option<(Vec<u8>, Vec<u8>)> = None;

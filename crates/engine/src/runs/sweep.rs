@@ -222,17 +222,13 @@ impl<D: Device + 'static> Shard<D> {
         Ok(too_large)
     }
 
-    /// A leaf has got something from runs. Until the drive has it, they stay.
+    /// A leaf has got something from runs. They stay until the redo point is behind this: then the drive has the leaf, and recovery makes it from
+    /// no older image.
     fn mark_from_runs(&self, bytes: &mut [u8]) {
         let (number, tail) = (page::number(bytes), self.log.tail());
         let lsn = page::lsn(bytes).max(tail);
         page::set_lsn(bytes, lsn);
         self.mark(number, tail);
-        // The log's image of the leaf, where it has one, lacks that.
-        let made = page::structure_lsn(bytes);
-        if made > self.log.redo() {
-            self.stored.borrow_mut().put(number, made, Lsn(0));
-        }
     }
 
     /// Gives runs back that were swept, in a task of its own, where the drive has their leaves.

@@ -179,7 +179,8 @@ impl<D: Device + 'static> Load<D> {
         for pages in self.pages.chunks(WRITTEN_TOGETHER) {
             self.shard.pool.write_pages(pages).await?;
         }
-        self.shard.barrier.flush().await?;
+        // Out of place, the map of pages has to be durable too.
+        self.shard.pages.flush().await?;
         self.take_over(&root, old_root, ops).await
     }
 
