@@ -164,8 +164,8 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Whether some of what a leaf lacks is on its way into a run.
     pub fn has_spilled(&self, number: PageId) -> bool {
-        let (records, runs) = (self.records.borrow(), self.runs.borrow());
-        records.of_leaf(number).any(|entry| runs.is_being_spilled(entry.tree, entry.key))
+        let records = self.records.borrow();
+        records.of_leaf(number).any(|entry| self.is_being_spilled(entry.tree, entry.key))
     }
 
     /// Brings what runs have of a leaf into it, which is older than what memory has. Whether that could be done.

@@ -7,7 +7,7 @@
 //!    tree whose page is damaged is *lost*. Whole leaves that no tree leads to, that are marked as used and whose fences lie inside
 //!    a lost part take its place, the newest first, none overlapping another. So a lost inner node or root loses
 //!    no record.
-//! 4. *Records* are put into the new store, with the log's operations over them, large values from their pieces. Indexes are
+//! 4. *Records* are put into the new store, with what sorted runs have and then the log's operations over them, large values from their pieces. Indexes are
 //!    left out: [`Store::create_index`] fills them again.
 //!
 //! # What cannot be told
@@ -26,16 +26,19 @@ mod find;
 mod log;
 mod pages;
 mod plan;
+mod runs;
 mod save;
 
 use crate::catalogue::{self, Named};
 use crate::image::Source;
+use crate::runs::{FIRST_RUN_TREE, Known, is_own};
 use crate::store::Store;
 use crate::tree::{CATALOGUE, FIRST_USER_TREE, LARGE, Tree};
 use crate::{Error, Options};
 use fulgurite_device::{Device, Handle};
 use pages::Pages;
 use plan::{Segment, fill, walk};
+use runs::FoundRuns;
 use save::{Large, Saving};
 use std::collections::BTreeSet;
 
@@ -104,6 +107,7 @@ struct Found {
 struct Trees {
     tables: Vec<Found>,
     large: Vec<Segment>,
+    runs: FoundRuns,
     indexes: Vec<String>,
     lost_names: Vec<KeyRange>,
 }
@@ -120,7 +124,8 @@ impl Trees {
         // Names first: leaves of the catalogue without a parent tell of more trees.
         let strays = if lost_names { pages.strays(&reached).await } else { Vec::new() };
         reached.extend(fill(&mut names, CATALOGUE, &strays));
-        let (named, damaged) = read_names(pages, &names).await;
+        let (named, known_runs, damaged) = read_names(pages, &names).await;
+        let runs = FoundRuns::read(pages, known_runs, &mut reached).await;
         let mut tables = Vec::new();
         let mut known = BTreeSet::new();
         let mut indexes = Vec::new();
@@ -154,7 +159,7 @@ impl Trees {
                 let trees =
                     strays.iter().map(|stray| stray.tree).chain(pages.ops.keys().map(|(tree, _)| *tree));
                 let unnamed: BTreeSet<u32> =
-                    trees.filter(|tree| *tree >= FIRST_USER_TREE && !known.contains(tree)).collect();
+                    trees.filter(|tree| (FIRST_USER_TREE..FIRST_RUN_TREE).contains(tree) && !known.contains(tree)).collect();
                 for tree in unnamed {
                     let mut segments = vec![Segment { low: Vec::new(), high: None, leaf: None }];
                     fill(&mut segments, tree, &strays);
@@ -162,29 +167,37 @@ impl Trees {
                 }
             }
         }
-        Trees { tables, large, indexes, lost_names }
+        Trees { tables, large, runs, indexes, lost_names }
     }
 }
 
-/// The names of the catalogue, in order, and whether one of them could not be read.
-async fn read_names<S: Source>(pages: &Pages<'_, S>, segments: &[Segment]) -> (Vec<(String, Named)>, bool) {
-    let (mut names, mut damaged) = (Vec::new(), false);
+/// The names of the catalogue, in order, the runs, and whether one of them could not be read.
+async fn read_names<S: Source>(
+    pages: &Pages<'_, S>,
+    segments: &[Segment],
+) -> (Vec<(String, Named)>, Vec<Known>, bool) {
+    let (mut names, mut runs, mut damaged) = (Vec::new(), Vec::new(), false);
+    let none = FoundRuns::default();
     for segment in segments {
-        for (name, op) in save::records(pages, CATALOGUE, segment).await {
+        for (name, op) in save::records(pages, &none, CATALOGUE, segment).await {
+            if is_own(&name) {
+                runs.extend(Known::read(&name, &op.bytes));
+                continue;
+            }
             match catalogue::decode(&op.bytes) {
                 Some(named) => names.push((String::from_utf8_lossy(&name).into_owned(), named)),
                 None => damaged = true,
             }
         }
     }
-    (names, damaged)
+    (names, runs, damaged)
 }
 
 /// Saves what can be saved of the store in `from` into a new store on `to`, whose contents are lost. Pages and log of the
 /// new store are as large as those of the old one, whatever `options` say. The new store is closed when this returns; open
 /// it to use it.
 ///
-/// Memory: the part of the log that recovery would read, the pages that it changes, and some bytes for each leaf.
+/// Memory: the part of the log that recovery would read, the pages that it changes, the records that are in runs, and some bytes for each leaf.
 /// Fails with [`Error::NotAStore`] where no store can be recognised, with [`Error::Version`] on another version's, and with what goes wrong
 /// with the new store.
 pub async fn repair<D: Device + 'static>(
@@ -206,7 +219,7 @@ pub async fn repair<D: Device + 'static>(
         let mut saving = Saving::new(&store, store.create_table(&table.name).await?);
         for segment in &segments {
             let mut saved = 0;
-            for (key, value) in save::records(&pages, tree, segment).await {
+            for (key, value) in save::records(&pages, &trees.runs, tree, segment).await {
                 match large.value(value).await {
                     Some(value) => {
                         saving.put(key, value).await?;
@@ -218,6 +231,10 @@ pub async fn repair<D: Device + 'static>(
             if segment.leaf.is_none() {
                 table.lost.push(LostPart { keys: (segment.low.clone(), segment.high.clone()), saved });
             }
+        }
+        // Records that were in a run are there as they were before, or not at all.
+        for keys in trees.runs.lost.get(&tree).into_iter().flatten() {
+            table.lost.push(LostPart { keys: keys.clone(), saved: pages.ops_between(tree, keys) });
         }
         table.records = saving.finish().await?;
         report.tables.push(table);

@@ -204,8 +204,7 @@ impl Runs {
         !self.all.is_empty() && !self.may_have(of, key).is_empty()
     }
 
-    /// Whether a key is on its way into a run.
-    pub fn is_being_spilled(&self, of: u32, key: &[u8]) -> bool {
+    fn is_being_spilled(&self, of: u32, key: &[u8]) -> bool {
         !self.making.is_empty() && self.making.contains(&hash_of_key(of, key))
     }
 
@@ -240,6 +239,11 @@ impl Runs {
 }
 
 impl<D: Device + 'static> Shard<D> {
+    /// Whether a key is on its way into a run.
+    pub fn is_being_spilled(&self, of: u32, key: &[u8]) -> bool {
+        self.runs.borrow().is_being_spilled(of, key) && !planted!(self.options, MergedWhileSpilled)
+    }
+
     /// Whether runs may have something of a leaf's keys that it lacks.
     pub fn is_behind_runs(&self, leaf: Node<'_>) -> bool {
         let runs = self.runs.borrow();

@@ -233,7 +233,7 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Gives runs back that were swept, in a task of its own, where the drive has their leaves.
     pub fn give_runs_back_later(self: &Rc<Self>) {
-        if self.runs.borrow().to_give_back(self.log.redo()).is_none() || self.giving_back.replace(true) {
+        if self.runs.borrow().to_give_back(self.redo_for_runs()).is_none() || self.giving_back.replace(true) {
             return;
         }
         let shard = Rc::clone(self);
@@ -244,10 +244,15 @@ impl<D: Device + 'static> Shard<D> {
         });
     }
 
+    /// Leaves that got something before this are on the drive.
+    fn redo_for_runs(&self) -> Lsn {
+        if planted!(self.options, RunGivenBackEarly) { Lsn(u64::MAX) } else { self.log.redo() }
+    }
+
     /// Gives the next run back, if there is one. A backup may be reading its pages.
     async fn give_run_back(&self) -> Result<bool, Error> {
         let has_room = self.log_left() >= self.change_bytes() + self.log.capacity() / 32;
-        let run = self.runs.borrow().to_give_back(self.log.redo());
+        let run = self.runs.borrow().to_give_back(self.redo_for_runs());
         let Some(run) = run.filter(|_| has_room && self.watch.borrow().is_none()) else { return Ok(false) };
         self.check_open()?;
         let mut by_map: BTreeMap<PageId, Vec<Delta>> = BTreeMap::new();

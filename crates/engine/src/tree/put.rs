@@ -33,8 +33,7 @@ impl<D: Device + 'static> Shard<D> {
         let (mut done, mut is_smaller, mut is_sparse, mut since) = (0, false, false, at.since);
         // What a run may have goes by itself: it is taken out there.
         let in_run = |op: &OpRef<'_>| {
-            let runs = self.runs.borrow();
-            runs.may_be_in_one(tree.id, op.key) || runs.is_being_spilled(tree.id, op.key)
+            self.runs.borrow().may_be_in_one(tree.id, op.key) || self.is_being_spilled(tree.id, op.key)
         };
         if !in_run(first) {
             let mut guard = self.find_for_change(tree, first.key).await?;
@@ -113,7 +112,7 @@ impl<D: Device + 'static> Shard<D> {
     pub async fn apply(&self, tree: Tree, op: &Op, at: Applied) -> Result<(), Error> {
         let sparse = loop {
             let (mut guard, beyond, held) = self.find_for_change_with_runs(tree, &op.key).await?;
-            if self.runs.borrow().is_being_spilled(tree.id, &op.key) {
+            if self.is_being_spilled(tree.id, &op.key) {
                 drop((guard, held));
                 drop(self.spilling.take().await);
                 continue;
