@@ -170,7 +170,8 @@ impl<D: Device + 'static> Shard<D> {
     async fn look(&self, tree: u32, key: &[u8], is_put: bool) -> Result<Found, Error> {
         // Of what may be in a run, a write to the leaf takes more than a write.
         let in_run = self.runs.borrow().may_be_in_one(tree, key);
-        let saves = |page| in_run || !self.is_changed(page) || (!is_put && self.space.available() < ALMOST_FULL);
+        let saves =
+            |page| in_run || !self.is_changed(page) || (!is_put && self.space.available() < ALMOST_FULL);
         let may_be_record = tree >= FIRST_USER_TREE && self.records.borrow().is_used();
         let tree = self.tree(tree)?;
         if may_be_record {

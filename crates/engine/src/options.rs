@@ -256,7 +256,7 @@ impl Default for Options {
             prefetch: PrefetchConfig::None(NoOptions),
             degree: DEGREE,
             records: RECORDS,
-            runs: RUNS,
+            runs: 0,
             group_window: Nanos::from_micros(100),
             relaxed_window: Nanos::from_micros(10_000),
             verify_writes: false,
@@ -273,8 +273,6 @@ const DEGREE: u32 = 32;
 
 /// Per cent of the memory for pages that records may have where nobody says otherwise.
 const RECORDS: u8 = 70;
-/// Per cent of the pages in use that runs may take where nobody says otherwise.
-const RUNS: u8 = 20;
 /// What runs may take at most.
 const MOST_RUNS: u8 = 50;
 /// The fewest frames that a store leaves for pages where it has records by themselves.

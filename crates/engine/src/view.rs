@@ -257,7 +257,7 @@ impl<D: Device + 'static> Shard<D> {
         };
         let found = match beyond.over(node) {
             Some(value) => {
-                self.runs.borrow_mut().count_hit();
+                self.runs.borrow_mut().count_hit(tree.id);
                 value.map(Cell::inline).ok_or(0)
             }
             None => node.search(key).map(|index| node.value(index)),

@@ -3,6 +3,7 @@
 use super::{Entry, Merged, Place, Records, Swept};
 use crate::log::OpRef;
 use crate::page;
+use crate::page::node::Node;
 use crate::runs::Which;
 use crate::shard::{Shard, count};
 use crate::tree::{Tree, change, is_sparse, leaf};
@@ -133,7 +134,7 @@ impl<D: Device + 'static> Shard<D> {
                 return Ok(());
             }
             let mut guard = self.write_page(number).await?;
-            if self.is_behind_runs(leaf(guard.bytes())?) {
+            if self.is_older_in_runs(leaf(guard.bytes())?) {
                 continue;
             }
             if self.has_spilled(number) {
@@ -168,12 +169,19 @@ impl<D: Device + 'static> Shard<D> {
         records.of_leaf(number).any(|entry| self.is_being_spilled(entry.tree, entry.key))
     }
 
-    /// Brings what runs have of a leaf into it, which is older than what memory has. Whether that could be done.
+    /// Whether runs may have something of a record that memory has of a leaf. It is older, and would come over that in the leaf.
+    fn is_older_in_runs(&self, leaf: Node<'_>) -> bool {
+        let (records, runs) = (self.records.borrow(), self.runs.borrow());
+        let mut entries = records.of_leaf(page::number(leaf.bytes()));
+        self.is_behind_runs(leaf) && entries.any(|entry| runs.may_be_in_one(entry.tree, entry.key))
+    }
+
+    /// Brings what runs have of a leaf into it where memory has something newer. Whether that could be done.
     async fn catch_up_leaf(&self, number: PageId) -> Result<bool, Error> {
         let (tree, low, high) = {
             let guard = self.read_page(number).await?;
             let node = leaf(guard.bytes())?;
-            if !self.is_behind_runs(node) {
+            if !self.is_older_in_runs(node) {
                 return Ok(true);
             }
             let tree = self.tree(page::tree(guard.bytes()))?;

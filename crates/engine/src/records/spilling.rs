@@ -2,16 +2,41 @@
 
 use super::{Entry, Place, Records};
 use crate::Lsn;
+use fulgurite_base::PageId;
+use rustc_hash::FxHashMap;
 
-/// Pending records for each leaf that lacks some, from which on they are better merged into the leaves at once.
-const ENOUGH_FOR_A_LEAF: u64 = 8;
+/// Where the pending records of a leaf take less than one in so many bytes of it, a run is better: it takes what they take, and the leaf is read and
+/// written for many times as many later.
+const THIN_PART: u64 = 5;
+/// Entries that are looked at for that.
+const SAMPLE: usize = 1024;
 /// Of the memory that records may have, one in so many bytes is spilled at once: the larger a part, the fewer runs there are.
 const SPILLED_PART: u64 = 3;
 
 impl Records {
-    /// Whether there are pending records of so many bytes, and few of them for each leaf.
-    pub fn are_thin(&self, least_bytes: u64) -> bool {
-        self.pending_bytes >= least_bytes && self.pending < ENOUGH_FOR_A_LEAF * self.leaves.len() as u64
+    /// Whether there are pending records of so many bytes.
+    pub fn are_enough(&self, least_bytes: u64) -> bool {
+        self.pending_bytes >= least_bytes
+    }
+
+    /// Of some entries, those of trees that have `least_bytes` of them and whose leaves lack little each. A sample tells.
+    pub fn thin_ones(&self, mut places: Vec<Place>, least_bytes: u64) -> Vec<Place> {
+        // By tree: entries in the sample, their bytes, and those of all that their leaves lack.
+        let mut trees: FxHashMap<u32, (u64, u64, u64)> = FxHashMap::default();
+        let step = places.len() / SAMPLE + 1;
+        for place in places.iter().step_by(step) {
+            let (entry, leaf) = (self.ring.entry(*place), PageId(u64::from(self.ring.leaf(*place))));
+            let (sampled, own, lacking) = trees.entry(entry.tree).or_default();
+            *sampled += 1;
+            *own += entry.bytes() as u64;
+            *lacking += self.of_leaf(leaf).map(|entry| entry.bytes() as u64).sum::<u64>();
+        }
+        let page = self.ring.chunk_bytes() as u64;
+        let is_thin = |(sampled, own, lacking): &(u64, u64, u64)| {
+            own * step as u64 >= least_bytes && lacking * THIN_PART < sampled * page
+        };
+        places.retain(|place| trees.get(&self.ring.entry(*place).tree).is_some_and(is_thin));
+        places
     }
 
     /// While entries are pinned, the memory of none is used for others.
@@ -66,17 +91,18 @@ impl Records {
         (entry.tree, entry.key)
     }
 
-    /// Runs have these entries, durably. Those that were not written since go. Returns how many.
+    /// Runs have these entries, durably. Those that were not written since are pending no more, and leave memory when others need it.
+    /// Returns how many.
     pub fn spilled(&mut self, places: &[Place]) -> u64 {
         let mut gone = 0;
         for place in places {
-            if !self.ring.is_alive(*place) || !self.ring.is_pending(*place) || !self.ring.is_spilling(*place) {
+            if !self.ring.is_alive(*place) || !self.ring.is_pending(*place) || !self.ring.is_spilling(*place)
+            {
                 continue;
             }
             gone += 1;
             self.end_pending(*place);
-            // Who asked meanwhile finds it here again, unless there is nothing to find.
-            if !self.ring.is_asked_for(*place) || self.ring.entry(*place).value.is_none() {
+            if self.ring.entry(*place).value.is_none() {
                 self.remove(*place);
             }
         }

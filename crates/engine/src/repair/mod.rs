@@ -158,8 +158,9 @@ impl Trees {
             if !lost_names.is_empty() || damaged {
                 let trees =
                     strays.iter().map(|stray| stray.tree).chain(pages.ops.keys().map(|(tree, _)| *tree));
-                let unnamed: BTreeSet<u32> =
-                    trees.filter(|tree| (FIRST_USER_TREE..FIRST_RUN_TREE).contains(tree) && !known.contains(tree)).collect();
+                let unnamed: BTreeSet<u32> = trees
+                    .filter(|tree| (FIRST_USER_TREE..FIRST_RUN_TREE).contains(tree) && !known.contains(tree))
+                    .collect();
                 for tree in unnamed {
                     let mut segments = vec![Segment { low: Vec::new(), high: None, leaf: None }];
                     fill(&mut segments, tree, &strays);

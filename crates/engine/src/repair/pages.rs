@@ -128,8 +128,7 @@ impl<'a, S: Source> Pages<'a, S> {
     /// How many operations of the log are on keys of a part of a tree.
     pub fn ops_between(&self, tree: u32, (low, high): &KeyRange) -> u64 {
         let keys = self.ops.range((tree, low.clone())..).map(|((of, key), _)| (*of, key));
-        let inside =
-            keys.take_while(|(of, key)| *of == tree && high.as_ref().is_none_or(|high| *key < high));
+        let inside = keys.take_while(|(of, key)| *of == tree && high.as_ref().is_none_or(|high| *key < high));
         inside.count() as u64
     }
 

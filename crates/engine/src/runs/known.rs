@@ -6,12 +6,12 @@
 
 use super::filter::Filter;
 use super::{FIRST_RUN_TREE, Run, Sweep};
+use crate::Error;
 use crate::locks::hash_of_key;
 use crate::page::node::{Node, longest_key};
 use crate::page::{self, get_u32, get_u64};
 use crate::shard::Shard;
 use crate::tree::{Tree, leaf};
-use crate::Error;
 use fulgurite_base::PageId;
 use fulgurite_device::Device;
 use std::cell::Cell as Flag;
@@ -40,12 +40,8 @@ impl Known {
 
     /// The catalogue's record.
     pub fn write(&self) -> (Vec<u8>, Vec<u8>) {
-        let value = [
-            &[4][..],
-            &self.of.to_le_bytes(),
-            &self.root.0.to_le_bytes(),
-            &self.number.to_le_bytes(),
-        ];
+        let value =
+            [&[4][..], &self.of.to_le_bytes(), &self.root.0.to_le_bytes(), &self.number.to_le_bytes()];
         (name(self.number), value.concat())
     }
 

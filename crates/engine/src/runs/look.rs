@@ -163,6 +163,7 @@ impl<D: Device + 'static> Shard<D> {
                 return Ok((guard, Overlay::default()));
             }
             if self.is_current(&overlay) && overlay.covers(node) {
+                self.runs.borrow_mut().count_hit(tree.id);
                 return Ok((guard, overlay));
             }
             let (low, high) = (node.low().to_vec(), node.high().map(<[u8]>::to_vec));

@@ -59,6 +59,11 @@ pub const FIRST_RUN_TREE: u32 = 1 << 31;
 /// Runs are numbered up to this: a leaf has three bytes for a number.
 pub const MOST_RUNS: u32 = (1 << 24) - 1;
 
+/// Of records in runs, not more than one in so many may be asked for.
+const MOST_ASKED_FOR: u64 = 4;
+/// Attempts to spill that leave out a tree of which more were.
+const LEFT_OUT: u32 = 1000;
+
 /// What a record of a run is as a cell of a node: a key without a value is marked like a large one.
 pub fn cell(value: Option<&[u8]>) -> Cell<'_> {
     Cell { bytes: value.unwrap_or_default(), large: value.is_none() }
@@ -109,7 +114,9 @@ impl Run {
     }
 
     fn may_have(&self, key: &[u8], hash: u64) -> bool {
-        *self.low <= *key && *key <= *self.high && self.filter.as_ref().is_none_or(|filter| filter.may_have(hash))
+        *self.low <= *key
+            && *key <= *self.high
+            && self.filter.as_ref().is_none_or(|filter| filter.may_have(hash))
     }
 }
 
@@ -125,7 +132,19 @@ pub struct Runs {
     changes: u64,
     /// By tree: where sweeping goes on.
     cursors: FxHashMap<u32, Vec<u8>>,
+    /// By tree: what came of its records in runs lately.
+    uses: FxHashMap<u32, Use>,
     counters: RunCounters,
+}
+
+/// What came of a tree's records in runs.
+#[derive(Default)]
+struct Use {
+    spilled: u64,
+    /// Reads, and leaves of scans, for which runs had to be read.
+    asked_for: u64,
+    /// Attempts to spill that leave the tree out, since too much was asked for.
+    left_out: u32,
 }
 
 /// What was done with runs.
@@ -195,7 +214,8 @@ impl Runs {
             return Vec::new();
         }
         let hash = hash_of_key(of, key);
-        let runs = self.all.iter().rev().filter(|run| run.of == of && run.is_needed() && run.may_have(key, hash));
+        let runs =
+            self.all.iter().rev().filter(|run| run.of == of && run.is_needed() && run.may_have(key, hash));
         runs.cloned().collect()
     }
 
@@ -215,13 +235,37 @@ impl Runs {
         number: u32,
         (low, high): (&'a [u8], Option<&'a [u8]>),
     ) -> impl Iterator<Item = &'a Rc<Run>> {
-        let needed = self.all.iter().filter(move |run| run.of == of && run.number > number && run.is_needed());
+        let needed =
+            self.all.iter().filter(move |run| run.of == of && run.number > number && run.is_needed());
         needed.filter(move |run| run.overlaps(low, high))
     }
 
-    /// A run has answered a read.
-    pub fn count_hit(&mut self) {
+    /// A run has answered a read, or had something of a leaf that was scanned.
+    pub fn count_hit(&mut self, of: u32) {
         self.counters.hits += 1;
+        self.uses.entry(of).or_default().asked_for += 1;
+    }
+
+    /// Whether a tree's records in runs are mostly left alone. Who asks for one has to read a page more, which is what a run spares.
+    fn are_left_alone(&self, of: u32) -> bool {
+        self.uses.get(&of).is_none_or(|of| of.left_out == 0)
+    }
+
+    /// Looks what has come of runs before others are made. A tree that is left out gets runs again some time: what is asked for changes.
+    fn look_at_uses(&mut self) {
+        for of in self.uses.values_mut() {
+            match of.left_out {
+                0 if of.asked_for * MOST_ASKED_FOR > of.spilled => of.left_out = LEFT_OUT,
+                0 => {}
+                1 => *of = Use::default(),
+                _ => of.left_out -= 1,
+            }
+        }
+    }
+
+    /// A tree whose runs should go, since its records are asked for.
+    fn unwanted(&self) -> Option<u32> {
+        self.all.iter().find(|run| run.is_needed() && !self.are_left_alone(run.of)).map(|run| run.of)
     }
 
     fn add(&mut self, run: Run) {

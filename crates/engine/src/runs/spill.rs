@@ -16,12 +16,12 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
 
-/// Pages of records below which a run is not worth its while.
-const LEAST_PAGES: u64 = 8;
+/// Runs that there may be at once: who reads looks through them.
+const MOST_AT_ONCE: u64 = 128;
 /// Of the share of runs, a run takes one in so many pages: it is given back as a whole.
 const RUN_PART: u64 = 32;
 /// Pages of a run.
-const RUN_PAGES: (u64, u64) = (16, 1024);
+const RUN_PAGES: (u64, u64) = (16, 4096);
 /// Pages that runs may take in a small store.
 const LEAST_SHARE: u64 = 64;
 /// The same, and a run, where even the smallest are made.
@@ -54,6 +54,23 @@ impl<D: Device + 'static> Shard<D> {
         (self.space.used() / 100 * u64::from(self.options.runs)).max(least)
     }
 
+    /// Pages of a run, about.
+    fn pages_of_a_run(&self) -> u64 {
+        if self.options.are_runs_eager() {
+            return EAGER_PAGES;
+        }
+        (self.pages_for_runs() / RUN_PART).clamp(RUN_PAGES.0, RUN_PAGES.1)
+    }
+
+    /// Bytes of a tree's records below which no run is made of them: there would be too many runs to look into.
+    fn least_bytes(&self) -> u64 {
+        if self.options.are_runs_eager() {
+            1
+        } else {
+            self.pages_of_a_run() / 2 * u64::from(self.page_bytes())
+        }
+    }
+
     /// Whether pending records should go into runs in place of their leaves: where few wait for each leaf, and the drive has room.
     fn is_worth_spilling(&self) -> bool {
         let is_eager = self.options.are_runs_eager();
@@ -61,9 +78,10 @@ impl<D: Device + 'static> Shard<D> {
         let runs = self.runs.borrow();
         self.options.runs > 0
             && runs.newest() < MOST_RUNS
-            && runs.size().1 < 2 * self.pages_for_runs()
+            && runs.unswept_pages() < self.pages_for_runs()
             && runs.filter_bytes() < self.options.filter_bytes()
-            && (is_eager || self.records.borrow().are_thin(LEAST_PAGES * u64::from(self.page_bytes())))
+            && runs.size().0 < MOST_AT_ONCE
+            && self.records.borrow().are_enough(self.least_bytes())
             // Merging needs pages for splits, and what fills the store must not find itself without.
             && self.space.available() > self.space.pages() / 16 + 4 * least_pages
             && self.log_left() >= self.change_bytes() + self.log.capacity() / 32
@@ -79,6 +97,7 @@ impl<D: Device + 'static> Shard<D> {
         to_its_end(&self.handle, async move {
             let _turn = shard.spilling.take().await;
             shard.records.borrow_mut().pin(true);
+            shard.runs.borrow_mut().look_at_uses();
             let any = shard.spill_in_turn(which).await;
             shard.records.borrow_mut().pin(false);
             shard.sweep_runs_later();
@@ -108,6 +127,15 @@ impl<D: Device + 'static> Shard<D> {
         let places = match which {
             Which::Oldest => self.records.borrow().oldest_to_spill(),
             Which::Before(goal) => self.records.borrow().older_to_spill(goal),
+        };
+        let places = match self.options.are_runs_eager() {
+            true => places,
+            false => {
+                let mut thin = self.records.borrow().thin_ones(places, self.least_bytes());
+                let (records, runs) = (self.records.borrow(), self.runs.borrow());
+                thin.retain(|place| runs.are_left_alone(records.key_of(*place).0));
+                thin
+            }
         };
         let mut sorted = Sorted { pieces: Vec::new(), heads: BinaryHeap::new() };
         for piece in places.chunks(SORTED_TOGETHER) {
@@ -140,11 +168,7 @@ impl<D: Device + 'static> Shard<D> {
         let root = self.pick().await?;
         let tree = Tree { id: FIRST_RUN_TREE | number, root };
         let mut load = Load::of_run(Rc::clone(self), tree);
-        let most = match self.options.are_runs_eager() {
-            true => EAGER_PAGES,
-            false => (self.pages_for_runs() / RUN_PART).clamp(RUN_PAGES.0, RUN_PAGES.1),
-        };
-        let most = most.min(u64::from(self.frames / 4)) as usize;
+        let most = self.pages_of_a_run().min(u64::from(self.frames / 4)) as usize;
         let mut places = Vec::new();
         let mut keys: Option<(Vec<u8>, Vec<u8>)> = None;
         let mut looked = 0;
@@ -174,7 +198,10 @@ impl<D: Device + 'static> Shard<D> {
         self.register(load, run).await?;
         for some in places.chunks(SORTED_TOGETHER) {
             let gone = self.records.borrow_mut().spilled(some);
-            self.runs.borrow_mut().counters.spilled += gone;
+            let mut runs = self.runs.borrow_mut();
+            runs.counters.spilled += gone;
+            runs.uses.entry(of).or_default().spilled += gone;
+            drop(runs);
             self.handle.pause().await;
         }
         self.runs.borrow_mut().counters.made += 1;

@@ -46,7 +46,7 @@ impl<D: Device + 'static> Shard<D> {
 
     fn has_too_many_runs(&self) -> bool {
         let runs = self.runs.borrow();
-        runs.unswept_pages() > self.pages_for_runs()
+        2 * runs.unswept_pages() > self.pages_for_runs() || runs.unwanted().is_some()
     }
 
     async fn sweep_runs(self: &Rc<Self>) {
@@ -54,7 +54,7 @@ impl<D: Device + 'static> Shard<D> {
             let oldest = {
                 let runs = self.runs.borrow();
                 let unswept = runs.all.iter().find(|run| run.is_needed());
-                unswept.map(|run| run.of)
+                runs.unwanted().or(unswept.map(|run| run.of))
             };
             let Some(of) = oldest else { return };
             let Ok(tree) = self.tree(of) else { return };

@@ -11,8 +11,7 @@ const ROWS: u32 = 40_000;
 fn update_uniformly() -> Statistics {
     let executor = Executor::new(MemDevice::new(8192, 4096, 64, Nanos::from_micros(10)));
     run(&executor, |handle| async move {
-        let options =
-            Options { memory_bytes: 1600 << 10, log_bytes: 8 << 20, runs: 0, ..Options::default() };
+        let options = Options { memory_bytes: 1600 << 10, log_bytes: 8 << 20, ..Options::default() };
         let store = Store::create(handle, options).await.unwrap();
         let table = store.create_table("rows").await.unwrap();
         let row = |number: u32, value: u8| (number.to_be_bytes().to_vec(), vec![value; 100]);
