@@ -80,12 +80,12 @@ const BREAKS: &[(&str, &str, &str)] = &[
     ("place.replaceChildren(", "void (", "a plot is empty"),
     ("layout.names - 8, middle", "layout.names - 60, middle", "is clipped"),
     ("    x += wide + 16;", "    x += 20;", "overlaps \""),
-    ("end + (isBelow ? -5 : 5), middle", "end - (isBelow ? -30 : 30), middle", "overlaps a bar"),
+    ("end + (isLeft ? -5 : 5), middle", "end - (isLeft ? -30 : 30), middle", "overlaps a bar"),
     // A quiet text that is too quiet, on the page and in a plot.
     ("--quiet: #5c6670;", "--quiet: #98a2ac;", "has a contrast of"),
     (
-        "{ size: SIZE.value, fill: theme.ink, anchor: isBelow",
-        "{ size: SIZE.value, fill: theme.line, anchor: isBelow",
+        "{ size: SIZE.value, fill: theme.ink, anchor: isLeft",
+        "{ size: SIZE.value, fill: theme.line, anchor: isLeft",
         "plot 0: \"",
     ),
     (".scroll { overflow-x: auto; }", "", "the page is"),

@@ -128,6 +128,8 @@
     return { svg: hex(new TextEncoder().encode(svg.content)), png: hex(png.content) };
   }
 
+  // What a reader must open first is looked at too.
+  document.querySelectorAll("details").forEach((details) => (details.open = true));
   const first = document.documentElement.dataset.theme;
   for (const theme of ["light", "dark"]) {
     if (document.documentElement.dataset.theme !== theme) document.getElementById("theme").click();

@@ -201,6 +201,40 @@ pub fn format_size(bytes: u64) -> String {
         .map_or_else(|| format!("{bytes}B"), |(unit, scale)| format!("{}{unit}", bytes / scale))
 }
 
+/// Units of sizes as people read them, the largest first.
+pub const HUMANE_SIZES: [(f64, &str); 5] = [
+    (1_099_511_627_776.0, " TiB"),
+    (1_073_741_824.0, " GiB"),
+    (1_048_576.0, " MiB"),
+    (1024.0, " KiB"),
+    (1.0, " B"),
+];
+
+/// `bytes` as people read them: `9.53 GiB`. What they may type is [`format_size`].
+pub fn humane_size(bytes: u64) -> String {
+    humane(bytes as f64, &HUMANE_SIZES)
+}
+
+/// A value to three significant digits in the first of `units` that it reaches; the units come largest first.
+pub fn humane(value: f64, units: &[(f64, &str)]) -> String {
+    let fits = units.iter().find(|(scale, _)| value.abs() >= *scale);
+    let (scale, name) = fits.or(units.last()).copied().unwrap_or((1.0, ""));
+    let scaled = value / scale;
+    // What is counted has no part of one, and sizes are often whole. Of what is measured the zeros tell how exact it is.
+    let is_whole = scaled.fract() == 0.0 && (scale == 1.0 || name.ends_with('B'));
+    if is_whole { format!("{scaled:.0}{name}") } else { format!("{}{name}", significant(scaled)) }
+}
+
+/// Three significant digits.
+pub fn significant(number: f64) -> String {
+    if number == 0.0 {
+        return "0".to_owned();
+    }
+    // Three digits are the first one and two more.
+    let digits = (2 - number.abs().log10().floor() as i32).clamp(0, 6) as usize;
+    format!("{number:.digits$}")
+}
+
 /// A duration in microseconds as [`parse_micros`] reads it.
 pub fn format_micros(time: Nanos) -> String {
     let (whole, rest) = (time.0 / 1_000, time.0 % 1_000);
@@ -244,6 +278,15 @@ fn parse_scaled(number: &str, scale: u64) -> Option<u64> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn sizes_are_read_in_the_unit_that_they_reach() {
+        let sizes =
+            [(0, "0 B"), (1023, "1023 B"), (4096, "4 KiB"), (10_230_000_000, "9.53 GiB"), (9 << 40, "9 TiB")];
+        for (bytes, said) in sizes {
+            assert_eq!(humane_size(bytes), said);
+        }
+    }
 
     #[test]
     fn people_write_units() {

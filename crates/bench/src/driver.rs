@@ -63,7 +63,8 @@ const TRANSACTIONS_PROBED: u64 = 1_000_000;
 const TRANSACTION_LEAST_NS: u64 = 10;
 
 /// Runs a benchmark whose data are loaded: first the warm-up, then, when its last transaction has ended, the measured
-/// part. `measured` is called in between, with nothing under way, to note the counters of what lies below.
+/// part. `measured` is called in between, with nothing under way, to note the counters of what lies below. `ended` is
+/// called whenever a transaction has ended, with the time since its part began: for whoever shows how far a run has come.
 ///
 /// Ends when the last transaction has ended. Fails with the first error that a retry does not help against; the other
 /// users then finish their transaction and stop.
@@ -72,14 +73,15 @@ pub async fn run<B: Benchmark, D: Device + 'static>(
     benchmark: &Rc<B>,
     plan: &Plan,
     measured: impl FnOnce(),
+    ended: &Rc<dyn Fn(Nanos)>,
 ) -> Result<Outcome, Error> {
     if plan.warm_up != Extent::Ops(0) {
         // Nobody looks at its figures.
         let plan = Plan { interval: None, ..*plan };
-        part(store, benchmark, &plan, plan.warm_up, "warm-up").await?;
+        part(store, benchmark, &plan, (plan.warm_up, "warm-up"), ended).await?;
     }
     measured();
-    part(store, benchmark, plan, plan.stop, "user").await
+    part(store, benchmark, plan, (plan.stop, "user"), ended).await
 }
 
 /// One part of a run; `name` tells its randomness from the other's.
@@ -87,8 +89,8 @@ async fn part<B: Benchmark, D: Device + 'static>(
     store: &Store<D>,
     benchmark: &Rc<B>,
     plan: &Plan,
-    extent: Extent,
-    name: &str,
+    (extent, name): (Extent, &str),
+    ended: &Rc<dyn Fn(Nanos)>,
 ) -> Result<Outcome, Error> {
     let begin = store.handle().now();
     let meter = Rc::new(Meter::new(benchmark.kinds(), begin, plan.interval));
@@ -98,9 +100,11 @@ async fn part<B: Benchmark, D: Device + 'static>(
         let session = Session::new(store, &meter, plan.cpu_per_op, &looked);
         let prng = Prng::new(plan.seed, &format!("{name} {number}"));
         let (benchmark, supply, meter) = (Rc::clone(benchmark), Rc::clone(&supply), Rc::clone(&meter));
+        let ended = Rc::clone(ended);
+        let tell = move |now: Nanos| ended(now.saturating_sub(begin));
         store.handle().spawn(async move {
-            let ended = user(&*benchmark, &session, prng, &supply, &meter).await;
-            supply.leave(ended.err());
+            let left = user(&*benchmark, &session, prng, (&supply, &meter), tell).await;
+            supply.leave(left.err());
         });
     }
     supply.all_left().await?;
@@ -112,8 +116,8 @@ async fn user<B: Benchmark, D: Device + 'static>(
     benchmark: &B,
     session: &Session<D>,
     mut prng: Prng,
-    supply: &Supply,
-    meter: &Meter,
+    (supply, meter): (&Supply, &Meter),
+    tell: impl Fn(Nanos),
 ) -> Result<(), Error> {
     while supply.take(session.now(), meter)? {
         let request = benchmark.draw(&mut prng);
@@ -138,6 +142,7 @@ async fn user<B: Benchmark, D: Device + 'static>(
         };
         let now = session.now();
         meter.end(kind, now, now.saturating_sub(begin), ending == Ending::RolledBack)?;
+        tell(now);
         session.turn(begin).await;
     }
     Ok(())

@@ -6,7 +6,7 @@ use crate::sysbench::Sysbench;
 use crate::tpcc::Tpcc;
 use crate::ycsb::Ycsb;
 use crate::{Error, Outcome, Plan, Session};
-use fulgurite_base::Prng;
+use fulgurite_base::{Nanos, Prng};
 use fulgurite_device::Device;
 use fulgurite_engine::Store;
 use std::rc::Rc;
@@ -76,9 +76,10 @@ macro_rules! programs {
                 store: &Store<D>,
                 plan: &Plan,
                 measured: impl FnOnce(),
+                ended: &Rc<dyn Fn(Nanos)>,
             ) -> Result<Outcome, Error> {
                 match self {
-                    $(Program::$variant(program) => crate::run(store, program, plan, measured).await,)*
+                    $(Program::$variant(program) => crate::run(store, program, plan, measured, ended).await,)*
                 }
             }
 

@@ -46,10 +46,10 @@ Examples:
   fulgurite bench sysbench-read-write --device file:drive,size=1GiB";
 
 pub const ADVISE: &str = "\
-Settings are chosen by some seeds of a generated workload, or slices of a trace, and judged by others. The plain settings,
-which the gains are counted from, are lru, write-back single, no prefetching and pages of 4 KiB. A setting is changed only
-where that gains more than the noise. A list behind a policy's option (--replacement clock,arc) says what can be had: the
-first is the plain one.
+Some seeds of a generated workload, or slices of a trace, choose the settings. Others judge them. \
+Gains are counted from the plain settings: lru, write-back single, no prefetching and pages of 4 KiB. \
+A setting is changed only where that gains more than the noise. \
+A list behind a policy's option (--replacement clock,arc) names what may be chosen; the first is the plain one.
 
 Examples:
   fulgurite advise mixed-skewed

@@ -296,11 +296,18 @@ fn typed_again(asked: &StudyAsked<'_>, common: &Common) -> String {
     format!("{quick}{seed}{out}")
 }
 
-/// Says before the first run what all of them will need, where somebody looks on.
+/// Says before the first run what all of them will need, where somebody looks on or they take long.
 fn announce(outlook: &Outlook, common: &Common) {
-    if io::stderr().is_terminal() && !common.quiet {
+    /// Seconds that a log need not be told of.
+    const SHORT: f64 = 10.0;
+    if common.quiet {
+        return;
+    }
+    if io::stderr().is_terminal() {
         // In place of what the bar has drawn, which is drawn again below.
         say(&format!("\r\x1b[2K{}", outlook.sentence()));
+    } else if outlook.seconds().middle() >= SHORT {
+        say(&outlook.sentence());
     }
 }
 
@@ -368,11 +375,11 @@ fn advice(asked: Asked, common: &Common) -> Result<(), StackError> {
     let has_columns = common.wide || !common.columns.is_empty();
     let plain = |table: &Table| match has_columns {
         true => table.to_text(&output::asked(table, &table.columns(), common)),
-        false => advice.text(WIDTH),
+        false => advice.text(WIDTH, false),
     };
     print(&advice.table(), common, plain, |table, view| match has_columns {
         true => people::figures_of(table, &[], &table.columns(), view),
-        false => advice.text(view.width),
+        false => advice.text(view.width, view.has_colours),
     })
 }
 

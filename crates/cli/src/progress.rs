@@ -3,15 +3,20 @@
 use fulgurite_study::Progress;
 use fulgurite_study::outlook::duration;
 use fulgurite_study::progress::Snapshot;
-use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, IsTerminal};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 /// Parts of a bar.
 const PARTS: u64 = 1000;
 /// Below this share done, and before this time has passed, nothing is said of the time that is left.
 const LEFT_AFTER: (f64, Duration) = (0.01, Duration::from_secs(1));
+
+/// Where there is no terminal, a line is said when this has passed, and again whenever twice the time has: a log gets
+/// few lines, however long a command takes.
+const SAID_AFTER: Duration = Duration::from_secs(60);
 
 /// Does `work`, shows meanwhile how far it has come, and prints its remarks when it has ended, unless that is to be
 /// `quiet`. `counts` is what it counts: requests, records.
@@ -30,36 +35,61 @@ pub fn watched<T>(quiet: bool, counts: &str, work: impl FnOnce(&Progress) -> T) 
 }
 
 fn shown<T>(quiet: bool, counts: &str, progress: &Progress, work: impl FnOnce() -> T) -> T {
-    // A log file would be filled with the frames of the bar.
-    if quiet || !io::stderr().is_terminal() {
+    if quiet {
         return progress.watching(work);
     }
+    // A log file would be filled with the frames of the bar.
+    let has_bar = io::stderr().is_terminal();
     let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        scope.spawn(|| watch(counts, progress, &is_done));
+        let watch =
+            || if has_bar { draw(counts, progress, &is_done) } else { tell(counts, progress, &is_done) };
+        let watcher = scope.spawn(watch).thread().clone();
+        if has_bar {
+            progress.wake(watcher.clone());
+        }
         // Also after a panic, or the scope would wait for the watcher for ever.
-        let _ends = Ends(&is_done);
+        let _ends = Ends(&is_done, watcher);
         progress.watching(work)
     })
 }
 
-struct Ends<'a>(&'a AtomicBool);
+struct Ends<'a>(&'a AtomicBool, Thread);
 
 impl Drop for Ends<'_> {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.store(true, Ordering::Release);
+        // Nobody waits for the next frame.
+        self.1.unpark();
     }
 }
 
-fn watch(counts: &str, progress: &Progress, is_done: &AtomicBool) {
+/// Says now and then how far the work has come.
+fn tell(counts: &str, progress: &Progress, is_done: &AtomicBool) {
+    let start = Instant::now();
+    let mut next = SAID_AFTER;
+    while !is_done.load(Ordering::Acquire) {
+        let elapsed = start.elapsed();
+        if elapsed >= next {
+            crate::say(&Seen { snapshot: progress.snapshot(), elapsed }.words(counts));
+            next = elapsed * 2;
+        }
+        std::thread::park_timeout(next.saturating_sub(elapsed));
+    }
+}
+
+/// Draws a bar.
+fn draw(counts: &str, progress: &Progress, is_done: &AtomicBool) {
     let style =
         |template| ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
     // A line of 80 columns has room for a short bar and the words; longer ones are cut, so that no frame takes two lines.
     let styles = [style("{spinner} {wide_msg}"), style("{bar:12} {wide_msg}")];
     let start = Instant::now();
-    let bar = ProgressBar::new(PARTS).with_style(styles[0].clone());
+    // A step that begins is shown at once, so soon that the usual rate would leave out its frame.
+    let target = ProgressDrawTarget::stderr_with_hz(100);
+    let bar = ProgressBar::with_draw_target(Some(PARTS), target).with_style(styles[0].clone());
     let mut has_share = false;
-    while !is_done.load(Ordering::Relaxed) {
+    while !is_done.load(Ordering::Acquire) {
         let seen = Seen { snapshot: progress.snapshot(), elapsed: start.elapsed() };
         let share = seen.share();
         if has_share != share.is_some() {
@@ -70,7 +100,7 @@ fn watch(counts: &str, progress: &Progress, is_done: &AtomicBool) {
         bar.set_position((share.unwrap_or(0.0) * PARTS as f64) as u64);
         bar.set_message(seen.words(counts));
         bar.tick();
-        std::thread::sleep(Duration::from_millis(100));
+        std::thread::park_timeout(Duration::from_millis(100));
     }
     bar.finish_and_clear();
 }

@@ -2,7 +2,7 @@
 //! shows it first. Rows, CSV, report axes and findings all come from this table.
 
 use crate::{Command, Value};
-use fulgurite_base::SpecError;
+use fulgurite_base::{SpecError, units};
 use std::cmp::Ordering;
 
 /// What the values of a column are.
@@ -21,27 +21,15 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// A value as people read it: in a scale that suits it, to four significant digits.
+    /// A value as people read it, in a scale that suits it: a number to four significant digits, all else to three.
     pub fn humane(self, value: f64) -> String {
         let scales: &[(f64, &str)] = match self {
-            Unit::Name | Unit::Number => &[(1.0, "")],
+            Unit::Name | Unit::Number => return Value::Real(value).readable(),
             Unit::Nanoseconds => &[(1e9, " s"), (1e6, " ms"), (1e3, " µs"), (1.0, " ns")],
-            Unit::Bytes => &[
-                (1_099_511_627_776.0, " TiB"),
-                (1_073_741_824.0, " GiB"),
-                (1_048_576.0, " MiB"),
-                (1024.0, " KiB"),
-                (1.0, " B"),
-            ],
+            Unit::Bytes => &units::HUMANE_SIZES,
             Unit::BytesPerSecond => &[(1e9, " GB/s"), (1e6, " MB/s"), (1e3, " kB/s"), (1.0, " B/s")],
         };
-        let fits = scales.iter().find(|(scale, _)| value.abs() >= *scale);
-        let (scale, name) = fits.unwrap_or(&scales[scales.len() - 1]);
-        // Nobody measures half a byte: a number of them is exact.
-        if self == Unit::Bytes && *scale == 1.0 && value.fract() == 0.0 {
-            return format!("{value}{name}");
-        }
-        format!("{}{name}", Value::Real(value / scale).readable())
+        units::humane(value, scales)
     }
 }
 

@@ -8,7 +8,8 @@ use crate::StackError;
 use std::cell::RefCell;
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::Thread;
 
 /// How far runs have come, to be looked at from another thread. Clones share the counts.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +25,8 @@ struct Counts {
     /// The steps under way, in the order in which they began.
     steps: Mutex<Vec<Arc<StepCounts>>>,
     remarks: Mutex<Vec<String>>,
+    /// Who looks, and is woken where a step begins.
+    watcher: OnceLock<Thread>,
     is_stopped: AtomicBool,
 }
 
@@ -151,6 +154,11 @@ impl Progress {
         work()
     }
 
+    /// Unparks `watcher` whenever a step begins, so that a short one is seen too. The first watcher stays.
+    pub fn wake(&self, watcher: Thread) {
+        let _ = self.0.watcher.set(watcher);
+    }
+
     /// Takes what was remarked so far: sentences for people that belong to no table.
     pub fn take_remarks(&self) -> Vec<String> {
         std::mem::take(&mut *self.0.remarks.lock().unwrap_or_else(PoisonError::into_inner))
@@ -197,6 +205,9 @@ pub fn step(what: impl Into<String>, total: u64) -> Step {
     let progress = WATCHED.with_borrow(Clone::clone);
     if let Some(progress) = &progress {
         progress.steps().push(Arc::clone(&counts));
+        if let Some(watcher) = progress.0.watcher.get() {
+            watcher.unpark();
+        }
     }
     Step { counts, progress }
 }

@@ -56,9 +56,24 @@ pub fn diff(
     }
     let joined = Joined::of(&results);
     if joined.pairs.is_empty() {
+        if let (Some(of_a), Some(of_b)) = (study(a), study(b))
+            && of_a != of_b
+        {
+            return Err(StackError::request(format!(
+                "{} is of the study `{of_a}`, and {} of `{of_b}`; accepted: two results of one study",
+                names[0], names[1]
+            )));
+        }
         return Err(StackError::request(joined.nothing_in_common(&names, &results)));
     }
     Ok(joined.difference(&results, tolerance, columns))
+}
+
+/// The title of the study that wrote the folder.
+fn study(path: &Path) -> Option<String> {
+    let text = fs::read_to_string(path.join("study.toml")).ok()?;
+    let file: toml::Table = text.parse().ok()?;
+    file.get("title")?.as_str().map(str::to_owned)
 }
 
 fn named(path: &Path, argument: &str) -> String {
@@ -230,11 +245,11 @@ impl Joined {
             let mut values: Vec<String> = rows.iter().map(said).collect();
             values.sort();
             values.dedup();
-            values.join(" ")
+            values.join(", ")
         };
         let differs = self.by.iter().find_map(|column| {
             let [a, b] = [values(&results[0], *column), values(&results[1], *column)];
-            (a != b).then(|| format!("{column} is {a} in one and {b} in the other"))
+            (a != b).then(|| format!("{column} is {a} in A and {b} in B"))
         });
         format!(
             "{} and {} have no row in common: {}; accepted: results of the same request",

@@ -1,12 +1,16 @@
 // Bars: the places one below the other, so that their names have room; several panels to one scale.
 
-/** Values far beyond all others are cut, so that the others can be seen: the value at which, if any. */
-function cutAt(values) {
+/**
+ * A few values far beyond all others are cut, so that the others can be seen: the value at which, if any. Half as much
+ * again is far where most bars would have less than a quarter of the room, unless they show a trend.
+ */
+function cutAt(values, isOrdered) {
   const sorted = values.map(Math.abs).sort((a, b) => b - a);
   if (sorted.length < 8) return null;
   const few = Math.ceil(sorted.length * 0.15);
+  const isCrowded = !isOrdered && sorted[Math.floor(sorted.length / 2)] < sorted[0] / 4;
   for (let at = few - 1; at >= 0; at--) {
-    if (sorted[at] > 2.5 * sorted[at + 1] && sorted[at + 1] > 0) return sorted[at + 1] * 1.15;
+    if (sorted[at] > (isCrowded ? 1.5 : 2.5) * sorted[at + 1] && sorted[at + 1] > 0) return sorted[at + 1] * 1.15;
   }
   return null;
 }
@@ -23,7 +27,12 @@ function rowsOf(plot, panel, colours, theme) {
     })),
   }));
   if (plot.isOrdered) return rows;
-  const key = ({ bars }) => bars.at(-1)?.value ?? (plot.isLessBetter ? Infinity : -Infinity);
+  // Values that read the same keep the order of the study, which is that of the other panels too.
+  const seen = (value) => (plot.unit === "change" ? Math.round(1000 * value) : Number(value.toPrecision(3)));
+  const key = ({ bars }) => {
+    const last = bars.at(-1)?.value ?? null;
+    return last === null ? (plot.isLessBetter ? Infinity : -Infinity) : seen(last);
+  };
   return rows.sort((a, b) => (plot.isLessBetter ? key(a) - key(b) : key(b) - key(a)) || 0);
 }
 
@@ -32,17 +41,18 @@ function barScale(plot, panels) {
   const bars = panels.flatMap(({ rows }) => rows.flatMap(({ bars }) => bars));
   const own = bars.map(({ value }) => value).filter((value) => value !== null);
   const all = own.concat(bars.flatMap(({ published }) => published ?? []));
+  const hasPublished = all.length > own.length;
   if (plot.logY) {
     const positive = all.filter((value) => value > 0);
     const [low, high] = [Math.min(...positive) / 1.6, Math.max(...positive)];
     return { cut: null, part: (value) => (Math.log(Math.max(value, low)) - Math.log(low)) / (Math.log(high) - Math.log(low) || 1), zero: 0, hasBelow: false };
   }
   // A change is read against zero, and a published value against ours: neither is cut.
-  const cut = plot.unit === "change" || all.length > own.length ? null : cutAt(own);
+  const cut = plot.unit === "change" || hasPublished ? null : cutAt(own, plot.isOrdered);
   const within = (value) => (cut === null ? value : Math.max(-cut, Math.min(cut, value)));
   const [low, high] = [Math.min(0, ...all.map(within)), Math.max(0, ...all.map(within))];
   const part = (value) => (within(value) - low) / (high - low || 1);
-  return { cut, part, zero: part(0), hasBelow: low < 0 };
+  return { cut, part, zero: part(0), hasBelow: low < 0, hasPublished };
 }
 
 /** One bar with its value, and what was published for it. */
@@ -80,8 +90,10 @@ function drawBar(svg, plot, bar, row, scale, at, theme) {
     const isFar = isBelow ? end - high > needed : low - end > needed;
     if (!isFar) end = isBelow ? Math.min(end, low - 2) : Math.max(end, high + 2);
   }
+  if (at.valuesAtZero) end = from;
+  const isLeft = isBelow !== Boolean(at.valuesAtZero);
   if (plot.logY) svg.append(told(mark, hint));
-  svg.append(label(end + (isBelow ? -5 : 5), middle, text, { size: SIZE.value, fill: theme.ink, anchor: isBelow ? "end" : "start", weight: isCut ? 700 : 400 }));
+  svg.append(label(end + (isLeft ? -5 : 5), middle, text, { size: SIZE.value, fill: theme.ink, anchor: isLeft ? "end" : "start", weight: isCut ? 700 : 400 }));
 }
 
 /** How many panels fit beside each other; bars to both sides of zero need more room. */
@@ -100,8 +112,10 @@ function barLayout(plot, panels, width, scale) {
   const texts = rows.flatMap(({ bars }) => bars.map(({ value }) => (value === null ? "" : readable(value, plot.unit))));
   const room = Math.max(...texts.map((text) => widthOf(text, SIZE.value, 700))) + 12;
   const isAbove = scale.zero < 1 || !scale.hasBelow;
-  const before = scale.hasBelow ? room : 0;
-  return { columns, wide, names: names + 10, before, span: wide - names - 10 - before - (isAbove ? room : 6) };
+  // Beside a published mark a number could be taken for that of the mark: it stands on the other side of zero, if nothing else does.
+  const valuesAtZero = scale.hasPublished && !plot.logY && (scale.zero === 0 || scale.zero === 1);
+  const [before, after] = valuesAtZero ? (isAbove ? [room, 6] : [6, room]) : [scale.hasBelow ? room : 0, isAbove ? room : 6];
+  return { columns, wide, names: names + 10, before, valuesAtZero, span: wide - names - 10 - before - after };
 }
 
 /** Draws all panels below `top`; gives the height of the whole. */
@@ -111,7 +125,13 @@ function drawBars(svg, plot, width, theme, colours) {
   const layout = barLayout(plot, panels, width, scale);
   const several = plot.panels[0].series.length > 1;
   const entries = several ? plot.panels[0].series.map(({ name, key }) => ({ name, mark: swatch(colours(key, theme)) })) : [];
-  entries.push(...publishedEntry(plot, theme));
+  const published = publishedEntry(plot, theme);
+  if (!several && published.length > 0) {
+    const { name, key } = plot.panels[0].series[0];
+    const [what, fill] = plot.coloursPlaces ? ["here", theme.quiet] : [`${name} here`, colours(key, theme)];
+    entries.push({ name: what, mark: swatch(fill) });
+  }
+  entries.push(...published);
   if (scale.cut !== null) entries.push({ name: "bar cut: its value stands beside it", mark: (x, y) => {
     const group = shape("g", {}, swatch(theme.quiet)(x, y));
     for (const at of [6, 11]) group.append(shape("line", { x1: x + at - 2, x2: x + at + 2, y1: y + 5, y2: y - 5, stroke: theme.paper, "stroke-width": 2 }));
@@ -140,11 +160,13 @@ function drawPanel(svg, plot, panel, left, top, layout, scale, theme) {
   const marks = shape("g");
   for (const row of panel.rows) {
     const names = wrapped(row.name, layout.names - 8, SIZE.name);
-    const high = Math.max(row.bars.length * (thick + 2), names.length * 17);
+    // A place without any value says so once.
+    const bars = row.bars.every(({ value }) => value === null) ? row.bars.slice(0, 1) : row.bars;
+    const high = Math.max(bars.length * (thick + 2), names.length * 17);
     const middle = y + high / 2 - (names.length - 1) * 8.5 + 4.5;
     names.forEach((line, at) => marks.append(label(left + layout.names - 8, middle + at * 17, line, { fill: theme.ink, anchor: "end" })));
-    const first = y + (high - row.bars.length * (thick + 2)) / 2 + 1;
-    row.bars.forEach((bar, at) => drawBar(marks, plot, bar, row, scale, { x, y: first + at * (thick + 2), height: thick, span: layout.span }, theme));
+    const first = y + (high - bars.length * (thick + 2)) / 2 + 1;
+    bars.forEach((bar, at) => drawBar(marks, plot, bar, row, scale, { x, y: first + at * (thick + 2), height: thick, span: layout.span, valuesAtZero: layout.valuesAtZero }, theme));
     y += high + (row.bars.length > 1 ? 9 : 5);
   }
   const zero = x + layout.span * scale.zero;

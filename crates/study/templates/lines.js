@@ -13,7 +13,7 @@ function axisOf(values, isLog, fromZero, count) {
   // Zero has no place on a logarithmic axis.
   if (isLog && low > 0) {
     // A narrow range has no step inside, so it ends at the steps around it.
-    if (fromZero && logTicks(low, high).length < 2) {
+    if (fromZero && logTicks(low, high).length < 3) {
       const around = [1, 2, 5, 10, 20, 50].map((one) => one * 10 ** Math.floor(Math.log10(low)));
       [low, high] = [around.findLast((step) => step <= low), around.find((step) => step >= high)];
     }
@@ -55,14 +55,28 @@ function spread(steps, where, text) {
   });
 }
 
-function drawLines(svg, plot, width, theme, colours) {
+/** Colours that have an order and can be told apart as lines, from dark to bright. */
+const ORDERED = { light: ["#1d2a6b", "#7a3fb0", "#c93a6b", "#c46f00"], dark: ["#8fa2f5", "#c58bea", "#f08aa8", "#f0b34a"] };
+
+/** The colour of the line `at` of `count` along the order. */
+function ordered(at, count, theme) {
+  const hues = ORDERED[theme.name];
+  const place = count < 2 ? 0 : (at / (count - 1)) * (hues.length - 1);
+  const from = Math.min(Math.floor(place), hues.length - 2);
+  return mixed(hues[from], hues[from + 1], place - from);
+}
+
+function drawLines(svg, plot, width, theme, ofNames) {
   const { x, series } = plot.panels[0];
+  // One name with several options, or numbers, have an order and no colours of their own.
+  const isOrdered = series.length > 2 && series.every(({ key }) => baseOf(key) === baseOf(series[0].key));
+  const colours = isOrdered ? (key) => ordered(series.findIndex((one) => one.key === key), series.length, theme) : ofNames;
   const places = x.map(({ at }) => at);
   const drawn = series.map((one) => one.values.map((value, at) => ({ x: places[at], y: value, expected: one.expected?.[at]?.[0] ?? null })));
   const values = drawn.flat().flatMap(({ y, expected }) => [y, expected]).filter((value) => value !== null);
   const yAxis = axisOf(values, plot.logY, true, 5);
   const xAxis = axisOf(places, plot.logX, false, width < 560 ? 4 : 8);
-  // Names stand at the ends of lines, if there are lines and they end together.
+  // Names stand at the ends of lines, if there are lines and room, and they end together.
   const endTogether = drawn.every((points) => points.at(-1).y !== null);
   const isNamed = width >= 560 && series.length > 1 && places.length > 1 && endTogether;
   const dash = (one, at) => (x, y) => shape("g", {}, shape("line", { x1: x, x2: x + 18, y1: y, y2: y, stroke: colours(one.key, theme), "stroke-width": 2 }), SYMBOLS[at % 4](x + 9, y, colours(one.key, theme)));
@@ -129,8 +143,10 @@ function drawLine(svg, plot, one, points, at, index, stroke) {
   if (one.expected && !isPublished) svg.append(shape("path", { d: path("expected"), fill: "none", stroke, "stroke-width": 1.5, "stroke-dasharray": "5 3" }));
   // Beside what is expected, the measured values are marks alone: lines would hide each other.
   else svg.append(shape("path", { class: "mark", d: path("y"), fill: "none", stroke, "stroke-width": 2, "stroke-linejoin": "round" }));
-  if (points.length > 40) return;
-  for (const { x, y } of points.filter(({ y }) => y !== null)) {
+  const measured = points.filter(({ y }) => y !== null);
+  // Of many points a few have the mark by which the legend names the line.
+  const every = Math.ceil(measured.length / 40) * (points.length > 40 ? 8 : 1);
+  for (const { x, y } of measured.filter((_, at) => (at + index * 2) % every === 0 || at === measured.length - 1)) {
     svg.append(told(SYMBOLS[index % 4](at.x(x), at.y(y), stroke), `${one.name}, ${plot.xLabel} ${readable(x, plot.xUnit)}: ${readable(y, plot.unit)}`));
   }
 }

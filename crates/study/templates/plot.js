@@ -98,11 +98,15 @@ function colouring(plots) {
   return (key, theme) => {
     const base = baseOf(key);
     const hue = PALETTES[theme.name][hues.indexOf(base)] ?? theme.quiet;
-    const others = (variants.get(base) ?? []).filter((known) => known !== base);
+    const known = variants.get(base) ?? [];
+    // The plain name has the colour as it is, or else the first of the variants.
+    const plain = known.includes(base) ? base : known[0];
+    const others = known.filter((one) => one !== plain);
     const at = others.indexOf(key);
-    if (at < 0 || others.length + (variants.get(base).length > others.length) < 2) return hue;
-    // From darker than the colour itself to lighter.
-    const part = others.length === 1 ? 0.45 : -0.6 + (0.95 * at) / (others.length - 1);
+    if (at < 0) return hue;
+    // The others are lighter and darker in turn.
+    const far = (Math.floor(at / 2) + 1) / Math.ceil(others.length / 2);
+    const part = at % 2 === 0 ? 0.45 * far : -0.6 * far;
     return part < 0 ? mixed(hue, theme.ink, -part) : mixed(hue, theme.paper, part * 0.75);
   };
 }

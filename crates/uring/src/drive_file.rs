@@ -43,9 +43,6 @@ impl Default for DriveOptions {
     }
 }
 
-/// Room is told in whole mebibytes.
-const MIB: u64 = 1 << 20;
-
 /// Why a drive could not be opened. Nothing was changed.
 #[derive(Debug, Error)]
 pub enum OpenError {
@@ -78,7 +75,7 @@ pub enum OpenError {
     /// The file system has no room for a new or larger file.
     #[error(
         "{} cannot have {}: its file system has room for {}; accepted: a smaller drive (size=), or another place",
-        path.display(), units::format_size(bytes.div_ceil(MIB).saturating_mul(MIB)), units::format_size(free / MIB * MIB)
+        path.display(), units::humane_size(*bytes), units::humane_size(*free)
     )]
     NoRoom {
         /// The drive.

@@ -1,6 +1,6 @@
 //! The closed loop: every program runs, a seed gives one outcome, and a run ends when it should.
 
-use crate::common::{config, loaded, on_store, plan};
+use crate::common::{config, loaded, on_store, plan, unwatched};
 use fulgurite_base::{Nanos, Prng};
 use fulgurite_bench::{Benchmark, BenchmarkConfig, Ending, Error, Extent, Figures, Plan, Session};
 use fulgurite_device::Device;
@@ -25,7 +25,7 @@ fn outcome(text: &str, seed: u64) -> String {
     on_store(async move |store| {
         let program = loaded(&store, &text).await;
         let plan = Plan { seed, ..plan(300) };
-        let outcome = program.run(&store, &plan, || ()).await.unwrap();
+        let outcome = program.run(&store, &plan, || (), &unwatched()).await.unwrap();
         let verified = program.verify(&store).await.unwrap();
         assert_eq!(outcome.transactions(), 300, "{text}");
         assert_eq!(outcome.figures().transactions(), 300, "{text}");
@@ -52,7 +52,7 @@ fn every_program_runs_and_verifies_and_a_seed_gives_one_outcome() {
 fn reads_and_commits_are_told_apart() {
     on_store(async |store| {
         let program = loaded(&store, "ycsb-a:records=500").await;
-        let outcome = program.run(&store, &plan(400), || ()).await.unwrap();
+        let outcome = program.run(&store, &plan(400), || (), &unwatched()).await.unwrap();
         let [reads, updates] = [0, 1].map(|kind: usize| outcome.kinds[kind].latency.count());
         // A retried update reads again; a commit that was refused is none.
         assert_eq!(outcome.read_latency.count(), reads + updates + outcome.retries());
@@ -70,8 +70,17 @@ fn a_warm_up_is_not_measured_and_the_moment_between_is_told() {
         let plan = Plan { warm_up: Extent::Ops(200), ..plan(100) };
         let noted = Rc::new(Cell::new(None));
         let (note, handle) = (Rc::clone(&noted), store.handle().clone());
-        let outcome = program.run(&store, &plan, || note.set(Some(handle.now()))).await.unwrap();
-        assert_eq!(outcome.transactions(), 100);
+        // Every transaction of both parts is told, with the time since its part began.
+        let told = Rc::new(RefCell::new(Vec::new()));
+        let ended: Rc<dyn Fn(Nanos)> = {
+            let told = Rc::clone(&told);
+            Rc::new(move |elapsed| told.borrow_mut().push(elapsed))
+        };
+        let measured = || note.set(Some(handle.now()));
+        let outcome = program.run(&store, &plan, measured, &ended).await.unwrap();
+        let told = told.take();
+        assert_eq!((told.len(), outcome.transactions()), (300, 100));
+        assert!(told[..200].is_sorted() && told[200..].is_sorted() && told[200] < told[199]);
         assert_eq!(noted.get(), Some(outcome.begin));
         let updates = program.verify(&store).await.unwrap().changes;
         // The updates of the warm-up are in the data and not in the figures.
@@ -86,7 +95,7 @@ fn a_run_by_time_ends_on_time_with_all_that_had_begun() {
         let program = loaded(&store, "ycsb-a:records=500").await;
         let time = Nanos::from_micros(5_000);
         let plan = Plan { stop: Extent::Time(time), interval: Some(Nanos::from_micros(500)), ..plan(0) };
-        let outcome = program.run(&store, &plan, || ()).await.unwrap();
+        let outcome = program.run(&store, &plan, || (), &unwatched()).await.unwrap();
         assert!(outcome.transactions() > 100, "{}", outcome.transactions());
         // One transaction takes some tens of microseconds.
         assert!(outcome.elapsed > time - Nanos::from_micros(500), "{}", outcome.elapsed);
@@ -103,7 +112,7 @@ fn cpu_is_charged_to_one_core() {
     on_store(async |store| {
         let program = loaded(&store, "ycsb-c:records=500").await;
         let plan = Plan { cpu_per_op: Nanos::from_micros(50), ..plan(400) };
-        let outcome = program.run(&store, &plan, || ()).await.unwrap();
+        let outcome = program.run(&store, &plan, || (), &unwatched()).await.unwrap();
         // Each transaction is one look-up.
         assert!(outcome.elapsed >= Nanos::from_micros(400 * 50), "{}", outcome.elapsed);
         assert!(outcome.elapsed < Nanos::from_micros(400 * 60), "{}", outcome.elapsed);
@@ -115,7 +124,7 @@ fn every_row_of_a_scan_costs_cpu() {
     on_store(async |store| {
         let program = loaded(&store, "ycsb-e:records=500").await;
         let plan = Plan { users: 1, cpu_per_op: Nanos::from_micros(50), ..plan(200) };
-        let outcome = program.run(&store, &plan, || ()).await.unwrap();
+        let outcome = program.run(&store, &plan, || (), &unwatched()).await.unwrap();
         // Scans have 50 rows on the average, some fewer at the end of the table.
         assert!(outcome.elapsed >= Nanos::from_micros(200 * 30 * 50), "{}", outcome.elapsed);
     });
@@ -125,7 +134,7 @@ fn every_row_of_a_scan_costs_cpu() {
 fn a_transaction_that_wrote_nothing_is_no_commit() {
     on_store(async |store| {
         let program = loaded(&store, "sysbench-point-select:rows=100").await;
-        let outcome = program.run(&store, &plan(50), || ()).await.unwrap();
+        let outcome = program.run(&store, &plan(50), || (), &unwatched()).await.unwrap();
         assert_eq!((outcome.read_latency.count(), outcome.commit_latency.count()), (50, 0));
     });
 }
@@ -164,7 +173,7 @@ impl Benchmark for Refusing {
 fn what_is_refused_is_tried_again_as_it_was_drawn() {
     on_store(async |store| {
         let refusing = Rc::new(Refusing::default());
-        let outcome = fulgurite_bench::run(&store, &refusing, &plan(40), || ()).await.unwrap();
+        let outcome = fulgurite_bench::run(&store, &refusing, &plan(40), || (), &unwatched()).await.unwrap();
         assert_eq!((outcome.transactions(), outcome.retries()), (40, 80));
         // Three tries for each of 40 requests, all different.
         let mut asked = refusing.asked.take();
@@ -206,7 +215,8 @@ impl Benchmark for Own {
 fn a_run_by_time_that_would_not_end_is_refused() {
     on_store(async |store| {
         let plan = Plan { stop: Extent::Time(Nanos(u64::MAX / 2)), ..plan(0) };
-        let refused = fulgurite_bench::run(&store, &Rc::new(Own { fails: false }), &plan, || ()).await;
+        let refused =
+            fulgurite_bench::run(&store, &Rc::new(Own { fails: false }), &plan, || (), &unwatched()).await;
         assert!(matches!(refused, Err(Error::NoTime { .. })), "{refused:?}");
     });
 }
@@ -214,9 +224,13 @@ fn a_run_by_time_that_would_not_end_is_refused() {
 #[test]
 fn a_failure_ends_the_run_and_rollbacks_are_counted() {
     on_store(async |store| {
-        let failed = fulgurite_bench::run(&store, &Rc::new(Own { fails: true }), &plan(100), || ()).await;
+        let failed =
+            fulgurite_bench::run(&store, &Rc::new(Own { fails: true }), &plan(100), || (), &unwatched())
+                .await;
         assert_eq!(failed.unwrap_err().to_string(), "it fails");
-        let outcome = fulgurite_bench::run(&store, &Rc::new(Own { fails: false }), &plan(100), || ()).await;
+        let outcome =
+            fulgurite_bench::run(&store, &Rc::new(Own { fails: false }), &plan(100), || (), &unwatched())
+                .await;
         assert_eq!(outcome.unwrap().rollbacks(), 100);
     });
 }

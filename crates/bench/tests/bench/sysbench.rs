@@ -1,6 +1,6 @@
 //! sysbench: what a transaction consists of, and that rows and index agree.
 
-use crate::common::{config, loaded, on_store, plan, refusal, run};
+use crate::common::{config, loaded, on_store, plan, refusal, run, unwatched};
 use fulgurite_base::{Nanos, Prng};
 use fulgurite_bench::sysbench::Action;
 use fulgurite_bench::{Benchmark, Plan, Program};
@@ -45,7 +45,7 @@ fn a_range_has_its_rows() {
         let program = loaded(&store, "sysbench-read-only:rows=10000,range=20").await;
         let cpu_per_op = Nanos::from_micros(1_000);
         let plan = Plan { users: 1, cpu_per_op, ..plan(50) };
-        let outcome = program.run(&store, &plan, || ()).await.unwrap();
+        let outcome = program.run(&store, &plan, || (), &unwatched()).await.unwrap();
         // 10 rows by key, 4 ranges with 20 rows each and a commit make 95 calls; reading takes little beside them.
         let calls = outcome.elapsed.0 / 50 / cpu_per_op.0;
         assert!((90..=100).contains(&calls), "{calls}");

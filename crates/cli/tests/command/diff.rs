@@ -85,6 +85,12 @@ fn what_cannot_be_compared_is_refused() {
         .with("cut.json", "[{\"hits\":")
         .with("other.csv", "workload,hits\ntpcc,5\n");
     std::fs::create_dir(folder.0.join("empty")).unwrap();
+    for (name, workload) in [("one", "zipf"), ("two", "tpcc")] {
+        std::fs::create_dir(folder.0.join(name)).unwrap();
+        std::fs::write(folder.0.join(name).join("table.csv"), format!("workload,hits\n{workload},5\n"))
+            .unwrap();
+        std::fs::write(folder.0.join(name).join("study.toml"), format!("title = 'Study {name}'\n")).unwrap();
+    }
     for (arguments, words) in [
         ("diff a.csv", "<B>"),
         ("diff a.csv nowhere", "B nowhere"),
@@ -92,7 +98,8 @@ fn what_cannot_be_compared_is_refused() {
         ("diff a.csv letter", "B letter"),
         ("diff a.csv /dev/zero", "longer than 256 MiB"),
         ("diff cut.json a.csv", "A cut.json"),
-        ("diff a.csv other.csv", "workload is mixed-skewed zipf in one and tpcc in the other"),
+        ("diff a.csv other.csv", "workload is mixed-skewed, zipf in A and tpcc in B"),
+        ("diff one two", "A one is of the study `Study one`, and B two of `Study two`; accepted: "),
         ("diff a.csv a.json --tolerance 2", "--tolerance"),
         ("diff a.csv a.json --tolerance -2", "--tolerance"),
         ("diff a.csv a.json --columns k_w", "--columns k_w"),
@@ -112,26 +119,18 @@ fn results_of_different_requests_are_not_compared() {
     let replay = "replay synthetic --device optane --ops 500";
     let bench = "bench ycsb-c:records=2000 --device optane";
     for (a, b, words) in [
-        (
-            pool.to_owned(),
-            "pool zipf --pages 4K --ops 1K".to_owned(),
-            "ops is 2000 in one and 1000 in the other",
-        ),
-        (pool.to_owned(), format!("{pool} --skip 5"), "skip is absent in one and 5 in the other"),
-        (
-            format!("{pool} --cores 2 --users 2"),
-            format!("{pool} --users 2"),
-            "cores is 2 in one and absent in",
-        ),
-        (replay.to_owned(), format!("{replay} --layer log"), "layer is absent in one and log in the other"),
-        (format!("{replay} --users 2"), format!("{replay} --rate 2K"), "users is 2 in one and absent in"),
+        (pool.to_owned(), "pool zipf --pages 4K --ops 1K".to_owned(), "ops is 2000 in A and 1000 in B"),
+        (pool.to_owned(), format!("{pool} --skip 5"), "skip is absent in A and 5 in B"),
+        (format!("{pool} --cores 2 --users 2"), format!("{pool} --users 2"), "cores is 2 in A and absent in"),
+        (replay.to_owned(), format!("{replay} --layer log"), "layer is absent in A and log in B"),
+        (format!("{replay} --users 2"), format!("{replay} --rate 2K"), "users is 2 in A and absent in"),
         (
             format!("{replay} --rate 1K"),
             format!("{replay} --rate 2K"),
-            "rate_requests_s is 1000 in one and 2000",
+            "rate_requests_s is 1000 in A and 2000",
         ),
-        (format!("{bench} --time 1ms"), format!("{bench} --time 2ms"), "time_limit_ns is 1000000 in one and"),
-        (format!("{bench} --time 1ms"), format!("{bench} --ops 500"), "ops is absent in one and 500 in"),
+        (format!("{bench} --time 1ms"), format!("{bench} --time 2ms"), "time_limit_ns is 1000000 in A and"),
+        (format!("{bench} --time 1ms"), format!("{bench} --ops 500"), "ops is absent in A and 500 in"),
     ] {
         let folder = Folder::new();
         for (name, command) in [("a.csv", &a), ("b.csv", &b)] {

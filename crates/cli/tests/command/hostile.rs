@@ -31,7 +31,7 @@ const TYPED: &[Case] = &[
         2,
         &["--size: 8MiB", "a log of 64MiB needs 66432KiB", "accepted"],
     ),
-    ("gc zipf --segment 1TiB", 2, &["--segment 1.000 TiB", "--physical 8.000 GiB", "accepted"]),
+    ("gc zipf --segment 1TiB", 2, &["--segment 1 TiB", "--physical 8 GiB", "accepted"]),
     ("bench ycsb-a --memory 1KiB", 2, &["--memory 1KiB", "accepted: from 87KiB"]),
     ("pool zipf --frames 0%", 2, &["--frames 0%", "at least one"]),
     ("pool zipf --frames 1/0", 2, &["--frames", "`1/0`", "1/3"]),

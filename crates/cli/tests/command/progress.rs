@@ -3,7 +3,7 @@
 use crate::folder::Folder;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::fs::File;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
 /// What `fulgurite` writes to standard error where that is a terminal, until it ends or has shown `enough`.
@@ -74,6 +74,34 @@ fn what_a_trace_takes_is_shown() {
     shows("trace convert t.spc u.msr --to msr", &["reading t.spc"]);
     shows("trace generate zipf t.pages --to page-ops --ops 10M", &["% of 10,000,000 requests"]);
     shows("pool t.spc --frames 1", &["reading t.spc", "% of 4,000,000 requests"]);
+}
+
+/// The rule: the part of a benchmark that is measured says how much of it is done.
+#[test]
+fn a_benchmark_says_how_far_it_is() {
+    let seen = shown(&Folder::new(), "bench ycsb-a --ops 20K", "checking the store");
+    let is_told = |frame: &str| frame.contains("running ycsb-a on p4510, ") && frame.contains("%, ");
+    assert!(seen.split('\r').any(is_told), "{seen}");
+}
+
+/// The rule: into a pipe a command that takes long says beforehand what it needs; a short one says nothing.
+#[test]
+fn a_log_is_told_what_a_long_command_needs() {
+    let folder = Folder::new();
+    let short = folder.run("gc zipf --logical 100MiB --physical 128MiB --ops 1K");
+    assert_eq!((short.code, short.stderr.as_str()), (0, ""));
+    let mut long = Command::new(env!("CARGO_BIN_EXE_fulgurite"))
+        .args(["gc", "zipf", "--logical", "100GB", "--physical", "120GB"])
+        .current_dir(&folder.0)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(long.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    long.kill().unwrap();
+    long.wait().unwrap();
+    assert!(line.starts_with("1 run, about ") && line.contains(" of memory, about "), "{line}");
 }
 
 #[test]

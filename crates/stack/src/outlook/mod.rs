@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(refused(3, 4 << 30), Ok(()));
         let sentence = refused(3, 5 << 29).unwrap_err();
         assert!(sentence.starts_with("3 runs, 3 at once, take about 3.1"), "{sentence}");
-        assert!(sentence.ends_with("2.500 GiB to give; accepted: --threads 2"), "{sentence}");
+        assert!(sentence.ends_with("2.50 GiB to give; accepted: --threads 2"), "{sentence}");
         assert!(refused(3, 1 << 20).unwrap_err().ends_with("accepted: smaller runs, or fewer"));
     }
 

@@ -93,7 +93,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "placement",
         written: "PLACEMENT",
-        about: "Placement policy of the layer; without a layer, that of the simulated drive",
+        about: "Placement policy: that of the layer, or without a layer that of the simulated drive",
         commands: &[
             (Pool, Words("the drive's")),
             (Gc, Value("none")),
@@ -109,7 +109,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "victim",
         written: "VICTIM",
-        about: "Victim policy of the layer; without a layer, that of the simulated drive",
+        about: "Victim policy: that of the layer, or without a layer that of the simulated drive",
         commands: &[
             (Pool, Words("the drive's")),
             (Gc, Value("greedy")),
@@ -125,7 +125,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "schedule",
         written: "SCHEDULE",
-        about: "Schedule of garbage collection in the layer; without a layer, in the simulated drive",
+        about: "Schedule of garbage collection: that of the layer, or without a layer that of the simulated drive",
         commands: &[(Replay, Words("the drive's")), (Bench, Words("the drive's"))],
         read: |asked, text| put(&mut asked.schedule, Schedule::from_name(text).map(Some)),
         show: told_by_device,
@@ -374,7 +374,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "memory",
         written: "SIZE|10%",
-        about: "Memory of the engine: a size, or a share of the loaded data, beside which the map of pages out of place has its own",
+        about: "Memory of the engine: a size, or a share of the loaded data. Beside a share the map of pages out of place has memory of its own",
         commands: &[(Bench, Words("10%, at least 1MiB"))],
         read: |asked, text| put(&mut asked.memory, read_memory(text).map(Some)),
         show: |run| of_engine(run, |stage| stage.memory_bytes.to_string()),
@@ -390,7 +390,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "records",
         written: "0%..90%",
-        about: "Largest share of the engine's memory for single records instead of pages: records that were read, and new ones that are not merged into their pages yet. The engine looks how much of it spares the drive more than pages would",
+        about: "Largest share of the engine's memory for single records instead of pages: records that were read, and new ones that are not merged into their pages yet. Records get only as much of it as spares the drive more work than pages would",
         commands: &[(Bench, Value("70%"))],
         read: |asked, text| put(&mut asked.records, read_records(text)),
         show: |run| of_engine(run, |stage| format!("{}%", stage.records)),

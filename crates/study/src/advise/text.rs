@@ -9,12 +9,13 @@ use crate::people::{humane, wrapped};
 use fulgurite_stack::{Column, Value};
 
 impl Advice {
-    /// The answer in lines of `width`. A command that is longer goes on in the next line, as a shell reads it.
-    pub fn text(&self, width: usize) -> String {
+    /// The answer in lines of `width`, with bold heads where there are colours. A command that is longer goes on in the next
+    /// line, as a shell reads it.
+    pub fn text(&self, width: usize, has_colours: bool) -> String {
         let mut text = wrapped(&self.sentence(), width) + "\n";
         // Where nothing is advised, the sentence has said so.
         if !self.verdict.advised.setup.is_empty() {
-            text += &self.settings(width);
+            text += &self.settings(width, has_colours);
             text.push('\n');
         }
         for note in self.notes() {
@@ -78,7 +79,7 @@ impl Advice {
         )
     }
 
-    fn settings(&self, width: usize) -> String {
+    fn settings(&self, width: usize, has_colours: bool) -> String {
         let column = |head: &str, is_text: bool, cell: &dyn Fn(&Effect) -> String| Shown {
             head: head.to_owned(),
             cells: self.verdict.effects.iter().map(|effect| (cell(effect), false)).collect(),
@@ -110,7 +111,7 @@ impl Advice {
             caption += "; without it: what keeping it plain does, with the others changed";
         }
         let kept = columns.len();
-        fitted(columns, kept, width, false).0 + &wrapped(&caption, width)
+        fitted(columns, kept, width, has_colours).0 + &wrapped(&caption, width)
     }
 
     /// What a reader should know beside the sentence, a line each.

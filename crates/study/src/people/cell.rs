@@ -1,5 +1,7 @@
 //! A cell as people read it: three significant digits and a unit that suits the value.
 
+use fulgurite_base::units;
+pub use fulgurite_base::units::significant;
 use fulgurite_stack::{Column, Unit, Value};
 
 /// The head of a column: its name without the unit, which stands behind each value. The whole name where another column
@@ -36,21 +38,8 @@ pub fn humane(column: Column, value: &Value) -> String {
         return "–".to_owned();
     }
     match column.unit() {
-        Unit::Nanoseconds => scaled(number, &[(1e9, " s"), (1e6, " ms"), (1e3, " µs"), (1.0, " ns")]),
-        Unit::Bytes => scaled(
-            number,
-            &[
-                (1_099_511_627_776.0, " TiB"),
-                (1_073_741_824.0, " GiB"),
-                (1_048_576.0, " MiB"),
-                (1024.0, " KiB"),
-                (1.0, " B"),
-            ],
-        ),
-        Unit::BytesPerSecond => {
-            scaled(number, &[(1e9, " GB/s"), (1e6, " MB/s"), (1e3, " kB/s"), (1.0, " B/s")])
-        }
         Unit::Name | Unit::Number => of_number(column.name(), number),
+        unit => unit.humane(number),
     }
 }
 
@@ -61,7 +50,7 @@ fn of_number(name: &str, number: f64) -> String {
         return format!("{} %", significant(100.0 * number));
     }
     if has_end(&["_ops_s", "_requests_s", "records_s"]) || name.contains("_iops_") {
-        return scaled(number, &[(1e9, " G/s"), (1e6, " M/s"), (1e3, " K/s"), (1.0, " /s")]);
+        return units::humane(number, &[(1e9, " G/s"), (1e6, " M/s"), (1e3, " K/s"), (1.0, " /s")]);
     }
     if has_end(&["_s"]) {
         return format!("{} s", significant(number));
@@ -70,26 +59,7 @@ fn of_number(name: &str, number: f64) -> String {
     if number.fract() == 0.0 && number.abs() < 1e4 {
         return format!("{number:.0}");
     }
-    scaled(number, &[(1e9, " G"), (1e6, " M"), (1e3, " K"), (1.0, "")])
-}
-
-fn scaled(number: f64, scales: &[(f64, &str)]) -> String {
-    let fits = scales.iter().find(|(scale, _)| number.abs() >= *scale);
-    let (scale, name) = fits.unwrap_or(&scales[scales.len() - 1]);
-    let scaled = number / scale;
-    // What is counted has no part of one, and sizes are often whole. Of what is measured the zeros tell how exact it is.
-    let is_whole = scaled.fract() == 0.0 && (*scale == 1.0 || name.ends_with('B'));
-    if is_whole { format!("{scaled:.0}{name}") } else { format!("{}{name}", significant(scaled)) }
-}
-
-/// Three significant digits.
-pub fn significant(number: f64) -> String {
-    if number == 0.0 {
-        return "0".to_owned();
-    }
-    // Three digits are the first one and two more.
-    let digits = (2 - number.abs().log10().floor() as i32).clamp(0, 6) as usize;
-    format!("{number:.digits$}")
+    units::humane(number, &[(1e9, " G"), (1e6, " M"), (1e3, " K"), (1.0, "")])
 }
 
 #[cfg(test)]

@@ -97,7 +97,7 @@ impl Check {
         Ok(match (&self.compare, self.against) {
             (Some(compare), _) => {
                 let [old, new] = compare.sides()?.map(|side| written(&side, Some(words)));
-                format!("{of} of {new} against {old}")
+                format!("{of}, {new} against {old}")
             }
             (None, Some(against)) => format!("{of} against {}", words.column(against)),
             (None, None) => of,
@@ -126,13 +126,14 @@ impl Check {
         let readable = |figure: f64| match is_ratio {
             // A column that is a part of another one, not a reading of the same.
             true if self.against.is_some() && (figure - 1.0).abs() > 0.1 => match 100.0 * figure {
-                small if small < 1.0 => format!("{small:.4} %"),
+                small if small < 1.0 => format!("{} %", two_digits(small)),
                 percent => format!("{percent:.1} %"),
             },
             true if figure == 1.0 => "no change".to_owned(),
             // As small a change as a bound of 0.004 % would look like none.
             true if (figure - 1.0).abs() < 0.0005 => {
-                format!("{:+.4} %", 100.0 * (figure - 1.0)).replace('-', "−")
+                let sign = if figure > 1.0 { '+' } else { '−' };
+                format!("{sign}{} %", two_digits(100.0 * (figure - 1.0).abs()))
             }
             true => change(figure - 1.0),
             false => humane(self.column, figure),
@@ -246,10 +247,31 @@ impl Check {
     }
 }
 
+/// A small number that is not negative, to two significant digits: 0.0163 is `0.016`.
+fn two_digits(small: f64) -> String {
+    if small == 0.0 {
+        return "0".to_owned();
+    }
+    let digits = (1 - small.log10().floor() as i32).clamp(0, 9) as usize;
+    format!("{small:.digits$}")
+}
+
 /// A figure as people read it, without decimals where it has none.
 fn humane(column: Column, figure: f64) -> String {
     match column.unit() {
         Unit::Number if figure >= 0.0 && figure.fract() == 0.0 => Value::Integer(figure as u64).readable(),
         unit => unit.humane(figure),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::two_digits;
+
+    #[test]
+    fn small_numbers_have_two_digits() {
+        for (number, said) in [(0.0, "0"), (0.0163, "0.016"), (0.0031, "0.0031"), (0.95, "0.95")] {
+            assert_eq!(two_digits(number), said);
+        }
     }
 }

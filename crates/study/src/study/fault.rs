@@ -35,12 +35,12 @@ impl Check {
         if !self.holds(&mended, words)?.0 {
             return Ok(None);
         }
-        Ok(self.noticed_in(&mended, words)?.map(|fault| format!("once it holds, {fault}")))
+        Ok(self.noticed_in(&mended, words)?.map(|fault| format!("{fault} (in figures that hold)")))
     }
 
     /// What the check notices in rows in which it holds.
     fn noticed_in(&self, table: &Table, words: Words<'_>) -> Result<Option<String>, StackError> {
-        if let Some(fault) = self.first_noticed(self.faults(table)?, words) {
+        if let Some(fault) = self.first_noticed(self.faults(table, words)?, words) {
             return Ok(Some(fault));
         }
         match self.mixed_up(table, words)? {
@@ -56,15 +56,15 @@ impl Check {
     }
 
     /// The first three kinds, as tables.
-    fn faults(&self, table: &Table) -> Result<Vec<(String, Vec<Row>)>, StackError> {
+    fn faults(&self, table: &Table, words: Words<'_>) -> Result<Vec<(String, Vec<Row>)>, StackError> {
         if let Some(axis) = self.falls_with {
-            return Ok(vec![(format!("{axis} reversed"), reversed(table, axis))]);
+            return Ok(vec![(format!("{} reversed", words.column(axis)), reversed(table, axis))]);
         }
         let Some(compare) = &self.compare else { return Ok(Vec::new()) };
         let [old, new] = compare.sides()?;
         Ok(vec![
-            ("a candidate that does nothing".to_owned(), idle(table, &old, &new)),
-            ("the sides swapped".to_owned(), swapped(table, &old, &new)),
+            ("no difference between the two sides".to_owned(), idle(table, &old, &new)),
+            ("both sides exchanged".to_owned(), swapped(table, &old, &new)),
         ])
     }
 
@@ -88,7 +88,7 @@ impl Check {
                         continue;
                     };
                     if self.holds(&Table { rows }, words).is_ok_and(|(holds, _)| !holds) {
-                        return Ok(Some(format!("{axis} {} in place of {right}", wrong.exact())));
+                        return Ok(Some(in_place_of(axis, wrong, &right, words)));
                     }
                 }
             }
@@ -210,6 +210,15 @@ fn values(table: &Table, column: Column) -> Vec<&Value> {
     values
 }
 
+/// A value that stands where another one should, in words: a name with the name of its column.
+fn in_place_of(axis: Column, wrong: &Value, right: &str, words: Words<'_>) -> String {
+    let kind = match wrong {
+        Value::Text(_) => words.column(axis) + " ",
+        _ => String::new(),
+    };
+    format!("{kind}{} in place of {}", words.named(axis, &wrong.exact()), words.named(axis, right))
+}
+
 /// The values of `axis` change places from its two ends inwards.
 fn reversed(table: &Table, axis: Column) -> Vec<Row> {
     let mut values = values(table, axis);
@@ -268,14 +277,14 @@ mod tests {
     #[test]
     fn a_gain_is_noticed_to_be_missing() {
         let found = noticed(&format!("{COMPARE}at_most = 0.85"));
-        assert_eq!(found.as_deref(), Some("a candidate that does nothing"));
+        assert_eq!(found.as_deref(), Some("no difference between the two sides"));
     }
 
     #[test]
     fn a_bound_of_one_is_broken_by_a_loss_alone_and_a_strict_one_by_no_gain() {
         let found = |bound: &str| noticed(&format!("{COMPARE}{bound}"));
-        assert_eq!(found("at_most = 1.0").as_deref(), Some("the sides swapped"));
-        assert_eq!(found("below = 1.0").as_deref(), Some("a candidate that does nothing"));
+        assert_eq!(found("at_most = 1.0").as_deref(), Some("both sides exchanged"));
+        assert_eq!(found("below = 1.0").as_deref(), Some("no difference between the two sides"));
         // A bound from below that lets everything pass is noticed for what it is.
         assert_eq!(found("at_least = 0.0"), None);
     }
@@ -284,7 +293,7 @@ mod tests {
     fn a_tolerance_is_broken_by_rows_of_another_kind() {
         let eight = COMPARE.replace("\"1\"", "\"8\"");
         let found = noticed(&format!("{eight}at_least = 0.95\nat_most = 1.05"));
-        assert_eq!(found.as_deref(), Some("users 1 in place of 8"));
+        assert_eq!(found.as_deref(), Some("1 user in place of 8 users"));
     }
 
     #[test]
@@ -293,7 +302,7 @@ mod tests {
             noticed("falls_with = \"users\"\nfor_each = \"write_back\"\nwhere = { workload = \"a\" }");
         assert_eq!(falls.as_deref(), Some("users reversed"));
         let plain = noticed("at_most = 50\nwhere = { users = \"8\", workload = \"a\" }");
-        assert_eq!(plain.as_deref(), Some("users 1 in place of 8"));
+        assert_eq!(plain.as_deref(), Some("1 user in place of 8 users"));
     }
 
     /// The longest of the figures is 200 ns.
@@ -309,15 +318,15 @@ mod tests {
     #[test]
     fn what_fails_already_is_given_figures_that_hold_and_must_notice_a_fault_in_them() {
         let found = noticed(&format!("{COMPARE}at_most = 0.5"));
-        assert_eq!(found.as_deref(), Some("once it holds, a candidate that does nothing"));
+        assert_eq!(found.as_deref(), Some("no difference between the two sides (in figures that hold)"));
         let found = noticed(&format!("{COMPARE}at_least = 1.0"));
-        assert_eq!(found.as_deref(), Some("once it holds, the sides swapped"));
+        assert_eq!(found.as_deref(), Some("both sides exchanged (in figures that hold)"));
         let mut rising = table();
         for row in &mut rising.rows {
             row.set(Column::ElapsedNs, 10 * row.number(Column::Users).unwrap() as u64);
         }
         let falls = "falls_with = \"users\"\nfor_each = \"write_back\"\nwhere = { workload = \"a\" }";
-        assert_eq!(noticed_in(&rising, falls).as_deref(), Some("once it holds, users reversed"));
+        assert_eq!(noticed_in(&rising, falls).as_deref(), Some("users reversed (in figures that hold)"));
     }
 
     #[test]

@@ -60,7 +60,7 @@ impl Compare {
         };
         let changes = pairs
             .into_iter()
-            .map(|(old, new)| Some((change(old, new)?, describe(table, old, compared, Words::NONE))));
+            .map(|(old, new)| Some((change(old, new)?, describe(table, old, compared, words))));
         let (low, high) = extremes(changes.collect::<Option<_>>().ok_or_else(|| not_a_number(self.column))?);
         let what = &self.what;
         let size = |change: f64| report_change(change.abs()).replace('+', "");
@@ -81,9 +81,7 @@ impl Compare {
             Some(part) => format!("In the part {}, with", words.name(part)),
             None => "With".to_owned(),
         };
-        // A short name is what one types. One with options may have words that are easier to read.
-        let [candidate, baseline] = [&self.candidate, &self.baseline]
-            .map(|name| if name.contains(':') { words.name(name) } else { name.as_str() });
+        let [candidate, baseline] = [&self.candidate, &self.baseline].map(|name| words.name(name));
         Ok(format!("{with} {candidate} instead of {baseline}, {what} {moved}."))
     }
 }
@@ -98,6 +96,7 @@ pub(super) fn moved(changes: impl Iterator<Item = f64>) -> String {
     let size = |change: f64| report_change(change.abs()).replace('+', "");
     let [least, most] = if *high <= 0.0 { [*high, *low] } else { [*low, *high] };
     match (size(least), size(most)) {
+        (_, most) if most == size(0.0) => "does not change".to_owned(),
         (least, most) if *low < 0.0 && *high > 0.0 => {
             format!("falls by up to {least} and rises by up to {most}")
         }
@@ -113,12 +112,12 @@ fn direction(change: f64) -> &'static str {
 
 impl Deviation {
     /// How far the column is from what it should be, where it is farthest.
-    pub fn sentence(&self, table: &Table) -> Result<String, StackError> {
+    pub fn sentence(&self, table: &Table, words: Words<'_>) -> Result<String, StackError> {
         known_columns(table, [self.column, self.expected])?;
         let with_both = table.rows.iter().filter_map(|row| {
             Some((
                 row.number(self.column)? / row.number(self.expected)? - 1.0,
-                describe(table, row, &[], Words::NONE),
+                describe(table, row, &[], words),
             ))
         });
         let deviations: Vec<_> = with_both.collect();
@@ -188,7 +187,7 @@ fn follows(old: &Row, new: &Row, column: Column) -> bool {
 pub(super) fn written(side: &BTreeMap<Column, String>, words: Option<Words<'_>>) -> String {
     let value = |(column, value): (&Column, &String)| match words {
         None => format!("{column} {value}"),
-        Some(words) => words.name(value).to_owned(),
+        Some(words) => words.named(*column, value),
     };
     side.iter().map(value).collect::<Vec<_>>().join(", ")
 }
@@ -222,7 +221,8 @@ pub(super) fn describe(table: &Table, row: &Row, compared: &[Column], words: Wor
     let part = is_one_of_parts.then_some(Column::Part);
     let named = |axis: Column| match row.get(axis) {
         Some(Value::Text(name)) => words.name(name).to_owned(),
-        _ => format!("{axis} {}", row.text(axis)),
+        Some(value) => words.counted(axis, value),
+        None => String::new(),
     };
     part.into_iter().chain(axes[..enough].iter().copied()).map(named).collect::<Vec<_>>().join(", ")
 }
@@ -237,6 +237,15 @@ mod tests {
         row.set(Column::Frames, frames);
         row.set_some(Column::MemoryBytes, memory_bytes);
         row
+    }
+
+    /// The rule: changes that would be written as 0.0 % are none; others are said by their direction.
+    #[test]
+    fn a_change_that_nobody_sees_is_none() {
+        let said = |changes: &[f64]| moved(changes.iter().copied());
+        assert_eq!(said(&[0.0, 0.0004, -0.0004]), "does not change");
+        assert_eq!(said(&[-0.061, -0.241]), "falls by 6.1 % to 24.1 %");
+        assert_eq!(said(&[0.0, 0.02]), "rises by up to 2.0 %");
     }
 
     /// The rule: frames that follow from an engine's memory do not set rows apart; frames that were asked for do.

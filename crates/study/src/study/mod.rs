@@ -370,7 +370,7 @@ impl Study {
         let compared =
             self.file.compare.as_ref().map(|compare| compare.found(table, words, is_quick)).transpose()?;
         let deviation =
-            self.file.deviation.as_ref().map(|deviation| deviation.sentence(table)).transpose()?;
+            self.file.deviation.as_ref().map(|deviation| deviation.sentence(table, words)).transpose()?;
         let said: Vec<String> = [compared, deviation].into_iter().flatten().collect();
         // A study that names nothing to look at is told of as its runs alone would be.
         if said.is_empty() && self.file.checks.is_empty() && self.file.parts.is_empty() {

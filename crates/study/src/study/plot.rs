@@ -28,7 +28,7 @@ impl PlotFile {
             None => vec![self.panel(None, &table.rows.iter().collect::<Vec<_>>(), source)],
             Some(column) => {
                 let values = distinct(&table.rows.iter().collect::<Vec<_>>(), column);
-                let names = source.words.of(&values);
+                let names = source.words.of_column(column, &values);
                 let panel = |(value, name): (&Value, String)| {
                     let rows: Vec<&Row> =
                         table.rows.iter().filter(|row| row.get(column) == Some(value)).collect();
@@ -52,7 +52,7 @@ impl PlotFile {
         if self.kind == PlotShape::Line && !is_line {
             // Bars have no axis that says what a number is.
             let places = panels.iter_mut().flat_map(|panel| &mut panel.x);
-            places.for_each(|place| place.name = format!("{x_label} {}", place.name));
+            places.for_each(|place| place.name = source.words.named(self.x, &place.value.exact()));
         }
         Plot {
             title: self.title(&panels, source),
@@ -121,13 +121,17 @@ impl PlotFile {
             None => self.stack.iter().map(|column| stacked(*column, self.x, &x, rows, source)).collect(),
             Some(column) => {
                 let values = distinct(rows, column);
-                let names = source.words.of(&values);
+                let names = source.words.of_column(column, &values);
                 let of_value =
                     |(value, name)| self.series_of(Some(value), name, group.as_deref(), &x, rows, source);
                 values.iter().zip(names).map(of_value).collect()
             }
         };
-        let names = source.words.of(&x);
+        // On an axis numbers stand by themselves.
+        let names = match self.kind {
+            PlotShape::Line => source.words.of(&x),
+            _ => source.words.of_column(self.x, &x),
+        };
         let x = x.into_iter().zip(names).map(|(value, name)| Place { value, name }).collect();
         let mut panel = Panel { title: of.map(|(_, name)| name), x, series };
         // A series without values would appear only in the legend.
@@ -318,7 +322,7 @@ mod tests {
             let plot = drawn(&file, rows, true);
             (plot.kind, plot.log_y, plot.panels[0].x[0].name.clone())
         };
-        assert_eq!(of(&[(64, 1, 10)]), (PlotKind::Bar, false, "users 64".to_owned()));
+        assert_eq!(of(&[(64, 1, 10)]), (PlotKind::Bar, false, "64 users".to_owned()));
         assert_eq!(of(&[(64, 1, 10), (128, 1, 10)]), (PlotKind::Line, true, "64".to_owned()));
     }
 

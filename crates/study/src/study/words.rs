@@ -1,5 +1,6 @@
 //! The names of rows and columns on the page: the words of the study, or else the part of a name that differs.
 
+use crate::people::humane;
 use fulgurite_stack::{Column, Unit, Value};
 use std::collections::BTreeMap;
 
@@ -14,6 +15,39 @@ impl Words<'_> {
     /// What `exact` is called.
     pub fn name<'a>(&'a self, exact: &'a str) -> &'a str {
         self.0.get(exact).map_or(exact, String::as_str)
+    }
+
+    /// What a value of `column`, as its exact text, is called.
+    pub fn named(&self, column: Column, exact: &str) -> String {
+        match (self.0.get(exact), exact.parse::<f64>()) {
+            (None, Ok(number)) => self.counted(column, &Value::Real(number)),
+            _ => self.name(exact).to_owned(),
+        }
+    }
+
+    /// A number with what it counts or measures: `8 users`, `run time 16.0 s`, `scale 4`.
+    pub fn counted(&self, column: Column, value: &Value) -> String {
+        let Some(number) = value.as_f64() else { return self.name(&value.exact()).to_owned() };
+        let what = self.column(column);
+        let text = match number.fract() == 0.0 && number >= 0.0 {
+            true => humane(column, &Value::Integer(number as u64)),
+            false => humane(column, value),
+        };
+        match what.strip_suffix('s') {
+            Some(one) if number == 1.0 => format!("1 {one}"),
+            Some(_) => format!("{text} {what}"),
+            None => format!("{what} {text}"),
+        }
+    }
+
+    /// What values of `column` beside each other are called, numbers with what they count.
+    pub fn of_column(&self, column: Column, values: &[Value]) -> Vec<String> {
+        let has_words = |value: &Value| self.0.contains_key(&value.exact());
+        let name = |(name, value): (String, &Value)| match value {
+            Value::Integer(_) | Value::Real(_) if !has_words(value) => self.counted(column, value),
+            _ => name,
+        };
+        self.of(values).into_iter().zip(values).map(name).collect()
     }
 
     /// What values beside each other are called. Parts that all of the names have say nothing and are left out.
@@ -54,6 +88,8 @@ impl Words<'_> {
             Column::ValidShareError => "error of the predicted valid share",
             Column::WafClosedForm => "its closed form",
             Column::NW => "pages written at once",
+            Column::CpuPerRequestNs => "CPU time of a request",
+            Column::PageBytes => "pages of",
             _ => "",
         };
         if !common.is_empty() {
@@ -67,5 +103,33 @@ impl Words<'_> {
             Unit::Name | Unit::Number => "",
         };
         name.strip_suffix(suffix).unwrap_or(name).replace('_', " ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rule: a number says what it counts or measures, with one of it in the singular; the words of a study come first.
+    #[test]
+    fn a_number_says_what_it_counts() {
+        let names = BTreeMap::from([("4096".to_owned(), "small pages".to_owned())]);
+        let words = Words(&names);
+        for (column, exact, said) in [
+            (Column::Users, "1", "1 user"),
+            (Column::Users, "64", "64 users"),
+            (Column::Frames, "102400", "102,400 frames"),
+            (Column::Scale, "4", "scale 4"),
+            (Column::TimeNs, "16000000000", "time 16.0 s"),
+            (Column::PageBytes, "8192", "pages of 8 KiB"),
+            (Column::PageBytes, "4096", "small pages"),
+            (Column::Workload, "zipf", "zipf"),
+        ] {
+            assert_eq!(words.named(column, exact), said);
+        }
+        let users = [1u32, 8].map(Value::from);
+        assert_eq!(words.of_column(Column::Users, &users), ["1 user", "8 users"]);
+        let workloads = ["zipf:theta=0.9", "zipf:theta=0.5"].map(Value::from);
+        assert_eq!(words.of_column(Column::Workload, &workloads), ["theta=0.9", "theta=0.5"]);
     }
 }

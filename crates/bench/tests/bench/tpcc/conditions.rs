@@ -1,7 +1,7 @@
 //! The consistency conditions hold after a run, and each is found broken when one row is changed by hand.
 
 use super::{SMALL, delete, put, row, rows};
-use crate::common::{MemStore, loaded, on_store, plan, refusal};
+use crate::common::{MemStore, loaded, on_store, plan, refusal, unwatched};
 use fulgurite_bench::tpcc::rows::{
     District, NewOrder, Order, OrderLine, Warehouse, district_key, line_key, order_key, warehouse_key,
 };
@@ -12,7 +12,7 @@ fn the_conditions_hold_after_a_run_by_many_users() {
     on_store(async |store| {
         let program = loaded(&store, SMALL).await;
         let plan = Plan { users: 20, stop: Extent::Ops(2_000), ..plan(0) };
-        let outcome = program.run(&store, &plan, || ()).await.unwrap();
+        let outcome = program.run(&store, &plan, || (), &unwatched()).await.unwrap();
         let verified = program.verify(&store).await.unwrap();
         let placed = outcome.kinds[0].latency.count() - outcome.rollbacks();
         assert!(placed > 700, "{placed}");

@@ -1,7 +1,7 @@
 //! What the transactions do, one by one.
 
 use super::{SMALL, put, row, rows, tpcc};
-use crate::common::{MemStore, loaded, on_store, plan};
+use crate::common::{MemStore, loaded, on_store, plan, unwatched};
 use fulgurite_base::Prng;
 use fulgurite_bench::codec::Row;
 use fulgurite_bench::tpcc::rows::*;
@@ -47,7 +47,7 @@ async fn script(store: &MemStore, program: &Program, requests: Vec<Request>) -> 
     let count = requests.len() as u64;
     let script = Rc::new(Script { tpcc: tpcc(program), requests: RefCell::new(requests.into()) });
     let plan = Plan { users: count as u32, stop: Extent::Ops(count), ..plan(0) };
-    let outcome = fulgurite_bench::run(store, &script, &plan, || ()).await.unwrap();
+    let outcome = fulgurite_bench::run(store, &script, &plan, || (), &unwatched()).await.unwrap();
     program.verify(store).await.unwrap();
     outcome
 }

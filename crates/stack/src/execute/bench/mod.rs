@@ -5,14 +5,14 @@ mod prepare;
 mod row;
 mod watched;
 
-use crate::progress::step;
+use crate::progress::{Step, step};
 use crate::run::{Benchmarked, EngineStage, Rows};
 use crate::{Progress, Row, Run, StackError, memory};
 use fulgurite_base::Nanos;
 use fulgurite_bench::{BenchmarkConfig, Error, Extent, Outcome, Plan, Verified};
 use fulgurite_device::{Executor, Handle};
 use fulgurite_engine::{Options, Statistics, Store, TornPages};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Instant;
 use watched::{Seen, Watched, Watcher};
@@ -118,13 +118,22 @@ impl Job {
         let store = Store::open(handle, self.options).await.map_err(engine)?;
         let program = self.benchmark.open(&store).await.map_err(failed)?;
         let before = Rc::new(RefCell::new(None));
+        let name = self.benchmark.name();
+        let way = Rc::new(Way::new(format!("warming up {name} on {}", self.device), self.plan.warm_up));
         let note = {
             let (before, store, watcher) = (Rc::clone(&before), store.clone(), self.watcher.clone());
-            move || *before.borrow_mut() = Some(Noted::now(&store, &watcher))
+            let (way, running) = (Rc::clone(&way), format!("running {name} on {}", self.device));
+            move || {
+                way.begin(running, self.plan.stop);
+                *before.borrow_mut() = Some(Noted::now(&store, &watcher));
+            }
         };
-        let running = step(format!("running {} on {}", self.benchmark.name(), self.device), 0);
-        let outcome = program.run(&store, &self.plan, note).await.map_err(failed)?;
-        drop(running);
+        let ended: Rc<dyn Fn(Nanos)> = {
+            let way = Rc::clone(&way);
+            Rc::new(move |elapsed| way.ended(elapsed))
+        };
+        let outcome = program.run(&store, &self.plan, note, &ended).await.map_err(failed)?;
+        drop((ended, way));
         let _checking = step("checking the store", 0);
         // Before the checks, which read everything.
         let after = Noted::now(&store, &self.watcher);
@@ -138,6 +147,39 @@ impl Job {
         let torn_pages = store.torn_pages();
         store.close().await.map_err(engine)?;
         Ok(Measured { outcome, before, after, torn_pages, verified })
+    }
+}
+
+/// How far a part of a run has come: a step of as many parts as it has transactions, or nanoseconds.
+struct Way {
+    part: RefCell<(Step, Extent)>,
+    /// Nanoseconds of a part by time that are reported.
+    passed: Cell<u64>,
+}
+
+impl Way {
+    fn new(what: String, extent: Extent) -> Way {
+        Way { part: RefCell::new((Way::step(what, extent), extent)), passed: Cell::new(0) }
+    }
+
+    fn step(what: String, extent: Extent) -> Step {
+        let (Extent::Ops(total) | Extent::Time(Nanos(total))) = extent;
+        step(what, total)
+    }
+
+    /// Another part begins.
+    fn begin(&self, what: String, extent: Extent) {
+        self.part.replace((Way::step(what, extent), extent));
+        self.passed.set(0);
+    }
+
+    /// A transaction has ended so long after its part began.
+    fn ended(&self, elapsed: Nanos) {
+        let (step, extent) = &*self.part.borrow();
+        match extent {
+            Extent::Ops(_) => step.add(1),
+            Extent::Time(_) => step.add(elapsed.0.saturating_sub(self.passed.replace(elapsed.0))),
+        }
     }
 }
 

@@ -178,7 +178,9 @@ impl GcRun<'_> {
         let bound = self.run.bind()?;
         let config = &self.translation.ftl;
         let writes = bound.writes_within(self.requested.ops, self.run.seed)?;
+        let making = step("making the map of the pages", 0);
         let (mut ftl, mut census) = (Ftl::new(config.clone())?, None);
+        drop(making);
         // The fill counts as user writes, so it counts for the half too.
         let half = (u64::from(config.logical_pages) + writes) / 2;
         if config.collect.placement.needs_future() || self.run.measure.rows == Rows::Groups {
