@@ -17,7 +17,7 @@ use fulgurite_study::people::{self, View};
 use fulgurite_study::report::Verdict;
 use fulgurite_study::study::{How, Left, Outcome, Study, finished_runs};
 use fulgurite_study::table::Table;
-use fulgurite_study::trace_convert::{Converted, Generated};
+use fulgurite_study::trace_convert::{Converted, Generated, Written};
 use fulgurite_study::{
     Column, Outlook, SpecError, StackError, diff, list, runner, trace_convert, trace_info,
 };
@@ -121,9 +121,7 @@ fn run(arguments: Arguments) -> Result<(), StackError> {
         Some(Command::Trace { command: Trace::Convert { file, out, to, format, page, force } }) => {
             let converted = Converted {
                 path: &file,
-                out: &out,
-                force,
-                to: &to,
+                written: Written { out: &out, force, to: &to },
                 format: format.as_deref(),
                 page: page.as_deref(),
             };
@@ -135,9 +133,7 @@ fn run(arguments: Arguments) -> Result<(), StackError> {
         }) => {
             let generated = Generated {
                 workload: &workload,
-                out: &out,
-                force,
-                to: &to,
+                written: Written { out: &out, force, to: &to },
                 logical: logical.as_deref(),
                 page: page.as_deref(),
                 ops: ops.as_deref(),

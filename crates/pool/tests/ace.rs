@@ -278,3 +278,38 @@ fn clean_first_policies_count_as_the_published_program() {
     // By the virtual order they stay where they are, and fewer pages are missed.
     assert_eq!(counts("lru-wsr", WriteBack::ace(8)), [528_495, 306_912, 38_364]);
 }
+
+/// The rule: what is counted in memory is what the pool does, under every replacement policy, which learns of each page that was
+/// written back.
+#[test]
+fn the_pool_does_what_the_counter_counts() {
+    let trace = published_trace(10_000, 1_024);
+    let requests: Vec<(PageId, bool)> = trace.iter().map(|(page, write)| (PageId(*page), *write)).collect();
+    for name in ReplacementConfig::registry().names().filter(|name| !name.ends_with("-e")) {
+        for write_back in [WriteBack::SINGLE, WriteBack::ace(8)] {
+            // The counter evicts without writing first, and asks all pages of CCF-LRU. In the pool the page that was written leaves,
+            // and the others keep their second chance.
+            if name == "ccf-lru" && !write_back.batches {
+                continue;
+            }
+            let start = || name.parse::<ReplacementConfig>().unwrap().start(100).unwrap();
+            let mut counter = MissCounter::new(100, start(), write_back.clone());
+            counter.request_all(&requests);
+            let executor = Executor::new(mem(1_024));
+            let shape = PoolConfig { replacement: start(), ..config(100, write_back.clone()) };
+            let pool = BufferPool::new(executor.handle(), shape).unwrap();
+            let (user, requests) = (pool.clone(), requests.clone());
+            executor
+                .block_on(async move {
+                    for (page, write) in requests {
+                        request(&user, page.0, write).await.unwrap();
+                    }
+                })
+                .unwrap();
+            let counts = |counters: PoolCounters| {
+                [counters.hits, counters.misses, counters.pages_written, counters.write_ios]
+            };
+            assert_eq!(counts(pool.counters()), counts(counter.counters()), "{name} under {write_back:?}");
+        }
+    }
+}

@@ -466,6 +466,45 @@ fn the_cleaner_writes_ahead_and_rests_while_half_of_it_is_left() {
     assert_eq!((pool.counters().write_ios, pool.counters().pages_written), (3, 8));
 }
 
+/// The rule: the cleaner has one batch under way, however many misses call for it meanwhile; and it keeps the next frame clean
+/// where it is to look no further.
+#[test]
+fn the_cleaner_has_one_batch_under_way_and_may_look_at_one_frame() {
+    let cleaner = |spec: &str| spec.parse::<WriteBackConfig>().unwrap().resolve(|| Ok(4)).unwrap();
+    let (executor, pool) = pool_over(mem(64), 12, cleaner("background:ahead=4,n_w=2"));
+    let filling = pool.clone();
+    executor
+        .block_on(async move {
+            for page in 0..12 {
+                request(&filling, page, true).await.unwrap();
+            }
+        })
+        .unwrap();
+    for page in 20..23 {
+        let user = pool.clone();
+        executor.spawn(async move { request(&user, page, true).await.unwrap() });
+    }
+    let (asks, handle) = (pool.clone(), executor.handle());
+    let soon = handle.now() + Nanos::from_micros(19);
+    let begun = executor.block_on(async move {
+        handle.sleep_until(soon).await;
+        asks.counters().write_ios
+    });
+    // Three misses have written a page each, and the first to have done so has called the cleaner.
+    assert_eq!(begun, Ok(3 + 1));
+
+    let (executor, pool) = pool_over(mem(64), 6, cleaner("background:ahead=1,n_w=1"));
+    let (user, handle) = (pool.clone(), executor.handle());
+    let ahead = executor.block_on(async move {
+        for page in (0..6).chain([20]) {
+            request(&user, page, true).await.unwrap();
+        }
+        handle.sleep_until(handle.now() + Nanos::from_micros(100)).await;
+        dirty_ahead(&user, 2)
+    });
+    assert_eq!(ahead.unwrap(), [false, true]);
+}
+
 /// Who gets the only frame, in order: it is held, three misses come one after another, and its holder lets it go, takes it
 /// again before anybody else can, and lets it go for good.
 fn order_of_misses(take_again: bool) -> Vec<u64> {
@@ -654,6 +693,55 @@ fn a_failed_write_never_makes_a_page_clean() {
     }
 }
 
+/// A pool of four frames and two spare ones that are all in use: the write of a first victim has failed, and it came back.
+fn with_a_page_that_came_back(
+    replacement: &str,
+) -> (Executor<FaultDevice<MemDevice>>, BufferPool<FaultDevice<MemDevice>>) {
+    let executor = Executor::new(FaultDevice::new(mem(16), vec![Fault::FailWrite(0)]));
+    let raw = "raw:buffers=2,least=2".parse::<WriteBackConfig>().unwrap().resolve(|| Ok(4)).unwrap();
+    let replacement = replacement.parse::<ReplacementConfig>().unwrap().start(6).unwrap();
+    let config = PoolConfig { replacement, ..config(6, raw) };
+    let pool = BufferPool::new(executor.handle(), config).unwrap();
+    let (user, handle) = (pool.clone(), executor.handle());
+    executor
+        .block_on(async move {
+            for page in 0..4 {
+                request(&user, page, true).await.unwrap();
+            }
+            request(&user, 8, false).await.unwrap();
+            handle.sleep_until(handle.now() + Nanos::from_micros(100)).await;
+            request(&user, 9, true).await.unwrap_err();
+        })
+        .unwrap();
+    (executor, pool)
+}
+
+/// The rule: a page that comes back since its write has failed is as changed as it was, so a policy that lets clean pages go first
+/// keeps it.
+#[test]
+fn a_page_that_could_not_be_written_comes_back_as_a_changed_one() {
+    let (_, pool) = with_a_page_that_came_back("cflru:window=100%");
+    let dirty: Vec<bool> = pool.eviction_order().into_iter().map(|(_, dirty)| dirty).collect();
+    assert_eq!(dirty, [false, true, true, true, true], "clean pages go first");
+}
+
+/// The rule: it is one page too many, which leaves as soon as another page is called back.
+#[test]
+fn a_page_that_came_back_is_counted() {
+    let (executor, pool) = with_a_page_that_came_back("lru");
+    let (user, handle) = (pool.clone(), executor.handle());
+    executor
+        .block_on(async move {
+            let (next, miss) = (user.eviction_order()[0].0, user.clone());
+            handle.spawn(async move { request(&miss, 10, true).await.unwrap() });
+            handle.sleep_until(handle.now() + Nanos::from_micros(5)).await;
+            request(&user, next.0, false).await.unwrap();
+            handle.sleep_until(handle.now() + Nanos::from_micros(100)).await;
+        })
+        .unwrap();
+    assert_eq!((pool.counters().rescued, pool.eviction_order().len()), (1, 4));
+}
+
 #[test]
 fn a_flush_reports_what_it_could_not_write() {
     for write_back in write_backs() {
@@ -669,6 +757,47 @@ fn a_flush_reports_what_it_could_not_write() {
         });
         assert_eq!(outcome, Ok((Err(PoolError::WriteBack(IoError::Media)), Ok(()))), "{write_back:?}");
     }
+}
+
+/// The rule: a flush answers for every page that was changed when it began, also for one whose write a miss has begun meanwhile,
+/// although that miss has been told.
+#[test]
+fn a_flush_reports_what_a_miss_could_not_write_meanwhile() {
+    let device = FaultDevice::new(mem(16), vec![Fault::FailWrite(1)]);
+    let (executor, pool) = pool_over(device, 3, WriteBack::SINGLE);
+    let filling = pool.clone();
+    executor
+        .block_on(async move {
+            for page in 0..3 {
+                request(&filling, page, true).await.unwrap();
+            }
+            // Page 2 is the one that leaves next.
+            request(&filling, 0, false).await.unwrap();
+        })
+        .unwrap();
+    // The flush writes page 0 and then waits for page 1, while a miss begins to write page 2.
+    let (start, told) = (executor.handle().now(), Rc::new(RefCell::new(Vec::new())));
+    let at = move |micros| start + Nanos::from_micros(micros);
+    let (holder, handle) = (pool.clone(), executor.handle());
+    executor.spawn(async move {
+        let held = holder.write(PageId(1)).await.unwrap();
+        handle.sleep_until(at(15)).await;
+        drop(held);
+    });
+    let (misses, handle, tells) = (pool.clone(), executor.handle(), Rc::clone(&told));
+    executor.spawn(async move {
+        handle.sleep_until(at(12)).await;
+        let outcome = request(&misses, 9, false).await;
+        tells.borrow_mut().push(outcome);
+    });
+    let (flushes, tells) = (pool.clone(), Rc::clone(&told));
+    executor.spawn(async move {
+        let outcome = flushes.flush().await;
+        tells.borrow_mut().push(outcome);
+    });
+    executor.run().unwrap();
+    let failed = Err(PoolError::WriteBack(IoError::Media));
+    assert_eq!(*told.borrow(), [failed, failed]);
 }
 
 #[test]

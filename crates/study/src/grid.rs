@@ -27,10 +27,12 @@ pub fn values(text: &str) -> Result<Vec<String>, StackError> {
 
 /// Refuses a list of seeds with something that is no seed, for commands that have no use for a seed as well.
 pub fn check_seeds(text: &str) -> Result<(), StackError> {
-    for value in values(text)? {
-        units::parse_count(&value).map_err(|error| StackError::request(format!("--seed: {error}")))?;
-    }
-    Ok(())
+    values(text)?.iter().try_for_each(|value| seed(value).map(drop))
+}
+
+/// The seed that is typed.
+pub(crate) fn seed(text: &str) -> Result<u64, StackError> {
+    units::parse_count(text).map_err(|error| StackError::request(format!("--seed: {error}")))
 }
 
 /// Refuses a format where all workloads are generated or built in, so that nothing is read in it.

@@ -1,5 +1,6 @@
 //! Writes trace files: a trace in another format, or the requests of a generator.
 
+use crate::grid;
 use crate::table::Table;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -15,17 +16,30 @@ use fulgurite_workload::trace::{
 use std::io::{self, Write};
 use std::path::Path;
 
+/// The trace file to write, as typed.
+#[derive(Clone, Copy, Debug)]
+pub struct Written<'a> {
+    /// Where it is.
+    pub out: &'a Path,
+    /// Whether it may replace another file.
+    pub force: bool,
+    /// Its format.
+    pub to: &'a str,
+}
+
+impl<'a> Written<'a> {
+    fn output(self) -> Named<'a> {
+        output_at(self.out, self.force)
+    }
+}
+
 /// A trace to be converted, as typed.
 #[derive(Clone, Copy, Debug)]
 pub struct Converted<'a> {
     /// The trace.
     pub path: &'a str,
     /// The file to write.
-    pub out: &'a Path,
-    /// Whether it may replace another file.
-    pub force: bool,
-    /// Its format.
-    pub to: &'a str,
+    pub written: Written<'a>,
     /// The trace's format with options, if its name does not tell.
     pub format: Option<&'a str>,
     /// Bytes of a page, 4 KiB if nothing is said.
@@ -38,7 +52,7 @@ fn output_at(out: &Path, force: bool) -> Named<'_> {
 }
 
 /// Converts a trace into a file, which appears whole or not at all.
-pub fn convert(Converted { path, out, force, to, format, page }: Converted<'_>) -> Result<Table, StackError> {
+pub fn convert(Converted { path, written, format, page }: Converted<'_>) -> Result<Table, StackError> {
     let (format, options) = match format {
         Some(spec) => {
             let (format, options) = Format::from_spec(Spec::parse(spec)?)?;
@@ -46,9 +60,9 @@ pub fn convert(Converted { path, out, force, to, format, page }: Converted<'_>) 
         }
         None => (None, TraceOptions::default()),
     };
-    let to = Format::from_name(to)?;
+    let to = Format::from_name(written.to)?;
     let page_bytes = page.map(units::parse_size).transpose()?.unwrap_or(4096);
-    let out = output_at(out, force);
+    let out = written.output();
     output::check(&[Named::new("FILE", Path::new(path))], &[out])?;
     let wrong = |error: TraceError| StackError::request(error.to_string());
     let mut reader = open_trace(Path::new(path), format, options)?;
@@ -146,11 +160,7 @@ pub struct Generated<'a> {
     /// A generator with options.
     pub workload: &'a str,
     /// The file to write.
-    pub out: &'a Path,
-    /// Whether it may replace another file.
-    pub force: bool,
-    /// Its format.
-    pub to: &'a str,
+    pub written: Written<'a>,
     /// Bytes of the logical space, 8 GB if nothing is said.
     pub logical: Option<&'a str>,
     /// Bytes of a page, 4 KiB if nothing is said.
@@ -164,15 +174,15 @@ pub struct Generated<'a> {
 /// Writes the requests of a generator into a file, for other programs to read: those that `gc`, `pool` and `replay`
 /// perform of it.
 pub fn generate(generated: Generated<'_>, progress: &Progress) -> Result<Table, StackError> {
-    let Generated { workload, out, force, .. } = generated;
-    let out = output_at(out, force);
+    let Generated { workload, written, .. } = generated;
+    let out = written.output();
     let described = Workload::parse(workload, None)?;
     if described.trace().is_some() {
         return Err(StackError::request(format!(
             "{workload} is a trace and not a generator; `fulgurite trace convert` writes it in another format"
         )));
     }
-    let to = Format::from_name(generated.to)?;
+    let to = Format::from_name(written.to)?;
     let named = |flag: &'static str| move |error| StackError::request(format!("{flag}: {error}"));
     let size = |flag, text: Option<&str>, default| {
         text.map_or(Ok(default), |text| units::parse_size(text).map_err(named(flag)))
@@ -192,7 +202,7 @@ pub fn generate(generated: Generated<'_>, progress: &Progress) -> Result<Table, 
     if ops == 0 {
         return Err(StackError::request("--ops 0: a trace has at least one request; accepted: from 1 on"));
     }
-    let seed = count("--seed", generated.seed, 42)?;
+    let seed = generated.seed.map_or(Ok(42), grid::seed)?;
     let mut requests = described.bind(View::Pool { page_bytes: page, pages })?.requests(seed)?;
     output::check(&[], &[out])?;
     progress.expect(ops);

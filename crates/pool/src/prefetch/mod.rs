@@ -149,6 +149,10 @@ mod tests {
         let twice = [7, 90, 30, 60, 7, 90, 30, 5];
         assert_eq!(suggested("history", &twice, 7), [90, 30]);
         assert_eq!(suggested("history", &twice, 30), []);
+        // As many as are asked for, and a page is not followed by itself, however often it is asked for running.
+        let thrice = [7, 90, 30, 60, 7, 90, 30, 60];
+        assert_eq!(suggested("history", &thrice, 7), [90, 30]);
+        assert_eq!(suggested("history", &[7, 90, 1, 7, 7, 7, 90], 7), [90]);
     }
 
     /// The rule: an entry speaks for its own page. Here most pages share their entries with others.
@@ -176,6 +180,22 @@ mod tests {
         assert_eq!(suggested("sequential", &[5, 90, 6, 91], 6), [7, 8]);
         assert_eq!(suggested("sequential", &[5, 7, 9], 9), []);
         assert_eq!(suggested("sequential", &[6, 5], 5), []);
+    }
+
+    /// The rule: 32 runs are followed, and one more takes the place of the one that grew least recently.
+    #[test]
+    fn the_run_that_grew_least_recently_is_followed_no_more() {
+        let begun = |runs: u64| (0..runs).map(|run| 100 * run);
+        let last = |runs, grown: &[u64], then| {
+            let pages: Vec<u64> = begun(runs).chain(grown.iter().copied()).chain([then]).collect();
+            suggested("sequential", &pages, then)
+        };
+        assert_eq!(last(32, &[], 1), [2, 3]);
+        assert_eq!(last(33, &[], 1), []);
+        assert_eq!(last(33, &[], 101), [102, 103]);
+        // The first of 32 has grown since, so the second goes for another one.
+        assert_eq!(last(32, &[1, 9_000], 2), [3, 4]);
+        assert_eq!(last(32, &[1, 9_000], 101), []);
     }
 
     #[test]

@@ -52,9 +52,12 @@ mod tests {
         let eight = curve(|n| f64::from(n.min(8)));
         let policy = choose(&eight, &eight);
         assert_eq!((policy.n_w, policy.n_e, policy.buffers), (8, 8, 16));
+        // Misses share two batches under way, and a frame is spare for the next dirty victim.
+        assert_eq!((policy.batches, policy.under_way, policy.buffers_least), (true, 16, 1));
         // No concurrency at all: no batches, and reads still go first.
         let serial = choose(&eight, &curve(|_| 1.0));
         assert_eq!((serial.n_w, serial.n_e, serial.buffers), (1, 1, 2));
+        assert_eq!((serial.batches, serial.under_way, serial.buffers_least), (false, u32::MAX, 1));
         // Reads that do not overlap: nothing is evicted for prefetching.
         assert_eq!(choose(&curve(|_| 1.0), &eight).n_e, 1);
         // Hardly more beyond 4.

@@ -447,6 +447,9 @@ mod tests {
             (plan.evict, plan.write.as_slice()),
             (Some(FrameId(0)), [FrameId(0), FrameId(2)].as_slice())
         );
+        // A clean victim frame is not written.
+        own.plan([1, 0, 2].map(FrameId).into_iter(), &frames, &mut plan);
+        assert_eq!(plan.write, [FrameId(0), FrameId(2)]);
         own.plan_cleaning([0, 1, 2].map(FrameId).into_iter(), &frames, &mut plan);
         assert!(plan.write.is_empty());
     }

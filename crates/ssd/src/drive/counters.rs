@@ -1,5 +1,6 @@
 //! What a drive has done, and whether it was right.
 
+use super::command::InFlight;
 use super::{SimDrive, Translation};
 use crate::SsdConfig;
 use crate::nand::NandError;
@@ -28,6 +29,19 @@ pub enum DriveError {
         /// By the dies.
         performed: u64,
     },
+    /// Room in the write buffer that is neither free nor holds a page.
+    #[error("the write buffer has {free} free pages and holds {held}, together not its {pages}")]
+    Buffer {
+        /// Pages of the buffer.
+        pages: u32,
+        /// That are free.
+        free: u32,
+        /// That hold pages, without a place or on their way to the flash.
+        held: u32,
+    },
+    /// A request that was answered is kept, though nothing of it is left to do.
+    #[error("a request that was answered is kept for nothing")]
+    Kept,
 }
 
 /// What a drive has done since it was preconditioned.
@@ -146,9 +160,27 @@ impl SimDrive {
         if self.flash.is_idle() && emitted != performed {
             return Err(DriveError::Programs { emitted, performed });
         }
+        self.verify_buffer()?;
         if let (true, Translation::PageMapped(ftl)) = (deep, &self.translation) {
             check::check(ftl)?;
         }
         Ok(())
+    }
+
+    /// Each page of the write buffer is free, waits for its place, or is on its way to the flash; and what was answered is kept
+    /// for pages without a place alone.
+    fn verify_buffer(&self) -> Result<(), DriveError> {
+        let buffered = self.commands.iter().filter(|(_, command)| command.is_buffered);
+        let unplaced: u32 = buffered.map(|(_, write)| write.pages - write.placed).sum();
+        let held = unplaced + self.unprogrammed.iter().sum::<u32>();
+        let (pages, free) = (self.config.write_buffer_pages(), self.buffer_free);
+        if free + held != pages {
+            return Err(DriveError::Buffer { pages, free, held });
+        }
+        let is_left = |command: &InFlight| command.is_buffered && command.placed < command.pages;
+        match self.commands.iter().all(|(_, command)| !command.is_answered || is_left(command)) {
+            true => Ok(()),
+            false => Err(DriveError::Kept),
+        }
     }
 }

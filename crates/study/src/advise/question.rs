@@ -95,12 +95,7 @@ impl Question {
     /// Understands what was asked. Nothing is run or measured.
     pub fn new(asked: Asked) -> Result<Question, StackError> {
         let goal = asked.goal.map_or(Ok(Goal::Throughput), Goal::parse)?;
-        let seed = match asked.seed {
-            Some(text) => {
-                units::parse_count(text).map_err(|error| StackError::request(format!("--seed: {error}")))?
-            }
-            None => 42,
-        };
+        let seed = asked.seed.map_or(Ok(42), grid::seed)?;
         let (mut situation, mut given) = (Setup::new(), Vec::new());
         for (name, text) in asked.typed {
             let values = grid::values(&text)?;
