@@ -10,10 +10,13 @@ use crate::runs::{Known, value};
 use fulgurite_base::PageId;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The number of a run, and what it says of a key.
+pub type Numbered = (u32, Option<Vec<u8>>);
+
 /// What runs have, by tree and key: the number of the newest run, and what it says.
 #[derive(Default)]
 pub struct FoundRuns {
-    pub records: BTreeMap<(u32, Vec<u8>), (u32, Option<Vec<u8>>)>,
+    pub records: BTreeMap<(u32, Vec<u8>), Numbered>,
     /// By tree: keys whose records in runs are lost, so that leaves may have older ones.
     pub lost: BTreeMap<u32, Vec<KeyRange>>,
 }

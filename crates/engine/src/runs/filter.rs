@@ -42,7 +42,7 @@ impl Filter {
 
     fn block(&self, hash: u64) -> usize {
         let blocks = (self.0.len() / BLOCK) as u128;
-        (u128::from(spread(hash)) * blocks >> 64) as usize * BLOCK
+        ((u128::from(spread(hash)) * blocks) >> 64) as usize * BLOCK
     }
 
     /// False where a key of this hash is not there for sure.

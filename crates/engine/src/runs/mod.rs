@@ -246,6 +246,11 @@ impl Runs {
         self.uses.entry(of).or_default().asked_for += 1;
     }
 
+    fn count_spilled(&mut self, of: u32, records: u64) {
+        self.counters.spilled += records;
+        self.uses.entry(of).or_default().spilled += records;
+    }
+
     /// Whether a tree's records in runs are mostly left alone. Who asks for one has to read a page more, which is what a run spares.
     fn are_left_alone(&self, of: u32) -> bool {
         self.uses.get(&of).is_none_or(|of| of.left_out == 0)

@@ -40,11 +40,14 @@ pub enum Which {
     Before(Lsn),
 }
 
+/// The first entry of a piece: its tree, its key, where it is, and the piece.
+type First = (u32, Vec<u8>, Place, usize);
+
 /// Entries in the order of their trees and keys, from pieces that are sorted each by itself.
 struct Sorted {
     pieces: Vec<std::vec::IntoIter<Place>>,
     /// The first of each piece.
-    heads: BinaryHeap<Reverse<(u32, Vec<u8>, Place, usize)>>,
+    heads: BinaryHeap<Reverse<First>>,
 }
 
 impl<D: Device + 'static> Shard<D> {
@@ -198,10 +201,7 @@ impl<D: Device + 'static> Shard<D> {
         self.register(load, run).await?;
         for some in places.chunks(SORTED_TOGETHER) {
             let gone = self.records.borrow_mut().spilled(some);
-            let mut runs = self.runs.borrow_mut();
-            runs.counters.spilled += gone;
-            runs.uses.entry(of).or_default().spilled += gone;
-            drop(runs);
+            self.runs.borrow_mut().count_spilled(of, gone);
             self.handle.pause().await;
         }
         self.runs.borrow_mut().counters.made += 1;
