@@ -8,10 +8,11 @@ use fulgurite_engine::{Options, Statistics, Store};
 const ROWS: u32 = 40_000;
 
 /// Updates rows that are all equally likely, far more than memory or the log have room for. What that took.
-fn update_uniformly() -> Statistics {
+/// `runs` says how many per cent of the pages runs may take.
+fn update_uniformly(runs: u8) -> Statistics {
     let executor = Executor::new(MemDevice::new(8192, 4096, 64, Nanos::from_micros(10)));
     run(&executor, |handle| async move {
-        let options = Options { memory_bytes: 1600 << 10, log_bytes: 8 << 20, ..Options::default() };
+        let options = Options { memory_bytes: 1600 << 10, log_bytes: 8 << 20, runs, ..Options::default() };
         let store = Store::create(handle, options).await.unwrap();
         let table = store.create_table("rows").await.unwrap();
         let row = |number: u32, value: u8| (number.to_be_bytes().to_vec(), vec![value; 100]);
@@ -31,7 +32,7 @@ fn update_uniformly() -> Statistics {
 
 #[test]
 fn uniform_updates_read_leaves_together_and_gather_several_records_for_each() {
-    let done = update_uniformly();
+    let done = update_uniformly(0);
     let (records, pool) = (done.records, done.pool);
     assert!(records.merged > 70_000, "most updates are in their leaves: {}", records.merged);
     // Without neighbours each command reads one leaf.
@@ -43,4 +44,17 @@ fn uniform_updates_read_leaves_together_and_gather_several_records_for_each() {
         records.merged,
         records.merges
     );
+}
+
+/// The rule: records that wait in runs go into their leaves many at a time, and fewer pages are read and written for them. The runs
+/// take no more than their share, and some that were not given back yet.
+#[test]
+fn records_wait_in_runs_until_a_leaf_gets_many_of_them() {
+    let (alone, with_runs) = (update_uniformly(0), update_uniformly(30));
+    let runs = with_runs.run_counters;
+    assert!(runs.merged > 30_000, "{runs:?}");
+    assert!(runs.merged > 6 * runs.leaves, "{} records in {} leaves", runs.merged, runs.leaves);
+    let (with, without) = (with_runs.pages_written, alone.pages_written);
+    assert!(10 * with < 9 * without, "{with} pages written, and {without} without runs");
+    assert!(with_runs.run_pages < with_runs.pages_used * 60 / 100);
 }

@@ -2,8 +2,8 @@
 
 use crate::common::patched::{PAGE, Patched};
 use crate::common::{all, fill, run};
-use fulgurite_base::Prng;
-use fulgurite_device::Executor;
+use fulgurite_base::{Nanos, Prng};
+use fulgurite_device::{Executor, MemDevice};
 use fulgurite_engine::{
     CheckReport, Durability, Error, MemImage, Options, Record, Store, TornPages, repair, restore,
 };
@@ -267,4 +267,29 @@ fn what_contradicts_pages_out_of_place_is_refused() {
     refused(PAGES, options("placement=oracle"), "must know all writes beforehand");
     refused(PAGES, options("unit=3KiB"), "units of 3072 bytes");
     refused(PAGES, options("unit=8KiB"), "accepted: a power of two from 512 to 4096");
+}
+
+/// The rule: a bulk load is durable when it returns, with the places of its pages. Nothing is closed or written after it.
+#[test]
+fn a_bulk_load_is_durable_with_its_places() {
+    let executor = Executor::new(MemDevice::new(8192, 4096, 64, Nanos::from_micros(10)));
+    let row = |number: u32| (number.to_be_bytes().to_vec(), vec![7; 100]);
+    let options = || Options {
+        place: "out-of-place".parse().unwrap(),
+        memory_bytes: 4 << 20,
+        log_bytes: 4 << 20,
+        ..Options::default()
+    };
+    run(&executor, move |handle| async move {
+        let store = Store::create(handle, options()).await.unwrap();
+        let table = store.create_table("rows").await.unwrap();
+        store.bulk_load(table, (0..5_000).map(row)).await.unwrap();
+    });
+    let drive =
+        executor.with_device(|device| std::mem::replace(device, MemDevice::new(64, 4096, 64, Nanos::ZERO)));
+    let found = run(&Executor::new(drive), move |handle| async move {
+        let store = Store::open(handle, options()).await.unwrap();
+        all(&store, "rows").await
+    });
+    assert!(found.unwrap().into_iter().eq((0..5_000).map(row)));
 }
