@@ -127,6 +127,7 @@ fn task(args: &Args, kind: &Kind, folder: &Path, direct: bool) -> Task {
         memory_bytes: args.memory,
         direct,
         seed: args.seed,
+        runs: args.runs,
         load: None,
         measure: None,
     }

@@ -85,6 +85,7 @@ impl<D: Device + 'static> Shard<D> {
         let before = self.superblock.replace(superblock);
         self.log.set_redo(redo);
         self.forget_freed(before.redo);
+        self.sweep_runs_later();
         self.give_runs_back_later();
         count(&self.counters.checkpoints, 1);
         self.room.notify();

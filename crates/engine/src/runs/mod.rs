@@ -62,7 +62,9 @@ pub const MOST_RUNS: u32 = (1 << 24) - 1;
 /// Of records in runs, not more than one in so many may be asked for.
 const MOST_ASKED_FOR: u64 = 4;
 /// Attempts to spill that leave out a tree of which more were.
-const LEFT_OUT: u32 = 1000;
+const LEFT_OUT: u32 = 100;
+/// Attempts that are not made where one has found nothing: to look through memory takes time.
+const PASSED_OVER: u32 = 32;
 
 /// What a record of a run is as a cell of a node: a key without a value is marked like a large one.
 pub fn cell(value: Option<&[u8]>) -> Cell<'_> {
@@ -134,6 +136,8 @@ pub struct Runs {
     cursors: FxHashMap<u32, Vec<u8>>,
     /// By tree: what came of its records in runs lately.
     uses: FxHashMap<u32, Use>,
+    /// Attempts to spill that are not made.
+    passed_over: u32,
     counters: RunCounters,
 }
 
@@ -266,6 +270,13 @@ impl Runs {
                 _ => of.left_out -= 1,
             }
         }
+    }
+
+    /// Whether an attempt to spill is not made, since one has found nothing lately.
+    fn passes_over(&mut self) -> bool {
+        let passes_over = self.passed_over > 0;
+        self.passed_over = self.passed_over.saturating_sub(1);
+        passes_over
     }
 
     /// A tree whose runs should go, since its records are asked for.

@@ -2,7 +2,7 @@
 
 use super::filter::Filter;
 use super::known::{self, Known};
-use super::{FIRST_RUN_TREE, MOST_RUNS, Run, Sweep, cell};
+use super::{FIRST_RUN_TREE, MOST_RUNS, PASSED_OVER, Run, Sweep, cell};
 use crate::locks::hash_of_key;
 use crate::log::Op;
 use crate::records::Place;
@@ -51,8 +51,11 @@ struct Sorted {
 }
 
 impl<D: Device + 'static> Shard<D> {
-    /// Pages that runs may take before they are swept.
+    /// Pages that runs may take. A store that is opened without runs sweeps those that it finds.
     pub(super) fn pages_for_runs(&self) -> u64 {
+        if self.options.runs == 0 {
+            return 0;
+        }
         let least = if self.options.are_runs_eager() { EAGER_PAGES } else { LEAST_SHARE };
         (self.space.used() / 100 * u64::from(self.options.runs)).max(least)
     }
@@ -92,7 +95,7 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Has records leave memory for runs. Whether any has.
     pub async fn spill(self: &Rc<Self>, which: Which) -> bool {
-        if !self.is_worth_spilling() {
+        if !self.is_worth_spilling() || self.runs.borrow_mut().passes_over() {
             return false;
         }
         let shard = Rc::clone(self);
@@ -103,6 +106,9 @@ impl<D: Device + 'static> Shard<D> {
             shard.runs.borrow_mut().look_at_uses();
             let any = shard.spill_in_turn(which).await;
             shard.records.borrow_mut().pin(false);
+            if !any && !shard.options.are_runs_eager() {
+                shard.runs.borrow_mut().passed_over = PASSED_OVER;
+            }
             shard.sweep_runs_later();
             shard.room.notify();
             any

@@ -32,10 +32,19 @@ fn on<F: Future<Output = ()> + 'static>(
     drive: MemDevice,
     work: impl FnOnce(Store<MemDevice>, Table) -> F + 'static,
 ) -> MemDevice {
+    with_share(20, drive, work)
+}
+
+/// The same with another share for runs.
+fn with_share<F: Future<Output = ()> + 'static>(
+    runs: u8,
+    drive: MemDevice,
+    work: impl FnOnce(Store<MemDevice>, Table) -> F + 'static,
+) -> MemDevice {
     let executor = Executor::new(drive);
     let handle = executor.handle();
     let done = async move {
-        let store = Store::open(handle, options()).await.unwrap();
+        let store = Store::open(handle, Options { runs, ..options() }).await.unwrap();
         let table = store.table("rows").await.unwrap();
         work(store, table).await;
     };
@@ -118,6 +127,24 @@ fn a_run_is_given_back_when_the_drive_has_the_leaves() {
         assert_eq!((store.0.runs.borrow().size().0, store.0.runs.borrow().newest()), (0, 1));
         assert_all(&store, table).await;
         assert_eq!(store.check().await.unwrap().problems, []);
+    });
+}
+
+/// The rule: a store that is opened without runs sweeps those that it finds.
+#[test]
+fn a_store_without_runs_gets_rid_of_them() {
+    with_share(0, with_a_run(), async |store, table| {
+        let others = store.create_table("others").await.unwrap();
+        for _ in 0..4 {
+            let transaction = store.begin();
+            transaction.put(others, b"key", b"value").await.unwrap();
+            transaction.commit_with(Durability::Flush).await.unwrap();
+            store.checkpoint().await.unwrap();
+            let handle = store.handle();
+            handle.sleep_until(handle.now() + Nanos::from_micros(100_000)).await;
+        }
+        assert_eq!(store.statistics().runs, 0);
+        assert_all(&store, table).await;
     });
 }
 
