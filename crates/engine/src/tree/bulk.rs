@@ -144,11 +144,6 @@ impl<D: Device + 'static> Load<D> {
         let now = self.shard.log.tail();
         page::set_structure_lsn(bytes, now);
         page::set_lsn(bytes, now);
-        drop(guard);
-        if self.pages.len().is_multiple_of(WRITTEN_TOGETHER) {
-            let last = &self.pages[self.pages.len() - WRITTEN_TOGETHER..];
-            self.shard.pool.write_pages(last).await?;
-        }
         Ok(Record { key: low, value: page.0.to_le_bytes().to_vec(), large: false })
     }
 
