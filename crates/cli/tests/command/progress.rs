@@ -53,7 +53,7 @@ fn what_a_simulated_drive_does_is_shown() {
         &["1 run, about ", "preconditioning the drive", "% of 3,000,000 requests"],
     );
     shows(
-        "pool zipf --write-back single,ace --ops 2M",
+        "pool zipf --write-back single,ace --ops 2M --threads 1",
         &["2 runs, ", "measuring writes of p4510", "of 2 runs"],
     );
     shows("gc zipf", &["1 run, about ", "% of 39,062,500 requests"]);
