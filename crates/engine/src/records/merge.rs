@@ -130,7 +130,8 @@ impl<D: Device + 'static> Shard<D> {
     async fn merge_leaf(&self, number: PageId, reason: Reason) -> Result<(), Error> {
         let mut number = number;
         while self.records.borrow().lacks(number) {
-            if !self.catch_up_leaf(number).await? {
+            let has_runs = !self.runs.borrow().is_empty();
+            if has_runs && !self.catch_up_leaf(number).await? {
                 return Ok(());
             }
             let mut guard = self.write_page(number).await?;
