@@ -76,6 +76,14 @@ fn with_a_run() -> MemDevice {
     executor.with_device(|device| std::mem::replace(device, drive()))
 }
 
+/// The log goes on, and the redo point with it.
+async fn move_redo_point(store: &Store<MemDevice>, others: Table) {
+    let transaction = store.begin();
+    transaction.put(others, b"key", b"value").await.unwrap();
+    transaction.commit_with(Durability::Flush).await.unwrap();
+    store.checkpoint().await.unwrap();
+}
+
 async fn assert_all(store: &Store<MemDevice>, table: Table) {
     let snapshot = store.snapshot();
     for direction in [Direction::Forward, Direction::Backward] {
@@ -114,10 +122,7 @@ fn a_run_is_given_back_when_the_drive_has_the_leaves() {
         assert_eq!(store.0.runs.borrow().size().0, 1, "the drive does not have the leaves yet");
         let others = store.create_table("others").await.unwrap();
         for _ in 0..3 {
-            let transaction = store.begin();
-            transaction.put(others, b"key", b"value").await.unwrap();
-            transaction.commit_with(Durability::Flush).await.unwrap();
-            store.checkpoint().await.unwrap();
+            move_redo_point(&store, others).await;
         }
         assert_eq!(store.0.runs.borrow().size(), (0, 0));
         assert!(store.statistics().pages_used < used);
@@ -136,10 +141,7 @@ fn a_store_without_runs_gets_rid_of_them() {
     with_share(0, with_a_run(), async |store, table| {
         let others = store.create_table("others").await.unwrap();
         for _ in 0..4 {
-            let transaction = store.begin();
-            transaction.put(others, b"key", b"value").await.unwrap();
-            transaction.commit_with(Durability::Flush).await.unwrap();
-            store.checkpoint().await.unwrap();
+            move_redo_point(&store, others).await;
             let handle = store.handle();
             handle.sleep_until(handle.now() + Nanos::from_micros(100_000)).await;
         }
