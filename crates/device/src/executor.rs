@@ -125,6 +125,8 @@ struct Core<D> {
     tasks: Slab<Option<Task>>,
     /// The core of the task in each place of `tasks`.
     homes: Vec<u32>,
+    /// Whether its commands are everybody's, see [`Handle::spawn_for_all`].
+    for_all: Vec<bool>,
     /// The waker of each place in `tasks`. It only says the place, so one serves all tasks that come to be there.
     wakers: Vec<Waker>,
     /// Whether a task is among the wakes that came through its waker.
@@ -141,8 +143,10 @@ struct Core<D> {
     errands: u64,
     /// The task that has submitted the last command.
     submitter: u32,
-    /// Commands that the device has been given since it last waited.
+    /// Whether the device has news that were not looked at: commands that it was given, or errands that are done.
     fresh: bool,
+    /// Commands since it last waited.
+    begun: u32,
     wakes: ForeignWakes,
 }
 
@@ -160,14 +164,17 @@ impl<D: Device> Core<D> {
             })));
             self.woken.push(is_woken);
             self.homes.push(0);
+            self.for_all.push(false);
         }
         self.homes[task as usize] = cpu as u32;
+        self.for_all[task as usize] = false;
         task
     }
 
-    fn spawn(&mut self, future: Task, cpu: usize) {
+    fn spawn(&mut self, future: Task, cpu: usize) -> u32 {
         let task = self.add(Some(future), cpu);
         self.ready.push_back(task);
+        task
     }
 
     /// The core of the task that runs.
@@ -204,6 +211,7 @@ impl<D: Device> Core<D> {
         self.submitted += 1;
         self.submitter = self.current.0;
         self.fresh = true;
+        self.begun += 1;
         // A command must not overtake those that wait for room in the device, whichever core's they are.
         let refused = if self.waiting > 0 { Err(QueueFull(command)) } else { self.device.submit(command) };
         if let Err(QueueFull(command)) = refused {
@@ -317,6 +325,7 @@ impl<D: Device + 'static> Executor<D> {
             next_cpu: 0,
             tasks: Slab::new(),
             homes: Vec::new(),
+            for_all: Vec::new(),
             wakers: Vec::new(),
             woken: Vec::new(),
             ready: VecDeque::new(),
@@ -328,6 +337,7 @@ impl<D: Device + 'static> Executor<D> {
             errands: 0,
             submitter: u32::MAX,
             fresh: false,
+            begun: 0,
             wakes: ForeignWakes::default(),
         };
         let wakes = Arc::clone(&core.wakes);
@@ -395,19 +405,31 @@ impl<D: Device + 'static> Executor<D> {
         self.advance(Some(now)).map(drop)
     }
 
-    /// Runs what is ready. Where one command of `task` comes of it and nothing else, the caller may get it to carry out
-    /// itself, without the executor: see [`Device::take_errand`].
-    pub fn errand(&self, task: TaskId) -> Option<Errand> {
-        self.run_ready();
+    /// Where one command of `task` is all that the device was given since the last turn, the caller may get it to carry it out
+    /// itself, without the executor: see [`Device::take_errand`]. With `for_all`, one that is everybody's will do as well.
+    pub fn errand(&self, task: TaskId, for_all: bool) -> Option<Errand> {
         let mut core = self.core.borrow_mut();
+        let is_ours = core.submitter == task.0
+            || for_all && core.for_all.get(core.submitter as usize).is_some_and(|for_all| *for_all);
         // What waits for room in the queue comes first.
-        if core.waiting > 0 || core.submitter != task.0 {
+        if core.waiting > 0 || !is_ours {
             return None;
         }
         let errand = core.device.take_errand()?;
         core.errands += 1;
-        core.fresh = false;
+        (core.fresh, core.begun) = (false, 0);
         Some(errand)
+    }
+
+    /// Whether nothing is to be done but one command that is everybody's, see [`Executor::errand`].
+    pub fn has_errand_for_all(&self) -> bool {
+        let core = self.core.borrow();
+        let is_woken = || !self.wakes.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+        core.begun == 1
+            && core.for_all.get(core.submitter as usize).is_some_and(|for_all| *for_all)
+            && core.waiting == 0
+            && core.ready.is_empty()
+            && !is_woken()
     }
 
     /// An errand is done. The next turn wakes who waits for it.
@@ -442,7 +464,7 @@ impl<D: Device + 'static> Executor<D> {
         core.drain_backlogs();
         let mut completions = self.completions.take();
         core.device.wait(deadline, &mut completions);
-        core.fresh = false;
+        (core.fresh, core.begun) = (false, 0);
         let any = !completions.is_empty();
         for completion in completions.drain(..) {
             core.complete(completion)?;
@@ -519,7 +541,8 @@ impl<D: Device + 'static> Executor<D> {
         f(&mut self.core.borrow_mut().device)
     }
 
-    fn run_ready(&self) {
+    /// Runs what is ready. What comes of it stays with the executor until [`Executor::turn`].
+    pub fn run_ready(&self) {
         loop {
             let mut core = self.core.borrow_mut();
             // Wakers must be `Send` and cannot reach the core, so their wakes are collected here.
@@ -604,6 +627,14 @@ impl<D: Device> Handle<D> {
         let mut core = self.core.borrow_mut();
         let cpu = core.cpu();
         core.spawn(Box::pin(future), cpu);
+    }
+
+    /// The same for what many wait for: whoever does may carry its commands out, see [`Executor::errand`].
+    pub fn spawn_for_all(&self, future: impl Future<Output = ()> + 'static) {
+        let mut core = self.core.borrow_mut();
+        let cpu = core.cpu();
+        let task = core.spawn(Box::pin(future), cpu);
+        core.for_all[task as usize] = true;
     }
 
     /// Submits one operation now; the future ends with it.

@@ -296,8 +296,8 @@ fn an_errand_is_for_the_task_that_asked_and_nobody_else() {
     let executor = Executor::new(Probe::new(32));
     let (other, _) = begin_read(&executor, 0);
     let (task, outcome) = begin_read(&executor, 1);
-    assert!(executor.errand(other).is_none(), "another task has submitted the last command");
-    let errand = executor.errand(task).expect("it is the last command");
+    assert!(executor.errand(other, false).is_none(), "another task has submitted the last command");
+    let errand = executor.errand(task, false).expect("it is the last command");
     executor.with_device(|device| assert!(device.last.is_none()));
     // The other read is under way, and is waited for.
     assert_eq!(executor.outlook(), Outlook::Waiting { until: None });
@@ -311,10 +311,35 @@ fn an_errand_is_for_the_task_that_asked_and_nobody_else() {
 }
 
 #[test]
+fn what_many_wait_for_is_anybodys_errand() {
+    let executor = Executor::new(Probe::new(32));
+    let handle = executor.handle();
+    let (waiting, _) = begin_read(&executor, 0);
+    executor.turn().unwrap();
+    let read = |page: u64| {
+        let handle = handle.clone();
+        async move { drop(handle.submit(Operation::read(Lpn(page), 1)).await) }
+    };
+    handle.spawn_for_all(read(1));
+    executor.run_ready();
+    assert!(executor.has_errand_for_all());
+    assert!(executor.errand(waiting, false).is_none(), "it waits for commands of its own only");
+    let errand = executor.errand(waiting, true).expect("it is alone");
+    assert!(!executor.has_errand_for_all(), "it is given out once");
+    executor.end_errand(errand.run());
+    executor.turn().unwrap();
+    // Beside a command that is somebody's own, the device gets both.
+    handle.spawn_for_all(read(2));
+    executor.run_ready();
+    begin_read(&executor, 3);
+    assert!(!executor.has_errand_for_all());
+}
+
+#[test]
 fn nobody_waits_for_an_errand_but_who_carries_it_out() {
     let executor = Executor::new(Probe::new(32));
     let (task, outcome) = begin_read(&executor, 0);
-    let errand = executor.errand(task).expect("it is alone");
+    let errand = executor.errand(task, false).expect("it is alone");
     assert_eq!(executor.outlook(), Outlook::Idle);
     executor.end_errand(errand.run());
     executor.run().unwrap();
@@ -330,7 +355,7 @@ fn an_errand_does_not_overtake_what_waits_for_room() {
     let executor = Executor::new(Probe::new(1));
     let (_, first) = begin_read(&executor, 0);
     let (task, second) = begin_read(&executor, 1);
-    assert!(executor.errand(task).is_none(), "the second read has no room yet");
+    assert!(executor.errand(task, false).is_none(), "the second read has no room yet");
     executor.run().unwrap();
     assert_eq!((first.get(), second.get()), (Some(Ok(())), Some(Ok(()))));
 }

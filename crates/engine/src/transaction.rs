@@ -132,23 +132,29 @@ impl<D: Device + 'static> Transaction<D> {
 
     /// Gives a key a value.
     pub async fn put(&self, table: Table, key: &[u8], value: &[u8]) -> Result<(), Error> {
-        self.write(table, key, Some(value)).await
+        self.write(table, key.into(), Some(value.into())).await
     }
 
     /// Takes a key's value away, if it has one.
     pub async fn delete(&self, table: Table, key: &[u8]) -> Result<(), Error> {
-        self.write(table, key, None).await
+        self.write(table, key.into(), None).await
     }
 
-    async fn write(&self, table: Table, key: &[u8], value: Option<&[u8]>) -> Result<(), Error> {
-        self.check_key(key)?;
+    /// Gives a key a value, or takes it away.
+    pub(crate) async fn write(
+        &self,
+        table: Table,
+        key: Box<[u8]>,
+        value: Option<Box<[u8]>>,
+    ) -> Result<(), Error> {
+        self.check_key(&key)?;
         let indexed = self.is_indexed(table)?;
-        let old = if indexed { self.get_for_update(table, key).await? } else { None };
-        self.view.lock(table.0, key, Mode::Exclusive).await?;
+        let old = if indexed { self.get_for_update(table, &key).await? } else { None };
+        self.view.lock(table.0, &key, Mode::Exclusive).await?;
         if indexed {
-            self.write_indexes(table, key, old.as_deref(), value).await?;
+            self.write_indexes(table, &key, old.as_deref(), value.as_deref()).await?;
         }
-        self.note(table.0, key.into(), value.map(Box::from));
+        self.note(table.0, key, value);
         Ok(())
     }
 

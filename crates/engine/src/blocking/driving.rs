@@ -10,6 +10,8 @@
 //!   Where its job is not done then, the thread sleeps until the job is done or the role is handed to it.
 //! - Where a job has one command to wait for, its thread carries the command out by itself, without the lock and without a
 //!   driver: an *errand*. It runs a turn of the core when it comes back.
+//! - Many jobs may wait for one command, as commits do for the log. It is an errand for the thread of any of them. Who leaves such a
+//!   command behind wakes one of them for it.
 //! - A driver whose own job is done hands the role to the thread that has waited longest.
 //! - A thread may be asked, now and then, whether it still wants its job. It is asked without the lock and without the role;
 //!   where it says no, its job is given up.
@@ -61,8 +63,14 @@ pub trait Core {
     /// Waits for something that is under way, and adds the jobs that ended.
     fn wait(&mut self, ended: &mut Vec<Job>) -> Result<(), Broken>;
 
-    /// Runs what is ready, and may give out a command of this job that came of it, for the caller to carry out itself.
+    /// Runs what is ready, and may give out a command that this job waits for and that came of it, for the caller to carry out itself.
     fn errand(&mut self, job: Job, ended: &mut Vec<Job>) -> Result<Option<Errand>, Broken>;
+
+    /// Whether nothing is to be done but one command that several jobs wait for.
+    fn has_errand_for_all(&self) -> bool;
+
+    /// Whether the thread of a job carries out such commands.
+    fn carries_for_all(&self, job: Job) -> bool;
 
     /// Runs what is ready now that an errand is done.
     fn end_errand(&mut self, done: Done, ended: &mut Vec<Job>) -> Result<(), Broken>;
@@ -110,6 +118,8 @@ struct Waiting<P: Primitives> {
 struct State<C, P: Primitives> {
     core: C,
     role: Role,
+    /// Who was woken to carry out a command that several jobs wait for, and has not come yet.
+    carrier: Option<Job>,
     drawn: u64,
     /// The threads whose jobs have to wait, in the order in which they came.
     waiting: BTreeMap<Job, Waiting<P>>,
@@ -119,11 +129,21 @@ struct State<C, P: Primitives> {
     keeper_stopped: bool,
 }
 
-impl<C, P: Primitives> State<C, P> {
+impl<C: Core, P: Primitives> State<C, P> {
+    /// Whether somebody is on the way for all that is to be done.
+    fn is_carried(&self) -> bool {
+        self.carrier.is_some() && self.core.has_errand_for_all()
+    }
+
     fn set_place(&mut self, job: Job, place: Place) {
         if let Some(waiting) = self.waiting.get_mut(&job) {
             waiting.place = place;
         }
+    }
+
+    /// A thread has the lock. If it was woken to carry something out, it looks for that now.
+    fn has_come(&mut self, job: Job) {
+        self.carrier = self.carrier.filter(|carrier| *carrier != job);
     }
 
     fn has_ended(&self, job: Job) -> bool {
@@ -159,6 +179,8 @@ pub enum Planted {
     GoneFirst,
     /// A thread is not asked while it drives.
     DriverNotAsked,
+    /// Nobody is woken for a command that several jobs wait for.
+    LeftToNobody,
 }
 
 /// A fault for the model checker; nothing elsewhere.
@@ -183,6 +205,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         let state = State {
             core,
             role: Role::Free,
+            carrier: None,
             drawn: 0,
             waiting: BTreeMap::new(),
             ended: Vec::new(),
@@ -298,12 +321,14 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
                 let has_waited;
                 (guard, has_waited) = P::wait(&wake, guard, asking.patience());
                 guard.set_place(job, Place::Awake);
+                guard.has_come(job);
                 if has_waited {
                     asking.has_waited();
                 }
             }
         }
         guard.waiting.remove(&job);
+        guard.has_come(job);
         if guard.role == Role::Handed(job) && !self.planted(fault!(RoleLost)) {
             guard.role = Role::Free;
         }
@@ -479,7 +504,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
             return;
         };
         let is_late = match guard.core.next() {
-            Next::Turn => true,
+            Next::Turn => !guard.is_carried(),
             Next::Wait { until: Some(until) } => planned.is_none_or(|planned| until < planned),
             Next::Wait { until: None } | Next::Nothing => false,
         };
@@ -493,13 +518,37 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         if guard.broken {
             return;
         }
-        if guard.core.next() == Next::Turn && !matches!(guard.role, Role::Handed(_)) {
+        if guard.core.next() == Next::Turn
+            && !matches!(guard.role, Role::Handed(_))
+            && !self.pass_errand(&mut guard)
+        {
             self.turn(&mut guard);
         }
-        if guard.role == Role::Free && guard.core.next() != Next::Nothing {
+        if guard.role == Role::Free && guard.core.next() != Next::Nothing && !guard.is_carried() {
             self.hand_over(&mut guard);
         }
         self.hurry(&mut guard);
+    }
+
+    /// Sees to it that somebody who sleeps carries out a command that several jobs wait for. Whether there are both.
+    fn pass_errand(&self, guard: &mut Guard<'_, C, P>) -> bool {
+        if !guard.core.has_errand_for_all() {
+            return false;
+        }
+        if guard.carrier.is_some() {
+            return true;
+        }
+        let state = &mut **guard;
+        let is_asleep = |waiting: &Waiting<P>| waiting.place == Place::Asleep && !waiting.ended;
+        let mut sleepers = state.waiting.iter_mut().filter(|(_, waiting)| is_asleep(waiting));
+        let Some((job, waiting)) = sleepers.find(|(job, _)| state.core.carries_for_all(**job)) else {
+            return false;
+        };
+        if !self.planted(fault!(LeftToNobody)) {
+            P::notify(&waiting.wake);
+        }
+        state.carrier = Some(*job);
+        true
     }
 
     /// Gives the role to the thread that has waited longest.

@@ -26,8 +26,15 @@ pub struct Inside<D: Device + 'static> {
     drawn: u64,
     ended: Rc<RefCell<Vec<Job>>>,
     /// The tasks of the jobs that wait.
-    tasks: FxHashMap<Job, TaskId>,
+    tasks: FxHashMap<Job, Waiting>,
     executor: Executor<D>,
+}
+
+/// What a job waits with.
+struct Waiting {
+    task: TaskId,
+    /// Whether it waits for the log: its thread may carry out what the log asks of the drive.
+    for_log: bool,
 }
 
 impl<D: Device + Send + 'static> Inside<D> {
@@ -69,16 +76,18 @@ impl<D: Device + Send + 'static> Inside<D> {
         run_first(&self.executor, work(self.store.clone()))
     }
 
-    /// Tries `work` at once. If it must wait, its result will lie in `slot`, and `job` will be among those that ended.
+    /// Tries `work` at once. If it must wait, its result will lie in `slot`, and `job` will be among those that ended. `for_log` says
+    /// whether the log is what it waits for then.
     pub fn start<T: Send + 'static>(
         &mut self,
         work: impl Future<Output = Result<T, Error>> + 'static,
         job: Job,
+        for_log: bool,
         slot: &mut Option<Slot<T>>,
     ) -> Option<Result<T, Error>> {
         let tasks = &mut self.tasks;
         self.executor.try_now(work, |task| {
-            tasks.insert(job, task);
+            tasks.insert(job, Waiting { task, for_log });
             let late = Slot::default();
             *slot = Some(Arc::clone(&late));
             let ended = Rc::clone(&self.ended);
@@ -132,9 +141,19 @@ impl<D: Device + Send + 'static> Core for Confined<Inside<D>> {
 
     fn errand(&mut self, job: Job, ended: &mut Vec<Job>) -> Result<Option<Errand>, Broken> {
         self.with(|inside| {
-            let errand = inside.tasks.get(&job).and_then(|task| inside.executor.errand(*task));
-            inside.after(Ok(()), ended).map(|()| errand)
+            inside.executor.run_ready();
+            inside.after(Ok(()), ended)?;
+            let waiting = inside.tasks.get(&job);
+            Ok(waiting.and_then(|job| inside.executor.errand(job.task, job.for_log)))
         })
+    }
+
+    fn has_errand_for_all(&self) -> bool {
+        self.look(|inside| inside.executor.has_errand_for_all())
+    }
+
+    fn carries_for_all(&self, job: Job) -> bool {
+        self.look(|inside| inside.tasks.get(&job).is_some_and(|job| job.for_log))
     }
 
     fn end_errand(&mut self, done: Done, ended: &mut Vec<Job>) -> Result<(), Broken> {
@@ -147,7 +166,7 @@ impl<D: Device + Send + 'static> Core for Confined<Inside<D>> {
 
     fn give_up(&mut self, job: Job, ended: &mut Vec<Job>) -> Result<(), Broken> {
         self.with(|inside| {
-            if let Some(task) = inside.tasks.remove(&job) {
+            if let Some(Waiting { task, .. }) = inside.tasks.remove(&job) {
                 inside.executor.cancel(task);
             }
             inside.after(Ok(()), ended)

@@ -167,6 +167,11 @@ impl<D: Device + Send + 'static> Db<D> {
         Seat { cell: &self.shards.cells[index], goes_on: self.goes_on.as_ref() }
     }
 
+    /// Bytes of the longest key of a shard.
+    fn longest_key(&self, shard: usize) -> usize {
+        self.shards.cells[shard].longest_key
+    }
+
     /// What a shard calls this table.
     fn table_in(&self, table: &Table, shard: usize) -> Result<crate::Table, Error> {
         self.in_shard(&table.0, shard)
@@ -342,7 +347,7 @@ impl<D: Device + Send + 'static> Db<D> {
         let table = self.table_in(table, shard)?;
         loop {
             let (key, value) = (Box::<[u8]>::from(key), value.map(Box::<[u8]>::from));
-            let outcome = self.shard(shard).run(move |inside| {
+            let outcome = self.shard(shard).commit(move |inside| {
                 let transaction = inside.store.begin();
                 let durability = durability.unwrap_or_else(|| inside.store.durability());
                 Ok(async move {

@@ -5,6 +5,7 @@ use super::confined::Confined;
 use super::driving::{Broken, Driving};
 use super::inside::{Inside, Slot};
 use super::primitives::Std;
+use crate::page::node::longest_key;
 use crate::{Error, Options};
 use fulgurite_device::Device;
 use std::future::Future;
@@ -29,12 +30,26 @@ impl<D: Device + Send + 'static> Seat<'_, D> {
         W: FnOnce(&mut Inside<D>) -> Result<F, Error> + Send,
         F: Future<Output = Result<T, Error>> + 'static,
     {
-        self.cell.run(self.goes_on, work)
+        self.cell.run(self.goes_on, false, work)
+    }
+
+    /// The same for what waits for the log: the thread carries out what the log asks of the drive.
+    pub fn commit<T, W, F>(&self, work: W) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        W: FnOnce(&mut Inside<D>) -> Result<F, Error> + Send,
+        F: Future<Output = Result<T, Error>> + 'static,
+    {
+        self.cell.run(self.goes_on, true, work)
     }
 }
 
 /// A shard that any thread may use.
-pub struct Cell<D: Device + Send + 'static>(Driving<Confined<Inside<D>>, Std>);
+pub struct Cell<D: Device + Send + 'static> {
+    driving: Driving<Confined<Inside<D>>, Std>,
+    /// Bytes of the longest key that its pages have room for.
+    pub longest_key: usize,
+}
 
 impl<D: Device + Send + 'static> Cell<D> {
     /// Makes or opens a store, and does `first` with it before anybody else can.
@@ -47,27 +62,28 @@ impl<D: Device + Send + 'static> Cell<D> {
         let park = device.parker();
         let mut inside = Confined::make(move || Inside::begin(device, options, create))?;
         let first = inside.with(|inside| first(inside))?;
-        Ok((Cell(Driving::new(inside, park)), first))
+        let longest_key = longest_key(inside.look(|inside| inside.store.page_bytes()));
+        Ok((Cell { driving: Driving::new(inside, park), longest_key }, first))
     }
 
     /// Does what needs no wait.
     pub fn at_once<T: Send>(&self, work: impl FnOnce(&mut Inside<D>) -> T + Send) -> Result<T, Error> {
-        let outcome = self.0.call(None, |core, _| Some(core.with(work)));
+        let outcome = self.driving.call(None, |core, _| Some(core.with(work)));
         outcome.map_err(broken)?.ok_or_else(|| broken(Broken))
     }
 
     /// Runs the future that `work` makes to its end, and helps the shard along where that takes time. Drops the future where
     /// `goes_on` says so meanwhile.
-    pub fn run<T, W, F>(&self, goes_on: Option<&GoesOn>, work: W) -> Result<T, Error>
+    pub fn run<T, W, F>(&self, goes_on: Option<&GoesOn>, for_log: bool, work: W) -> Result<T, Error>
     where
         T: Send + 'static,
         W: FnOnce(&mut Inside<D>) -> Result<F, Error> + Send,
         F: Future<Output = Result<T, Error>> + 'static,
     {
         let mut slot: Option<Slot<T>> = None;
-        let outcome = self.0.call(goes_on, |core, job| {
+        let outcome = self.driving.call(goes_on, |core, job| {
             core.with(|inside| match work(inside) {
-                Ok(future) => inside.start(future, job, &mut slot),
+                Ok(future) => inside.start(future, job, for_log, &mut slot),
                 Err(error) => Some(Err(error)),
             })
         });
@@ -82,17 +98,17 @@ impl<D: Device + Send + 'static> Cell<D> {
 
     /// See [`Keeper::run`](super::Keeper::run).
     pub fn keep(&self) {
-        self.0.keep();
+        self.driving.keep();
     }
 
     /// Has the keeper end.
     pub fn stop_keeper(&self) {
-        self.0.stop_keeper();
+        self.driving.stop_keeper();
     }
 
     /// Carries what is under way to its end.
     pub fn finish(&self) {
-        self.0.finish();
+        self.driving.finish();
     }
 }
 

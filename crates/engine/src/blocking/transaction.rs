@@ -16,17 +16,44 @@ use std::rc::Rc;
 /// transaction may go on without it. [`Error::Deadlock`] from any function means that it was given up: drop it and begin
 /// again, or use [`Db::transact`]. Dropping it without a commit undoes it.
 ///
+/// Writes gather in the handle. They go to the shard, and lock their keys, with the next call that reads, with the commit, or when
+/// there are many. What is wrong with one of them that only the shard can see is told by that call, and by all later
+/// ones. Who wants a key locked before it is written reads it with [`Transaction::get_for_update`].
+///
 /// A thread that waits for a lock in one transaction and holds it in another waits for ever, unless it is asked whether to go on
 /// ([`Db::asking`]).
 pub struct Transaction<D: Device + Send + 'static> {
     db: Db<D>,
-    /// The shard and the transaction's number there, once it has touched a key.
-    place: Option<(usize, u64)>,
+    /// Its shard, once it has touched a key.
+    shard: Option<usize>,
+    /// Its number there, once the shard has heard of it.
+    number: Option<u64>,
+    gathered: Vec<Write>,
+    gathered_bytes: usize,
+    /// Why some of its writes were not made.
+    failed: Option<Error>,
 }
+
+/// A write that the shard has not heard of.
+struct Write {
+    table: crate::Table,
+    key: Box<[u8]>,
+    value: Option<Box<[u8]>>,
+}
+
+/// Writes that gather, and their bytes: each visit to the shard takes its lock.
+const MOST_GATHERED: (usize, usize) = (64, 64 << 10);
 
 impl<D: Device + Send + 'static> Transaction<D> {
     pub(super) fn new(db: &Db<D>) -> Transaction<D> {
-        Transaction { db: db.clone(), place: None }
+        Transaction {
+            db: db.clone(),
+            shard: None,
+            number: None,
+            gathered: Vec::new(),
+            gathered_bytes: 0,
+            failed: None,
+        }
     }
 
     /// The value of a key, which others may read meanwhile.
@@ -60,16 +87,51 @@ impl<D: Device + Send + 'static> Transaction<D> {
 
     /// Gives a key a value.
     pub fn put(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<(), Error> {
-        let (shard, key, value) = (self.shard_for(key)?, Box::<[u8]>::from(key), Box::<[u8]>::from(value));
-        let table = self.db.table_in(table, shard)?;
-        self.run(shard, move |inner| async move { inner.put(table, &key, &value).await })
+        self.write(table, key, Some(value))
     }
 
     /// Takes a key's value away, if it has one.
     pub fn delete(&mut self, table: &Table, key: &[u8]) -> Result<(), Error> {
-        let (shard, key) = (self.shard_for(key)?, Box::<[u8]>::from(key));
-        let table = self.db.table_in(table, shard)?;
-        self.run(shard, move |inner| async move { inner.delete(table, &key).await })
+        self.write(table, key, None)
+    }
+
+    fn write(&mut self, table: &Table, key: &[u8], value: Option<&[u8]>) -> Result<(), Error> {
+        let shard = self.shard_for(key)?;
+        let (table, longest) = (self.db.table_in(table, shard)?, self.db.longest_key(shard));
+        if key.len() > longest {
+            return Err(Error::KeyTooLong { bytes: key.len(), longest });
+        }
+        self.check()?;
+        self.shard = Some(shard);
+        self.gathered_bytes += key.len() + value.map_or(0, <[u8]>::len);
+        self.gathered.push(Write { table, key: key.into(), value: value.map(Box::from) });
+        let (most, most_bytes) = MOST_GATHERED;
+        if self.gathered.len() >= most || self.gathered_bytes >= most_bytes {
+            self.send(shard)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Fails where some writes were not made: without these, it must not go on.
+    fn check(&self) -> Result<(), Error> {
+        self.failed.clone().map_or(Ok(()), Err)
+    }
+
+    /// Makes what was gathered part of the transaction.
+    fn send(&mut self, shard: usize) -> Result<(), Error> {
+        let writes = self.take_gathered();
+        if writes.is_empty() {
+            return Ok(());
+        }
+        let sent = self.ask(shard, move |inner| async move { write_all(&inner, writes).await });
+        self.failed = sent.clone().err();
+        sent
+    }
+
+    fn take_gathered(&mut self) -> Vec<Write> {
+        self.gathered_bytes = 0;
+        std::mem::take(&mut self.gathered)
     }
 
     /// The records of a range. No record appears in what was seen of the range, or leaves it, before the transaction ends.
@@ -128,29 +190,51 @@ impl<D: Device + Send + 'static> Transaction<D> {
     }
 
     fn end(mut self, durability: Option<Durability>) -> Result<(), Error> {
-        let Some((shard, number)) = self.place.take() else { return Ok(()) };
-        self.db.shard(shard).run(move |inside| {
-            let inner = inside.transactions.remove(&number).and_then(|inner| Rc::try_unwrap(inner).ok());
+        self.check()?;
+        let Some(shard) = self.shard else { return Ok(()) };
+        let (number, writes) = (self.number.take(), self.take_gathered());
+        self.db.shard(shard).commit(move |inside| {
             // Every call has run to its end, so nobody else has the transaction.
-            let inner = inner.ok_or(Error::Closed)?;
+            let inner = match number {
+                Some(number) => {
+                    inside.transactions.remove(&number).and_then(Rc::into_inner).ok_or(Error::Closed)?
+                }
+                None => inside.store.begin(),
+            };
             let durability = durability.unwrap_or_else(|| inside.store.durability());
-            Ok(async move { inner.commit_with(durability).await })
+            Ok(async move {
+                write_all(&inner, writes).await?;
+                inner.commit_with(durability).await
+            })
         })
     }
 
-    /// Runs a request in the transaction, which begins with its first one.
+    /// Runs a request in the transaction, behind its writes so far.
     fn run<T, W, F>(&mut self, shard: usize, work: W) -> Result<T, Error>
     where
         T: Send + 'static,
         W: FnOnce(Rc<Inner<D>>) -> F + Send,
         F: Future<Output = Result<T, Error>> + 'static,
     {
-        let place = &mut self.place;
+        self.check()?;
+        self.send(shard)?;
+        self.ask(shard, work)
+    }
+
+    /// Runs a request in the transaction, which begins in its shard with the first one.
+    fn ask<T, W, F>(&mut self, shard: usize, work: W) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        W: FnOnce(Rc<Inner<D>>) -> F + Send,
+        F: Future<Output = Result<T, Error>> + 'static,
+    {
+        self.shard = Some(shard);
+        let number = &mut self.number;
         self.db.shard(shard).run(move |inside| {
-            let (_, number) = *place.get_or_insert_with(|| {
+            let number = *number.get_or_insert_with(|| {
                 let number = inside.draw();
                 inside.transactions.insert(number, Rc::new(inside.store.begin()));
-                (shard, number)
+                number
             });
             let inner = inside.transactions.get(&number).cloned().ok_or(Error::Closed)?;
             Ok(work(inner))
@@ -160,8 +244,8 @@ impl<D: Device + Send + 'static> Transaction<D> {
     /// The transaction's shard, if `key` belongs to it.
     fn shard_for(&self, key: &[u8]) -> Result<usize, Error> {
         let shard = self.db.shard_of(key);
-        match self.place {
-            Some((own, _)) if own != shard => Err(self.cross_shard(key, own)),
+        match self.shard {
+            Some(own) if own != shard => Err(self.cross_shard(key, own)),
             _ => Ok(shard),
         }
     }
@@ -175,7 +259,7 @@ impl<D: Device + Send + 'static> Transaction<D> {
             Bound::Included(key) | Bound::Excluded(key) => String::from_utf8_lossy(key).into_owned(),
             Bound::Unbounded => String::new(),
         };
-        let own = self.place.map_or(0, |(own, _)| own);
+        let own = self.shard.unwrap_or(0);
         // Any other shard has keys of the range as well.
         Err(Error::CrossShard {
             key: format!("of the range from `{key}`"),
@@ -193,9 +277,16 @@ impl<D: Device + Send + 'static> Transaction<D> {
     }
 }
 
+async fn write_all<D: Device + 'static>(inner: &Inner<D>, writes: Vec<Write>) -> Result<(), Error> {
+    for Write { table, key, value } in writes {
+        inner.write(table, key, value).await?;
+    }
+    Ok(())
+}
+
 impl<D: Device + Send + 'static> Drop for Transaction<D> {
     fn drop(&mut self) {
-        if let Some((shard, number)) = self.place {
+        if let (Some(shard), Some(number)) = (self.shard, self.number) {
             // In a shard that is broken there is nothing to undo.
             let _ = self.db.shard(shard).at_once(|inside| drop(inside.transactions.remove(&number)));
         }

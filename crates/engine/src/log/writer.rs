@@ -347,7 +347,8 @@ impl<D: Device + 'static> Log<D> {
             return;
         }
         let log = self.clone();
-        self.0.handle.spawn(async move {
+        // Those who wait for it may carry its commands out.
+        self.0.handle.spawn_for_all(async move {
             while log.0.wanted.get() > log.0.durable.get() && log.0.health.check().is_ok() {
                 if let Err(error) = log.flush().await {
                     // The barrier may have stopped the store already; then its reason stays.

@@ -3,8 +3,9 @@
 use fulgurite_base::Nanos;
 use fulgurite_device::{Device, MemDevice};
 use fulgurite_engine::blocking::{Db, Table};
-use fulgurite_engine::{Error, Options};
+use fulgurite_engine::{Direction, Error, Options};
 use fulgurite_uring::{DriveOptions, PsyncDevice};
+use std::ops::Bound::Unbounded;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -37,6 +38,7 @@ fn impatient<D: Device + Send + 'static>(db: &Db<D>) -> (Db<D>, Arc<AtomicUsize>
 fn given_up<D: Device + Send + 'static>(drive: D) {
     let (db, table) = with_a_table(drive);
     let mut holder = db.begin();
+    holder.get_for_update(&table, b"held").unwrap();
     holder.put(&table, b"held", b"by the holder").unwrap();
 
     let (own, asked) = impatient(&db);
@@ -68,10 +70,54 @@ fn a_call_that_waits_for_a_lock_is_given_up() {
     given_up(file(&tempfile::tempdir().unwrap()));
 }
 
+/// Writes gather in the handle of a transaction. Where one of them is not made, none is.
+#[test]
+fn a_transaction_ends_with_a_write_that_is_not_made() {
+    let (db, table) = with_a_table(mem());
+    let mut holder = db.begin();
+    holder.get_for_update(&table, b"held").unwrap();
+
+    let (own, _) = impatient(&db);
+    let mut transaction = own.begin();
+    transaction.put(&table, b"free", b"lost").unwrap();
+    transaction.put(&table, b"held", b"never").unwrap();
+    assert_eq!(transaction.get(&table, b"other"), Err(Error::GivenUp), "its writes come before its read");
+    assert_eq!(transaction.put(&table, b"free too", b"lost"), Err(Error::GivenUp));
+    assert_eq!(transaction.commit(), Err(Error::GivenUp));
+    drop(holder);
+    assert_eq!(db.scan(&table, (Unbounded, Unbounded), Direction::Forward).count(), 0);
+    assert_eq!(db.statistics().unwrap()[0].locks, 0);
+}
+
+/// Many writes go to the shard in parts, and what a handle can see of a write is told at once.
+#[test]
+fn a_transaction_of_many_writes_is_one() {
+    let (db, table) = with_a_table(mem());
+    let mut transaction = db.begin();
+    let key = |number: u32| number.to_be_bytes();
+    for number in 0..1000 {
+        transaction.put(&table, &key(number), b"first").unwrap();
+    }
+    assert_eq!(db.get(&table, &key(0)), Ok(None), "nobody else sees it");
+    assert_eq!(transaction.get(&table, &key(999)).unwrap().as_deref(), Some(&b"first"[..]));
+    for number in 0..500 {
+        transaction.put(&table, &key(number), b"second").unwrap();
+        transaction.delete(&table, &key(number)).unwrap();
+    }
+    let outcome = transaction.put(&table, &[0; 5000], b"");
+    assert!(matches!(outcome, Err(Error::KeyTooLong { bytes: 5000, .. })), "{outcome:?}");
+    transaction.commit().unwrap();
+    let found = db.scan(&table, (Unbounded, Unbounded), Direction::Forward);
+    let keys: Vec<Vec<u8>> = found.map(|record| record.unwrap().0.to_vec()).collect();
+    let expected: Vec<Vec<u8>> = (500..1000).map(|number| key(number).to_vec()).collect();
+    assert_eq!(keys, expected);
+}
+
 /// Who waits for a lock may drive the shard for others meanwhile, and is asked nevertheless.
 fn given_up_beside_others<D: Device + Send + 'static>(drive: D) {
     let (db, table) = with_a_table(drive);
     let mut holder = db.begin();
+    holder.get_for_update(&table, b"held").unwrap();
     holder.put(&table, b"held", b"").unwrap();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -105,6 +151,7 @@ fn a_call_is_given_up_while_others_work() {
 fn a_panic_is_an_answer() {
     let (db, table) = with_a_table(mem());
     let mut holder = db.begin();
+    holder.get_for_update(&table, b"held").unwrap();
     holder.put(&table, b"held", b"").unwrap();
     let own = db.asking(|| panic!("it does not say yes"));
     assert_eq!(own.put(&table, b"held", b""), Err(Error::GivenUp));

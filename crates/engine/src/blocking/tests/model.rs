@@ -15,6 +15,9 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
+/// The command that several jobs wait for.
+const COMMON: Job = Job(u64::MAX - 2);
+
 /// The model checker's locks.
 pub struct Model;
 
@@ -170,6 +173,9 @@ pub struct Shard {
     in_flight: usize,
     /// Jobs that come to another command when their first has ended.
     twofold: Vec<Job>,
+    /// The jobs that the common command will end, and those that wait for the next one, which begins when it has ended.
+    common: Vec<Job>,
+    next_common: Vec<Job>,
     /// The job that errands take as long as.
     before_errands: Option<Job>,
     timers: Vec<(u64, Job)>,
@@ -204,7 +210,20 @@ impl Shard {
 }
 
 impl Shard {
+    fn begin_common(&mut self) {
+        self.common = std::mem::take(&mut self.next_common);
+        self.in_flight += 1;
+        self.to_submit.push(COMMON);
+    }
+
     fn command_ended(&mut self, job: Job) {
+        if job == COMMON {
+            self.ready.extend(self.common.drain(..));
+            if !self.next_common.is_empty() {
+                self.begin_common();
+            }
+            return;
+        }
         if self.before_errands == Some(job) {
             self.device.hold_errands(false);
         }
@@ -248,9 +267,11 @@ impl Core for Shard {
 
     fn errand(&mut self, job: Job, ended: &mut Vec<Job>) -> Result<Option<Errand>, Broken> {
         ended.extend(self.ready.drain(..));
-        if self.to_submit != [job] {
+        let is_common = self.to_submit == [COMMON] && self.carries_for_all(job);
+        if self.to_submit != [job] && !is_common {
             return Ok(None);
         }
+        let job = if is_common { COMMON } else { job };
         self.to_submit.clear();
         self.in_flight -= 1;
         let device = Arc::clone(&self.device);
@@ -259,6 +280,14 @@ impl Core for Shard {
             Ok(())
         };
         Ok(Some(Errand { tag: Tag(job.0), work: Box::new(work) }))
+    }
+
+    fn has_errand_for_all(&self) -> bool {
+        self.ready.is_empty() && self.to_submit == [COMMON]
+    }
+
+    fn carries_for_all(&self, job: Job) -> bool {
+        self.common.contains(&job) || self.next_common.contains(&job)
     }
 
     fn end_errand(&mut self, done: Done, ended: &mut Vec<Job>) -> Result<(), Broken> {
@@ -314,6 +343,8 @@ impl World {
             to_submit: Vec::new(),
             in_flight: 0,
             twofold: Vec::new(),
+            common: Vec::new(),
+            next_common: Vec::new(),
             before_errands: None,
             timers: Vec::new(),
             held: false,
@@ -356,6 +387,16 @@ impl World {
         self.wait_for(|shard, job| {
             shard.in_flight += 1;
             shard.to_submit.push(job);
+        });
+    }
+
+    /// Ends with a command that others wait for too, or with the next such one.
+    pub fn commit(&self) {
+        self.wait_for(|shard, job| {
+            shard.next_common.push(job);
+            if shard.common.is_empty() {
+                shard.begin_common();
+            }
         });
     }
 

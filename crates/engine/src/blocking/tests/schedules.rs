@@ -18,7 +18,7 @@ const SEARCH: usize = 20_000;
 /// Everything that threads do with a shard, in an order that depends on the thread.
 fn mixed(world: &World, thread: usize) {
     for step in 0..3 {
-        match (thread + step) % 7 {
+        match (thread + step) % 8 {
             0 => world.read(),
             1 => world.io(),
             2 => world.sleep(10 + 7 * thread as u64),
@@ -29,7 +29,8 @@ fn mixed(world: &World, thread: usize) {
             }
             4 => world.leave_io(),
             5 => world.large_io(),
-            _ => world.io_and_more(),
+            6 => world.io_and_more(),
+            _ => world.commit(),
         }
     }
 }
@@ -133,6 +134,27 @@ fn an_errand_keeps_no_other_job_waiting() {
     errand_beside_a_command(None, SCHEDULES);
 }
 
+/// Threads that wait for one command after the other together, beside one that does not.
+fn commits(parks: bool, keeper: bool, planted: Option<Planted>, schedules: usize) {
+    let work = |world: &World, thread: usize| {
+        for _ in 0..2 {
+            world.commit();
+            if thread == 0 {
+                world.read();
+                world.io();
+            }
+        }
+    };
+    explore(move || World::run(parks, keeper, planted, 4, work), schedules);
+}
+
+#[test]
+fn commits_keep_each_other_going() {
+    commits(true, false, None, SCHEDULES);
+    commits(false, false, None, SCHEDULES);
+    commits(true, true, None, SCHEDULES);
+}
+
 /// Threads that want a lock, of which some do not wait to the end. Who has it lets go of it.
 fn impatient(parks: bool, keeper: bool, schedules: usize) {
     let work = |world: &World, thread: usize| {
@@ -212,7 +234,8 @@ fn a_driver_is_asked() {
 #[test]
 fn planted_faults_are_found() {
     use Planted::{
-        DriverNotAsked, GoneFirst, KeptForItself, LateTimer, NoHandOver, NoUnpark, NoWake, RoleLost,
+        DriverNotAsked, GoneFirst, KeptForItself, LateTimer, LeftToNobody, NoHandOver, NoUnpark, NoWake,
+        RoleLost,
     };
     // The model checker prints each schedule that fails; here all of them are meant to.
     for fault in [NoHandOver, NoWake, NoUnpark] {
@@ -229,6 +252,8 @@ fn planted_faults_are_found() {
         let run = || scenario(Some(GoneFirst), SEARCH);
         assert!(catch_unwind(AssertUnwindSafe(run)).is_err(), "GoneFirst was not found");
     }
+    let run = || commits(true, false, Some(LeftToNobody), SEARCH);
+    assert!(catch_unwind(AssertUnwindSafe(run)).is_err(), "LeftToNobody was not found");
     let run = || timer_beside_a_slow_command(Some(LateTimer), SEARCH);
     assert!(catch_unwind(AssertUnwindSafe(run)).is_err(), "LateTimer was not found");
 }
