@@ -1,0 +1,130 @@
+//! How collection goes on in steps, and how pages are spread over units: by what the flash gets to do.
+
+use fulgurite_base::{Ppn, Prng, StreamId};
+use fulgurite_ftl::schedule::Schedule;
+use fulgurite_ftl::{Collect, FlashSink, Ftl, FtlConfig, SegmentId, Stripe, UnitId};
+
+const SEGMENT: u32 = 64;
+const ROW: u32 = 4;
+
+/// What a write of the host made the flash do.
+#[derive(Default)]
+struct Done {
+    /// Rows of which pages were read to be moved, each time that another row came.
+    rows: Vec<u32>,
+    erased: u32,
+}
+
+impl FlashSink for Done {
+    fn read(&mut self, ppn: Ppn) {
+        if self.rows.last() != Some(&(ppn.0 / ROW)) {
+            self.rows.push(ppn.0 / ROW);
+        }
+    }
+
+    fn program(&mut self, _: Ppn, _: Option<Ppn>) {}
+
+    fn erase(&mut self, _: SegmentId) {
+        self.erased += 1;
+    }
+}
+
+/// The rule: where collection keeps step with the host, it stops between two rows and never inside one, since the flash reads all
+/// pages of a row together; and it stops, rather than move the whole victim at once.
+#[test]
+fn collection_in_steps_never_stops_inside_a_row() {
+    let pages = 40 * SEGMENT * 3 / 4;
+    let collect = Collect { schedule: Schedule::PACED, reserve: 4, ..Collect::PLAIN };
+    let config =
+        FtlConfig { row_pages: ROW, stripe_pages: ROW, collect, ..FtlConfig::plain(pages, 40, SEGMENT) };
+    let mut ftl = Ftl::new(config).unwrap();
+    let mut prng = Prng::new(1, "steps");
+    let (mut before, mut most) = (None, 0);
+    for write in 0..20 * pages {
+        let lpn = if write < pages { write } else { prng.below(u64::from(pages)) as u32 };
+        let mut done = Done::default();
+        ftl.write(lpn, 1, StreamId(0), &mut done);
+        if let Some(first) = done.rows.first() {
+            assert_ne!(before, Some(*first), "the row was begun by an earlier write");
+        }
+        most = most.max(done.rows.len());
+        // An erased segment may be the next victim again.
+        before = if done.erased > 0 { None } else { done.rows.last().copied().or(before) };
+    }
+    assert!((1..=3).contains(&most), "{most} rows at once");
+}
+
+const UNITS: u32 = 4;
+const SEGMENTS: u32 = 10;
+
+/// Units that have as much to do as it says.
+struct Busy([u32; UNITS as usize]);
+
+impl FlashSink for Busy {
+    fn read(&mut self, _: Ppn) {}
+
+    fn program(&mut self, _: Ppn, _: Option<Ppn>) {}
+
+    fn erase(&mut self, _: SegmentId) {}
+
+    fn load(&self, unit: UnitId) -> u32 {
+        self.0[unit.0 as usize]
+    }
+}
+
+/// A drive whose units hold so many pages each, and that many pages of it.
+fn units(stripe: Stripe) -> (Ftl, u32) {
+    let plain = FtlConfig::plain(1, UNITS * SEGMENTS, SEGMENT);
+    // Of each unit the segments that are kept free and the open one hold nothing that lasts.
+    let holds = (SEGMENTS - plain.collect.reserve - 1) * SEGMENT;
+    let logical_pages = UNITS * holds;
+    let config =
+        FtlConfig { logical_pages, units: UNITS, stripe, row_pages: ROW, stripe_pages: ROW, ..plain };
+    (Ftl::new(config).unwrap(), holds)
+}
+
+/// Writes a page; returns the unit that it went to.
+fn unit_of_write(ftl: &mut Ftl, lpn: u32, sink: &mut Busy) -> u32 {
+    ftl.write(lpn, 1, StreamId(0), sink);
+    ftl.unit_of(ftl.segment(ftl.lookup(lpn).unwrap())).0
+}
+
+/// The rule: units take rows of pages in turn, or the one with the least to do takes the next row, among equals the next in turn.
+/// A row that is begun is filled first, whatever its unit has to do meanwhile.
+#[test]
+fn rows_go_to_units_by_the_stripe() {
+    let (mut ftl, _) = units(Stripe::RoundRobin);
+    for lpn in 0..100 {
+        assert_eq!(unit_of_write(&mut ftl, lpn, &mut Busy([3, 2, 1, 0])), lpn / ROW % UNITS, "page {lpn}");
+    }
+    let (mut ftl, _) = units(Stripe::LeastLoaded);
+    let mut taken = Vec::new();
+    for (row, busy) in
+        [[2, 1, 0, 3], [5, 1, 1, 3], [1, 5, 1, 1], [1, 1, 1, 1], [1, 1, 1, 1]].into_iter().enumerate()
+    {
+        let first = row as u32 * ROW;
+        let unit = unit_of_write(&mut ftl, first, &mut Busy(busy));
+        taken.push(unit);
+        for lpn in first + 1..first + ROW {
+            let mut full = [0; UNITS as usize];
+            full[unit as usize] = 9;
+            assert_eq!(unit_of_write(&mut ftl, lpn, &mut Busy(full)), unit, "page {lpn}");
+        }
+    }
+    // Unit 3 is the next in turn after 2, and has more to do than 1.
+    assert_eq!(taken, [2, 1, 2, 3, 0]);
+}
+
+/// The rule: no unit takes more pages than it can collect among, however little it has to do. Where all are full, a page stays
+/// in its unit.
+#[test]
+fn a_unit_takes_as_many_pages_as_it_can_hold() {
+    let (mut ftl, holds) = units(Stripe::LeastLoaded);
+    let mut idle = Busy([0, 1, 2, 3]);
+    for lpn in 0..UNITS * holds {
+        assert_eq!(unit_of_write(&mut ftl, lpn, &mut idle), lpn / holds, "page {lpn} of {holds} each");
+    }
+    for lpn in (0..UNITS * holds).step_by(7) {
+        assert_eq!(unit_of_write(&mut ftl, lpn, &mut idle), lpn / holds, "page {lpn} again");
+    }
+}
