@@ -1,8 +1,10 @@
-//! How collection goes on in steps, and how pages are spread over units: by what the flash gets to do.
+//! How collection goes on in steps, how pages are spread over units, and what comes back after a power cut.
 
 use fulgurite_base::{Ppn, Prng, StreamId};
 use fulgurite_ftl::schedule::Schedule;
-use fulgurite_ftl::{Collect, FlashSink, Ftl, FtlConfig, SegmentId, Stripe, UnitId};
+use fulgurite_ftl::{
+    Collect, CountingSink, FlashSink, Ftl, FtlConfig, SegmentId, SegmentState, Stripe, UnitId, check,
+};
 
 const SEGMENT: u32 = 64;
 const ROW: u32 = 4;
@@ -126,5 +128,43 @@ fn a_unit_takes_as_many_pages_as_it_can_hold() {
     }
     for lpn in (0..UNITS * holds).step_by(7) {
         assert_eq!(unit_of_write(&mut ftl, lpn, &mut idle), lpn / holds, "page {lpn} again");
+    }
+}
+
+/// The rule: pages whose last write is taken back are where they were before, shared ones too, everything adds up, and the next
+/// victims are those with the fewest valid pages by that.
+#[test]
+fn what_is_taken_back_is_as_it_was() {
+    for stripe in [Stripe::RoundRobin, Stripe::Address] {
+        let (mut ftl, holds) = units(stripe);
+        let (pages, mut sink) = (UNITS * holds / 2, CountingSink::default());
+        let mut prng = Prng::new(2, "taken back");
+        for lpn in (0..pages).chain((0..pages).map(|_| prng.below(u64::from(pages)) as u32)) {
+            ftl.write(lpn, 1, StreamId(0), &mut sink);
+        }
+        // A third of the pages share a place with another, and a page beyond them is new.
+        (0..pages / 6).for_each(|lpn| ftl.share_run(lpn, pages / 2 + lpn, 1));
+        let places = |ftl: &Ftl| -> Vec<Option<Ppn>> { (0..=pages).map(|lpn| ftl.lookup(lpn)).collect() };
+        let (before, erases, mut undo) = (places(&ftl), sink.erases, Vec::new());
+        for lpn in (0..60).map(|_| prng.below(u64::from(pages)) as u32).chain([pages, 0, pages / 2, pages]) {
+            let old = ftl.lookup(lpn);
+            ftl.write(lpn, 1, StreamId(0), &mut sink);
+            undo.push((ftl.lookup(lpn).unwrap(), old));
+        }
+        assert_eq!(sink.erases, erases, "what was before is still there");
+        undo.into_iter().rev().for_each(|(ppn, old)| ftl.take_back(ppn, old));
+        assert!(places(&ftl) == before, "{stripe:?}");
+        check::check(&ftl).unwrap();
+        for unit in 0..UNITS {
+            let sealed = (unit * SEGMENTS..(unit + 1) * SEGMENTS)
+                .map(SegmentId)
+                .filter(|segment| ftl.segments().state(*segment) == SegmentState::Sealed);
+            let fewest = sealed.map(|segment| ftl.segments().valid(segment)).min();
+            let picked = ftl.pick(UnitId(unit));
+            assert_eq!(picked.map(|victim| ftl.segments().valid(victim)), fewest, "{stripe:?}, unit {unit}");
+        }
+        (0..4 * pages)
+            .for_each(|_| ftl.write(prng.below(u64::from(pages)) as u32, 1, StreamId(0), &mut sink));
+        check::check(&ftl).unwrap();
     }
 }
