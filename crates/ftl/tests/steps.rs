@@ -74,7 +74,7 @@ impl FlashSink for Busy {
     }
 }
 
-/// A drive whose units hold so many pages each, and that many pages of it.
+/// A drive of units with as many logical pages as they can hold, and how many that are for each unit.
 fn units(stripe: Stripe) -> (Ftl, u32) {
     let plain = FtlConfig::plain(1, UNITS * SEGMENTS, SEGMENT);
     // Of each unit the segments that are kept free and the open one hold nothing that lasts.
