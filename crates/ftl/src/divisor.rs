@@ -40,7 +40,8 @@ mod tests {
     proptest! {
         #[test]
         fn division_by_multiplication_is_exact(n: u32, divisor in 1u32..) {
-            prop_assert_eq!(Divisor::new(divisor).divide(n), (n / divisor, n % divisor));
+            let by = Divisor::new(divisor);
+            prop_assert_eq!((by.divisor(), by.divide(n)), (divisor, (n / divisor, n % divisor)));
         }
     }
 }

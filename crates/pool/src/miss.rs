@@ -126,6 +126,8 @@ impl<D: Device + 'static> Inner<D> {
 
     /// Performs as much of the write-back policy's plan as needs no waiting.
     pub fn make_room(self: &Rc<Self>, state: &mut PoolState) -> Room {
+        // A page whose write has failed may have come back beyond the limit, into a spare frame.
+        self.shrink(state, None);
         if let Some(frame) = state.take_free() {
             // A pool that is filling up has frames to prefetch into; ACE prefetches beside a batch alone.
             state.plan.prefetch = if self.write_back.batches { 0 } else { u32::MAX };
@@ -233,16 +235,16 @@ impl<D: Device + 'static> Inner<D> {
         state.frames.clear(frame, FrameTable::DETACHED);
         state.replacement.insert(frame, page, Arrival { recall, ..Arrival::default() });
         state.resident += 1;
-        self.shrink(state, frame);
+        self.shrink(state, Some(frame));
     }
 
     /// Evicts until no more frames are resident than may be, as far as possible; never `keep`.
-    fn shrink(self: &Rc<Self>, state: &mut PoolState, keep: FrameId) {
+    fn shrink(self: &Rc<Self>, state: &mut PoolState, keep: Option<FrameId>) {
         while state.resident > state.resident_max() {
             let PoolState { frames, replacement, plan, cursor, .. } = state;
             self.write_back.plan(Order::new(replacement, frames, cursor), frames, plan);
-            // The caller is about to latch `keep`, so the pool stays one frame too large instead.
-            let Some(victim) = plan.evict.filter(|victim| *victim != keep) else { return };
+            // The caller is about to latch `keep`, so the pool stays one frame too large until the next miss.
+            let Some(victim) = plan.evict.filter(|victim| Some(*victim) != keep) else { return };
             let batch = std::mem::take(&mut plan.write);
             replacement.written_ahead(frames, &batch);
             self.evict(state, victim);

@@ -435,7 +435,7 @@ impl<D: Device + 'static> BufferPool<D> {
     }
 
     /// From now on at most so many frames hold pages, at least one, and never more than the pool has beside those for pages
-    /// on their way out and those that are lent. Pages that are beyond the limit when it falls stay until they are evicted one for one.
+    /// on their way out and those that are lent. Pages that are beyond the limit when it falls stay until the next miss.
     pub fn set_limit(&self, frames: u32) {
         self.0.state.borrow_mut().limit = frames;
     }

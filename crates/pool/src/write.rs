@@ -111,7 +111,7 @@ impl<D: Device + 'static> Inner<D> {
                 state.free.push(frame);
             }
             (true, false) => {
-                // Its content is nowhere else: it is resident again, beyond the limit if need be.
+                // Its content is nowhere else: it is resident again, beyond the limit until the next miss if need be.
                 state.frames.clear(frame, FrameTable::DETACHED);
                 state.replacement.insert(
                     frame,

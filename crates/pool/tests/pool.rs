@@ -742,6 +742,52 @@ fn a_page_that_came_back_is_counted() {
     assert_eq!((pool.counters().rescued, pool.eviction_order().len()), (1, 4));
 }
 
+/// The rule: the miss after that makes room for it too, so that the pool has its spare frames again and misses wait for no write.
+#[test]
+fn a_page_that_came_back_takes_no_spare_frame_for_long() {
+    let (executor, pool) = with_a_page_that_came_back("lru");
+    let (user, handle) = (pool.clone(), executor.handle());
+    executor
+        .block_on(async move {
+            request(&user, 10, true).await.unwrap();
+            handle.sleep_until(handle.now() + Nanos::from_micros(100)).await;
+        })
+        .unwrap();
+    assert_eq!(pool.eviction_order().len(), pool.limit() as usize);
+    let before = pool.counters();
+    for page in 11..13 {
+        let user = pool.clone();
+        executor.spawn(async move { request(&user, page, false).await.unwrap() });
+    }
+    executor.run().unwrap();
+    let after = pool.counters();
+    assert_eq!((after.pages_written - before.pages_written, after.write_waits), (2, 0));
+}
+
+/// The rule: where the limit falls, the next miss makes the pool as small as it may be, and nothing is lost.
+#[test]
+fn a_pool_is_as_small_as_its_limit_after_the_next_miss() {
+    for write_back in write_backs() {
+        let (executor, pool) = pool_over(mem(32), 8, write_back.clone());
+        let user = pool.clone();
+        executor
+            .block_on(async move {
+                for page in 0..8 {
+                    user.write(PageId(page)).await.unwrap().bytes_mut().fill(page as u8 + 1);
+                }
+                user.set_limit(2);
+                request(&user, 20, false).await.unwrap();
+                assert_eq!(user.eviction_order().len(), user.limit() as usize);
+                for page in 0..8 {
+                    assert_eq!(user.read(PageId(page)).await.unwrap().bytes()[7], page as u8 + 1);
+                }
+                assert_eq!(user.eviction_order().len(), user.limit() as usize);
+            })
+            .unwrap();
+        assert!(pool.limit() <= 2, "{write_back:?}");
+    }
+}
+
 #[test]
 fn a_flush_reports_what_it_could_not_write() {
     for write_back in write_backs() {

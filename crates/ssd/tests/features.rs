@@ -285,6 +285,69 @@ proptest! {
     }
 }
 
+/// Pages of a write of [`writes_under_way`].
+const EACH: u64 = 5;
+
+/// A full drive that has just got writes of all its pages and has answered none of them: it has no places for all of them yet, and
+/// has stopped within one. With the memory that they come from, which holds twice the number of each page, and two.
+fn writes_under_way(options: &str) -> (Stamped, Arc<Arena>) {
+    let mut stamped = Stamped::new(with(&format!("write_latency_us=10000,queue_depth=1024,{options}")));
+    let pages = stamped.drive.caps().pages;
+    assert!(pages.is_multiple_of(EACH));
+    (0..pages).for_each(|lpn| stamped.write(lpn, 1 + lpn).unwrap());
+    let memory = Arena::new(stamped.bytes * pages as usize);
+    for lpn in 0..pages {
+        stamp_buffer(&memory.buffer(stamped.bytes * lpn as usize, stamped.bytes), 2 + 2 * lpn);
+    }
+    for lpn in (0..pages).step_by(EACH as usize) {
+        let from = Some(memory.buffer(stamped.bytes * lpn as usize, stamped.bytes * EACH as usize));
+        let operation = Operation::Write { lpn: Lpn(lpn), pages: EACH as u32, from, stream: StreamId(0) };
+        stamped.drive.submit(Command { tag: Tag(lpn), operation }).unwrap();
+    }
+    let mut completions = Vec::new();
+    let soon = stamped.drive.now() + Nanos::from_micros(300);
+    while stamped.drive.now() < soon {
+        stamped.drive.wait(Some(soon), &mut completions);
+    }
+    assert!(completions.is_empty());
+    let placed = stamped.drive.ftl().unwrap().counters().host_pages - pages;
+    assert!(
+        0 < placed && placed < pages && !placed.is_multiple_of(EACH),
+        "{placed} of {pages} pages have places"
+    );
+    (stamped, memory)
+}
+
+/// The rule: a write that a protected buffer has taken in outlives a power cut with the bytes that it came with, also before the
+/// host has its answer. The host may use its memory for something else after the cut.
+#[test]
+fn a_write_without_an_answer_keeps_its_bytes_over_a_power_cut() {
+    for unit in ["drive", "chip,stripe=address"] {
+        let (mut stamped, memory) = writes_under_way(&format!("gc_unit={unit}"));
+        let pages = stamped.drive.caps().pages;
+        stamped.drive.power_cut();
+        for lpn in 0..pages {
+            stamp_buffer(&memory.buffer(stamped.bytes * lpn as usize, stamped.bytes), 0);
+        }
+        (0..pages).for_each(|lpn| assert_eq!(stamped.read(lpn), 2 + 2 * lpn, "{unit}: page {lpn}"));
+        stamped.verify();
+    }
+}
+
+/// The rule: a page counts as written by the host once the drive has accepted it, with or without a place, and without a cache
+/// once it has its place. What else is under way is no written page.
+#[test]
+fn accepted_pages_count_as_written() {
+    for cache in ["protected", "volatile", "off"] {
+        let (mut stamped, _memory) = writes_under_way(&format!("write_cache={cache}"));
+        let pages = stamped.drive.caps().pages;
+        stamped.drive.submit(Command { tag: Tag(0), operation: Operation::read(Lpn(0), 4) }).unwrap();
+        let placed = stamped.drive.ftl().unwrap().counters().host_pages;
+        let written = stamped.drive.counters().host_pages_written;
+        assert_eq!(written, if cache == "off" { placed } else { 2 * pages }, "{cache}");
+    }
+}
+
 /// The rule: with a volatile buffer the old place of a page is not erased before its new place is programmed. Here a page
 /// is in the buffer, alone in its row, when an idle drive collects the segment that holds what it was before.
 #[test]
@@ -463,6 +526,36 @@ fn wear_out(options: &str, cache: &str) {
     let physical = stamped.drive.config().physical_pages() as f64;
     let programmed = stamped.drive.counters().flash_pages_programmed as f64;
     assert!((8.0..12.0).contains(&(programmed / physical)), "{programmed} programs on {physical} pages");
+}
+
+/// The rule: a drive that wears out under several writes of several pages answers each of them, and has no page in its buffer
+/// but those that it has accepted.
+#[test]
+fn a_drive_that_wears_out_answers_every_write() {
+    let units = ["drive", "plane,stripe=address"];
+    for (cache, unit) in
+        ["protected", "volatile", "off"].iter().flat_map(|cache| units.map(|unit| (cache, unit)))
+    {
+        let options = format!("endurance=10,write_buffer=64KiB,gc_unit={unit},write_cache={cache}");
+        let mut drive = SimDrive::new(with(&options), 42, false).unwrap();
+        let mut prng = Prng::new(1, "wear out");
+        let (mut submitted, mut answered, mut refused) = (0, 0, 0);
+        let mut completions = Vec::new();
+        while refused < 100 {
+            while submitted < answered + 12 {
+                let lpn = Lpn(prng.below(drive.caps().pages - 4));
+                let operation = Operation::write(lpn, 1 + prng.below(4) as u32);
+                drive.submit(Command { tag: Tag(submitted), operation }).unwrap();
+                submitted += 1;
+            }
+            drive.wait(None, &mut completions);
+            assert!(!completions.is_empty(), "{options}: {answered} of {submitted} writes are answered");
+            answered += completions.len() as u64;
+            refused += completions.drain(..).filter(|done| done.status == Err(IoError::WornOut)).count();
+        }
+        drive.drain_events();
+        drive.verify(true).unwrap();
+    }
 }
 
 #[test]

@@ -70,9 +70,11 @@ impl InFlight {
         Some(&bytes[(lpn - self.lpn) as usize * page_bytes..][..page_bytes])
     }
 
-    /// Copies the bytes of a write, before the host has its answer and may change them.
+    /// Copies the bytes of a write, before the host has its answer and may change them; once.
     pub fn keep_bytes(&mut self) {
-        self.is_answered = true;
+        if std::mem::replace(&mut self.is_answered, true) {
+            return;
+        }
         if let Payload::Bytes(theirs) = &mut self.payload {
             let own = Arena::new(theirs.len()).buffer(0, theirs.len());
             // SAFETY: nobody else knows the new bytes, and nobody changes the old ones yet.

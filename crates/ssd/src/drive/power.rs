@@ -56,7 +56,7 @@ impl SimDrive {
         let is_kept = |write: &InFlight| outlives_power && write.is_buffered && write.placed < write.pages;
         self.commands.retain(|_, command| {
             let is_kept = is_kept(command);
-            if is_kept && !command.is_answered {
+            if is_kept {
                 command.keep_bytes();
             }
             is_kept
