@@ -215,6 +215,13 @@ pub fn humane_size(bytes: u64) -> String {
     humane(bytes as f64, &HUMANE_SIZES)
 }
 
+/// `bytes` rounded up to a whole number of the unit that they reach: the least size that is accepted, which three digits
+/// would round down to one that is refused.
+pub fn whole_size(bytes: u64) -> u64 {
+    let unit = HUMANE_SIZES.iter().map(|(scale, _)| *scale as u64).find(|scale| bytes >= *scale);
+    bytes.checked_next_multiple_of(unit.unwrap_or(1)).unwrap_or(bytes)
+}
+
 /// A value to three significant digits in the first of `units` that it reaches; the units come largest first.
 pub fn humane(value: f64, units: &[(f64, &str)]) -> String {
     let fits = units.iter().find(|(scale, _)| value.abs() >= *scale);
@@ -286,6 +293,16 @@ mod tests {
         for (bytes, said) in sizes {
             assert_eq!(humane_size(bytes), said);
         }
+    }
+
+    /// The rule: what is said to be the least is never less than what is needed, and is a size that three digits hold.
+    #[test]
+    fn the_least_size_is_rounded_up_to_a_whole_one() {
+        let sizes = [(0, "0 B"), (700, "700 B"), (1_024_100, "1001 KiB"), (66_432 << 10, "65 MiB")];
+        for (bytes, said) in sizes.into_iter().chain([(13_313 << 20, "14 GiB"), (13 << 30, "13 GiB")]) {
+            assert_eq!(humane_size(whole_size(bytes)), said);
+        }
+        assert_eq!(whole_size(u64::MAX), u64::MAX);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::Lsn;
 use fulgurite_base::PageId;
-use fulgurite_base::units::format_size;
+use fulgurite_base::units::{humane_size, whole_size};
 use fulgurite_device::IoError;
 use fulgurite_pool::PoolError;
 use thiserror::Error;
@@ -91,7 +91,7 @@ pub enum Error {
     #[error("the drive failed: {0}")]
     Io(IoError),
     /// The map of pages out of place needs more memory than there is.
-    #[error("memory: the map of pages out of place needs {}, and {} were given", format_size(*needed), format_size(*given))]
+    #[error("memory: the map of pages out of place needs {}, and {} were given", humane_size(whole_size(*needed)), humane_size(*given))]
     MapMemory {
         /// The least memory of a store with this map, in bytes.
         needed: u64,

@@ -36,7 +36,7 @@ use crate::page::{Salt, array, get_u32, get_u64, set};
 use crate::write::out_of_place::{self, Layout, Shape, map_bytes};
 use crate::{Error, Lsn, Options};
 use fulgurite_base::PageId;
-use fulgurite_base::units::format_size;
+use fulgurite_base::units::{humane_size, whole_size};
 use fulgurite_device::Caps;
 
 /// The format of the files that this version writes.
@@ -142,9 +142,9 @@ impl Superblock {
         if superblock.pages < least {
             return Err(Error::Options(format!(
                 "{} is too little, since a store with a log of {} needs {}; accepted: at least that, or a smaller log",
-                format_size(superblock.pages.saturating_mul(u64::from(page_bytes))),
-                format_size(options.log_bytes),
-                format_size(least.saturating_mul(u64::from(page_bytes)))
+                humane_size(superblock.pages.saturating_mul(u64::from(page_bytes))),
+                humane_size(options.log_bytes),
+                humane_size(whole_size(least.saturating_mul(u64::from(page_bytes))))
             )));
         }
         Ok(superblock)

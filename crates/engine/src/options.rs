@@ -8,7 +8,7 @@ use crate::records::Records;
 use crate::write::out_of_place::map_bytes;
 use crate::write::{BATCH, Place};
 use fulgurite_base::option::{Form, SHARE, SIZE};
-use fulgurite_base::units::format_size;
+use fulgurite_base::units::{humane_size, whole_size};
 use fulgurite_base::{Choice, Declared, Nanos, NoOptions, Opt, Share, config_enum, opt};
 use fulgurite_device::{Caps, Device};
 use fulgurite_ftl::placement::PlacementConfig;
@@ -302,9 +302,9 @@ impl Options {
             let least = LEAST_FRAMES * (u64::from(page_bytes) + FRAME_TABLES) * 4 / 3 + 64;
             return Err(Error::Options(format!(
                 "{} is too little memory for pages of {}; accepted: from {} on",
-                format_size(self.memory_bytes),
-                format_size(u64::from(page_bytes)),
-                format_size(least.next_multiple_of(1 << 10))
+                humane_size(self.memory_bytes),
+                humane_size(u64::from(page_bytes)),
+                humane_size(whole_size(least))
             )));
         }
         Ok(u32::try_from(frames).unwrap_or(u32::MAX / 8))
@@ -417,13 +417,15 @@ impl Options {
         }
         if !page_bytes.is_power_of_two() || !(4096..=65536).contains(&page_bytes) {
             return Err(Error::Options(format!(
-                "a page of {page_bytes} bytes cannot be used; accepted: a power of two from 4 KiB to 64 KiB"
+                "a page of {} cannot be used; accepted: a power of two from 4 KiB to 64 KiB",
+                humane_size(page_bytes.into())
             )));
         }
         if page_bytes % caps.page_bytes != 0 {
             return Err(Error::Options(format!(
-                "a page of {page_bytes} bytes is not made of the drive's pages of {} bytes",
-                caps.page_bytes
+                "a page of {} is not made of the drive's pages of {}",
+                humane_size(page_bytes.into()),
+                humane_size(caps.page_bytes.into())
             )));
         }
         if !caps.contents {
@@ -431,9 +433,9 @@ impl Options {
         }
         if self.log_bytes < 64 * u64::from(page_bytes) {
             return Err(Error::Options(format!(
-                "a log of {} bytes is too small; accepted: from {} (64 pages)",
-                self.log_bytes,
-                64 * u64::from(page_bytes)
+                "a log of {} is too small; accepted: from {} (64 pages)",
+                humane_size(self.log_bytes),
+                humane_size(64 * u64::from(page_bytes))
             )));
         }
         Ok(())

@@ -4,7 +4,7 @@
 //! every command that takes an amount of memory checks it here before it allocates anything.
 
 use crate::{StackError, Unit};
-use fulgurite_base::units::format_size;
+use fulgurite_base::units::{format_size, whole_size};
 use std::fs;
 
 /// Refuses `bytes` of memory, which `asked` asks for (an argument with its value), where this machine does not have them.
@@ -25,7 +25,7 @@ pub fn check(asked: &str, bytes: u64) -> Result<(), StackError> {
 
 /// Refuses memory that is too little for the map of pages out of place, which `whose` says more of.
 pub(crate) fn too_little_for_map(whose: &str, given: u64, needed: u64) -> StackError {
-    let [given, needed] = [given, needed.next_multiple_of(1 << 20)].map(format_size);
+    let [given, needed] = [given, whole_size(needed).next_multiple_of(1 << 20)].map(format_size);
     StackError::request(format!(
         "--memory {given} is too little for the map of pages out of place {whose}; accepted: {needed} or more"
     ))

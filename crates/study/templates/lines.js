@@ -44,13 +44,15 @@ function apart(wanted, least, low, high) {
   return places;
 }
 
-/** The steps of the x axis whose labels do not touch. */
+/** The steps of the x axis whose labels do not touch. The last one is among them, since an axis is read by its ends. */
 function spread(steps, where, text) {
+  const half = (step) => widthOf(text(step), SIZE.value) / 2;
+  const last = steps.at(-1);
   let end = -Infinity;
   return steps.filter((step) => {
-    const half = widthOf(text(step), SIZE.value) / 2;
-    const fits = where(step) - half > end + 8;
-    if (fits) end = where(step) + half;
+    const isBeforeLast = where(step) + half(step) + 8 < where(last) - half(last);
+    const fits = step === last || (isBeforeLast && where(step) - half(step) > end + 8);
+    if (fits) end = where(step) + half(step);
     return fits;
   });
 }
@@ -101,7 +103,7 @@ function drawLines(svg, plot, width, theme, ofNames) {
   const xText = (step) => onAxis(step, plot.xUnit);
   const own = plot.logX && places.length <= 10 ? places : xAxis.steps;
   const isInside = (step) => at.x(step) + widthOf(xText(step), SIZE.value) / 2 <= width;
-  for (const step of spread(own, at.x, xText).filter(isInside)) {
+  for (const step of spread(own.filter(isInside), at.x, xText)) {
     svg.append(shape("line", { x1: at.x(step), x2: at.x(step), y1: top + high, y2: top + high + 5, stroke: theme.quiet, "stroke-width": 1 }));
     svg.append(label(at.x(step), top + high + 19, xText(step), { size: SIZE.value, fill: theme.ink, anchor: "middle" }));
   }

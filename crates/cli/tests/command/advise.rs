@@ -1,8 +1,9 @@
 //! Advice: right where the answer is known, judged by what it does not rest on, repeatable, and bounded.
 
 use crate::folder::{Folder, number};
-use crate::terminal::seen;
+use crate::terminal::{as_written, seen};
 use serde_json::Value;
+use std::process::Command;
 
 /// A drive that is overwritten in place needs no preconditioning, so its runs are short.
 const QUICK: &str = "--device optane --pages 2K --ops 6K --memory 10%";
@@ -236,4 +237,20 @@ fn the_text_fits_the_terminal() {
         let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
         assert!(widest <= usize::from(width), "{widest} of {width}\n{text}");
     }
+}
+
+/// The rule: on a terminal the heads of the advice's table are bold, unless `NO_COLOR` is set.
+#[test]
+fn the_heads_of_advice_are_bold() {
+    let folder = Folder::new();
+    let seen = |no_color: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fulgurite"));
+        command.args(format!("advise mixed-skewed --replacement lru,arc {QUICK}").split_whitespace());
+        as_written(&folder, command.env("NO_COLOR", no_color), 120).stdout
+    };
+    let text = seen("");
+    for head in ["setting", "plain", "advised", "alone", "p99"] {
+        assert!(text.contains(&format!("\u{1b}[1m{head}\u{1b}[0m")), "{head}: {text}");
+    }
+    assert!(!seen("1").contains('\u{1b}'));
 }

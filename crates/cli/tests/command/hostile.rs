@@ -29,10 +29,12 @@ const TYPED: &[Case] = &[
     (
         "load new.store t --from rows.csv --size 8MiB",
         2,
-        &["--size: 8MiB", "a log of 64MiB needs 66432KiB", "accepted"],
+        &["--size: 8 MiB", "a log of 64 MiB needs 65 MiB", "accepted"],
     ),
     ("gc zipf --segment 1TiB", 2, &["--segment 1 TiB", "--physical 8 GiB", "accepted"]),
-    ("bench ycsb-a --memory 1KiB", 2, &["--memory 1KiB", "accepted: from 87KiB"]),
+    ("bench ycsb-a --memory 1KiB", 2, &["--memory 1KiB", "accepted: from 87 KiB"]),
+    // A store says sizes as people read them.
+    ("load new.store t --log 1KiB", 2, &["--log", "a log of 1 KiB", "accepted: from 256 KiB"]),
     ("pool zipf --frames 0%", 2, &["--frames 0%", "at least one"]),
     ("pool zipf --frames 1/0", 2, &["--frames", "`1/0`", "1/3"]),
     ("advise zipf --memory 0%", 2, &["--memory 0%", "accepted"]),

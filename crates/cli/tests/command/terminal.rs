@@ -24,7 +24,7 @@ pub fn on_terminal(folder: &Folder, command: &mut Command, width: u16) -> Outcom
 }
 
 /// The same with what makes text bold or coloured.
-fn as_written(folder: &Folder, command: &mut Command, width: u16) -> Outcome {
+pub fn as_written(folder: &Folder, command: &mut Command, width: u16) -> Outcome {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&master).unwrap();
     unlockpt(&master).unwrap();

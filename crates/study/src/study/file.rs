@@ -172,9 +172,11 @@ impl Pair {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PlotFile {
-    /// What is seen. `{change}` stands for how far a relative plot's values are from zero.
+    /// What is seen. `{change}` stands for how far a relative plot's values are from zero,
+    /// `{best}` for the best series of every place, or the best place of one series.
     pub title: String,
-    /// The checks that must hold for the title to be true, and the title where one of them does not.
+    /// The checks that must hold for the title to be true, and the title where one of them does not, or where
+    /// `{best}` would be three names or more.
     #[serde(default)]
     pub holds: Vec<String>,
     pub otherwise: Option<String>,
@@ -295,8 +297,12 @@ impl File {
             if let Some(unknown) = plot.holds.iter().find(|name| !checks.contains(&name.as_str())) {
                 return Err(refused(SpecError::unknown("check in holds", unknown, &checks)));
             }
-            if plot.holds.is_empty() != plot.otherwise.is_none() {
-                let sentence = format!("plot `{}` needs `holds` and `otherwise` together", plot.title);
+            let may_be_wrong = !plot.holds.is_empty() || plot.title.contains("{best}");
+            if may_be_wrong != plot.otherwise.is_some() {
+                let sentence = format!(
+                    "plot `{}` needs `otherwise` together with `holds` or with {{best}} in its title",
+                    plot.title
+                );
                 return Err(refused(SpecError::new(sentence)));
             }
             let clash = match (&plot.expected, plot.published.is_empty()) {

@@ -8,6 +8,8 @@ use crate::table::Table;
 use fulgurite_base::SpecError;
 use fulgurite_stack::StackError;
 use fulgurite_stack::{Column, Row, Unit, Value};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 /// What a plot is drawn from.
 #[derive(Clone, Copy)]
@@ -24,6 +26,7 @@ impl PlotFile {
         let wanted = Select { part: self.part.as_deref(), only: &self.only }.of(source.table)?;
         let table = &Table { rows: wanted.into_iter().cloned().collect() };
         known_columns(table, self.columns())?;
+        self.one_row_a_place(table)?;
         let mut panels = match self.panels {
             None => vec![self.panel(None, &table.rows.iter().collect::<Vec<_>>(), source)],
             Some(column) => {
@@ -98,8 +101,10 @@ impl PlotFile {
             let of_name = |(known, _): &&(Option<&str>, &Verdict)| *known == Some(name.as_str());
             source.verdicts.iter().filter(of_name).all(|(_, verdict)| verdict.holds())
         };
+        let best = self.best(panels);
+        let says_too_much = self.title.contains("{best}") && best.is_none();
         let title = match &self.otherwise {
-            Some(otherwise) if !self.holds.iter().all(holds) => otherwise,
+            Some(otherwise) if says_too_much || !self.holds.iter().all(holds) => otherwise,
             _ => &self.title,
         };
         // The first point of a line is no change from itself.
@@ -108,7 +113,38 @@ impl PlotFile {
         let values = panels.iter().flat_map(|panel| &panel.series).flat_map(|series| &series.values);
         let change = super::finding::moved(values.copied().flatten().filter(is_drawn));
         // A title has several lines where there is little room, and none begins with a unit.
-        title.replace("{change}", &change.replace(" %", "\u{a0}%"))
+        let title = title.replace("{change}", &change.replace(" %", "\u{a0}%"));
+        title.replace("{best}", best.as_deref().unwrap_or("no one"))
+    }
+
+    /// The best series of every place, or the best place of every panel where there is one series. `None` if these are
+    /// three or more names, if two are equal, or if the column does not say what is better.
+    fn best(&self, panels: &[Panel]) -> Option<String> {
+        let better = self.y?.better().filter(|_| self.relative_to.is_none())?;
+        let mut best: Vec<&str> = Vec::new();
+        for Panel { x, series, .. } in panels {
+            let value = |series: &Series, at: usize, name| Some((series.values[at]?, name));
+            let fields: Vec<Vec<(f64, &str)>> = match &series[..] {
+                [one] => vec![(0..x.len()).filter_map(|at| value(one, at, x[at].name.as_str())).collect()],
+                several => {
+                    let of_place =
+                        |at| several.iter().filter_map(move |one| value(one, at, one.name.as_str()));
+                    (0..x.len()).map(|at| of_place(at).collect()).collect()
+                }
+            };
+            for field in fields {
+                let order =
+                    |a: &f64, b: &f64| if better == Ordering::Less { a.total_cmp(b) } else { b.total_cmp(a) };
+                let Some(first) = field.iter().map(|(value, _)| *value).min_by(order) else { continue };
+                let mut names = field.iter().filter(|(value, _)| *value == first).map(|(_, name)| *name);
+                // Of two that are equal none is the best.
+                let (Some(name), None) = (names.next(), names.next()) else { return None };
+                if !best.contains(&name) {
+                    best.push(name);
+                }
+            }
+        }
+        matches!(best.len(), 1 | 2).then(|| best.join(" or "))
     }
 
     fn panel(&self, of: Option<(&Value, String)>, rows: &[&Row], source: Source<'_>) -> Panel {
@@ -178,6 +214,42 @@ impl PlotFile {
         Series { key, name, values, expected }
     }
 
+    /// Refuses several rows for one place, since one of them would be drawn and the others hidden.
+    fn one_row_a_place(&self, table: &Table) -> Result<(), StackError> {
+        let columns: Vec<Column> = [Some(self.x), self.series, self.panels].into_iter().flatten().collect();
+        // A row without a value in one of the columns has no place.
+        let place = |row: &Row| -> Option<Vec<String>> {
+            columns.iter().map(|column| row.get(*column).map(Value::exact)).collect()
+        };
+        let mut first_of: BTreeMap<Vec<String>, &Row> = BTreeMap::new();
+        for row in &table.rows {
+            let Some(place) = place(row) else { continue };
+            let first = *first_of.entry(place.clone()).or_insert(row);
+            let differs = |column: &Column| {
+                column.is_axis() && Some(*column) != self.over && first.get(*column) != row.get(*column)
+            };
+            let splits = Column::all().find(differs);
+            if std::ptr::eq(first, row) || (self.over.is_some() && splits.is_none()) {
+                continue;
+            }
+            let place: Vec<String> =
+                columns.iter().zip(&place).map(|(column, value)| format!("{column} {value}")).collect();
+            let accepted = match splits {
+                Some(Column::Part) => "one `part`, or part as `series` or `panels`".to_owned(),
+                Some(column) => format!(
+                    "{column} as `series` or `panels`, one value of it in `where`, or `over = \"{column}\"` for their mean"
+                ),
+                None => "rows that differ in an option".to_owned(),
+            };
+            return Err(StackError::request(format!(
+                "plot `{}` has several rows for {} and can draw one; accepted: {accepted}",
+                self.title,
+                place.join(", ")
+            )));
+        }
+        Ok(())
+    }
+
     /// Refuses published values that belong nowhere.
     fn published_has_its_places(&self, panels: &[Panel], table: &Table) -> Result<(), StackError> {
         let rows: Vec<&Row> = table.rows.iter().collect();
@@ -221,7 +293,7 @@ fn are_ordered(places: &[Place]) -> bool {
     bases.iter().all(Option::is_none) || bases.windows(2).all(|two| two[0] == two[1])
 }
 
-/// The distinct values of a column, numbers in order, names as they come.
+/// The distinct values of a column, numbers in order, names as they come. Groups are names that are numbers.
 fn distinct(rows: &[&Row], column: Column) -> Vec<Value> {
     let mut values: Vec<Value> = Vec::new();
     for value in rows.iter().filter_map(|row| row.get(column)) {
@@ -229,8 +301,9 @@ fn distinct(rows: &[&Row], column: Column) -> Vec<Value> {
             values.push(value.clone());
         }
     }
-    if values.iter().all(|value| value.as_f64().is_some()) {
-        values.sort_by(|a, b| a.as_f64().unwrap_or(0.0).total_cmp(&b.as_f64().unwrap_or(0.0)));
+    let number = |value: &Value| value.as_f64().or_else(|| value.exact().parse().ok());
+    if values.iter().all(|value| number(value).is_some()) {
+        values.sort_by(|a, b| number(a).unwrap_or(0.0).total_cmp(&number(b).unwrap_or(0.0)));
     }
     values
 }
@@ -278,7 +351,6 @@ fn changes(panel: &mut Panel, base: &str) -> Result<(), StackError> {
 mod tests {
     use super::super::file::File;
     use super::*;
-    use std::collections::BTreeMap;
 
     /// A study of one plot: hits by users, a series for each device.
     fn study(kind: &str, more: &str) -> File {
@@ -289,6 +361,10 @@ mod tests {
     }
 
     fn drawn(file: &File, rows: &[(u32, u32, u32)], is_quick: bool) -> Plot {
+        try_to_draw(file, rows, is_quick).unwrap()
+    }
+
+    fn try_to_draw(file: &File, rows: &[(u32, u32, u32)], is_quick: bool) -> Result<Plot, StackError> {
         let row = |(users, seed, hits): &(u32, u32, u32)| {
             let mut row = Row::default();
             row.set(Column::Device, "mem");
@@ -299,18 +375,23 @@ mod tests {
         };
         let table = &Table { rows: rows.iter().map(row).collect() };
         let source = Source { table, words: Words(&BTreeMap::new()), verdicts: &[], is_quick };
-        file.plots[0].draw(source).unwrap()
+        file.plots[0].draw(source)
     }
 
-    /// The rule: with `over` a point is the mean of its rows, without it the first of them.
+    /// The rule: with `over` a point is the mean of its rows. Without it they are refused, with what would split them.
     #[test]
     fn repetitions_are_drawn_as_their_mean() {
-        let values = |over: &str| {
-            let rows = [(1, 1, 10), (1, 2, 40), (8, 1, 7), (8, 2, 8)];
-            drawn(&study("bar", over), &rows, false).panels[0].series[0].values.clone()
-        };
-        assert_eq!(values("over = 'seed'\n"), [Some(25.0), Some(7.5)]);
-        assert_eq!(values(""), [Some(10.0), Some(7.0)]);
+        let rows = [(1, 1, 10), (1, 2, 40), (8, 1, 7), (8, 2, 8)];
+        let plot = drawn(&study("bar", "over = 'seed'\n"), &rows, false);
+        assert_eq!(plot.panels[0].series[0].values, [Some(25.0), Some(7.5)]);
+        let refused = |more: &str| try_to_draw(&study("bar", more), &rows, false).err().unwrap().to_string();
+        let said = refused("");
+        for part in ["plot `t`", "users 1, device mem", "seed as `series`", "`over = \"seed\"`"] {
+            assert!(said.contains(part), "{part} is not in: {said}");
+        }
+        // A mean over users does not hide that each has several seeds.
+        let said = refused("over = 'users'\n");
+        assert!(said.contains("seed as `series`"), "{said}");
     }
 
     /// The rule: lines are drawn where there are two points; a single one is a bar that says what its number is, from
@@ -324,6 +405,55 @@ mod tests {
         };
         assert_eq!(of(&[(64, 1, 10)]), (PlotKind::Bar, false, "64 users".to_owned()));
         assert_eq!(of(&[(64, 1, 10), (128, 1, 10)]), (PlotKind::Line, true, "64".to_owned()));
+    }
+
+    /// The rule: places that are numbers stand in their order, also where they are written as names, as groups are.
+    #[test]
+    fn groups_stand_in_their_order() {
+        let row = |group: &&str| {
+            let mut row = Row::default();
+            row.set(Column::Group, *group);
+            row
+        };
+        let order = |groups: &[&str]| {
+            let rows: Vec<Row> = groups.iter().map(row).collect();
+            let values = distinct(&rows.iter().collect::<Vec<_>>(), Column::Group);
+            values.iter().map(Value::exact).collect::<Vec<_>>()
+        };
+        assert_eq!(order(&["2", "10", "6", "4", "6"]), ["2", "4", "6", "10"]);
+        assert_eq!(order(&["2", "hot", "1"]), ["2", "hot", "1"]);
+    }
+
+    /// The rule: `{best}` in a title is who is best at every place. If these are three or more, or two are equal, the title
+    /// says nothing of it.
+    #[test]
+    fn a_title_says_who_is_best() {
+        let kinds = "title = 't'\nquestion = 'q'\ncommand = 'pool'\n[grid]\n[[plots]]\ntitle = '{best} hits most'\notherwise = 'Hits'\ncaption = 'c'\nkind = 'bar'\ny_label = 'y'\ny = 'hits'\n";
+        let title = |axes: &str, rows: &[(u32, u32, u32)]| {
+            drawn(&File::parse("t", &format!("{kinds}{axes}")).unwrap(), rows, false).title
+        };
+        let (by_seed, alone) = ("x = 'users'\nseries = 'seed'\n", "x = 'users'\n");
+        // The second of two series is best at both places, then each is at one.
+        assert_eq!(title(by_seed, &[(1, 1, 5), (1, 2, 9), (8, 1, 5), (8, 2, 7)]), "seed 2 hits most");
+        assert_eq!(
+            title(by_seed, &[(1, 1, 5), (1, 2, 9), (8, 1, 8), (8, 2, 7)]),
+            "seed 2 or seed 1 hits most"
+        );
+        let three = [
+            (1, 1, 9),
+            (1, 2, 1),
+            (1, 3, 1),
+            (8, 1, 1),
+            (8, 2, 9),
+            (8, 3, 1),
+            (9, 1, 1),
+            (9, 2, 1),
+            (9, 3, 9),
+        ];
+        assert_eq!(title(by_seed, &three), "Hits");
+        assert_eq!(title(by_seed, &[(1, 1, 5), (1, 2, 5)]), "Hits");
+        // Of one series it is the best place.
+        assert_eq!(title(alone, &[(1, 1, 5), (8, 1, 9), (9, 1, 7)]), "8 users hits most");
     }
 
     /// The rule: a quick run does not draw what was published of a full one, and its caption says so.
