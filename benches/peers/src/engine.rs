@@ -93,14 +93,23 @@ pub trait Session {
     fn scan(&mut self, from: &Key, count: usize, row: Visit<'_>) -> Result<usize>;
 }
 
+/// Whether an engine keeps the page cache out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Direct {
+    Never,
+    /// Where it is asked to.
+    Asked,
+    Always,
+}
+
 /// An engine by name, with what it cannot do.
 pub struct Kind {
     /// As it is written on the command line.
     pub name: &'static str,
     /// Opens the store in a folder, or makes one in an empty folder.
     pub open: fn(&Path, &Options) -> Result<Box<dyn Engine>>,
-    /// It can keep the page cache out.
-    pub direct: bool,
+    /// Whether it keeps the page cache out.
+    pub direct: Direct,
     /// It can flush a commit before it returns.
     pub durable: bool,
     /// A store that was closed can be opened again. Where not, each run loads anew.

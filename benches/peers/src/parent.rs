@@ -1,7 +1,7 @@
 //! The parent process: bounds memory, loads each engine once, and runs everything in turn, each run in a process of
 //! its own.
 
-use crate::engine::{Kind, Order, kind};
+use crate::engine::{Direct, Kind, Order, kind};
 use crate::holes;
 use crate::limit::Group;
 use crate::meter;
@@ -152,7 +152,11 @@ impl Cell<'_> {
     fn run(&self) -> Result<Run> {
         let Cell { args, kind, .. } = self;
         let folder = self.folder()?;
-        let direct = kind.direct && (args.direct || !self.memory.group);
+        let direct = match kind.direct {
+            Direct::Never => false,
+            Direct::Asked => args.direct || !self.memory.group,
+            Direct::Always => true,
+        };
         let load = (!kind.reopens && self.workload != Workload::Load).then_some(args.load);
         let task = Task { load, measure: Some(self.measure()), ..task(args, kind, &folder, direct) };
         eprintln!("peers: {}", self.name());

@@ -1,6 +1,6 @@
 //! What one process does with one engine: load, warm up, measure, verify.
 
-use crate::engine::{Engine, Options, Order, kind};
+use crate::engine::{Direct, Engine, Options, Order, kind};
 use crate::holes;
 use crate::inserts::Inserts;
 use crate::ledger::{self, Ledger};
@@ -73,7 +73,7 @@ pub fn work(task: &Task) -> Result<Option<Outcome>> {
         runs: task.runs,
         memory_bytes: task.memory_bytes,
         durable,
-        direct: task.direct && kind.direct,
+        direct: task.direct && kind.direct != Direct::Never,
         threads: task.threads.into(),
         rows: task.rows,
     };

@@ -8,13 +8,13 @@
 //!   So there are no durable rows. A snapshot could be reopened, but only with buffered I/O, so each run loads anew.
 //! - It has no transactions: a batch is written record by record.
 
-use super::{Engine, Kind, Options, Order, Session, Visit};
+use super::{Direct, Engine, Kind, Options, Order, Session, Visit};
 use crate::rows::{KEY_BYTES, Key, ROW_BYTES, Record, VALUE_BYTES};
 use anyhow::{Result, anyhow, bail};
 use bf_tree::{BfTree, Config, LeafInsertResult, LeafReadResult, ScanReturnField, StorageBackend};
 use std::path::Path;
 
-pub const KIND: Kind = Kind { name: "bf-tree", open, direct: true, durable: false, reopens: false };
+pub const KIND: Kind = Kind { name: "bf-tree", open, direct: Direct::Asked, durable: false, reopens: false };
 
 struct Bf(BfTree);
 

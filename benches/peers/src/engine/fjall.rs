@@ -10,7 +10,7 @@
 //!   waited for.
 //! - fjall has no direct I/O.
 
-use super::{Engine, Kind, Options, Order, Session, Visit, VisitFound, in_groups};
+use super::{Direct, Engine, Kind, Options, Order, Session, Visit, VisitFound, in_groups};
 use crate::rows::{Key, Record};
 use anyhow::Result;
 use fjall::config::CompressionPolicy;
@@ -18,7 +18,7 @@ use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable};
 use std::path::Path;
 use std::time::Duration;
 
-pub const KIND: Kind = Kind { name: "fjall", open, direct: false, durable: true, reopens: true };
+pub const KIND: Kind = Kind { name: "fjall", open, direct: Direct::Never, durable: true, reopens: true };
 
 struct Fjall {
     database: Database,

@@ -11,7 +11,7 @@
 //! - The log has 256 MiB: a page that changes often is written once for that much of log.
 //! - The sorted load is `bulk_load`.
 
-use super::{Engine, Kind, Options, Order, Session, Visit, VisitFound, in_groups};
+use super::{Direct, Engine, Kind, Options, Order, Session, Visit, VisitFound, in_groups};
 use crate::rows::{Key, ROW_BYTES, Record};
 use anyhow::{Context, Result, anyhow};
 use fulgurite_engine::blocking::{Db, Table};
@@ -22,11 +22,11 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::thread::{self, JoinHandle};
 
-pub const KIND: Kind = Kind { name: "fulgurite", open: in_place, direct: true, durable: true, reopens: true };
+pub const KIND: Kind = Kind { name: "fulgurite", open: in_place, direct: Direct::Always, durable: true, reopens: true };
 
 /// The same with pages out of place: no page is written twice, and segments are collected.
 pub const OUT_OF_PLACE: Kind =
-    Kind { name: "fulgurite-out", open: out_of_place, direct: true, durable: true, reopens: true };
+    Kind { name: "fulgurite-out", open: out_of_place, direct: Direct::Always, durable: true, reopens: true };
 
 const TABLE: &str = "t";
 const LOG_BYTES: u64 = 256 << 20;

@@ -7,7 +7,7 @@
 //! - The sorted load appends (`MDB_APPEND`), which fills pages wholly (lmdb.h, `mdb_put`).
 //! - LMDB has no cache of its own, only the page cache, and no direct I/O: only a memory group bounds it.
 
-use super::{Engine, Kind, Options, Order, Session, Visit, VisitFound, in_groups};
+use super::{Direct, Engine, Kind, Options, Order, Session, Visit, VisitFound, in_groups};
 use crate::rows::{Key, Record};
 use anyhow::{Context, Result};
 use heed::types::Bytes;
@@ -15,7 +15,7 @@ use heed::{Database, Env, EnvFlags, EnvOpenOptions, PutFlags, WithTls};
 use std::ops::Bound;
 use std::path::Path;
 
-pub const KIND: Kind = Kind { name: "lmdb", open, direct: false, durable: true, reopens: true };
+pub const KIND: Kind = Kind { name: "lmdb", open, direct: Direct::Never, durable: true, reopens: true };
 
 struct Lmdb {
     env: Env<WithTls>,

@@ -6,7 +6,7 @@
 //!   with every page that is touched (redb's design.md, "Non-durable commits").
 //! - redb has no direct I/O.
 
-use super::{Engine, Kind, Options, Order, Session, Visit, VisitFound, in_groups};
+use super::{Direct, Engine, Kind, Options, Order, Session, Visit, VisitFound, in_groups};
 use crate::rows::{Key, Record};
 use anyhow::Result;
 use redb::{Database, Durability, ReadableDatabase, TableDefinition};
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-pub const KIND: Kind = Kind { name: "redb", open, direct: false, durable: true, reopens: true };
+pub const KIND: Kind = Kind { name: "redb", open, direct: Direct::Never, durable: true, reopens: true };
 
 const TABLE: TableDefinition<&[u8], &[u8]> = TableDefinition::new("t");
 

@@ -18,7 +18,7 @@
 
 mod sys;
 
-use super::{Engine, Kind, Options, Order, Session, Visit, VisitFound, in_groups};
+use super::{Direct, Engine, Kind, Options, Order, Session, Visit, VisitFound, in_groups};
 use crate::rows::{KEY_BYTES, Key, Record};
 use anyhow::{Result, bail, ensure};
 use std::ffi::{CStr, CString, c_char};
@@ -26,7 +26,7 @@ use std::path::Path;
 use std::ptr::null_mut;
 use std::time::Duration;
 
-pub const KIND: Kind = Kind { name: "rocksdb", open, direct: true, durable: true, reopens: true };
+pub const KIND: Kind = Kind { name: "rocksdb", open, direct: Direct::Asked, durable: true, reopens: true };
 
 struct Rocks {
     db: *mut sys::Db,

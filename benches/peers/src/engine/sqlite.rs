@@ -11,7 +11,7 @@
 //! - Statements are prepared once. Page size and automatic checkpoints are the defaults, 4 KiB and 1,000 pages.
 //! - SQLite has no direct I/O.
 
-use super::{Engine, Kind, Options, Order, Session, Visit, VisitFound, in_groups};
+use super::{Direct, Engine, Kind, Options, Order, Session, Visit, VisitFound, in_groups};
 use crate::rows::{Key, Record};
 use anyhow::{Context, Result, anyhow};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-pub const KIND: Kind = Kind { name: "sqlite", open, direct: false, durable: true, reopens: true };
+pub const KIND: Kind = Kind { name: "sqlite", open, direct: Direct::Never, durable: true, reopens: true };
 
 const GET: &str = "SELECT v FROM t WHERE k = ?1";
 const PUT: &str = "INSERT INTO t (k, v) VALUES (?1, ?2) ON CONFLICT (k) DO UPDATE SET v = excluded.v";

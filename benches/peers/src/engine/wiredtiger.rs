@@ -15,7 +15,7 @@
 
 mod sys;
 
-use super::{Engine, Kind, Options, Order, Session, Visit, VisitFound, in_groups};
+use super::{Direct, Engine, Kind, Options, Order, Session, Visit, VisitFound, in_groups};
 use crate::rows::{Key, Record};
 use anyhow::{Result, bail, ensure};
 use std::ffi::{CStr, CString, c_int, c_void};
@@ -23,7 +23,7 @@ use std::mem::zeroed;
 use std::path::Path;
 use std::ptr::{null, null_mut};
 
-pub const KIND: Kind = Kind { name: "wiredtiger", open, direct: true, durable: true, reopens: true };
+pub const KIND: Kind = Kind { name: "wiredtiger", open, direct: Direct::Asked, durable: true, reopens: true };
 
 const TABLE: &CStr = c"table:t";
 
