@@ -154,7 +154,7 @@ impl<D: Device + 'static> Shard<D> {
             prepared.leaves.extend(leaf.filter(|_| !as_record));
             let (Some(place), Some(leaf)) = (large, leaf) else { continue };
             if place.bytes > self.log.capacity() {
-                return Err(Error::corrupt(leaf, "it names a large value that no log has taken"));
+                return Err(Error::corrupt(leaf, "it names a large value that was never written"));
             }
             prepared.removals.append(&mut self.delete_large(place));
             // The key is locked, so the value cannot go away meanwhile.

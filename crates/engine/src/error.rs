@@ -14,7 +14,7 @@ pub enum Error {
     #[error("the transaction was given up to end a deadlock; nothing of it was done, try it again")]
     Deadlock,
     /// Who made the call did not want to wait for its end ([`blocking::Db::asking`](crate::blocking::Db::asking)).
-    #[error("the call was given up before its end; a commit may have been made nevertheless")]
+    #[error("the call was given up before it ended; its commit may have been made")]
     GivenUp,
     /// The snapshot needs versions that no longer fit into memory. Take another.
     #[error("the snapshot is too old: versions that it needs no longer fit into memory; take another")]
@@ -52,7 +52,7 @@ pub enum Error {
     NoTable(String),
     /// The table or index was given by another store, or by an earlier opening of this one.
     #[error(
-        "the table is of another store, or of an earlier opening of this one; take it from this one (table, create_table)"
+        "the table handle belongs to another store, or to an earlier opening of this one; get a new one with table or create_table"
     )]
     OtherStore,
     /// A table has an index whose function was not given since the store was opened.
@@ -114,7 +114,7 @@ pub enum Error {
     },
     /// Commits wrote the log faster than a backup could copy what they changed.
     #[error(
-        "the backup was overtaken {passes} times by commits; make it when less is written, or with a larger log"
+        "commits overwrote the log before the backup had copied their pages, {passes} times; make it when less is written, or with a larger log"
     )]
     BackupOvertaken {
         /// Passes that it made.

@@ -423,7 +423,7 @@ impl Options {
         }
         if page_bytes % caps.page_bytes != 0 {
             return Err(Error::Options(format!(
-                "a page of {} is not made of the drive's pages of {}",
+                "a page of {} is not a multiple of the drive's page of {}",
                 humane_size(page_bytes.into()),
                 humane_size(caps.page_bytes.into())
             )));

@@ -71,7 +71,7 @@ async fn read<D: Device + 'static>(store: &Store<D>) -> Result<Option<(u32, u32,
         }
         // The shard was being made when it was cut off.
         _ => Err(Error::Options(
-            "a shard of this store was never made to its end; make the store anew".to_owned(),
+            "the creation of a shard of this store was interrupted; create the store again".to_owned(),
         )),
     }
 }

@@ -255,6 +255,6 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     fn no_way(&self, tree: Tree) -> Error {
-        Error::corrupt(tree.root, format!("no way leads from this root of tree {} to its leaves", tree.id))
+        Error::corrupt(tree.root, format!("the leaves of tree {} cannot be reached from its root", tree.id))
     }
 }

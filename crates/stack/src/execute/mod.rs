@@ -57,7 +57,7 @@ impl Run {
     /// Executes a run with a pool on `device`, in place of its own.
     pub fn execute_on(&self, device: impl Observed + 'static) -> Result<Row, StackError> {
         let (Some(requested), Some(stage)) = (self.requested(), &self.stack.pool) else {
-            return Err(StackError::request("another device can stand below a pool only"));
+            return Err(StackError::request("only a pool run can be given another device"));
         };
         pool::PoolRun { run: self, requested, stage }.run_on(device, &Progress::default())
     }

@@ -107,7 +107,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
             |(at, (unit, from)): (usize, &(u32, Ppn))| Moved { at, unit: *unit, from: *from, to: from.0 };
         let mut moved: Vec<Moved> = from.iter().enumerate().map(moved).collect();
         if !self.send_copies(&mut moved) {
-            return Err(Error::Options("no segment is free for what is still valid".to_owned()));
+            return Err(Error::Options("no free segment is left to move valid pages to".to_owned()));
         }
         let number = self.0.under_way.begin();
         let parts = |moved: &[Moved]| moved.iter().map(|moved| (moved.at, moved.to)).collect();
