@@ -318,7 +318,9 @@ fn what_many_wait_for_is_anybodys_errand() {
     executor.turn().unwrap();
     let read = |page: u64| {
         let handle = handle.clone();
-        async move { drop(handle.submit(Operation::read(Lpn(page), 1)).await) }
+        async move {
+            let _ = handle.submit(Operation::read(Lpn(page), 1)).await;
+        }
     };
     handle.spawn_for_all(read(1));
     executor.run_ready();

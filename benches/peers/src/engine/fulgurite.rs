@@ -22,7 +22,8 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::thread::{self, JoinHandle};
 
-pub const KIND: Kind = Kind { name: "fulgurite", open: in_place, direct: Direct::Always, durable: true, reopens: true };
+pub const KIND: Kind =
+    Kind { name: "fulgurite", open: in_place, direct: Direct::Always, durable: true, reopens: true };
 
 /// The same with pages out of place: no page is written twice, and segments are collected.
 pub const OUT_OF_PLACE: Kind =
