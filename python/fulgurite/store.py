@@ -140,7 +140,8 @@ class SnapshotTable(_Readable):
 
 
 class TransactionTable(_Readable, MutableMapping[bytes, bytes]):
-    """A table inside a transaction, with the transaction's own writes. What is touched is locked until it ends."""
+    """A table inside a transaction, with the transaction's own writes. What is read is locked until it ends, what is written
+    from the next read or the commit on."""
 
     def __init__(self, name: str, table: _native.StoreTable, transaction: _native.Transaction) -> None:
         super().__init__(name, table)

@@ -243,6 +243,7 @@ held, leave = threading.Event(), threading.Event()
 
 def hold():
     with store.transaction() as transaction:
+        transaction["t"].get_for_update(b"held")
         transaction["t"][b"held"] = b"by the holder"
         held.set()
         leave.wait()
@@ -266,6 +267,7 @@ def takes(what):
 def within(transaction):
     assert transaction["t"].get(b"free") is None
     transaction["t"][b"free"] = b""
+    transaction["t"].get_for_update(b"held")
     transaction["t"][b"held"] = b""
 
 holder = threading.Thread(target=hold)
@@ -273,6 +275,8 @@ holder.start()
 held.wait()
 takes(lambda: table.update({b"held": b""}))
 takes(lambda: store.transact(within))
+# A write waits with the commit.
+takes(lambda: store.transact(lambda transaction: transaction["t"].update({b"held": b""})))
 takes(lambda: store.transact(lambda transaction: transaction["t"].get_for_update(b"held")))
 # A handler that raises nothing ends nothing, and what it does to the transaction that waits is refused.
 said = []
