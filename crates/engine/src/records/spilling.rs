@@ -85,6 +85,11 @@ impl Records {
         Some(self.ring.entry(place))
     }
 
+    /// Whether a pinned entry is still pending.
+    pub fn still_pending(&self, place: Place) -> bool {
+        self.ring.is_alive(place) && self.ring.is_pending(place)
+    }
+
     /// The tree and the key of a pinned entry. Nobody's tree where the entry is dead.
     pub fn key_of(&self, place: Place) -> (u32, &[u8]) {
         let entry = self.ring.entry(place);
@@ -96,8 +101,7 @@ impl Records {
     pub fn spilled(&mut self, places: &[Place]) -> u64 {
         let mut gone = 0;
         for place in places {
-            if !self.ring.is_alive(*place) || !self.ring.is_pending(*place) || !self.ring.is_spilling(*place)
-            {
+            if !self.still_pending(*place) || !self.ring.is_spilling(*place) {
                 continue;
             }
             gone += 1;

@@ -163,8 +163,9 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     fn next_head(&self, sorted: &mut Sorted, piece: usize) {
-        if let Some(place) = sorted.pieces[piece].next() {
-            let records = self.records.borrow();
+        let records = self.records.borrow();
+        // One that has died since it was sorted would stand behind all others, and so would those after it in its piece.
+        if let Some(place) = sorted.pieces[piece].find(|place| records.still_pending(*place)) {
             let (tree, key) = records.key_of(place);
             sorted.heads.push(Reverse((tree, key.to_vec(), place, piece)));
         }

@@ -103,12 +103,13 @@ impl<D: Device + 'static> Shard<D> {
         }
         let newest = self.runs.borrow().newest();
         self.runs.borrow_mut().sweep_begins(tree.id, &low);
-        let is_done = self.catch_up(tree, &low, high.as_deref()).await?;
+        let caught_up = self.catch_up(tree, &low, high.as_deref()).await;
         let mut runs = self.runs.borrow_mut();
+        // A leaf that cannot be read does not keep those behind it from being swept.
         runs.cursors.insert(tree.id, high.clone().unwrap_or_default());
-        if !is_done {
+        if caught_up != Ok(true) {
             runs.sweep_failed(tree.id, &low, high.as_deref());
-            return Ok(Step::Failed);
+            return caught_up.map(|_| Step::Failed);
         }
         runs.swept(tree.id, newest, high.as_deref(), self.log.tail());
         Ok(Step::Next(high))
@@ -261,31 +262,29 @@ impl<D: Device + 'static> Shard<D> {
             let free = Delta::Map { page: map, from: index, count: 1, used: false };
             by_map.entry(map).or_default().push(free);
         }
-        let turn = self.structure.take().await;
         let (name, _) = Known { number: run.number, of: run.of, root: run.tree.root }.write();
         let removal = Op { tree: CATALOGUE, key: name.into(), value: None, large: false };
         let by_map: Vec<(PageId, Vec<Delta>)> = by_map.into_iter().collect();
         // The root goes with the first record, and with it the run.
-        let (mut first, mut applied) = (Some(removal), None);
+        let mut first = Some(removal);
         for part in by_map.chunks(MAPS) {
+            let turn = self.structure.take().await;
             let mut pages: Vec<PageId> = part.iter().map(|(map, _)| *map).collect();
             let mut deltas: Vec<Delta> = part.iter().flat_map(|(_, frees)| frees.clone()).collect();
-            let removal = first.take();
-            if removal.is_some() {
+            let ops: Vec<Op> = first.take().into_iter().collect();
+            if !ops.is_empty() {
                 pages.push(run.tree.root);
                 deltas.push(Delta::Free { page: run.tree.root });
             }
             let held = self.hold(&pages, &[]).await?;
-            let ops: Vec<Op> = removal.into_iter().collect();
             let places = self.restructure(held, deltas, ops.clone())?;
-            if !ops.is_empty() {
-                self.commits.borrow_mut().append(places.0, places.1, true);
-                self.runs.borrow_mut().remove(run.number);
-                applied = Some((ops, places));
+            if ops.is_empty() {
+                continue;
             }
-        }
-        drop(turn);
-        if let Some((ops, places)) = applied {
+            self.commits.borrow_mut().append(places.0, places.1, true);
+            self.runs.borrow_mut().remove(run.number);
+            drop(turn);
+            // Before anything else that may fail: all commits behind it wait for this one.
             self.apply_own(&ops, places).await?;
         }
         Ok(true)
