@@ -29,6 +29,9 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+/// Attempts to read a copy of the area when the store is opened.
+const READ_ATTEMPTS: u32 = 3;
+
 /// A slot of the area.
 struct Slot {
     first: Lpn,
@@ -221,10 +224,19 @@ pub async fn restore_torn<D: Device + 'static>(
     let buffer = |index: u64| arena.buffer(index as usize * page_bytes as usize, page_bytes as usize);
     let mut newest: BTreeMap<PageId, (Lsn, u64)> = BTreeMap::new();
     for index in 0..pages {
-        let into = Some(buffer(index));
-        let read = Operation::Read { lpn: lpn(PageId(first.0 + index)), pages: device_pages, into };
-        // A copy that cannot be read protects nothing, and need not: its page is damaged only if the copy was whole.
-        if handle.submit(read).await.is_err() {
+        let read = || {
+            let into = Some(buffer(index));
+            Operation::Read { lpn: lpn(PageId(first.0 + index)), pages: device_pages, into }
+        };
+        // An error may pass, and the copy may be all that is left of its page.
+        let mut attempts = READ_ATTEMPTS;
+        let mut is_read = false;
+        while !is_read && attempts > 0 {
+            is_read = handle.submit(read()).await.is_ok();
+            attempts -= 1;
+        }
+        // A copy that can never be read protects nothing, and need not: its page is damaged only if the copy was whole.
+        if !is_read {
             continue;
         }
         let look = || {
