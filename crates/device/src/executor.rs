@@ -221,6 +221,11 @@ impl<D: Device> Core<D> {
         }
     }
 
+    /// Whether the last command is everybody's.
+    fn is_everybodys(&self) -> bool {
+        self.for_all.get(self.submitter as usize).is_some_and(|for_all| *for_all)
+    }
+
     /// Gives the device what it has room for, one command of each core in turn.
     fn drain_backlogs(&mut self) {
         while self.waiting > 0 {
@@ -409,8 +414,7 @@ impl<D: Device + 'static> Executor<D> {
     /// itself, without the executor: see [`Device::take_errand`]. With `for_all`, one that is everybody's will do as well.
     pub fn errand(&self, task: TaskId, for_all: bool) -> Option<Errand> {
         let mut core = self.core.borrow_mut();
-        let is_ours = core.submitter == task.0
-            || for_all && core.for_all.get(core.submitter as usize).is_some_and(|for_all| *for_all);
+        let is_ours = core.submitter == task.0 || for_all && core.is_everybodys();
         // What waits for room in the queue comes first.
         if core.waiting > 0 || !is_ours {
             return None;
@@ -425,11 +429,7 @@ impl<D: Device + 'static> Executor<D> {
     pub fn has_errand_for_all(&self) -> bool {
         let core = self.core.borrow();
         let is_woken = || !self.wakes.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
-        core.begun == 1
-            && core.for_all.get(core.submitter as usize).is_some_and(|for_all| *for_all)
-            && core.waiting == 0
-            && core.ready.is_empty()
-            && !is_woken()
+        core.begun == 1 && core.is_everybodys() && core.waiting == 0 && core.ready.is_empty() && !is_woken()
     }
 
     /// An errand is done. The next turn wakes who waits for it.
