@@ -111,7 +111,7 @@ impl Search {
         let kind = failure.violation.kind;
         let violation_of = |plan: &Plan| {
             let report = if kind == ViolationKind::NotDeterministic { twice(plan) } else { caught(plan) };
-            report.violation.filter(|violation| violation.kind == kind)
+            report.violation.filter(|violation| violation.is_like(&failure.violation))
         };
         let fails = |plan: &Plan| violation_of(plan).is_some();
         let smallest = shrink::shrink(self.plan(failure.seed), plan::simpler, fails, ATTEMPTS);

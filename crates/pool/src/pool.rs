@@ -14,7 +14,7 @@ use crate::write_back::Order;
 use crate::{Arrival, Cursor, FrameTable, Plan, Prefetch, Replacement, ReplacementPolicy, WriteBack};
 use fulgurite_base::{FrameId, Lpn, PageId};
 use fulgurite_device::{Arena, Buffer, Device, Handle, IoError, Operation};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::Future;
@@ -511,11 +511,13 @@ impl<D: Device + 'static> BufferPool<D> {
         }
     }
 
-    /// Writes those of `pages` that are in the pool and dirty, all at once, and waits for the end of that. A page that
-    /// somebody is changing is left out. They are not durable before the drive is flushed.
+    /// Writes those of `pages` that are in the pool and dirty, all at once, and waits until the drive has them and those of
+    /// which a write was under way. A page that somebody is changing is left out. They are not durable before the drive is
+    /// flushed.
     pub async fn write_pages(&self, pages: &[PageId]) -> Result<(), PoolError> {
-        let batch = {
-            let mut state = self.0.state.borrow_mut();
+        let inner = &self.0;
+        {
+            let mut state = inner.state.borrow_mut();
             let state = &mut *state;
             let frames: Vec<FrameId> = pages
                 .iter()
@@ -523,12 +525,12 @@ impl<D: Device + 'static> BufferPool<D> {
                 .filter(|frame| state.frames.is_dirty(*frame) && !state.frames.is_latched_exclusively(*frame))
                 .collect();
             state.counters.pages_flushed += frames.len() as u64;
-            self.0.start_write(state, frames)
-        };
-        match batch {
-            Some(batch) => (&*batch).await.map_err(PoolError::WriteBack),
-            None => Ok(()),
+            inner.start_write(state, frames);
         }
+        for batch in inner.writes_of(pages) {
+            (&*batch).await.map_err(PoolError::WriteBack)?;
+        }
+        Ok(())
     }
 
     /// Writes every page that is dirty now and waits until the drive has made it durable, together with the
@@ -632,6 +634,17 @@ impl<D: Device + 'static> BufferPool<D> {
 impl<D: Device + 'static> Inner<D> {
     pub fn pages(&self) -> u64 {
         self.handle.caps().pages / u64::from(self.device_pages)
+    }
+
+    /// The writes that are under way now of some pages.
+    fn writes_of(&self, pages: &[PageId]) -> Vec<Rc<Batch>> {
+        let state = self.state.borrow();
+        let frames = pages.iter().filter_map(|page| state.lookup(*page));
+        let frames: FxHashSet<FrameId> =
+            frames.filter(|frame| state.frames.has(*frame, FrameTable::WRITING)).collect();
+        let has_one = |batch: &&Rc<Batch>| batch.frames.iter().any(|frame| frames.contains(frame));
+        let under_way = state.writing.iter().filter(|batch| !frames.is_empty() && batch.outcome().is_none());
+        under_way.filter(has_one).cloned().collect()
     }
 
     /// Waits until every write that is under way now has ended, well or not.

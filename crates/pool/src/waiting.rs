@@ -122,13 +122,18 @@ impl Drop for Turn<'_> {
 }
 
 /// Pages that are written together, and the tasks that wait for them.
-#[derive(Default)]
 pub(crate) struct Batch {
+    /// Their frames.
+    pub frames: Vec<FrameId>,
     outcome: Cell<Option<Result<(), IoError>>>,
     waiters: RefCell<Vec<Waker>>,
 }
 
 impl Batch {
+    pub fn new(frames: Vec<FrameId>) -> Batch {
+        Batch { frames, outcome: Cell::new(None), waiters: RefCell::default() }
+    }
+
     pub fn outcome(&self) -> Option<Result<(), IoError>> {
         self.outcome.get()
     }

@@ -37,7 +37,7 @@ impl<D: Device + 'static> Inner<D> {
                 state.replacement.cleaned(*frame);
             }
         }
-        let ticket = Rc::new(Batch::default());
+        let ticket = Rc::new(Batch::new(batch));
         // Ended writes are dropped here, so that the list does not grow for ever.
         while state.writing.front().is_some_and(|first| first.outcome().is_some()) {
             state.writing.pop_front();
@@ -52,30 +52,31 @@ impl<D: Device + 'static> Inner<D> {
                 stream: StreamId::default(),
             };
             // The drive has the writes before anything else can happen.
-            let io = self.handle.submit_all(batch.iter().map(write));
+            let io = self.handle.submit_all(ticket.frames.iter().map(write));
             self.handle.spawn(async move {
                 let outcome = io.await;
-                inner.end_write(&batch, &ended, outcome);
+                inner.end_write(&ended, outcome);
             });
             return Some(ticket);
         };
-        let pages = batch
+        let pages = ticket
+            .frames
             .iter()
             .map(|frame| PageBytes { page: state.frames.page(*frame), bytes: self.buffer(*frame) })
             .collect();
         let io = store.write(pages);
         self.handle.spawn(async move {
             let outcome = io.await;
-            inner.end_write(&batch, &ended, outcome);
+            inner.end_write(&ended, outcome);
         });
         Some(ticket)
     }
 
-    fn end_write(self: &Rc<Self>, batch: &[FrameId], ticket: &Rc<Batch>, outcome: Result<(), IoError>) {
+    fn end_write(self: &Rc<Self>, ticket: &Rc<Batch>, outcome: Result<(), IoError>) {
         {
             let mut state = self.state.borrow_mut();
             let state = &mut *state;
-            for frame in batch {
+            for frame in &ticket.frames {
                 self.end_frame(state, *frame, outcome.is_ok());
             }
             let awaited = ticket.end(outcome);
@@ -92,7 +93,7 @@ impl<D: Device + 'static> Inner<D> {
             }
         }
         // Each frame of the batch may serve one waiting miss.
-        for _ in batch {
+        for _ in &ticket.frames {
             self.turns.next();
         }
     }

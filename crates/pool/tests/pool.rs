@@ -11,7 +11,8 @@ use fulgurite_pool::{
     BufferPool, PageBytes, PageIo, PageStore, PoolConfig, PoolConfigError, PoolCounters, PoolError,
     PrefetchConfig, ReplacementConfig, WriteBack, WriteBackConfig,
 };
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
@@ -359,6 +360,66 @@ fn a_new_page_is_not_read_and_chosen_pages_are_written() {
             assert_eq!(user.create(PageId(3)).await.unwrap().bytes()[0], 3);
         })
         .unwrap();
+}
+
+/// Where pages come after a while. The drive fails once.
+struct Slow {
+    handle: Handle<MemDevice>,
+    begun: Cell<u32>,
+    fails: u32,
+    arrived: Rc<RefCell<BTreeMap<u64, u8>>>,
+}
+
+impl PageStore for Slow {
+    fn read(&self, page: PageId, into: Option<Buffer>) -> PageIo {
+        let read = Operation::Read { lpn: Lpn(page.0), pages: 1, into };
+        Box::pin(self.handle.submit(read))
+    }
+
+    fn write(&self, pages: Vec<PageBytes>) -> PageIo {
+        self.begun.set(self.begun.get() + 1);
+        let fails = self.begun.get() == self.fails;
+        let (handle, arrived) = (self.handle.clone(), Rc::clone(&self.arrived));
+        Box::pin(async move {
+            handle.sleep_until(handle.now() + Nanos::from_micros(300)).await;
+            if fails {
+                return Err(IoError::Media);
+            }
+            for page in pages {
+                // SAFETY: the pool lets nobody change the pages before this future has ended.
+                let first = unsafe { page.bytes.as_ref().unwrap().bytes()[0] };
+                arrived.borrow_mut().insert(page.page.0, first);
+            }
+            Ok(())
+        })
+    }
+}
+
+/// The rule: when the write of chosen pages returns, the drive has all of them, also those whose write somebody else had begun,
+/// or had begun in vain.
+#[test]
+fn chosen_pages_have_come_whoever_writes_them() {
+    for (write_back, fails) in
+        write_backs().into_iter().flat_map(|write_back| [0, 1, 2].map(|fails| (write_back.clone(), fails)))
+    {
+        let executor = Executor::new(mem(64));
+        let arrived = Rc::new(RefCell::new(BTreeMap::new()));
+        let store =
+            Slow { handle: executor.handle(), begun: Cell::new(0), fails, arrived: Rc::clone(&arrived) };
+        let config = PoolConfig { store: Some(Rc::new(store)), ..config(8, write_back.clone()) };
+        let pool = BufferPool::new(executor.handle(), config).unwrap();
+        executor
+            .block_on(async move {
+                for page in 0..12u64 {
+                    while pool.create(PageId(page)).await.map(|mut page| page.bytes_mut().fill(7)).is_err() {}
+                }
+                let all: Vec<PageId> = (0..12).map(PageId).collect();
+                while pool.write_pages(&all).await.is_err() {}
+                let expected: BTreeMap<u64, u8> = (0..12).map(|page| (page, 7)).collect();
+                assert_eq!(*arrived.borrow(), expected, "{write_back:?}, write {fails} fails");
+            })
+            .unwrap();
+    }
 }
 
 #[test]

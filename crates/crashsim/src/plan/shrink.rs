@@ -103,11 +103,14 @@ fn settings() -> Vec<PlanChange> {
         Box::new(|plan| plan.store.prefetch = "none".to_owned()),
         Box::new(|plan| plan.store.frames = 200),
         Box::new(|plan| plan.store.group_window = Nanos::ZERO),
+        Box::new(|plan| plan.store.place = "in-place".to_owned()),
         Box::new(|plan| {
-            plan.store.torn_pages = TornPages::DoubleWrite;
+            // Pages out of place need no other protection, and take none.
+            if plan.store.place == "in-place" {
+                plan.store.torn_pages = TornPages::DoubleWrite;
+            }
             plan.device = CrashConfig { share_pages: 0, atomic_bytes: 0, ..plan.device.clone() };
         }),
-        Box::new(|plan| plan.store.place = "in-place".to_owned()),
         Box::new(|plan| plan.row_bytes = 60),
         Box::new(|plan| plan.rounds = 0),
         Box::new(|plan| plan.device.protected = true),
