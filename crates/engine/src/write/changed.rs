@@ -37,7 +37,9 @@ struct Write {
 #[derive(Clone, Debug)]
 pub struct Writing {
     number: u64,
-    pages: Vec<(PageId, Lsn)>,
+    /// The pages, and since when each is changed. Those of a tree that is being built are not: nobody needs them before it is
+    /// whole.
+    pages: Vec<(PageId, Option<Lsn>)>,
 }
 
 impl Changed {
@@ -60,10 +62,10 @@ impl Changed {
 
     /// A write of pages begins: what is changed from now on is not in it.
     pub fn begin(&mut self, pages: impl Iterator<Item = PageId>) -> Writing {
-        let pages: Vec<(PageId, Lsn)> =
-            pages.filter_map(|page| Some((page, self.changed.remove(&page)?))).collect();
+        let pages: Vec<(PageId, Option<Lsn>)> =
+            pages.map(|page| (page, self.changed.remove(&page))).collect();
         self.begun += 1;
-        if let Some(least) = pages.iter().map(|(_, since)| *since).min() {
+        if let Some(least) = pages.iter().filter_map(|(_, since)| *since).min() {
             self.writes.insert(self.begun, Write { least, ended: false, pages: Vec::new() });
         }
         Writing { number: self.begun, pages }
@@ -71,8 +73,12 @@ impl Changed {
 
     /// A write has ended, with these checksums, and is durable after the next flush.
     pub fn written(&mut self, write: &Writing, mut pages: Vec<(PageId, u32)>) {
-        // A page that was made and not used after all is written as it is, and nobody cares for it.
-        pages.retain(|(page, _)| write.pages.iter().any(|(changed, _)| changed == page));
+        let is_changed = |page| write.pages.iter().any(|(known, since)| *known == page && since.is_some());
+        pages.retain(|(page, _)| is_changed(*page));
+        // What an earlier write has left is there no longer, also where the page has another use now and is not changed.
+        for (page, _) in &write.pages {
+            self.last.remove(page);
+        }
         if let Some(known) = self.writes.get_mut(&write.number) {
             known.ended = true;
             for (page, _) in &pages {
@@ -109,6 +115,7 @@ impl Changed {
         self.writes.remove(&write.number);
         for (page, since) in write.pages {
             self.failed.insert(page);
+            let Some(since) = since else { continue };
             let entry = self.changed.entry(page).or_insert(since);
             // It may have been changed again; the older place counts.
             *entry = (*entry).min(since);
@@ -218,6 +225,26 @@ mod tests {
             assert_eq!(changed.least(), None);
             assert!(changed.writes.is_empty() && changed.last.is_empty());
         }
+    }
+
+    /// The rule: a page that was given back and is written for a new use, before that is in the log, has nothing left of its
+    /// earlier write. Nobody may take that for a write that the drive has lost.
+    #[test]
+    fn a_page_that_is_used_again_is_not_what_was_written_before() {
+        let mut changed = Changed::default();
+        changed.mark(PageId(1), Lsn(10));
+        let write = changed.begin([PageId(1)].into_iter());
+        changed.written(&write, vec![(PageId(1), 71)]);
+        let ended = changed.ended();
+        let again = changed.begin([PageId(1)].into_iter());
+        changed.failed(again);
+        assert!(changed.has_failed(PageId(1)) && changed.before(Lsn(99)).is_empty());
+        let again = changed.begin([PageId(1)].into_iter());
+        changed.written(&again, vec![(PageId(1), 72)]);
+        assert!(!changed.has_failed(PageId(1)) && changed.is_written_again(PageId(1), &ended));
+        assert_eq!(changed.last_written(&ended), []);
+        changed.flushed(&ended, &[]);
+        assert_eq!(changed.least(), None);
     }
 
     #[test]
