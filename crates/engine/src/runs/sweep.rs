@@ -138,7 +138,12 @@ impl<D: Device + 'static> Shard<D> {
                 let next = node.high().map(<[u8]>::to_vec);
                 (node.low().to_vec(), next, self.is_behind_runs(node), is_known)
             };
-            if is_behind && (!is_known || !self.bring(tree, &from, &overlay).await?) {
+            if is_behind {
+                // What it lacked is there, and it is looked at again: it may have been divided before that, and the other
+                // half would still lack it.
+                if is_known && self.bring(tree, &from, &overlay).await? {
+                    continue;
+                }
                 attempts += 1;
                 if attempts > MOST_ATTEMPTS || (is_known && !self.has_room_to_bring()) {
                     return Ok(false);
