@@ -340,3 +340,29 @@ impl<D: Device> Device for LogDevice<D> {
         completions.append(&mut self.done);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fulgurite_base::Share;
+    use fulgurite_device::MemDevice;
+
+    /// The rule: what is left of a segment is written to its end, in order, with as many commands as that takes, and nothing else is.
+    #[test]
+    fn padding_covers_what_is_left_and_nothing_else() {
+        let below = MemDevice::new(256, 512, 32, Nanos::ZERO);
+        let config = LogConfig { segment_bytes: 16 * 512, ..LogConfig::default() };
+        let mut layer = LogDevice::new(below, LogConfig { op: Share::percent(50), ..config }).unwrap();
+        layer.caps.pages_per_command = 3;
+        layer.write_nothing(Ppn(24), 8, StreamId(5));
+        let written: Vec<(u64, u32, u16)> = layer
+            .queued
+            .iter()
+            .map(|command| match &command.operation {
+                Operation::Write { lpn, pages, stream, .. } => (lpn.0, *pages, stream.0),
+                other => panic!("{other:?} is no padding"),
+            })
+            .collect();
+        assert_eq!(written, [(24, 3, 5), (27, 3, 5), (30, 2, 5)]);
+    }
+}

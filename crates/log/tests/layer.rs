@@ -14,6 +14,7 @@ use fulgurite_ftl::{Collect, CountingSink, Ftl, UnitId};
 use fulgurite_log::{LogConfig, LogCounters, LogDevice, LogError};
 use fulgurite_ssd::{SimDrive, SsdConfig, preset};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 const PAGE: u32 = 512;
 
@@ -50,6 +51,7 @@ struct Shuffled {
     prng: Prng,
     now: Nanos,
     trims: u64,
+    registered: usize,
     caps: Caps,
 }
 
@@ -58,7 +60,7 @@ impl Shuffled {
         let below = MemDevice::new(pages, PAGE, 16, Nanos::ZERO);
         let caps = Caps { share_pages: 0, ..below.caps().clone() };
         let prng = Prng::new(seed, "shuffled");
-        Shuffled { below, pending: Vec::new(), prng, now: Nanos::ZERO, trims: 0, caps }
+        Shuffled { below, pending: Vec::new(), prng, now: Nanos::ZERO, trims: 0, registered: 0, caps }
     }
 }
 
@@ -69,6 +71,10 @@ impl Device for Shuffled {
 
     fn now(&self) -> Nanos {
         self.now
+    }
+
+    fn register(&mut self, _: &Arc<Arena>) {
+        self.registered += 1;
     }
 
     fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
@@ -249,6 +255,14 @@ fn contents_are_right_in_whatever_order_the_drive_works() {
     }
     shuffle(LogConfig { trim: false, depth: 1, ..small() }, 1);
     shuffle(LogConfig { trim: false, ..with_schedule(Schedule::NON_PREEMPTIVE, small()) }, 2);
+}
+
+/// The rule: memory that is announced to the layer is announced to the drive below, which reads and writes it.
+#[test]
+fn the_drive_is_told_of_memory() {
+    let mut device = layer(Shuffled::new(192, 1), small());
+    device.register(&Arena::new(512));
+    assert_eq!(device.below().registered, 1);
 }
 
 /// The layer shares pages by its own map, and keeps apart the streams that its placement takes hints for, whatever the drive can do.
