@@ -249,8 +249,8 @@ impl<D: Device + 'static> Inner<D> {
         self.shrink(state, Some(frame));
     }
 
-    /// Evicts until no more frames are resident than may be, as far as possible; never `keep`. What it writes is bound and
-    /// locked like what misses write, so the rest may be left to the next miss.
+    /// Evicts until no more frames are resident than may be, as far as possible; never `keep`. What it writes for a miss is bound and
+    /// locked like all that misses write, so the rest may be left to the next one.
     fn shrink(self: &Rc<Self>, state: &mut PoolState, keep: Option<FrameId>) {
         while state.resident > state.resident_max() {
             let PoolState { frames, replacement, plan, cursor, locked_by, under_way, .. } = &mut *state;
@@ -260,7 +260,9 @@ impl<D: Device + 'static> Inner<D> {
             if is_under_way(locked_by) {
                 return;
             }
-            let batch = self.take_batch(plan, *under_way);
+            // The place of `keep` is taken already, so what leaves for it does not wait for the bound.
+            let under_way = if keep.is_some() { 0 } else { *under_way };
+            let batch = self.take_batch(plan, under_way);
             if frames.is_dirty(victim) && batch.is_empty() {
                 return;
             }

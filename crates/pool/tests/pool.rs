@@ -967,6 +967,7 @@ fn a_pool_that_becomes_smaller_keeps_the_bound_and_the_lock() {
         let shape = PoolConfig { store: Some(Rc::new(store)), ..config(32, write_back.clone()) };
         let pool = BufferPool::new(executor.handle(), shape).unwrap();
         let user = pool.clone();
+        let bound = if write_back.lock && write_back.planner.is_none() { 1 } else { write_back.under_way };
         executor
             .block_on(async move {
                 for page in 0..32 {
@@ -974,14 +975,13 @@ fn a_pool_that_becomes_smaller_keeps_the_bound_and_the_lock() {
                 }
                 user.set_limit(2);
                 request(&user, 40, false).await.unwrap();
+                assert!(most.get() <= bound as usize, "{} at once under {write_back:?}", most.get());
                 for page in 0..32 {
                     assert_eq!(user.read(PageId(page)).await.unwrap().bytes()[7], page as u8 + 1);
                 }
                 assert_eq!(user.eviction_order().len(), user.limit() as usize);
             })
             .unwrap();
-        let bound = if write_back.lock && write_back.planner.is_none() { 1 } else { write_back.under_way };
-        assert!(most.get() <= bound as usize, "{} at once under {write_back:?}", most.get());
     }
 }
 
