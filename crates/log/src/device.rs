@@ -347,6 +347,23 @@ mod tests {
     use fulgurite_base::Share;
     use fulgurite_device::MemDevice;
 
+    /// The rule: a fill writes every page once, in order, as many at once as the queue takes, and is not counted.
+    #[test]
+    fn a_fill_writes_every_page_once() {
+        for queue_depth in [1, 32] {
+            let below = MemDevice::new(1_024, 512, queue_depth, Nanos(10));
+            let config =
+                LogConfig { segment_bytes: 16 * 512, op: Share::percent(50), ..LogConfig::default() };
+            let mut layer = LogDevice::new(below, config).unwrap();
+            layer.fill().unwrap();
+            let lies: Vec<u32> =
+                (0..layer.caps.pages as u32).map(|lpn| layer.ftl.lookup(lpn).unwrap().0).collect();
+            assert!(lies.is_sorted_by(|one, next| *next == one + 1), "in order");
+            assert_eq!(layer.counters(), crate::LogCounters::default());
+            layer.verify(true).unwrap();
+        }
+    }
+
     /// The rule: what is left of a segment is written to its end, in order, with as many commands as that takes, and nothing else is.
     #[test]
     fn padding_covers_what_is_left_and_nothing_else() {

@@ -63,3 +63,35 @@ impl Tails {
         Some((StreamId(stream as u16), first, segment_pages - written))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fulgurite_ftl::{CountingSink, FtlConfig};
+
+    /// The rule: of a translation layer that was used before, the segment that each stream fills is known, and how far.
+    #[test]
+    fn a_used_layer_goes_on_where_its_open_segments_end() {
+        let mut ftl = Ftl::new(FtlConfig::plain(64, 16, 8)).unwrap();
+        // Two full segments, and three pages of another.
+        (0..19).for_each(|lpn| ftl.write(lpn, 1, StreamId(0), &mut CountingSink::default()));
+        let open = ftl.segment(ftl.lookup(18).unwrap());
+        let mut tails = Tails::new(&ftl, 3);
+        assert_eq!(tails.0, [Some((open, 3)), None, None]);
+        let next = Ppn(open.0 * 8 + 3);
+        assert_eq!((tails.wrote(&ftl, next, 2), tails.0[0]), (StreamId(0), Some((open, 5))));
+    }
+
+    /// The rule: what is left of a segment that is not open any more is to be written, once; where the drive keeps no streams
+    /// apart nothing is.
+    #[test]
+    fn what_is_left_of_a_segment_that_was_cut_short_is_told_once() {
+        let mut ftl = Ftl::new(FtlConfig::plain(64, 16, 8)).unwrap();
+        (0..19).for_each(|lpn| ftl.write(lpn, 1, StreamId(0), &mut CountingSink::default()));
+        let [full, cut, open] = [0, 8, 18].map(|lpn| ftl.segment(ftl.lookup(lpn).unwrap()));
+        let mut tails = Tails(vec![Some((full, 8)), Some((open, 3)), Some((cut, 3))]);
+        assert_eq!(tails.next_cut_short(&ftl), Some((StreamId(2), Ppn(cut.0 * 8 + 3), 5)));
+        assert_eq!(tails.next_cut_short(&ftl), None);
+        assert_eq!(Tails(vec![Some((cut, 3))]).next_cut_short(&ftl), None);
+    }
+}
