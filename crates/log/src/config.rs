@@ -156,7 +156,12 @@ mod tests {
         {
             let config = LogConfig::from_spec(Spec::parse(text).unwrap()).unwrap();
             let segment = config.segment_bytes / 4096;
-            for pages in [1, 1_000, 100_000, 3_456_789] {
+            // With a part of a page more than whole segments, that part takes a segment.
+            let op = u64::from(config.op.ppm());
+            let overhang = |pages: &u64| pages * (1_000_000 + op) % (segment * 1_000_000);
+            let beyond =
+                (2_000_000..).find(|pages| op % 1_000_000 == 0 || (1..1_000_000).contains(&overhang(pages)));
+            for pages in [1, 1_000, 100_000, 3_456_789, beyond.unwrap()] {
                 let below = config.pages_below(pages, 4096);
                 let has_room = |segments: u64| {
                     let ftl = config.ftl(segments * segment, 4096);
