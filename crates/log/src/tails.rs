@@ -73,13 +73,21 @@ mod tests {
     #[test]
     fn a_used_layer_goes_on_where_its_open_segments_end() {
         let mut ftl = Ftl::new(FtlConfig::plain(64, 16, 8)).unwrap();
-        // Two full segments, and three pages of another.
-        (0..19).for_each(|lpn| ftl.write(lpn, 1, StreamId(0), &mut CountingSink::default()));
-        let open = ftl.segment(ftl.lookup(18).unwrap());
-        let mut tails = Tails::new(&ftl, 3);
-        assert_eq!(tails.0, [Some((open, 3)), None, None]);
-        let next = Ppn(open.0 * 8 + 3);
-        assert_eq!((tails.wrote(&ftl, next, 2), tails.0[0]), (StreamId(0), Some((open, 5))));
+        // Segments are filled, collected and opened again, each time in another order.
+        for write in 0..1_000u32 {
+            let lpn = write * 37 % 61;
+            ftl.write(lpn, 1, StreamId(0), &mut CountingSink::default());
+            let open = ftl.segment(ftl.lookup(lpn).unwrap());
+            let written = ftl.segments().written(open);
+            // A segment that is full is sealed with the next write only.
+            if written < 8 {
+                assert_eq!(Tails::new(&ftl, 3).0, [Some((open, written)), None, None]);
+            }
+        }
+        let mut tails = Tails(vec![None; 3]);
+        let segment = ftl.segment(ftl.lookup(0).unwrap());
+        assert_eq!(tails.wrote(&ftl, Ppn(segment.0 * 8 + 3), 2), StreamId(0));
+        assert_eq!(tails.0, [Some((segment, 5)), None, None]);
     }
 
     /// The rule: what is left of a segment that is not open any more is to be written, once; where the drive keeps no streams
