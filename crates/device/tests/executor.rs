@@ -335,6 +335,23 @@ fn what_many_wait_for_is_anybodys_errand() {
     executor.run_ready();
     begin_read(&executor, 3);
     assert!(!executor.has_errand_for_all());
+    // One that is somebody's own is nobody else's, also where it is alone.
+    executor.turn().unwrap();
+    begin_read(&executor, 4);
+    assert!(!executor.has_errand_for_all() && executor.errand(waiting, true).is_none());
+}
+
+/// The rule: who gives up a task gets back what it holds, and what it has begun on the device goes on.
+#[test]
+fn a_cancelled_task_is_dropped_and_its_command_goes_on() {
+    let executor = Executor::new(mem(LATENCY));
+    let (task, outcome) = begin_read(&executor, 0);
+    executor.turn().unwrap();
+    assert_eq!(Rc::strong_count(&outcome), 2);
+    executor.cancel(task);
+    assert_eq!((Rc::strong_count(&outcome), executor.outlook()), (1, Outlook::Waiting { until: None }));
+    executor.run().unwrap();
+    assert_eq!((executor.handle().conservation(), outcome.get()), ((1, 1), None));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! How collection goes on in steps, how pages are spread over units, and what comes back after a power cut.
 
 use fulgurite_base::{Ppn, Prng, StreamId};
+use fulgurite_ftl::placement::PlacementConfig;
 use fulgurite_ftl::schedule::Schedule;
 use fulgurite_ftl::{
     Collect, CountingSink, FlashSink, Ftl, FtlConfig, SegmentId, SegmentState, Stripe, UnitId, check,
@@ -115,6 +116,111 @@ fn rows_go_to_units_by_the_stripe() {
     }
     // Unit 3 is the next in turn after 2, and has more to do than 1.
     assert_eq!(taken, [2, 1, 2, 3, 0]);
+}
+
+/// The rule: each stream of each unit fills segments of its own.
+#[test]
+fn streams_of_units_share_no_segment() {
+    let (ftl, holds) = units(Stripe::LeastLoaded);
+    let collect = Collect { placement: PlacementConfig::by_hints(3), ..ftl.config().collect.clone() };
+    let mut ftl =
+        Ftl::new(FtlConfig { collect, logical_pages: UNITS * holds / 4, ..ftl.config().clone() }).unwrap();
+    for lpn in 0..UNITS * 3 * 2 * ROW {
+        // A row goes to one unit, so unit and stream change between rows.
+        let (unit, stream) = (lpn / ROW % UNITS, lpn / ROW / UNITS % 3);
+        let mut loads = [1; UNITS as usize];
+        loads[unit as usize] = 0;
+        ftl.write(lpn, 1, StreamId(stream as u16), &mut Busy(loads));
+        let segment = ftl.segment(ftl.lookup(lpn).unwrap());
+        assert_eq!(
+            (ftl.unit_of(segment).0, ftl.segments().stream(segment).0),
+            (unit, stream as u16),
+            "{lpn}"
+        );
+    }
+    check::check(&ftl).unwrap();
+}
+
+/// What the flash was told of the pages that it programs.
+#[derive(Default)]
+struct Places(Vec<(Ppn, Option<Ppn>)>);
+
+impl FlashSink for Places {
+    fn read(&mut self, _: Ppn) {}
+
+    fn program(&mut self, to: Ppn, from: Option<Ppn>) {
+        self.0.push((to, from));
+    }
+
+    fn erase(&mut self, _: SegmentId) {}
+}
+
+/// The rule: the flash programs the pages where the map says that they are, copies too, however many are moved at once.
+#[test]
+fn the_flash_is_told_where_the_pages_are() {
+    let pages = 40 * SEGMENT * 3 / 4;
+    let collect = Collect { schedule: Schedule::NON_PREEMPTIVE, reserve: 4, ..Collect::PLAIN };
+    let mut ftl = Ftl::new(FtlConfig { collect, ..FtlConfig::plain(pages, 40, SEGMENT) }).unwrap();
+    let (mut prng, mut copies) = (Prng::new(6, "places"), 0);
+    let mut places: Vec<Option<Ppn>> = vec![None; pages as usize];
+    let mut owner = vec![u32::MAX; (40 * SEGMENT) as usize];
+    for write in 0..4 * pages {
+        let lpn = if write < pages { write } else { prng.below(u64::from(pages)) as u32 };
+        let mut told = Places::default();
+        ftl.write(lpn, 1, StreamId(0), &mut told);
+        for (to, from) in told.0 {
+            copies += u32::from(from.is_some());
+            let page = from.map_or(lpn, |from| owner[from.0 as usize]);
+            (places[page as usize], owner[to.0 as usize]) = (Some(to), page);
+        }
+        assert_eq!(ftl.lookup(lpn), places[lpn as usize]);
+    }
+    assert!((0..pages).all(|lpn| ftl.lookup(lpn) == places[lpn as usize]) && copies > 1_000);
+}
+
+/// The rule: the next victim is picked while the last is erased once nothing of that is valid any more, one at a time, and only
+/// where the schedule would want one even if that segment were free.
+#[test]
+fn the_next_victim_is_picked_ahead_only_where_one_more_is_wanted() {
+    const RESERVE: u32 = 6;
+    let pages = 40 * SEGMENT / 2;
+    let collect = Collect { schedule: Schedule::SEMI_PREEMPTIVE, reserve: RESERVE, ..Collect::PLAIN };
+    let mut ftl = Ftl::new(FtlConfig { collect, ..FtlConfig::plain(pages, 40, SEGMENT) }).unwrap();
+    let (unit, stream, mut sink) = (UnitId(0), StreamId(0), CountingSink::default());
+    let mut prng = Prng::new(7, "ahead");
+    // Until no write is served any more: nothing is collected meanwhile.
+    while ftl.append_run(prng.below(u64::from(pages)) as u32, 1, stream, &mut sink, |_, _, _, _| ()) == 1 {}
+    let move_all = |ftl: &mut Ftl, victim: SegmentId| {
+        for ppn in (victim.0 * SEGMENT..(victim.0 + 1) * SEGMENT).map(Ppn) {
+            if ftl.mapping().is_valid(ppn) {
+                assert_eq!(ftl.pick_ahead(unit, stream), None, "a page is still to be moved");
+                ftl.copy(ppn, &mut CountingSink::default());
+            }
+        }
+    };
+    let mut victim = ftl.pick(unit).unwrap();
+    let mut ahead = 0;
+    loop {
+        move_all(&mut ftl, victim);
+        let is_wanted = ftl.free_segments() + 1 < RESERVE;
+        let Some(next) = ftl.pick_ahead(unit, stream) else {
+            assert!(!is_wanted, "{} are free", ftl.free_segments());
+            break;
+        };
+        assert!(is_wanted, "{} are free, and one more soon", ftl.free_segments());
+        ahead += 1;
+        let mut valid = (next.0 * SEGMENT..(next.0 + 1) * SEGMENT).map(Ppn);
+        while let Some(ppn) = valid.find(|ppn| ftl.mapping().is_valid(*ppn)) {
+            ftl.copy(ppn, &mut sink);
+        }
+        assert_eq!(ftl.pick_ahead(unit, stream), None, "the last but one is still being erased");
+        ftl.release_erased(unit, &mut sink);
+        victim = next;
+    }
+    assert!(ahead > 1, "{ahead}");
+    ftl.release(unit, &mut sink);
+    assert!(!ftl.state(unit, stream).collects());
+    check::check(&ftl).unwrap();
 }
 
 /// The rule: no unit takes more pages than it can collect among, however little it has to do. Where all are full, a page stays

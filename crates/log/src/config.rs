@@ -143,3 +143,40 @@ impl LogConfig {
         Ok(config)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rule: a drive of [`LogConfig::pages_below`] has room for the layer's pages, and one with a segment less has not.
+    #[test]
+    fn the_drive_below_is_as_large_as_the_layer_needs() {
+        for text in
+            ["log", "log:op=7%", "log:op=200%", "log:placement=sepbit,gc_reserve=5", "log:segment=64KiB"]
+        {
+            let config = LogConfig::from_spec(Spec::parse(text).unwrap()).unwrap();
+            let segment = config.segment_bytes / 4096;
+            // With a part of a page more than whole segments, that part takes a segment.
+            let op = u64::from(config.op.ppm());
+            let overhang = |pages: &u64| pages * (1_000_000 + op) % (segment * 1_000_000);
+            let beyond =
+                (2_000_000..).find(|pages| op % 1_000_000 == 0 || (1..1_000_000).contains(&overhang(pages)));
+            for pages in [1, 1_000, 100_000, 3_456_789, beyond.unwrap()] {
+                let below = config.pages_below(pages, 4096);
+                let has_room = |segments: u64| {
+                    let ftl = config.ftl(segments * segment, 4096);
+                    ftl.is_ok_and(|ftl| u64::from(ftl.logical_pages) >= pages)
+                };
+                let least = (1..).find(|segments| has_room(*segments)).unwrap();
+                // A small drive is as large as its spare wants, which has one segment more than it must.
+                let slack = (Share::ONE.ppm() + config.op.ppm()).div_ceil(config.op.ppm());
+                let most = if pages > 1_000_000 { least } else { least + u64::from(slack) };
+                assert!(
+                    (least..=most).contains(&(below / segment)),
+                    "{text}, {pages} pages: {least}, {below}"
+                );
+                assert!(below.is_multiple_of(segment));
+            }
+        }
+    }
+}

@@ -106,3 +106,20 @@ impl<D: Device> LogDevice<D> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_done_since_leaves_out_what_was_done_before() {
+        let at = |by: u64| LogCounters {
+            host_pages: 7 * by,
+            copied_pages: 5 * by,
+            padded_pages: 3 * by,
+            segments_freed: 2 * by,
+        };
+        assert_eq!(at(30).since(&at(10)), at(20));
+        assert_eq!(at(1).pages_written(), 7 + 5 + 3);
+    }
+}

@@ -340,3 +340,46 @@ impl<D: Device> Device for LogDevice<D> {
         completions.append(&mut self.done);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fulgurite_base::Share;
+    use fulgurite_device::MemDevice;
+
+    /// The rule: a fill writes every page once, in order, as many at once as the queue takes, and is not counted.
+    #[test]
+    fn a_fill_writes_every_page_once() {
+        for queue_depth in [1, 32] {
+            let below = MemDevice::new(1_024, 512, queue_depth, Nanos(10));
+            let config =
+                LogConfig { segment_bytes: 16 * 512, op: Share::percent(50), ..LogConfig::default() };
+            let mut layer = LogDevice::new(below, config).unwrap();
+            layer.fill().unwrap();
+            let lies: Vec<u32> =
+                (0..layer.caps.pages as u32).map(|lpn| layer.ftl.lookup(lpn).unwrap().0).collect();
+            assert!(lies.is_sorted_by(|one, next| *next == one + 1), "in order");
+            assert_eq!(layer.counters(), crate::LogCounters::default());
+            layer.verify(true).unwrap();
+        }
+    }
+
+    /// The rule: what is left of a segment is written to its end, in order, with as many commands as that takes, and nothing else is.
+    #[test]
+    fn padding_covers_what_is_left_and_nothing_else() {
+        let below = MemDevice::new(256, 512, 32, Nanos::ZERO);
+        let config = LogConfig { segment_bytes: 16 * 512, ..LogConfig::default() };
+        let mut layer = LogDevice::new(below, LogConfig { op: Share::percent(50), ..config }).unwrap();
+        layer.caps.pages_per_command = 3;
+        layer.write_nothing(Ppn(24), 8, StreamId(5));
+        let written: Vec<(u64, u32, u16)> = layer
+            .queued
+            .iter()
+            .map(|command| match &command.operation {
+                Operation::Write { lpn, pages, stream, .. } => (lpn.0, *pages, stream.0),
+                other => panic!("{other:?} is no padding"),
+            })
+            .collect();
+        assert_eq!(written, [(24, 3, 5), (27, 3, 5), (30, 2, 5)]);
+    }
+}

@@ -87,3 +87,43 @@ impl LogConfig {
         Ok(layer)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fulgurite_base::Share;
+    use std::collections::BTreeSet;
+
+    /// The rule: the drive below is told of every page that the layer writes, and of every segment that it gives up where it is to
+    /// be told, in that order. So it holds each page of the layer in the end.
+    #[test]
+    fn the_drive_below_sees_what_the_layer_does() {
+        for trim in [true, false] {
+            let config =
+                LogConfig { op: Share::percent(50), segment_bytes: 8 * 512, trim, ..LogConfig::default() };
+            let ftl = config.ftl(512, 512).unwrap();
+            let (mut held, mut writes, mut trims) = (BTreeSet::new(), 0, 0);
+            let layer = config.preconditioned(ftl, Precondition::Steady, 1, 42, 1, |below| match below {
+                Below::Write { first, pages, .. } => {
+                    writes += 1;
+                    (first..first + pages)
+                        .for_each(|page| assert!(held.insert(page) || !trim, "{page} was not trimmed"));
+                }
+                Below::Trim { first, pages } => {
+                    trims += 1;
+                    assert_eq!((first % 8, pages), (0, 8));
+                    (first..first + pages)
+                        .for_each(|page| assert!(held.remove(&page), "{page} is not there"));
+                }
+            });
+            let layer = layer.unwrap();
+            let lies = |lpn: u32| layer.lookup(lpn).is_none_or(|ppn| held.contains(&ppn.0));
+            assert!((0..layer.config().logical_pages).all(lies));
+            let used = (0..layer.segments().len()).map(|id| layer.segments().written(SegmentId(id)));
+            if trim {
+                assert_eq!(held.len() as u32, used.sum::<u32>(), "what was given up is not there any more");
+            }
+            assert!(writes > 1_000 && (trims > 100) == trim, "{writes} writes, {trims} trims");
+        }
+    }
+}

@@ -63,3 +63,43 @@ impl Tails {
         Some((StreamId(stream as u16), first, segment_pages - written))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fulgurite_ftl::{CountingSink, FtlConfig};
+
+    /// The rule: of a translation layer that was used before, the segment that each stream fills is known, and how far.
+    #[test]
+    fn a_used_layer_goes_on_where_its_open_segments_end() {
+        let mut ftl = Ftl::new(FtlConfig::plain(64, 16, 8)).unwrap();
+        // Segments are filled, collected and opened again, each time in another order.
+        for write in 0..1_000u32 {
+            let lpn = write * 37 % 61;
+            ftl.write(lpn, 1, StreamId(0), &mut CountingSink::default());
+            let open = ftl.segment(ftl.lookup(lpn).unwrap());
+            let written = ftl.segments().written(open);
+            // A segment that is full is sealed with the next write only.
+            if written < 8 {
+                assert_eq!(Tails::new(&ftl, 3).0, [Some((open, written)), None, None]);
+            }
+        }
+        let mut tails = Tails(vec![None; 3]);
+        let segment = ftl.segment(ftl.lookup(0).unwrap());
+        assert_eq!(tails.wrote(&ftl, Ppn(segment.0 * 8 + 3), 2), StreamId(0));
+        assert_eq!(tails.0, [Some((segment, 5)), None, None]);
+    }
+
+    /// The rule: what is left of a segment that is not open any more is to be written, once; where the drive keeps no streams
+    /// apart nothing is.
+    #[test]
+    fn what_is_left_of_a_segment_that_was_cut_short_is_told_once() {
+        let mut ftl = Ftl::new(FtlConfig::plain(64, 16, 8)).unwrap();
+        (0..19).for_each(|lpn| ftl.write(lpn, 1, StreamId(0), &mut CountingSink::default()));
+        let [full, cut, open] = [0, 8, 18].map(|lpn| ftl.segment(ftl.lookup(lpn).unwrap()));
+        let mut tails = Tails(vec![Some((full, 8)), Some((open, 3)), Some((cut, 3))]);
+        assert_eq!(tails.next_cut_short(&ftl), Some((StreamId(2), Ppn(cut.0 * 8 + 3), 5)));
+        assert_eq!(tails.next_cut_short(&ftl), None);
+        assert_eq!(Tails(vec![Some((cut, 3))]).next_cut_short(&ftl), None);
+    }
+}

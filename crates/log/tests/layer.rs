@@ -14,6 +14,7 @@ use fulgurite_ftl::{Collect, CountingSink, Ftl, UnitId};
 use fulgurite_log::{LogConfig, LogCounters, LogDevice, LogError};
 use fulgurite_ssd::{SimDrive, SsdConfig, preset};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 const PAGE: u32 = 512;
 
@@ -50,6 +51,8 @@ struct Shuffled {
     prng: Prng,
     now: Nanos,
     trims: u64,
+    commands: u64,
+    registered: usize,
     caps: Caps,
 }
 
@@ -58,7 +61,16 @@ impl Shuffled {
         let below = MemDevice::new(pages, PAGE, 16, Nanos::ZERO);
         let caps = Caps { share_pages: 0, ..below.caps().clone() };
         let prng = Prng::new(seed, "shuffled");
-        Shuffled { below, pending: Vec::new(), prng, now: Nanos::ZERO, trims: 0, caps }
+        Shuffled {
+            below,
+            pending: Vec::new(),
+            prng,
+            now: Nanos::ZERO,
+            trims: 0,
+            commands: 0,
+            registered: 0,
+            caps,
+        }
     }
 }
 
@@ -71,10 +83,15 @@ impl Device for Shuffled {
         self.now
     }
 
+    fn register(&mut self, _: &Arc<Arena>) {
+        self.registered += 1;
+    }
+
     fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
         if self.pending.len() == 16 {
             return Err(QueueFull(command));
         }
+        self.commands += 1;
         self.trims += u64::from(matches!(command.operation, Operation::Trim { .. }));
         self.pending.push(command);
         Ok(())
@@ -249,6 +266,30 @@ fn contents_are_right_in_whatever_order_the_drive_works() {
     }
     shuffle(LogConfig { trim: false, depth: 1, ..small() }, 1);
     shuffle(LogConfig { trim: false, ..with_schedule(Schedule::NON_PREEMPTIVE, small()) }, 2);
+}
+
+/// The rule: pages that lie one behind the other below take one command there.
+#[test]
+fn pages_side_by_side_take_one_command() {
+    let mut device = layer(Shuffled::new(192, 1), small());
+    let four = |lpn: u64| Operation::write(Lpn(lpn), 4);
+    // Two runs of four fill a segment of eight; the next four begin another.
+    for (lpn, commands) in [(0, 1), (4, 2), (8, 3)] {
+        run(&mut device, four(lpn)).unwrap();
+        assert_eq!(device.below().commands, commands);
+    }
+    for (lpn, pages, commands) in [(1, 3, 4), (6, 4, 6), (2, 6, 7)] {
+        run(&mut device, Operation::read(Lpn(lpn), pages)).unwrap();
+        assert_eq!(device.below().commands, commands, "a read of {pages} pages from {lpn} on");
+    }
+}
+
+/// The rule: memory that is announced to the layer is announced to the drive below, which reads and writes it.
+#[test]
+fn the_drive_is_told_of_memory() {
+    let mut device = layer(Shuffled::new(192, 1), small());
+    device.register(&Arena::new(512));
+    assert_eq!(device.below().registered, 1);
 }
 
 /// The layer shares pages by its own map, and keeps apart the streams that its placement takes hints for, whatever the drive can do.

@@ -5,7 +5,7 @@
 
 use crate::pool::{Fixed, Inner, PageIo, PoolError, PoolState};
 use crate::waiting::{Batch, Wish};
-use crate::write_back::Order;
+use crate::write_back::{Order, Plan};
 use crate::{Arrival, FrameTable, ReplacementPolicy};
 use fulgurite_base::{FrameId, PageId};
 use fulgurite_device::executor::Io;
@@ -138,42 +138,34 @@ impl<D: Device + 'static> Inner<D> {
             self.write_back.plan(Order::new(replacement, frames, cursor), frames, plan);
             let Some(victim) = plan.evict else { return Room::None };
             // Whoever has begun the write that holds the lock waits for that write, not here.
-            if locked_by.as_ref().is_some_and(|batch| batch.outcome().is_none()) {
+            if is_under_way(locked_by) {
                 return Room::None;
             }
-            if plan.write.is_empty() && !frames.has(victim, FrameTable::WRITING) {
-                self.evict(state, victim);
+            let is_dirty = frames.is_dirty(victim);
+            let is_clean = !is_dirty && !frames.has(victim, FrameTable::WRITING);
+            let batch = self.take_batch(plan, *under_way);
+            // The end of any write under way gives this miss its turn.
+            if is_dirty && batch.is_empty() {
+                return Room::None;
+            }
+            if is_clean {
+                self.evict_beside(state, victim, batch);
                 self.clean_ahead(state);
                 self.look_at_spare(state);
                 return Room::Frame(victim);
             }
-            let mut batch = std::mem::take(&mut plan.write);
-            if !batch.is_empty() {
-                batch.truncate(self.write_back.under_way.saturating_sub(*under_way) as usize);
-                // The end of any write under way gives this miss its turn.
+            // A spare frame takes the read, and the victim frame is free when its page has been written.
+            let spare = if self.write_back.buffers > 0 { state.free.pop() } else { None };
+            if spare.is_none() && !state.spare.grow() {
                 if batch.is_empty() {
                     return Room::None;
                 }
-            }
-            // A spare frame takes the read, and the victim frame is free when its page has been written.
-            let spare = if self.write_back.buffers > 0 { state.free.pop() } else { None };
-            let may_leave = spare.is_some() || state.spare.grow();
-            if batch.is_empty() {
-                if !may_leave {
-                    return Room::None;
-                }
-                self.evict(state, victim);
-            } else {
                 state.replacement.written_ahead(&state.frames, &batch);
-                if !may_leave {
-                    let batch = self.write_batch(state, batch);
-                    state.locked_by = self.write_back.lock.then(|| Rc::clone(&batch));
-                    return Room::After(batch);
-                }
-                // The victim leaves before the write begins: a page that becomes clean may change the order.
-                self.evict(state, victim);
-                self.write_batch(state, batch);
+                let batch = self.write_batch(state, batch);
+                state.locked_by = self.write_back.lock.then(|| Rc::clone(&batch));
+                return Room::After(batch);
             }
+            self.evict_beside(state, victim, batch);
             if let Some(spare) = spare {
                 self.look_at_spare(state);
                 return Room::Frame(spare);
@@ -181,6 +173,25 @@ impl<D: Device + 'static> Inner<D> {
             // One more frame is spare once it has been written, and the next victim makes room for the miss.
             state.resident -= 1;
         }
+    }
+
+    /// What a plan writes, as far as the bound on pages under way lets it.
+    fn take_batch(&self, plan: &mut Plan, under_way: u32) -> Vec<FrameId> {
+        plan.write.truncate(self.write_back.under_way.saturating_sub(under_way) as usize);
+        std::mem::take(&mut plan.write)
+    }
+
+    /// Evicts `victim` and begins to write `batch`, which has a dirty victim in it, and others, or nothing. Returns the write.
+    fn evict_beside(
+        self: &Rc<Self>,
+        state: &mut PoolState,
+        victim: FrameId,
+        batch: Vec<FrameId>,
+    ) -> Option<Rc<Batch>> {
+        state.replacement.written_ahead(&state.frames, &batch);
+        // The victim leaves before the write begins: a page that becomes clean may change the order.
+        self.evict(state, victim);
+        (!batch.is_empty()).then(|| self.write_batch(state, batch))
     }
 
     /// A miss has its frame: are there more spare ones than needed?
@@ -238,20 +249,28 @@ impl<D: Device + 'static> Inner<D> {
         self.shrink(state, Some(frame));
     }
 
-    /// Evicts until no more frames are resident than may be, as far as possible; never `keep`.
+    /// Evicts until no more frames are resident than may be, as far as possible; never `keep`. What it writes for a miss is bound and
+    /// locked like all that misses write, so the rest may be left to the next one.
     fn shrink(self: &Rc<Self>, state: &mut PoolState, keep: Option<FrameId>) {
         while state.resident > state.resident_max() {
-            let PoolState { frames, replacement, plan, cursor, .. } = state;
+            let PoolState { frames, replacement, plan, cursor, locked_by, under_way, .. } = &mut *state;
             self.write_back.plan(Order::new(replacement, frames, cursor), frames, plan);
             // The caller is about to latch `keep`, so the pool stays one frame too large until the next miss.
             let Some(victim) = plan.evict.filter(|victim| Some(*victim) != keep) else { return };
-            let batch = std::mem::take(&mut plan.write);
-            replacement.written_ahead(frames, &batch);
-            self.evict(state, victim);
+            if is_under_way(locked_by) {
+                return;
+            }
+            // The place of `keep` is taken already, so what leaves for it does not wait for the bound.
+            let under_way = if keep.is_some() { 0 } else { *under_way };
+            let batch = self.take_batch(plan, under_way);
+            if frames.is_dirty(victim) && batch.is_empty() {
+                return;
+            }
+            if let Some(batch) = self.evict_beside(state, victim, batch) {
+                state.locked_by = self.write_back.lock.then_some(batch);
+            }
             state.resident -= 1;
-            if !batch.is_empty() {
-                self.write_batch(state, batch);
-            } else if !state.frames.has(victim, FrameTable::WRITING) {
+            if !state.frames.has(victim, FrameTable::DETACHED) {
                 state.free.push(victim);
             }
         }
@@ -310,6 +329,11 @@ impl<D: Device + 'static> Inner<D> {
         self.evict(state, victim);
         Some(frame)
     }
+}
+
+/// Whether a write holds the lock.
+fn is_under_way(locked_by: &Option<Rc<Batch>>) -> bool {
+    locked_by.as_ref().is_some_and(|batch| batch.outcome().is_none())
 }
 
 /// The read of a page.

@@ -3,18 +3,20 @@
 mod common;
 
 use common::{PAGE_BYTES, config, mem, pool_over, request};
-use fulgurite_base::{Lpn, Nanos, PageId, Prng, Spec, StreamId};
+use fulgurite_base::{FrameId, Lpn, Nanos, PageId, Prng, Spec, StreamId};
 use fulgurite_device::{
     Buffer, Device, Executor, Fault, FaultDevice, Handle, IoError, MemDevice, Operation, RunError,
 };
+use fulgurite_pool::write_back::BatchPlanner;
 use fulgurite_pool::{
-    BufferPool, PageBytes, PageIo, PageStore, PoolConfig, PoolConfigError, PoolCounters, PoolError,
-    PrefetchConfig, ReplacementConfig, WriteBack, WriteBackConfig,
+    BufferPool, FrameTable, PageBytes, PageIo, PageStore, Plan, PoolConfig, PoolConfigError, PoolCounters,
+    PoolError, PrefetchConfig, ReplacementConfig, WriteBack, WriteBackConfig,
 };
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 /// One of each mechanism: waiting or not, one page or a batch, with and without a cleaner.
@@ -111,6 +113,82 @@ fn no_update_is_lost_with_many_users() {
             }
         }
     }
+}
+
+/// Writes up to two dirty pages that follow the one that leaves, whether that is clean or dirty.
+#[derive(Debug)]
+struct TwoMore;
+
+impl BatchPlanner for TwoMore {
+    fn plan(
+        &self,
+        _: FrameId,
+        rest: &mut dyn Iterator<Item = FrameId>,
+        frames: &FrameTable,
+        plan: &mut Plan,
+    ) {
+        plan.write.extend(rest.filter(|frame| frames.is_dirty(*frame)).take(2));
+    }
+}
+
+/// [`TwoMore`] in place of the batches of each mechanism.
+fn planned_write_backs() -> impl Iterator<Item = WriteBack> {
+    write_backs().into_iter().map(|own| WriteBack { planner: Some(Arc::new(TwoMore)), ..own })
+}
+
+/// The rule: a planner of the user's own may write pages beside a clean one that leaves, for a miss and where the limit falls, and
+/// every frame is used again.
+#[test]
+fn no_frame_is_lost_where_a_clean_page_leaves_beside_a_batch() {
+    for write_back in planned_write_backs() {
+        for falls_to in [9, 5] {
+            let (executor, pool) = pool_over(mem(64), 9, write_back.clone());
+            let (user, handle) = (pool.clone(), executor.handle());
+            executor
+                .block_on(async move {
+                    for page in 0..60 {
+                        request(&user, page, page % 2 == 0).await.unwrap();
+                    }
+                    user.flush().await.unwrap();
+                    // The one that leaves next stays clean.
+                    for (page, _) in user.eviction_order().into_iter().skip(1) {
+                        request(&user, page.0, true).await.unwrap();
+                    }
+                    user.set_limit(falls_to);
+                    request(&user, 60, false).await.unwrap();
+                    user.set_limit(9);
+                    user.flush().await.unwrap();
+                    // So long that spare frames which nobody needs go back.
+                    for page in 0..600 {
+                        request(&user, page % 64, false).await.unwrap();
+                    }
+                    handle.sleep_until(handle.now() + Nanos::from_micros(100)).await;
+                })
+                .unwrap();
+            let held = pool.eviction_order().len() as u32;
+            assert_eq!(held, 9 - write_back.buffers_least, "{write_back:?}, {falls_to}");
+        }
+    }
+}
+
+/// The rule: such a page leaves at once, so its miss does not wait for the batch.
+#[test]
+fn a_clean_page_does_not_wait_for_the_batch_beside_it() {
+    let (executor, pool) =
+        pool_over(mem(16), 4, WriteBack { planner: Some(Arc::new(TwoMore)), ..WriteBack::SINGLE });
+    let (user, handle) = (pool.clone(), executor.handle());
+    executor
+        .block_on(async move {
+            for page in 0..4 {
+                request(&user, page, page > 0).await.unwrap();
+            }
+            let before = handle.now();
+            request(&user, 8, false).await.unwrap();
+            assert_eq!(handle.now() - before, Nanos::from_micros(10), "a read and no write");
+        })
+        .unwrap();
+    let PoolCounters { pages_written, write_waits, .. } = pool.counters();
+    assert_eq!((pages_written, write_waits), (2, 0));
 }
 
 #[test]
@@ -846,6 +924,64 @@ fn a_pool_is_as_small_as_its_limit_after_the_next_miss() {
             })
             .unwrap();
         assert!(pool.limit() <= 2, "{write_back:?}");
+    }
+}
+
+/// Pages at their own numbers, and how many are being written, now and at most.
+struct Counted {
+    handle: Handle<MemDevice>,
+    now: Rc<Cell<usize>>,
+    most: Rc<Cell<usize>>,
+}
+
+impl PageStore for Counted {
+    fn read(&self, page: PageId, into: Option<Buffer>) -> PageIo {
+        Box::pin(self.handle.submit(Operation::Read { lpn: Lpn(page.0), pages: 1, into }))
+    }
+
+    fn write(&self, pages: Vec<PageBytes>) -> PageIo {
+        let (now, count) = (Rc::clone(&self.now), pages.len());
+        now.set(now.get() + count);
+        self.most.set(self.most.get().max(now.get()));
+        let io = self.handle.submit_all(pages.into_iter().map(|page| Operation::Write {
+            lpn: Lpn(page.page.0),
+            pages: 1,
+            from: page.bytes,
+            stream: StreamId::default(),
+        }));
+        Box::pin(async move {
+            let outcome = io.await;
+            now.set(now.get() - count);
+            outcome
+        })
+    }
+}
+
+/// The rule: a pool whose limit falls writes no more pages at once than misses may, and with a lock one at a time.
+#[test]
+fn a_pool_that_becomes_smaller_keeps_the_bound_and_the_lock() {
+    for write_back in write_backs().into_iter().chain(planned_write_backs()) {
+        let executor = Executor::new(mem(64));
+        let most = Rc::new(Cell::new(0));
+        let store = Counted { handle: executor.handle(), now: Rc::default(), most: Rc::clone(&most) };
+        let shape = PoolConfig { store: Some(Rc::new(store)), ..config(32, write_back.clone()) };
+        let pool = BufferPool::new(executor.handle(), shape).unwrap();
+        let user = pool.clone();
+        let bound = if write_back.lock && write_back.planner.is_none() { 1 } else { write_back.under_way };
+        executor
+            .block_on(async move {
+                for page in 0..32 {
+                    user.write(PageId(page)).await.unwrap().bytes_mut().fill(page as u8 + 1);
+                }
+                user.set_limit(2);
+                request(&user, 40, false).await.unwrap();
+                assert!(most.get() <= bound as usize, "{} at once under {write_back:?}", most.get());
+                for page in 0..32 {
+                    assert_eq!(user.read(PageId(page)).await.unwrap().bytes()[7], page as u8 + 1);
+                }
+                assert_eq!(user.eviction_order().len(), user.limit() as usize);
+            })
+            .unwrap();
     }
 }
 

@@ -192,3 +192,33 @@ impl Ftl {
         unit.valid < unit.wear.usable().saturating_sub(spared).saturating_mul(self.config.segment_pages)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::CountingSink;
+
+    /// The rule: a page of a full unit waits as long as another unit has room, also where that takes no writes now. Once all are
+    /// full it goes to its own, if that takes writes.
+    #[test]
+    fn a_full_unit_takes_its_own_pages_again_only_where_all_are_full() {
+        let plain = FtlConfig::plain(1, 20, 64);
+        let holds = (10 - plain.collect.reserve - 1) * 64;
+        let config = FtlConfig { logical_pages: 2 * holds, units: 2, stripe: Stripe::LeastLoaded, ..plain };
+        let mut ftl = Ftl::new(config).unwrap();
+        let (stream, units) = (StreamId(0), [UnitId(0), UnitId(1)]);
+        let write = |ftl: &mut Ftl, lpn: u32, unit: UnitId| {
+            assert!(ftl.admit(unit, stream));
+            ftl.append(lpn, stream, unit, stream, &mut CountingSink::default());
+        };
+        let chosen = |ftl: &Ftl, takes: &[UnitId]| {
+            ftl.choose(0, ftl.lookup(0), stream, |_| 0, |unit| takes.contains(&unit))
+        };
+        (0..holds).for_each(|lpn| write(&mut ftl, lpn, units[0]));
+        assert_eq!(chosen(&ftl, &units[..1]), None, "the other one has room");
+        assert_eq!(chosen(&ftl, &units), Some(units[1]));
+        (holds..2 * holds).for_each(|lpn| write(&mut ftl, lpn, units[1]));
+        assert_eq!(chosen(&ftl, &units), Some(units[0]));
+        assert_eq!(chosen(&ftl, &units[1..]), None, "its own takes no writes");
+    }
+}

@@ -21,6 +21,7 @@ use ace_raw::AceRawConfig;
 use background::BackgroundConfig;
 use fulgurite_base::{Form, FrameId, NoOptions, SpecError, config_enum, units};
 use raw::RawConfig;
+use rustc_hash::FxHashSet;
 use single::SingleConfig;
 use std::cmp::Ordering;
 use std::fmt::Debug;
@@ -164,7 +165,7 @@ pub trait CustomWriteBack: Debug + Send + Sync {
 pub trait BatchPlanner: Debug + Send + Sync {
     /// Decides for a miss, given the frame to evict and those that follow in eviction order: puts the dirty frames to
     /// write into `plan.write`, and into `plan.prefetch` how many more may be evicted. If the frame to evict is dirty
-    /// it is written in any case.
+    /// it is written in any case, first of all. If it is clean it leaves at once, and the miss waits for no write.
     fn plan(
         &self,
         victim: FrameId,
@@ -288,11 +289,12 @@ impl WriteBack {
         let Some(victim) = plan.evict else { return };
         if let Some(planner) = &self.planner {
             planner.plan(victim, &mut order, frames, plan);
-            // A dirty frame must not leave unwritten, even if the planner omits it.
-            if frames.is_dirty(victim) && !plan.write.contains(&victim) {
+            plan.evict = Some(victim);
+            // A dirty frame must not leave unwritten, even if the planner omits it or the batch is cut short.
+            if frames.is_dirty(victim) {
                 plan.write.insert(0, victim);
             }
-            return;
+            return keep_dirty(&mut plan.write, frames);
         }
         if !frames.is_dirty(victim) {
             return;
@@ -310,11 +312,21 @@ impl WriteBack {
         plan.write.clear();
         let mut ahead = order.take(self.ahead as usize);
         if let Some(planner) = &self.planner {
-            return planner.plan_cleaning(&mut ahead, frames, plan);
+            planner.plan_cleaning(&mut ahead, frames, plan);
+            return keep_dirty(&mut plan.write, frames);
         }
         let dirty = ahead.filter(|frame| frames.is_dirty(*frame));
         plan.write.extend(dirty.take(self.cleaner_n_w as usize));
     }
+}
+
+/// Leaves out what a user's own planner names in vain: frames that are clean or being written, or that somebody may be changing,
+/// and frames that it names again.
+fn keep_dirty(write: &mut Vec<FrameId>, frames: &FrameTable) {
+    let mut seen = FxHashSet::default();
+    write.retain(|frame| {
+        frames.is_dirty(*frame) && !frames.is_latched_exclusively(*frame) && seen.insert(*frame)
+    });
 }
 
 #[cfg(test)]
@@ -431,6 +443,47 @@ mod tests {
         ) {
             plan.write.extend(rest.filter(|frame| frames.is_dirty(*frame)));
         }
+    }
+
+    /// Names a frame twice, one that is clean, one that somebody changes, and a frame to evict.
+    #[derive(Debug)]
+    struct Careless;
+
+    impl BatchPlanner for Careless {
+        fn plan(
+            &self,
+            victim: FrameId,
+            rest: &mut dyn Iterator<Item = FrameId>,
+            _: &FrameTable,
+            plan: &mut Plan,
+        ) {
+            let rest: Vec<FrameId> = rest.collect();
+            plan.write.extend(rest.iter().chain(&rest).chain([&victim]));
+            plan.evict = rest.first().copied();
+        }
+
+        fn plan_cleaning(&self, order: &mut dyn Iterator<Item = FrameId>, _: &FrameTable, plan: &mut Plan) {
+            plan.write.extend(order.flat_map(|frame| [frame, frame]));
+        }
+    }
+
+    /// The rule: of what a planner names, dirty frames that nobody changes are written, each once, the one that leaves first. So a
+    /// batch that is cut short still has that one.
+    #[test]
+    fn what_a_careless_planner_names_does_no_harm() {
+        let mut frames = FrameTable::new(4);
+        for frame in [0, 2, 3] {
+            frames.set_dirty(FrameId(frame), true);
+        }
+        assert!(frames.try_latch(FrameId(3), true));
+        let own = WriteBack { planner: Some(Arc::new(Careless)), ahead: 4, ..WriteBack::SINGLE };
+        let mut plan = Plan::default();
+        let order = || [0, 1, 2, 3].map(FrameId).into_iter();
+        own.plan(order(), &frames, &mut plan);
+        assert_eq!((plan.evict, plan.write), (Some(FrameId(0)), vec![FrameId(0), FrameId(2)]));
+        let mut plan = Plan::default();
+        own.plan_cleaning(order(), &frames, &mut plan);
+        assert_eq!(plan.write, [FrameId(0), FrameId(2)]);
     }
 
     /// The planner forgets the victim frame; the mechanism does not.

@@ -310,7 +310,8 @@ impl Collector {
             }
             let wanted = (self.planes - filled) as usize;
             let ready = self.ready(wanted, ftl, flash);
-            if ready < wanted && ready == self.held.len() && !self.is_all_read() {
+            let is_partial = ready < wanted;
+            if is_partial && ready == self.held.len() && !self.is_all_read() {
                 return;
             }
             for ppn in self.held.drain(..ready) {
@@ -320,7 +321,7 @@ impl Collector {
                 // Placing has made room, so dies that were refused a read may go on.
                 self.touch_dies(flash);
             }
-            if ready < wanted {
+            if is_partial {
                 // No more pages come, so the row is programmed as it is.
                 flash.close_copies(self.unit);
             }
