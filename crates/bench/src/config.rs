@@ -183,7 +183,7 @@ mod tests {
             assert_eq!(
                 sentence.to_string(),
                 format!(
-                    "degree of index-scan: `{refused}` is no number of rows to read at once; accepted: 1 to 256, or auto (the drive's k_r)"
+                    "degree of index-scan: `{refused}` is not a number of rows to read at once; accepted: 1 to 256, or auto (the drive's k_r)"
                 )
             );
         }

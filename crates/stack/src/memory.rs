@@ -19,7 +19,7 @@ pub fn check(asked: &str, bytes: u64) -> Result<(), StackError> {
         },
     };
     Err(StackError::request(format!(
-        "{asked} takes more memory than this machine has to give{there}; accepted: less"
+        "{asked} takes more memory than this machine has free{there}; accepted: less"
     )))
 }
 
@@ -67,6 +67,6 @@ mod tests {
         let sentence = refused.to_string();
         assert!(sentence.starts_with("--memory 1048576TiB takes more memory than "), "{sentence}");
         #[cfg(target_os = "linux")]
-        assert!(sentence.contains(" has to give, "), "{sentence}");
+        assert!(sentence.contains(" has free, "), "{sentence}");
     }
 }

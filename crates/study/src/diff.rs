@@ -101,17 +101,17 @@ fn read(path: &Path, argument: &str) -> Result<Vec<Row>, StackError> {
     if bytes.len() as u64 > LONGEST {
         return Err(refused(format!("is longer than {} MiB", LONGEST >> 20)));
     }
-    let text = String::from_utf8(bytes).map_err(|_| refused("is no text".to_owned()))?;
+    let text = String::from_utf8(bytes).map_err(|_| refused("is not text in UTF-8".to_owned()))?;
     let text = text.trim_start_matches('\u{feff}').trim();
     let rows = match text.chars().next() {
         Some('[') => serde_json::from_str::<Vec<Object>>(text)
             .map(|objects| objects.into_iter().map(of_object).collect())
-            .map_err(|error| format!("is no JSON array of rows: {error}")),
+            .map_err(|error| format!("is not a JSON array of rows: {error}")),
         Some('{') => text
             .lines()
             .map(|line| serde_json::from_str(line).map(of_object))
             .collect::<Result<Vec<Row>, _>>()
-            .map_err(|error| format!("is no JSON lines: {error}")),
+            .map_err(|error| format!("is not JSON lines: {error}")),
         _ => of_csv(text),
     };
     let rows = rows.map_err(refused)?;

@@ -43,7 +43,7 @@ pub fn check_format(formats: &[String], workloads: &[String]) -> Result<(), Stac
         return Ok(());
     }
     Err(StackError::request(format!(
-        "--format {} does not go with {}, which no file is read for; accepted: a trace file, or leave it out",
+        "--format {} does not go with {}, which is not read from a file; accepted: a trace file, or leave it out",
         formats.join(","),
         workloads.join(",")
     )))

@@ -69,7 +69,7 @@ pub fn convert(Converted { path, written, format, page }: Converted<'_>) -> Resu
     let unit = reader.unit();
     if page.is_some() && unit == to.unit() {
         return Err(StackError::request(format!(
-            "--page does not go with {} to {}, which count the same; leave it out",
+            "--page has no effect from {} to {}, which use the same unit; leave it out",
             reader.format().name(),
             to.name()
         )));
@@ -130,7 +130,7 @@ fn put(
 ) -> Result<Table, StackError> {
     if to == Format::ORACLE_GENERAL && from == Unit::Pages {
         return Err(StackError::request(format!(
-            "{source} counts pages without times, oracle-general bytes with times; convert to another format first"
+            "{source} counts in pages and has no times, and oracle-general counts in bytes and has times; convert to another format first"
         )));
     }
     let (requests, left_out, lost) = write_packed(out, |mut packed| {
@@ -195,7 +195,7 @@ pub fn generate(generated: Generated<'_>, progress: &Progress) -> Result<Table, 
     let pages = logical.checked_div(page_bytes).filter(|pages| *pages > 0);
     let (Some(pages), Ok(page)) = (pages, u32::try_from(page_bytes)) else {
         return Err(StackError::request(format!(
-            "--logical {logical} holds no page of --page {page_bytes} bytes; accepted: a page of less than 4 GiB, or more space"
+            "--logical {logical} is less than one page of --page {page_bytes}; accepted: a smaller page, or more space"
         )));
     };
     let ops = count("--ops", generated.ops, pages.saturating_mul(20))?;

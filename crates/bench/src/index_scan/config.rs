@@ -85,7 +85,7 @@ fn parse_degree(text: &str) -> Result<Degree, SpecError> {
         "auto" => Ok(Degree::Auto),
         _ => rows().map(Degree::Rows).ok_or_else(|| {
             SpecError::new(format!(
-                "`{text}` is no number of rows to read at once; accepted: 1 to {MOST_ROWS}, or auto (the drive's k_r)"
+                "`{text}` is not a number of rows to read at once; accepted: 1 to {MOST_ROWS}, or auto (the drive's k_r)"
             ))
         }),
     }
@@ -119,7 +119,7 @@ impl Declared for IndexScanConfig {
         opt!("orders", orders, COUNT_64, 1 => 1 << 34, "rows of the table"),
         opt!("column", column, Form::<Column>::choice("orderdate|custkey"), "the column of the index"),
         opt!("share", share, SHARE, Share::from_ppm(1) => Share::ONE, "part of the column's values that a query asks for"),
-        opt!("degree", degree, DEGREE, "rows that are read at once; auto: k_r of the drive"),
+        opt!("degree", degree, DEGREE, "rows that are read at once: 1 to 256, or auto (the drive's k_r)"),
     ];
 }
 

@@ -112,7 +112,7 @@ fn benchmarked(asked: &Asked) -> Result<Benchmarked, StackError> {
 fn with_degree(mut benchmark: BenchmarkConfig, degree: &str) -> Result<BenchmarkConfig, StackError> {
     let BenchmarkConfig::IndexScan(scan) = &mut benchmark else {
         return Err(StackError::request(format!(
-            "--degree {degree} does not go with {}, which reads no rows through an index; accepted with index-scan",
+            "--degree {degree} does not go with {}, which reads no rows through an index; leave it out, or choose index-scan",
             benchmark.name()
         )));
     };

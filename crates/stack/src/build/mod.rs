@@ -339,7 +339,7 @@ fn gc_rows(asked: &Asked, logical: u64) -> Result<Rows, StackError> {
     let interval = asked.page_interval.map(|interval| interval.of(logical));
     match (interval, asked.groups, asked.explain) {
         (Some(0), ..) => Err(StackError::request(format!(
-            "--interval {} is no page write of {logical}; accepted: a count, or a share of the logical pages",
+            "--interval {} is less than one page write (there are {logical} logical pages); accepted: a count, or a larger share of them",
             asked.page_interval.unwrap_or(Portion::ZERO)
         ))),
         (None, false, false) => Ok(Rows::Run),

@@ -189,7 +189,7 @@ impl Run {
         }
         if pool.cores > 1 && stack.device.is_real() {
             return Err(StackError::request(format!(
-                "--cores {} is of simulated cores, and on {} one thread does all work in real time; accepted: --cores 1, or a simulated drive like p4510",
+                "--cores {} needs a simulated drive, since on {} one thread does all work in real time; accepted: --cores 1, or a simulated drive like p4510",
                 pool.cores, stack.device.label
             )));
         }

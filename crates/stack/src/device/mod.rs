@@ -368,7 +368,7 @@ impl FileConfig {
         let option = path.rsplit_once(':').filter(|(_, option)| is_option(option));
         if let Some((before, option)) = option.filter(|_| !Path::new(path).exists()) {
             return Err(StackError::request(format!(
-                "device file:{text}: options of a file stand behind a comma; write file:{before},{option}{}",
+                "device file:{text}: options of a file come after a comma; write file:{before},{option}{}",
                 &text[path.len()..]
             )));
         }

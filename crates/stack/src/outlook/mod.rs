@@ -106,7 +106,7 @@ impl Outlook {
         (self.seconds + shared) * (1.0 / self.at_once().clamp(1, cores) as f64)
     }
 
-    /// Refuses runs that need more memory than this machine has to give.
+    /// Refuses runs that need more memory than this machine has free.
     pub fn check(&self) -> Result<(), StackError> {
         memory::available().map_or(Ok(()), |there| self.check_within(there))
     }
@@ -127,7 +127,7 @@ impl Outlook {
             (runs, at_once) => format!("{runs} runs, {at_once} at once, take"),
         };
         Err(StackError::request(format!(
-            "{runs} about {} of memory, and this machine has {} to give; accepted: {accepted}",
+            "{runs} about {} of memory, and this machine has {} free; accepted: {accepted}",
             Unit::Bytes.humane(needed as f64),
             Unit::Bytes.humane(there as f64),
         )))
@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(refused(3, 4 << 30), Ok(()));
         let sentence = refused(3, 5 << 29).unwrap_err();
         assert!(sentence.starts_with("3 runs, 3 at once, take about 3.1"), "{sentence}");
-        assert!(sentence.ends_with("2.50 GiB to give; accepted: --threads 2"), "{sentence}");
+        assert!(sentence.ends_with("2.50 GiB free; accepted: --threads 2"), "{sentence}");
         assert!(refused(3, 1 << 20).unwrap_err().ends_with("accepted: smaller runs, or fewer"));
     }
 

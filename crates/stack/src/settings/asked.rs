@@ -88,9 +88,9 @@ pub(super) fn read_memory(text: &str) -> Result<Memory, SpecError> {
 /// A share of the memory in whole per cent: `0%` to `90%`.
 pub(super) fn read_records(text: &str) -> Result<u8, SpecError> {
     let percent = text.strip_suffix('%').and_then(|number| number.parse().ok());
-    percent
-        .filter(|percent| *percent <= 90)
-        .ok_or_else(|| SpecError::new(format!("`{text}` is no share for records; accepted: 0% to 90%")))
+    percent.filter(|percent| *percent <= 90).ok_or_else(|| {
+        SpecError::new(format!("`{text}` is not a share of the memory for records; accepted: 0% to 90%"))
+    })
 }
 
 /// A number of transactions, or a length of time: `20K`, `10s`.

@@ -53,7 +53,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "degree",
         written: "N",
-        about: "Rows that an index scan reads at once: 1 to 256, or auto, the drive's k_r",
+        about: "Rows that an index scan reads at once: 1 to 256, or auto (the drive's k_r)",
         commands: &[(Bench, Words("32"))],
         read: |asked, text| put(&mut asked.degree, Ok(Some(text.to_owned()))),
         show: no_effect,

@@ -26,7 +26,7 @@ pub fn check(file: &StoreFile) -> Result<Said, StackError> {
         }
         Err(error) if is_damage(&error) => Ok(said_unopened(file, &error)),
         Err(Error::NotAStore) => Err(StackError::request(format!(
-            "{} holds no store; accepted: a store, or for one whose first pages are lost, fulgurite repair",
+            "{} holds no store; accepted: a store; if its first pages are lost, fulgurite repair saves the rest",
             file.path.display()
         ))),
         Err(error) => Err(file.failed(&error)),

@@ -92,7 +92,7 @@ pub fn load(asked: &LoadAsked, progress: &Progress) -> Result<Said, StackError> 
     }
     if table == SHARDS {
         return Err(StackError::request(format!(
-            "TABLE {SHARDS} is the engine's own; accepted: another name"
+            "TABLE {SHARDS} is used by the store itself; accepted: another name"
         )));
     }
     // Before anything is made.
@@ -158,14 +158,14 @@ pub(super) fn plan(
     let page_bytes = u32::try_from(page_bytes).unwrap_or(u32::MAX);
     if !page_bytes.is_power_of_two() || !(4096..=65536).contains(&page_bytes) {
         return Err(StackError::request(format!(
-            "--page {} is no page of a store; accepted: a power of two from 4KiB to 64KiB",
+            "--page {} is not a page size of a store; accepted: a power of two from 4KiB to 64KiB",
             units::format_size(u64::from(page_bytes))
         )));
     }
     let bytes = sizes.size.unwrap_or(USUAL_BYTES.max(by_input));
     if bytes > 1 << 60 || !bytes.is_multiple_of(u64::from(page_bytes)) {
         return Err(StackError::request(format!(
-            "--size {} is not a number of pages of {}; accepted: a multiple of that, up to 1 EiB",
+            "--size {} is not a whole number of pages of {}; accepted: a multiple of the page, up to 1 EiB",
             units::format_size(bytes),
             units::format_size(u64::from(page_bytes))
         )));
@@ -235,7 +235,7 @@ fn open(file: &StoreFile, sizes: &Sizes) -> Result<Opened, StackError> {
         let _ = executor.block_on(async move { closing.close().await });
         let has = if store.is_out_of_place() { "out-of-place" } else { "in-place" };
         return Err(StackError::request(format!(
-            "--place is not that of the store in {}; accepted: {has}, or leave it out",
+            "--place differs from that of the store in {}; accepted: {has}, or leave it out",
             file.path.display()
         )));
     }
@@ -246,7 +246,7 @@ fn open(file: &StoreFile, sizes: &Sizes) -> Result<Opened, StackError> {
         let _ = executor.block_on(async move { closing.close().await });
         let [asked, has] = [asked, has].map(units::format_size);
         return Err(StackError::request(format!(
-            "{argument} {asked} is not that of the store in {}; accepted: {has}, or leave it out",
+            "{argument} {asked} differs from that of the store in {}; accepted: {has}, or leave it out",
             file.path.display()
         )));
     }

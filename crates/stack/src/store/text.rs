@@ -51,7 +51,7 @@ fn one_escape(text: &[u8]) -> Result<(u8, usize), String> {
         (Some(b'x'), Some(high), Some(low)) => Ok(((high * 16 + low) as u8, 4)),
         _ => {
             let shown = String::from_utf8_lossy(&text[..text.len().min(4)]);
-            Err(format!("`{shown}` is no escape; accepted: \\\\ for a backslash, \\xNN for a byte"))
+            Err(format!("`{shown}` is not an escape; accepted: \\\\ for a backslash, \\xNN for a byte"))
         }
     }
 }

@@ -112,7 +112,7 @@ impl<'a> Lab<'a> {
     /// The figures of one setup, which can be had.
     pub fn of(&mut self, setup: &Setup, parts: Range<usize>) -> Result<Series, StackError> {
         let series = self.figures(std::slice::from_ref(setup), parts)?.pop().flatten();
-        series.ok_or_else(|| StackError::run("a setup that was run before cannot be had any more"))
+        series.ok_or_else(|| StackError::run("the figures of a setup that was run before are missing"))
     }
 
     /// How much the plain setup differs from itself when it is run again: nothing on a simulated drive.

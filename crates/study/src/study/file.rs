@@ -163,7 +163,7 @@ impl Pair {
         match (side(&self.baseline), side(&self.candidate)) {
             (Some(old), Some(new)) if old.keys().eq(new.keys()) => Ok([old, new]),
             _ => Err(SpecError::new(
-                "compare needs an axis with a value each for baseline and candidate, or the same columns in both, like baseline = { users = \"1\" }",
+                "compare does not say what to compare; write axis = \"write_back\", baseline = \"single\" and candidate = \"ace\", or no axis and the same columns on both sides, like baseline = { users = \"1\" } and candidate = { users = \"8\" }",
             )),
         }
     }

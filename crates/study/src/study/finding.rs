@@ -19,7 +19,7 @@ impl Compare {
     pub fn check(&self, settings: &Settings) -> Result<(), StackError> {
         let values = settings.get(self.axis.name()).ok_or_else(|| {
             StackError::request(format!(
-                "[compare] axis {} is not in [grid], so nothing differs in it",
+                "[compare] axis {} is not in [grid], so all runs have the same; accepted: an option that has several values in [grid]",
                 self.axis
             ))
         })?;
@@ -151,6 +151,7 @@ pub(super) fn pairs<'a>(
         rows.iter().filter(is).copied().collect::<Vec<&Row>>()
     };
     let (old, mut new) = (with(baseline), with(candidate));
+    let rows_of_new = new.len();
     // Columns that only one of the rows has are passed over: a layer, for one, changes who collects garbage.
     let same = |old: &Row, new: &Row| {
         let others = Column::all().filter(|column| column.is_axis() && !baseline.contains_key(column));
@@ -168,8 +169,8 @@ pub(super) fn pairs<'a>(
     }
     if old.is_empty() || pairs.len() < old.len() || !new.is_empty() {
         return Err(StackError::request(format!(
-            "{} rows have {}, and not each of them has one with {} that differs in nothing else, so they cannot be compared; \
-             accepted: values as the table shows them",
+            "the {} rows with {} and the {rows_of_new} rows with {} are not pairs that differ in nothing else, so they cannot be \
+             compared; accepted: values as the table shows them",
             old.len(),
             written(baseline, None),
             written(candidate, Some(Words::NONE)),

@@ -82,7 +82,7 @@ impl Folder {
             || ["table.csv", "study.toml", "report.html"].iter().all(|name| has(&name));
         match NAMES.iter().find(has).filter(|_| !is_own) {
             Some(name) => Err(StackError::request(format!(
-                "--out {}: {name} is there and no study has left it, since its other files are not; accepted: a folder without it",
+                "--out {}: {name} exists and is not from a study, whose other files are missing; accepted: a folder without it",
                 self.path.display()
             ))),
             None => Ok(()),

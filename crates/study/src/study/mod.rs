@@ -403,7 +403,7 @@ pub fn finished_runs(out: &Path) -> usize {
 /// Refuses a folder that has something which the study would replace.
 fn in_the_way(out: &Path, what: &str) -> StackError {
     StackError::request(format!(
-        "--out {} has {what}; accepted: another folder, or this one without it",
+        "--out {} has {what}; accepted: another folder, or this one after that is deleted",
         out.display()
     ))
 }

@@ -242,7 +242,7 @@ impl PlotFile {
                 None => "rows that differ in an option".to_owned(),
             };
             return Err(StackError::request(format!(
-                "plot `{}` has several rows for {} and can draw one; accepted: {accepted}",
+                "plot `{}` has several rows for {} and can draw only one; accepted: {accepted}",
                 self.title,
                 place.join(", ")
             )));
