@@ -11,6 +11,7 @@ use crate::tree::{CATALOGUE, Seek, Tree, change, leaf};
 use crate::{Error, Lsn};
 use fulgurite_base::PageId;
 use fulgurite_device::Device;
+use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -50,17 +51,17 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     async fn sweep_runs(self: &Rc<Self>) {
+        // Trees that cannot be swept now: what stands in the way may not later, when there are more runs. Others go on.
+        let mut passed_over = FxHashSet::default();
         while self.has_too_many_runs() && self.health.check().is_ok() {
-            let oldest = {
-                let runs = self.runs.borrow();
-                let unswept = runs.all.iter().find(|run| run.is_needed());
-                runs.unwanted().or(unswept.map(|run| run.of))
+            let Some(of) = self.runs.borrow().next_to_sweep(&passed_over) else { return };
+            let swept = match self.tree(of) {
+                Ok(tree) => self.sweep_step(tree).await,
+                Err(error) => Err(error),
             };
-            let Some(of) = oldest else { return };
-            let Ok(tree) = self.tree(of) else { return };
-            // What stands in the way now may not later, when there are more runs.
-            if !matches!(self.sweep_step(tree).await, Ok(Step::Next(_))) {
-                return;
+            if !matches!(swept, Ok(Step::Next(_))) {
+                passed_over.insert(of);
+                continue;
             }
             let awaiting = {
                 let runs = self.runs.borrow();
@@ -297,6 +298,13 @@ impl<D: Device + 'static> Shard<D> {
 }
 
 impl Runs {
+    /// The tree whose leaves get what runs have of it next: one whose runs should go, else that of the oldest run.
+    pub(super) fn next_to_sweep(&self, passed_over: &FxHashSet<u32>) -> Option<u32> {
+        let mut runs = self.all.iter().filter(|run| run.is_needed() && !passed_over.contains(&run.of));
+        let oldest = runs.clone().next();
+        runs.find(|run| !self.are_left_alone(run.of)).or(oldest).map(|run| run.of)
+    }
+
     /// Sweeping a tree goes on from `low`.
     fn sweep_begins(&self, of: u32, low: &[u8]) {
         for run in self.all.iter().filter(|run| run.of == of && *low <= *run.low) {

@@ -1,9 +1,11 @@
-use super::Which;
+use super::{FIRST_RUN_TREE, Run, Runs, Sweep, Which};
 use crate::image::Source;
 use crate::scan::Direction;
+use crate::tree::Tree;
 use crate::{Durability, Lsn, MemImage, Options, Store, Table, repair};
-use fulgurite_base::Nanos;
+use fulgurite_base::{Nanos, PageId};
 use fulgurite_device::{Executor, MemDevice};
+use std::cell::Cell as Flag;
 use std::ops::Bound::Unbounded;
 
 const ROWS: u32 = 4_000;
@@ -206,4 +208,30 @@ fn a_repair_saves_what_waits_in_a_run() {
         assert_all(&store, table).await;
     };
     executor.block_on(saving).unwrap();
+}
+
+/// The rule: a tree that cannot be swept does not keep what runs have of others from their leaves.
+#[test]
+fn a_tree_that_cannot_be_swept_is_passed_over() {
+    let run = |number, of| Run {
+        number,
+        of,
+        tree: Tree { id: FIRST_RUN_TREE | number, root: PageId(u64::from(number)) },
+        low: vec![0],
+        high: vec![9],
+        pages: 1,
+        filter: None,
+        sweep: Flag::new(Sweep::Not),
+    };
+    let mut runs = Runs::default();
+    [(1, 8), (2, 9), (3, 10)].into_iter().for_each(|(number, of)| runs.add(run(number, of)));
+    let next = |runs: &Runs, passed_over: &[u32]| runs.next_to_sweep(&passed_over.iter().copied().collect());
+    assert_eq!(next(&runs, &[]), Some(8), "the oldest run comes first");
+    assert_eq!(next(&runs, &[8]), Some(9));
+    // What is asked for should go first.
+    runs.count_hit(10);
+    runs.look_at_uses();
+    assert_eq!(next(&runs, &[]), Some(10));
+    assert_eq!(next(&runs, &[10]), Some(8));
+    assert_eq!(next(&runs, &[8, 9, 10]), None);
 }
