@@ -158,7 +158,10 @@ fn tally(verdicts: &[Verdict]) -> String {
         0 => String::new(),
         count => format!("; {count} not asked in a quick run"),
     };
-    format!("{} of {} hold{not_asked}", count(Answer::Holds), verdicts.len() - count(Answer::NotAsked))
+    match verdicts.len() - count(Answer::NotAsked) {
+        0 => format!("none{not_asked}"),
+        asked => format!("{} of {asked} hold{not_asked}", count(Answer::Holds)),
+    }
 }
 
 /// What is drawn, and against what.
@@ -296,6 +299,8 @@ mod tests {
     fn what_was_not_asked_does_not_count_as_failed() {
         let all = [Answer::Holds, Answer::Holds, Answer::Fails, Answer::NotAsked].map(verdict);
         assert_eq!(tally(&all), "2 of 3 hold; 1 not asked in a quick run");
+        // Where nothing was asked, "0 of 0" would read as if something had failed.
+        assert_eq!(tally(&[verdict(Answer::NotAsked)]), "none; 1 not asked in a quick run");
         assert_eq!(tally(&all[..1]), "1 of 1 hold");
     }
 }
