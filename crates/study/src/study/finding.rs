@@ -247,6 +247,9 @@ mod tests {
         assert_eq!(said(&[0.0, 0.0004, -0.0004]), "does not change");
         assert_eq!(said(&[-0.061, -0.241]), "falls by 6.1 % to 24.1 %");
         assert_eq!(said(&[0.0, 0.02]), "rises by up to 2.0 %");
+        assert_eq!(said(&[0.03, -0.05]), "falls by up to 5.0 % and rises by up to 3.0 %");
+        assert_eq!(said(&[-0.02, -0.02]), "falls by 2.0 %");
+        assert_eq!(said(&[]), "is unknown");
     }
 
     /// The rule: frames that follow from an engine's memory do not set rows apart; frames that were asked for do.

@@ -371,6 +371,7 @@ mod tests {
             row.set(Column::Users, *users);
             row.set(Column::Seed, *seed);
             row.set(Column::Hits, *hits);
+            row.set(Column::Misses, *hits);
             row
         };
         let table = &Table { rows: rows.iter().map(row).collect() };
@@ -454,6 +455,12 @@ mod tests {
         assert_eq!(title(by_seed, &[(1, 1, 5), (1, 2, 5)]), "Hits");
         // Of one series it is the best place.
         assert_eq!(title(alone, &[(1, 1, 5), (8, 1, 9), (9, 1, 7)]), "8 users hits most");
+        // Of misses fewer are better. Of changes against one of them none is.
+        let rows = [(1, 1, 5), (1, 2, 9), (8, 1, 5), (8, 2, 7)];
+        let misses = kinds.replace("y = 'hits'", "y = 'misses'");
+        let of_misses = File::parse("t", &format!("{misses}{by_seed}")).unwrap();
+        assert_eq!(drawn(&of_misses, &rows, false).title, "seed 1 hits most");
+        assert_eq!(title(&format!("{by_seed}relative_to = '1'\n"), &rows), "Hits");
     }
 
     /// The rule: a quick run does not draw what was published of a full one, and its caption says so.
