@@ -40,9 +40,19 @@ impl Advice {
         let advised = &verdict.advised;
         if advised.setup.is_empty() {
             let why = match (verdict.is_idle, &verdict.rejected) {
-                (true, _) => "every page that it touches in so many requests fits into memory, so there is nothing to decide".to_owned(),
-                (_, Some(_)) => format!("what gained on the parts that chose it did not gain on the {} held out", self.question.evidence.called),
-                _ => format!("nothing that was tried gains more than {} of {}", percent(verdict.noise), named(self.question.goal)),
+                (true, _) => {
+                    "all pages that these requests touch fit into memory, so there is nothing to decide"
+                        .to_owned()
+                }
+                (_, Some(_)) => format!(
+                    "what gained on the parts that chose it did not gain on the {} held out",
+                    self.question.evidence.called
+                ),
+                _ => format!(
+                    "nothing that was tried gains more than {} of {}",
+                    percent(verdict.noise),
+                    named(self.question.goal)
+                ),
             };
             return format!("{situation}: keep the plain settings ({}); {why}.", self.figures(advised));
         }
