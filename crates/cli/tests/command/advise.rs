@@ -72,7 +72,7 @@ fn what_gains_nothing_is_not_advised() {
     assert!(text.contains("keep the plain settings") && text.contains("gains more than 1.0 %"), "{text}");
     // Nor is there anything to decide where every page stays.
     let idle = folder.run("advise zipf --device optane --pages 2K --ops 20").stdout;
-    assert!(idle.contains("keep the plain settings") && idle.contains("fits into memory"), "{idle}");
+    assert!(idle.contains("keep the plain settings") && idle.contains("fit into memory"), "{idle}");
 }
 
 /// The commands that are printed give the figures that are printed, of seeds or slices that the choice does not rest on.
