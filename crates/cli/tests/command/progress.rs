@@ -54,7 +54,7 @@ fn what_a_simulated_drive_does_is_shown() {
     );
     shows(
         "pool zipf --write-back single,ace --ops 2M --threads 1",
-        &["2 runs, ", "measuring writes of p4510", "of 2 runs"],
+        &["2 runs, ", "measuring writes of p4510", "1 of 2 runs"],
     );
     shows("gc zipf", &["1 run, about ", "% of 39,062,500 requests"]);
 }
