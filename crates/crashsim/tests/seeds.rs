@@ -6,6 +6,11 @@ use fulgurite_base::Choice;
 use fulgurite_crashsim::search::{Progress, Search};
 use fulgurite_engine::Planted;
 
+fn assert_passes(search: &Search, seed: u64) {
+    let summary = search.seeds(seed..seed + 1, &Progress::new(1));
+    assert!(summary.failure.is_none(), "{:?}", summary.failure);
+}
+
 #[test]
 fn the_first_seeds_pass() {
     let search = Search::default();
@@ -31,18 +36,14 @@ fn seeds_that_have_failed_pass() {
         3235458, 30015211, 30053487,
     ];
     for seed in seeds {
-        let search = Search { in_place: true, ..Search::default() };
-        let summary = search.seeds(seed..seed + 1, &Progress::new(1));
-        assert!(summary.failure.is_none(), "{:?}", summary.failure);
+        assert_passes(&Search { in_place: true, ..Search::default() }, seed);
     }
 }
 
 /// A copy in the double-write area could not be read at the first attempt, and the page that was torn in its place counted as damaged.
 #[test]
 fn an_error_that_passes_loses_no_copy() {
-    let seed = 122_493_541;
-    let summary = Search::default().seeds(seed..seed + 1, &Progress::new(1));
-    assert!(summary.failure.is_none(), "{:?}", summary.failure);
+    assert_passes(&Search::default(), 122_493_541);
 }
 
 /// Seeds of stores whose pages lie out of place:
@@ -59,8 +60,7 @@ fn an_error_that_passes_loses_no_copy() {
 #[test]
 fn seeds_that_have_failed_out_of_place_pass() {
     for seed in [4009991, 10035688, 30042969, 60272766, 111214175, 122511324, 122512757, 122524396] {
-        let summary = Search::default().seeds(seed..seed + 1, &Progress::new(1));
-        assert!(summary.failure.is_none(), "{:?}", summary.failure);
+        assert_passes(&Search::default(), seed);
     }
 }
 

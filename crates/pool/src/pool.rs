@@ -643,7 +643,7 @@ impl<D: Device + 'static> Inner<D> {
         let frames: FxHashSet<FrameId> =
             frames.filter(|frame| state.frames.has(*frame, FrameTable::WRITING)).collect();
         let has_one = |batch: &&Rc<Batch>| batch.frames.iter().any(|frame| frames.contains(frame));
-        let under_way = state.writing.iter().filter(|batch| !frames.is_empty() && batch.outcome().is_none());
+        let under_way = state.writing.iter().filter(|batch| batch.outcome().is_none());
         under_way.filter(has_one).cloned().collect()
     }
 
