@@ -33,12 +33,6 @@ impl Beyond {
         let (run, _) = self.holders.first()?;
         (run.number > leaf.merged_runs()).then_some(self.value.as_deref())
     }
-
-    /// The pages of runs where the key is newer than in the leaf, the newest first.
-    pub fn pages_over(&self, leaf: Node<'_>) -> impl Iterator<Item = PageId> {
-        let merged = leaf.merged_runs();
-        self.holders.iter().filter(move |(run, _)| run.number > merged).map(|(_, page)| *page)
-    }
 }
 
 /// What runs have of a range of keys.
@@ -172,53 +166,50 @@ impl<D: Device + 'static> Shard<D> {
         }
     }
 
-    /// The leaf that covers a key, to change, and what runs have beyond it, with the pages of runs where the key is newer than in
-    /// the leaf.
+    /// The leaf that covers a key, to change, and what runs have beyond it, with the page of the run where the key is newer than in
+    /// the leaf. Where several runs have the key, it is taken out of all but the newest, since the log's `at` has something newer.
     pub async fn find_for_change_with_runs(
         &self,
         tree: Tree,
         key: &[u8],
-    ) -> Result<(WriteGuard<D>, Beyond, Vec<WriteGuard<D>>), Error> {
+        at: Applied,
+    ) -> Result<(WriteGuard<D>, Beyond, Option<WriteGuard<D>>), Error> {
         let mut turn = None;
         loop {
             let beyond = self.look_in_runs(tree, key, true).await?;
             if turn.is_none() && !beyond.holders.is_empty() {
-                // One at a time: many would take the same page of a run from each other again and again.
+                // One at a time: many would take the same page of a run from each other again and again. No run is given back
+                // meanwhile, so its pages stay its own.
                 turn = Some(self.taking_out.take().await);
                 continue;
             }
-            let guard = self.find_for_change(tree, key).await?;
-            if !self.holds(&beyond) {
-                continue;
-            }
-            // With the leaf in hand nobody waits for another page. Those of runs have just been read.
-            let node = leaf(guard.bytes())?;
-            let take = |page| self.pool.try_write(page).ok_or(page);
-            let held: Result<Vec<_>, PageId> = beyond.pages_over(node).map(take).collect();
+            // The page of a run first, then the leaf: nobody who has a leaf waits for a run.
+            let held = match beyond.holders.last() {
+                Some((_, page)) => Some(self.write_page(*page).await?),
+                None => None,
+            };
             match held {
-                Ok(held) => return Ok((guard, beyond, held)),
-                Err(busy) => {
-                    drop(guard);
-                    drop(self.write_page(busy).await?);
+                Some(older) if beyond.holders.len() > 1 => self.take_out_of_run(key, older, at)?,
+                held => {
+                    let guard = self.find_for_change(tree, key).await?;
+                    if self.holds(&beyond) {
+                        let is_newer = beyond.over(leaf(guard.bytes())?).is_some();
+                        return Ok((guard, beyond, held.filter(|_| is_newer)));
+                    }
                 }
             }
         }
     }
 
-    /// Takes a key out of the pages of runs that have it, since its leaf has something newer from the log's `since` on.
-    pub fn take_out_of_runs(&self, key: &[u8], pages: Vec<WriteGuard<D>>, at: Applied) -> Result<(), Error> {
-        if planted!(self.options, OlderRecordKept) {
-            return Ok(());
+    /// Takes a key out of the page of a run that has it, since something newer is in the log from `at` on.
+    pub fn take_out_of_run(&self, key: &[u8], mut page: WriteGuard<D>, at: Applied) -> Result<(), Error> {
+        let bytes = page.bytes_mut();
+        if let Ok(index) = leaf(bytes)?.search(key) {
+            NodeMut::new(bytes).remove(index);
         }
-        for mut page in pages {
-            let bytes = page.bytes_mut();
-            if let Ok(index) = leaf(bytes)?.search(key) {
-                NodeMut::new(bytes).remove(index);
-            }
-            let number = page::number(bytes);
-            self.note_change(bytes, number, at);
-            self.runs.borrow_mut().changes += 1;
-        }
+        let number = page::number(bytes);
+        self.note_change(bytes, number, at);
+        self.runs.borrow_mut().changes += 1;
         Ok(())
     }
 

@@ -274,7 +274,8 @@ impl<D: Device + 'static> Shard<D> {
         // The root goes with the first record, and with it the run.
         let mut first = Some(removal);
         for part in by_map.chunks(MAPS) {
-            let turn = self.structure.take().await;
+            // Who takes a key out of a run relies on its pages.
+            let turns = (self.taking_out.take().await, self.structure.take().await);
             let mut pages: Vec<PageId> = part.iter().map(|(map, _)| *map).collect();
             let mut deltas: Vec<Delta> = part.iter().flat_map(|(_, frees)| frees.clone()).collect();
             let ops: Vec<Op> = first.take().into_iter().collect();
@@ -289,7 +290,7 @@ impl<D: Device + 'static> Shard<D> {
             }
             self.commits.borrow_mut().append(places.0, places.1, true);
             self.runs.borrow_mut().remove(run.number);
-            drop(turn);
+            drop(turns);
             // Before anything else that may fail: all commits behind it wait for this one.
             self.apply_own(&ops, places).await?;
         }

@@ -171,6 +171,38 @@ fn a_value_that_goes_to_its_leaf_comes_over_a_run() {
     });
 }
 
+/// The rule: a value that goes to its leaf by itself is newer than what any of several runs has, though one page of them at a time is held.
+#[test]
+fn a_value_that_goes_to_its_leaf_comes_over_all_runs() {
+    let large = vec![7; 20_000];
+    let expected = large.clone();
+    // The store was opened anew, so that no record is in memory and none seems to be asked for.
+    let with_two = on(with_a_run(), async |store, table| {
+        let transaction = store.begin();
+        for row in (0..ROWS).step_by(EVERY as usize) {
+            transaction.put(table, &key(row), &[9; 100]).await.unwrap();
+        }
+        transaction.commit_with(Durability::Flush).await.unwrap();
+        assert!(store.0.spill(Which::Before(Lsn(u64::MAX))).await, "records went into a run");
+        store.close().await.unwrap();
+        assert_eq!((store.statistics().runs, store.statistics().run_counters.merged), (2, 0));
+    });
+    let written = on(with_two, async move |store, table| {
+        let transaction = store.begin();
+        transaction.put(table, &key(EVERY), &large).await.unwrap();
+        transaction.commit_with(Durability::Flush).await.unwrap();
+        assert_eq!(store.snapshot().get(table, &key(EVERY)).await.unwrap(), Some(large));
+    });
+    on(written, async move |store, table| {
+        let found = async |row| store.snapshot().get(table, &key(row)).await.unwrap();
+        let expected = [Some(expected), Some(vec![9; 100])];
+        assert!([found(EVERY).await, found(2 * EVERY).await] == expected, "after the log was read again");
+        assert!(store.0.settle_runs(table.0).await.unwrap());
+        assert!([found(EVERY).await, found(2 * EVERY).await] == expected, "after the sweep");
+        assert_eq!(store.check().await.unwrap().problems, []);
+    });
+}
+
 /// The rule: who reads an older state finds what a newer record replaces where that is: in a run.
 #[test]
 fn an_older_state_is_read_beneath_memory_in_a_run() {

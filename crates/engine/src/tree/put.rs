@@ -111,7 +111,7 @@ impl<D: Device + 'static> Shard<D> {
     /// Does an operation that is in the log, in its leaf.
     pub async fn apply(&self, tree: Tree, op: &Op, at: Applied) -> Result<(), Error> {
         let sparse = loop {
-            let (mut guard, beyond, held) = self.find_for_change_with_runs(tree, &op.key).await?;
+            let (mut guard, beyond, held) = self.find_for_change_with_runs(tree, &op.key, at).await?;
             if self.is_being_spilled(tree.id, &op.key) {
                 drop((guard, held));
                 drop(self.spilling.take().await);
@@ -140,7 +140,9 @@ impl<D: Device + 'static> Shard<D> {
                 let since = since.map_or(at.since, |since| since.min(at.since));
                 let at = Applied { since, ..at };
                 self.note_change(bytes, number, at);
-                self.take_out_of_runs(&op.key, held, at)?;
+                if let Some(page) = held.filter(|_| !planted!(self.options, OlderRecordKept)) {
+                    self.take_out_of_run(&op.key, page, at)?;
+                }
                 break op.value.is_none() && number != tree.root && merge::is_sparse(leaf(bytes)?);
             }
             drop((guard, held));
