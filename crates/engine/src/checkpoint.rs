@@ -143,11 +143,11 @@ impl<D: Device + 'static> Shard<D> {
         self.log.sync(self.log.tail()).await?;
         self.pool.flush().await?;
         self.checkpoint(Lsn(u64::MAX)).await?;
+        // A checkpoint that somebody else has begun ends first. Its pages may have to wait for collection.
+        let _turn = self.checkpoint_turn.take().await;
         if let Some(place) = self.pages.place().out_of_place() {
             place.close().await;
         }
-        // A checkpoint that somebody else has begun ends first.
-        let _turn = self.checkpoint_turn.take().await;
         let redo = self.redo_point();
         let superblock = self.next_superblock(redo, redo == self.log.durable_end().0);
         superblock::write(&self.handle, &superblock).await?;
