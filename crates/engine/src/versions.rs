@@ -12,6 +12,9 @@ use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 
+/// Old values that are forgotten at once.
+const FORGOTTEN_TOGETHER: usize = 4096;
+
 /// What a commit replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Old {
@@ -176,10 +179,13 @@ impl Versions {
         self.forget(least);
     }
 
-    /// Forgets what commits up to `lsn` replaced.
+    /// Forgets what commits up to `lsn` replaced: a part of it at once, since a reader may have kept very much. The rest goes next time.
     fn forget(&mut self, lsn: Lsn) {
-        // Commits are applied out of order at times, so the front may be newer than what follows; that goes later.
-        while self.kept.front().is_some_and(|(at, ..)| *at <= lsn) {
+        for _ in 0..FORGOTTEN_TOGETHER {
+            // Commits are applied out of order at times, so the front may be newer than what follows; that goes later.
+            if self.kept.front().is_none_or(|(at, ..)| *at > lsn) {
+                return;
+            }
             let Some((at, tree, key)) = self.kept.pop_front() else { return };
             let Some(keys) = self.trees.get_mut(&tree) else { continue };
             let Some(history) = keys.get_mut(&key) else { continue };
@@ -237,6 +243,27 @@ mod tests {
         versions.keep(5, b"k", Lsn(30), Replaced::Beneath);
         versions.trim(Lsn(30));
         assert_eq!((versions.bytes(), versions.beneath), (0, 0));
+    }
+
+    /// The rule: what a reader has kept goes in parts once that reader is gone, and all of it goes.
+    #[test]
+    fn what_was_kept_for_a_reader_is_forgotten_in_parts() {
+        let mut versions = Versions::new(64 << 20);
+        let reader = versions.open(Lsn(0));
+        let count = 2 * FORGOTTEN_TOGETHER as u64 + 10;
+        for lsn in 1..=count {
+            keep(&mut versions, &lsn.to_le_bytes(), lsn, Some(b"old"));
+        }
+        versions.trim(Lsn(count));
+        let whole = versions.bytes();
+        versions.close(reader);
+        let left: Vec<u64> = std::iter::repeat_with(|| {
+            versions.trim(Lsn(count));
+            versions.bytes() * count / whole
+        })
+        .take(3)
+        .collect();
+        assert_eq!(left, [count - FORGOTTEN_TOGETHER as u64, 10, 0]);
     }
 
     #[test]

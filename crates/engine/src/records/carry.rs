@@ -1,7 +1,7 @@
 //! Pending records that are asked for go along in the log, in place of their leaves' being written.
 
 use super::merge::Reason;
-use super::{Entry as Record, Place, Records};
+use super::{CHUNKS_TOGETHER, Entry as Record, Place, Records};
 use crate::log::{Entry, Op};
 use crate::runs::Which;
 use crate::shard::Shard;
@@ -10,6 +10,7 @@ use crate::{Error, Lsn};
 use fulgurite_base::PageId;
 use fulgurite_device::Device;
 use std::cmp::Reverse;
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// Attempts to merge what nobody changes.
@@ -26,7 +27,7 @@ impl<D: Device + 'static> Shard<D> {
         if goal > tail {
             self.merge_all().await;
         } else {
-            let cold = self.records.borrow_mut().cold_before(goal);
+            let cold = self.cold_before(goal).await;
             self.merge_leaves(cold, Reason::Log).await;
         }
         // What is left was asked for, or its leaf must be split and the log has no room for that. It has room for these once. While
@@ -35,16 +36,46 @@ impl<D: Device + 'static> Shard<D> {
         let goal = [self.unread.get(), unapplied].into_iter().flatten().fold(goal.min(tail), Lsn::min);
         // One part after the other, the oldest first: what is carried must be durable before it counts. Where a crash came in
         // between, the log may not have room for all that is left, but each part lets the redo point move and makes more.
-        let mut rest = self.records.borrow().pending_before(goal);
-        while !rest.is_empty() {
-            let (ops, behind) = self.take_along(goal, rest);
-            rest = behind;
-            if !ops.is_empty() && !self.carry(ops).await? {
+        let mut chunks = self.records.borrow().ring.pending_before(goal);
+        chunks.sort_by_cached_key(|chunk| Reverse(self.records.borrow().ring.oldest_in(*chunk)));
+        let mut keys = VecDeque::new();
+        while !chunks.is_empty() || !keys.is_empty() {
+            if keys.is_empty() {
+                let next = chunks.split_off(chunks.len().saturating_sub(CHUNKS_TOGETHER));
+                next.iter().rev().for_each(|chunk| self.records.borrow().add_keys(*chunk, goal, &mut keys));
+            }
+            let ops = self.take_along(goal, &mut keys);
+            if ops.is_empty() {
+                self.handle.pause().await;
+            } else if !self.carry(ops).await? {
                 break;
             }
         }
-        self.records.borrow_mut().find_sinces();
+        self.find_sinces().await;
         Ok(())
+    }
+
+    /// Leaves of records that have been pending since before `goal` and were not asked for. The others count as not asked for from
+    /// now on.
+    async fn cold_before(&self, goal: Lsn) -> Vec<PageId> {
+        let chunks = self.records.borrow().ring.pending_before(goal);
+        let mut leaves = Vec::new();
+        for together in chunks.chunks(CHUNKS_TOGETHER) {
+            for chunk in together {
+                self.records.borrow_mut().add_cold(*chunk, goal, &mut leaves);
+            }
+            self.handle.pause().await;
+        }
+        leaves
+    }
+
+    /// Looks for the oldest pending record of every chunk that has some.
+    async fn find_sinces(&self) {
+        let chunks = self.records.borrow().ring.pending_before(Lsn(u64::MAX));
+        for together in chunks.chunks(CHUNKS_TOGETHER) {
+            together.iter().for_each(|chunk| self.records.borrow_mut().ring.find_since(*chunk));
+            self.handle.pause().await;
+        }
     }
 
     /// Has all records of a tree merged that nobody writes to, those in runs too. Fails with [`Error::Full`] where there are no pages for them.
@@ -64,27 +95,27 @@ impl<D: Device + 'static> Shard<D> {
         Err(Error::Full { free, pages, needed: free + 1 })
     }
 
-    /// The next operations to carry, of these keys, and the keys behind them. A key that is locked while a commit is in the log and not
-    /// applied is left out: it may be that commit's, which an older value behind it would undo. Where none is, whoever has the lock
-    /// may wait for the very room that carrying makes.
-    fn take_along(&self, goal: Lsn, mut keys: Vec<(u32, Vec<u8>)>) -> (Vec<Op>, Vec<(u32, Vec<u8>)>) {
+    /// The next operations to carry, of these keys. A key that is locked while a commit is in the log and not applied is left out: it
+    /// may be that commit's, which an older value behind it would undo. Where none is, whoever has the lock may wait for the very
+    /// room that carrying makes.
+    fn take_along(&self, goal: Lsn, keys: &mut VecDeque<(u32, Vec<u8>)>) -> Vec<Op> {
         let (records, locks) = (self.records.borrow(), self.locks.borrow());
         let is_unapplied = self.commits.borrow().first_unapplied().is_some();
         let most = CARRIED_TOGETHER.min(self.room_to_carry());
         let (mut ops, mut bytes) = (Vec::new(), 0);
-        while let Some((tree, key)) = keys.pop() {
+        while let Some((tree, key)) = keys.pop_front() {
             let Some(value) = records.pending_value(tree, &key, goal) else { continue };
             if is_unapplied && locks.is_locked(tree, &key) {
                 continue;
             }
             bytes += Records::log_bytes([Record { tree, key: &key, value }].into_iter());
             if bytes > most && !ops.is_empty() {
-                keys.push((tree, key));
+                keys.push_front((tree, key));
                 break;
             }
             ops.push(Op { tree, key: key.into(), value: value.map(Box::from), large: false });
         }
-        (ops, keys)
+        ops
     }
 
     /// Bytes of the log for what is carried next; its last block may not become full.
@@ -115,40 +146,34 @@ impl<D: Device + 'static> Shard<D> {
 impl Records {
     /// Whether a leaf of the tree lacks records.
     fn has_pending(&self, tree: u32) -> bool {
-        self.leaves.values().any(|place| self.ring.entry(*place).tree == tree)
+        self.leaves.iter().any(|(_, place)| self.ring.entry(place).tree == tree)
     }
 
-    /// Leaves of records that have been pending since before `goal` and were not asked for. The others count as not asked for from
-    /// now on.
-    fn cold_before(&mut self, goal: Lsn) -> Vec<PageId> {
-        let mut leaves = Vec::new();
-        for place in self.places_before(goal) {
+    /// Adds the leaves of a chunk's records that have been pending since before `goal` and were not asked for. The others count as not
+    /// asked for from now on.
+    fn add_cold(&mut self, chunk: u32, goal: Lsn, leaves: &mut Vec<PageId>) {
+        for place in self.ring.entries(chunk) {
+            if !self.is_older(place, goal) {
+                continue;
+            }
             if !self.ring.is_asked_for(place) {
                 leaves.push(PageId(u64::from(self.ring.leaf(place))));
             }
             self.ring.set_asked_for(place, false);
         }
-        leaves
     }
 
-    /// The keys of records that have been pending since before `goal`, the oldest last.
-    fn pending_before(&self, goal: Lsn) -> Vec<(u32, Vec<u8>)> {
-        let mut places = self.places_before(goal);
-        places.sort_by_cached_key(|place| Reverse(self.ring.since(*place)));
-        let entries = places.into_iter().map(|place| self.ring.entry(place));
-        entries.map(|Record { tree, key, .. }| (tree, key.to_vec())).collect()
-    }
-
-    pub(super) fn places_before(&self, goal: Lsn) -> Vec<Place> {
-        let chunks = self.ring.pending_before(goal).into_iter();
-        chunks
-            .flat_map(|chunk| self.ring.entries(chunk))
-            .filter(|place| self.is_older(*place, goal))
-            .collect()
+    /// Adds the keys of a chunk's records that have been pending since before `goal`.
+    fn add_keys(&self, chunk: u32, goal: Lsn, keys: &mut VecDeque<(u32, Vec<u8>)>) {
+        let older = self.ring.entries(chunk).into_iter().filter(|place| self.is_older(*place, goal));
+        keys.extend(older.map(|place| {
+            let Record { tree, key, .. } = self.ring.entry(place);
+            (tree, key.to_vec())
+        }));
     }
 
     /// Whether a record has been pending since before `goal`.
-    fn is_older(&self, place: Place, goal: Lsn) -> bool {
+    pub(super) fn is_older(&self, place: Place, goal: Lsn) -> bool {
         self.ring.is_pending(place) && self.ring.since(place) < goal
     }
 
@@ -164,12 +189,5 @@ impl Records {
         self.counters.carried += 1;
         let since = self.ring.since(place).max(since);
         self.ring.set_pending(place, since);
-    }
-
-    /// Looks for the oldest pending record of every chunk that has some.
-    fn find_sinces(&mut self) {
-        for chunk in self.ring.pending_before(Lsn(u64::MAX)) {
-            self.ring.find_since(chunk);
-        }
     }
 }

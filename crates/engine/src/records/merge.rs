@@ -1,6 +1,6 @@
 //! Pending records go into their leaves.
 
-use super::{Entry, Merged, Place, Records, Swept};
+use super::{CHUNKS_TOGETHER, Entry, Merged, Place, Records, Swept};
 use crate::log::OpRef;
 use crate::page;
 use crate::page::node::Node;
@@ -20,8 +20,9 @@ const NEIGHBOURHOOD: usize = 64 << 10;
 /// Records for which a leaf is merged along with its neighbour. With one, leaves would be written far more often where few records
 /// are cold.
 const WORTH_MERGING: usize = 2;
-/// Chunks that are looked at in one slice.
-const SWEPT_TOGETHER: usize = 64;
+/// Leaves, and neighbourhoods, that are looked at in one slice.
+const LEAVES_TOGETHER: usize = 1024;
+const NEIGHBOURHOODS_TOGETHER: usize = 64;
 /// Pages that merging leaves for others: a transaction that takes records away, and so makes room, needs some.
 const PAGES: u64 = 32;
 /// Chunks with records that cannot be merged before giving up.
@@ -74,7 +75,7 @@ impl<D: Device + 'static> Shard<D> {
                 Swept::Freed => {
                     stayed = None;
                     // Where most records were asked for, very many chunks are looked at.
-                    if left.is_multiple_of(SWEPT_TOGETHER) {
+                    if left.is_multiple_of(CHUNKS_TOGETHER) {
                         self.handle.pause().await;
                     }
                 }
@@ -105,7 +106,7 @@ impl<D: Device + 'static> Shard<D> {
     /// Merges the pending records of some leaves, and of those beside them that would be next. What cannot be merged stays pending, and
     /// is tried again some time.
     pub async fn merge_leaves(&self, leaves: Vec<PageId>, reason: Reason) {
-        let leaves = self.records.borrow().with_neighbours(leaves, self.log.tail());
+        let leaves = self.with_neighbours(leaves).await;
         let most = self.most_ahead(4 * READ_TOGETHER);
         let (mut part, mut rest) = next_part(&leaves, most);
         // An error is met again where the page is needed.
@@ -125,6 +126,30 @@ impl<D: Device + 'static> Shard<D> {
             self.handle.pause().await;
             part = next;
         }
+    }
+
+    /// Leaves in their order, with those in their neighbourhoods that are worth merging too.
+    async fn with_neighbours(&self, mut leaves: Vec<PageId>) -> Vec<PageId> {
+        leaves.sort_unstable();
+        leaves.dedup();
+        let tail = self.log.tail();
+        let mut oldest = tail;
+        for together in leaves.chunks(LEAVES_TOGETHER) {
+            oldest = oldest.min(self.records.borrow().oldest_of(together).unwrap_or(tail));
+            if together.len() == LEAVES_TOGETHER {
+                self.handle.pause().await;
+            }
+        }
+        let old = Lsn(oldest.0 + (tail.0 - oldest.0) / 2);
+        let mut all = Vec::with_capacity(leaves.len());
+        let size = self.records.borrow().neighbourhood();
+        for (at, near) in leaves.chunk_by(|a, b| a.0 / size == b.0 / size).enumerate() {
+            self.records.borrow().add_neighbourhood(near, old, &mut all);
+            if at % NEIGHBOURHOODS_TOGETHER == NEIGHBOURHOODS_TOGETHER - 1 {
+                self.handle.pause().await;
+            }
+        }
+        all
     }
 
     async fn merge_leaf(&self, number: PageId, reason: Reason) -> Result<(), Error> {
@@ -267,24 +292,26 @@ impl<D: Device + 'static> Drop for Room<'_, D> {
 }
 
 impl Records {
-    /// Leaves in their order, with those in their neighbourhoods that are worth merging too.
-    pub(super) fn with_neighbours(&self, mut leaves: Vec<PageId>, tail: Lsn) -> Vec<PageId> {
-        leaves.sort_unstable();
-        leaves.dedup();
-        let lists = leaves.iter().flat_map(|leaf| self.list_of(*leaf));
-        let oldest = lists.map(|place| self.ring.since(place)).fold(tail, Lsn::min);
-        let old = Lsn(oldest.0 + (tail.0 - oldest.0) / 2);
-        let size = (NEIGHBOURHOOD / self.ring.chunk_bytes()).max(1) as u64;
-        let (mut all, mut leaves) = (Vec::with_capacity(leaves.len()), leaves.into_iter().peekable());
-        while let Some(next) = leaves.peek() {
-            let first = next.0 / size * size;
-            for leaf in (first..first + size).map(PageId) {
-                if leaves.next_if_eq(&leaf).is_some() || self.is_worth_merging(leaf, old) {
-                    all.push(leaf);
-                }
+    /// Since when the first of these leaves has lacked a record; `None` where none lacks any.
+    pub(super) fn oldest_of(&self, leaves: &[PageId]) -> Option<Lsn> {
+        leaves.iter().flat_map(|leaf| self.list_of(*leaf)).map(|place| self.ring.since(place)).min()
+    }
+
+    /// Pages in a neighbourhood.
+    pub(super) fn neighbourhood(&self) -> u64 {
+        (NEIGHBOURHOOD / self.ring.chunk_bytes()).max(1) as u64
+    }
+
+    /// Adds leaves of one neighbourhood, in their order, and between them those that are worth merging too.
+    pub(super) fn add_neighbourhood(&self, leaves: &[PageId], old: Lsn, all: &mut Vec<PageId>) {
+        let size = self.neighbourhood();
+        let first = leaves[0].0 / size * size;
+        let mut leaves = leaves.iter().peekable();
+        for leaf in (first..first + size).map(PageId) {
+            if leaves.next_if_eq(&&leaf).is_some() || self.is_worth_merging(leaf, old) {
+                all.push(leaf);
             }
         }
-        all
     }
 
     /// Whether a leaf lacks several records that nobody asks for, one of them since before `old`. What is asked for will be written again,

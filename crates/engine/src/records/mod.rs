@@ -43,6 +43,7 @@ mod lending;
 mod merge;
 mod ring;
 mod spilling;
+mod tables;
 #[cfg(test)]
 mod tests;
 
@@ -54,9 +55,8 @@ use crate::options::FRAME_TABLES;
 use division::Division;
 use fulgurite_base::PageId;
 use fulgurite_pool::Lent;
-use hashbrown::HashTable;
 use ring::Ring;
-use rustc_hash::FxHashMap;
+use tables::{Leaves, Places};
 
 /// Bytes of tables for an entry, about: its place by key, and its leaf's list.
 const ENTRY_TABLES: u64 = 16;
@@ -66,6 +66,8 @@ const PER_TABLE_BYTE: u64 = 8;
 const LEAST_COST: u64 = PER_TABLE_BYTE * ENTRY_TABLES;
 /// One entry in so many of a chunk, at least, are spent where the others are moved on and none is merged.
 const SPENT_PART: usize = 4;
+/// Chunks that are looked through in one slice, before others have a turn.
+pub const CHUNKS_TOGETHER: usize = 32;
 /// New entries that are made known at once.
 const INDEXED_TOGETHER: usize = 1 << 16;
 /// What a pending record takes in the log beside its key, its value and a 64th of both for the heads of blocks, at most.
@@ -121,11 +123,11 @@ pub struct RecordCounters {
 pub struct Records {
     ring: Ring,
     /// By tree and key.
-    places: HashTable<Place>,
+    places: Places,
     /// Entries that came with [`Records::put_new`] and are not among the places yet.
     new: Vec<Place>,
     /// The first pending entry of a leaf.
-    leaves: FxHashMap<u32, Place>,
+    leaves: Leaves,
     pending: u64,
     /// What they take in the log, at most.
     pending_bytes: u64,
@@ -165,9 +167,9 @@ impl Records {
     pub fn new(most_bytes: u64, page_bytes: u32, log_bytes: u64, frames: Lent) -> Records {
         Records {
             ring: Ring::new(page_bytes as usize, frames),
-            places: HashTable::new(),
+            places: Places::new(),
             new: Vec::new(),
-            leaves: FxHashMap::default(),
+            leaves: Leaves::new(),
             pending: 0,
             pending_bytes: 0,
             promised: 0,
@@ -300,14 +302,14 @@ impl Records {
 
     #[inline]
     fn find(&self, tree: u32, key: &[u8]) -> Option<Place> {
-        if self.places.is_empty() {
+        if self.places.len() == 0 {
             return None;
         }
         let is_it = |place: &Place| {
             let entry = self.ring.entry(*place);
             entry.tree == tree && entry.key == key
         };
-        self.places.find(hash(Entry { tree, key, value: None }), is_it).copied()
+        self.places.find(hash(Entry { tree, key, value: None }), is_it)
     }
 
     /// A record as it is now: its value, or `None` where it has none any more. The outer `None`: only its leaf knows.
@@ -358,7 +360,7 @@ impl Records {
         let may_begin = self.room() >= least;
         let place = self.ring.push(entry, may_begin)?;
         self.division.come(entry.bytes());
-        self.places.insert_unique(hash(entry), place, |place| hash(self.ring.entry(*place)));
+        self.places.insert(hash(entry), place, |place| hash(self.ring.entry(*place)));
         Some(place)
     }
 
@@ -388,11 +390,9 @@ impl Records {
     pub fn index_new(&mut self) {
         let rehash = |place: &Place| hash(self.ring.entry(*place));
         let mut new: Vec<(u64, Place)> = self.new.drain(..).map(|place| (rehash(&place), place)).collect();
-        // The table takes the place from as many of the lower bits as it has buckets, of which an eighth stays free.
-        let buckets = (self.places.capacity() as u64).next_power_of_two();
-        new.sort_unstable_by_key(|(hash, _)| hash & (buckets - 1));
+        new.sort_unstable_by_key(|(hash, _)| self.places.order(*hash));
         for (hash, place) in new {
-            self.places.insert_unique(hash, place, rehash);
+            self.places.insert(hash, place, rehash);
         }
     }
 
@@ -445,9 +445,7 @@ impl Records {
     }
 
     fn remove(&mut self, place: Place) {
-        if let Ok(found) = self.places.find_entry(hash(self.ring.entry(place)), |other| *other == place) {
-            found.remove();
-        }
+        self.places.remove(hash(self.ring.entry(place)), place);
         self.ring.kill(place);
     }
 
@@ -460,7 +458,7 @@ impl Records {
     }
 
     fn begin_pending(&mut self, place: Place, leaf: u32, since: Lsn) {
-        if !self.leaves.contains_key(&leaf) {
+        if self.leaves.get(leaf).is_none() {
             self.division.leaf_comes(PageId(u64::from(leaf)));
         }
         self.ring.set_pending(place, since);
@@ -506,7 +504,7 @@ impl Records {
 
     /// Empties a leaf's list.
     fn take_list(&mut self, leaf: u32) -> Vec<Place> {
-        let mut next = self.leaves.remove(&leaf);
+        let mut next = self.leaves.remove(leaf);
         let mut list = Vec::new();
         while let Some(place) = next {
             list.push(place);
@@ -517,7 +515,7 @@ impl Records {
 
     /// Whether a leaf lacks records.
     pub fn lacks(&self, leaf: PageId) -> bool {
-        u32::try_from(leaf.0).is_ok_and(|leaf| self.leaves.contains_key(&leaf))
+        u32::try_from(leaf.0).is_ok_and(|leaf| self.leaves.get(leaf).is_some())
     }
 
     /// The records that a leaf lacks, in no order.
@@ -526,13 +524,13 @@ impl Records {
     }
 
     fn list_of(&self, leaf: PageId) -> impl Iterator<Item = Place> {
-        let first = u32::try_from(leaf.0).ok().and_then(|leaf| self.leaves.get(&leaf).copied());
+        let first = u32::try_from(leaf.0).ok().and_then(|leaf| self.leaves.get(leaf));
         std::iter::successors(first, |place| self.ring.next(*place))
     }
 
     /// All leaves that lack records, in order.
     pub fn leaves(&self) -> Vec<PageId> {
-        let mut leaves: Vec<PageId> = self.leaves.keys().map(|leaf| PageId(u64::from(*leaf))).collect();
+        let mut leaves: Vec<PageId> = self.leaves.iter().map(|(leaf, _)| PageId(u64::from(leaf))).collect();
         leaves.sort_unstable();
         leaves
     }

@@ -28,7 +28,7 @@ const END: u32 = u32::MAX;
 
 /// Where an entry lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place(u32);
+pub struct Place(pub(super) u32);
 
 /// What an entry says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,6 +204,11 @@ impl Ring {
     pub fn pending_before(&self, goal: Lsn) -> Vec<u32> {
         let is_old = |chunk: &Chunk| chunk.pending > 0 && chunk.since < goal;
         (0..self.chunks.len() as u32).filter(|chunk| is_old(&self.chunks[*chunk as usize])).collect()
+    }
+
+    /// A place of the log that nothing pending in a chunk is older than.
+    pub fn oldest_in(&self, chunk: u32) -> Lsn {
+        self.chunks[chunk as usize].since
     }
 
     /// A place of the log that no entry lacked by its leaf is older than; `None` where there are no such entries.

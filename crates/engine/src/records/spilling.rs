@@ -1,9 +1,9 @@
 //! Records that leave memory for runs (see [`crate::runs`]).
 
 use super::{Entry, Place, Records};
-use crate::Lsn;
+use crate::runs::Which;
 use fulgurite_base::PageId;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Where the pending records of a leaf take less than one in so many bytes of it, a run is better: it takes what they take, and the leaf is read and
 /// written for many times as many later.
@@ -19,8 +19,14 @@ impl Records {
         self.pending_bytes >= least_bytes
     }
 
-    /// Of some entries, those of trees that have `least_bytes` of them and whose leaves lack little each. A sample tells.
-    pub fn thin_ones(&self, mut places: Vec<Place>, least_bytes: u64) -> Vec<Place> {
+    /// A sweep has brought so many leaves up to date, while so many pages of runs wait.
+    pub fn swept(&mut self, leaves: u64, unswept_pages: u64) {
+        let in_runs = unswept_pages * self.ring.chunk_bytes() as u64;
+        self.division.swept(leaves, self.pending_bytes + in_runs);
+    }
+
+    /// Of the trees of some entries, those that have `least_bytes` of them and whose leaves lack little each. A sample tells.
+    pub fn thin_trees(&self, places: &[Place], least_bytes: u64) -> FxHashSet<u32> {
         // By tree: entries in the sample, their bytes, and those of all that their leaves lack.
         let mut trees: FxHashMap<u32, (u64, u64, u64)> = FxHashMap::default();
         let step = places.len() / SAMPLE + 1;
@@ -35,8 +41,7 @@ impl Records {
         let is_thin = |(sampled, own, lacking): &(u64, u64, u64)| {
             own * step as u64 >= least_bytes && lacking * THIN_PART < sampled * page
         };
-        places.retain(|place| trees.get(&self.ring.entry(*place).tree).is_some_and(is_thin));
-        places
+        trees.into_iter().filter(|(_, sums)| is_thin(sums)).map(|(tree, _)| tree).collect()
     }
 
     /// While entries are pinned, the memory of none is used for others.
@@ -49,26 +54,32 @@ impl Records {
         self.is_pinned
     }
 
-    /// The oldest pending entries that nobody asks for, as many as should leave memory at once.
-    pub fn oldest_to_spill(&self) -> Vec<Place> {
-        let most = self.limit_bytes / SPILLED_PART;
-        let (mut places, mut bytes) = (Vec::new(), 0);
-        for chunk in self.ring.oldest_first() {
-            for place in self.ring.entries(chunk).into_iter().filter(|place| self.may_spill(*place)) {
-                bytes += self.ring.entry(place).bytes() as u64;
-                places.push(place);
-            }
-            if bytes >= most {
-                break;
-            }
+    /// Chunks with entries that may leave memory, the oldest first.
+    pub fn chunks_to_spill(&self, which: Which) -> Vec<u32> {
+        match which {
+            Which::Oldest => self.ring.oldest_first().collect(),
+            Which::Before(goal) => self.ring.pending_before(goal),
         }
-        places
     }
 
-    /// Entries that have been pending since before `goal` and that nobody asks for.
-    pub fn older_to_spill(&self, goal: Lsn) -> Vec<Place> {
-        let older = self.places_before(goal).into_iter();
-        older.filter(|place| self.may_spill(*place)).collect()
+    /// Bytes of entries that leave memory at once.
+    pub fn most_to_spill(&self, which: Which) -> u64 {
+        match which {
+            Which::Oldest => self.limit_bytes / SPILLED_PART,
+            Which::Before(_) => u64::MAX,
+        }
+    }
+
+    /// Entries of a chunk that may leave memory, since nobody asks for them, and their bytes.
+    pub fn to_spill(&self, which: Which, chunk: u32) -> (Vec<Place>, u64) {
+        let is_old = |place: &Place| match which {
+            Which::Oldest => true,
+            Which::Before(goal) => self.is_older(*place, goal),
+        };
+        let mut places = self.ring.entries(chunk);
+        places.retain(|place| self.may_spill(*place) && is_old(place));
+        let bytes = places.iter().map(|place| self.ring.entry(*place).bytes() as u64).sum();
+        (places, bytes)
     }
 
     fn may_spill(&self, place: Place) -> bool {

@@ -5,7 +5,7 @@ use super::known::{self, Known};
 use super::{FIRST_RUN_TREE, MOST_RUNS, PASSED_OVER, Run, Sweep, cell};
 use crate::locks::hash_of_key;
 use crate::log::Op;
-use crate::records::Place;
+use crate::records::{CHUNKS_TOGETHER, Place};
 use crate::shard::Shard;
 use crate::tree::{Applied, CATALOGUE, FIRST_USER_TREE, Load, Tree};
 use crate::wait::{insist, to_its_end};
@@ -27,7 +27,7 @@ const LEAST_SHARE: u64 = 64;
 /// The same, and a run, where even the smallest are made.
 const EAGER_PAGES: u64 = 4;
 /// Entries that are sorted at once, and that leave memory at once.
-const SORTED_TOGETHER: usize = 2048;
+const SORTED_TOGETHER: usize = 512;
 /// Entries that are put into a run before others have a turn.
 const PUT_TOGETHER: usize = 64;
 
@@ -131,26 +131,44 @@ impl<D: Device + 'static> Shard<D> {
         any
     }
 
+    /// Gathers the entries that should go.
+    async fn gather(&self, which: Which) -> Vec<Place> {
+        let (chunks, most) = {
+            let records = self.records.borrow();
+            (records.chunks_to_spill(which), records.most_to_spill(which))
+        };
+        let (mut places, mut bytes) = (Vec::new(), 0);
+        // Entries are pinned, so a chunk stays what it was.
+        for together in chunks.chunks(CHUNKS_TOGETHER) {
+            for chunk in together {
+                let (some, of_chunk) = self.records.borrow().to_spill(which, *chunk);
+                places.extend(some);
+                bytes += of_chunk;
+                if bytes >= most {
+                    return places;
+                }
+            }
+            self.handle.pause().await;
+        }
+        places
+    }
+
     /// Gathers the entries that should go, and sorts them piece by piece.
     async fn sort(&self, which: Which) -> Sorted {
-        let places = match which {
-            Which::Oldest => self.records.borrow().oldest_to_spill(),
-            Which::Before(goal) => self.records.borrow().older_to_spill(goal),
-        };
-        let places = match self.options.are_runs_eager() {
-            true => places,
-            false => {
-                let mut thin = self.records.borrow().thin_ones(places, self.least_bytes());
-                let (records, runs) = (self.records.borrow(), self.runs.borrow());
-                thin.retain(|place| runs.are_left_alone(records.key_of(*place).0));
-                thin
-            }
-        };
+        let places = self.gather(which).await;
+        let thin = (!self.options.are_runs_eager()).then(|| {
+            let mut thin = self.records.borrow().thin_trees(&places, self.least_bytes());
+            thin.retain(|tree| self.runs.borrow().are_left_alone(*tree));
+            thin
+        });
         let mut sorted = Sorted { pieces: Vec::new(), heads: BinaryHeap::new() };
         for piece in places.chunks(SORTED_TOGETHER) {
             {
                 let records = self.records.borrow();
-                let mut piece = piece.to_vec();
+                let goes = |place: &&Place| {
+                    thin.as_ref().is_none_or(|thin| thin.contains(&records.key_of(**place).0))
+                };
+                let mut piece: Vec<Place> = piece.iter().filter(goes).copied().collect();
                 piece.sort_unstable_by(|a, b| records.key_of(*a).cmp(&records.key_of(*b)));
                 sorted.pieces.push(piece.into_iter());
             }

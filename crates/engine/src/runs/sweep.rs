@@ -104,8 +104,10 @@ impl<D: Device + 'static> Shard<D> {
         }
         let newest = self.runs.borrow().newest();
         self.runs.borrow_mut().sweep_begins(tree.id, &low);
+        let before = self.runs.borrow().counters.leaves;
         let caught_up = self.catch_up(tree, &low, high.as_deref()).await;
         let mut runs = self.runs.borrow_mut();
+        self.records.borrow_mut().swept(runs.counters.leaves - before, runs.unswept_pages());
         // A leaf that cannot be read does not keep those behind it from being swept.
         runs.cursors.insert(tree.id, high.clone().unwrap_or_default());
         if caught_up != Ok(true) {
