@@ -356,7 +356,10 @@ fn studies() {
             ("study check.toml", &["check `s`", "at_least", "falls_with"]),
             ("study sides.toml", &["check `s`", "same columns on both sides"]),
             ("study over.toml", &["check `s`", "either bounds", "over"]),
-            ("study nowhere.toml", &["study nowhere.toml cannot be read", "accepted: a TOML file", "list studies"]),
+            (
+                "study nowhere.toml",
+                &["study nowhere.toml cannot be read", "accepted: a TOML file", "list studies"],
+            ),
             ("study good.toml --out file/results", &["--out", "file/results"]),
             ("study good.toml --out file", &["--out", "file"]),
             ("study good.toml --out /proc/fulgurite", &["--out", "/proc/fulgurite"]),
