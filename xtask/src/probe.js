@@ -19,6 +19,7 @@
     return (high + 0.05) / (low + 0.05);
   }
 
+  const plots = JSON.parse(document.getElementById("plots").textContent);
   const rgbOf = (hex) => "rgb(" + [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)).join(",") + ")";
 
   function background(element) {
@@ -53,6 +54,21 @@
     }
   }
 
+  /** Bars without a legend have one colour, or each place its own: a few in colour among grey would seem to be chosen. */
+  function places(svg, plot, where) {
+    if (plot.kind !== "bar" || !plot.coloursPlaces || plot.panels[0].series.length > 1) return;
+    const fills = new Map();
+    const names = new Set(plot.panels.flatMap(({ x }) => x.map(({ name }) => name)));
+    for (const mark of svg.querySelectorAll(".mark")) {
+      const hint = mark.querySelector("title").textContent;
+      const name = [...names].find((name) => hint.startsWith([name, plot.panels[0].series[0].name].filter(Boolean).join(", ") + ": "));
+      fills.set(name, mark.getAttribute("fill"));
+    }
+    if (fills.has(undefined)) complain(`${where}: a bar is of no place`);
+    const count = new Set(fills.values()).size;
+    if (count !== 1 && count !== fills.size) complain(`${where}: ${fills.size} places have ${count} colours`);
+  }
+
   /** Text outside the drawings can be read, and the page is no wider than its window. */
   function prose(where) {
     for (const element of document.querySelectorAll("body *:not(script, style, svg, svg *, tr:nth-child(n + 3) *)")) {
@@ -71,6 +87,7 @@
       const svg = plot.querySelector("svg");
       if (!svg || svg.querySelectorAll(".mark").length === 0) return complain(`${where}: a plot is empty: ${at}`);
       drawing(svg, `${where}, plot ${at}`);
+      places(svg, plots[at], `${where}, plot ${at}`);
     });
     prose(where);
   }
@@ -139,6 +156,6 @@
   if (innerWidth === FILES_AT) {
     for (const [at, figure] of [...document.querySelectorAll("figure")].entries()) made.push(await files(figure, at));
   }
-  const { plots, ready } = document.body.dataset;
-  parent.postMessage({ plots, ready, first, problems: [...problems], made: made.find(Boolean) ?? null }, "*");
+  const { plots: count, ready } = document.body.dataset;
+  parent.postMessage({ plots: count, ready, first, problems: [...problems], made: made.find(Boolean) ?? null }, "*");
 })();

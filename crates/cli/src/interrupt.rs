@@ -7,8 +7,12 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use std::fs;
+use std::io::{self, IsTerminal};
 use std::os::raw::c_int;
 use std::sync::{Mutex, PoisonError};
+
+/// Goes back to the beginning of a terminal's line and empties it.
+const CLEAR_LINE: &str = "\r\x1b[2K";
 
 type Words = Box<dyn Fn() -> String + Send>;
 
@@ -36,11 +40,11 @@ pub fn watch() {
 
 fn end(signal: c_int) {
     abandon_all();
-    let words = LEAVES.lock().unwrap_or_else(PoisonError::into_inner);
-    match &*words {
-        Some(words) => say(&format!("fulgurite: interrupted; {}", words())),
-        None => say("fulgurite: interrupted"),
-    }
+    let leaves = LEAVES.lock().unwrap_or_else(PoisonError::into_inner);
+    let words = leaves.as_ref().map_or_else(String::new, |words| format!("; {}", words()));
+    // The line has a frame of the progress bar, or the terminal's ^C.
+    let clear = if io::stderr().is_terminal() { CLEAR_LINE } else { "" };
+    say(&format!("{clear}fulgurite: interrupted{words}"));
     // The shell sees which signal it was, and a script that was interrupted ends too.
     let _ = emulate_default_handler(signal);
 }

@@ -88,6 +88,11 @@ fn one_sentence(error: &clap::Error) -> String {
     if error.kind() == ErrorKind::UnknownArgument && !sentence.contains("tip:") {
         sentence += "; accepted: what --help lists";
     }
+    if error.kind() == ErrorKind::MissingRequiredArgument {
+        let usage = text.lines().find_map(|line| line.strip_prefix("Usage: "));
+        sentence +=
+            &usage.map_or_else(String::new, |usage| format!("; accepted: {usage}, as --help explains"));
+    }
     sentence
 }
 

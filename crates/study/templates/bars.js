@@ -23,7 +23,7 @@ function rowsOf(plot, panel, colours, theme) {
       value: one.values[at],
       published: one.expected?.[at] ?? null,
       name: one.name,
-      fill: colours(plot.coloursPlaces ? baseOf(key) : one.key, theme),
+      fill: plot.coloursPlaces ? colours.ofPlace(plot, key, theme) : colours(one.key, theme),
     })),
   }));
   if (plot.isOrdered) return rows;

@@ -81,6 +81,9 @@ const mixed = (from, to, part) =>
 
 const baseOf = (key) => (isNaN(Number(key)) ? key.split(":")[0] : "a number");
 
+/** The names of a plot's places, without their options. */
+const placesOf = (plot) => [...new Set(plot.panels.flatMap(({ x }) => x.map(({ key }) => baseOf(key))))];
+
 /** Colours for a whole report: one for each name, and shades of it for the same name with other options. */
 function colouring(plots) {
   const hues = [];
@@ -90,12 +93,13 @@ function colouring(plots) {
     const bases = [...new Set(keys.map(baseOf))].filter((base) => !hues.includes(base));
     // Names that the palette has no room for are all grey: they stand beside their bars.
     if (hues.length + bases.length <= PALETTES.light.length) hues.push(...bases);
-    for (const key of plot.coloursPlaces ? [] : keys) {
+    // Places of one name have one colour: they stand beside their bars.
+    for (const key of plot.coloursPlaces && placesOf(plot).length === 1 ? [] : keys) {
       const known = variants.get(baseOf(key)) ?? variants.set(baseOf(key), []).get(baseOf(key));
       if (!known.includes(key)) known.push(key);
     }
   }
-  return (key, theme) => {
+  const colours = (key, theme) => {
     const base = baseOf(key);
     const hue = PALETTES[theme.name][hues.indexOf(base)] ?? theme.quiet;
     const known = variants.get(base) ?? [];
@@ -109,6 +113,13 @@ function colouring(plots) {
     const part = at % 2 === 0 ? 0.45 * far : -0.6 * far;
     return part < 0 ? mixed(hue, theme.ink, -part) : mixed(hue, theme.paper, part * 0.75);
   };
+  /** The colour of a place. Where the palette has no room for one of them, all are grey: a few in colour would seem to be chosen. */
+  colours.ofPlace = (plot, key, theme) => {
+    const bases = placesOf(plot);
+    if (!bases.every((base) => hues.includes(base))) return theme.quiet;
+    return colours(bases.length === 1 ? bases[0] : key, theme);
+  };
+  return colours;
 }
 
 /** The steps of an axis: about `count` round numbers from `low` to `high`. */

@@ -259,7 +259,11 @@ fn options_that_do_not_go_together() {
             ("pool t.pages --frames 4", &["--frames", "accepted: 1 to 3"]),
             ("trace info t.pages --page 4KiB", &["--page", "page-ops"]),
             ("pool mixed-skewed --json --csv", &["--json", "--csv"]),
-            ("pool", &["WORKLOAD"]),
+            ("pool", &["WORKLOAD", "accepted: fulgurite pool <WORKLOAD>, as --help explains"]),
+            ("trace generate zipf", &["--to <NAME>", "accepted: fulgurite trace generate --to <NAME>"]),
+            ("pool none.pages", &["no file none.pages", "accepted: the path of a trace"]),
+            ("pool no/such:x", &["no file no/such:x", "accepted: the path of a trace"]),
+            ("trace info none.pages", &["none.pages: cannot be opened", "accepted: the path of a trace"]),
         ],
     );
 }
@@ -352,7 +356,10 @@ fn studies() {
             ("study check.toml", &["check `s`", "at_least", "falls_with"]),
             ("study sides.toml", &["check `s`", "same columns on both sides"]),
             ("study over.toml", &["check `s`", "either bounds", "over"]),
-            ("study nowhere.toml", &["nowhere.toml"]),
+            (
+                "study nowhere.toml",
+                &["study nowhere.toml cannot be read", "accepted: a TOML file", "list studies"],
+            ),
             ("study good.toml --out file/results", &["--out", "file/results"]),
             ("study good.toml --out file", &["--out", "file"]),
             ("study good.toml --out /proc/fulgurite", &["--out", "/proc/fulgurite"]),

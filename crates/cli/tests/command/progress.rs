@@ -4,10 +4,15 @@ use crate::folder::Folder;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 /// What `fulgurite` writes to standard error where that is a terminal, until it ends or has shown `enough`.
 fn shown(folder: &Folder, arguments: &str, enough: &str) -> String {
+    shown_until(folder, arguments, enough, |child| child.kill().unwrap())
+}
+
+/// The same; who has shown `enough` is ended by `stop`.
+fn shown_until(folder: &Folder, arguments: &str, enough: &str, stop: impl Fn(&mut Child)) -> String {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&master).unwrap();
     unlockpt(&master).unwrap();
@@ -23,11 +28,13 @@ fn shown(folder: &Folder, arguments: &str, enough: &str) -> String {
     let mut seen = Vec::new();
     let mut master = File::from(master);
     let mut some = [0; 4096];
+    let mut is_stopped = false;
     // Reading fails when the last one who has the terminal open is gone.
     while let Ok(count) = master.read(&mut some) {
         seen.extend_from_slice(&some[..count]);
-        if String::from_utf8_lossy(&seen).contains(enough) {
-            child.kill().unwrap();
+        if !is_stopped && String::from_utf8_lossy(&seen).contains(enough) {
+            stop(&mut child);
+            is_stopped = true;
         }
     }
     child.wait().unwrap();
@@ -66,6 +73,16 @@ fn a_frame_takes_one_line_of_a_terminal() {
         shown(&Folder::new(), "pool zipf --write-back single,ace,raw --users 1,2,3,4 --ops 9M", " left)");
     assert!(seen.contains(" requests, ") && seen.contains(" left)"), "{seen}");
     assert!(!seen.contains("\x1b[1A"), "a frame has gone back a line: {seen}");
+}
+
+/// The rule: what an interrupted command says stands in a line of its own, without a frame before it.
+#[test]
+fn an_interrupt_clears_the_bar() {
+    let interrupt = |child: &mut Child| {
+        assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    };
+    let seen = shown_until(&Folder::new(), "pool zipf --ops 9M", "% of 9,000,000 requests", interrupt);
+    assert!(seen.contains("\r\x1b[2Kfulgurite: interrupted"), "{seen:?}");
 }
 
 #[test]

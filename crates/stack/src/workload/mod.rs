@@ -47,6 +47,11 @@ pub enum Origin {
     Trace(Arc<TraceFile>),
 }
 
+/// Whether who typed it means a file: no workload has such characters in its name.
+fn is_like_a_path(name: &str) -> bool {
+    name.contains(['.', '/'])
+}
+
 impl Workload {
     /// The workload that `text` names, `-` for a trace from standard input. A trace is read later, when it is bound, in
     /// `format` where that is given.
@@ -72,6 +77,10 @@ impl Workload {
         } else if name == OWN_TRACE {
             return Err(StackError::request(format!(
                 "{OWN_TRACE} has no options; accepted: {OWN_TRACE} alone"
+            )));
+        } else if is_like_a_path(name) {
+            return Err(StackError::request(format!(
+                "there is no file {text} and no workload of that name; accepted: the path of a trace, or a workload (`fulgurite list workloads` shows all)"
             )));
         } else {
             let names: Vec<&str> = GeneratorConfig::registry().names().chain([OWN_TRACE]).collect();

@@ -94,7 +94,7 @@ pub(super) fn open_file(
     let cannot = |error: io::Error| TraceError {
         file: name.clone(),
         line: None,
-        reason: format!("cannot be opened: {error}"),
+        reason: format!("cannot be opened: {error}; accepted: the path of a trace"),
     };
     let file = File::open(path).map_err(cannot)?;
     let bytes = file.metadata().map_or(0, |found| if found.is_file() { found.len() } else { 0 });

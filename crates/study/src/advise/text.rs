@@ -25,7 +25,9 @@ impl Advice {
         let arms = [("plain", &self.verdict.plain), ("advised", &self.verdict.advised)];
         let is_plain = self.verdict.advised.setup.is_empty();
         for (name, arm) in arms.into_iter().take(if is_plain { 1 } else { 2 }) {
-            text += &format!("# {name}: {}, p99 {}{}\n", own_rate(arm), time(arm), self.counted(arm));
+            let rows = arm.series.len();
+            let means = if rows > 1 { format!(", means of {rows} rows") } else { String::new() };
+            text += &format!("# {name}: {}, p99 {}{means}{}\n", own_rate(arm), time(arm), self.counted(arm));
             for command in self.commands(&arm.setup) {
                 text += &continued(&command, width);
             }

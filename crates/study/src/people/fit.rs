@@ -138,7 +138,11 @@ pub fn broken(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut rest: Vec<char> = text.chars().collect();
     while rest.len() > width {
-        let breaks = |at: &usize| matches!(rest[*at - 1], ' ' | ',' | ';') || rest[*at] == ' ';
+        let breaks = |at: &usize| match rest[*at - 1] {
+            ' ' | ';' => true,
+            ',' => !is_grouped(&rest, *at),
+            _ => rest[*at] == ' ',
+        };
         let at = (1..=width).rev().find(breaks).unwrap_or(width.max(1));
         let line: String = rest.drain(..at).collect();
         lines.push(line.trim_end().to_owned());
@@ -147,6 +151,12 @@ pub fn broken(text: &str, width: usize) -> Vec<String> {
     }
     lines.push(rest.into_iter().collect());
     lines
+}
+
+/// Whether the comma before `at` groups the digits of one number, as in 195,795.
+fn is_grouped(text: &[char], at: usize) -> bool {
+    let digits = text[at..].iter().take_while(|character| character.is_ascii_digit()).count();
+    digits == 3 && at >= 2 && text[at - 2].is_ascii_digit()
 }
 
 #[cfg(test)]
@@ -207,5 +217,8 @@ mod tests {
         assert_eq!(broken("a=1,b=2", 5), ["a=1,", "b=2"]);
         assert_eq!(broken("abcdefgh", 3), ["abc", "def", "gh"]);
         assert_eq!(broken("", 3), [""]);
+        // A number stays in one line, and a list of numbers is broken between them.
+        assert_eq!(broken("pgbench, 195,795 requests", 14), ["pgbench,", "195,795", "requests"]);
+        assert_eq!(broken("24474,73423", 8), ["24474,", "73423"]);
     }
 }

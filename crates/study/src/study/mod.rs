@@ -121,7 +121,7 @@ impl Study {
             Some((name, text)) => ((*name).to_owned(), (*text).to_owned()),
             None if typed.ends_with(".toml") => {
                 let text = fs::read_to_string(typed)
-                    .map_err(|error| StackError::request(format!("{typed} cannot be read: {error}")))?;
+                    .map_err(|error| StackError::request(format!("study {typed} cannot be read: {error}; accepted: a TOML file that describes a study, or a name that `fulgurite list studies` shows")))?;
                 let stem = Path::new(typed).file_stem().unwrap_or_default();
                 (stem.to_string_lossy().into_owned(), text)
             }

@@ -104,7 +104,7 @@ pub fn open(
     let file = File::open(&path).map_err(|error| TraceError {
         file: name.clone().into_owned(),
         line: None,
-        reason: format!("cannot be opened: {error}"),
+        reason: format!("cannot be opened: {error}; accepted: the path of a trace"),
     })?;
     TraceReader::new(&name, file, format, options)
 }

@@ -47,14 +47,16 @@ pub fn explanation(ftl: &Ftl) -> String {
             }
             Why::NoGain(promised, measured) => {
                 format!(
-                    "lifetimes measured, the best choice promises {promised:.3}, {measured:.3} is had: nothing changed"
+                    "lifetimes measured, the best choice promises WAF {promised:.3}, and {measured:.3} is measured: nothing changed"
                 )
             }
             Why::Learned(promised, measured) => format!(
-                "with what was learned the best choice promises {promised:.3}, {measured:.3} is had: sizes chosen"
+                "corrected by what was measured, the best choice promises WAF {promised:.3}, and {measured:.3} is measured: sizes chosen"
             ),
             Why::Worse(had, measured) => {
-                format!("{measured:.3} is had, {had:.3} was had before: the groups of then again")
+                format!(
+                    "WAF {measured:.3} is measured, and was {had:.3} with the groups before: those groups again"
+                )
             }
             Why::Irregular(group, predicted, measured) => format!(
                 "G{group} passes on {} % and not {} %: no sizes from it on",
