@@ -308,6 +308,23 @@ mod tests {
         assert_eq!(ftl.lookup(0), Some(Ppn(28)));
     }
 
+    /// The rule: copies that belong together begin another segment rather than lie in two, but nothing is left empty for that once only
+    /// one segment is free.
+    #[test]
+    fn the_last_free_segment_is_kept_for_what_must_move() {
+        for (used, places) in [(38, [608, 609, 610]), (39, [14, 15, 624])] {
+            let mut ftl = drive();
+            // Three pages at the end of each segment, but two places before it in the first.
+            let ends = (0..used).map(|segment| if segment == 0 { 14 } else { 16 * (segment + 1) });
+            let known = ends.flat_map(|end| end - 3..end).map(Ppn);
+            assert!(ftl.adopt((0..).zip(known), 1));
+            let victim = ftl.pick(WHOLE).expect("segments are full");
+            let (group, mut copies) = ([13, 14, 15].map(|page| Ppn(16 * victim.0 + page)), Vec::new());
+            ftl.copy_whole(&group, &mut CountingSink::default(), |ppn| copies.push(ppn.0));
+            assert_eq!(copies, places, "{} free", 40 - used);
+        }
+    }
+
     /// The rule: pages that are left empty use up room as pages of the host do, so a collection in step with the host counts them.
     #[test]
     fn pages_left_empty_count_for_the_pace_of_collection() {
