@@ -386,6 +386,17 @@ mod tests {
         }
     }
 
+    /// The rule: a stream has a next page as long as its open segment has one, and none where another segment must be opened first.
+    #[test]
+    fn a_full_segment_has_no_next_page() {
+        let mut ftl = Ftl::new(FtlConfig::plain(400, 40, 16)).unwrap();
+        for lpn in 0..40 {
+            let next = (lpn % 16 > 0).then_some(Ppn(lpn));
+            assert_eq!(ftl.append_point(UnitId(0), StreamId(0)), next);
+            ftl.write(lpn, 1, StreamId(0), &mut Erased::default());
+        }
+    }
+
     /// The rule: a page's erases are those of the segment that holds it, and a page without a place has none.
     #[test]
     fn a_page_has_been_erased_as_often_as_its_segment() {
