@@ -441,6 +441,17 @@ mod tests {
         }
     }
 
+    /// The rule: where a worn-out segment could not be spared, collection begins one free segment earlier.
+    #[test]
+    fn a_drive_short_of_a_segment_collects_earlier() {
+        let collect = Collect { schedule: Schedule::SEMI_PREEMPTIVE, reserve: 13, ..Collect::PLAIN };
+        let (mut ftl, _) = used(FtlConfig { collect, ..FtlConfig::plain(400, 40, 16) }, 32);
+        let state_of = |ftl: &Ftl| ftl.state(UnitId(0), StreamId(0));
+        assert_eq!((ftl.free_segments(), state_of(&ftl)), (13, ScheduleState::Idle));
+        ftl.of_mut(UnitId(0)).wear.is_short = true;
+        assert_eq!(state_of(&ftl), ScheduleState::Collecting);
+    }
+
     /// The rule: while a write has waited too long, its unit serves nothing; once none has any more, every unit serves reads again.
     #[test]
     fn urgency_ends_in_every_unit() {
