@@ -9,8 +9,8 @@ use fulgurite_device::{
 };
 use fulgurite_pool::write_back::BatchPlanner;
 use fulgurite_pool::{
-    BufferPool, FrameTable, PageBytes, PageIo, PageStore, Plan, PoolConfig, PoolConfigError, PoolCounters,
-    PoolError, PrefetchConfig, ReplacementConfig, WriteBack, WriteBackConfig,
+    BufferPool, Departures, FrameTable, PageBytes, PageIo, PageStore, Plan, PoolConfig, PoolConfigError,
+    PoolCounters, PoolError, PrefetchConfig, ReplacementConfig, WriteBack, WriteBackConfig,
 };
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -313,6 +313,52 @@ fn spare_frames_follow_the_writes_under_way() {
     assert_eq!(full_pool("raw:buffers=2", 8, 2), (vec![10, 10, 10], 0));
     // With a third dirty victim the second miss finds no clean frame behind its own, so it waits for that write too.
     assert_eq!(full_pool("raw:buffers=2", 8, 3), (vec![10, 20, 20], 2));
+}
+
+/// The rule: spare frames that no miss has needed for a while hold pages again, whether the misses displace clean pages or dirty ones.
+#[test]
+fn spare_frames_that_nobody_needs_go_back() {
+    for write in [false, true] {
+        let write_back = "raw:buffers=2".parse::<WriteBackConfig>().unwrap().resolve(|| Ok(2)).unwrap();
+        let (executor, pool) = pool_over(mem(64), 8, write_back);
+        let inside = pool.clone();
+        let requests = |pages: std::ops::Range<u64>, write| {
+            let inside = inside.clone();
+            let all = async move {
+                for page in pages {
+                    request(&inside, page % 64, write).await.unwrap();
+                }
+            };
+            executor.block_on(all).unwrap();
+        };
+        requests(0..7, true);
+        assert_eq!(pool.limit(), 7);
+        // Two of the misses at once need a spare frame each.
+        three_misses(&executor, &pool);
+        assert_eq!(pool.limit(), 6);
+        // One after another they need one at most.
+        requests(0..600, write);
+        assert_eq!(pool.limit(), 7, "changed: {write}");
+    }
+}
+
+/// The rule: the pages that leave are counted, and those of them that are read again before as many have left as the window is long.
+#[test]
+fn what_leaves_and_comes_back_is_counted() {
+    for (window, came_back) in [(64, 6), (1, 0)] {
+        let (executor, pool) = pool_over(mem(64), 4, WriteBack::SINGLE);
+        pool.watch_departures(window);
+        let inside = pool.clone();
+        executor
+            .block_on(async move {
+                // Two rounds over six pages: each of the second round has left two frames too early.
+                for page in (0..6).chain(0..6) {
+                    request(&inside, page, page % 2 == 0).await.unwrap();
+                }
+            })
+            .unwrap();
+        assert_eq!(pool.departures(), Departures { left: 8, came_back }, "window {window}");
+    }
 }
 
 /// The rule: all misses together have `under_way` pages on their way at most; who is beyond that waits, and goes on with
