@@ -342,6 +342,60 @@ fn spare_frames_that_nobody_needs_go_back() {
     }
 }
 
+/// The rule: the replacement policy is told what a batch writes ahead of its turn, also where the miss does not wait for the batch. LRU-WSR
+/// with `passed=move` then moves the hot dirty page that the batch passes over, as if its turn had come.
+#[test]
+fn the_policy_is_told_what_is_written_ahead() {
+    let (first, second, hot) = (0, 2, 4);
+    for (passed, order) in [("move", [5, second, 6, hot, 7]), ("stay", [5, second, 6, 7, hot])] {
+        for (spec, frames) in [("ace:n_w=2", 5), ("ace+raw:n_w=2,buffers=1", 6)] {
+            let write_back = spec.parse::<WriteBackConfig>().unwrap().resolve(|| Ok(2)).unwrap();
+            let policy = format!("lru-wsr:passed={passed}").parse::<ReplacementConfig>().unwrap();
+            let shape =
+                PoolConfig { replacement: policy.start(frames).unwrap(), ..config(frames, write_back) };
+            let executor = Executor::new(mem(64));
+            let pool = BufferPool::new(executor.handle(), shape).unwrap();
+            let inside = pool.clone();
+            executor
+                .block_on(async move {
+                    for page in 0..5 {
+                        request(&inside, page, page % 2 == 0).await.unwrap();
+                    }
+                    // A clean page leaves each time, and a dirty one before it turns cold; the use between keeps one page hot.
+                    for page in [5, hot, 6] {
+                        request(&inside, page, false).await.unwrap();
+                    }
+                    // Both cold dirty pages are written, and the hot one between them is passed over.
+                    request(&inside, 7, false).await.unwrap();
+                })
+                .unwrap();
+            executor.run().unwrap();
+            assert_eq!(pool.counters().pages_written, 2, "{spec}: {first} and {second}");
+            let left: Vec<u64> = pool.eviction_order().iter().map(|(page, _)| page.0).collect();
+            assert_eq!(left, order, "{spec}, {passed}");
+        }
+    }
+}
+
+/// The rule: a miss that waits for writes takes none of the frames that a limit leaves empty, though they are free.
+#[test]
+fn a_miss_below_its_limit_takes_no_empty_frame() {
+    let (executor, pool) = pool_over(mem(64), 8, WriteBack::SINGLE);
+    pool.set_limit(4);
+    let (inside, handle) = (pool.clone(), executor.handle());
+    let took = executor
+        .block_on(async move {
+            for page in 0..4 {
+                request(&inside, page, true).await.unwrap();
+            }
+            let begin = handle.now();
+            request(&inside, 40, false).await.unwrap();
+            handle.now() - begin
+        })
+        .unwrap();
+    assert_eq!((took, pool.counters().write_waits), (Nanos::from_micros(20), 1));
+}
+
 /// The rule: the pages that leave are counted, and those of them that are read again before as many have left as the window is long.
 #[test]
 fn what_leaves_and_comes_back_is_counted() {
