@@ -227,8 +227,72 @@ mod tests {
     #[test]
     fn nobody_waits_for_a_collection_that_never_comes() {
         let (mut gate, mut ftl) = exhausted();
+        assert!(gate.look(&mut ftl, Some((0, StreamId(0)))).is_some());
+        assert_eq!(gate.state(), ScheduleState::Pressed);
         gate.end_collection();
         assert_eq!(gate.look(&mut ftl, Some((0, StreamId(0)))), None);
-        assert_eq!((gate.state(), ftl.victim(UnitId(0))), (ScheduleState::Idle, None));
+        assert_eq!(gate.state(), ScheduleState::Idle);
+        let (mut gate, mut ftl) = exhausted();
+        gate.end_collection();
+        gate.look(&mut ftl, Some((0, StreamId(0))));
+        assert_eq!(ftl.victim(UnitId(0)), None);
+    }
+
+    /// The rule: the first refusal sets the time at which a write has waited too long, and later ones do not put it off. A write that
+    /// passes whole sets none. It ends when what the write waited for has happened.
+    #[test]
+    fn a_write_waits_from_its_first_refusal_on() {
+        let (mut gate, mut ftl) = exhausted();
+        let mut place = |gate: &mut Gate, pages, now| {
+            let write = Unplaced { first: 0, pages, hint: StreamId(0) };
+            gate.place(&mut ftl, write, Nanos(now), &mut CountingSink::default(), |_, _, _, _| ())
+        };
+        assert_eq!((place(&mut gate, 1, 9), gate.urgent_at()), (0, Some(Nanos(7) + PATIENCE)));
+        gate.end_urgency();
+        assert_eq!(gate.urgent_at(), None);
+        assert_eq!((place(&mut gate, 1, 11), gate.urgent_at()), (0, Some(Nanos(11) + PATIENCE)));
+        gate.end_urgency();
+        assert_eq!((place(&mut gate, 0, 12), gate.urgent_at()), (0, None), "nothing is left to wait");
+    }
+
+    /// The rule: commands pass in the order in which they came. A power cut forgets who waits, except for the commands that are kept.
+    #[test]
+    fn a_power_cut_forgets_who_waits() {
+        let (mut gate, mut ftl) = exhausted();
+        [4, 5, 6].into_iter().for_each(|command| gate.stall(command));
+        gate.pass_first();
+        assert_eq!(gate.first(), Some(4));
+        ftl.set_urgent(UnitId(0));
+        gate.look(&mut ftl, None);
+        assert!(!gate.passes(8) && gate.urgent_at().is_some());
+        gate.forget(|command| command != 4);
+        assert_eq!((gate.first(), gate.urgent_at()), (Some(5), None));
+        gate.end_collection();
+        gate.look(&mut ftl, None);
+        assert_eq!(gate.next_read(), None, "the read is forgotten");
+        gate.pass_first();
+        assert_eq!(gate.first(), Some(6));
+    }
+
+    /// The rule: a pick may change the state. A gate sees that at once or when it looks the next time, as its device wants it.
+    #[test]
+    fn a_pick_changes_the_state_at_once_or_the_next_time() {
+        // A collection in step with the host is behind from its start on where its victim is nearly full.
+        let collect = Collect { schedule: Schedule::PACED, ..Collect::PLAIN };
+        let mut ftl = Ftl::new(FtlConfig { collect, ..FtlConfig::plain(48, 6, 16) }).unwrap();
+        let mut sink = CountingSink::default();
+        for lpn in (0..48).chain((0..48).step_by(3)).chain([32]) {
+            assert_eq!(ftl.append_run(lpn, 1, StreamId(0), &mut sink, |_, _, _, _| ()), 1);
+        }
+        for (after_pick, state) in [
+            (AfterPick::LookAgain, ScheduleState::Pressed),
+            (AfterPick::LookNextTime, ScheduleState::Collecting),
+        ] {
+            let (mut gate, mut ftl) = (Gate::new(UnitId(0), after_pick, PATIENCE), ftl.clone());
+            assert!(gate.look(&mut ftl, None).is_some());
+            assert_eq!(gate.state(), state, "{after_pick:?}");
+            assert!(gate.look(&mut ftl, None).is_none());
+            assert_eq!(gate.state(), ScheduleState::Pressed);
+        }
     }
 }

@@ -144,3 +144,156 @@ fn limit(segment: SegmentId, endurance: u32) -> u32 {
     let tenth = u64::from(endurance) / 10;
     (u64::from(endurance) - tenth + ((2 * tenth * spread) >> 21)).max(1) as u32
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fulgurite_base::StreamId;
+
+    /// A unit of eight segments, all free.
+    struct Rig {
+        wear: Wear,
+        table: SegmentTable,
+        config: FtlConfig,
+    }
+
+    impl Rig {
+        /// Two segments of data, two in reserve and an open one are the least that collection can go on with.
+        const LEAST: u32 = 5;
+
+        fn new(leveling: WearLeveling, endurance: u32) -> Rig {
+            let config = FtlConfig { endurance, ..FtlConfig::plain(32, 8, 16) };
+            Rig { wear: Wear::new(leveling, 0..8), table: SegmentTable::new(8, 16, 1), config }
+        }
+
+        /// A segment that is in use is erased.
+        fn erase(&mut self, segment: u32, valid: u32) {
+            self.table.open(SegmentId(segment), StreamId(0));
+            self.wear.erased(SegmentId(segment), valid, &mut self.table, &self.config);
+        }
+
+        /// A segment is used and erased until it has been erased `erases` times.
+        fn erase_to(&mut self, segment: u32, erases: u32, valid: u32) {
+            while self.table.erases(SegmentId(segment)) < erases {
+                self.wear.withdraw(|free| free.0 == segment);
+                self.erase(segment, valid);
+            }
+        }
+
+        fn wear_out(&mut self, segment: u32, valid: u32) {
+            self.erase_to(segment, limit(SegmentId(segment), self.config.endurance), valid);
+        }
+
+        fn free(&self) -> Vec<u32> {
+            self.wear.free_segments().map(|segment| segment.0).collect()
+        }
+
+        /// What the segment is doing, the segments not worn out, and whether one is short or too many are worn out.
+        fn seen(&self, segment: u32) -> (SegmentState, u32, bool, bool) {
+            let Wear { is_short, is_worn_out, .. } = self.wear;
+            (self.table.state(SegmentId(segment)), self.wear.usable(), is_short, is_worn_out)
+        }
+    }
+
+    /// The rule: free segments are used in the order in which they were erased. With wear leveling the one with the fewest erases goes
+    /// first, until all wear is forgotten.
+    #[test]
+    fn the_least_erased_segment_is_used_first() {
+        for (leveling, order) in [(WearLeveling::None, [1, 3, 0, 2]), (WearLeveling::Dynamic, [1, 0, 2, 3])] {
+            let mut rig = Rig::new(leveling, 0);
+            while rig.wear.take().is_some() {}
+            for segment in [3, 1] {
+                rig.erase(segment, 0);
+            }
+            assert_eq!(rig.wear.take(), Some(SegmentId(3)), "among equals the first");
+            for segment in [3, 0, 2] {
+                rig.erase(segment, 0);
+            }
+            assert_eq!(rig.free(), order, "{leveling:?}");
+            rig.wear.start_anew();
+            assert_eq!(rig.free(), [1, 3, 0, 2], "{leveling:?}");
+        }
+    }
+
+    /// The rule: segments bear the rated erases within a tenth, spread evenly, and one at least. Zero stands for no limit.
+    #[test]
+    fn segments_bear_what_is_rated_within_a_tenth() {
+        let limits: Vec<u32> = (0..1_000).map(|segment| limit(SegmentId(segment), 1_000)).collect();
+        let (least, most) = (*limits.iter().min().unwrap(), *limits.iter().max().unwrap());
+        assert!((900..905).contains(&least) && (1_095..=1_100).contains(&most), "{least} to {most}");
+        let mean = limits.iter().sum::<u32>() / 1_000;
+        assert!((995..1_005).contains(&mean), "{mean}");
+        assert_eq!(limit(SegmentId(7), 1), 1);
+        assert_eq!(limit(SegmentId(7), 0), u32::MAX);
+    }
+
+    /// The rule: a segment that was erased as often as it bears is never used again, and no segment is before.
+    #[test]
+    fn a_segment_is_retired_once_it_has_borne_its_erases() {
+        let mut rig = Rig::new(WearLeveling::None, 100);
+        rig.erase_to(6, limit(SegmentId(6), 100) - 1, 0);
+        assert_eq!(rig.seen(6), (SegmentState::Free, 8, false, false));
+        rig.wear_out(6, 0);
+        assert_eq!(rig.seen(6), (SegmentState::Retired, 7, false, false));
+        assert_eq!(rig.free(), [0, 1, 2, 3, 4, 5, 7]);
+    }
+
+    /// The rule: as many segments stay in use as collection needs for what the unit holds, and the drive then counts as worn out.
+    #[test]
+    fn the_last_segments_that_collection_needs_are_not_retired() {
+        // Pages of two segments, and of three: one segment fewer may be retired.
+        for (valid, least) in [(32, Rig::LEAST), (33, Rig::LEAST + 1)] {
+            let mut rig = Rig::new(WearLeveling::None, 100);
+            for segment in 0..8 - least {
+                rig.wear_out(segment, valid);
+                assert_eq!(rig.seen(segment), (SegmentState::Retired, 7 - segment, false, false));
+            }
+            // Without a free segment, too: a unit that is worn out is not short of one.
+            rig.wear.withdraw(|_| true);
+            rig.wear_out(7, valid);
+            assert_eq!(rig.seen(7), (SegmentState::Free, least, false, true));
+            assert_eq!(rig.free(), [7]);
+        }
+    }
+
+    /// The rule: a worn-out segment stays in use while fewer are free than only collection may use, and collection is told to begin
+    /// a segment earlier. It is retired the next time that it is erased.
+    #[test]
+    fn a_segment_that_cannot_be_spared_is_retired_later() {
+        let mut rig = Rig::new(WearLeveling::None, 100);
+        rig.wear.withdraw(|_| true);
+        rig.wear_out(3, 0);
+        assert_eq!(rig.seen(3), (SegmentState::Free, 8, true, false));
+        assert_eq!(rig.wear.take(), Some(SegmentId(3)));
+        rig.erase(4, 0);
+        rig.erase(3, 0);
+        assert_eq!(rig.seen(3), (SegmentState::Retired, 7, false, false));
+        assert_eq!(rig.free(), [4]);
+    }
+
+    /// The rule: static leveling names the full segment with the fewest erases, where it is behind the most erased one by more than the
+    /// gap. Segments that are written have their turn still to come.
+    #[test]
+    fn the_full_segment_that_is_furthest_behind_is_named() {
+        let filled = |leveling| {
+            let mut rig = Rig::new(leveling, 0);
+            for (segment, erases) in [(1, 1), (2, 2), (3, 5)] {
+                rig.erase_to(segment, erases, 0);
+            }
+            for segment in [0, 1, 2].map(SegmentId) {
+                rig.table.open(segment, StreamId(0));
+            }
+            [1, 2].map(SegmentId).into_iter().for_each(|segment| rig.table.seal(segment));
+            rig
+        };
+        let mut rig = filled(WearLeveling::Static);
+        assert_eq!(rig.wear.left_behind(&rig.table, 3), Some(SegmentId(1)));
+        assert_eq!(rig.wear.left_behind(&rig.table, 4), None);
+        // The wear from before counts no more.
+        rig.table.forget_wear();
+        rig.wear.start_anew();
+        assert_eq!(rig.wear.left_behind(&rig.table, 0), None);
+        let rig = filled(WearLeveling::Dynamic);
+        assert_eq!(rig.wear.left_behind(&rig.table, 3), None);
+    }
+}

@@ -73,11 +73,12 @@ impl LogConfig {
     pub fn pages_below(&self, pages: u64, page_bytes: u32) -> u64 {
         let segment = (self.segment_bytes / u64::from(page_bytes)).max(1);
         let (one, op) = (u64::from(Share::ONE.ppm()), u64::from(self.op.ppm()));
-        // The spare must hold the reserve and every open segment as well.
+        // The spare must hold the reserve and every open segment. One more segment keeps a small layer away from the least with
+        // which collection can go on.
         let spare = u128::from(self.collect.reserve + u32::from(self.collect.placement.streams()) + 1)
             * u128::from(segment);
         let least = spare * u128::from(one + op) / u128::from(op.max(1));
-        let wanted = u128::from(pages) * u128::from(one + op) / u128::from(one) + 1;
+        let wanted = (u128::from(pages) * u128::from(one + op)).div_ceil(u128::from(one));
         u64::try_from(least.max(wanted)).unwrap_or(u64::MAX).div_ceil(segment).saturating_mul(segment)
     }
 
@@ -148,7 +149,8 @@ impl LogConfig {
 mod tests {
     use super::*;
 
-    /// The rule: a drive of [`LogConfig::pages_below`] has room for the layer's pages, and one with a segment less has not.
+    /// The rule: a drive of [`LogConfig::pages_below`] has room for the layer's pages, and one with a segment less has not. A small
+    /// drive is larger: its spare holds the reserve, the open segments and one more, and on one with a segment less it does not.
     #[test]
     fn the_drive_below_is_as_large_as_the_layer_needs() {
         for text in
@@ -156,26 +158,24 @@ mod tests {
         {
             let config = LogConfig::from_spec(Spec::parse(text).unwrap()).unwrap();
             let segment = config.segment_bytes / 4096;
+            let kept = u64::from(config.collect.reserve) + u64::from(config.collect.placement.streams()) + 1;
             // With a part of a page more than whole segments, that part takes a segment.
             let op = u64::from(config.op.ppm());
             let overhang = |pages: &u64| pages * (1_000_000 + op) % (segment * 1_000_000);
             let beyond =
                 (2_000_000..).find(|pages| op % 1_000_000 == 0 || (1..1_000_000).contains(&overhang(pages)));
-            for pages in [1, 1_000, 100_000, 3_456_789, beyond.unwrap()] {
+            // With whole segments and nothing beyond, they are enough.
+            let whole = (2_000_000..).find(|pages| overhang(pages) == 0);
+            for pages in [1, 1_000, 100_000, 3_456_789, beyond.unwrap(), whole.unwrap()] {
                 let below = config.pages_below(pages, 4096);
-                let has_room = |segments: u64| {
-                    let ftl = config.ftl(segments * segment, 4096);
-                    ftl.is_ok_and(|ftl| u64::from(ftl.logical_pages) >= pages)
+                let is_enough = |segments: u64| {
+                    let Ok(ftl) = config.ftl(segments * segment, 4096) else { return false };
+                    // Of 100 % + op the part op is spare.
+                    let has_spare = segments * op >= kept * (1_000_000 + op);
+                    has_spare && u64::from(ftl.logical_pages) >= pages
                 };
-                let least = (1..).find(|segments| has_room(*segments)).unwrap();
-                // A small drive is as large as its spare wants, which has one segment more than it must.
-                let slack = (Share::ONE.ppm() + config.op.ppm()).div_ceil(config.op.ppm());
-                let most = if pages > 1_000_000 { least } else { least + u64::from(slack) };
-                assert!(
-                    (least..=most).contains(&(below / segment)),
-                    "{text}, {pages} pages: {least}, {below}"
-                );
-                assert!(below.is_multiple_of(segment));
+                let least = (1..).find(|segments| is_enough(*segments)).unwrap();
+                assert_eq!(below, least * segment, "{text}, {pages} pages");
             }
         }
     }

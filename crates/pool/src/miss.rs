@@ -151,7 +151,7 @@ impl<D: Device + 'static> Inner<D> {
             if is_clean {
                 self.evict_beside(state, victim, batch);
                 self.clean_ahead(state);
-                self.look_at_spare(state);
+                state.spare.used(state.free.len() as u32);
                 return Room::Frame(victim);
             }
             // A spare frame takes the read, and the victim frame is free when its page has been written.
@@ -167,7 +167,7 @@ impl<D: Device + 'static> Inner<D> {
             }
             self.evict_beside(state, victim, batch);
             if let Some(spare) = spare {
-                self.look_at_spare(state);
+                state.spare.used(state.free.len() as u32);
                 return Room::Frame(spare);
             }
             // One more frame is spare once it has been written, and the next victim makes room for the miss.
@@ -192,13 +192,6 @@ impl<D: Device + 'static> Inner<D> {
         // The victim leaves before the write begins: a page that becomes clean may change the order.
         self.evict(state, victim);
         (!batch.is_empty()).then(|| self.write_batch(state, batch))
-    }
-
-    /// A miss has its frame: are there more spare ones than needed?
-    fn look_at_spare(&self, state: &mut PoolState) {
-        if self.write_back.buffers > 0 {
-            state.spare.used(state.free.len() as u32);
-        }
     }
 
     /// Evicts the next `most` of the eviction order, as far as none of them is dirty again. Those that were written

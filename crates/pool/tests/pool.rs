@@ -9,8 +9,8 @@ use fulgurite_device::{
 };
 use fulgurite_pool::write_back::BatchPlanner;
 use fulgurite_pool::{
-    BufferPool, FrameTable, PageBytes, PageIo, PageStore, Plan, PoolConfig, PoolConfigError, PoolCounters,
-    PoolError, PrefetchConfig, ReplacementConfig, WriteBack, WriteBackConfig,
+    BufferPool, Departures, FrameTable, PageBytes, PageIo, PageStore, Plan, PoolConfig, PoolConfigError,
+    PoolCounters, PoolError, PrefetchConfig, ReplacementConfig, WriteBack, WriteBackConfig,
 };
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -313,6 +313,106 @@ fn spare_frames_follow_the_writes_under_way() {
     assert_eq!(full_pool("raw:buffers=2", 8, 2), (vec![10, 10, 10], 0));
     // With a third dirty victim the second miss finds no clean frame behind its own, so it waits for that write too.
     assert_eq!(full_pool("raw:buffers=2", 8, 3), (vec![10, 20, 20], 2));
+}
+
+/// The rule: spare frames that no miss has needed for a while hold pages again, whether the misses displace clean pages or dirty ones.
+#[test]
+fn spare_frames_that_nobody_needs_go_back() {
+    for write in [false, true] {
+        let write_back = "raw:buffers=2".parse::<WriteBackConfig>().unwrap().resolve(|| Ok(2)).unwrap();
+        let (executor, pool) = pool_over(mem(64), 8, write_back);
+        let inside = pool.clone();
+        let requests = |pages: std::ops::Range<u64>, write| {
+            let inside = inside.clone();
+            let all = async move {
+                for page in pages {
+                    request(&inside, page % 64, write).await.unwrap();
+                }
+            };
+            executor.block_on(all).unwrap();
+        };
+        requests(0..7, true);
+        assert_eq!(pool.limit(), 7);
+        // Two of the misses at once need a spare frame each.
+        three_misses(&executor, &pool);
+        assert_eq!(pool.limit(), 6);
+        // One after another they need one at most.
+        requests(0..600, write);
+        assert_eq!(pool.limit(), 7, "changed: {write}");
+    }
+}
+
+/// The rule: the replacement policy is told what a batch writes ahead of its turn, also where the miss does not wait for the batch. LRU-WSR
+/// with `passed=move` then moves the hot dirty page that the batch passes over, as if its turn had come.
+#[test]
+fn the_policy_is_told_what_is_written_ahead() {
+    let (first, second, hot) = (0, 2, 4);
+    for (passed, order) in [("move", [5, second, 6, hot, 7]), ("stay", [5, second, 6, 7, hot])] {
+        for (spec, frames) in [("ace:n_w=2", 5), ("ace+raw:n_w=2,buffers=1", 6)] {
+            let write_back = spec.parse::<WriteBackConfig>().unwrap().resolve(|| Ok(2)).unwrap();
+            let policy = format!("lru-wsr:passed={passed}").parse::<ReplacementConfig>().unwrap();
+            let shape =
+                PoolConfig { replacement: policy.start(frames).unwrap(), ..config(frames, write_back) };
+            let executor = Executor::new(mem(64));
+            let pool = BufferPool::new(executor.handle(), shape).unwrap();
+            let inside = pool.clone();
+            executor
+                .block_on(async move {
+                    for page in 0..5 {
+                        request(&inside, page, page % 2 == 0).await.unwrap();
+                    }
+                    // A clean page leaves each time, and a dirty one before it turns cold; the use between keeps one page hot.
+                    for page in [5, hot, 6] {
+                        request(&inside, page, false).await.unwrap();
+                    }
+                    // Both cold dirty pages are written, and the hot one between them is passed over.
+                    request(&inside, 7, false).await.unwrap();
+                })
+                .unwrap();
+            executor.run().unwrap();
+            assert_eq!(pool.counters().pages_written, 2, "{spec}: {first} and {second}");
+            let left: Vec<u64> = pool.eviction_order().iter().map(|(page, _)| page.0).collect();
+            assert_eq!(left, order, "{spec}, {passed}");
+        }
+    }
+}
+
+/// The rule: a miss that waits for writes takes none of the frames that a limit leaves empty, though they are free.
+#[test]
+fn a_miss_below_its_limit_takes_no_empty_frame() {
+    let (executor, pool) = pool_over(mem(64), 8, WriteBack::SINGLE);
+    pool.set_limit(4);
+    let (inside, handle) = (pool.clone(), executor.handle());
+    let took = executor
+        .block_on(async move {
+            for page in 0..4 {
+                request(&inside, page, true).await.unwrap();
+            }
+            let begin = handle.now();
+            request(&inside, 40, false).await.unwrap();
+            handle.now() - begin
+        })
+        .unwrap();
+    assert_eq!((took, pool.counters().write_waits), (Nanos::from_micros(20), 1));
+}
+
+/// The rule: the pages that leave are counted, and those of them that are read again before as many have left as the window is long.
+#[test]
+fn what_leaves_and_comes_back_is_counted() {
+    for (window, came_back) in [(64, 6), (1, 0)] {
+        let (executor, pool) = pool_over(mem(64), 4, WriteBack::SINGLE);
+        pool.watch_departures(window);
+        let inside = pool.clone();
+        executor
+            .block_on(async move {
+                // Two rounds over six pages: each of the second round has left two frames too early.
+                for page in (0..6).chain(0..6) {
+                    request(&inside, page, page % 2 == 0).await.unwrap();
+                }
+            })
+            .unwrap();
+        assert_eq!(pool.departures(), Departures { left: 8, came_back }, "window {window}");
+    }
 }
 
 /// The rule: all misses together have `under_way` pages on their way at most; who is beyond that waits, and goes on with

@@ -143,12 +143,19 @@ impl Ftl {
 mod tests {
     use super::*;
     use crate::check::check;
+    use crate::placement::PlacementConfig;
     use crate::schedule::Schedule;
+    use crate::segments::SegmentState;
     use crate::{Collect, CountingSink, FtlConfig};
     use fulgurite_base::Prng;
 
     fn drive() -> Ftl {
         let collect = Collect { schedule: Schedule::SEMI_PREEMPTIVE, reserve: 4, hard: 2, ..Collect::PLAIN };
+        Ftl::new(FtlConfig { collect, ..FtlConfig::plain(400, 40, 16) }).unwrap()
+    }
+
+    fn drive_of_two_streams() -> Ftl {
+        let collect = Collect { placement: PlacementConfig::by_hints(2), ..drive().config.collect };
         Ftl::new(FtlConfig { collect, ..FtlConfig::plain(400, 40, 16) }).unwrap()
     }
 
@@ -216,6 +223,7 @@ mod tests {
         ftl.collect(WHOLE, u32::MAX, &mut sink);
         assert_eq!((ftl.free_segments(), check(&ftl)), (1, Ok(())));
     }
+
     /// The rule: behind `end_blocks` every stream goes on with a new block, also where the segment is full then; the pages that
     /// were left out are garbage that collection gives back, and copies begin blocks of their own.
     #[test]
@@ -254,13 +262,89 @@ mod tests {
         assert_eq!(ftl.append_point(WHOLE, StreamId(0)), Some(Ppn(8)));
     }
 
+    /// The rule: segments without a page stay free. The ones with the most room are written on, one for each stream, from behind their last
+    /// page. All others count as full and as the first stream's.
+    #[test]
+    fn the_segments_with_the_most_room_are_written_on() {
+        let mut ftl = drive_of_two_streams();
+        // The last pages of the segments 3, 5, 7 and 8; the segment 3 has no room behind its.
+        assert!(ftl.adopt([63, 88, 113, 139].map(Ppn).into_iter().zip(0..).map(|(ppn, lpn)| (lpn, ppn)), 1));
+        let free: Vec<SegmentId> = ftl.free_in(WHOLE).collect();
+        let unused = (0..40).filter(|segment| ![3, 5, 7, 8].contains(segment));
+        assert_eq!(free, unused.map(SegmentId).collect::<Vec<_>>());
+        let next = [0, 1].map(|stream| ftl.append_point(WHOLE, StreamId(stream)));
+        assert_eq!(next, [Some(Ppn(114)), Some(Ppn(89))]);
+        assert_eq!(ftl.room_for_copies(), 14 + 7 + 36 * 16);
+        let table = ftl.segments();
+        assert_eq!([0, 1].map(|stream| table.in_stream(StreamId(stream))), [3, 1]);
+        for segment in [3, 8].map(SegmentId) {
+            assert_eq!((table.state(segment), table.written(segment)), (SegmentState::Sealed, 16));
+        }
+        assert_eq!(check(&ftl), Ok(()));
+    }
+
+    /// The rule: a segment without room behind its last page is written on for no stream, and may be collected at once.
+    #[test]
+    fn a_full_segment_is_not_written_on() {
+        let mut ftl = drive_of_two_streams();
+        assert!(ftl.adopt([(0, Ppn(31))].into_iter(), 1));
+        assert_eq!(ftl.open, [None, None]);
+        assert_eq!(ftl.pick(WHOLE), Some(SegmentId(1)));
+    }
+
+    /// The rule: what fits into the rest of a segment goes there, down to its last page, for the host and for copies.
+    #[test]
+    fn a_segment_is_filled_to_its_last_page() {
+        let mut ftl = drive();
+        let mut sink = CountingSink::default();
+        let mut write = |ftl: &mut Ftl, first, pages| {
+            assert!(ftl.append_whole(first, pages, StreamId(0), &mut sink, |_| ()));
+            ftl.lookup(first).unwrap()
+        };
+        assert_eq!([write(&mut ftl, 0, 12), write(&mut ftl, 12, 4)], [Ppn(0), Ppn(12)]);
+        assert_eq!(write(&mut ftl, 16, 12), Ppn(16));
+        assert_eq!(ftl.pick(WHOLE), Some(SegmentId(0)));
+        ftl.copy_whole(&[0, 1, 2, 3].map(Ppn), &mut sink, |_| ());
+        assert_eq!(ftl.lookup(0), Some(Ppn(28)));
+    }
+
+    /// The rule: copies that belong together begin another segment rather than lie in two, but nothing is left empty for that once only
+    /// one segment is free.
+    #[test]
+    fn the_last_free_segment_is_kept_for_what_must_move() {
+        for (used, places) in [(38, [608, 609, 610]), (39, [14, 15, 624])] {
+            let mut ftl = drive();
+            // Three pages at the end of each segment, but two places before it in the first.
+            let ends = (0..used).map(|segment| if segment == 0 { 14 } else { 16 * (segment + 1) });
+            let known = ends.flat_map(|end| end - 3..end).map(Ppn);
+            assert!(ftl.adopt((0..).zip(known), 1));
+            let victim = ftl.pick(WHOLE).expect("segments are full");
+            let (group, mut copies) = ([13, 14, 15].map(|page| Ppn(16 * victim.0 + page)), Vec::new());
+            ftl.copy_whole(&group, &mut CountingSink::default(), |ppn| copies.push(ppn.0));
+            assert_eq!(copies, places, "{} free", 40 - used);
+        }
+    }
+
+    /// The rule: pages that are left empty use up room as pages of the host do, so a collection in step with the host counts them.
+    #[test]
+    fn pages_left_empty_count_for_the_pace_of_collection() {
+        let mut ftl = drive();
+        let mut sink = CountingSink::default();
+        assert!(ftl.append_whole(0, 16, StreamId(0), &mut sink, |_| ()));
+        assert!(ftl.append_whole(16, 1, StreamId(0), &mut sink, |_| ()));
+        ftl.pick(WHOLE).expect("a segment is full");
+        assert!(ftl.append_whole(17, 1, StreamId(0), &mut sink, |_| ()));
+        ftl.end_blocks(8);
+        assert_eq!(ftl.of(WHOLE).collection.unwrap().progress.host_pages, 1 + 6);
+    }
+
     /// The rule: pages that belong together stay together when they move, whichever of them placement would send elsewhere, as
     /// long as more than one segment is free; and a victim can always be emptied.
     #[test]
     fn what_belongs_together_moves_together() {
         let collect = Collect {
             schedule: Schedule::SEMI_PREEMPTIVE,
-            placement: crate::placement::PlacementConfig::SepBit(Default::default()),
+            placement: PlacementConfig::SepBit(Default::default()),
             reserve: 4,
             hard: 2,
             ..Collect::PLAIN

@@ -315,3 +315,161 @@ impl Ftl {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::WearLeveling;
+    use crate::check::check;
+    use crate::schedule::Schedule;
+    use fulgurite_base::Prng;
+
+    /// The segments erased, in their order.
+    #[derive(Default)]
+    struct Erased(Vec<SegmentId>);
+
+    impl FlashSink for Erased {
+        fn read(&mut self, _: Ppn) {}
+
+        fn program(&mut self, _: Ppn, _: Option<Ppn>) {}
+
+        fn erase(&mut self, segment: SegmentId) {
+            self.0.push(segment);
+        }
+    }
+
+    /// All pages of a drive are written, then `writes` at random.
+    fn used(config: FtlConfig, writes: u32) -> (Ftl, Erased) {
+        let (mut ftl, mut erased, mut prng) =
+            (Ftl::new(config).unwrap(), Erased::default(), Prng::new(3, "used"));
+        let pages = ftl.config().logical_pages;
+        for write in 0..pages + writes {
+            let lpn = if write < pages { write } else { prng.below(u64::from(pages)) as u32 };
+            ftl.write(lpn, 1, StreamId(0), &mut erased);
+        }
+        assert_eq!(check(&ftl), Ok(()));
+        (ftl, erased)
+    }
+
+    /// The rule: once a drive has been set up, nothing is counted, no segment has been erased, and each unit uses its free segments in the
+    /// order in which they were erased. From then on segments bear what they are rated for.
+    #[test]
+    fn a_drive_that_was_set_up_starts_anew() {
+        let collect = Collect { reserve: 4, background: 8, ..Collect::PLAIN };
+        let plain = FtlConfig { collect, ..FtlConfig::plain(600, 64, 16) };
+        let config = FtlConfig { units: 2, wear_leveling: WearLeveling::Dynamic, ..plain };
+        let (mut ftl, erased) = used(config, 20_000);
+        ftl.set_idle(true);
+        assert!(ftl.counters().erased_segments > 500);
+        ftl.start_anew(7);
+        assert_eq!((ftl.counters(), ftl.segments().wear()), (FtlCounters::default(), (0, 0.0, 0)));
+        assert_eq!((ftl.config().endurance, ftl.idle), (7, false));
+        let last = |segment: &SegmentId| erased.0.iter().rposition(|erased| erased == segment);
+        for unit in ftl.units() {
+            let free: Vec<Option<usize>> = ftl.free_in(unit).map(|segment| last(&segment)).collect();
+            assert!(free.len() > 2 && free.is_sorted() && free[0].is_some(), "{free:?}");
+        }
+    }
+
+    /// The rule: the measured spare is what the closed forms say where collection begins with the reserve left, in each of the units. Where
+    /// nothing was collected there is none.
+    #[test]
+    fn the_measured_spare_is_what_victims_were_picked_with() {
+        for units in [1, 4] {
+            let config = FtlConfig { units, ..FtlConfig::plain(1_000, 100, 16) };
+            let stated = config.spare_effective();
+            let (ftl, _) = used(config.clone(), 0);
+            assert_eq!(ftl.spare_effective(), None);
+            let (ftl, _) = used(config, 10_000);
+            let measured = ftl.spare_effective().unwrap();
+            assert!((measured - stated).abs() < 1e-9, "{units} units: {measured} and {stated}");
+        }
+    }
+
+    /// The rule: a stream has a next page as long as its open segment has one, and none where another segment must be opened first.
+    #[test]
+    fn a_full_segment_has_no_next_page() {
+        let mut ftl = Ftl::new(FtlConfig::plain(400, 40, 16)).unwrap();
+        for lpn in 0..40 {
+            let next = (lpn % 16 > 0).then_some(Ppn(lpn));
+            assert_eq!(ftl.append_point(UnitId(0), StreamId(0)), next);
+            ftl.write(lpn, 1, StreamId(0), &mut Erased::default());
+        }
+    }
+
+    /// The rule: a page's erases are those of the segment that holds it, and a page without a place has none.
+    #[test]
+    fn a_page_has_been_erased_as_often_as_its_segment() {
+        let (mut ftl, erased) = used(FtlConfig::plain(400, 40, 16), 10_000);
+        for lpn in 0..400 {
+            let segment = ftl.segment(ftl.lookup(lpn).unwrap());
+            let erases = erased.0.iter().filter(|erased| **erased == segment).count();
+            assert!(erases > 0);
+            assert_eq!(ftl.erases(lpn), Some(erases as u32));
+        }
+        ftl.trim(3);
+        assert_eq!(ftl.erases(3), None);
+    }
+
+    /// The rule: a drive is worn out once a unit has too few segments left, and not before.
+    #[test]
+    fn a_drive_wears_out() {
+        let (mut ftl, mut erased) = used(FtlConfig { endurance: 10, ..FtlConfig::plain(400, 40, 16) }, 0);
+        let mut writes = (0..400).cycle().take(20_000);
+        while !ftl.is_worn_out() {
+            ftl.write(writes.next().expect("it wears out"), 1, StreamId(0), &mut erased);
+        }
+        let retired = |segment: &u32| ftl.segments().state(SegmentId(*segment)) == SegmentState::Retired;
+        // 25 segments of data, two in reserve and an open one stay.
+        assert_eq!((0..40).filter(retired).count(), 40 - 28);
+    }
+
+    /// The rule: a drive collects while it is idle until as many segments are free as the background threshold says.
+    #[test]
+    fn an_idle_drive_collects_up_to_the_background_threshold() {
+        let schedule = Schedule::SEMI_PREEMPTIVE;
+        let state_of = |ftl: &Ftl| ftl.state(UnitId(0), StreamId(0));
+        for (background, state) in [(13, ScheduleState::Idle), (14, ScheduleState::Collecting)] {
+            let collect = Collect { schedule, background, ..Collect::PLAIN };
+            let (mut ftl, _) = used(FtlConfig { collect, ..FtlConfig::plain(400, 40, 16) }, 32);
+            assert_eq!(ftl.free_segments(), 13);
+            assert_eq!(state_of(&ftl), ScheduleState::Idle, "the host is busy");
+            ftl.set_idle(true);
+            assert_eq!(state_of(&ftl), state);
+            ftl.set_idle(false);
+            assert_eq!(state_of(&ftl), ScheduleState::Idle);
+        }
+    }
+
+    /// The rule: where a worn-out segment could not be spared, collection begins one free segment earlier.
+    #[test]
+    fn a_drive_short_of_a_segment_collects_earlier() {
+        let collect = Collect { schedule: Schedule::SEMI_PREEMPTIVE, reserve: 13, ..Collect::PLAIN };
+        let (mut ftl, _) = used(FtlConfig { collect, ..FtlConfig::plain(400, 40, 16) }, 32);
+        let state_of = |ftl: &Ftl| ftl.state(UnitId(0), StreamId(0));
+        assert_eq!((ftl.free_segments(), state_of(&ftl)), (13, ScheduleState::Idle));
+        ftl.of_mut(UnitId(0)).wear.is_short = true;
+        assert_eq!(state_of(&ftl), ScheduleState::Collecting);
+    }
+
+    /// The rule: while a write has waited too long, its unit serves nothing; once none has any more, every unit serves reads again.
+    #[test]
+    fn urgency_ends_in_every_unit() {
+        let collect = Collect { schedule: Schedule::SEMI_PREEMPTIVE, ..Collect::PLAIN };
+        let plain = FtlConfig::plain(80, 12, 16);
+        let mut ftl = Ftl::new(FtlConfig { collect, units: 2, ..plain }).unwrap();
+        // Nothing is collected, so both units come to refuse writes.
+        for lpn in (0..80).cycle() {
+            if ftl.append_run(lpn, 1, StreamId(0), &mut Erased::default(), |_, _, _, _| ()) == 0 {
+                break;
+            }
+        }
+        let states = |ftl: &Ftl| [0, 1].map(|unit| ftl.state(UnitId(unit), StreamId(0)));
+        assert_eq!(states(&ftl), [ScheduleState::Pressed; 2]);
+        ftl.set_urgent(UnitId(1));
+        assert_eq!(states(&ftl), [ScheduleState::Pressed, ScheduleState::Exclusive]);
+        ftl.set_urgent(UnitId(0));
+        ftl.end_urgency();
+        assert_eq!(states(&ftl), [ScheduleState::Pressed; 2]);
+    }
+}
