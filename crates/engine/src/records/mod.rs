@@ -167,9 +167,9 @@ impl Records {
     pub fn new(most_bytes: u64, page_bytes: u32, log_bytes: u64, frames: Lent) -> Records {
         Records {
             ring: Ring::new(page_bytes as usize, frames),
-            places: Places::new(),
+            places: Places::new(most_bytes),
             new: Vec::new(),
-            leaves: Leaves::new(),
+            leaves: Leaves::new(most_bytes),
             pending: 0,
             pending_bytes: 0,
             promised: 0,

@@ -7,8 +7,15 @@ use super::Place;
 use hashbrown::HashTable;
 use rustc_hash::FxHashMap;
 
-/// Parts of a table.
-const PARTS: usize = 256;
+/// Parts of a table, at most.
+const MOST_PARTS: u64 = 256;
+/// Bytes of records for which there is a part.
+const BYTES_A_PART: u64 = 256 << 10;
+
+/// Parts for so many bytes of records: a power of two.
+fn parts_for(most_bytes: u64) -> usize {
+    (most_bytes / BYTES_A_PART).next_power_of_two().min(MOST_PARTS) as usize
+}
 
 /// Places by the hashes of what lies there.
 pub struct Places {
@@ -17,8 +24,9 @@ pub struct Places {
 }
 
 impl Places {
-    pub fn new() -> Places {
-        Places { parts: (0..PARTS).map(|_| HashTable::new()).collect(), len: 0 }
+    /// For records of so many bytes.
+    pub fn new(most_bytes: u64) -> Places {
+        Places { parts: (0..parts_for(most_bytes)).map(|_| HashTable::new()).collect(), len: 0 }
     }
 
     pub fn len(&self) -> usize {
@@ -26,28 +34,31 @@ impl Places {
     }
 
     /// The part of a hash. A part's table goes by the lowest and the highest bits.
-    fn part(hash: u64) -> usize {
-        (hash >> 32) as usize % PARTS
+    fn part(&self, hash: u64) -> usize {
+        (hash >> 32) as usize & (self.parts.len() - 1)
     }
 
     #[inline]
     pub fn find(&self, hash: u64, is_it: impl FnMut(&Place) -> bool) -> Option<Place> {
-        self.parts[Places::part(hash)].find(hash, is_it).copied()
+        self.parts[self.part(hash)].find(hash, is_it).copied()
     }
 
     pub fn find_mut(&mut self, hash: u64, is_it: impl FnMut(&Place) -> bool) -> Option<&mut Place> {
-        self.parts[Places::part(hash)].find_mut(hash, is_it)
+        let part = self.part(hash);
+        self.parts[part].find_mut(hash, is_it)
     }
 
     /// Adds a place that is not there yet.
     pub fn insert(&mut self, hash: u64, place: Place, hash_of: impl Fn(&Place) -> u64) {
         self.len += 1;
-        self.parts[Places::part(hash)].insert_unique(hash, place, hash_of);
+        let part = self.part(hash);
+        self.parts[part].insert_unique(hash, place, hash_of);
     }
 
     /// Removes a place, if it is there.
     pub fn remove(&mut self, hash: u64, place: Place) {
-        if let Ok(found) = self.parts[Places::part(hash)].find_entry(hash, |other| *other == place) {
+        let part = self.part(hash);
+        if let Ok(found) = self.parts[part].find_entry(hash, |other| *other == place) {
             found.remove();
             self.len -= 1;
         }
@@ -55,15 +66,16 @@ impl Places {
 
     /// Makes room for so many more.
     pub fn reserve(&mut self, places: usize, hash_of: impl Fn(&Place) -> u64) {
+        let each = places.div_ceil(self.parts.len());
         for part in &mut self.parts {
             // Some get more than others.
-            part.reserve(places.div_ceil(PARTS) * 9 / 8, &hash_of);
+            part.reserve(each * 9 / 8, &hash_of);
         }
     }
 
     /// What to sort hashes by, so that those that lie near each other follow each other.
     pub fn order(&self, hash: u64) -> (usize, u64) {
-        let part = Places::part(hash);
+        let part = self.part(hash);
         // A table takes the bucket from as many of the lower bits as it has buckets, of which an eighth stays free.
         let buckets = (self.parts[part].capacity() as u64).next_power_of_two();
         (part, hash & (buckets - 1))
@@ -74,25 +86,28 @@ impl Places {
 pub struct Leaves(Vec<FxHashMap<u32, Place>>);
 
 impl Leaves {
-    pub fn new() -> Leaves {
-        Leaves((0..PARTS).map(|_| FxHashMap::default()).collect())
+    /// For records of so many bytes.
+    pub fn new(most_bytes: u64) -> Leaves {
+        Leaves((0..parts_for(most_bytes)).map(|_| FxHashMap::default()).collect())
     }
 
-    fn part(leaf: u32) -> usize {
-        leaf as usize % PARTS
+    fn part(&self, leaf: u32) -> usize {
+        leaf as usize & (self.0.len() - 1)
     }
 
     pub fn get(&self, leaf: u32) -> Option<Place> {
-        self.0[Leaves::part(leaf)].get(&leaf).copied()
+        self.0[self.part(leaf)].get(&leaf).copied()
     }
 
     /// Returns what was there.
     pub fn insert(&mut self, leaf: u32, first: Place) -> Option<Place> {
-        self.0[Leaves::part(leaf)].insert(leaf, first)
+        let part = self.part(leaf);
+        self.0[part].insert(leaf, first)
     }
 
     pub fn remove(&mut self, leaf: u32) -> Option<Place> {
-        self.0[Leaves::part(leaf)].remove(&leaf)
+        let part = self.part(leaf);
+        self.0[part].remove(&leaf)
     }
 
     /// All, in no order.
@@ -112,7 +127,7 @@ mod tests {
     }
 
     fn places(count: u32) -> Places {
-        let mut places = Places::new();
+        let mut places = Places::new(1 << 30);
         (0..count).map(Place).for_each(|place| places.insert(hash(&place), place, hash));
         places
     }
@@ -149,23 +164,26 @@ mod tests {
             }
             most
         };
-        let grown = most(Places::new(), 0);
+        let grown = most(Places::new(1 << 30), 0);
         assert!((200..2_000).contains(&grown), "{grown}");
         let mut ready = places(1_000);
         ready.reserve(199_000, hash);
         assert_eq!(most(ready, 1_000), 0);
+        // A small store has few parts, which take memory too.
+        let parts = [0, 100_000, 1 << 20, 10 << 20, 1 << 30].map(|bytes| Places::new(bytes).parts.len());
+        assert_eq!(parts, [1, 1, 4, 64, 256]);
     }
 
     /// The rule: hashes in this order go through one part after the other, and through the buckets of each.
     #[test]
     fn the_order_is_that_of_the_memory() {
-        let places = places(100_000);
+        let known = &places(100_000);
         let mut hashes: Vec<u64> = (0..1_000).map(|number| hash(&Place(number))).collect();
-        hashes.sort_unstable_by_key(|hash| places.order(*hash));
-        let parts: Vec<usize> = hashes.iter().map(|hash| Places::part(*hash)).collect();
+        hashes.sort_unstable_by_key(|hash| known.order(*hash));
+        let parts: Vec<usize> = hashes.iter().map(|hash| known.part(*hash)).collect();
         assert!(parts.is_sorted());
-        let in_part = |part: usize| hashes.iter().filter(move |hash| Places::part(**hash) == part);
+        let in_part = |part: usize| hashes.iter().filter(move |hash| known.part(**hash) == part);
         // Some four hundred entries to a part: 512 buckets.
-        assert!((0..PARTS).all(|part| in_part(part).map(|hash| hash % 512).is_sorted()));
+        assert!((0..known.parts.len()).all(|part| in_part(part).map(|hash| hash % 512).is_sorted()));
     }
 }
