@@ -60,20 +60,30 @@ impl<D: Device + 'static> Shard<D> {
     async fn cold_before(&self, goal: Lsn) -> Vec<PageId> {
         let chunks = self.records.borrow().ring.pending_before(goal);
         let mut leaves = Vec::new();
-        for together in chunks.chunks(CHUNKS_TOGETHER) {
-            for chunk in together {
-                self.records.borrow_mut().add_cold(*chunk, goal, &mut leaves);
-            }
-            self.handle.pause().await;
-        }
+        self.each_chunk(&chunks, |records, chunk| {
+            records.add_cold(chunk, goal, &mut leaves);
+            true
+        })
+        .await;
         leaves
     }
 
     /// Looks for the oldest pending record of every chunk that has some.
     async fn find_sinces(&self) {
         let chunks = self.records.borrow().ring.pending_before(Lsn(u64::MAX));
+        self.each_chunk(&chunks, |records, chunk| {
+            records.ring.find_since(chunk);
+            true
+        })
+        .await;
+    }
+
+    /// Looks at chunks, some of them in one slice, as long as `look` says true.
+    pub async fn each_chunk(&self, chunks: &[u32], mut look: impl FnMut(&mut Records, u32) -> bool) {
         for together in chunks.chunks(CHUNKS_TOGETHER) {
-            together.iter().for_each(|chunk| self.records.borrow_mut().ring.find_since(*chunk));
+            if !together.iter().all(|chunk| look(&mut self.records.borrow_mut(), *chunk)) {
+                return;
+            }
             self.handle.pause().await;
         }
     }

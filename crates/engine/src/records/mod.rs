@@ -67,7 +67,7 @@ const LEAST_COST: u64 = PER_TABLE_BYTE * ENTRY_TABLES;
 /// One entry in so many of a chunk, at least, are spent where the others are moved on and none is merged.
 const SPENT_PART: usize = 4;
 /// Chunks that are looked through in one slice, before others have a turn.
-pub const CHUNKS_TOGETHER: usize = 32;
+const CHUNKS_TOGETHER: usize = 32;
 /// New entries that are made known at once.
 const INDEXED_TOGETHER: usize = 1 << 16;
 /// What a pending record takes in the log beside its key, its value and a 64th of both for the heads of blocks, at most.

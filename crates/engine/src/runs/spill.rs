@@ -5,7 +5,7 @@ use super::known::{self, Known};
 use super::{FIRST_RUN_TREE, MOST_RUNS, PASSED_OVER, Run, Sweep, cell};
 use crate::locks::hash_of_key;
 use crate::log::Op;
-use crate::records::{CHUNKS_TOGETHER, Place};
+use crate::records::Place;
 use crate::shard::Shard;
 use crate::tree::{Applied, CATALOGUE, FIRST_USER_TREE, Load, Tree};
 use crate::wait::{insist, to_its_end};
@@ -139,17 +139,13 @@ impl<D: Device + 'static> Shard<D> {
         };
         let (mut places, mut bytes) = (Vec::new(), 0);
         // Entries are pinned, so a chunk stays what it was.
-        for together in chunks.chunks(CHUNKS_TOGETHER) {
-            for chunk in together {
-                let (some, of_chunk) = self.records.borrow().to_spill(which, *chunk);
-                places.extend(some);
-                bytes += of_chunk;
-                if bytes >= most {
-                    return places;
-                }
-            }
-            self.handle.pause().await;
-        }
+        self.each_chunk(&chunks, |records, chunk| {
+            let (some, of_chunk) = records.to_spill(which, chunk);
+            places.extend(some);
+            bytes += of_chunk;
+            bytes < most
+        })
+        .await;
         places
     }
 
