@@ -25,7 +25,7 @@
 //! beneath it that a reader may ask for stays in memory.
 //!
 //! **Durable.** The pages of a run are written and flushed before one record of the log names it, in the catalogue, and its records leave memory
-//! when that is durable. A crash in between leaves them in the log. The root page goes when a run is given back, so recovery
+//! when that is durable. A few runs are made together, for one flush of their pages and one of the log. A crash in between leaves them in the log. The root page goes when a run is given back, so recovery
 //! tells a run that is gone from one that is there whatever it has read of the catalogue so far.
 //!
 //! The tiers of a log-structured merge tree (O'Neil et al., Acta Informatica 1996) over the leaves of a B-tree; Bε-trees (Brodal and
@@ -128,7 +128,7 @@ pub struct Runs {
     /// The oldest first.
     all: Vec<Rc<Run>>,
     newest: u32,
-    /// Hashes of keys in the run that is being made. Their leaves get nothing newer before the run counts: it would come over that.
+    /// Hashes of keys in the runs that are being made. Their leaves get nothing newer before the run counts: it would come over that.
     making: FxHashSet<u64>,
     /// Counts what comes, goes or is taken out: who waited in between looks again.
     changes: u64,
@@ -285,7 +285,6 @@ impl Runs {
     }
 
     fn add(&mut self, run: Run) {
-        self.making.clear();
         self.newest = self.newest.max(run.number);
         self.changes += 1;
         self.all.push(Rc::new(run));

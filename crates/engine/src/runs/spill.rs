@@ -17,9 +17,11 @@ use std::collections::BinaryHeap;
 use std::rc::Rc;
 
 /// Runs that there may be at once: who reads looks through them.
-const MOST_AT_ONCE: u64 = 128;
-/// Of the share of runs, a run takes one in so many pages: it is given back as a whole.
-const RUN_PART: u64 = 32;
+const MOST_AT_ONCE: u64 = 512;
+/// Of the share of runs, a run takes one in so many pages: it is given back as a whole, so the narrower its keys, the sooner.
+const RUN_PART: u64 = 128;
+/// Runs whose pages are flushed together, and which are durable together: one by one, memory would be full before there is room.
+const MADE_TOGETHER: usize = 4;
 /// Pages of a run.
 const RUN_PAGES: (u64, u64) = (16, 4096);
 /// Pages that runs may take in a small store.
@@ -42,6 +44,16 @@ pub enum Which {
 
 /// The first entry of a piece: its tree, its key, where it is, and the piece.
 type First = (u32, Vec<u8>, Place, usize);
+
+/// A run whose pages are written.
+struct Made<D: Device + 'static> {
+    run: Run,
+    load: Load<D>,
+    /// The root's bytes.
+    root: Vec<u8>,
+    /// The entries that it has.
+    places: Vec<Place>,
+}
 
 /// Entries in the order of their trees and keys, from pieces that are sorted each by itself.
 struct Sorted {
@@ -90,7 +102,7 @@ impl<D: Device + 'static> Shard<D> {
             && self.records.borrow().are_enough(self.least_bytes())
             // Merging needs pages for splits, and what fills the store must not find itself without.
             && self.space.available() > self.space.pages() / 16 + 4 * least_pages
-            && self.log_left() >= self.change_bytes() + self.log.capacity() / 32
+            && self.log_left() >= MADE_TOGETHER as u64 * self.change_bytes() + self.log.capacity() / 32
     }
 
     /// Has records leave memory for runs. Whether any has.
@@ -118,15 +130,23 @@ impl<D: Device + 'static> Shard<D> {
 
     async fn spill_in_turn(self: &Rc<Self>, which: Which) -> bool {
         let mut sorted = self.sort(which).await;
-        let mut any = false;
-        while self.health.check().is_ok() && self.is_worth_spilling() {
+        let (mut any, mut goes_on) = (false, true);
+        while goes_on && self.health.check().is_ok() && self.is_worth_spilling() {
             // Without pages, or where the drive refuses, records stay where they are.
-            let made = self.make_run(&mut sorted).await;
-            self.runs.borrow_mut().making.clear();
-            match made {
-                Ok(Some(made)) => any |= made,
-                Ok(None) | Err(_) => break,
+            let mut made = Vec::new();
+            while goes_on && made.len() < MADE_TOGETHER {
+                let number = self.runs.borrow().newest() + 1 + made.len() as u32;
+                match self.make_run(&mut sorted, number).await {
+                    Ok(Some(run)) => made.extend(run),
+                    Ok(None) | Err(_) => goes_on = false,
+                }
             }
+            if !made.is_empty() {
+                let registered = self.register(made).await;
+                goes_on &= registered.is_ok();
+                any |= registered.is_ok();
+            }
+            self.runs.borrow_mut().making.clear();
         }
         any
     }
@@ -185,15 +205,19 @@ impl<D: Device + 'static> Shard<D> {
         }
     }
 
-    /// Makes a run of the next entries. Whether it has any; `None` where there are no more.
-    async fn make_run(self: &Rc<Self>, sorted: &mut Sorted) -> Result<Option<bool>, Error> {
+    /// Writes a run of the next entries, unless all of them stay in memory. `None` where there are no more.
+    async fn make_run(
+        self: &Rc<Self>,
+        sorted: &mut Sorted,
+        number: u32,
+    ) -> Result<Option<Option<Made<D>>>, Error> {
         let Some(Reverse((of, ..))) = sorted.heads.peek() else { return Ok(None) };
-        let (of, number) = (*of, self.runs.borrow().newest() + 1);
+        let of = *of;
         let root = self.pick().await?;
         let tree = Tree { id: FIRST_RUN_TREE | number, root };
         let mut load = Load::of_run(Rc::clone(self), tree);
         let most = self.pages_of_a_run().min(u64::from(self.frames / 4)) as usize;
-        let mut places = Vec::new();
+        let (mut places, mut hashes) = (Vec::new(), Vec::new());
         let mut keys: Option<(Vec<u8>, Vec<u8>)> = None;
         let mut looked = 0;
         while load.pages() < most
@@ -207,27 +231,17 @@ impl<D: Device + 'static> Shard<D> {
             }
             let Some(value) = self.take_for_run(of, &key, place) else { continue };
             places.push(place);
+            hashes.push(hash_of_key(of, &key));
             let low = keys.take().map_or_else(|| key.clone(), |(low, _)| low);
             keys = Some((low, key.clone()));
             let found = cell(value.as_deref());
             load.push(key, found.bytes.to_vec(), found.large).await?;
         }
-        let Some((low, high)) = keys else { return Ok(Some(false)) };
-        let filter = {
-            let runs = self.runs.borrow();
-            Some(Filter::new(runs.making.iter().copied()))
-        };
-        let pages = load.pages() as u64;
+        let Some((low, high)) = keys else { return Ok(Some(None)) };
+        let root = load.write().await?;
+        let (pages, filter) = (load.pages() as u64, Some(Filter::new(hashes.into_iter())));
         let run = Run { number, of, tree, low, high, pages, filter, sweep: Flag::new(Sweep::Not) };
-        self.register(load, run).await?;
-        for some in places.chunks(SORTED_TOGETHER) {
-            let gone = self.records.borrow_mut().spilled(some);
-            self.runs.borrow_mut().count_spilled(of, gone);
-            self.handle.pause().await;
-        }
-        self.runs.borrow_mut().counters.made += 1;
-        self.room.notify();
-        Ok(Some(true))
+        Ok(Some(Some(Made { run, load, root, places })))
     }
 
     /// The value of an entry that goes into a run. None of one that stays: it was written since, somebody asks for it, or what it replaces is
@@ -243,8 +257,44 @@ impl<D: Device + 'static> Shard<D> {
         Some(entry.value.map(<[u8]>::to_vec))
     }
 
-    /// Makes a run part of the store, durably: its pages, and the catalogue's record of it.
-    async fn register(self: &Rc<Self>, load: Load<D>, run: Run) -> Result<(), Error> {
+    /// Makes runs part of the store, durably: their pages, and the catalogue's records of them. Then their records leave memory.
+    async fn register(self: &Rc<Self>, made: Vec<Made<D>>) -> Result<(), Error> {
+        // Out of place, the map of pages has to be durable too.
+        if !planted!(self.options, RunBeforePages) {
+            self.pages.flush().await?;
+        }
+        let (mut in_log, mut outcome) = (Vec::new(), Ok(()));
+        let mut last = None;
+        for Made { run, load, root, places } in made {
+            let of = run.of;
+            match self.append_run(run, load, &root).await {
+                Ok(lsn) => {
+                    in_log.push((of, places));
+                    last = Some(lsn);
+                }
+                Err(error) => {
+                    outcome = Err(error);
+                    break;
+                }
+            }
+        }
+        if let Some(lsn) = last {
+            self.make_own_durable(lsn).await?;
+        }
+        for (of, places) in in_log {
+            for some in places.chunks(SORTED_TOGETHER) {
+                let gone = self.records.borrow_mut().spilled(some);
+                self.runs.borrow_mut().count_spilled(of, gone);
+                self.handle.pause().await;
+            }
+            self.runs.borrow_mut().counters.made += 1;
+        }
+        self.room.notify();
+        outcome
+    }
+
+    /// Appends a run to the log, and has the catalogue name it.
+    async fn append_run(self: &Rc<Self>, run: Run, load: Load<D>, root: &[u8]) -> Result<Lsn, Error> {
         let known = Known { number: run.number, of: run.of, root: run.tree.root };
         let (name, value) = known.write();
         let op = |key: Vec<u8>, value: Vec<u8>| Op {
@@ -254,14 +304,15 @@ impl<D: Device + 'static> Shard<D> {
             large: false,
         };
         let ops = vec![op(name, value), op(known::NEWEST.to_vec(), known::newest(run.number))];
-        let (since, lsn) = load.finish_run(ops.clone()).await?;
+        let (since, lsn) = load.finish_run(root, ops.clone()).await?;
         self.commits.borrow_mut().append(since, lsn, true);
         // In one step with the log: whoever brings something newer into a leaf from here on looks into the run.
         self.runs.borrow_mut().add(run);
-        self.apply_own(&ops, (since, lsn)).await
+        self.apply_own(&ops, (since, lsn)).await?;
+        Ok(lsn)
     }
 
-    /// Does operations on the catalogue that are in the log, and waits until they are durable.
+    /// Does operations on the catalogue that are in the log.
     pub(super) async fn apply_own(&self, ops: &[Op], (since, lsn): (Lsn, Lsn)) -> Result<(), Error> {
         let at = Applied { since, lsn, keep_old: false };
         for op in ops {
@@ -271,6 +322,11 @@ impl<D: Device + 'static> Shard<D> {
             }
         }
         self.commits.borrow_mut().applied(lsn);
+        Ok(())
+    }
+
+    /// Waits until such operations are durable.
+    pub(super) async fn make_own_durable(&self, lsn: Lsn) -> Result<(), Error> {
         if !planted!(self.options, SpilledTooEarly) {
             self.log.sync(lsn).await?;
         }

@@ -295,6 +295,7 @@ impl<D: Device + 'static> Shard<D> {
             drop(turns);
             // Before anything else that may fail: all commits behind it wait for this one.
             self.apply_own(&ops, places).await?;
+            self.make_own_durable(places.1).await?;
         }
         Ok(true)
     }

@@ -147,20 +147,22 @@ impl<D: Device + 'static> Load<D> {
         Ok(Record { key: low, value: page.0.to_le_bytes().to_vec(), large: false })
     }
 
-    /// Closes all levels and makes them the tree.
-    pub async fn finish(self) -> Result<(), Error> {
-        let root = self.tree.root;
-        self.finish_with(&[root], Vec::new()).await.map(drop)
+    /// Closes all levels and makes them the tree, whose root was there before.
+    pub async fn finish(mut self) -> Result<(), Error> {
+        let root = self.write().await?;
+        self.shard.pages.flush().await?;
+        let old_root = [self.tree.root];
+        self.take_over(&root, &old_root, Vec::new()).await.map(drop)
     }
 
-    /// The same for a run, whose root is a page like the others. `ops` come with the record of the log. Returns where that lies. Nothing
-    /// else comes between it and the return.
-    pub async fn finish_run(self, ops: Vec<Op>) -> Result<(Lsn, Lsn), Error> {
-        self.finish_with(&[], ops).await
+    /// Makes a run part of the store, whose pages are written and flushed. Its root, which [`Load::write`] has returned, is a page like
+    /// the others. `ops` come with the record of the log. Returns where that lies. Nothing else comes between it and the return.
+    pub async fn finish_run(mut self, root: &[u8], ops: Vec<Op>) -> Result<(Lsn, Lsn), Error> {
+        self.take_over(root, &[], ops).await
     }
 
-    /// Takes over `root`, which was there before, or makes it.
-    async fn finish_with(mut self, old_root: &[PageId], ops: Vec<Op>) -> Result<(Lsn, Lsn), Error> {
+    /// Closes all levels and writes their pages, but for the root, which is returned. Nothing is flushed.
+    pub async fn write(&mut self) -> Result<Vec<u8>, Error> {
         let mut level = 0;
         while level + 1 < self.levels.len() {
             let child = self.close(level, None).await?;
@@ -174,11 +176,7 @@ impl<D: Device + 'static> Load<D> {
         for pages in self.pages.chunks(WRITTEN_TOGETHER) {
             self.shard.pool.write_pages(pages).await?;
         }
-        // Out of place, the map of pages has to be durable too.
-        if !planted!(self.shard.options, RunBeforePages) {
-            self.shard.pages.flush().await?;
-        }
-        self.take_over(&root, old_root, ops).await
+        Ok(root)
     }
 
     /// The record of the log that makes the pages part of the tree.
