@@ -83,13 +83,13 @@ impl<D: Device + 'static> Inner<D> {
             again = true;
         }
         loop {
-            let room = {
-                let mut state = self.state.borrow_mut();
-                if let Some(error) = state.failure.take() {
-                    return Err(PoolError::WriteBack(error));
-                }
-                self.make_room(&mut state)
-            };
+            let failure = self.state.borrow_mut().failure.take();
+            if let Some(error) = failure {
+                // The frame that this turn was for is left to the next.
+                self.turns.next();
+                return Err(PoolError::WriteBack(error));
+            }
+            let room = self.make_room(&mut self.state.borrow_mut());
             match room {
                 Room::Frame(frame) => {
                     // There may be room for the next as well.

@@ -540,6 +540,27 @@ fn a_new_page_is_not_read_and_chosen_pages_are_written() {
         .unwrap();
 }
 
+/// The rule: who asks for a page that is being created waits for the new page, and does not read the old one.
+#[test]
+fn a_page_that_is_being_created_is_not_read_by_others() {
+    let (executor, pool) = pool_over(mem(64), 2, WriteBack::SINGLE);
+    let (creating, asking, handle) = (pool.clone(), pool.clone(), executor.handle());
+    executor.spawn(async move {
+        for page in 0..2 {
+            request(&creating, page, true).await.unwrap();
+        }
+        // A dirty page leaves first, from 20 to 30 µs.
+        creating.create(PageId(7)).await.unwrap().bytes_mut().fill(7);
+    });
+    executor.spawn(async move {
+        handle.sleep_until(Nanos::from_micros(25)).await;
+        assert_eq!(asking.read(PageId(7)).await.unwrap().bytes()[5], 7);
+        assert_eq!(handle.now(), Nanos::from_micros(30));
+    });
+    executor.run().unwrap();
+    assert_eq!(pool.counters().pages_read, 2);
+}
+
 /// Where pages come after a while. The drive fails once.
 struct Slow {
     handle: Handle<MemDevice>,
@@ -780,6 +801,35 @@ fn order_of_misses(take_again: bool) -> Vec<u64> {
 fn a_miss_that_must_wait_again_keeps_its_place() {
     assert_eq!(order_of_misses(false), [1, 2, 3]);
     assert_eq!(order_of_misses(true), [1, 2, 3]);
+}
+
+/// The rule: a miss that has written under the lock has had its turn, so it goes before those that still wait for
+/// theirs, though it finds no frame after its write.
+#[test]
+fn a_miss_that_has_held_the_lock_goes_before_those_that_wait_for_it() {
+    let (executor, pool) = pool_over(mem(16), 1, WriteBack { lock: true, ..WriteBack::SINGLE });
+    let order = Rc::new(RefCell::new(Vec::new()));
+    let (holder, handle) = (pool.clone(), executor.handle());
+    executor.spawn(async move {
+        request(&holder, 0, true).await.unwrap();
+        // Page 0 is being written for the first miss, from 20 to 30 µs, and is in use when that has ended.
+        handle.sleep_until(Nanos::from_micros(25)).await;
+        let guard = holder.read(PageId(0)).await.unwrap();
+        handle.sleep_until(Nanos::from_micros(100)).await;
+        drop(guard);
+    });
+    for page in 1..4 {
+        let (pool, order, handle) = (pool.clone(), Rc::clone(&order), executor.handle());
+        executor.spawn(async move {
+            handle.sleep_until(Nanos::from_micros(19 + page)).await;
+            request(&pool, page, false).await.unwrap();
+            order.borrow_mut().push(page);
+        });
+    }
+    executor.run().unwrap();
+    // The end of the write was the second's turn, in vain as well; the third has not had one.
+    assert_eq!(*order.borrow(), [2, 1, 3]);
+    assert_eq!(pool.counters().pages_written, 1);
 }
 
 /// The rule: where misses wait for their writes, a frame that is being written stays, and others take the frame behind it.
@@ -1083,6 +1133,36 @@ fn a_pool_that_becomes_smaller_keeps_the_bound_and_the_lock() {
             })
             .unwrap();
     }
+}
+
+/// The rule: a miss that is told of a failed write passes its turn on, so that those behind it do not wait for ever.
+#[test]
+fn a_miss_that_learns_of_a_failed_write_passes_its_turn_on() {
+    let executor = Executor::new(mem(64));
+    let store = Slow { handle: executor.handle(), begun: Cell::new(0), fails: 1, arrived: Rc::default() };
+    let one_under_way = WriteBack { under_way: 1, ..WriteBack::SINGLE.with_buffers(1) };
+    let config = PoolConfig { store: Some(Rc::new(store)), ..config(3, one_under_way) };
+    let pool = BufferPool::new(executor.handle(), config).unwrap();
+    let outcomes = Rc::new(RefCell::new(Vec::new()));
+    let user = pool.clone();
+    executor.spawn(async move {
+        for page in 0..2 {
+            request(&user, page, true).await.unwrap();
+        }
+        // Page 0 is written from a spare frame, and nobody waits for that.
+        request(&user, 10, false).await.unwrap();
+    });
+    for page in 11..13 {
+        let (pool, outcomes, handle) = (pool.clone(), Rc::clone(&outcomes), executor.handle());
+        executor.spawn(async move {
+            // Page 1 is next, but no second page may be under way.
+            handle.sleep_until(Nanos::from_micros(40 + page)).await;
+            let outcome = request(&pool, page, false).await;
+            outcomes.borrow_mut().push((page, outcome));
+        });
+    }
+    executor.run().unwrap();
+    assert_eq!(*outcomes.borrow(), [(11, Err(PoolError::WriteBack(IoError::Media))), (12, Ok(()))]);
 }
 
 #[test]
