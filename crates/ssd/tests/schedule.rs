@@ -168,6 +168,24 @@ fn a_host_write_makes_a_move_unnecessary() {
     }
 }
 
+/// The rule: a copy takes its place when its die has nothing of the host's to do, so a page that is overwritten while a read
+/// goes first is not copied.
+#[test]
+fn a_held_page_has_no_place_while_a_read_waits() {
+    let mut drive = about_to_collect("semi-preemptive", 0);
+    let (start, before) = (drive.now(), drive.counters());
+    // Page 0 is read from 200 to 225 µs, and page 100 for the host from 225 to 250.
+    let requests = [
+        (0, Operation::write(Lpn(66), 1)),
+        (210, Operation::read(Lpn(100), 1)),
+        (230, Operation::write(Lpn(0), 1)),
+    ];
+    assert_eq!(replay(&mut drive, start, &requests), [PROGRAM, 15 + READ, 20 + PROGRAM]);
+    drive.drain_events();
+    drive.verify(true).unwrap();
+    assert_eq!(drive.counters().gc_pages_copied - before.gc_pages_copied, 1);
+}
+
 #[test]
 fn pipelining_saves_exactly_the_overlap() {
     const TRANSFER: u64 = 10;
@@ -190,6 +208,23 @@ fn pipelining_saves_exactly_the_overlap() {
     // An operation of the other kind does not overlap.
     let other = |schedule| response(schedule, 300, Operation::read(Lpn(100), 1));
     assert_eq!(other("semi-preemptive+pipeline"), other("semi-preemptive"));
+}
+
+/// The rule: an operation that overlaps has waited for collection until it begins, and not while it goes on.
+#[test]
+fn what_overlaps_has_waited_until_it_begins() {
+    let waits = |at, operation| {
+        let mut drive = about_to_collect("semi-preemptive+pipeline", 10);
+        drive.keep_served();
+        let start = drive.now();
+        replay(&mut drive, start, &[(0, Operation::write(Lpn(66), 1)), (at, operation)]);
+        let mut served = Vec::new();
+        drive.take_served(&mut served);
+        let last = served.iter().find(|served| served.tag == Tag(1)).unwrap();
+        (last.waits.gc / 1_000, last.waits.die, last.waits.channel)
+    };
+    // The array of the die is free when the read of page 0 leaves it at 235, the channel when its program has it at 255.
+    assert_eq!(waits(220, Operation::read(Lpn(100), 1)), (15, 0, 0));
 }
 
 /// A drive that holds page 100 and has nothing to collect.
