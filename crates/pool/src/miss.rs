@@ -274,7 +274,6 @@ impl<D: Device + 'static> Inner<D> {
     fn prefetch(self: &Rc<Self>, page: PageId, most: u32) {
         // The vector is lent out and put back, so that prefetching allocates nothing.
         let mut suggestions = std::mem::take(&mut self.state.borrow_mut().suggestions);
-        suggestions.clear();
         self.state.borrow().prefetch.suggest(page, most, &mut suggestions);
         let pages = self.pages();
         for page in suggestions.drain(..) {

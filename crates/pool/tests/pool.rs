@@ -908,6 +908,32 @@ fn a_prefetched_page_that_is_wanted_already_arrives_as_used() {
     assert_eq!(order, [8, 5, 6, 7]);
 }
 
+/// The rule: no page is prefetched that lies beyond the drive, is in the pool, or is on its way into it.
+#[test]
+fn what_is_there_or_nowhere_is_not_prefetched() {
+    let prefetch = "sequential:n=4".parse::<PrefetchConfig>().unwrap().start().unwrap();
+    let executor = Executor::new(mem(64));
+    let shape = PoolConfig { prefetch, ..config(16, WriteBack::SINGLE) };
+    let pool = BufferPool::new(executor.handle(), shape).unwrap();
+    let (user, other, handle) = (pool.clone(), pool.clone(), executor.handle());
+    executor.spawn(async move {
+        // 60 is the second page of a run, so 61 to 64 are expected. The drive ends with 63.
+        for page in [62, 59, 60] {
+            request(&user, page, false).await.unwrap();
+        }
+    });
+    executor.spawn(async move {
+        // Page 60 is asked for at 20 µs.
+        handle.sleep_until(Nanos::from_micros(15)).await;
+        request(&other, 63, false).await.unwrap();
+    });
+    executor.run().unwrap();
+    assert_eq!((pool.counters().prefetched, pool.counters().pages_read), (1, 5));
+    let mut held: Vec<u64> = pool.eviction_order().into_iter().map(|(page, _)| page.0).collect();
+    held.sort_unstable();
+    assert_eq!(held, [59, 60, 61, 62, 63]);
+}
+
 /// The rule: pages to prefetch take spare frames only while more than half of them are free; the rest is for misses.
 #[test]
 fn prefetching_leaves_half_of_the_spare_frames() {
@@ -1233,6 +1259,35 @@ fn a_failed_read_leaves_the_pool_usable() {
     });
     let error = PoolError::Read { page: PageId(3), error: IoError::Media };
     assert_eq!(outcome, Ok((Err(error), Ok(()), Ok(()))));
+}
+
+/// A place of which nothing can be read.
+struct Unreadable;
+
+impl PageStore for Unreadable {
+    fn read(&self, _: PageId, _: Option<Buffer>) -> PageIo {
+        Box::pin(async { Err(IoError::Media) })
+    }
+
+    fn write(&self, _: Vec<PageBytes>) -> PageIo {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// The rule: a read that has failed is over, and its frame is free at once.
+#[test]
+fn a_failed_read_of_a_store_gives_its_frame_back() {
+    let executor = Executor::new(mem(16));
+    let shape = PoolConfig { store: Some(Rc::new(Unreadable)), ..config(1, WriteBack::SINGLE) };
+    let pool = BufferPool::new(executor.handle(), shape).unwrap();
+    let user = pool.clone();
+    let outcome = executor.block_on(async move {
+        let read = request(&user, 3, false).await;
+        (read, user.create(PageId(3)).await.map(drop))
+    });
+    let error = PoolError::Read { page: PageId(3), error: IoError::Media };
+    assert_eq!(outcome, Ok((Err(error), Ok(()))));
+    executor.run().unwrap();
 }
 
 #[test]
