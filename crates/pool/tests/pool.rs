@@ -415,6 +415,23 @@ fn what_leaves_and_comes_back_is_counted() {
     }
 }
 
+/// The rule: a page that is fetched comes back like one that was missed.
+#[test]
+fn what_is_fetched_comes_back_as_well() {
+    let (executor, pool) = pool_over(mem(64), 4, WriteBack::SINGLE);
+    pool.watch_departures(64);
+    let inside = pool.clone();
+    executor
+        .block_on(async move {
+            for page in 0..6 {
+                request(&inside, page, false).await.unwrap();
+            }
+            inside.fetch(&[0, 1].map(PageId)).await.unwrap();
+        })
+        .unwrap();
+    assert_eq!(pool.departures(), Departures { left: 4, came_back: 2 });
+}
+
 /// The rule: all misses together have `under_way` pages on their way at most; who is beyond that waits, and goes on with
 /// what the writes of the others have cleaned.
 #[test]
@@ -1414,6 +1431,55 @@ fn pages_that_follow_each_other_are_fetched_with_one_command() {
     let PoolCounters { read_ios, pages_read, misses, hits, prefetched, prefetch_hits, .. } = pool.counters();
     assert_eq!((read_ios, pages_read), (1 + 3, 1 + 6));
     assert_eq!((misses, hits, prefetched, prefetch_hits), (1, 8, 6, 6));
+}
+
+/// The rule: a command reads no more pages of the drive than it may, also where a page of the pool is many of them.
+#[test]
+fn a_run_is_fetched_with_as_many_commands_as_the_drive_needs() {
+    let (pages, per_page) = (24, 64);
+    let executor = Executor::new(mem(pages * per_page));
+    let replacement = "lru".parse::<ReplacementConfig>().unwrap().start(32).unwrap();
+    let shape = PoolConfig::new(32, PAGE_BYTES * per_page as u32, replacement, WriteBack::SINGLE);
+    let pool = BufferPool::new(executor.handle(), shape).unwrap();
+    let user = pool.clone();
+    executor
+        .block_on(async move {
+            let all: Vec<PageId> = (0..pages).map(PageId).collect();
+            user.fetch(&all).await.unwrap();
+            for page in 0..pages {
+                request(&user, page, false).await.unwrap();
+            }
+        })
+        .unwrap();
+    // The drive takes 1,024 pages in a command, which are 16 of these.
+    assert_eq!((pool.counters().read_ios, pool.counters().pages_read), (2, 24));
+}
+
+/// The rule: a page that somebody else asked for while `fetch` waited for a frame is read once, and the frame is given back.
+#[test]
+fn a_page_that_came_while_its_frame_was_made_is_not_fetched_again() {
+    let (executor, pool) = pool_over(numbered(64), 2, WriteBack::SINGLE);
+    let (user, other, handle) = (pool.clone(), pool.clone(), executor.handle());
+    let (sleeper, begin) = (executor.handle(), executor.handle().now());
+    executor.spawn(async move {
+        request(&user, 0, true).await.unwrap();
+        let held = user.read(PageId(1)).await.unwrap();
+        // Page 0 is written first, from 20 to 30 µs.
+        user.fetch(&[PageId(7)]).await.unwrap();
+        sleeper.sleep_until(begin + Nanos::from_micros(100)).await;
+        drop(held);
+        // Both frames are still there.
+        let both = (user.read(PageId(8)).await.unwrap(), user.read(PageId(9)).await.unwrap());
+        assert_eq!(both.1.bytes()[..8], 9u64.to_le_bytes());
+    });
+    executor.spawn(async move {
+        handle.sleep_until(begin + Nanos::from_micros(25)).await;
+        assert_eq!(other.read(PageId(7)).await.unwrap().bytes()[..8], 7u64.to_le_bytes());
+    });
+    executor.run().unwrap();
+    let held: Vec<u64> = pool.eviction_order().into_iter().map(|(page, _)| page.0).collect();
+    assert_eq!(held.len(), 2, "{held:?}");
+    assert_eq!((pool.counters().prefetched, pool.counters().pages_read), (0, 5));
 }
 
 #[test]
