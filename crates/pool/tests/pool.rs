@@ -849,6 +849,28 @@ fn a_miss_that_has_held_the_lock_goes_before_those_that_wait_for_it() {
     assert_eq!(pool.counters().pages_written, 1);
 }
 
+/// The rule: a miss that is dropped after its turn has come, and before it noticed, leaves the turn to the next.
+#[test]
+fn a_turn_that_nobody_takes_goes_to_the_next() {
+    let (executor, pool) = pool_over(mem(16), 1, WriteBack::SINGLE);
+    let (holder, handle) = (pool.clone(), executor.handle());
+    executor.spawn(async move {
+        let guard = holder.read(PageId(0)).await.unwrap();
+        let mut first = Box::pin(holder.read(PageId(1)));
+        assert!(first.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        handle.sleep_until(Nanos::from_micros(100)).await;
+        drop(guard);
+        drop(first);
+    });
+    let (second, handle) = (pool.clone(), executor.handle());
+    executor.spawn(async move {
+        handle.sleep_until(Nanos::from_micros(50)).await;
+        request(&second, 2, false).await.unwrap();
+    });
+    executor.run().unwrap();
+    assert_eq!(pool.eviction_order(), [(PageId(2), false)]);
+}
+
 /// The rule: where misses wait for their writes, a frame that is being written stays, and others take the frame behind it.
 #[test]
 fn a_frame_is_held_while_it_is_written() {
