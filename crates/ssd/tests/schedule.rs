@@ -168,24 +168,6 @@ fn a_host_write_makes_a_move_unnecessary() {
     }
 }
 
-/// The rule: a copy takes its place when its die has nothing of the host's to do, so a page that is overwritten while a read
-/// goes first is not copied.
-#[test]
-fn a_held_page_has_no_place_while_a_read_waits() {
-    let mut drive = about_to_collect("semi-preemptive", 0);
-    let (start, before) = (drive.now(), drive.counters());
-    // Page 0 is read from 200 to 225 µs, and page 100 for the host from 225 to 250.
-    let requests = [
-        (0, Operation::write(Lpn(66), 1)),
-        (210, Operation::read(Lpn(100), 1)),
-        (230, Operation::write(Lpn(0), 1)),
-    ];
-    assert_eq!(replay(&mut drive, start, &requests), [PROGRAM, 15 + READ, 20 + PROGRAM]);
-    drive.drain_events();
-    drive.verify(true).unwrap();
-    assert_eq!(drive.counters().gc_pages_copied - before.gc_pages_copied, 1);
-}
-
 #[test]
 fn pipelining_saves_exactly_the_overlap() {
     const TRANSFER: u64 = 10;
