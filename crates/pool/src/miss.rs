@@ -83,13 +83,13 @@ impl<D: Device + 'static> Inner<D> {
             again = true;
         }
         loop {
-            let room = {
-                let mut state = self.state.borrow_mut();
-                if let Some(error) = state.failure.take() {
-                    return Err(PoolError::WriteBack(error));
-                }
-                self.make_room(&mut state)
-            };
+            let failure = self.state.borrow_mut().failure.take();
+            if let Some(error) = failure {
+                // The frame that this turn was for is left to the next.
+                self.turns.next();
+                return Err(PoolError::WriteBack(error));
+            }
+            let room = self.make_room(&mut self.state.borrow_mut());
             match room {
                 Room::Frame(frame) => {
                     // There may be room for the next as well.
@@ -274,7 +274,6 @@ impl<D: Device + 'static> Inner<D> {
     fn prefetch(self: &Rc<Self>, page: PageId, most: u32) {
         // The vector is lent out and put back, so that prefetching allocates nothing.
         let mut suggestions = std::mem::take(&mut self.state.borrow_mut().suggestions);
-        suggestions.clear();
         self.state.borrow().prefetch.suggest(page, most, &mut suggestions);
         let pages = self.pages();
         for page in suggestions.drain(..) {

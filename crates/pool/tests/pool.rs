@@ -415,6 +415,23 @@ fn what_leaves_and_comes_back_is_counted() {
     }
 }
 
+/// The rule: a page that is fetched comes back like one that was missed.
+#[test]
+fn what_is_fetched_comes_back_as_well() {
+    let (executor, pool) = pool_over(mem(64), 4, WriteBack::SINGLE);
+    pool.watch_departures(64);
+    let inside = pool.clone();
+    executor
+        .block_on(async move {
+            for page in 0..6 {
+                request(&inside, page, false).await.unwrap();
+            }
+            inside.fetch(&[0, 1].map(PageId)).await.unwrap();
+        })
+        .unwrap();
+    assert_eq!(pool.departures(), Departures { left: 4, came_back: 2 });
+}
+
 /// The rule: all misses together have `under_way` pages on their way at most; who is beyond that waits, and goes on with
 /// what the writes of the others have cleaned.
 #[test]
@@ -538,6 +555,27 @@ fn a_new_page_is_not_read_and_chosen_pages_are_written() {
             assert_eq!(user.create(PageId(3)).await.unwrap().bytes()[0], 3);
         })
         .unwrap();
+}
+
+/// The rule: who asks for a page that is being created waits for the new page, and does not read the old one.
+#[test]
+fn a_page_that_is_being_created_is_not_read_by_others() {
+    let (executor, pool) = pool_over(mem(64), 2, WriteBack::SINGLE);
+    let (creating, asking, handle) = (pool.clone(), pool.clone(), executor.handle());
+    executor.spawn(async move {
+        for page in 0..2 {
+            request(&creating, page, true).await.unwrap();
+        }
+        // A dirty page leaves first, from 20 to 30 µs.
+        creating.create(PageId(7)).await.unwrap().bytes_mut().fill(7);
+    });
+    executor.spawn(async move {
+        handle.sleep_until(Nanos::from_micros(25)).await;
+        assert_eq!(asking.read(PageId(7)).await.unwrap().bytes()[5], 7);
+        assert_eq!(handle.now(), Nanos::from_micros(30));
+    });
+    executor.run().unwrap();
+    assert_eq!(pool.counters().pages_read, 2);
 }
 
 /// Where pages come after a while. The drive fails once.
@@ -782,6 +820,57 @@ fn a_miss_that_must_wait_again_keeps_its_place() {
     assert_eq!(order_of_misses(true), [1, 2, 3]);
 }
 
+/// The rule: a miss that has written under the lock has had its turn, so it goes before those that still wait for
+/// theirs, though it finds no frame after its write.
+#[test]
+fn a_miss_that_has_held_the_lock_goes_before_those_that_wait_for_it() {
+    let (executor, pool) = pool_over(mem(16), 1, WriteBack { lock: true, ..WriteBack::SINGLE });
+    let order = Rc::new(RefCell::new(Vec::new()));
+    let (holder, handle) = (pool.clone(), executor.handle());
+    executor.spawn(async move {
+        request(&holder, 0, true).await.unwrap();
+        // Page 0 is being written for the first miss, from 20 to 30 µs, and is in use when that has ended.
+        handle.sleep_until(Nanos::from_micros(25)).await;
+        let guard = holder.read(PageId(0)).await.unwrap();
+        handle.sleep_until(Nanos::from_micros(100)).await;
+        drop(guard);
+    });
+    for page in 1..4 {
+        let (pool, order, handle) = (pool.clone(), Rc::clone(&order), executor.handle());
+        executor.spawn(async move {
+            handle.sleep_until(Nanos::from_micros(19 + page)).await;
+            request(&pool, page, false).await.unwrap();
+            order.borrow_mut().push(page);
+        });
+    }
+    executor.run().unwrap();
+    // The end of the write was the second's turn, in vain as well; the third has not had one.
+    assert_eq!(*order.borrow(), [2, 1, 3]);
+    assert_eq!(pool.counters().pages_written, 1);
+}
+
+/// The rule: a miss that is dropped after its turn has come, and before it noticed, leaves the turn to the next.
+#[test]
+fn a_turn_that_nobody_takes_goes_to_the_next() {
+    let (executor, pool) = pool_over(mem(16), 1, WriteBack::SINGLE);
+    let (holder, handle) = (pool.clone(), executor.handle());
+    executor.spawn(async move {
+        let guard = holder.read(PageId(0)).await.unwrap();
+        let mut first = Box::pin(holder.read(PageId(1)));
+        assert!(first.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        handle.sleep_until(Nanos::from_micros(100)).await;
+        drop(guard);
+        drop(first);
+    });
+    let (second, handle) = (pool.clone(), executor.handle());
+    executor.spawn(async move {
+        handle.sleep_until(Nanos::from_micros(50)).await;
+        request(&second, 2, false).await.unwrap();
+    });
+    executor.run().unwrap();
+    assert_eq!(pool.eviction_order(), [(PageId(2), false)]);
+}
+
 /// The rule: where misses wait for their writes, a frame that is being written stays, and others take the frame behind it.
 #[test]
 fn a_frame_is_held_while_it_is_written() {
@@ -856,6 +945,32 @@ fn a_prefetched_page_that_is_wanted_already_arrives_as_used() {
     executor.run().unwrap();
     let order: Vec<u64> = pool.eviction_order().into_iter().map(|(page, _)| page.0).collect();
     assert_eq!(order, [8, 5, 6, 7]);
+}
+
+/// The rule: no page is prefetched that lies beyond the drive, is in the pool, or is on its way into it.
+#[test]
+fn what_is_there_or_nowhere_is_not_prefetched() {
+    let prefetch = "sequential:n=4".parse::<PrefetchConfig>().unwrap().start().unwrap();
+    let executor = Executor::new(mem(64));
+    let shape = PoolConfig { prefetch, ..config(16, WriteBack::SINGLE) };
+    let pool = BufferPool::new(executor.handle(), shape).unwrap();
+    let (user, other, handle) = (pool.clone(), pool.clone(), executor.handle());
+    executor.spawn(async move {
+        // 60 is the second page of a run, so 61 to 64 are expected. The drive ends with 63.
+        for page in [62, 59, 60] {
+            request(&user, page, false).await.unwrap();
+        }
+    });
+    executor.spawn(async move {
+        // Page 60 is asked for at 20 µs.
+        handle.sleep_until(Nanos::from_micros(15)).await;
+        request(&other, 63, false).await.unwrap();
+    });
+    executor.run().unwrap();
+    assert_eq!((pool.counters().prefetched, pool.counters().pages_read), (1, 5));
+    let mut held: Vec<u64> = pool.eviction_order().into_iter().map(|(page, _)| page.0).collect();
+    held.sort_unstable();
+    assert_eq!(held, [59, 60, 61, 62, 63]);
 }
 
 /// The rule: pages to prefetch take spare frames only while more than half of them are free; the rest is for misses.
@@ -1085,6 +1200,36 @@ fn a_pool_that_becomes_smaller_keeps_the_bound_and_the_lock() {
     }
 }
 
+/// The rule: a miss that is told of a failed write passes its turn on, so that those behind it do not wait for ever.
+#[test]
+fn a_miss_that_learns_of_a_failed_write_passes_its_turn_on() {
+    let executor = Executor::new(mem(64));
+    let store = Slow { handle: executor.handle(), begun: Cell::new(0), fails: 1, arrived: Rc::default() };
+    let one_under_way = WriteBack { under_way: 1, ..WriteBack::SINGLE.with_buffers(1) };
+    let config = PoolConfig { store: Some(Rc::new(store)), ..config(3, one_under_way) };
+    let pool = BufferPool::new(executor.handle(), config).unwrap();
+    let outcomes = Rc::new(RefCell::new(Vec::new()));
+    let user = pool.clone();
+    executor.spawn(async move {
+        for page in 0..2 {
+            request(&user, page, true).await.unwrap();
+        }
+        // Page 0 is written from a spare frame, and nobody waits for that.
+        request(&user, 10, false).await.unwrap();
+    });
+    for page in 11..13 {
+        let (pool, outcomes, handle) = (pool.clone(), Rc::clone(&outcomes), executor.handle());
+        executor.spawn(async move {
+            // Page 1 is next, but no second page may be under way.
+            handle.sleep_until(Nanos::from_micros(40 + page)).await;
+            let outcome = request(&pool, page, false).await;
+            outcomes.borrow_mut().push((page, outcome));
+        });
+    }
+    executor.run().unwrap();
+    assert_eq!(*outcomes.borrow(), [(11, Err(PoolError::WriteBack(IoError::Media))), (12, Ok(()))]);
+}
+
 #[test]
 fn a_flush_reports_what_it_could_not_write() {
     for write_back in write_backs() {
@@ -1153,6 +1298,35 @@ fn a_failed_read_leaves_the_pool_usable() {
     });
     let error = PoolError::Read { page: PageId(3), error: IoError::Media };
     assert_eq!(outcome, Ok((Err(error), Ok(()), Ok(()))));
+}
+
+/// A place of which nothing can be read.
+struct Unreadable;
+
+impl PageStore for Unreadable {
+    fn read(&self, _: PageId, _: Option<Buffer>) -> PageIo {
+        Box::pin(async { Err(IoError::Media) })
+    }
+
+    fn write(&self, _: Vec<PageBytes>) -> PageIo {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// The rule: a read that has failed is over, and its frame is free at once.
+#[test]
+fn a_failed_read_of_a_store_gives_its_frame_back() {
+    let executor = Executor::new(mem(16));
+    let shape = PoolConfig { store: Some(Rc::new(Unreadable)), ..config(1, WriteBack::SINGLE) };
+    let pool = BufferPool::new(executor.handle(), shape).unwrap();
+    let user = pool.clone();
+    let outcome = executor.block_on(async move {
+        let read = request(&user, 3, false).await;
+        (read, user.create(PageId(3)).await.map(drop))
+    });
+    let error = PoolError::Read { page: PageId(3), error: IoError::Media };
+    assert_eq!(outcome, Ok((Err(error), Ok(()))));
+    executor.run().unwrap();
 }
 
 #[test]
@@ -1279,6 +1453,55 @@ fn pages_that_follow_each_other_are_fetched_with_one_command() {
     let PoolCounters { read_ios, pages_read, misses, hits, prefetched, prefetch_hits, .. } = pool.counters();
     assert_eq!((read_ios, pages_read), (1 + 3, 1 + 6));
     assert_eq!((misses, hits, prefetched, prefetch_hits), (1, 8, 6, 6));
+}
+
+/// The rule: a command reads no more pages of the drive than it may, also where a page of the pool is many of them.
+#[test]
+fn a_run_is_fetched_with_as_many_commands_as_the_drive_needs() {
+    let (pages, per_page) = (24, 64);
+    let executor = Executor::new(mem(pages * per_page));
+    let replacement = "lru".parse::<ReplacementConfig>().unwrap().start(32).unwrap();
+    let shape = PoolConfig::new(32, PAGE_BYTES * per_page as u32, replacement, WriteBack::SINGLE);
+    let pool = BufferPool::new(executor.handle(), shape).unwrap();
+    let user = pool.clone();
+    executor
+        .block_on(async move {
+            let all: Vec<PageId> = (0..pages).map(PageId).collect();
+            user.fetch(&all).await.unwrap();
+            for page in 0..pages {
+                request(&user, page, false).await.unwrap();
+            }
+        })
+        .unwrap();
+    // The drive takes 1,024 pages in a command, which are 16 of these.
+    assert_eq!((pool.counters().read_ios, pool.counters().pages_read), (2, 24));
+}
+
+/// The rule: a page that somebody else asked for while `fetch` waited for a frame is read once, and the frame is given back.
+#[test]
+fn a_page_that_came_while_its_frame_was_made_is_not_fetched_again() {
+    let (executor, pool) = pool_over(numbered(64), 2, WriteBack::SINGLE);
+    let (user, other, handle) = (pool.clone(), pool.clone(), executor.handle());
+    let (sleeper, begin) = (executor.handle(), executor.handle().now());
+    executor.spawn(async move {
+        request(&user, 0, true).await.unwrap();
+        let held = user.read(PageId(1)).await.unwrap();
+        // Page 0 is written first, from 20 to 30 µs.
+        user.fetch(&[PageId(7)]).await.unwrap();
+        sleeper.sleep_until(begin + Nanos::from_micros(100)).await;
+        drop(held);
+        // Both frames are still there.
+        let both = (user.read(PageId(8)).await.unwrap(), user.read(PageId(9)).await.unwrap());
+        assert_eq!(both.1.bytes()[..8], 9u64.to_le_bytes());
+    });
+    executor.spawn(async move {
+        handle.sleep_until(begin + Nanos::from_micros(25)).await;
+        assert_eq!(other.read(PageId(7)).await.unwrap().bytes()[..8], 7u64.to_le_bytes());
+    });
+    executor.run().unwrap();
+    let held: Vec<u64> = pool.eviction_order().into_iter().map(|(page, _)| page.0).collect();
+    assert_eq!(held.len(), 2, "{held:?}");
+    assert_eq!((pool.counters().prefetched, pool.counters().pages_read), (0, 5));
 }
 
 #[test]

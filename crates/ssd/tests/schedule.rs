@@ -192,6 +192,23 @@ fn pipelining_saves_exactly_the_overlap() {
     assert_eq!(other("semi-preemptive+pipeline"), other("semi-preemptive"));
 }
 
+/// The rule: an operation that overlaps has waited for collection until it begins, and not while it goes on.
+#[test]
+fn what_overlaps_has_waited_until_it_begins() {
+    let waits = |at, operation| {
+        let mut drive = about_to_collect("semi-preemptive+pipeline", 10);
+        drive.keep_served();
+        let start = drive.now();
+        replay(&mut drive, start, &[(0, Operation::write(Lpn(66), 1)), (at, operation)]);
+        let mut served = Vec::new();
+        drive.take_served(&mut served);
+        let last = served.iter().find(|served| served.tag == Tag(1)).unwrap();
+        (last.waits.gc / 1_000, last.waits.die, last.waits.channel)
+    };
+    // The array of the die is free when the read of page 0 leaves it at 235, the channel when its program has it at 255.
+    assert_eq!(waits(220, Operation::read(Lpn(100), 1)), (15, 0, 0));
+}
+
 /// A drive that holds page 100 and has nothing to collect.
 fn with_page_100(schedule: &str) -> SimDrive {
     let mut drive = SimDrive::new(one_die(schedule, 0), 42, false).unwrap();

@@ -120,6 +120,15 @@ mod tests {
     }
 
     #[test]
+    fn one_policy_alone_prefetches_nothing() {
+        for entry in PrefetchConfig::registry().entries.iter() {
+            let config: PrefetchConfig = entry.name.parse().unwrap();
+            assert_eq!(config.is_none(), entry.name == "none");
+            assert_eq!(config.is_none(), config.start().unwrap().is_none());
+        }
+    }
+
+    #[test]
     fn what_cannot_be_is_refused_with_what_can() {
         let sentence = |text: &str| text.parse::<PrefetchConfig>().unwrap_err().to_string();
         assert_eq!(sentence("both:n=1025"), "n=1025 of both is out of range; accepted: 1 to 1024");

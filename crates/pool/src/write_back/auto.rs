@@ -62,5 +62,7 @@ mod tests {
         assert_eq!(choose(&curve(|_| 1.0), &eight).n_e, 1);
         // Hardly more beyond 4.
         assert_eq!(choose(&eight, &curve(|n| f64::from(n.min(4)) + 0.01 * f64::from(n))).n_w, 4);
+        // Nine of ten is within a tenth.
+        assert_eq!(choose(&eight, &[(1, 8.0), (2, 9.0), (4, 10.0)]).n_w, 2);
     }
 }

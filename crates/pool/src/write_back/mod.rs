@@ -343,6 +343,13 @@ mod tests {
     }
 
     #[test]
+    fn numbers_that_are_given_are_compared_and_one_that_follows_with_its_like_alone() {
+        assert!(Number::Is(2) < Number::Is(3) && Number::Is(3) <= Number::Is(3));
+        assert_eq!(Number::Follows.partial_cmp(&Number::Follows), Some(Ordering::Equal));
+        assert_eq!(Number::Follows.partial_cmp(&Number::Is(3)), None);
+    }
+
+    #[test]
     fn what_is_not_given_follows_from_the_drive() {
         let numbers = |text: &str| {
             let WriteBack { n_w, n_e, buffers, buffers_least, under_way, ahead, cleaner_n_w, .. } =

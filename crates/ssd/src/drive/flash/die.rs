@@ -142,9 +142,7 @@ impl Flash {
         let id = state.reads.pop_front().expect("it was looked at");
         self.start(die, id);
         // `start` has set a time that leaves out what stopping takes.
-        let until = stop + self.suspend + self.read;
-        self.ops[id.key()].until = until;
-        self.events.set(die as usize, until);
+        self.events.set(die as usize, stop + self.suspend + self.read);
         id
     }
 
@@ -152,7 +150,6 @@ impl Flash {
         let state = &mut self.dies[die as usize];
         let id = state.suspended.take().expect("it was looked at");
         state.current = Some(id);
-        state.reads_in_a_row = 0;
         let op = &mut self.ops[id.key()];
         op.since = self.now;
         op.until = self.now + state.left;
