@@ -97,6 +97,7 @@ fn fault(folder: &Folder, (typed, code, words): Case) -> Option<String> {
     let faults = [
         (outcome.code != code).then(|| format!("exit {}", outcome.code)),
         (said.lines().count() != 1).then(|| "no single line".to_owned()),
+        said.contains("os error").then(|| "a number of the system".to_owned()),
         (!outcome.stdout.is_empty()).then(|| format!("printed {}", outcome.stdout)),
         words.iter().find(|word| !said.contains(**word)).map(|word| format!("no `{word}`")),
         (began.elapsed() > AT_MOST).then(|| format!("{:?}", began.elapsed())),
