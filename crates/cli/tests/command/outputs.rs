@@ -236,7 +236,7 @@ fn a_full_disk_is_a_failure() {
         let output = shell(&folder, &format!("fulgurite {command} > /dev/full"));
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{command}: {said}");
-        assert!(said.contains("standard output cannot be written"), "{command}: {said}");
+        assert!(said.contains("standard output cannot be written: the disk is full"), "{command}: {said}");
         assert_eq!(said.lines().count(), 1, "{command}: {said}");
     }
     let output = shell(&folder, "fulgurite replay synthetic --ops 1000 --requests-out /dev/full");
