@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import altair
 
 #: The colours of the report: told apart by people who see colours differently, and by 3 to 1 at least from the page.
-PALETTE = ["#0072b2", "#c46f00", "#00875f", "#c2406d", "#7a5cc0", "#7d6a00", "#2f8f9e", "#a34a28", "#4a5fd0", "#5b7a2e"]
+PALETTE = ["#0072b2", "#c46f00", "#00875f", "#c2406d", "#7a5cc0", "#7d6a00", "#2f8f9e", "#a34a28", "#2a35b5", "#5b7a2e"]
 _INK, _QUIET, _LINE = "#1c2024", "#5c6670", "#d9dee3"
 _FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif'
 

@@ -3,7 +3,7 @@
 //!
 //! A page passes if all of its plots were drawn with marks in them, nothing was written to the console, and `probe.js`
 //! finds nothing to complain about: no text in a plot is clipped or lies on another text or on a bar, every text has a
-//! contrast of 4.5 to its ground, bars without a legend have one colour or each its own, the page is no wider than its
+//! contrast of 4.5 to its ground, no two things in a plot have colours that look alike (bars without a legend may have one), the page is no wider than its
 //! window, and the buttons under the plots give a valid SVG and PNG. Every conclusion that a report checks must name a
 //! planted fault that makes it fail. Screenshots and two of those files are left in `target/reports` for people to look at.
 
@@ -63,7 +63,7 @@ pub fn check() -> Result<()> {
     broken_pages_are_noticed(&browser, &out, &page, BREAKS)?;
     let out = reports.join("raw");
     let page = fs::read_to_string(out.join("report.html"))?;
-    broken_pages_are_noticed(&browser, &out, &page, BREAKS_OF_BARS)
+    broken_pages_are_noticed(&browser, &out, &page, BREAKS_OF_COLOURS)
 }
 
 /// Fails if the report says of a check that no planted fault makes it fail. Every run of a study plants them.
@@ -96,9 +96,13 @@ const BREAKS: &[(&str, &str, &str)] = &[
     ("toDataURL(\"image/png\")", "toDataURL(\"image/jpeg\")", "the PNG is none"),
 ];
 
-/// The same for bars without a legend, which the report of `raw` has: every other one is grey.
-const BREAKS_OF_BARS: &[(&str, &str, &str)] =
-    &[("if (!bases.every((base) => hues.includes(base)))", "if (bases.indexOf(key) % 2)", "places have")];
+/// The same for the colours of what a plot shows beside each other, of which the report of `raw` has many: every other bar is
+/// grey; one policy with two options has one colour; two policies have one.
+const BREAKS_OF_COLOURS: &[(&str, &str, &str)] = &[
+    ("if (!bases.every((base) => hues.includes(base)))", "if (bases.indexOf(key) % 2)", "look alike"),
+    ("if (at < 0) return hue;", "return hue;", "look alike"),
+    ("[hues.indexOf(base)]", "[Math.max(1, hues.indexOf(base))]", "look alike"),
+];
 
 /// The check itself is checked: it must notice every broken page, for the right reason.
 fn broken_pages_are_noticed(

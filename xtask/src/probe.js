@@ -54,19 +54,49 @@
     }
   }
 
-  /** Bars without a legend have one colour, or each place its own: a few in colour among grey would seem to be chosen. */
-  function places(svg, plot, where) {
-    if (plot.kind !== "bar" || !plot.coloursPlaces || plot.panels[0].series.length > 1) return;
-    const fills = new Map();
-    const names = new Set(plot.panels.flatMap(({ x }) => x.map(({ name }) => name)));
-    for (const mark of svg.querySelectorAll(".mark")) {
+  /** How far apart two colours look (CIE 1976): from 15 on they can be told apart anywhere in a plot. */
+  function distance(one, other) {
+    const lab = (colour) => {
+      const [r, g, b] = colour.map((part) => (part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4));
+      const [x, y, z] = [
+        (0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.9505, 0.2126 * r + 0.7152 * g + 0.0722 * b, (0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.089,
+      ].map((part) => (part > 0.008856 ? Math.cbrt(part) : 7.787 * part + 16 / 116));
+      return [116 * y, 500 * (x - y), 200 * (y - z)];
+    };
+    const [from, to] = [lab(one), lab(other)];
+    return Math.hypot(...from.map((part, at) => part - to[at]));
+  }
+
+  /** The names that the colours of a plot tell apart, each with the colour of its marks; `null` for a mark of none of them. */
+  function coloured(svg, plot) {
+    const [places, { series }] = [plot.panels.flatMap(({ x }) => x), plot.panels[0]];
+    const names = (plot.coloursPlaces ? places : series).map(({ name }) => name);
+    // What is shown when somebody points at a mark begins with the place, or ends with the series before its value.
+    const parts = (hint) => (plot.kind === "line" ? [hint.slice(0, hint.lastIndexOf(`, ${plot.xLabel} `))]
+      : plot.coloursPlaces ? [hint.slice(0, hint.indexOf(": ")), hint.slice(0, hint.lastIndexOf(`, ${series[0].name}: `))]
+      : places.map(({ name }) => hint.slice(name === "" ? 0 : name.length + 2, hint.indexOf(": ", name.length))));
+    const found = new Map();
+    for (const mark of svg.querySelectorAll(":has(> title):not(.published)")) {
       const hint = mark.querySelector("title").textContent;
-      const name = [...names].find((name) => hint.startsWith([name, plot.panels[0].series[0].name].filter(Boolean).join(", ") + ": "));
-      fills.set(name, mark.getAttribute("fill"));
+      const name = parts(hint).find((part) => names.includes(part)) ?? null;
+      found.set(name, mark.getAttribute("fill"));
     }
-    if (fills.has(undefined)) complain(`${where}: a bar is of no place`);
-    const count = new Set(fills.values()).size;
-    if (count !== 1 && count !== fills.size) complain(`${where}: ${fills.size} places have ${count} colours`);
+    return found;
+  }
+
+  /**
+   * Two things in one plot never share a colour, or nearly. Only places without a legend may have one colour, all of them: a
+   * few in colour among others would seem to be chosen.
+   */
+  function colours(svg, plot, where) {
+    if (plot.kind !== "bar" && plot.kind !== "line") return;
+    const found = [...coloured(svg, plot)];
+    if (found.some(([name]) => name === null)) complain(`${where}: a mark is of nothing that the plot names`);
+    if (plot.coloursPlaces && new Set(found.map(([, colour]) => colour)).size === 1) return;
+    found.forEach(([name, colour], at) => {
+      const alike = found.slice(at + 1).find(([, other]) => distance(parsed(rgbOf(colour)), parsed(rgbOf(other))) < 15);
+      if (alike) complain(`${where}: "${short(name)}" and "${short(alike[0])}" have colours that look alike`);
+    });
   }
 
   /** Text outside the drawings can be read, and the page is no wider than its window. */
@@ -87,7 +117,7 @@
       const svg = plot.querySelector("svg");
       if (!svg || svg.querySelectorAll(".mark").length === 0) return complain(`${where}: a plot is empty: ${at}`);
       drawing(svg, `${where}, plot ${at}`);
-      places(svg, plots[at], `${where}, plot ${at}`);
+      colours(svg, plots[at], `${where}, plot ${at}`);
     });
     prose(where);
   }

@@ -8,6 +8,7 @@ use rustix::termios::tcgetwinsize;
 use std::env;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
+use std::path::Path;
 
 /// The width of a terminal that does not tell its own.
 const USUAL_WIDTH: usize = 80;
@@ -18,7 +19,8 @@ pub fn written(result: io::Result<()>) -> Result<(), StackError> {
     // What the buffer still holds would be lost in silence at exit.
     match result.and_then(|()| io::stdout().flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(StackError::run(format!("standard output cannot be written: {error}")))
+            let why = fulgurite_study::obstacle(Path::new("-"), &error);
+            Err(StackError::run(format!("standard output cannot be written: {why}")))
         }
         _ => Ok(()),
     }

@@ -240,13 +240,14 @@ fn tell(said: &Said, common: &Common) -> Result<(), StackError> {
             |table, columns| table.to_text(columns),
         ))
     };
-    print(&table, common, plain, |table, view| {
-        let tables = in_two_tables(
+    // Tables fit by themselves; only sentences are wrapped.
+    print(&table, common, plain, |table, view| match &said.text {
+        Some(text) => people::wrapped(text, view.width),
+        None => in_two_tables(
             table,
             |table, columns| people::upright(table, columns, view),
             |table, columns| people::list(table, columns, view),
-        );
-        people::wrapped(&text(tables), view.width)
+        ),
     })?;
     said.verdict.clone()
 }

@@ -10,6 +10,7 @@
 //! and one that would take the place of a file which Fulgurite did not make; see [`Replaces`].
 
 use crate::device::FileConfig;
+use crate::obstacle;
 use crate::unfinished::Unfinished;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Read, Write};
@@ -68,16 +69,16 @@ pub enum OutputError {
     CannotBegin {
         /// The output.
         output: String,
-        /// What the system says.
-        error: io::Error,
+        /// Why, in words.
+        error: String,
     },
     /// Writing failed on the way: the disk is full, for one.
     #[error("{output} cannot be written: {error}")]
     Failed {
         /// The output.
         output: String,
-        /// What the system says.
-        error: io::Error,
+        /// Why, in words.
+        error: String,
     },
 }
 
@@ -144,12 +145,12 @@ impl<'a> Named<'a> {
     }
 
     fn cannot_begin(&self, error: io::Error) -> OutputError {
-        OutputError::CannotBegin { output: self.text(), error }
+        OutputError::CannotBegin { output: self.text(), error: obstacle(self.path, &error) }
     }
 
     /// What to report when writing this file failed on the way.
     pub fn failed(&self, error: io::Error) -> OutputError {
-        OutputError::Failed { output: self.text(), error }
+        OutputError::Failed { output: self.text(), error: obstacle(self.path, &error) }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::people::{self, View};
 use crate::table::Table;
 use fulgurite_base::units::{Share, parse_share};
 use fulgurite_stack::output::is_standard;
-use fulgurite_stack::{Column, Row, StackError, Value};
+use fulgurite_stack::{Column, Row, StackError, Value, obstacle};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::Path;
@@ -95,9 +95,9 @@ fn read(path: &Path, argument: &str) -> Result<Vec<Row>, StackError> {
     // One byte more tells that there is more.
     let outcome = match is_standard(path) {
         true => io::stdin().take(LONGEST + 1).read_to_end(&mut bytes),
-        false => fs::File::open(file).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut bytes)),
+        false => fs::File::open(&file).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut bytes)),
     };
-    outcome.map_err(|error| refused(format!("{missing}: {error}")))?;
+    outcome.map_err(|error| refused(format!("{missing}: {}", obstacle(&file, &error))))?;
     if bytes.len() as u64 > LONGEST {
         return Err(refused(format!("is longer than {} MiB", LONGEST >> 20)));
     }

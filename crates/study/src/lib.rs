@@ -17,5 +17,6 @@ pub mod trace_info;
 pub use fulgurite_base::SpecError;
 pub use fulgurite_stack::output::{abandon_all, is_standard};
 pub use fulgurite_stack::{
-    Column, Command, Outlook, Progress, Run, StackError, Unit, outlook, progress, runner, settings, store,
+    Column, Command, Outlook, Progress, Run, StackError, Unit, obstacle, outlook, progress, runner, settings,
+    store,
 };

@@ -11,8 +11,8 @@ const STEPS = {
 };
 // Told apart by people who see colours differently, and by 3 to 1 at least from the page.
 const PALETTES = {
-  light: ["#0072b2", "#c46f00", "#00875f", "#c2406d", "#7a5cc0", "#7d6a00", "#2f8f9e", "#a34a28", "#4a5fd0", "#5b7a2e", "#9b2d8f", "#d6402b"],
-  dark: ["#4aa3df", "#f0b34a", "#3fc79a", "#e887ab", "#a994e6", "#d6c94a", "#6fd0de", "#e59a78", "#8fa2f5", "#a9cc7a", "#e07fd6", "#ff8f7a"],
+  light: ["#0072b2", "#c46f00", "#00875f", "#c2406d", "#7a5cc0", "#7d6a00", "#2f8f9e", "#a34a28", "#2a35b5", "#5b7a2e", "#9b2d8f", "#d6402b"],
+  dark: ["#4aa3df", "#f0b34a", "#3fc79a", "#e887ab", "#a994e6", "#d6c94a", "#6fd0de", "#e59a78", "#6878f0", "#a9cc7a", "#e07fd6", "#ff7468"],
 };
 
 const context = document.createElement("canvas").getContext("2d");

@@ -61,7 +61,7 @@ pub enum OpenError {
     #[error("{} does not exist; to make it, say how large it shall be (size=1GiB)", .0.display())]
     NoSize(PathBuf),
     /// A new drive needs a folder that exists.
-    #[error("{} cannot be made: there is no such folder", .0.display())]
+    #[error("{} cannot be made: there is no such folder; accepted: a place in a folder that exists", .0.display())]
     NoFolder(PathBuf),
     /// A folder, a pipe, a terminal: what cannot hold pages.
     #[error("{} is neither a file nor a block device; accepted: one of them", .0.display())]

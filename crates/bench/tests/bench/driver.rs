@@ -139,6 +139,9 @@ fn a_transaction_that_wrote_nothing_is_no_commit() {
     });
 }
 
+/// Far more requests than any run here has, so that one that does not end fails soon.
+const ASKED_MOST: usize = 1000;
+
 /// Refuses every request twice and notes what it is asked for.
 #[derive(Default)]
 struct Refusing {
@@ -162,6 +165,9 @@ impl Benchmark for Refusing {
 
     async fn execute<D: Device + 'static>(&self, request: &u64, _: &Session<D>) -> Result<Ending, Error> {
         self.asked.borrow_mut().push(*request);
+        if self.asked.borrow().len() > ASKED_MOST {
+            return Err(Error::Broken("it is asked without end".to_owned()));
+        }
         match self.asked.borrow().iter().filter(|asked| *asked == request).count() {
             3 => Ok(Ending::Committed),
             _ => Err(fulgurite_engine::Error::Deadlock.into()),
@@ -184,8 +190,19 @@ fn what_is_refused_is_tried_again_as_it_was_drawn() {
 }
 
 /// A benchmark of one's own: transactions that take no time, or that fail.
+#[derive(Default)]
 struct Own {
     fails: bool,
+    asked: Cell<u64>,
+}
+
+impl Own {
+    /// More than a run by time lets pass before it looks whether time does.
+    const ASKED_MOST: u64 = 5_000_000;
+
+    fn ending_well() -> Rc<Own> {
+        Rc::default()
+    }
 }
 
 impl Benchmark for Own {
@@ -204,7 +221,8 @@ impl Benchmark for Own {
     }
 
     async fn execute<D: Device + 'static>(&self, (): &(), _: &Session<D>) -> Result<Ending, Error> {
-        match self.fails {
+        self.asked.update(|asked| asked + 1);
+        match self.fails || self.asked.get() > Own::ASKED_MOST {
             true => Err(Error::Broken("it fails".to_owned())),
             false => Ok(Ending::RolledBack),
         }
@@ -215,8 +233,7 @@ impl Benchmark for Own {
 fn a_run_by_time_that_would_not_end_is_refused() {
     on_store(async |store| {
         let plan = Plan { stop: Extent::Time(Nanos(u64::MAX / 2)), ..plan(0) };
-        let refused =
-            fulgurite_bench::run(&store, &Rc::new(Own { fails: false }), &plan, || (), &unwatched()).await;
+        let refused = fulgurite_bench::run(&store, &Own::ending_well(), &plan, || (), &unwatched()).await;
         assert!(matches!(refused, Err(Error::NoTime { .. })), "{refused:?}");
     });
 }
@@ -224,13 +241,17 @@ fn a_run_by_time_that_would_not_end_is_refused() {
 #[test]
 fn a_failure_ends_the_run_and_rollbacks_are_counted() {
     on_store(async |store| {
-        let failed =
-            fulgurite_bench::run(&store, &Rc::new(Own { fails: true }), &plan(100), || (), &unwatched())
-                .await;
+        let failed = fulgurite_bench::run(
+            &store,
+            &Rc::new(Own { fails: true, ..Own::default() }),
+            &plan(100),
+            || (),
+            &unwatched(),
+        )
+        .await;
         assert_eq!(failed.unwrap_err().to_string(), "it fails");
         let outcome =
-            fulgurite_bench::run(&store, &Rc::new(Own { fails: false }), &plan(100), || (), &unwatched())
-                .await;
+            fulgurite_bench::run(&store, &Own::ending_well(), &plan(100), || (), &unwatched()).await;
         assert_eq!(outcome.unwrap().rollbacks(), 100);
     });
 }

@@ -16,6 +16,7 @@ fn refused(folder: &Folder, cases: &[(&str, &[&str])]) {
         assert_eq!(outcome.code, 2, "{arguments}: {}{}", outcome.stdout, outcome.stderr);
         assert_eq!(outcome.stdout, "", "{arguments}");
         assert_eq!(outcome.stderr.trim_end().lines().count(), 1, "{arguments}: {}", outcome.stderr);
+        assert!(!outcome.stderr.contains("os error"), "{arguments}: {}", outcome.stderr);
         for word in *words {
             assert!(outcome.stderr.contains(word), "{arguments}: no `{word}` in: {}", outcome.stderr);
         }
@@ -266,6 +267,75 @@ fn options_that_do_not_go_together() {
             ("trace info none.pages", &["none.pages: cannot be opened", "accepted: the path of a trace"]),
         ],
     );
+}
+
+/// The rule: what is not there is said to be missing, as the kind of thing that it is, with what would be accepted.
+#[test]
+fn what_is_missing_is_said_to_be() {
+    let folder = Folder::new().with("rows.csv", "k,v\n");
+    fs::create_dir(folder.0.join("folder")).unwrap();
+    let no_workload = "and no workload of that name; accepted: the path of a trace, or a workload (`fulgurite list workloads` shows all)";
+    let no_trace = "cannot be opened: there is no such file; accepted: the path of a trace";
+    let no_study = "there is no such file; accepted: a TOML file that describes a study, or a name that `fulgurite list studies` shows";
+    let no_store = "does not exist; accepted: a file or block device that holds a store";
+    let mut cases = vec![
+        ("pool none.csv", ["there is no file none.csv", no_workload]),
+        ("pool ./none", ["there is no file ./none", no_workload]),
+        ("replay none.spc", ["there is no file none.spc", no_workload]),
+        ("gc none.msr", ["there is no file none.msr", no_workload]),
+        ("advise none.csv", ["there is no file none.csv", no_workload]),
+        (
+            "pool nonesuch",
+            [
+                "unknown workload `nonesuch` (known: mixed-skewed",
+                "there is no trace file of that name either",
+            ],
+        ),
+        (
+            "replay zipff",
+            ["unknown workload `zipff`; did you mean `zipf`?", "there is no trace file of that name either"],
+        ),
+        ("pool folder", ["folder: cannot be opened: it is a folder", "accepted: the path of a trace"]),
+        ("trace info none.csv", ["none.csv: ", no_trace]),
+        ("trace info folder", ["folder: cannot be opened: it is a folder", "accepted: the path of a trace"]),
+        ("trace convert none.csv x --to msr", ["none.csv: ", no_trace]),
+        ("study none.toml", ["study none.toml cannot be read: ", no_study]),
+        (
+            "study no/such.toml",
+            ["study no/such.toml cannot be read: ", "there is no folder no; accepted: a TOML file"],
+        ),
+        (
+            "study nonesuch",
+            [
+                "unknown study `nonesuch` (known: quickstart",
+                "a study of your own is a path that ends in .toml",
+            ],
+        ),
+        (
+            "study quickstrat",
+            ["unknown study `quickstrat`; did you mean `quickstart`?", "a path that ends in .toml"],
+        ),
+        (
+            "diff none.csv folder",
+            ["A none.csv: cannot be read: there is no such file", "accepted: the folder of a study"],
+        ),
+        ("diff folder folder", ["A folder: has no table.csv", "accepted: the folder of a study"]),
+        (
+            "load x t --from none.csv",
+            ["--from none.csv: there is no such file", "accepted: a file of key,value rows, or -"],
+        ),
+    ];
+    let on_stores =
+        ["check none", "stat none", "get none t k", "scan none t", "backup none x", "repair none x"];
+    cases.extend(on_stores.map(|command| (command, ["FILE none ", no_store])));
+    let fault = |(typed, words): &(&str, [&str; 2])| {
+        let outcome = folder.run(typed);
+        let is_so = outcome.code == 2 && words.iter().all(|word| outcome.stderr.contains(word));
+        (!is_so).then(|| format!("{typed}: {}", outcome.stderr))
+    };
+    let faults: Vec<String> = cases.iter().filter_map(fault).collect();
+    assert!(faults.is_empty(), "{}", faults.concat());
+    assert_eq!(folder.names(), ["folder", "rows.csv"]);
 }
 
 /// The rule: an option that this command or workload has no use for is refused, and not passed over.

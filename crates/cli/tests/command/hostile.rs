@@ -67,6 +67,11 @@ const TYPED: &[Case] = &[
     ("stat no-such.db", 2, &["FILE no-such.db does not exist", "accepted"]),
     ("check random.bin", 2, &["random.bin", "holds no store", "accepted"]),
     ("load new.store t --from random.bin", 2, &["--from random.bin, line 1", "key,value"]),
+    (
+        "load new.store t --from one-field.csv --size 8MiB --log 512KiB",
+        2,
+        &["--from one-field.csv, line 1", "two, key,value (nothing was loaded)"],
+    ),
     ("diff random.bin random.bin", 2, &["A random.bin", "accepted: the folder of a study"]),
     ("study quickstart --quick --out taken", 2, &["--out taken", "table.csv", "accepted"]),
     ("study quickstart --out /dev/null", 2, &["--out /dev/null", "accepted: a folder"]),
@@ -81,6 +86,7 @@ fn folder() -> Folder {
         .with("max.pages", "R 18446744073709551615\n")
         .with("long.pages", "x".repeat(100_000))
         .with("rows.csv", "1,v\n")
+        .with("one-field.csv", "1\n")
         .with("nan.spc", "0,0,8192,W,nan\n")
         .with("t.spc", "0,0,8192,W,0.5\n0,64,4096,R,0.75\n");
     symlink("loop", folder.0.join("loop")).unwrap();
@@ -97,6 +103,7 @@ fn fault(folder: &Folder, (typed, code, words): Case) -> Option<String> {
     let faults = [
         (outcome.code != code).then(|| format!("exit {}", outcome.code)),
         (said.lines().count() != 1).then(|| "no single line".to_owned()),
+        said.contains("os error").then(|| "a number of the system".to_owned()),
         (!outcome.stdout.is_empty()).then(|| format!("printed {}", outcome.stdout)),
         words.iter().find(|word| !said.contains(**word)).map(|word| format!("no `{word}`")),
         (began.elapsed() > AT_MOST).then(|| format!("{:?}", began.elapsed())),

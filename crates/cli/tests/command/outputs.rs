@@ -23,7 +23,60 @@ fn refused(folder: &Folder, arguments: &str, words: &[&str]) {
     for word in words.iter().chain(&["accepted"]) {
         assert!(outcome.stderr.contains(word), "{arguments}: no `{word}` in: {}", outcome.stderr);
     }
+    assert!(!outcome.stderr.contains("os error"), "{arguments}: {}", outcome.stderr);
     assert_eq!(folder.names(), before, "{arguments} left something behind");
+}
+
+/// The rule: a path that cannot be written to is refused with its argument, the part that is in the way, and what is
+/// accepted.
+#[test]
+fn what_is_in_the_way_of_an_output_is_named() {
+    let folder = Folder::new().with("t.spc", TRACE).with("rows.csv", "k,v\n").with("file", "x\n");
+    assert_eq!(folder.run("load a.store t --from rows.csv --size 4MiB --log 512KiB").code, 0);
+    symlink("loop", folder.0.join("loop")).unwrap();
+    fs::create_dir(folder.0.join("folder")).unwrap();
+    fs::create_dir_all(folder.0.join("taken/table.csv")).unwrap();
+    let writers = [
+        ("replay t.spc --requests-out PATH", "--requests-out"),
+        ("replay t.spc --trace-out PATH", "--trace-out"),
+        ("trace convert t.spc PATH --to msr", "OUT"),
+        ("trace generate zipf PATH --to midas --ops 10", "OUT"),
+        ("backup a.store PATH", "OUT"),
+        ("repair a.store PATH", "OUT"),
+        ("load PATH t --from rows.csv --size 4MiB --log 512KiB", "FILE"),
+        ("pool zipf --pages 10 --device file:PATH,size=1MiB", "device file:"),
+        ("study quickstart --quick --out PATH", "--out"),
+    ];
+    let long = "y".repeat(300);
+    let paths = [
+        ("file/x", "file is no folder"),
+        ("none/x", "there is no "),
+        ("loop/x", "its links lead in a circle"),
+        (long.as_str(), "its name is too long"),
+    ];
+    for (writer, argument) in writers {
+        for (path, words) in paths {
+            // A study makes its folders.
+            if (argument, path) != ("--out", "none/x") {
+                refused(&folder, &writer.replace("PATH", path), &[argument, path, words]);
+            }
+        }
+    }
+    // A file where a folder is wanted, and a folder where a file is.
+    for path in ["file", "file/", "a.store", "/dev/null"] {
+        let accepted = "accepted: a folder, new or of an earlier run of this study";
+        refused(
+            &folder,
+            &format!("study quickstart --quick --out {path}"),
+            &["--out", path, "it is no folder", accepted],
+        );
+    }
+    refused(&folder, "study quickstart --quick --out taken", &["--out taken", "table.csv", "folder"]);
+    for (writer, argument) in &writers[..8] {
+        for path in ["folder", "folder/"] {
+            refused(&folder, &writer.replace("PATH", path), &[argument, path]);
+        }
+    }
 }
 
 #[test]
@@ -183,7 +236,7 @@ fn a_full_disk_is_a_failure() {
         let output = shell(&folder, &format!("fulgurite {command} > /dev/full"));
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{command}: {said}");
-        assert!(said.contains("standard output cannot be written"), "{command}: {said}");
+        assert!(said.contains("standard output cannot be written: the disk is full"), "{command}: {said}");
         assert_eq!(said.lines().count(), 1, "{command}: {said}");
     }
     let output = shell(&folder, "fulgurite replay synthetic --ops 1000 --requests-out /dev/full");

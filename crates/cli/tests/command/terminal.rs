@@ -80,6 +80,17 @@ fn folder() -> Folder {
     folder
 }
 
+/// The rule: what makes heads bold takes no place, so a table that fits is not broken.
+#[test]
+fn a_store_is_described_in_lines_that_are_whole() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fulgurite"));
+    command.args(["stat", "s.store"]).env("TERM", "xterm").env_remove("NO_COLOR");
+    let written = as_written(&folder(), &mut command, 80).stdout;
+    assert!(written.contains("\u{1b}["), "heads are bold: {written}");
+    let heads = "table  levels  inner_pages  leaves  leaf_fill  records  record_bytes\n";
+    assert!(without_styles(&written).contains(heads), "{written}");
+}
+
 #[test]
 fn every_table_fits_the_terminal() {
     let folder = folder();

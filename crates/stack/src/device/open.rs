@@ -7,13 +7,13 @@ use super::observed::AnyDrive;
 use super::{DriveConfig, Engine, FileConfig, LayerConfig, MEM_QUEUE_DEPTH, Observed};
 use crate::memo::Memo;
 use crate::progress::step;
-use crate::{Stack, StackError, Unit};
+use crate::{Stack, StackError, Unit, obstacle};
 use fulgurite_base::{Nanos, Spec, SpecError};
 use fulgurite_device::{Caps, MemDevice};
 use fulgurite_ftl::{CountingSink, Ftl};
 use fulgurite_log::{Below, LogConfig, LogDevice};
 use fulgurite_ssd::{SimDrive, SsdConfig};
-use fulgurite_uring::PsyncDevice;
+use fulgurite_uring::{OpenError, PsyncDevice};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -37,8 +37,15 @@ impl DeviceUser for Boxed {
 }
 
 /// What is wrong with the file or block device at `path`, with the argument named in front.
-fn refused_file(path: &Path, error: &str) -> StackError {
-    let path = path.display().to_string();
+fn refused_file(path: &Path, error: &OpenError) -> StackError {
+    if let OpenError::Io { error, .. } = error {
+        return StackError::request(format!(
+            "device file:{} cannot be opened: {}; accepted: a file or a block device",
+            path.display(),
+            obstacle(path, error)
+        ));
+    }
+    let (path, error) = (path.display().to_string(), error.to_string());
     // Most of these errors begin with the path; it is not said twice.
     StackError::request(match error.strip_prefix(&path) {
         Some(error) => format!("device file:{path}{error}"),
@@ -119,7 +126,7 @@ impl Stack {
         match &self.device.drive {
             DriveConfig::File(file) => {
                 fulgurite_uring::check(&file.path, &file.uring_options(Some(file.pages())))
-                    .map_err(|error| refused_file(&file.path, &error.to_string()))?;
+                    .map_err(|error| refused_file(&file.path, &error))?;
                 file.check_store()?;
             }
             DriveConfig::None => return Err(StackError::request(NO_DRIVE)),

@@ -1,7 +1,7 @@
 //! The records that are to be loaded, from rows of CSV.
 
 use super::text;
-use crate::StackError;
+use crate::{StackError, obstacle};
 use csv::{ByteRecord, ReaderBuilder};
 use std::cell::Cell;
 use std::fs::File;
@@ -117,8 +117,8 @@ fn open_file(path: &Path) -> Result<(File, Option<u64>), StackError> {
         let path = path.display();
         StackError::request(format!("--from {path}: {what}; accepted: a file of key,value rows, or -"))
     };
-    let file = File::open(path).map_err(|error| refused(error.to_string()))?;
-    let metadata = file.metadata().map_err(|error| refused(error.to_string()))?;
+    let file = File::open(path).map_err(|error| refused(obstacle(path, &error)))?;
+    let metadata = file.metadata().map_err(|error| refused(obstacle(path, &error)))?;
     if metadata.is_dir() {
         return Err(refused("it is a folder".to_owned()));
     }

@@ -393,7 +393,12 @@ impl Loading {
 
 /// Adds how many records were loaded before.
 fn with_count(error: StackError, records: u64) -> StackError {
-    let text = |said: String| format!("{said} ({records} records before that were loaded)");
+    let loaded = match records {
+        0 => "nothing was loaded".to_owned(),
+        1 => "1 record before that was loaded".to_owned(),
+        records => format!("{records} records before that were loaded"),
+    };
+    let text = |said: String| format!("{said} ({loaded})");
     match error {
         StackError::Request(said) => StackError::Request(text(said)),
         StackError::Run(said) => StackError::Run(text(said)),

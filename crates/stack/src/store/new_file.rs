@@ -1,9 +1,9 @@
 //! Files that hold a new store. Such a file is made without its name (see `unfinished.rs`) and gets it when it is
 //! complete. It never takes the place of another file.
 
-use crate::StackError;
 use crate::output::is_standard;
 use crate::unfinished::Unfinished;
+use crate::{StackError, obstacle};
 use fulgurite_base::units;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -24,9 +24,10 @@ impl NewFile {
         refuse_existing(argument, path)?;
         let cannot = |error: io::Error| {
             StackError::request(format!(
-                "{argument} {} cannot be made with a length of {}: {error}; accepted: a new file, in a folder that exists and takes files of this length",
+                "{argument} {} cannot be made with a length of {}: {}; accepted: a new file, in a folder that exists and takes files of this length",
                 path.display(),
-                units::format_size(bytes)
+                units::format_size(bytes),
+                obstacle(path, &error)
             ))
         };
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -47,7 +48,12 @@ impl NewFile {
 
     /// What to report when writing it has failed.
     pub fn failed(&self, error: &io::Error) -> StackError {
-        StackError::run(format!("{} {} cannot be written: {error}", self.argument, self.path.display()))
+        StackError::run(format!(
+            "{} {} cannot be written: {}",
+            self.argument,
+            self.path.display(),
+            obstacle(&self.path, error)
+        ))
     }
 
     /// Gives it its name. Whoever has it open goes on with it.
@@ -57,7 +63,11 @@ impl NewFile {
         let NewFile { argument, path, unfinished } = self;
         unfinished.put_new(&path).map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => exists(argument, &path),
-            _ => StackError::run(format!("{argument} {} cannot be written: {error}", path.display())),
+            _ => StackError::run(format!(
+                "{argument} {} cannot be written: {}",
+                path.display(),
+                obstacle(&path, &error)
+            )),
         })?;
         // The name is durable with its folder. Some file systems cannot flush one; they have nothing to flush
         // then.
@@ -73,7 +83,11 @@ pub fn refuse_existing(argument: &str, path: &Path) -> Result<(), StackError> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Ok(_) => Err(exists(argument, path)),
-        Err(error) => Err(StackError::request(format!("{argument} {}: {error}", path.display()))),
+        Err(error) => Err(StackError::request(format!(
+            "{argument} {} cannot be made: {}; accepted: a new file, in a folder that exists",
+            path.display(),
+            obstacle(path, &error)
+        ))),
     }
 }
 

@@ -4,7 +4,7 @@ use super::new_file::refuse_standard;
 use super::shared_drive::SharedDrive;
 use super::text;
 use crate::device::{AnyDrive, FileConfig};
-use crate::{StackError, Unit, memory};
+use crate::{StackError, Unit, memory, obstacle};
 use fulgurite_base::units;
 use fulgurite_device::Executor;
 use fulgurite_engine::{Durability, Error, Options, SHARDS, Store, Table};
@@ -207,7 +207,13 @@ fn refused(path: &Path, error: OpenError) -> StackError {
         OpenError::Io { error, .. } if error.kind() == std::io::ErrorKind::NotFound => {
             format!("FILE {file} does not exist; accepted: a file or block device that holds a store")
         }
-        OpenError::Io { error, .. } => format!("FILE {file} cannot be opened: {error}"),
+        OpenError::Io { error, .. } => format!(
+            "FILE {file} cannot be opened: {}; accepted: a file or block device that holds a store",
+            obstacle(path, &error)
+        ),
+        OpenError::NotADrive(_) => {
+            format!("FILE {file} is neither a file nor a block device; accepted: one of them")
+        }
         error => error.to_string(),
     })
 }

@@ -2,12 +2,14 @@
 
 use super::open::{StoreFile, read_key};
 use super::text;
-use crate::StackError;
 use crate::device::AnyDrive;
+use crate::output::STANDARD;
+use crate::{StackError, obstacle};
 use fulgurite_base::units;
 use fulgurite_engine::{Direction, Snapshot, Table};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::ops::Bound;
+use std::path::Path;
 
 /// How records are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,9 +108,10 @@ pub fn scan(asked: &ScanAsked, output: impl Write + 'static) -> Result<(), Stack
         Ok(()) => Ok(()),
         Err(Stopped::Failed(error)) => Err(error),
         Err(Stopped::Output(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        Err(Stopped::Output(error)) => {
-            Err(StackError::run(format!("standard output cannot be written: {error}")))
-        }
+        Err(Stopped::Output(error)) => Err(StackError::run(format!(
+            "standard output cannot be written: {}",
+            obstacle(Path::new(STANDARD), &error)
+        ))),
     }
 }
 

@@ -3,9 +3,9 @@
 //! A run may read its trace several times, for instance to learn its length or its hash. So such a trace is copied to a
 //! temporary file without a name, which the system removes when the process ends.
 
-use crate::StackError;
 use crate::output::is_standard;
 use crate::progress::step;
+use crate::{StackError, obstacle};
 use fulgurite_workload::trace::{Format, TraceError, TraceOptions, TraceReader};
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -29,7 +29,7 @@ pub(super) struct Spooled {
 impl Spool {
     /// All that `path` gives, from its beginning.
     pub fn open(&self, path: &Path) -> Result<Spooled, StackError> {
-        let kept = self.0.get_or_init(|| keep(path).map(Arc::new).map_err(|error| error.to_string()));
+        let kept = self.0.get_or_init(|| keep(path).map(Arc::new).map_err(|error| obstacle(path, &error)));
         match kept {
             Ok(file) => Ok(Spooled { file: Arc::clone(file), at: 0 }),
             Err(error) => Err(StackError::request(format!("{} cannot be read: {error}", name_of(path)))),
@@ -94,10 +94,15 @@ pub(super) fn open_file(
     let cannot = |error: io::Error| TraceError {
         file: name.clone(),
         line: None,
-        reason: format!("cannot be opened: {error}; accepted: the path of a trace"),
+        reason: format!("cannot be opened: {}; accepted: the path of a trace", obstacle(path, &error)),
     };
     let file = File::open(path).map_err(cannot)?;
-    let bytes = file.metadata().map_or(0, |found| if found.is_file() { found.len() } else { 0 });
+    let metadata = file.metadata().map_err(cannot)?;
+    if metadata.is_dir() {
+        // A folder can be opened, and not read.
+        return Err(cannot(io::Error::from(rustix::io::Errno::ISDIR)));
+    }
+    let bytes = if metadata.is_file() { metadata.len() } else { 0 };
     let step = step(format!("reading {name}"), bytes);
     TraceReader::new(&name, step.reading(file), format, options)
 }

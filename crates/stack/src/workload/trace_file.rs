@@ -1,8 +1,8 @@
 //! A trace file that is read when it is needed, and only once for each way of looking at it.
 
 use super::spool::{Spool, is_read_once, name_of, open_file};
-use crate::StackError;
 use crate::progress::step;
+use crate::{StackError, obstacle};
 use fulgurite_base::{Nanos, PageId, fnv1a};
 use fulgurite_workload::trace::{Format, PageChanges, PageTrace, Trace, TraceOptions, TraceReader, Unit};
 use std::collections::BTreeMap;
@@ -199,7 +199,9 @@ impl TraceFile {
         if is_read_once(path) {
             return Ok(how ^ hash_of(self.spool.open(path)?)?);
         }
-        let failed = |error| StackError::request(format!("{}: {error}", path.display()));
+        let failed = |error| {
+            StackError::request(format!("{} cannot be read: {}", path.display(), obstacle(path, &error)))
+        };
         let file = File::open(path).map_err(failed)?;
         let bytes = file.metadata().map_or(0, |found| found.len());
         Ok(how ^ hash_of(step(format!("hashing {}", path.display()), bytes).reading(file))?)

@@ -16,7 +16,8 @@ pub fn head(column: Column) -> &'static str {
         Unit::Name => &[],
     };
     let short = ends.iter().find_map(|end| name.strip_suffix(end));
-    let is_free = |short: &&str| *short != "sim" && Column::from_name(short).is_err();
+    // Some names would mean something else without their unit: the bytes of all records are not those of a record.
+    let is_free = |short: &&str| !["sim", "record"].contains(short) && Column::from_name(short).is_err();
     short.filter(is_free).unwrap_or(name)
 }
 

@@ -2,8 +2,8 @@
 //! that fails leaves only its finished runs; see `ledger.rs`.
 
 use super::ledger;
-use fulgurite_stack::StackError;
-use fulgurite_stack::output::{self, Named, OutputFile, Replaces, is_standard};
+use fulgurite_stack::output::{self, Named, OutputError, OutputFile, Replaces, is_standard};
+use fulgurite_stack::{StackError, obstacle};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs;
@@ -23,6 +23,13 @@ const NAMES: &[&str] = &[
 /// A file of a study, which may be replaced: [`Folder::refuse_others`] knows whose the files are.
 fn own(path: &Path) -> Named<'_> {
     Named::new("--out", path).replacing(Replaces::Anything)
+}
+
+fn cannot_be_used(path: &Path, why: &str) -> StackError {
+    StackError::request(format!(
+        "--out {} cannot be used: {why}; accepted: a folder, new or of an earlier run of this study",
+        path.display()
+    ))
 }
 
 /// An output folder that can be written to.
@@ -52,12 +59,9 @@ impl Folder {
         // From here on a refusal removes what was made: see `drop`.
         let mut folder =
             Folder { path: path.to_owned(), made, written: Vec::new(), is_used: false, _held: None };
-        let held = fs::create_dir_all(path).and_then(|()| fs::File::open(path)).map_err(|error| {
-            StackError::request(format!(
-                "--out {} cannot be written: {error}; accepted: a folder that exists or can be made",
-                path.display()
-            ))
-        })?;
+        let held = fs::create_dir_all(path)
+            .and_then(|()| fs::File::open(path))
+            .map_err(|error| cannot_be_used(path, &obstacle(path, &error)))?;
         // A file system without locks refuses otherwise, and nobody is there then who could be waited for.
         if flock(&held, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
             return Err(StackError::request(format!(
@@ -69,7 +73,10 @@ impl Folder {
         let names = NAMES.iter().chain([&ledger::NAME]);
         let paths: Vec<PathBuf> = names.map(|name| path.join(name)).collect();
         let outputs: Vec<Named<'_>> = paths.iter().map(|path| own(path)).collect();
-        output::check(inputs, &outputs)?;
+        output::check(inputs, &outputs).map_err(|error| match error {
+            OutputError::CannotBegin { error, .. } => cannot_be_used(path, &error),
+            other => other.into(),
+        })?;
         folder.refuse_others()?;
         Ok(folder)
     }

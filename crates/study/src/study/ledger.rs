@@ -6,7 +6,7 @@
 //! A run is recognised by three things: the exact words that asked for it, since its rows repeat them; its identity,
 //! which covers a hash of the requests of its trace; and the version of Fulgurite. An incomplete line is ignored.
 
-use fulgurite_stack::{Column, Row, StackError, Value};
+use fulgurite_stack::{Column, Row, StackError, Value, obstacle};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -103,7 +103,7 @@ pub(super) fn keys(folder: &Path) -> Vec<Key> {
 }
 
 fn failed(path: &Path, error: &io::Error) -> StackError {
-    StackError::run(format!("{}: {error}", path.display()))
+    StackError::run(format!("{}: {}", path.display(), obstacle(path, error)))
 }
 
 fn open(path: &Path) -> io::Result<File> {

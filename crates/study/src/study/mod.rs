@@ -25,7 +25,7 @@ use fulgurite_base::SpecError;
 use fulgurite_stack::device::named_file;
 use fulgurite_stack::output::{Named, is_standard};
 use fulgurite_stack::runner::{self, Runs};
-use fulgurite_stack::{Column, Command, Outlook, Progress, Row, StackError};
+use fulgurite_stack::{Column, Command, Outlook, Progress, Row, StackError, obstacle};
 use ledger::Ledger;
 pub use parts::Left;
 use parts::{Kept, Parts};
@@ -121,7 +121,7 @@ impl Study {
             Some((name, text)) => ((*name).to_owned(), (*text).to_owned()),
             None if typed.ends_with(".toml") => {
                 let text = fs::read_to_string(typed)
-                    .map_err(|error| StackError::request(format!("study {typed} cannot be read: {error}; accepted: a TOML file that describes a study, or a name that `fulgurite list studies` shows")))?;
+                    .map_err(|error| StackError::request(format!("study {typed} cannot be read: {}; accepted: a TOML file that describes a study, or a name that `fulgurite list studies` shows", obstacle(Path::new(typed), &error))))?;
                 let stem = Path::new(typed).file_stem().unwrap_or_default();
                 (stem.to_string_lossy().into_owned(), text)
             }
