@@ -12,6 +12,8 @@
 //!   driver: an *errand*. It runs a turn of the core when it comes back.
 //! - Many jobs may wait for one command, as commits do for the log. It is an errand for the thread of any of them. Who leaves such a
 //!   command behind wakes one of them for it.
+//! - A driver lets others have the lock now and then: what it carries on may go on for long, and who comes back from an errand has
+//!   what all commits wait for.
 //! - A driver whose own job is done hands the role to the thread that has waited longest.
 //! - A thread may be asked, now and then, whether it still wants its job. It is asked without the lock and without the role;
 //!   where it says no, its job is given up.
@@ -121,6 +123,8 @@ struct State<C, P: Primitives> {
     /// Who was woken to carry out a command that several jobs wait for, and has not come yet.
     carrier: Option<Job>,
     drawn: u64,
+    /// When a driver last let others have the lock.
+    held_since: Nanos,
     /// The threads whose jobs have to wait, in the order in which they came.
     waiting: BTreeMap<Job, Waiting<P>>,
     /// Empty; its memory is used again.
@@ -207,6 +211,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
             role: Role::Free,
             carrier: None,
             drawn: 0,
+            held_since: Nanos::ZERO,
             waiting: BTreeMap::new(),
             ended: Vec::new(),
             broken: false,
@@ -413,19 +418,15 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         let until = match guard.core.next() {
             Next::Turn => {
                 self.turn(&mut guard);
-                return (guard, true);
+                let held = guard.core.now().saturating_sub(guard.held_since);
+                return if held >= P::LONGEST_HOLD { self.let_others_in(job, guard) } else { (guard, true) };
             }
             Next::Wait { until } => until,
             Next::Nothing => return (guard, true),
         };
         let Some(park) = &self.park else {
             self.work(&mut guard, C::wait);
-            // Others that wait for the lock get a chance to have it; the role stays here.
-            guard.role = Role::Handed(job);
-            drop(guard);
-            let guard = P::lock(&self.state);
-            let has_role = guard.role == Role::Handed(job);
-            return (guard, has_role);
+            return self.let_others_in(job, guard);
         };
         let longest = at_most.map_or(LONGEST_PARK, |at_most| at_most.min(LONGEST_PARK));
         let left = until.map_or(longest, |until| until.saturating_sub(guard.core.now()).min(longest));
@@ -434,12 +435,23 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         drop(guard);
         park.park(Some(left));
         let mut guard = P::lock(&self.state);
+        guard.held_since = guard.core.now();
         guard.set_place(job, Place::Awake);
         self.pass_on(&mut guard);
         let has_role = guard.role == Role::Parked(job) && !guard.broken;
         if has_role {
             self.turn(&mut guard);
         }
+        (guard, has_role)
+    }
+
+    /// Lets others have the lock that wait for it, among them who comes back from an errand. The role stays here, but for a thread that
+    /// takes it. Returns whether this one still has it.
+    fn let_others_in<'a>(&'a self, job: Job, mut guard: Guard<'a, C, P>) -> (Guard<'a, C, P>, bool) {
+        guard.role = Role::Handed(job);
+        let mut guard = P::let_in(guard);
+        guard.held_since = guard.core.now();
+        let has_role = guard.role == Role::Handed(job);
         (guard, has_role)
     }
 

@@ -4,7 +4,7 @@ use super::asking::GoesOn;
 use super::confined::Confined;
 use super::driving::{Broken, Driving};
 use super::inside::{Inside, Slot};
-use super::primitives::Std;
+use super::primitives::Fair;
 use crate::page::node::longest_key;
 use crate::{Error, Options};
 use fulgurite_device::Device;
@@ -46,7 +46,7 @@ impl<D: Device + Send + 'static> Seat<'_, D> {
 
 /// A shard that any thread may use.
 pub struct Cell<D: Device + Send + 'static> {
-    driving: Driving<Confined<Inside<D>>, Std>,
+    driving: Driving<Confined<Inside<D>>, Fair>,
     /// Bytes of the longest key that its pages have room for.
     pub longest_key: usize,
 }

@@ -1,4 +1,5 @@
 //! The protocol under random schedules.
 
+mod fairness;
 mod model;
 mod schedules;

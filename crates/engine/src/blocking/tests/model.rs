@@ -45,6 +45,7 @@ impl Primitives for Model {
     type Mutex<T: Send> = Mutex<T>;
     type Guard<'a, T: Send + 'a> = Guard<'a, T>;
     type Condvar = Condvar;
+    const LONGEST_HOLD: Nanos = Nanos::ZERO;
 
     fn mutex<T: Send>(value: T) -> Mutex<T> {
         Mutex::new(value)
@@ -52,6 +53,11 @@ impl Primitives for Model {
 
     fn lock<T: Send>(mutex: &Mutex<T>) -> Guard<'_, T> {
         Guard { locked: mutex.lock().unwrap(), mutex }
+    }
+
+    fn let_in<'a, T: Send + 'a>(Guard { locked, mutex }: Guard<'a, T>) -> Guard<'a, T> {
+        drop(locked);
+        Model::lock(mutex)
     }
 
     /// A sleep that may end by itself does so at any moment, or never.
