@@ -95,7 +95,7 @@ impl<D: Device + 'static> Shard<D> {
         let least_pages = if is_eager { EAGER_PAGES } else { RUN_PAGES.0 };
         let runs = self.runs.borrow();
         self.options.runs > 0
-            && runs.newest() < MOST_RUNS
+            && runs.newest() + MADE_TOGETHER as u32 <= MOST_RUNS
             && runs.unswept_pages() < self.pages_for_runs()
             && runs.filter_bytes() < self.options.filter_bytes()
             && runs.size().0 < MOST_AT_ONCE
