@@ -62,6 +62,13 @@ struct Sorted {
     heads: BinaryHeap<Reverse<First>>,
 }
 
+impl Sorted {
+    /// The tree of the next entry.
+    fn tree(&self) -> Option<u32> {
+        self.heads.peek().map(|Reverse((tree, ..))| *tree)
+    }
+}
+
 impl<D: Device + 'static> Shard<D> {
     /// Pages that runs may take. A store that is opened without runs sweeps those that it finds.
     pub(super) fn pages_for_runs(&self) -> u64 {
@@ -134,13 +141,16 @@ impl<D: Device + 'static> Shard<D> {
         while goes_on && self.health.check().is_ok() && self.is_worth_spilling() {
             // Without pages, or where the drive refuses, records stay where they are.
             let mut made = Vec::new();
-            while goes_on && made.len() < MADE_TOGETHER {
+            while goes_on
+                && made.len() < MADE_TOGETHER
+                && let Some(of) = sorted.tree()
+            {
                 let number = self.runs.borrow().newest() + 1 + made.len() as u32;
-                match self.make_run(&mut sorted, number).await {
-                    Ok(Some(run)) => made.extend(run),
-                    Ok(None) | Err(_) => goes_on = false,
-                }
+                let run = self.make_run(&mut sorted, of, number).await;
+                goes_on = run.is_ok();
+                made.extend(run.ok().flatten());
             }
+            goes_on &= sorted.tree().is_some();
             if !made.is_empty() {
                 let registered = self.register(made).await;
                 goes_on &= registered.is_ok();
@@ -205,14 +215,13 @@ impl<D: Device + 'static> Shard<D> {
         }
     }
 
-    /// Writes a run of the next entries, unless all of them stay in memory. `None` where there are no more.
+    /// Writes a run of the next entries of a tree. None if all of them stay in memory.
     async fn make_run(
         self: &Rc<Self>,
         sorted: &mut Sorted,
+        of: u32,
         number: u32,
-    ) -> Result<Option<Option<Made<D>>>, Error> {
-        let Some(Reverse((of, ..))) = sorted.heads.peek() else { return Ok(None) };
-        let of = *of;
+    ) -> Result<Option<Made<D>>, Error> {
         let root = self.pick().await?;
         let tree = Tree { id: FIRST_RUN_TREE | number, root };
         let mut load = Load::of_run(Rc::clone(self), tree);
@@ -221,7 +230,7 @@ impl<D: Device + 'static> Shard<D> {
         let mut keys: Option<(Vec<u8>, Vec<u8>)> = None;
         let mut looked = 0;
         while load.pages() < most
-            && sorted.heads.peek().is_some_and(|Reverse((tree, ..))| *tree == of)
+            && sorted.tree() == Some(of)
             && let Some(Reverse((_, key, place, piece))) = sorted.heads.pop()
         {
             self.next_head(sorted, piece);
@@ -229,31 +238,31 @@ impl<D: Device + 'static> Shard<D> {
             if looked % PUT_TOGETHER == 0 {
                 self.handle.pause().await;
             }
-            let Some(value) = self.take_for_run(of, &key, place) else { continue };
+            let hash = hash_of_key(of, &key);
+            let Some(value) = self.take_for_run(of, &key, hash, place) else { continue };
             places.push(place);
-            hashes.push(hash_of_key(of, &key));
+            hashes.push(hash);
             let low = keys.take().map_or_else(|| key.clone(), |(low, _)| low);
             keys = Some((low, key.clone()));
             let found = cell(value.as_deref());
             load.push(key, found.bytes.to_vec(), found.large).await?;
         }
-        let Some((low, high)) = keys else { return Ok(Some(None)) };
+        let Some((low, high)) = keys else { return Ok(None) };
         let root = load.write().await?;
         let (pages, filter) = (load.pages() as u64, Some(Filter::new(hashes.into_iter())));
         let run = Run { number, of, tree, low, high, pages, filter, sweep: Flag::new(Sweep::Not) };
-        Ok(Some(Some(Made { run, load, root, places })))
+        Ok(Some(Made { run, load, root, places }))
     }
 
     /// The value of an entry that goes into a run. None of one that stays: it was written since, somebody asks for it, or what it replaces is
     /// beneath it for readers of older states.
-    fn take_for_run(&self, of: u32, key: &[u8], place: Place) -> Option<Option<Vec<u8>>> {
+    fn take_for_run(&self, of: u32, key: &[u8], hash: u64, place: Place) -> Option<Option<Vec<u8>>> {
         if of < FIRST_USER_TREE || self.versions.borrow().has_beneath(of, key) {
             return None;
         }
         let mut records = self.records.borrow_mut();
         let entry = records.begin_to_spill(place)?;
-        let mut runs = self.runs.borrow_mut();
-        runs.making.insert(hash_of_key(of, key));
+        self.runs.borrow_mut().making.insert(hash);
         Some(entry.value.map(<[u8]>::to_vec))
     }
 
@@ -264,24 +273,20 @@ impl<D: Device + 'static> Shard<D> {
             self.pages.flush().await?;
         }
         let (mut in_log, mut outcome) = (Vec::new(), Ok(()));
-        let mut last = None;
         for Made { run, load, root, places } in made {
             let of = run.of;
             match self.append_run(run, load, &root).await {
-                Ok(lsn) => {
-                    in_log.push((of, places));
-                    last = Some(lsn);
-                }
+                Ok(lsn) => in_log.push((lsn, of, places)),
                 Err(error) => {
                     outcome = Err(error);
                     break;
                 }
             }
         }
-        if let Some(lsn) = last {
-            self.make_own_durable(lsn).await?;
+        if let Some((lsn, ..)) = in_log.last() {
+            self.make_own_durable(*lsn).await?;
         }
-        for (of, places) in in_log {
+        for (_, of, places) in in_log {
             for some in places.chunks(SORTED_TOGETHER) {
                 let gone = self.records.borrow_mut().spilled(some);
                 self.runs.borrow_mut().count_spilled(of, gone);
