@@ -782,11 +782,33 @@ fn the_cleaner_has_one_batch_under_way_and_may_look_at_one_frame() {
     assert_eq!(ahead.unwrap(), [false, true]);
 }
 
+/// Runs misses of the pages 1, 2 and 3, which come 1, 2 and 3 µs after `since`, and returns their pages as they are served. Each holds
+/// its page for a while.
+fn served_order(
+    executor: &Executor<MemDevice>,
+    pool: &BufferPool<MemDevice>,
+    since: Nanos,
+    holds: Nanos,
+) -> Vec<u64> {
+    let order = Rc::new(RefCell::new(Vec::new()));
+    for page in 1..4 {
+        let (pool, order, handle) = (pool.clone(), Rc::clone(&order), executor.handle());
+        executor.spawn(async move {
+            handle.sleep_until(since + Nanos::from_micros(page)).await;
+            let guard = pool.read(PageId(page)).await.unwrap();
+            order.borrow_mut().push(page);
+            handle.sleep_until(handle.now() + holds).await;
+            drop(guard);
+        });
+    }
+    executor.run().unwrap();
+    order.take()
+}
+
 /// Who gets the only frame, in order: it is held, three misses come one after another, and its holder lets it go, takes it
 /// again before anybody else can, and lets it go for good.
 fn order_of_misses(take_again: bool) -> Vec<u64> {
     let (executor, pool) = pool_over(mem(16), 1, WriteBack::SINGLE);
-    let order = Rc::new(RefCell::new(Vec::new()));
     let (holder, handle) = (pool.clone(), executor.handle());
     executor.spawn(async move {
         let guard = holder.read(PageId(0)).await.unwrap();
@@ -798,19 +820,8 @@ fn order_of_misses(take_again: bool) -> Vec<u64> {
             drop(guard);
         }
     });
-    for page in 1..4 {
-        let (pool, order, handle) = (pool.clone(), Rc::clone(&order), executor.handle());
-        executor.spawn(async move {
-            handle.sleep_until(Nanos::from_micros(20 + page)).await;
-            let guard = pool.read(PageId(page)).await.unwrap();
-            order.borrow_mut().push(page);
-            // Meanwhile the next one has its turn, and finds the frame in use.
-            handle.sleep_until(handle.now() + Nanos::from_micros(50)).await;
-            drop(guard);
-        });
-    }
-    executor.run().unwrap();
-    order.borrow().clone()
+    // While one holds the frame, the next one has its turn, and finds it in use.
+    served_order(&executor, &pool, Nanos::from_micros(20), Nanos::from_micros(50))
 }
 
 /// The rule: a miss whose turn was in vain keeps its place before those that came later.
@@ -825,7 +836,6 @@ fn a_miss_that_must_wait_again_keeps_its_place() {
 #[test]
 fn a_miss_that_has_held_the_lock_goes_before_those_that_wait_for_it() {
     let (executor, pool) = pool_over(mem(16), 1, WriteBack { lock: true, ..WriteBack::SINGLE });
-    let order = Rc::new(RefCell::new(Vec::new()));
     let (holder, handle) = (pool.clone(), executor.handle());
     executor.spawn(async move {
         request(&holder, 0, true).await.unwrap();
@@ -835,17 +845,8 @@ fn a_miss_that_has_held_the_lock_goes_before_those_that_wait_for_it() {
         handle.sleep_until(Nanos::from_micros(100)).await;
         drop(guard);
     });
-    for page in 1..4 {
-        let (pool, order, handle) = (pool.clone(), Rc::clone(&order), executor.handle());
-        executor.spawn(async move {
-            handle.sleep_until(Nanos::from_micros(19 + page)).await;
-            request(&pool, page, false).await.unwrap();
-            order.borrow_mut().push(page);
-        });
-    }
-    executor.run().unwrap();
     // The end of the write was the second's turn, in vain as well; the third has not had one.
-    assert_eq!(*order.borrow(), [2, 1, 3]);
+    assert_eq!(served_order(&executor, &pool, Nanos::from_micros(19), Nanos::ZERO), [2, 1, 3]);
     assert_eq!(pool.counters().pages_written, 1);
 }
 
