@@ -3,27 +3,19 @@
 use crate::arguments::Common;
 use fulgurite_study::people::{self, View};
 use fulgurite_study::table::Table;
-use fulgurite_study::{Column, StackError};
+use fulgurite_study::{Column, StackError, standard_failed};
 use rustix::termios::tcgetwinsize;
 use std::env;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
-use std::path::Path;
 
 /// The width of a terminal that does not tell its own.
 const USUAL_WIDTH: usize = 80;
 
-/// The outcome of writing to standard output. A closed pipe (`fulgurite list | head -1`) is no failure: its
-/// reader has seen enough. A full disk is one.
+/// The outcome of writing to standard output.
 pub fn written(result: io::Result<()>) -> Result<(), StackError> {
     // What the buffer still holds would be lost in silence at exit.
-    match result.and_then(|()| io::stdout().flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            let why = fulgurite_study::obstacle(Path::new("-"), &error);
-            Err(StackError::run(format!("standard output cannot be written: {why}")))
-        }
-        _ => Ok(()),
-    }
+    result.and_then(|()| io::stdout().flush()).or_else(|error| standard_failed(&error))
 }
 
 /// Prints the table as asked. `plain` is its form in a pipe or a file, `shown` that on a terminal.

@@ -10,8 +10,8 @@
 //! and one that would take the place of a file which Fulgurite did not make; see [`Replaces`].
 
 use crate::device::FileConfig;
-use crate::obstacle;
 use crate::unfinished::Unfinished;
+use crate::{StackError, obstacle};
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -160,6 +160,18 @@ pub const STANDARD: &str = "-";
 /// Whether `path` is standard input or output.
 pub fn is_standard(path: &Path) -> bool {
     path == Path::new(STANDARD)
+}
+
+/// What a failure to write to standard output means. A closed pipe (`fulgurite list | head -1`) is none: its reader has seen enough. A full
+/// disk is one.
+pub fn standard_failed(error: &io::Error) -> Result<(), StackError> {
+    match error.kind() {
+        ErrorKind::BrokenPipe => Ok(()),
+        _ => Err(StackError::run(format!(
+            "standard output cannot be written: {}",
+            obstacle(Path::new(STANDARD), error)
+        ))),
+    }
 }
 
 /// Checks, before anything runs, that every output can be written, is neither an input nor another output, and replaces

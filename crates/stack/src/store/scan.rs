@@ -2,14 +2,13 @@
 
 use super::open::{StoreFile, read_key};
 use super::text;
+use crate::StackError;
 use crate::device::AnyDrive;
-use crate::output::STANDARD;
-use crate::{StackError, obstacle};
+use crate::output::standard_failed;
 use fulgurite_base::units;
 use fulgurite_engine::{Direction, Snapshot, Table};
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{self, BufWriter, Write};
 use std::ops::Bound;
-use std::path::Path;
 
 /// How records are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,11 +106,7 @@ pub fn scan(asked: &ScanAsked, output: impl Write + 'static) -> Result<(), Stack
     match opened.executor.block_on(task).map_err(StackError::run)? {
         Ok(()) => Ok(()),
         Err(Stopped::Failed(error)) => Err(error),
-        Err(Stopped::Output(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        Err(Stopped::Output(error)) => Err(StackError::run(format!(
-            "standard output cannot be written: {}",
-            obstacle(Path::new(STANDARD), &error)
-        ))),
+        Err(Stopped::Output(error)) => standard_failed(&error),
     }
 }
 
