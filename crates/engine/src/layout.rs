@@ -69,8 +69,11 @@ pub fn map_memory(bytes: &[u8]) -> u64 {
 pub const HEAD: u64 = 131_072;
 /// Bytes of a superblock.
 pub const SUPERBLOCK: usize = 128;
-/// Pages of the double-write area: two batches of 64, so that one is written while the other is made durable.
-pub const DOUBLE_WRITE_PAGES: u64 = 128;
+/// Pages of the double-write area of a store with so many pages: two batches of 64, so that one is written while the other is made
+/// durable. A large store has four: with two, pages are not written as fast as four threads change them.
+pub fn double_write_pages(pages: u64) -> u64 {
+    if pages < 1 << 16 { 128 } else { 256 }
+}
 /// Data pages that a store has at least.
 const LEAST_PAGES: u64 = 64;
 
@@ -118,13 +121,14 @@ impl Superblock {
     /// The superblock of a new store that takes a whole drive. Fails where the drive is too small for it.
     pub fn of_new(caps: &Caps, options: &Options, identity: u128) -> Result<Superblock, Error> {
         let page_bytes = options.page_bytes;
+        let pages = caps.pages.saturating_mul(caps.page_bytes.into()) / u64::from(page_bytes);
         let mut superblock = Superblock {
             generation: 2,
             page_bytes,
             block_bytes: block_bytes(caps),
-            pages: caps.pages.saturating_mul(caps.page_bytes.into()) / u64::from(page_bytes),
+            pages,
             log_pages: options.log_bytes / u64::from(page_bytes),
-            double_write_pages: DOUBLE_WRITE_PAGES,
+            double_write_pages: double_write_pages(pages),
             redo: Lsn(0),
             log_end: Lsn(0),
             log_crc: identity as u32,

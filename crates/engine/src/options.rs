@@ -350,7 +350,8 @@ impl Options {
                 _ => WRITES_AT_ONCE,
             };
             let n_w = n_w.min(frames / 8).max(1);
-            WriteBack::ace(n_w).with_buffers(2 * n_w)
+            let buffers = (place.batches() * n_w).min(frames / 4).max(2 * n_w);
+            WriteBack::ace(n_w).with_buffers(buffers)
         };
         self.write_back.clone().unwrap_or_else(usual)
     }

@@ -5,7 +5,7 @@
 
 use super::log::blocks;
 use crate::image::Source;
-use crate::layout::{DOUBLE_WRITE_PAGES, HEAD, Superblock};
+use crate::layout::{HEAD, Superblock, double_write_pages};
 use crate::log::block::Block;
 use crate::page::{self, Kind};
 use crate::tree::{CATALOGUE, LARGE};
@@ -140,14 +140,16 @@ async fn from_pages(
     data_start: u64,
 ) -> Result<Superblock, Error> {
     let head = HEAD / u64::from(page_bytes);
-    let log_pages = data_start.checked_sub(head + DOUBLE_WRITE_PAGES).filter(|pages| *pages > 0);
+    let pages = source.len() / u64::from(page_bytes);
+    let double_write_pages = double_write_pages(pages);
+    let log_pages = data_start.checked_sub(head + double_write_pages).filter(|pages| *pages > 0);
     let mut superblock = Superblock {
         generation: 1,
         page_bytes,
         block_bytes: 4096,
-        pages: source.len() / u64::from(page_bytes),
+        pages,
         log_pages: log_pages.ok_or(Error::NotAStore)?,
-        double_write_pages: DOUBLE_WRITE_PAGES,
+        double_write_pages,
         redo: Lsn(0),
         log_end: Lsn(0),
         log_crc: 0,

@@ -86,6 +86,11 @@ impl<D: Device + 'static> Area<D> {
         }
     }
 
+    /// Batches that it protects at once.
+    pub fn batches(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
     /// Pages of a batch that are brought to their places at once.
     pub fn writes_at_once(&self) -> usize {
         self.at_once.get()

@@ -26,6 +26,11 @@ impl<D: Device + 'static> InPlace<D> {
         self.torn_pages
     }
 
+    /// Batches that the double-write area protects at once, whether it is used or not.
+    pub fn batches(&self) -> u32 {
+        self.area.batches()
+    }
+
     /// Pages of a batch that go to their places at once.
     pub fn set_writes_at_once(&self, pages: usize) {
         self.area.set_writes_at_once(pages);

@@ -39,6 +39,14 @@ impl<D: Device + 'static> Place<D> {
         }
     }
 
+    /// Batches that are protected at once.
+    pub fn batches(&self) -> u32 {
+        match self {
+            Place::In(place) => place.batches(),
+            Place::Out(_) => 2,
+        }
+    }
+
     /// What the superblock says of the place.
     pub fn shape(&self) -> Option<Shape> {
         self.out_of_place().map(OutOfPlace::shape)
