@@ -18,8 +18,9 @@ pub struct Tag(pub u64);
 pub enum Operation {
     /// Read `pages` pages from `lpn`. A page never written, or trimmed, reads as zeros.
     Read { lpn: Lpn, pages: u32, into: Option<Buffer> },
-    /// Write `pages` pages at `lpn`.
-    Write { lpn: Lpn, pages: u32, from: Option<Buffer>, stream: StreamId },
+    /// Write `pages` pages at `lpn`. With `durable` they are on the medium once it has completed, whatever becomes of other writes; only
+    /// devices with [`Caps::durable_writes`] do this.
+    Write { lpn: Lpn, pages: u32, from: Option<Buffer>, stream: StreamId, durable: bool },
     /// Forget `pages` pages from `lpn`.
     Trim { lpn: Lpn, pages: u32 },
     /// Make the pages at the destinations of `runs` the same as those at their sources, without copying: all of them or
@@ -90,7 +91,7 @@ impl Operation {
 
     /// A write without a buffer or hint.
     pub fn write(lpn: Lpn, pages: u32) -> Operation {
-        Operation::Write { lpn, pages, from: None, stream: StreamId::default() }
+        Operation::Write { lpn, pages, from: None, stream: StreamId::default(), durable: false }
     }
 
     /// A share of one run.
@@ -102,6 +103,9 @@ impl Operation {
     pub fn fault(&self, caps: &Caps) -> Option<IoError> {
         let (lpn, pages, buffer) = match self {
             Operation::Read { lpn, pages, into } => (*lpn, *pages, into.as_ref()),
+            Operation::Write { durable: true, .. } if !caps.durable_writes => {
+                return Some(IoError::Unsupported);
+            }
             Operation::Write { lpn, pages, from, .. } => (*lpn, *pages, from.as_ref()),
             // A trim moves no bytes, so it has no limit of length.
             Operation::Trim { lpn, pages } => {
@@ -189,6 +193,8 @@ pub struct Caps {
     /// The largest write that a power cut never tears, in bytes, where it is aligned to its own length; 0 where the
     /// device promises none. A power of two otherwise.
     pub atomic_bytes: u32,
+    /// Whether a write may ask to be durable by itself, see [`Operation::Write`].
+    pub durable_writes: bool,
     /// The most pages of one [`Operation::Share`], over all of its runs; 0 where the device cannot share.
     pub share_pages: u32,
     /// Placement streams that the device keeps apart; 1 means that hints change nothing.
@@ -216,6 +222,7 @@ impl Caps {
             queue_depth,
             pages_per_command: 1,
             atomic_bytes: 0,
+            durable_writes: false,
             share_pages: 0,
             streams: 1,
             contents: true,
@@ -254,14 +261,15 @@ pub trait Device {
         None
     }
 
-    /// Hands out the only command that was submitted and not begun, where the caller may as well carry it out itself,
-    /// without the device. It stays in flight until [`Device::end_errand`].
-    fn take_errand(&mut self) -> Option<Errand> {
+    /// Hands out a command that was submitted and not begun, where the caller may as well carry it out itself, without the
+    /// device: one with this tag, beside which others are begun; or without a tag, the only one. It stays in flight until
+    /// [`Device::end_errand`].
+    fn take_errand(&mut self, _tag: Option<Tag>) -> Option<Errand> {
         None
     }
 
-    /// A command of [`Device::take_errand`] was carried out. [`Device::wait`] reports it.
-    fn end_errand(&mut self, _done: Done) {}
+    /// A command of [`Device::take_errand`] was carried out. [`Device::wait`] does not report it.
+    fn end_errand(&mut self) {}
 
     /// Whether the device works only on the thread that opened it.
     fn is_bound_to_thread(&self) -> bool {

@@ -23,6 +23,7 @@ pub fn check<D: Device + 'static>(make: impl Fn() -> D) {
     if make().caps().contents {
         what_was_written_is_read_back(make());
         trimmed_pages_read_as_zeros(make());
+        durable_writes_are_done_or_refused(make());
     }
     if make().caps().contents && make().caps().share_pages > 0 {
         shared_pages_are_those_of_the_source(make());
@@ -156,7 +157,7 @@ fn page_of(caps: &Caps, byte: u8) -> Buffer {
 /// Writes a page of `byte` and waits for it.
 fn write_page<D: Device>(device: &mut D, lpn: Lpn, byte: u8) {
     let from = Some(page_of(device.caps(), byte));
-    submit(device, 0, Operation::Write { lpn, pages: 1, from, stream: StreamId::default() });
+    submit(device, 0, Operation::Write { lpn, pages: 1, from, stream: StreamId::default(), durable: false });
     assert_eq!(drain(device, 1)[0].status, Ok(()));
 }
 
@@ -181,6 +182,16 @@ fn what_was_written_is_read_back<D: Device>(mut device: D) {
             assert_eq!(read_page(&mut device, Lpn(lpn)), lpn as u8 ^ round, "page {lpn} in round {round}");
         }
     }
+}
+
+/// Only a device that says so takes a write that is to be durable by itself.
+fn durable_writes_are_done_or_refused<D: Device>(mut device: D) {
+    write_page(&mut device, Lpn(9), 1);
+    let (from, stream) = (Some(page_of(device.caps(), 2)), StreamId::default());
+    submit(&mut device, 0, Operation::Write { lpn: Lpn(9), pages: 1, from, stream, durable: true });
+    let expected = if device.caps().durable_writes { Ok(()) } else { Err(IoError::Unsupported) };
+    assert_eq!(drain(&mut device, 1)[0].status, expected);
+    assert_eq!(read_page(&mut device, Lpn(9)), 1 + u8::from(expected.is_ok()));
 }
 
 fn trimmed_pages_read_as_zeros<D: Device>(mut device: D) {

@@ -103,6 +103,19 @@ impl Wake for TaskWaker {
     }
 }
 
+/// What a task is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Ordinary,
+    /// A thread waits for it, see [`Executor::try_now`] and [`Handle::spawn_awaited`].
+    Awaited,
+    /// Many wait for it, and its commands are everybody's, see [`Handle::spawn_for_all`].
+    ForAll,
+}
+
+/// Tasks that others wait for are run first; after so many of them, one of the others is.
+const MOST_OVERTAKEN: u32 = 16;
+
 /// A simulated core.
 #[derive(Default)]
 struct Cpu {
@@ -125,13 +138,17 @@ struct Core<D> {
     tasks: Slab<Option<Task>>,
     /// The core of the task in each place of `tasks`.
     homes: Vec<u32>,
-    /// Whether its commands are everybody's, see [`Handle::spawn_for_all`].
-    for_all: Vec<bool>,
+    /// What the task in each place is.
+    kinds: Vec<Kind>,
     /// The waker of each place in `tasks`. It only says the place, so one serves all tasks that come to be there.
     wakers: Vec<Waker>,
     /// Whether a task is among the wakes that came through its waker.
     woken: Vec<Arc<AtomicBool>>,
     ready: VecDeque<u32>,
+    /// Those that threads wait for.
+    urgent: VecDeque<u32>,
+    /// How many of these were run while others were ready.
+    overtaken: u32,
     /// Timers by time; those of equal times by the order in which they were set.
     timers: BTreeMap<(Nanos, u64), Waiter>,
     timers_set: u64,
@@ -143,6 +160,8 @@ struct Core<D> {
     errands: u64,
     /// The task that has submitted the last command.
     submitter: u32,
+    /// The last command that is everybody's, since the device last waited.
+    everybodys: Option<Tag>,
     /// Whether the device has news that were not looked at: commands that it was given, or errands that are done.
     fresh: bool,
     /// Commands since it last waited.
@@ -152,7 +171,7 @@ struct Core<D> {
 
 impl<D: Device> Core<D> {
     /// Adds a task on a core, or the place of one that runs already.
-    fn add(&mut self, future: Option<Task>, cpu: usize) -> u32 {
+    fn add(&mut self, future: Option<Task>, cpu: usize, kind: Kind) -> u32 {
         let task = u32::try_from(self.tasks.insert(future)).expect("fewer than 2^32 tasks");
         if self.wakers.len() == task as usize {
             let is_woken = Arc::new(AtomicBool::new(false));
@@ -164,17 +183,38 @@ impl<D: Device> Core<D> {
             })));
             self.woken.push(is_woken);
             self.homes.push(0);
-            self.for_all.push(false);
+            self.kinds.push(Kind::Ordinary);
         }
         self.homes[task as usize] = cpu as u32;
-        self.for_all[task as usize] = false;
+        self.kinds[task as usize] = kind;
         task
     }
 
-    fn spawn(&mut self, future: Task, cpu: usize) -> u32 {
-        let task = self.add(Some(future), cpu);
-        self.ready.push_back(task);
-        task
+    fn spawn(&mut self, future: Task, cpu: usize, kind: Kind) {
+        let task = self.add(Some(future), cpu, kind);
+        self.make_ready(task);
+    }
+
+    fn make_ready(&mut self, task: u32) {
+        match self.kinds[task as usize] {
+            Kind::Ordinary => self.ready.push_back(task),
+            Kind::Awaited | Kind::ForAll => self.urgent.push_back(task),
+        }
+    }
+
+    /// The task that is run next.
+    fn next_ready(&mut self) -> Option<u32> {
+        let is_due = self.overtaken >= MOST_OVERTAKEN && !self.ready.is_empty();
+        if !is_due && let Some(task) = self.urgent.pop_front() {
+            self.overtaken += u32::from(!self.ready.is_empty());
+            return Some(task);
+        }
+        self.overtaken = 0;
+        self.ready.pop_front()
+    }
+
+    fn is_ready(&self) -> bool {
+        !self.ready.is_empty() || !self.urgent.is_empty()
     }
 
     /// The core of the task that runs.
@@ -210,6 +250,9 @@ impl<D: Device> Core<D> {
     fn push(&mut self, command: Command) {
         self.submitted += 1;
         self.submitter = self.current.0;
+        if self.is_everybodys() {
+            self.everybodys = Some(command.tag);
+        }
         self.fresh = true;
         self.begun += 1;
         // A command must not overtake those that wait for room in the device, whichever core's they are.
@@ -223,7 +266,7 @@ impl<D: Device> Core<D> {
 
     /// Whether the last command is everybody's.
     fn is_everybodys(&self) -> bool {
-        self.for_all.get(self.submitter as usize).is_some_and(|for_all| *for_all)
+        self.kinds.get(self.submitter as usize) == Some(&Kind::ForAll)
     }
 
     /// Gives the device what it has room for, one command of each core in turn.
@@ -266,7 +309,7 @@ impl<D: Device> Core<D> {
     fn wake(&mut self, waiter: Waiter) {
         match waiter {
             Waiter::Nobody => {}
-            Waiter::Task(task) => self.ready.push_back(task),
+            Waiter::Task(task) => self.make_ready(task),
             Waiter::Foreign(waker) => waker.wake(),
         }
     }
@@ -306,6 +349,7 @@ impl<D: Device> Core<D> {
 pub struct Executor<D> {
     core: Rc<RefCell<Core<D>>>,
     wakes: ForeignWakes,
+    interrupt: Arc<AtomicBool>,
     /// Empty; its memory is used again.
     completions: Cell<Vec<Completion>>,
 }
@@ -330,23 +374,31 @@ impl<D: Device + 'static> Executor<D> {
             next_cpu: 0,
             tasks: Slab::new(),
             homes: Vec::new(),
-            for_all: Vec::new(),
+            kinds: Vec::new(),
             wakers: Vec::new(),
             woken: Vec::new(),
             ready: VecDeque::new(),
+            urgent: VecDeque::new(),
+            overtaken: 0,
             timers: BTreeMap::new(),
             timers_set: 0,
             current: (u32::MAX, std::ptr::null()),
             submitted: 0,
             completed: 0,
             errands: 0,
+            everybodys: None,
             submitter: u32::MAX,
             fresh: false,
             begun: 0,
             wakes: ForeignWakes::default(),
         };
         let wakes = Arc::clone(&core.wakes);
-        Executor { core: Rc::new(RefCell::new(core)), wakes, completions: Cell::default() }
+        Executor {
+            core: Rc::new(RefCell::new(core)),
+            wakes,
+            interrupt: Arc::default(),
+            completions: Cell::default(),
+        }
     }
 
     /// What tasks use to reach the device.
@@ -363,13 +415,13 @@ impl<D: Device + 'static> Executor<D> {
     pub fn spawn_on(&self, cpu: u32, future: impl Future<Output = ()> + 'static) {
         let mut core = self.core.borrow_mut();
         let cpu = cpu as usize % core.cpus.len();
-        core.spawn(Box::pin(future), cpu);
+        core.spawn(Box::pin(future), cpu, Kind::Ordinary);
     }
 
     /// Runs until every task has ended and every command has completed.
     pub fn run(&self) -> Result<(), RunError> {
         loop {
-            self.run_ready();
+            self.run_all();
             let core = self.core.borrow();
             if core.tasks.is_empty() && core.submitted == core.completed {
                 return Ok(());
@@ -411,33 +463,40 @@ impl<D: Device + 'static> Executor<D> {
     }
 
     /// Where one command of `task` is all that the device was given since the last turn, the caller may get it to carry it out
-    /// itself, without the executor: see [`Device::take_errand`]. With `for_all`, one that is everybody's will do as well.
+    /// itself, without the executor: see [`Device::take_errand`]. With `for_all`, it may get one that is everybody's, beside others too.
     pub fn errand(&self, task: TaskId, for_all: bool) -> Option<Errand> {
         let mut core = self.core.borrow_mut();
-        let is_ours = core.submitter == task.0 || for_all && core.is_everybodys();
+        let everybodys = core.everybodys.filter(|_| for_all);
         // What waits for room in the queue comes first.
-        if core.waiting > 0 || !is_ours {
+        if core.waiting > 0 || (everybodys.is_none() && core.submitter != task.0) {
             return None;
         }
-        let errand = core.device.take_errand()?;
+        let errand = core.device.take_errand(everybodys)?;
         core.errands += 1;
-        (core.fresh, core.begun) = (false, 0);
+        // Where others were begun, the device may have something to tell already.
+        (core.fresh, core.begun, core.everybodys) = (core.begun > 1, 0, None);
         Some(errand)
+    }
+
+    /// Set by whoever wants a turn to come back after the task that runs now, although others are ready.
+    pub fn interrupt(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.interrupt)
     }
 
     /// Whether nothing is to be done but one command that is everybody's, see [`Executor::errand`].
     pub fn has_errand_for_all(&self) -> bool {
         let core = self.core.borrow();
         let is_woken = || !self.wakes.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
-        core.begun == 1 && core.is_everybodys() && core.waiting == 0 && core.ready.is_empty() && !is_woken()
+        core.begun == 1 && core.is_everybodys() && core.waiting == 0 && !core.is_ready() && !is_woken()
     }
 
-    /// An errand is done. The next turn wakes who waits for it.
-    pub fn end_errand(&self, done: Done) {
+    /// An errand is done: who waits for it runs first in the next turn.
+    pub fn end_errand(&self, Done { tag, status }: Done) -> Result<(), RunError> {
         let mut core = self.core.borrow_mut();
         core.errands -= 1;
-        core.device.end_errand(done);
-        core.fresh = true;
+        core.device.end_errand();
+        let at = core.device.now();
+        core.complete(Completion { tag, at, status })
     }
 
     /// What could be done next.
@@ -445,7 +504,7 @@ impl<D: Device + 'static> Executor<D> {
     pub fn outlook(&self) -> Outlook {
         let core = self.core.borrow();
         let woken = || !self.wakes.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
-        if core.fresh || !core.ready.is_empty() || woken() {
+        if core.fresh || core.is_ready() || woken() {
             return Outlook::Ready;
         }
         let until = core.timers.first_key_value().map(|((at, _), _)| *at);
@@ -464,7 +523,7 @@ impl<D: Device + 'static> Executor<D> {
         core.drain_backlogs();
         let mut completions = self.completions.take();
         core.device.wait(deadline, &mut completions);
-        (core.fresh, core.begun) = (false, 0);
+        (core.fresh, core.begun, core.everybodys) = (false, 0, None);
         let any = !completions.is_empty();
         for completion in completions.drain(..) {
             core.complete(completion)?;
@@ -486,7 +545,7 @@ impl<D: Device + 'static> Executor<D> {
         let mut future = Box::pin(future);
         let (id, waker) = {
             let mut core = self.core.borrow_mut();
-            let id = core.add(None, 0);
+            let id = core.add(None, 0, Kind::Awaited);
             (id, core.begin(id))
         };
         let poll = future.as_mut().poll(&mut Context::from_waker(&waker));
@@ -528,7 +587,7 @@ impl<D: Device + 'static> Executor<D> {
         let slot = Rc::clone(&output);
         self.spawn(async move { slot.set(Some(future.await)) });
         loop {
-            self.run_ready();
+            self.run_all();
             if let Some(output) = output.take() {
                 return Ok(output);
             }
@@ -541,17 +600,27 @@ impl<D: Device + 'static> Executor<D> {
         f(&mut self.core.borrow_mut().device)
     }
 
-    /// Runs what is ready. What comes of it stays with the executor until [`Executor::turn`].
+    /// Runs what is ready, or until [`Executor::interrupt`] is set. What comes of it stays with the executor until [`Executor::turn`].
     pub fn run_ready(&self) {
+        while self.run_one() && !self.interrupt.swap(false, Ordering::Relaxed) {}
+    }
+
+    /// Runs what is ready.
+    fn run_all(&self) {
+        while self.run_one() {}
+    }
+
+    /// Runs a task that is ready. Whether there was one.
+    fn run_one(&self) -> bool {
         loop {
             let mut core = self.core.borrow_mut();
             // Wakers must be `Send` and cannot reach the core, so their wakes are collected here.
             for task in self.wakes.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
                 // A wake that comes from here on is a new one.
                 core.woken[task as usize].store(false, Ordering::Release);
-                core.ready.push_back(task);
+                core.make_ready(task);
             }
-            let Some(id) = core.ready.pop_front() else { return };
+            let Some(id) = core.next_ready() else { return false };
             // A task may be woken after it ended, or twice: both are harmless.
             let Some(mut task) = core.tasks.get_mut(id as usize).and_then(Option::take) else { continue };
             let waker = core.begin(id);
@@ -564,6 +633,7 @@ impl<D: Device + 'static> Executor<D> {
                 Poll::Pending => core.tasks[id as usize] = Some(task),
                 Poll::Ready(()) => drop(core.tasks.remove(id as usize)),
             }
+            return true;
         }
     }
 }
@@ -626,15 +696,21 @@ impl<D: Device> Handle<D> {
     pub fn spawn(&self, future: impl Future<Output = ()> + 'static) {
         let mut core = self.core.borrow_mut();
         let cpu = core.cpu();
-        core.spawn(Box::pin(future), cpu);
+        core.spawn(Box::pin(future), cpu, Kind::Ordinary);
+    }
+
+    /// The same for what somebody waits for: it runs before others.
+    pub fn spawn_awaited(&self, future: impl Future<Output = ()> + 'static) {
+        let mut core = self.core.borrow_mut();
+        let cpu = core.cpu();
+        core.spawn(Box::pin(future), cpu, Kind::Awaited);
     }
 
     /// The same for what many wait for: whoever does may carry its commands out, see [`Executor::errand`].
     pub fn spawn_for_all(&self, future: impl Future<Output = ()> + 'static) {
         let mut core = self.core.borrow_mut();
         let cpu = core.cpu();
-        let task = core.spawn(Box::pin(future), cpu);
-        core.for_all[task as usize] = true;
+        core.spawn(Box::pin(future), cpu, Kind::ForAll);
     }
 
     /// Submits one operation now; the future ends with it.

@@ -2,8 +2,8 @@
 
 use fulgurite_base::{Lpn, Nanos};
 use fulgurite_device::{
-    Arena, Caps, Command, Completion, Device, Done, Errand, Executor, Fault, FaultDevice, IoError, MemDevice,
-    Operation, Outlook, Park, QueueFull, RunError, TaskId,
+    Arena, Caps, Command, Completion, Device, Errand, Executor, Fault, FaultDevice, IoError, MemDevice,
+    Operation, Outlook, Park, QueueFull, RunError, Tag, TaskId,
 };
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -23,7 +23,6 @@ fn mem(latency: Nanos) -> MemDevice {
 struct Probe {
     inner: MemDevice,
     last: Option<Command>,
-    done: Vec<Done>,
     registered: usize,
     /// Whether a wait returns at once, with nothing.
     is_hasty: bool,
@@ -32,7 +31,7 @@ struct Probe {
 impl Probe {
     fn new(queue_depth: u32) -> Probe {
         let inner = MemDevice::new(128, 512, queue_depth, LATENCY);
-        Probe { inner, last: None, done: Vec::new(), registered: 0, is_hasty: false }
+        Probe { inner, last: None, registered: 0, is_hasty: false }
     }
 }
 
@@ -71,8 +70,6 @@ impl Device for Probe {
     }
 
     fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
-        let at = self.inner.now();
-        completions.extend(self.done.drain(..).map(|Done { tag, status }| Completion { tag, at, status }));
         if let Some(last) = self.last.take() {
             self.inner.submit(last).expect("the queue has room");
         }
@@ -85,12 +82,9 @@ impl Device for Probe {
         Some(Arc::new(NoPark))
     }
 
-    fn take_errand(&mut self) -> Option<Errand> {
-        self.last.take().map(|command| Errand { tag: command.tag, work: Box::new(|| Err(IoError::Media)) })
-    }
-
-    fn end_errand(&mut self, done: Done) {
-        self.done.push(done);
+    fn take_errand(&mut self, tag: Option<Tag>) -> Option<Errand> {
+        let last = self.last.take_if(|last| tag.is_none_or(|tag| tag == last.tag));
+        last.map(|command| Errand { tag: command.tag, work: Box::new(|| Err(IoError::Media)) })
     }
 
     fn is_bound_to_thread(&self) -> bool {
@@ -299,11 +293,12 @@ fn an_errand_is_for_the_task_that_asked_and_nobody_else() {
     assert!(executor.errand(other, false).is_none(), "another task has submitted the last command");
     let errand = executor.errand(task, false).expect("it is the last command");
     executor.with_device(|device| assert!(device.last.is_none()));
-    // The other read is under way, and is waited for.
-    assert_eq!(executor.outlook(), Outlook::Waiting { until: None });
-    executor.end_errand(errand.run());
+    // The other read is under way, and is waited for once the device has been looked at.
     assert_eq!(executor.outlook(), Outlook::Ready);
     executor.turn().unwrap();
+    assert_eq!(executor.outlook(), Outlook::Waiting { until: None });
+    executor.end_errand(errand.run()).unwrap();
+    assert_eq!(executor.outlook(), Outlook::Ready);
     executor.turn().unwrap();
     assert_eq!(outcome.get(), Some(Err(IoError::Media)), "the errand's own outcome");
     executor.run().unwrap();
@@ -328,17 +323,54 @@ fn what_many_wait_for_is_anybodys_errand() {
     assert!(executor.errand(waiting, false).is_none(), "it waits for commands of its own only");
     let errand = executor.errand(waiting, true).expect("it is alone");
     assert!(!executor.has_errand_for_all(), "it is given out once");
-    executor.end_errand(errand.run());
+    executor.end_errand(errand.run()).unwrap();
     executor.turn().unwrap();
-    // Beside a command that is somebody's own, the device gets both.
+    // Beside a command that is somebody's own, there is more to be done; the device is asked for the one that is meant, which this one
+    // has begun.
     handle.spawn_for_all(read(2));
     executor.run_ready();
     begin_read(&executor, 3);
-    assert!(!executor.has_errand_for_all());
+    assert!(!executor.has_errand_for_all() && executor.errand(waiting, true).is_none());
     // One that is somebody's own is nobody else's, also where it is alone.
     executor.turn().unwrap();
     begin_read(&executor, 4);
     assert!(!executor.has_errand_for_all() && executor.errand(waiting, true).is_none());
+}
+
+/// The rule: what somebody waits for runs first, and keeps others waiting for so long only.
+#[test]
+fn what_is_waited_for_runs_before_others_and_not_for_ever() {
+    let executor = Executor::new(mem(LATENCY));
+    let (handle, order) = (executor.handle(), Rc::new(RefCell::new(Vec::new())));
+    let run = |name: &'static str| {
+        let order = Rc::clone(&order);
+        async move { order.borrow_mut().push(name) }
+    };
+    handle.spawn(run("other"));
+    for _ in 0..20 {
+        handle.spawn_awaited(run("awaited"));
+    }
+    executor.run().unwrap();
+    let order = order.borrow();
+    assert_eq!((order.iter().position(|name| *name == "other"), order.len()), (Some(16), 21));
+}
+
+/// The rule: who interrupts a turn has it back after the task that runs.
+#[test]
+fn a_turn_can_be_interrupted() {
+    let executor = Executor::new(mem(LATENCY));
+    let (handle, done) = (executor.handle(), Rc::new(Cell::new(0)));
+    for _ in 0..3 {
+        let (interrupt, done) = (executor.interrupt(), Rc::clone(&done));
+        handle.spawn(async move {
+            done.set(done.get() + 1);
+            interrupt.store(done.get() == 1, Ordering::Relaxed);
+        });
+    }
+    executor.turn().unwrap();
+    assert_eq!((done.get(), executor.outlook()), (1, Outlook::Ready));
+    executor.turn().unwrap();
+    assert_eq!(done.get(), 3);
 }
 
 /// The rule: who gives up a task gets back what it holds, and what it has begun on the device goes on.
@@ -360,7 +392,7 @@ fn nobody_waits_for_an_errand_but_who_carries_it_out() {
     let (task, outcome) = begin_read(&executor, 0);
     let errand = executor.errand(task, false).expect("it is alone");
     assert_eq!(executor.outlook(), Outlook::Idle);
-    executor.end_errand(errand.run());
+    executor.end_errand(errand.run()).unwrap();
     executor.run().unwrap();
     assert_eq!(outcome.get(), Some(Err(IoError::Media)));
     // It counts no longer: what is begun next is waited for.
@@ -408,7 +440,7 @@ fn a_failed_write_is_the_one_that_was_named_and_leaves_the_medium() {
         let mut outcomes = Vec::new();
         for byte in 1..4 {
             let (lpn, from) = (Lpn(u64::from(byte / 3)), Some(page(byte)));
-            let write = Operation::Write { lpn, pages: 1, from, stream: Default::default() };
+            let write = Operation::Write { lpn, pages: 1, from, stream: Default::default(), durable: false };
             outcomes.push(handle.submit(write).await);
         }
         let (into, read) = (page(0), page(0));

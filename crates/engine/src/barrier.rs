@@ -1,20 +1,33 @@
 //! Flushes of the drive that many tasks share.
 //!
-//! A flush makes durable what had completed before it began. So a task needs a flush that begins after it asked; all
-//! tasks that ask during one flush share the next. Who need not be durable at once takes a ticket, and often finds that
-//! others have flushed meanwhile. A failed flush stops the store: which writes it lost is unknown, and a second flush would
-//! succeed without them.
+//! A flush makes durable what had completed before it began. So a task needs a flush that begins after it asked. A few are
+//! under way at once; all tasks that ask while there are so many share the next. Who need not be durable at once takes a
+//! ticket, and often finds that others have flushed meanwhile. A failed flush stops the store: which writes it lost is unknown,
+//! and a second flush would succeed without them. So a flush counts when those that began before it have ended too.
 
 use crate::Error;
 use crate::wait::{Health, Signal};
 use fulgurite_device::{Device, Handle, Operation};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
+/// Flushes that are under way at once at most.
+const AT_ONCE: usize = 2;
+
+/// Flushes have numbers, from 1 on, in the order in which they begin.
 struct State {
     begun: Cell<u64>,
+    under_way: RefCell<BTreeSet<u64>>,
     ended: Cell<u64>,
     changed: Signal,
+}
+
+impl State {
+    /// The last flush that has ended together with all before it.
+    fn counting(&self) -> u64 {
+        self.under_way.borrow().first().map_or(self.begun.get(), |first| first - 1)
+    }
 }
 
 /// What had completed at some point in time: the number of the first flush that began later.
@@ -31,7 +44,12 @@ pub struct Barrier<D> {
 impl<D: Device + 'static> Barrier<D> {
     /// Flushes through `handle`; a failure stops `health`.
     pub fn new(handle: Handle<D>, health: Health) -> Barrier<D> {
-        let state = State { begun: Cell::new(0), ended: Cell::new(0), changed: Signal::default() };
+        let state = State {
+            begun: Cell::new(0),
+            under_way: RefCell::default(),
+            ended: Cell::new(0),
+            changed: Signal::default(),
+        };
         health.tell(&state.changed);
         Barrier { handle, state: Rc::new(state), health }
     }
@@ -55,10 +73,10 @@ impl<D: Device + 'static> Barrier<D> {
     pub async fn flushed(&self, Ticket(needed): Ticket) -> Result<(), Error> {
         loop {
             self.health.check()?;
-            if self.state.ended.get() >= needed {
+            if self.state.counting() >= needed {
                 return Ok(());
             }
-            if self.state.begun.get() == self.state.ended.get() {
+            if self.state.begun.get() < needed && self.state.under_way.borrow().len() < AT_ONCE {
                 self.begin();
             }
             let seen = self.state.ended.get();
@@ -69,12 +87,15 @@ impl<D: Device + 'static> Barrier<D> {
     /// Begins a flush. A task of its own waits for it, so that nobody who gives up can leave it half done.
     fn begin(&self) {
         let (state, health) = (Rc::clone(&self.state), self.health.clone());
-        state.begun.set(state.begun.get() + 1);
+        let number = state.begun.get() + 1;
+        state.begun.set(number);
+        state.under_way.borrow_mut().insert(number);
         let flush = self.handle.submit(Operation::Flush);
         self.handle.spawn(async move {
             if let Err(error) = flush.await {
                 health.stop(format!("a flush failed: {error}"));
             }
+            state.under_way.borrow_mut().remove(&number);
             state.ended.set(state.ended.get() + 1);
             state.changed.notify();
         });

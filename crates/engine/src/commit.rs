@@ -306,7 +306,7 @@ impl<D: Device + 'static> Shard<D> {
     /// Applies a commit that is in the log, in a task of its own: whoever waits for it may give up.
     fn apply_later(self: &Rc<Self>, txn: TxnId, ops: Vec<(Op, bool)>, (since, lsn): (Lsn, Lsn), need: Need) {
         let shard = Rc::clone(self);
-        self.handle.spawn(async move {
+        self.handle.spawn_awaited(async move {
             for (op, as_record) in &ops {
                 let keep_old = op.tree >= FIRST_USER_TREE || op.tree == CATALOGUE;
                 let at = Applied { since, lsn, keep_old };

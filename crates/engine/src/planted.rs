@@ -60,6 +60,8 @@ pub enum Planted {
     RunGivenBackEarly,
     /// The leaf of a record that is on its way into a run gets a newer one.
     MergedWhileSpilled,
+    /// A flush of the log counts although an earlier one has not ended.
+    FlushOutOfOrder,
 }
 
 impl Choice for Planted {
@@ -91,5 +93,6 @@ impl Choice for Planted {
         ("older-record-kept", Planted::OlderRecordKept),
         ("run-given-back-early", Planted::RunGivenBackEarly),
         ("merged-while-spilled", Planted::MergedWhileSpilled),
+        ("flush-out-of-order", Planted::FlushOutOfOrder),
     ];
 }

@@ -168,7 +168,13 @@ mod tests {
         let handle = executor.handle();
         let rot = async move {
             let from = Some(Arena::new(4096).buffer(0, 4096));
-            let write = Operation::Write { lpn: Lpn(leaf.0), pages: 1, from, stream: StreamId::default() };
+            let write = Operation::Write {
+                lpn: Lpn(leaf.0),
+                pages: 1,
+                from,
+                stream: StreamId::default(),
+                durable: false,
+            };
             handle.submit(write).await.unwrap();
         };
         executor.block_on(rot).unwrap();

@@ -181,7 +181,10 @@ impl<D: Device> LogDevice<D> {
     fn store(&mut self, Run { first, pages, at }: Run, buffer: &Option<Buffer>) {
         let from = self.slice(buffer, at, pages);
         let (lpn, stream) = (Lpn(u64::from(first.0)), self.stream_below(first, pages));
-        self.send(Part::Store { first, pages }, Operation::Write { lpn, pages, from, stream });
+        self.send(
+            Part::Store { first, pages },
+            Operation::Write { lpn, pages, from, stream, durable: false },
+        );
     }
 
     /// Moved pages have arrived.

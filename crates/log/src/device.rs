@@ -68,6 +68,8 @@ impl<D: Device> LogDevice<D> {
     pub fn with_ftl(below: D, config: LogConfig, ftl: Ftl) -> LogDevice<D> {
         let caps = Caps {
             pages: u64::from(ftl.config().logical_pages),
+            // A page is lost without the layer's own notes.
+            durable_writes: false,
             share_pages: LogConfig::SHARE_PAGES,
             streams: config.collect.placement.hints(),
             ..below.caps().clone()
@@ -117,7 +119,8 @@ impl<D: Device> LogDevice<D> {
                 let count = u64::from(most).min(pages - first) as u32;
                 let from = zeros.as_ref().map(|zeros| zeros.part(0, (count * page_bytes) as usize));
                 let stream = StreamId::default();
-                let operation = Operation::Write { lpn: Lpn(first), pages: count, from, stream };
+                let operation =
+                    Operation::Write { lpn: Lpn(first), pages: count, from, stream, durable: false };
                 self.submit(Command { tag: Tag(first), operation }).expect("the queue has room");
                 first += u64::from(count);
             }
@@ -210,7 +213,7 @@ impl<D: Device> LogDevice<D> {
             let from = self.caps.contents.then(|| Arena::new(bytes).buffer(0, bytes));
             // Padding is under way in its segment too, so the segment must not be given up before it ends.
             self.in_use[self.ftl.segment(first).0 as usize] += 1;
-            self.send(Part::Pad { first }, Operation::Write { lpn, pages, from, stream });
+            self.send(Part::Pad { first }, Operation::Write { lpn, pages, from, stream, durable: false });
         }
     }
 

@@ -69,7 +69,7 @@ impl<D: Device> LogDevice<D> {
     pub(crate) fn admit(&mut self) {
         while let Some(command) = self.gate.first() {
             match self.commands[command as usize].operation.clone() {
-                Operation::Write { lpn, pages, from, stream } => {
+                Operation::Write { lpn, pages, from, stream, .. } => {
                     if let Some(error) = self.collection.failure {
                         self.commands[command as usize].status = Err(error);
                     } else if !self.write(command, lpn.0 as u32, pages, &from, stream) {
@@ -131,7 +131,10 @@ impl<D: Device> LogDevice<D> {
         self.in_use[self.ftl.segment(first).0 as usize] += 1;
         let (lpn, from) = (Lpn(u64::from(first.0)), self.slice(from, at, pages));
         let stream = self.stream_below(first, pages);
-        self.send(Part::Write { command, first, pages }, Operation::Write { lpn, pages, from, stream });
+        self.send(
+            Part::Write { command, first, pages },
+            Operation::Write { lpn, pages, from, stream, durable: false },
+        );
     }
 
     pub(crate) fn write_done(&mut self, command: u32, first: Ppn, pages: u32, status: Result<(), IoError>) {

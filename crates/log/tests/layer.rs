@@ -193,7 +193,13 @@ fn shuffle(config: LogConfig, seed: u64) -> LogDevice<Shuffled> {
             (0..count).for_each(|page| known[(lpn + page) as usize].sent = next + page);
             let from = Some(stamped(next, count));
             next += count;
-            Operation::Write { lpn: Lpn(lpn), pages: count as u32, from, stream: StreamId::default() }
+            Operation::Write {
+                lpn: Lpn(lpn),
+                pages: count as u32,
+                from,
+                stream: StreamId::default(),
+                durable: false,
+            }
         };
         device.submit(Command { tag: Tag(tag), operation }).unwrap();
         while asked.len() == 16 || tag == 5_999 && !asked.is_empty() {
@@ -246,7 +252,7 @@ fn read<D: Device>(device: &mut LogDevice<D>, page: u64) -> Result<u64, IoError>
 
 fn write<D: Device>(device: &mut LogDevice<D>, page: u64, version: u64) -> Result<(), IoError> {
     let (from, stream) = (Some(stamped(version, 1)), StreamId::default());
-    run(device, Operation::Write { lpn: Lpn(page), pages: 1, from, stream })
+    run(device, Operation::Write { lpn: Lpn(page), pages: 1, from, stream, durable: false })
 }
 
 #[test]

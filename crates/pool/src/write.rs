@@ -50,6 +50,7 @@ impl<D: Device + 'static> Inner<D> {
                 pages: self.device_pages,
                 from: self.buffer(*frame),
                 stream: StreamId::default(),
+                durable: false,
             };
             // The drive has the writes before anything else can happen.
             let io = self.handle.submit_all(ticket.frames.iter().map(write));

@@ -532,6 +532,7 @@ impl PageStore for LogFirst {
                 pages: 1,
                 from: page.bytes,
                 stream: StreamId::default(),
+                durable: false,
             };
             handle.submit_all(pages.into_iter().map(write)).await
         })
@@ -1164,6 +1165,7 @@ impl PageStore for Counted {
             pages: 1,
             from: page.bytes,
             stream: StreamId::default(),
+            durable: false,
         }));
         Box::pin(async move {
             let outcome = io.await;

@@ -340,6 +340,7 @@ impl SsdConfig {
             atomic_bytes: self.page_bytes,
             // A page that is shared stays where it is, though its home by address is elsewhere: that unit could
             // become too full.
+            durable_writes: false,
             share_pages: if self.in_place || self.is_by_address() { 0 } else { self.share_pages },
             streams: self.collect.placement.hints(),
             contents,

@@ -36,7 +36,7 @@ fn request(prng: &mut Prng, drive: &SimDrive) -> Operation {
         0..40 => Operation::read(lpn, length),
         40..95 => {
             let stream = StreamId(prng.below(u64::from(drive.caps().streams)) as u16);
-            Operation::Write { lpn, pages: length, from: None, stream }
+            Operation::Write { lpn, pages: length, from: None, stream, durable: false }
         }
         95..97 => Operation::Trim { lpn, pages: length },
         97..99 if drive.caps().share_pages > 0 => Operation::share(lpn, Lpn((lpn.0 + 4) % pages), 1),

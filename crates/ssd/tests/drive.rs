@@ -177,7 +177,13 @@ fn write_byte(drive: &mut SimDrive, lpn: u64, byte: u8) -> Completion {
     unsafe { from.bytes_mut() }.fill(byte);
     let completion = run(
         drive,
-        Operation::Write { lpn: Lpn(lpn), pages: 1, from: Some(from.clone()), stream: StreamId(0) },
+        Operation::Write {
+            lpn: Lpn(lpn),
+            pages: 1,
+            from: Some(from.clone()),
+            stream: StreamId(0),
+            durable: false,
+        },
     );
     // SAFETY: the write has completed, so the buffer is ours again.
     unsafe { from.bytes_mut() }.fill(0xee);
@@ -230,7 +236,8 @@ fn a_write_that_has_some_of_its_places_is_read_as_a_whole() {
         (drive.ftl().unwrap().counters().host_pages, Arena::new(4 * 4096).buffer(0, 4 * 4096));
     // SAFETY: no command has the buffer yet.
     unsafe { from.bytes_mut() }.chunks_mut(4096).zip(1..).for_each(|(page, byte)| page.fill(byte));
-    let operation = Operation::Write { lpn: Lpn(64), pages: 4, from: Some(from), stream: StreamId(0) };
+    let operation =
+        Operation::Write { lpn: Lpn(64), pages: 4, from: Some(from), stream: StreamId(0), durable: false };
     run(&mut drive, operation).status.unwrap();
     assert_eq!(drive.ftl().unwrap().counters().host_pages - placed, 2);
     drive.power_cut();
@@ -284,8 +291,13 @@ fn bytes_that_outlive_the_power_are_the_drives_own() {
     let from = Arena::new(4096).buffer(0, 4096);
     // SAFETY: no command has the buffer yet.
     unsafe { from.bytes_mut() }.fill(7);
-    let operation =
-        Operation::Write { lpn: Lpn(66), pages: 1, from: Some(from.clone()), stream: StreamId(0) };
+    let operation = Operation::Write {
+        lpn: Lpn(66),
+        pages: 1,
+        from: Some(from.clone()),
+        stream: StreamId(0),
+        durable: false,
+    };
     drive.submit(Command { tag: Tag(1), operation }).unwrap();
     let mut completions = Vec::new();
     drive.wait(Some(start + Nanos::from_micros(20)), &mut completions);
@@ -369,8 +381,13 @@ fn contents_survive_garbage_collection() {
                     // SAFETY: no command is in flight.
                     let bytes = unsafe { buffer.bytes_mut() };
                     bytes[..8].copy_from_slice(&stamp.to_le_bytes());
-                    let operation =
-                        Operation::Write { lpn: Lpn(lpn), pages: 1, from: Some(buffer), stream: StreamId(0) };
+                    let operation = Operation::Write {
+                        lpn: Lpn(lpn),
+                        pages: 1,
+                        from: Some(buffer),
+                        stream: StreamId(0),
+                        durable: false,
+                    };
                     run(&mut drive, operation).status.unwrap();
                 }
             }
@@ -439,7 +456,13 @@ fn observe(config: SsdConfig) -> (u64, u64, u128, fulgurite_ssd::DriveCounters) 
             let operation = if prng.below(10) < 4 {
                 Operation::read(lpn, pages)
             } else {
-                Operation::Write { lpn, pages, from: None, stream: StreamId((lpn.0 % 3) as u16) }
+                Operation::Write {
+                    lpn,
+                    pages,
+                    from: None,
+                    stream: StreamId((lpn.0 % 3) as u16),
+                    durable: false,
+                }
             };
             if drive.submit(Command { tag: Tag(submitted), operation }).is_err() {
                 break;
@@ -601,9 +624,12 @@ fn a_drive_begins_with_what_another_held() {
             // SAFETY: no command is under way.
             unsafe { buffer.bytes_mut() }.fill(byte);
             let (lpn, stream) = (Lpn(lpn), StreamId::default());
-            run(drive, Operation::Write { lpn, pages: 1, from: Some(buffer.clone()), stream })
-                .status
-                .unwrap();
+            run(
+                drive,
+                Operation::Write { lpn, pages: 1, from: Some(buffer.clone()), stream, durable: false },
+            )
+            .status
+            .unwrap();
             run(drive, Operation::Flush).status.unwrap();
         };
         let read = |drive: &mut SimDrive, lpn: u64| {

@@ -61,7 +61,13 @@ impl Stamped {
     fn write(&mut self, lpn: u64, stamp: u64) -> Result<(), IoError> {
         let buffer = self.buffer();
         stamp_buffer(&buffer, stamp);
-        self.run(Operation::Write { lpn: Lpn(lpn), pages: 1, from: Some(buffer), stream: StreamId(0) })
+        self.run(Operation::Write {
+            lpn: Lpn(lpn),
+            pages: 1,
+            from: Some(buffer),
+            stream: StreamId(0),
+            durable: false,
+        })
     }
 
     fn read(&mut self, lpn: u64) -> u64 {
@@ -259,7 +265,7 @@ proptest! {
                     let (other, buffer) = (prng.below(pages), stamped.buffer());
                     stamp_buffer(&buffer, stamp);
                     let operation =
-                        Operation::Write { lpn: Lpn(other), pages: 1, from: Some(buffer), stream: StreamId(0) };
+                        Operation::Write { lpn: Lpn(other), pages: 1, from: Some(buffer), stream: StreamId(0), durable: false };
                     stamped.drive.submit(Command { tag: Tag(9), operation }).unwrap();
                     stamped.drive.power_cut();
                     for page in 0..pages {
@@ -301,7 +307,8 @@ fn writes_under_way(options: &str) -> (Stamped, Arc<Arena>) {
     }
     for lpn in (0..pages).step_by(EACH as usize) {
         let from = Some(memory.buffer(stamped.bytes * lpn as usize, stamped.bytes * EACH as usize));
-        let operation = Operation::Write { lpn: Lpn(lpn), pages: EACH as u32, from, stream: StreamId(0) };
+        let operation =
+            Operation::Write { lpn: Lpn(lpn), pages: EACH as u32, from, stream: StreamId(0), durable: false };
         stamped.drive.submit(Command { tag: Tag(lpn), operation }).unwrap();
     }
     let mut completions = Vec::new();
@@ -416,8 +423,13 @@ fn skewed_writes(config: SsdConfig, count: u64, hot_share: u64) -> (DriveCounter
         let is_hot = prng.below(10) < 9;
         let hot = pages * hot_share / 100;
         let lpn = if is_hot { prng.below(hot) } else { hot + prng.below(pages - hot) };
-        let operation =
-            Operation::Write { lpn: Lpn(lpn), pages: 1, from: None, stream: StreamId(u16::from(is_hot)) };
+        let operation = Operation::Write {
+            lpn: Lpn(lpn),
+            pages: 1,
+            from: None,
+            stream: StreamId(u16::from(is_hot)),
+            durable: false,
+        };
         drive.submit(Command { tag: Tag(tag), operation }).unwrap();
         drive.wait(None, &mut completions);
         if completions.pop().expect("it ends").status.is_err() {

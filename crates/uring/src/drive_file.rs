@@ -262,6 +262,7 @@ impl DriveFile {
             queue_depth: options.queue_depth.clamp(1, 4096),
             pages_per_command: (1 << 20) / options.page_bytes,
             atomic_bytes: atomic_bytes(&file),
+            durable_writes: true,
             share_pages: 0,
             streams: 1,
             contents: true,
@@ -306,15 +307,17 @@ pub(crate) fn atomic_bytes(_file: &File) -> u32 {
     0
 }
 
-/// Whether a write of `bytes` at `at` can be asked to be untorn of a drive with these capabilities.
+/// The flags of the system call for a write of `bytes` at `at` to a drive with these capabilities: untorn where it can be, and durable
+/// where that is asked for.
 #[cfg(target_os = "linux")]
-pub(crate) fn is_atomic(caps: &Caps, at: u64, bytes: u32) -> bool {
-    bytes.is_power_of_two() && bytes <= caps.atomic_bytes && at.is_multiple_of(u64::from(bytes))
+pub(crate) fn write_flags(caps: &Caps, at: u64, bytes: u32, durable: bool) -> u32 {
+    // `RWF_ATOMIC`: the call fails if the write cannot be kept untorn.
+    const UNTORN: u32 = 0x40;
+    const DURABLE: u32 = rustix::io::ReadWriteFlags::DSYNC.bits();
+    let is_atomic =
+        bytes.is_power_of_two() && bytes <= caps.atomic_bytes && at.is_multiple_of(u64::from(bytes));
+    (if is_atomic { UNTORN } else { 0 }) | (if durable { DURABLE } else { 0 })
 }
-
-/// `RWF_ATOMIC`: the system call fails if the write cannot be kept untorn.
-#[cfg(target_os = "linux")]
-pub(crate) const UNTORN: u32 = 0x40;
 
 /// Opens without the page cache, or with it where the file system knows no other way.
 fn open_direct(path: &Path) -> io::Result<File> {

@@ -54,10 +54,10 @@ pub(crate) fn perform(
             // SAFETY: from submission to completion the buffer is the device's.
             file.read_exact_at(unsafe { buffer.bytes_mut() }, lpn.0 * page)
         }
-        Operation::Write { lpn, pages, from, .. } => {
+        Operation::Write { lpn, pages, from, durable, .. } => {
             let buffer: Buffer = from.clone().unwrap_or_else(|| scratch(*pages));
             // SAFETY: from submission to completion nobody changes the buffer.
-            write(file, caps, unsafe { buffer.bytes() }, lpn.0 * page)
+            write(file, caps, unsafe { buffer.bytes() }, lpn.0 * page, *durable)
         }
         Operation::Trim { pages: 0, .. } => Ok(()),
         Operation::Trim { lpn, pages } => {
@@ -71,17 +71,30 @@ pub(crate) fn perform(
 }
 
 /// Writes all bytes, untorn where the drive can.
-fn write(file: &File, caps: &Caps, bytes: &[u8], at: u64) -> io::Result<()> {
+fn write(file: &File, caps: &Caps, mut bytes: &[u8], mut at: u64, durable: bool) -> io::Result<()> {
     #[cfg(target_os = "linux")]
-    if crate::drive_file::is_atomic(caps, at, bytes.len() as u32) {
-        use rustix::io::{ReadWriteFlags, pwritev2};
-        let flags = ReadWriteFlags::from_bits_retain(crate::drive_file::UNTORN);
-        let written = pwritev2(file, &[io::IoSlice::new(bytes)], at, flags)?;
-        return if written == bytes.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) };
+    loop {
+        use crate::drive_file::write_flags;
+        use rustix::io::{Errno, ReadWriteFlags, pwritev2};
+        let flags = write_flags(caps, at, bytes.len() as u32, durable);
+        if flags == 0 {
+            return file.write_all_at(bytes, at);
+        }
+        let flags = ReadWriteFlags::from_bits_retain(flags);
+        match pwritev2(file, &[io::IoSlice::new(bytes)], at, flags) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) if written == bytes.len() => return Ok(()),
+            Ok(written) => (bytes, at) = (&bytes[written..], at + written as u64),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
     #[cfg(not(target_os = "linux"))]
-    let _ = caps;
-    file.write_all_at(bytes, at)
+    {
+        let _ = caps;
+        file.write_all_at(bytes, at)?;
+        if durable { file.sync_data() } else { Ok(()) }
+    }
 }
 
 /// Frees the range, or writes zeros where the file system cannot.

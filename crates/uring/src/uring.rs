@@ -8,12 +8,12 @@
 //! Where several threads use the device, one command alone is better carried out by the thread that waits for it, with a
 //! plain system call: see [`Device::take_errand`].
 
-use crate::drive_file::{DriveFile, DriveOptions, OpenError, UNTORN, is_atomic};
+use crate::drive_file::{DriveFile, DriveOptions, OpenError, write_flags};
 use crate::parker::RingParker;
 use crate::psync::perform;
 use fulgurite_base::{Lpn, Nanos};
 use fulgurite_device::{
-    Arena, Buffer, Caps, Command, Completion, Device, Doing, Done, Errand, Failure, IoError, Operation, Park,
+    Arena, Buffer, Caps, Command, Completion, Device, Doing, Errand, Failure, IoError, Operation, Park,
     QueueFull, Tag,
 };
 use io_uring::squeue::Entry;
@@ -49,6 +49,7 @@ struct Flight {
     bytes: u32,
     /// The registered arena that the buffer lies in.
     arena: Option<u16>,
+    durable: bool,
 }
 
 impl Flight {
@@ -149,17 +150,17 @@ impl UringDevice {
             .as_ref()
             .map_or(std::ptr::null_mut(), |buffer| buffer.as_ptr().wrapping_add(flight.done as usize));
         // What is left of an interrupted write is another write, and asked for as such.
-        let untorn = if is_atomic(&self.drive.caps, at, left) { UNTORN as i32 } else { 0 };
+        let flags = write_flags(&self.drive.caps, at, left, flight.durable) as i32;
         let entry = match (flight.kind, flight.arena) {
             (CommandKind::Read, Some(arena)) => {
                 opcode::ReadFixed::new(FILE, start, left, arena).offset(at).build()
             }
             (CommandKind::Read, None) => opcode::Read::new(FILE, start, left).offset(at).build(),
             (CommandKind::Write, Some(arena)) => {
-                opcode::WriteFixed::new(FILE, start, left, arena).offset(at).rw_flags(untorn).build()
+                opcode::WriteFixed::new(FILE, start, left, arena).offset(at).rw_flags(flags).build()
             }
             (CommandKind::Write, None) => {
-                opcode::Write::new(FILE, start, left).offset(at).rw_flags(untorn).build()
+                opcode::Write::new(FILE, start, left).offset(at).rw_flags(flags).build()
             }
             (CommandKind::Trim, _) => {
                 use rustix::fs::FallocateFlags;
@@ -197,11 +198,13 @@ impl UringDevice {
         }
         let page = self.drive.caps.page_bytes;
         let scratch = |pages: u32| self.scratch.buffer(0, pages as usize * page as usize);
+        let mut durable = false;
         let (kind, lpn, pages, buffer) = match operation {
             Operation::Read { lpn, pages, into } => {
                 (CommandKind::Read, lpn.0, pages, into.or_else(|| Some(scratch(pages))))
             }
-            Operation::Write { lpn, pages, from, .. } => {
+            Operation::Write { lpn, pages, from, durable: asked, .. } => {
+                durable = asked;
                 (CommandKind::Write, lpn.0, pages, from.or_else(|| Some(scratch(pages))))
             }
             // The system call refuses a length of zero.
@@ -217,7 +220,7 @@ impl UringDevice {
             self.arenas.iter().position(holds).map(|place| place as u16)
         });
         let (at, bytes) = (lpn * u64::from(page), pages * page);
-        let key = self.flights.insert(Flight { tag, kind, buffer, done: 0, at, bytes, arena });
+        let key = self.flights.insert(Flight { tag, kind, buffer, done: 0, at, bytes, arena, durable });
         self.push(key);
     }
 
@@ -313,24 +316,31 @@ impl Device for UringDevice {
         Ok(())
     }
 
-    fn take_errand(&mut self) -> Option<Errand> {
-        let is_alone = self.fresh.len() == 1 && self.answered.is_empty() && self.parker.is_some();
+    fn take_errand(&mut self, tag: Option<Tag>) -> Option<Errand> {
+        self.parker.as_ref()?;
         // Freeing space may take long, and memory that commands share is not for several threads.
-        let fits = |command: &mut Command| match &command.operation {
+        let fits = |command: &Command| match &command.operation {
             Operation::Read { into: buffer, .. } | Operation::Write { from: buffer, .. } => buffer.is_some(),
             Operation::Flush => true,
             Operation::Trim { .. } | Operation::Share { .. } => false,
         };
-        let Command { tag, operation } = self.fresh.pop_if(|only| is_alone && fits(only))?;
+        let is_alone = self.fresh.len() == 1 && self.answered.is_empty();
+        let is_meant = |command: &Command| tag.map_or(is_alone, |tag| tag == command.tag) && fits(command);
+        let place = self.fresh.iter().position(is_meant)?;
+        let Command { tag, operation } = self.fresh.remove(place);
         self.errands += 1;
+        if !self.fresh.is_empty() {
+            self.begin_fresh();
+            // Where the kernel takes nothing now, the next wait hands it over.
+            let _ = self.ring.submit();
+        }
         let (file, caps) = (Arc::clone(&self.drive.file), self.drive.caps.clone());
         let scratch = Arc::clone(&self.scratch);
         Some(Errand { tag, work: Box::new(move || perform(&file, &caps, &scratch, &operation)) })
     }
 
-    fn end_errand(&mut self, Done { tag, status }: Done) {
+    fn end_errand(&mut self) {
         self.errands -= 1;
-        self.answered.push((tag, status));
     }
 
     fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {

@@ -115,6 +115,15 @@ impl Medium {
         }
     }
 
+    /// A write has completed that is durable by itself.
+    pub fn write_through(&mut self, unit: Unit) {
+        for (lpn, page) in (unit.lpn..).zip(unit.pages) {
+            if let Some(page) = page {
+                self.set_durable(lpn, page);
+            }
+        }
+    }
+
     /// A write has failed: it is done in part.
     pub fn write_in_part(&mut self, unit: &Unit, protected: bool, prng: &mut Prng) {
         let pages: Vec<Option<Page>> = (unit.lpn..)

@@ -57,6 +57,8 @@ pub struct CrashConfig {
     pub atomic_bytes: u32,
     /// Whether the cache outlives a power cut.
     pub protected: bool,
+    /// Whether a write may ask to be durable by itself.
+    pub durable_writes: bool,
 }
 
 /// A command under way.
@@ -71,7 +73,7 @@ struct Flight {
 enum Work {
     Nothing,
     Read { lpn: u64, pages: u32, into: Option<Buffer> },
-    Write { unit: Unit, from: Option<Buffer> },
+    Write { unit: Unit, from: Option<Buffer>, durable: bool },
     Trim { lpn: u64, pages: u64 },
     Share { runs: Box<[ShareRun]> },
     Flush { completed: u64 },
@@ -117,6 +119,7 @@ impl CrashDevice {
             queue_depth: config.queue_depth,
             pages_per_command: config.pages_per_command,
             atomic_bytes: config.atomic_bytes,
+            durable_writes: config.durable_writes,
             share_pages: config.share_pages,
             streams: 1,
             contents: true,
@@ -255,10 +258,10 @@ impl Core {
             Operation::Read { lpn, pages, into } => {
                 (Work::Read { lpn: lpn.0, pages, into }, self.strike(Counted::Reads))
             }
-            Operation::Write { lpn, pages, from, .. } => {
+            Operation::Write { lpn, pages, from, durable, .. } => {
                 let fault = self.strike(Counted::Writes);
                 let unit = self.unit(lpn, pages, from.as_ref());
-                (Work::Write { unit, from }, fault)
+                (Work::Write { unit, from, durable }, fault)
             }
             Operation::Trim { lpn, pages } => (Work::Trim { lpn: lpn.0, pages: pages.into() }, None),
             Operation::Share { runs } => (Work::Share { runs }, None),
@@ -310,7 +313,7 @@ impl Core {
         match work {
             Work::Nothing => Ok(()),
             Work::Read { lpn, pages, into } => self.read(lpn, pages, into, fault),
-            Work::Write { unit, from } => self.write(unit, from, fault),
+            Work::Write { unit, from, durable } => self.write(unit, from, durable, fault),
             Work::Trim { lpn, pages } => {
                 self.medium.trim(lpn, pages);
                 Ok(())
@@ -386,6 +389,7 @@ impl Core {
         &mut self,
         mut unit: Unit,
         from: Option<Buffer>,
+        durable: bool,
         fault: Option<FaultKind>,
     ) -> Result<(), IoError> {
         if let Some(from) = from {
@@ -402,7 +406,10 @@ impl Core {
             Some(FaultKind::MisdirectedWrite) => unit.lpn = self.elsewhere(unit.pages.len() as u64),
             _ => {}
         }
-        self.medium.write(unit, protected);
+        match durable {
+            true => self.medium.write_through(unit),
+            false => self.medium.write(unit, protected),
+        }
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use fulgurite_device::{Arena, conformance};
 
 fn config(protected: bool) -> CrashConfig {
     CrashConfig {
+        durable_writes: true,
         page_bytes: 4096,
         pages: 128,
         queue_depth: 8,
@@ -38,7 +39,7 @@ fn write_bytes(device: &mut CrashDevice, lpn: u64, bytes: &[u8]) {
     unsafe { buffer.bytes_mut() }.copy_from_slice(bytes);
     let stream = StreamId::default();
     let pages = (bytes.len() / 4096) as u32;
-    submit(device, 1, Operation::Write { lpn: Lpn(lpn), pages, from: Some(buffer), stream });
+    submit(device, 1, Operation::Write { lpn: Lpn(lpn), pages, from: Some(buffer), stream, durable: false });
 }
 
 fn read(device: &mut CrashDevice, lpn: u64) -> Result<Vec<u8>, IoError> {
@@ -99,6 +100,24 @@ fn a_volatile_cache_loses_keeps_and_tears_what_was_not_flushed() {
         flush(device);
     };
     assert_eq!(outcomes(&config(false), flushed), [0, 400, 0]);
+}
+
+#[test]
+fn a_durable_write_needs_no_flush_and_makes_nothing_else_durable() {
+    let durable = |lpn: u64, device: &mut CrashDevice| {
+        let buffer = Arena::new(4096).buffer(0, 4096);
+        // SAFETY: the buffer is fresh; nobody else knows it.
+        unsafe { buffer.bytes_mut() }.fill(2);
+        let (lpn, from, stream) = (Lpn(lpn), Some(buffer), StreamId::default());
+        submit(device, 1, Operation::Write { lpn, pages: 1, from, stream, durable: true });
+        drain(device);
+    };
+    assert_eq!(outcomes(&config(false), |device| durable(5, device)), [0, 400, 0]);
+    let beside = |device: &mut CrashDevice| {
+        write_and_wait(device);
+        durable(6, device);
+    };
+    assert!(outcomes(&config(false), beside).iter().all(|count| *count > 20));
 }
 
 #[test]
@@ -288,7 +307,11 @@ fn a_buffer_that_changes_under_a_write_is_noticed() {
     let mut device = CrashDevice::new(config(true), Prng::new(5, "device"));
     let buffer = Arena::new(4096).buffer(0, 4096);
     let stream = StreamId::default();
-    submit(&mut device, 1, Operation::Write { lpn: Lpn(0), pages: 1, from: Some(buffer.clone()), stream });
+    submit(
+        &mut device,
+        1,
+        Operation::Write { lpn: Lpn(0), pages: 1, from: Some(buffer.clone()), stream, durable: false },
+    );
     // SAFETY: it breaks the protocol on purpose, within one thread and without a reference in another place.
     let bytes = unsafe { buffer.bytes_mut() };
     bytes[17] = 1;

@@ -54,7 +54,11 @@ impl Plan {
         let mut prng_of_runs = Prng::new(seed, "crash runs");
         store.runs = one_of(&mut prng_of_runs, &[0, 1, 20, 50]);
         store.eager_runs = store.runs > 0 && !once_in(&mut prng_of_runs, 4);
-        let device = CrashConfig { share_pages: share_pages(seed, &device, &store), ..device };
+        let device = CrashConfig {
+            share_pages: share_pages(seed, &device, &store),
+            durable_writes: once_in(&mut Prng::new(seed, "crash durable writes"), 2),
+            ..device
+        };
         let mut plan = Plan {
             seed,
             device,
@@ -121,6 +125,7 @@ fn device(prng: &mut Prng, store: StorePlan) -> (CrashConfig, StorePlan) {
         share_pages: if once_in(prng, 2) { u32::MAX } else { 0 },
         atomic_bytes: one_of(prng, &[0, 0, 4096, 16384]),
         protected: once_in(prng, 2),
+        durable_writes: false,
     };
     let mut offered = vec![TornPages::Auto, TornPages::DoubleWrite];
     if device.share_pages > 0 {

@@ -114,6 +114,7 @@ fn settings() -> Vec<PlanChange> {
         Box::new(|plan| plan.row_bytes = 60),
         Box::new(|plan| plan.rounds = 0),
         Box::new(|plan| plan.device.protected = true),
+        Box::new(|plan| plan.device.durable_writes = false),
         Box::new(|plan| plan.device.queue_depth = 1),
         Box::new(|plan| plan.device.pages_per_command = plan.device.pages_per_command.max(128)),
     ]

@@ -9,11 +9,12 @@
 //! - A call that finds the driver parked runs its own turn of the core, which also hands its commands to the device.
 //!   Where its job is not done then, the thread sleeps until the job is done or the role is handed to it.
 //! - Where a job has one command to wait for, its thread carries the command out by itself, without the lock and without a
-//!   driver: an *errand*. It runs a turn of the core when it comes back.
+//!   driver: an *errand*. What it brings back it leaves to the thread that has the lock, where one has it, and else it runs a turn of
+//!   the core itself.
 //! - Many jobs may wait for one command, as commits do for the log. It is an errand for the thread of any of them. Who leaves such a
 //!   command behind wakes one of them for it.
-//! - A driver lets others have the lock now and then: what it carries on may go on for long, and who comes back from an errand has
-//!   what all commits wait for.
+//! - A driver lets others have the lock now and then: what it carries on may go on for long.
+//! - Who sleeps is told that its job has ended, and returns without the lock.
 //! - A driver whose own job is done hands the role to the thread that has waited longest.
 //! - A thread may be asked, now and then, whether it still wants its job. It is asked without the lock and without the role;
 //!   where it says no, its job is given up.
@@ -22,7 +23,7 @@
 //! - A *keeper* is a thread that does nothing but drive, where no other does: it carries what nobody waits for.
 //!
 //! What must hold: while something is under way in the core and some thread sleeps, one thread has the role or is about to
-//! take the lock. All of this is checked under random schedules in `tests.rs`.
+//! take the lock. What was brought back from an errand is looked at by whoever has the lock, at the latest once that has given it up. All of this is checked under random schedules in `tests.rs`.
 
 use super::asking::{Asking, GoesOn};
 use super::primitives::Primitives;
@@ -32,6 +33,8 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// Number of a job. Jobs are numbered in the order in which they came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -80,6 +83,9 @@ pub trait Core {
     /// Ends a job that has not ended, and adds the jobs that ended.
     fn give_up(&mut self, job: Job, ended: &mut Vec<Job>) -> Result<(), Broken>;
 
+    /// Set by who wants the core to come back from a turn soon.
+    fn interrupt(&self) -> Arc<AtomicBool>;
+
     /// What comes next. Errands do not count as under way.
     fn next(&self) -> Next;
 
@@ -107,14 +113,23 @@ enum Place {
     /// It has the lock, or is about to take it.
     Awake,
     Asleep,
+    /// It carries something out, and comes back by itself.
+    Away,
     /// It waits for the device, at the latest until then.
     Parked(Option<Nanos>),
 }
 
 struct Waiting<P: Primitives> {
-    wake: Arc<P::Condvar>,
+    sleeper: Arc<Sleeper<P>>,
     place: Place,
     ended: bool,
+}
+
+/// What a thread waits on without the lock.
+struct Sleeper<P: Primitives> {
+    bell: P::Bell,
+    /// Its job has ended, and it is not among those that wait any more: it need not take the lock.
+    is_done: AtomicBool,
 }
 
 struct State<C, P: Primitives> {
@@ -158,6 +173,9 @@ impl<C: Core, P: Primitives> State<C, P> {
 /// A core that many threads use.
 pub struct Driving<C: Send, P: Primitives> {
     state: P::Mutex<State<C, P>>,
+    /// What was brought back from errands while somebody had the lock. Nobody waits for the lock who has this one.
+    returned: P::Mutex<Vec<(Job, Done)>>,
+    interrupt: Arc<AtomicBool>,
     park: Option<Arc<dyn Park>>,
     #[cfg(test)]
     pub planted: Option<Planted>,
@@ -185,6 +203,8 @@ pub enum Planted {
     DriverNotAsked,
     /// Nobody is woken for a command that several jobs wait for.
     LeftToNobody,
+    /// Who gives up the lock does not look for what was brought back from errands.
+    ReturnedUnseen,
 }
 
 /// A fault for the model checker; nothing elsewhere.
@@ -206,6 +226,7 @@ type Guard<'a, C, P> = <P as Primitives>::Guard<'a, State<C, P>>;
 impl<C: Core + Send, P: Primitives> Driving<C, P> {
     /// Shares `core`, which `park` waits for, where it can be waited for without the lock.
     pub fn new(core: C, park: Option<Arc<dyn Park>>) -> Driving<C, P> {
+        let interrupt = core.interrupt();
         let state = State {
             core,
             role: Role::Free,
@@ -219,6 +240,8 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         };
         Driving {
             state: P::mutex(state),
+            returned: P::mutex(Vec::new()),
+            interrupt,
             park,
             #[cfg(test)]
             planted: None,
@@ -241,7 +264,10 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         let started = catch_unwind(AssertUnwindSafe(|| start(&mut guard.core, job)));
         let outcome = started.unwrap_or_else(|panic| self.pass_panic(&mut guard, panic));
         if outcome.is_none() {
-            guard = self.until_ended(job, goes_on, guard);
+            match self.until_ended(job, goes_on, guard) {
+                Some(locked) => guard = locked,
+                None => return Ok(outcome),
+            }
         }
         let outcome = if guard.broken { Err(Broken) } else { Ok(outcome) };
         self.leave(guard);
@@ -251,8 +277,10 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
     /// Drives whenever no other thread does, until [`Driving::stop_keeper`].
     pub fn keep(&self) {
         let guard = P::lock(&self.state);
-        if !guard.keeper_stopped && !guard.waiting.contains_key(&KEEPER) {
-            let guard = self.until_ended(KEEPER, None, guard);
+        if guard.keeper_stopped || guard.waiting.contains_key(&KEEPER) {
+            return;
+        }
+        if let Some(guard) = self.until_ended(KEEPER, None, guard) {
             self.leave(guard);
         }
     }
@@ -263,6 +291,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         // The keeper's thread may not have come to its work yet.
         guard.keeper_stopped = true;
         self.end(&mut guard, KEEPER);
+        self.leave(guard);
     }
 
     /// Carries everything that is under way to its end. No other thread has a job meanwhile.
@@ -275,15 +304,15 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         guard.role = Role::Free;
     }
 
-    /// Waits until a job has ended or is given up, driving where nobody else does.
+    /// Waits until a job has ended or is given up, driving where nobody else does. Returns the lock if the thread has it.
     fn until_ended<'a>(
         &'a self,
         job: Job,
         goes_on: Option<&GoesOn>,
         mut guard: Guard<'a, C, P>,
-    ) -> Guard<'a, C, P> {
-        let wake = Arc::new(P::Condvar::default());
-        let waiting = Waiting { wake: Arc::clone(&wake), place: Place::Awake, ended: false };
+    ) -> Option<Guard<'a, C, P>> {
+        let sleeper = Arc::new(Sleeper { bell: P::Bell::default(), is_done: AtomicBool::new(false) });
+        let waiting = Waiting { sleeper: Arc::clone(&sleeper), place: Place::Awake, ended: false };
         guard.waiting.insert(job, waiting);
         let mut asking = Asking::new(goes_on, || guard.core.now());
         while !guard.broken && !guard.has_ended(job) {
@@ -300,7 +329,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
             if job != KEEPER && guard.role != Role::Handed(job) {
                 match self.errand(job, &mut guard) {
                     Some(errand) => {
-                        guard = self.run_errand(errand, guard);
+                        guard = self.run_errand(job, &sleeper, errand, guard)?;
                         continue;
                     }
                     // What was ready may have been all that the job waited for.
@@ -324,9 +353,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
                 self.hurry(&mut guard);
                 guard.set_place(job, Place::Asleep);
                 let has_waited;
-                (guard, has_waited) = P::wait(&wake, guard, asking.patience());
-                guard.set_place(job, Place::Awake);
-                guard.has_come(job);
+                (guard, has_waited) = self.sleep(job, &sleeper, asking.patience(), guard)?;
                 if has_waited {
                     asking.has_waited();
                 }
@@ -337,7 +364,26 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         if guard.role == Role::Handed(job) && !self.planted(fault!(RoleLost)) {
             guard.role = Role::Free;
         }
-        guard
+        Some(guard)
+    }
+
+    /// Sleeps until the thread is woken, or for so long. Returns the lock, unless the job has ended, and whether it has slept that long.
+    fn sleep<'a>(
+        &'a self,
+        job: Job,
+        sleeper: &Sleeper<P>,
+        at_most: Option<Nanos>,
+        guard: Guard<'a, C, P>,
+    ) -> Option<(Guard<'a, C, P>, bool)> {
+        self.unlock(guard);
+        let has_waited = P::sleep(&sleeper.bell, at_most);
+        if sleeper.is_done.load(Acquire) {
+            return None;
+        }
+        let mut guard = P::lock(&self.state);
+        guard.set_place(job, Place::Awake);
+        guard.has_come(job);
+        Some((guard, has_waited))
     }
 
     /// Drives until the thread's own job has ended, nothing is under way, another thread has taken the role, or the thread is
@@ -369,16 +415,67 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         errand
     }
 
-    /// Carries out an errand, without the lock.
-    fn run_errand<'a>(&'a self, errand: Errand, mut guard: Guard<'a, C, P>) -> Guard<'a, C, P> {
+    /// Carries out an errand, without the lock. Returns the lock, unless the job has ended meanwhile.
+    fn run_errand<'a>(
+        &'a self,
+        job: Job,
+        sleeper: &Sleeper<P>,
+        errand: Errand,
+        mut guard: Guard<'a, C, P>,
+    ) -> Option<Guard<'a, C, P>> {
         self.step_aside(&mut guard);
-        drop(guard);
+        guard.set_place(job, Place::Away);
+        self.unlock(guard);
         let done = errand.run();
-        let mut guard = P::lock(&self.state);
-        if !guard.broken {
-            self.work(&mut guard, |core, ended| core.end_errand(done, ended));
+        P::lock(&self.returned).push((job, done));
+        let mut guard = match P::try_lock(&self.state) {
+            Some(guard) => guard,
+            None => {
+                // Who has the lock looks for it, and rings.
+                self.interrupt.store(true, Relaxed);
+                P::sleep(&sleeper.bell, None);
+                if sleeper.is_done.load(Acquire) {
+                    return None;
+                }
+                P::lock(&self.state)
+            }
+        };
+        guard.set_place(job, Place::Awake);
+        self.take_returned(&mut guard);
+        Some(guard)
+    }
+
+    /// Takes what was brought back from errands.
+    fn take_returned(&self, guard: &mut Guard<'_, C, P>) {
+        loop {
+            let returned = std::mem::take(&mut *P::lock(&self.returned));
+            if returned.is_empty() {
+                return;
+            }
+            for (job, done) in returned {
+                if !guard.broken {
+                    self.work(guard, |core, ended| core.end_errand(done, ended));
+                }
+                // It may have more to wait for.
+                if let Some(waiting) = guard.waiting.get_mut(&job)
+                    && waiting.place == Place::Away
+                {
+                    waiting.place = Place::Awake;
+                    P::ring(&waiting.sleeper.bell);
+                }
+            }
         }
-        guard
+    }
+
+    /// Gives the lock up.
+    fn unlock(&self, guard: Guard<'_, C, P>) {
+        drop(guard);
+        // Who came back from an errand until now has found the lock taken, and relies on this.
+        while !P::lock(&self.returned).is_empty() && !self.planted(fault!(ReturnedUnseen)) {
+            let Some(mut guard) = P::try_lock(&self.state) else { return };
+            self.take_returned(&mut guard);
+            self.look_after(&mut guard);
+        }
     }
 
     /// Asks the thread, without the lock, whether it still wants its job.
@@ -392,7 +489,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
             guard.role = Role::Free;
         }
         self.step_aside(&mut guard);
-        drop(guard);
+        self.unlock(guard);
         let goes_on = asking.ask();
         let guard = P::lock(&self.state);
         asking.again(guard.core.now());
@@ -432,7 +529,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         let left = until.map_or(longest, |until| until.saturating_sub(guard.core.now()).min(longest));
         guard.role = Role::Parked(job);
         guard.set_place(job, Place::Parked(until));
-        drop(guard);
+        self.unlock(guard);
         park.park(Some(left));
         let mut guard = P::lock(&self.state);
         guard.held_since = guard.core.now();
@@ -456,6 +553,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
     }
 
     fn turn(&self, guard: &mut Guard<'_, C, P>) {
+        self.take_returned(guard);
         self.work(guard, C::turn);
     }
 
@@ -485,9 +583,21 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         match waiting.place {
             Place::Awake => {}
             Place::Asleep if self.planted(fault!(NoWake)) => {}
-            Place::Asleep => P::notify(&waiting.wake),
+            Place::Asleep | Place::Away => self.dismiss(guard, job),
             Place::Parked(_) if self.planted(fault!(NoUnpark)) => {}
             Place::Parked(_) => self.unpark(),
+        }
+    }
+
+    /// The job of a thread without the lock has ended: it need not come back here.
+    fn dismiss(&self, guard: &mut Guard<'_, C, P>, job: Job) {
+        guard.has_come(job);
+        if guard.role == Role::Handed(job) && !self.planted(fault!(RoleLost)) {
+            guard.role = Role::Free;
+        }
+        if let Some(waiting) = guard.waiting.remove(&job) {
+            waiting.sleeper.is_done.store(true, Release);
+            P::ring(&waiting.sleeper.bell);
         }
     }
 
@@ -525,21 +635,27 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         }
     }
 
-    /// A thread is done here. What it has left for others to do gets a driver.
+    /// A thread is done here.
     fn leave(&self, mut guard: Guard<'_, C, P>) {
+        self.look_after(&mut guard);
+        self.unlock(guard);
+    }
+
+    /// What the thread leaves for others to do gets a driver.
+    fn look_after(&self, guard: &mut Guard<'_, C, P>) {
         if guard.broken {
             return;
         }
         if guard.core.next() == Next::Turn
             && !matches!(guard.role, Role::Handed(_))
-            && !self.pass_errand(&mut guard)
+            && !self.pass_errand(guard)
         {
-            self.turn(&mut guard);
+            self.turn(guard);
         }
         if guard.role == Role::Free && guard.core.next() != Next::Nothing && !guard.is_carried() {
-            self.hand_over(&mut guard);
+            self.hand_over(guard);
         }
-        self.hurry(&mut guard);
+        self.hurry(guard);
     }
 
     /// Sees to it that somebody who sleeps carries out a command that several jobs wait for. Whether there are both.
@@ -557,7 +673,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
             return false;
         };
         if !self.planted(fault!(LeftToNobody)) {
-            P::notify(&waiting.wake);
+            P::ring(&waiting.sleeper.bell);
         }
         state.carrier = Some(*job);
         true
@@ -568,11 +684,12 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         if self.planted(fault!(NoHandOver)) {
             return;
         }
-        let next = guard.waiting.iter().find(|(_, waiting)| waiting.place != Place::Awake && !waiting.ended);
+        let can_drive = |place| !matches!(place, Place::Awake | Place::Away);
+        let next = guard.waiting.iter().find(|(_, waiting)| can_drive(waiting.place) && !waiting.ended);
         let Some((job, waiting)) = next else { return };
         let role = match waiting.place {
             Place::Asleep => {
-                P::notify(&waiting.wake);
+                P::ring(&waiting.sleeper.bell);
                 Role::Handed(*job)
             }
             // A keeper whose role was taken: it waits for the device still, and may go on.
@@ -584,10 +701,8 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
     /// The core cannot go on: everybody who waits is told.
     fn break_down(&self, guard: &mut Guard<'_, C, P>) {
         guard.broken = true;
-        let jobs: Vec<Job> = guard.waiting.keys().copied().collect();
-        for job in jobs {
-            self.end(guard, job);
-        }
+        guard.waiting.values().for_each(|waiting| P::ring(&waiting.sleeper.bell));
+        self.unpark();
     }
 
     /// A thread has panicked in the core. The others are told, and the panic goes on.

@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::future::Future;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Where a job that had to wait leaves its result.
@@ -90,10 +91,12 @@ impl<D: Device + Send + 'static> Inside<D> {
             tasks.insert(job, Waiting { task, for_log });
             let late = Slot::default();
             *slot = Some(Arc::clone(&late));
-            let ended = Rc::clone(&self.ended);
+            let (ended, interrupt) = (Rc::clone(&self.ended), self.executor.interrupt());
             move |result| {
                 *late.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
                 ended.borrow_mut().push(job);
+                // Its thread is told before others run.
+                interrupt.store(true, Relaxed);
             }
         })
     }
@@ -158,8 +161,7 @@ impl<D: Device + Send + 'static> Core for Confined<Inside<D>> {
 
     fn end_errand(&mut self, done: Done, ended: &mut Vec<Job>) -> Result<(), Broken> {
         self.with(|inside| {
-            inside.executor.end_errand(done);
-            let outcome = inside.executor.turn();
+            let outcome = inside.executor.end_errand(done).and_then(|()| inside.executor.turn());
             inside.after(outcome, ended)
         })
     }
@@ -171,6 +173,10 @@ impl<D: Device + Send + 'static> Core for Confined<Inside<D>> {
             }
             inside.after(Ok(()), ended)
         })
+    }
+
+    fn interrupt(&self) -> Arc<AtomicBool> {
+        self.look(|inside| inside.executor.interrupt())
     }
 
     #[inline]

@@ -6,14 +6,14 @@ use std::hint;
 use std::ops::DerefMut;
 use std::time::Duration;
 
-/// A mutex and a condition variable.
+/// A mutex, and what threads sleep on.
 pub trait Primitives: 'static {
     /// A mutex.
     type Mutex<T: Send>: Send + Sync;
     /// A locked mutex.
     type Guard<'a, T: Send + 'a>: DerefMut<Target = T>;
-    /// What a thread sleeps on. One thread at most sleeps on each.
-    type Condvar: Default + Send + Sync;
+    /// What a thread sleeps on, without the mutex. One thread at most sleeps on each.
+    type Bell: Default + Send + Sync;
 
     /// A driver that has held the mutex for so long lets others in. Each time costs as long as it takes to wake one.
     const LONGEST_HOLD: Nanos;
@@ -24,19 +24,17 @@ pub trait Primitives: 'static {
     /// Waits for the mutex.
     fn lock<T: Send>(mutex: &Self::Mutex<T>) -> Self::Guard<'_, T>;
 
+    /// Takes the mutex where nobody has it.
+    fn try_lock<T: Send>(mutex: &Self::Mutex<T>) -> Option<Self::Guard<'_, T>>;
+
     /// Gives the mutex to a thread that waits for it, if one does, and takes it again.
     fn let_in<'a, T: Send + 'a>(guard: Self::Guard<'a, T>) -> Self::Guard<'a, T>;
 
-    /// Gives the mutex up, sleeps until [`Primitives::notify`] or for no reason, but no longer than `at_most`, and takes the
-    /// mutex again. Returns whether it has slept that long.
-    fn wait<'a, T: Send + 'a>(
-        condvar: &Self::Condvar,
-        guard: Self::Guard<'a, T>,
-        at_most: Option<Nanos>,
-    ) -> (Self::Guard<'a, T>, bool);
+    /// Sleeps until the bell is rung, also where that was before, but no longer than `at_most`. Returns whether it has slept that long.
+    fn sleep(bell: &Self::Bell, at_most: Option<Nanos>) -> bool;
 
-    /// Wakes who sleeps.
-    fn notify(condvar: &Self::Condvar);
+    /// Wakes who sleeps, or will sleep next.
+    fn ring(bell: &Self::Bell);
 }
 
 /// Attempts at a lock before a thread sleeps, about ten microseconds: who has the lock mostly needs less, and to wake a thread
@@ -45,6 +43,13 @@ const SPINS: u32 = 24;
 /// Pauses between two of them double up to 2 to the power of this.
 const LONGEST_SPIN: u32 = 6;
 
+/// A bell of [`Fair`].
+#[derive(Default)]
+pub struct Bell {
+    is_rung: Mutex<bool>,
+    changed: Condvar,
+}
+
 /// Those of `parking_lot`: who has waited for half a millisecond gets its mutex next. With the standard library's, who gives the mutex up
 /// and takes it again has it before whoever was woken.
 pub struct Fair;
@@ -52,8 +57,8 @@ pub struct Fair;
 impl Primitives for Fair {
     type Mutex<T: Send> = Mutex<T>;
     type Guard<'a, T: Send + 'a> = MutexGuard<'a, T>;
-    type Condvar = Condvar;
-    const LONGEST_HOLD: Nanos = Nanos::from_micros(200);
+    type Bell = Bell;
+    const LONGEST_HOLD: Nanos = Nanos::from_micros(500);
 
     fn mutex<T: Send>(value: T) -> Mutex<T> {
         Mutex::new(value)
@@ -71,27 +76,32 @@ impl Primitives for Fair {
     }
 
     #[inline]
+    fn try_lock<T: Send>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+        mutex.try_lock()
+    }
+
+    #[inline]
     fn let_in<'a, T: Send + 'a>(mut guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         MutexGuard::bump(&mut guard);
         guard
     }
 
-    fn wait<'a, T: Send + 'a>(
-        condvar: &Condvar,
-        mut guard: MutexGuard<'a, T>,
-        at_most: Option<Nanos>,
-    ) -> (MutexGuard<'a, T>, bool) {
-        let has_waited = match at_most {
-            Some(at_most) => condvar.wait_for(&mut guard, Duration::from_nanos(at_most.0)).timed_out(),
-            None => {
-                condvar.wait(&mut guard);
-                false
+    fn sleep(bell: &Bell, at_most: Option<Nanos>) -> bool {
+        let at_most = at_most.map(|at_most| Duration::from_nanos(at_most.0));
+        let mut is_rung = bell.is_rung.lock();
+        while !*is_rung {
+            match at_most {
+                Some(at_most) if bell.changed.wait_for(&mut is_rung, at_most).timed_out() => return true,
+                Some(_) => {}
+                None => bell.changed.wait(&mut is_rung),
             }
-        };
-        (guard, has_waited)
+        }
+        *is_rung = false;
+        false
     }
 
-    fn notify(condvar: &Condvar) {
-        condvar.notify_one();
+    fn ring(bell: &Bell) {
+        *bell.is_rung.lock() = true;
+        bell.changed.notify_one();
     }
 }

@@ -1,8 +1,9 @@
 //! Appending to the log, and bringing it to the drive.
 //!
-//! `append` only copies into memory. A task takes what has gathered, writes its blocks, and has the drive flush; what
-//! gathers meanwhile goes with the next flush. So commits share flushes by themselves (group commit). A commit that can
-//! wait lets the task begin later: when as many have come as the last flush took, or when its window is over.
+//! `append` only copies into memory. A task takes what has gathered, writes its blocks, and has the drive flush. A few flushes
+//! are under way at once; what gathers while there are so many goes with the next one. So commits share flushes by themselves
+//! (group commit). A commit that can wait lets the task begin later: when as many have come as the last flush took, or when its
+//! window is over. Flushes become durable in their order, whichever ends first: a crash leaves no log behind a gap.
 
 use super::block::{Block, HEADER};
 use super::record::Entry;
@@ -19,6 +20,9 @@ use std::sync::Arc;
 
 /// Bytes of a flush that are written before the next piece is prepared.
 const PIECE: usize = 256 << 10;
+
+/// Flushes that are under way at once at most.
+const AT_ONCE: usize = 2;
 
 /// Bytes that gather before they are written although nobody waits for them.
 const MOST_GATHERED: usize = 1 << 20;
@@ -76,8 +80,12 @@ struct State<D> {
     pending: RefCell<Pending>,
     durable: Cell<Lsn>,
     redo: Cell<Lsn>,
-    /// Whether a task writes.
-    writing: Cell<bool>,
+    /// The flushes under way, in order, with those that have ended before an earlier one.
+    flights: RefCell<VecDeque<Flight>>,
+    /// The parts of the arena that no task writes from. Each task has one.
+    idle: RefCell<Vec<usize>>,
+    /// Whether a task was begun that has taken nothing yet.
+    beginning: Cell<bool>,
     /// When what has gathered is to be written, for commits that others may join, and for those that wait for nobody.
     timers: [Timer; 2],
     /// Commits that others may join: those that wait for the next flush, and those that the last one took.
@@ -90,6 +98,13 @@ struct State<D> {
     written: Cell<u64>,
     arena: Arc<Arena>,
     options: Options,
+}
+
+/// A flush.
+struct Flight {
+    /// Where it ends.
+    end: Lsn,
+    ended: bool,
 }
 
 /// When something is due, and whether a task sleeps until then. What comes later is due later.
@@ -124,7 +139,7 @@ impl<D: Device + 'static> Log<D> {
     ) -> Log<D> {
         let changed = Signal::default();
         health.tell(&changed);
-        let arena = Arena::new(PIECE.max(start.block_bytes as usize));
+        let arena = Arena::new(AT_ONCE * PIECE.max(start.block_bytes as usize));
         handle.register(&arena);
         let crcs = VecDeque::from([(start.tail, start.crc)]);
         let pending = Pending { base: start.tail, bytes: Vec::new(), crc: start.crc, crcs };
@@ -140,7 +155,9 @@ impl<D: Device + 'static> Log<D> {
             pending: RefCell::new(pending),
             durable: Cell::new(start.tail),
             redo: Cell::new(start.redo),
-            writing: Cell::new(false),
+            flights: RefCell::default(),
+            idle: RefCell::new((0..AT_ONCE).collect()),
+            beginning: Cell::new(false),
             timers: Default::default(),
             gathered: Cell::new(0),
             last_gathered: Cell::new(0),
@@ -193,11 +210,11 @@ impl<D: Device + 'static> Log<D> {
         let mut places = std::iter::once(next).chain(left_over.iter().copied()).peekable();
         while let Some(first) = places.next() {
             let mut len = block;
-            while len + block <= self.0.arena.len() as u64 && places.next_if_eq(&Lsn(first.0 + len)).is_some()
+            while len + block <= self.part_bytes() as u64 && places.next_if_eq(&Lsn(first.0 + len)).is_some()
             {
                 len += block;
             }
-            self.write(first, &vec![0; len as usize]).await?;
+            self.write(0, first, &vec![0; len as usize], false).await?;
         }
         self.0.barrier.flush().await
     }
@@ -266,7 +283,7 @@ impl<D: Device + 'static> Log<D> {
             state.gathered.set(state.gathered.get() + 1);
             if state.gathered.get() >= state.last_gathered.get() {
                 self.begin();
-            } else if !state.writing.get() {
+            } else if state.flights.borrow().is_empty() && !state.beginning.get() {
                 self.set_timer(GROUP, state.options.group_window);
             }
         }
@@ -341,58 +358,92 @@ impl<D: Device + 'static> Log<D> {
         self.begin();
     }
 
-    /// Begins to write unless a task does already.
+    /// Whether what somebody waits for may go on its way now. What a crash can cut off is no more than a window.
+    fn may_flush(&self) -> bool {
+        let state = &self.0;
+        let block = u64::from(state.block_bytes);
+        let is_wanted = state.wanted.get() > state.pending.borrow().base;
+        let cut_off = self.tail().0.next_multiple_of(block) - state.durable.get().0;
+        let fits = state.flights.borrow().is_empty() || cut_off <= state.window as u64;
+        is_wanted && fits && state.health.check().is_ok()
+    }
+
+    /// Begins to write unless as many tasks as may do so already.
     fn begin(&self) {
-        if self.0.writing.replace(true) {
+        if self.0.beginning.get() || !self.may_flush() {
             return;
         }
+        let Some(part) = self.0.idle.borrow_mut().pop() else { return };
+        self.0.beginning.set(true);
         let log = self.clone();
         // Those who wait for it may carry its commands out.
         self.0.handle.spawn_for_all(async move {
-            while log.0.wanted.get() > log.0.durable.get() && log.0.health.check().is_ok() {
-                if let Err(error) = log.flush().await {
+            log.0.beginning.set(false);
+            while log.may_flush() {
+                if let Err(error) = log.flush(part).await {
                     // The barrier may have stopped the store already; then its reason stays.
                     log.0.health.stop(format!("the log could not be written: {error}"));
                 }
                 log.0.changed.notify();
             }
-            log.0.writing.set(false);
-            log.0.changed.notify();
+            log.0.idle.borrow_mut().push(part);
         });
     }
 
-    /// Writes what has gathered and waits for the drive's flush.
-    async fn flush(&self) -> Result<(), Error> {
+    /// Writes what has gathered, from a part of the arena, and waits for the drive's flush.
+    async fn flush(&self, part: usize) -> Result<(), Error> {
+        let state = &self.0;
         let (base, bytes) = self.take();
-        self.0.timers.iter().for_each(|timer| timer.due.set(None));
-        self.0.last_gathered.set(self.0.gathered.take());
-        if bytes.is_empty() {
-            return Ok(());
-        }
+        let end = Lsn(base.0 + bytes.len() as u64);
+        state.flights.borrow_mut().push_back(Flight { end, ended: false });
+        state.timers.iter().for_each(|timer| timer.due.set(None));
+        state.last_gathered.set(state.gathered.take());
         // Whoever appends has seen to it that there is room. Should that ever be wrong, nothing that recovery needs is written over.
-        let block = u64::from(self.0.block_bytes);
-        if base.0 + bytes.len() as u64 - self.0.redo.get().0 / block * block > self.capacity() {
-            return Err(self
-                .0
+        let block = u64::from(state.block_bytes);
+        if end.0 - state.redo.get().0 / block * block > self.capacity() {
+            return Err(state
                 .health
                 .stop("the log is full; a store that is opened with more memory needs less of it"));
         }
         let mut at = base;
-        for window in bytes.chunks(self.0.window) {
-            for piece in window.chunks(self.0.arena.len()) {
-                self.write(at, piece).await?;
+        for window in bytes.chunks(state.window) {
+            let mut is_durable = false;
+            for piece in window.chunks(self.part_bytes()) {
+                is_durable = self.write(part, at, piece, bytes.len() == piece.len()).await?;
                 at.0 += piece.len() as u64;
             }
-            self.0.barrier.flush().await?;
+            if !is_durable {
+                state.barrier.flush().await?;
+            }
         }
-        self.0.flushes.set(self.0.flushes.get() + 1);
-        self.0.written.set(self.0.written.get() + bytes.len() as u64);
-        self.0.durable.set(Lsn(base.0 + bytes.len() as u64));
-        let crcs = &mut self.0.pending.borrow_mut().crcs;
-        while crcs.len() > 1 && crcs.front().is_some_and(|(at, _)| *at < self.0.durable.get()) {
+        state.flushes.set(state.flushes.get() + 1);
+        state.written.set(state.written.get() + bytes.len() as u64);
+        self.land(end);
+        Ok(())
+    }
+
+    /// The flush with this end has ended: the log is durable as far as all before it have.
+    fn land(&self, end: Lsn) {
+        let state = &self.0;
+        let mut flights = state.flights.borrow_mut();
+        flights.iter_mut().filter(|flight| flight.end == end).for_each(|flight| flight.ended = true);
+        if planted!(state.options, FlushOutOfOrder) {
+            flights.retain(|flight| flight.end > end);
+            state.durable.set(state.durable.get().max(end));
+        }
+        while flights.front().is_some_and(|first| first.ended) {
+            let landed = flights.pop_front();
+            state.durable.set(landed.map_or(state.durable.get(), |flight| flight.end));
+        }
+        let crcs = &mut state.pending.borrow_mut().crcs;
+        while crcs.len() > 1 && crcs.front().is_some_and(|(at, _)| *at < state.durable.get()) {
             crcs.pop_front();
         }
-        Ok(())
+    }
+
+    /// Bytes of a part of the arena.
+    fn part_bytes(&self) -> usize {
+        self.0.arena.len() / AT_ONCE
     }
 
     /// What has gathered, as whole blocks with their headers.
@@ -419,16 +470,17 @@ impl<D: Device + 'static> Log<D> {
         (base, bytes)
     }
 
-    /// Writes whole blocks at a place of the log, in as few commands as the ring and the drive allow.
-    async fn write(&self, at: Lsn, bytes: &[u8]) -> Result<(), Error> {
+    /// Writes whole blocks at a place of the log from a part of the arena, in as few commands as the ring and the drive allow. What is
+    /// written `alone` is asked to be durable by itself, where it is one command and the drive can. Returns whether it is.
+    async fn write(&self, part: usize, at: Lsn, bytes: &[u8], alone: bool) -> Result<bool, Error> {
         let state = &self.0;
         let caps = state.handle.caps();
-        let buffer = state.arena.buffer(0, bytes.len());
+        let buffer = state.arena.buffer(part * self.part_bytes(), bytes.len());
         memory::fill(&buffer, bytes);
         let (page, block) = (caps.page_bytes as usize, state.block_bytes as usize);
         let longest = (caps.pages_per_command as usize * page / block).max(1) * block;
         let mut operations = Vec::new();
-        let mut from = 0;
+        let (mut from, mut is_durable) = (0, false);
         while from < bytes.len() {
             let index = (at.0 + from as u64) / block as u64 % state.blocks;
             // A command ends where the ring does.
@@ -437,9 +489,13 @@ impl<D: Device + 'static> Log<D> {
             let lpn = Lpn(state.first.0 + index * (block / page) as u64);
             let part = buffer.part(from, len);
             let pages = (len / page) as u32;
-            operations.push(Operation::Write { lpn, pages, from: Some(part), stream: StreamId::default() });
+            let durable = alone && caps.durable_writes && len == bytes.len();
+            let stream = StreamId::default();
+            operations.push(Operation::Write { lpn, pages, from: Some(part), stream, durable });
+            is_durable = durable;
             from += len;
         }
-        state.handle.submit_all(operations.into_iter()).await.map_err(Error::Io)
+        state.handle.submit_all(operations.into_iter()).await.map_err(Error::Io)?;
+        Ok(is_durable)
     }
 }

@@ -73,5 +73,5 @@ pub async fn is_there<D: Device + 'static>(
 
 /// A write of pages.
 pub fn write(lpn: Lpn, pages: u32, from: Buffer) -> Operation {
-    Operation::Write { lpn, pages, from: Some(from), stream: StreamId::default() }
+    Operation::Write { lpn, pages, from: Some(from), stream: StreamId::default(), durable: false }
 }

@@ -137,7 +137,7 @@ impl Device for SimDrive {
         let bytes = |buffer: Option<Buffer>| buffer.map_or_else(Payload::none, Payload::Bytes);
         let (mut kind, lpn, pages, payload) = match command.operation {
             Operation::Read { lpn, pages, into } => (CommandKind::Read, lpn, pages, bytes(into)),
-            Operation::Write { lpn, pages, from, stream } => {
+            Operation::Write { lpn, pages, from, stream, .. } => {
                 (CommandKind::Write(stream), lpn, pages, bytes(from))
             }
             Operation::Trim { lpn, pages } => (CommandKind::Trim, lpn, pages, Payload::none()),

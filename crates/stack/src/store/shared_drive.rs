@@ -1,7 +1,7 @@
 //! The drive of a store that many threads use: through io_uring, or without where there is none.
 
 use fulgurite_base::{Lpn, Nanos};
-use fulgurite_device::{Arena, Caps, Command, Completion, Device, Done, Errand, Park, QueueFull};
+use fulgurite_device::{Arena, Caps, Command, Completion, Device, Errand, Park, QueueFull, Tag};
 use fulgurite_uring::PsyncDevice;
 #[cfg(target_os = "linux")]
 use fulgurite_uring::UringDevice;
@@ -55,12 +55,12 @@ impl Device for SharedDrive {
         each!(self, drive => drive.parker())
     }
 
-    fn take_errand(&mut self) -> Option<Errand> {
-        each!(self, drive => drive.take_errand())
+    fn take_errand(&mut self, tag: Option<Tag>) -> Option<Errand> {
+        each!(self, drive => drive.take_errand(tag))
     }
 
-    fn end_errand(&mut self, done: Done) {
-        each!(self, drive => drive.end_errand(done));
+    fn end_errand(&mut self) {
+        each!(self, drive => drive.end_errand());
     }
 
     fn is_bound_to_thread(&self) -> bool {

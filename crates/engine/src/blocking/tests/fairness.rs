@@ -4,7 +4,8 @@ use crate::blocking::driving::{Broken, Core, Driving, Job, Next};
 use crate::blocking::primitives::Fair;
 use fulgurite_base::Nanos;
 use fulgurite_device::{Done, Errand};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -54,6 +55,10 @@ impl Core for Busy<'_> {
 
     fn give_up(&mut self, _: Job, _: &mut Vec<Job>) -> Result<(), Broken> {
         Ok(())
+    }
+
+    fn interrupt(&self) -> Arc<AtomicBool> {
+        Arc::default()
     }
 
     fn next(&self) -> Next {

@@ -21,6 +21,13 @@ const COMMON: Job = Job(u64::MAX - 2);
 /// The model checker's locks.
 pub struct Model;
 
+/// A bell of the model.
+#[derive(Default)]
+pub struct Bell {
+    is_rung: Mutex<bool>,
+    changed: Condvar,
+}
+
 /// A locked mutex, and which one it is.
 pub struct Guard<'a, T> {
     locked: MutexGuard<'a, T>,
@@ -44,7 +51,7 @@ impl<T> DerefMut for Guard<'_, T> {
 impl Primitives for Model {
     type Mutex<T: Send> = Mutex<T>;
     type Guard<'a, T: Send + 'a> = Guard<'a, T>;
-    type Condvar = Condvar;
+    type Bell = Bell;
     const LONGEST_HOLD: Nanos = Nanos::ZERO;
 
     fn mutex<T: Send>(value: T) -> Mutex<T> {
@@ -55,28 +62,32 @@ impl Primitives for Model {
         Guard { locked: mutex.lock().unwrap(), mutex }
     }
 
+    fn try_lock<T: Send>(mutex: &Mutex<T>) -> Option<Guard<'_, T>> {
+        mutex.try_lock().ok().map(|locked| Guard { locked, mutex })
+    }
+
     fn let_in<'a, T: Send + 'a>(Guard { locked, mutex }: Guard<'a, T>) -> Guard<'a, T> {
         drop(locked);
         Model::lock(mutex)
     }
 
     /// A sleep that may end by itself does so at any moment, or never.
-    fn wait<'a, T: Send + 'a>(
-        condvar: &Condvar,
-        guard: Guard<'a, T>,
-        at_most: Option<Nanos>,
-    ) -> (Guard<'a, T>, bool) {
-        let Guard { locked, mutex } = guard;
+    fn sleep(bell: &Bell, at_most: Option<Nanos>) -> bool {
         if at_most.is_some() && thread_rng().r#gen() {
-            drop(locked);
             thread::yield_now();
-            return (Model::lock(mutex), true);
+            return true;
         }
-        (Guard { locked: condvar.wait(locked).unwrap(), mutex }, false)
+        let mut is_rung = bell.is_rung.lock().unwrap();
+        while !*is_rung {
+            is_rung = bell.changed.wait(is_rung).unwrap();
+        }
+        *is_rung = false;
+        false
     }
 
-    fn notify(condvar: &Condvar) {
-        condvar.notify_one();
+    fn ring(bell: &Bell) {
+        *bell.is_rung.lock().unwrap() = true;
+        bell.changed.notify_one();
     }
 }
 
@@ -310,6 +321,10 @@ impl Core for Shard {
         }
         self.given_up.push(job);
         Ok(())
+    }
+
+    fn interrupt(&self) -> Arc<AtomicBool> {
+        Arc::default()
     }
 
     fn next(&self) -> Next {

@@ -235,15 +235,15 @@ fn a_driver_is_asked() {
 fn planted_faults_are_found() {
     use Planted::{
         DriverNotAsked, GoneFirst, KeptForItself, LateTimer, LeftToNobody, NoHandOver, NoUnpark, NoWake,
-        RoleLost,
+        ReturnedUnseen, RoleLost,
     };
     // The model checker prints each schedule that fails; here all of them are meant to.
-    for fault in [NoHandOver, NoWake, NoUnpark] {
+    for fault in [NoHandOver, NoWake, NoUnpark, ReturnedUnseen] {
         let run = || check(true, false, Some(fault), 4, SEARCH);
         assert!(catch_unwind(AssertUnwindSafe(run)).is_err(), "{fault:?} was not found");
     }
     for fault in [RoleLost, KeptForItself] {
-        let run = || keeper_that_leaves(Some(fault), SEARCH);
+        let run = || keeper_that_leaves(Some(fault), 20 * SEARCH);
         assert!(catch_unwind(AssertUnwindSafe(run)).is_err(), "{fault:?} was not found");
     }
     let run = || driver_that_leaves(Some(DriverNotAsked), 100);

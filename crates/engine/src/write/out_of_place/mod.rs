@@ -479,7 +479,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         let stream = ftl.segments().stream(ftl.segment(Ppn(run.place)));
         let stream = StreamId((stream.0 + 1).min(self.0.handle.caps().streams.max(1) - 1));
         let (lpn, pages) = (self.lpn(run.place), self.device_pages(run.units));
-        Operation::Write { lpn, pages, from: Some(blocks.clone()), stream }
+        Operation::Write { lpn, pages, from: Some(blocks.clone()), stream, durable: false }
     }
 
     /// The drive's pages that so many units take, which are whole blocks.

@@ -258,9 +258,13 @@ impl<D: Observed> Replay<'_, D> {
                 (Op::Write, Some(source)) => {
                     Operation::share(lpn, Lpn(source.number() + u64::from(first)), pages)
                 }
-                (Op::Write, None) => {
-                    Operation::Write { lpn, pages, from: None, stream: StreamId(request.stream) }
-                }
+                (Op::Write, None) => Operation::Write {
+                    lpn,
+                    pages,
+                    from: None,
+                    stream: StreamId(request.stream),
+                    durable: false,
+                },
                 (Op::Trim, _) => Operation::Trim { lpn, pages },
             };
             let command = Command { tag, operation };
