@@ -9,7 +9,6 @@ mod plot;
 use crate::table::Table;
 use askama::Template;
 use fulgurite_stack::{Column, Row, Value};
-pub(crate) use plot::change;
 pub use plot::{Panel, Place, Plot, PlotKind, Scale, Series};
 
 /// What draws the plots, and then the page. `plot.js` has what the others are made of, so it is the first.
@@ -168,7 +167,10 @@ fn tally(verdicts: &[Verdict]) -> String {
 fn measure(plot: &Plot) -> String {
     let mut text = plot.y_label.clone();
     if let Some(zero) = &plot.zero_is {
-        text += &format!(", change against {zero}");
+        text += &match plot.scale {
+            Scale::Factor => format!(", relative to {zero}"),
+            _ => format!(", change against {zero}"),
+        };
     }
     if plot.log_y {
         text += ", logarithmic scale";
