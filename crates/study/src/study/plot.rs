@@ -475,6 +475,16 @@ mod tests {
         assert_eq!(title(&format!("{by_seed}relative_to = '1'\n"), &rows), "Hits");
     }
 
+    /// The rule: a plot with a change of twice as much or more writes all of its changes as factors.
+    #[test]
+    fn large_changes_are_drawn_as_factors() {
+        let file = study("line", "relative_to = 'first'\n");
+        let scale = |rows: &[(u32, u32, u32)]| drawn(&file, rows, false).scale;
+        assert_eq!(scale(&[(1, 1, 10), (8, 1, 19)]), Scale::Change);
+        assert_eq!(scale(&[(1, 1, 10), (8, 1, 11), (9, 1, 20)]), Scale::Factor);
+        assert_eq!(Scale::Factor.humane(1.48), "2.48×");
+    }
+
     /// The rule: a quick run does not draw what was published of a full one, and its caption says so.
     #[test]
     fn a_caption_says_that_published_values_are_not_drawn() {
