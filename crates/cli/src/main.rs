@@ -85,7 +85,11 @@ fn one_sentence(error: &clap::Error) -> String {
     let is_wanted = |line: &&str| !line.is_empty() && !is_idle(line);
     let said: Vec<&str> = lines.filter(is_wanted).collect();
     let mut sentence = said.join("; ").replace(":; ", ": ").trim_start_matches("error: ").to_owned();
-    if error.kind() == ErrorKind::UnknownArgument && !sentence.contains("tip:") {
+    if let Some((before, values)) = sentence.split_once("[possible values: ") {
+        sentence = format!("{before}accepted: {}", values.replacen(']', "", 1));
+    }
+    let is_unknown = matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand);
+    if is_unknown && !sentence.contains("tip:") {
         sentence += "; accepted: what --help lists";
     }
     if error.kind() == ErrorKind::MissingRequiredArgument {
@@ -336,10 +340,17 @@ fn grid<const COMMAND: usize>(typed: Typed<COMMAND>, common: &Common) -> Result<
             common,
         );
     }
+    // A drive in a file is written in place, so an interrupt does not undo it.
+    let devices = settings.get("device").into_iter().flatten();
+    let drives = devices.filter_map(|device| device.strip_prefix("file:")?.split(',').next());
+    let drives = drives.collect::<Vec<_>>().join(", ");
     let rows = watched(common.quiet, "requests", |progress| {
         let (mut runs, outlook) = grid::span(command, &settings, threads)?;
         outlook.check()?;
         announce(&outlook, common);
+        if !drives.is_empty() {
+            interrupt::leaves(move || format!("what was written stays in {drives}"));
+        }
         runs.prepare()?;
         runner::execute_all(&runs, threads, progress, &())
     })?;

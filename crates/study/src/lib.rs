@@ -1,6 +1,7 @@
 //! Studies over Fulgurite's stack: grids of runs, tables of their rows, reports to read.
 
 pub mod advise;
+mod change;
 pub mod diff;
 pub mod grid;
 pub mod list;

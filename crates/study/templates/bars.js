@@ -28,7 +28,7 @@ function rowsOf(plot, panel, colours, theme) {
   }));
   if (plot.isOrdered) return rows;
   // Values that read the same keep the order of the study, which is that of the other panels too.
-  const seen = (value) => (plot.unit === "change" ? Math.round(1000 * value) : Number(value.toPrecision(3)));
+  const seen = (value) => (isOfChanges(plot) ? Math.round(1000 * value) : Number(value.toPrecision(3)));
   const key = ({ bars }) => {
     const last = bars.at(-1)?.value ?? null;
     return last === null ? (plot.isLessBetter ? Infinity : -Infinity) : seen(last);
@@ -48,7 +48,7 @@ function barScale(plot, panels) {
     return { cut: null, part: (value) => (Math.log(Math.max(value, low)) - Math.log(low)) / (Math.log(high) - Math.log(low) || 1), zero: 0, hasBelow: false };
   }
   // A change is read against zero, and a published value against ours: neither is cut.
-  const cut = plot.unit === "change" || hasPublished ? null : cutAt(own, plot.isOrdered);
+  const cut = isOfChanges(plot) || hasPublished ? null : cutAt(own, plot.isOrdered);
   const within = (value) => (cut === null ? value : Math.max(-cut, Math.min(cut, value)));
   const [low, high] = [Math.min(0, ...all.map(within)), Math.max(0, ...all.map(within))];
   const part = (value) => (within(value) - low) / (high - low || 1);

@@ -163,7 +163,7 @@ function drawHeat(svg, plot, width, theme) {
   const values = series.flatMap(({ values }) => values).filter((value) => value !== null);
   let [low, high] = [Math.min(...values), Math.max(...values)];
   // Of changes the greater one is the darker one, also where all of them are falls.
-  if (plot.unit === "change" && high <= 0) [low, high] = [high, low];
+  if (isOfChanges(plot) && high <= 0) [low, high] = [high, low];
   const shades = theme.name === "dark" ? ["#17222c", "#2f5878"] : ["#f3f7fb", "#85b8dd"];
   const names = Math.max(...series.map(({ name }) => widthOf(name, SIZE.name))) + 12;
   const [wide, deep] = [(width - names) / x.length, 34];

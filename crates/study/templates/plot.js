@@ -9,6 +9,8 @@ const STEPS = {
   bytesPerSecond: [[1e9, " GB/s"], [1e6, " MB/s"], [1e3, " kB/s"], [1, " B/s"]],
   bytes: [[2 ** 30, " GiB"], [2 ** 20, " MiB"], [2 ** 10, " KiB"], [1, " B"]],
 };
+// Numbers that are measured: also those without a fraction have three digits.
+STEPS.measure = STEPS.number;
 // Told apart by people who see colours differently, and by 3 to 1 at least from the page.
 const PALETTES = {
   light: ["#0072b2", "#c46f00", "#00875f", "#c2406d", "#7a5cc0", "#7d6a00", "#2f8f9e", "#a34a28", "#2a35b5", "#5b7a2e", "#9b2d8f", "#d6402b"],
@@ -50,6 +52,9 @@ function label(x, y, text, style = {}) {
   return shape("text", { x, y, fill, "font-size": size, "font-weight": weight, "text-anchor": anchor }, text);
 }
 
+/** Whether the values of a plot are changes from zero. */
+const isOfChanges = ({ unit }) => unit === "change" || unit === "factor";
+
 /** Adds what is shown when somebody points at `element`. */
 function told(element, text) {
   element.append(shape("title", {}, text));
@@ -58,6 +63,7 @@ function told(element, text) {
 
 /** A value to three significant digits, with its unit. */
 function readable(value, unit) {
+  if (unit === "factor") return readable(1 + value, "measure") + "×";
   if (unit === "change" || unit === "share") {
     const percent = 100 * value;
     const digits = Math.abs(percent).toFixed(Math.abs(percent) < 100 ? 1 : 0);

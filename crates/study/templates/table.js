@@ -1,4 +1,4 @@
-// The table: sorted by a click, its further columns shown on request.
+// The table: sorted by a click, its further columns and rows shown on request.
 (() => {
   const table = document.getElementById("table");
   table.classList.add("sortable", "short");
@@ -8,6 +8,16 @@
     const short = table.classList.toggle("short");
     more.textContent = short ? "Show every column" : "Show fewer columns";
   });
+  // A long table would hide what stands below it.
+  const count = table.tBodies[0].rows.length;
+  const rows = document.getElementById("rows");
+  rows.hidden = count <= 40;
+  const showRows = (few) => {
+    table.classList.toggle("few", few);
+    rows.textContent = few ? `Show all ${count} rows` : "Show 20 rows";
+  };
+  if (!rows.hidden) showRows(true);
+  rows.addEventListener("click", () => showRows(!table.classList.contains("few")));
   const heads = [...table.tHead.rows[0].cells];
   heads.forEach((head, at) => head.addEventListener("click", () => {
     const down = head.getAttribute("aria-sort") === "ascending";

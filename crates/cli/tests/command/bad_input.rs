@@ -32,6 +32,8 @@ fn unknown_names_are_offered_the_nearest() {
             ("pol mixed-skewed", &["pol", "pool"]),
             // Without `reference`, which is for making the book.
             ("man nosuch", &["unknown command `nosuch`", "completions man help)"]),
+            ("store s.db", &["'store'", "accepted: what --help lists"]),
+            ("completions tcsh", &["'tcsh'", "accepted: bash, elvish, fish, powershell, zsh;"]),
             ("pool mixed-skewd", &["mixed-skewd", "did you mean `mixed-skewed`"]),
             ("pool mixed-skewed --device p4511", &["device", "did you mean `p4510`"]),
             ("pool mixed-skewed --device fle:d", &["unknown device `fle`", "file:PATH"]),

@@ -56,6 +56,51 @@ const TYPED: &[Case] = &[
     ("trace info long.pages", 2, &["long.pages, line 1", "longer than 65536 bytes"]),
     ("replay nan.spc", 2, &["nan.spc, line 1", "time `nan`", "like 12.5"]),
     ("trace info loop", 2, &["loop", "cannot be opened"]),
+    // A store, its records and its tables.
+    ("get s.store t nobody", 1, &["the key `nobody` is not in table t"]),
+    ("get s.store nope 1", 2, &["TABLE nope is not in s.store", "accepted: t"]),
+    ("get s.store t\u{7}b 1", 2, &["TABLE t\\x07b is not in s.store"]),
+    ("get s.store t 1\\xZZ", 2, &["KEY 1\\xZZ", "not an escape", "\\xNN for a byte"]),
+    ("get s.store t 1 --memory 1KiB", 2, &["--memory 1KiB", "accepted: 2MiB or more"]),
+    ("get s.store t 1 --dry-run", 2, &["--dry-run", "leave it out"]),
+    ("get taken t 1", 2, &["FILE taken", "neither a file nor a block device"]),
+    ("get loop t 1", 2, &["FILE loop", "a link that leads nowhere"]),
+    ("get - t 1", 2, &["FILE -", "./- for one of this name"]),
+    ("get cut.store t 1", 1, &["cut.store", "was cut off", "fulgurite repair saves the rest"]),
+    ("scan s.store t --limit -1", 2, &["--limit", "`-1` is not a count"]),
+    ("scan s.store t --limit 99999999999999999999", 2, &["--limit", "too large"]),
+    ("scan s.store t --from \\x", 2, &["--from", "not an escape"]),
+    ("scan s.store t --prefix 1 --from 1", 2, &["--prefix", "cannot be used with", "--from"]),
+    ("stat rows.csv", 2, &["rows.csv holds no store", "accepted"]),
+    ("stat s.store --memory 10%", 2, &["--memory", "`10%` is not a size"]),
+    ("check s.store --columns nope", 2, &["--columns", "unknown column `nope`"]),
+    ("backup cut.store new.store", 1, &["cut.store", "was cut off"]),
+    ("backup s.store s.store", 2, &["OUT s.store exists", "accepted: a new file"]),
+    ("backup s.store no/new.store", 2, &["OUT no/new.store", "there is no folder no"]),
+    ("repair s.store taken", 2, &["OUT taken exists"]),
+    ("repair rows.csv new.store", 2, &["rows.csv holds no store"]),
+    ("load s.store t --from three.csv", 2, &["three.csv, line 1", "fields in the row: 3"]),
+    ("load s.store t --from quote.csv", 2, &["quote.csv, line 1", "a quote is opened and not closed"]),
+    ("load s.store t --from long-key.csv", 2, &["long-key.csv, line 1", "too long", "up to 512"]),
+    (
+        "load s.store t --from long-row.csv",
+        2,
+        &["long-row.csv, line 1", "longer than the log takes", "accepted: a shorter row", "--log"],
+    ),
+    ("load s.store t --from taken", 2, &["--from taken", "it is a folder"]),
+    ("load s.store t --from rows.csv --size 1GiB", 2, &["--size 1GiB differs", "accepted: 8MiB"]),
+    ("load s.store t --from rows.csv --page 8KiB", 2, &["--page 8KiB differs", "accepted: 4KiB"]),
+    ("load new.store t --from rows.csv --page 1GiB", 2, &["--page 1GiB", "from 4KiB to 64KiB"]),
+    ("load new.store t --from rows.csv --place nowhere", 2, &["--place", "`nowhere`", "out-of-place"]),
+    ("load no/new.store t --from rows.csv", 2, &["FILE no/new.store", "there is no folder no"]),
+    ("load rows.csv t --from rows.csv", 2, &["FILE rows.csv holds no store", "left as it is"]),
+    ("load link t --from rows.csv", 2, &["FILE link does not exist"]),
+    // A store that other commands would overwrite.
+    ("pool zipf --device file:s.store", 2, &["s.store holds a store", "--destroy-contents"]),
+    ("trace generate zipf s.store --to page-ops", 2, &["OUT s.store holds a drive or a store"]),
+    ("study quickstart --out s.store", 2, &["--out s.store", "it is no folder"]),
+    ("pool s.store", 2, &["s.store", "binary data"]),
+    ("study s.store", 2, &["unknown study `s.store`", "ends in .toml"]),
     // Files and places that are not what they are taken for.
     ("profile file:/dev/null", 2, &["/dev/null", "neither a file nor a block device"]),
     ("pool zipf --device file:random.bin", 2, &["random.bin", "--destroy-contents"]),
@@ -87,9 +132,17 @@ fn folder() -> Folder {
         .with("long.pages", "x".repeat(100_000))
         .with("rows.csv", "1,v\n")
         .with("one-field.csv", "1\n")
+        .with("three.csv", "a,b,c\n")
+        .with("quote.csv", "a,\"b\n")
+        .with("long-key.csv", "k".repeat(2_000) + ",v\n")
+        .with("long-row.csv", "k,".to_owned() + &"v".repeat(9_000_000) + "\n")
         .with("nan.spc", "0,0,8192,W,nan\n")
         .with("t.spc", "0,0,8192,W,0.5\n0,64,4096,R,0.75\n");
     symlink("loop", folder.0.join("loop")).unwrap();
+    symlink("nowhere", folder.0.join("link")).unwrap();
+    let made = folder.run("load s.store t --from rows.csv --size 8MiB --log 512KiB");
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    std::fs::write(folder.0.join("cut.store"), &folder.read("s.store")[..3_000_000]).unwrap();
     std::fs::create_dir(folder.0.join("taken")).unwrap();
     std::fs::write(folder.0.join("taken/table.csv"), "precious").unwrap();
     folder

@@ -75,6 +75,27 @@ fn a_drive_whose_making_was_interrupted_is_ours() {
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
 }
 
+/// The rule: an interrupted run says that its drive keeps what was written; one on a simulated drive leaves nothing.
+#[test]
+fn an_interrupted_run_says_that_its_drive_stays() {
+    let folder = Folder::new();
+    let interrupted = |run: &str, is_due: &dyn Fn() -> bool| {
+        let mut child = folder.start(run);
+        wait_until(&mut child, |_| is_due());
+        send(&child, "-INT");
+        String::from_utf8(child.wait_with_output().unwrap().stderr).unwrap()
+    };
+    let is_made = || mark(&folder).is_some_and(|mark| !mark.contains("making"));
+    let on_file = "pool zipf --device file:d,size=4MiB --pages 100 --ops 1G --quiet";
+    let said = interrupted(on_file, &is_made);
+    assert_eq!(said.trim_end(), "fulgurite: interrupted; what was written stays in d");
+    assert_eq!(folder.names(), ["d"]);
+    let began = Instant::now();
+    let simulated = "pool zipf --pages 100 --ops 1G --quiet";
+    let said = interrupted(simulated, &|| began.elapsed().as_millis() > 300);
+    assert_eq!(said.trim_end(), "fulgurite: interrupted");
+}
+
 #[test]
 fn a_store_whose_load_was_interrupted_is_loaded_anew() {
     let folder = Folder::new();

@@ -52,7 +52,11 @@ impl Read for Limited {
         let len = self.input.read(into)?;
         self.state.is_ended.set(len == 0);
         let left = self.state.left.get().checked_sub(len as u64).ok_or_else(|| {
-            io::Error::other("a row is longer than the log takes; is a quote opened and not closed?")
+            // This kind comes from nowhere else: bytes that are no text are read as they are.
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                "a row is longer than the log takes; is a quote opened and not closed? accepted: a shorter row, or a new store with a larger --log",
+            )
         })?;
         self.state.left.set(left);
         let quotes = into[..len].iter().filter(|byte| **byte == b'"').count();
@@ -85,6 +89,9 @@ impl Input {
         let line = self.reader.position().line();
         let is_row =
             self.reader.read_byte_record(&mut self.row).map_err(|error| match error.into_kind() {
+                csv::ErrorKind::Io(error) if error.kind() == io::ErrorKind::InvalidData => {
+                    StackError::request(format!("{}, line {line}: {error}", self.name))
+                }
                 csv::ErrorKind::Io(error) => StackError::run(format!("{}, line {line}: {error}", self.name)),
                 other => StackError::run(format!("{}, line {line}: {other:?}", self.name)),
             })?;

@@ -149,6 +149,8 @@ impl StoreFile {
                 names.sort_unstable();
                 let accepted =
                     if names.is_empty() { "none, it is empty".to_owned() } else { names.join(", ") };
+                // A name may have a line break, or nothing that is seen.
+                let name = if name.is_empty() { "``".to_owned() } else { text::escape(name.as_bytes()) };
                 Err(StackError::request(format!(
                     "TABLE {name} is not in {}; accepted: {accepted}",
                     self.path.display()

@@ -4,6 +4,7 @@ use super::Advice;
 use super::axis::{Goal, Setup};
 use super::lab::{Change, Spread};
 use super::verdict::{Arm, Effect};
+use crate::change::{self, signed};
 use crate::people::fit::{Shown, fitted};
 use crate::people::{humane, wrapped};
 use fulgurite_stack::{Column, Value};
@@ -299,10 +300,12 @@ fn listed(words: &[String]) -> String {
 }
 
 /// `throughput rises by 24.1 % (15.7 K/s to 19.5 K/s)`.
-fn moved(what: &str, change: Spread, (from, to): (String, String)) -> String {
-    match change.mean {
+fn moved(what: &str, moved: Spread, (from, to): (String, String)) -> String {
+    match moved.mean {
         mean if mean.abs() < 0.0005 => format!("{what} stays ({to})"),
-        mean if mean >= 1.0 => format!("{what} rises to {:.2} times ({from} to {to})", 1.0 + mean),
+        mean if change::is_large(mean) => {
+            format!("{what} rises to {} times ({from} to {to})", change::factor(mean))
+        }
         mean if mean > 0.0 => format!("{what} rises by {} ({from} to {to})", percent(mean)),
         mean => format!("{what} falls by {} ({from} to {to})", percent(-mean)),
     }
@@ -310,15 +313,6 @@ fn moved(what: &str, change: Spread, (from, to): (String, String)) -> String {
 
 fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
-}
-
-fn signed(share: f64) -> String {
-    // Zero has no sign.
-    if share.abs() < 0.0005 {
-        "0.0 %".to_owned()
-    } else {
-        format!("{:+.1} %", 100.0 * share).replace('-', "−")
-    }
 }
 
 fn range(change: Spread) -> String {

@@ -4,6 +4,7 @@
 //! are not compared. If no policy differs, the last of the other columns that differ is compared.
 
 use super::cell::{head, humane, significant};
+use crate::change;
 use crate::table::Table;
 use fulgurite_stack::{Column, Command, Row, Value};
 use std::cmp::Ordering;
@@ -117,7 +118,7 @@ impl Comparison {
                 ));
             }
             return Some(format!(
-                "{} has the {top} {what}: {}, {} than {}, which has the {bottom} ({}).",
+                "{} has the {top} {what}: {}, {} {}, which has the {bottom} ({}).",
                 self.name(best),
                 shown(best, column),
                 by_how_much(one.change(table, column)?),
@@ -139,10 +140,18 @@ impl Comparison {
         let mut changes: Vec<f64> =
             changes.map(|(case, _)| case.change(table, column)).collect::<Option<_>>()?;
         changes.sort_by(f64::total_cmp);
-        let size = |change: f64| format!("{} %", significant((100.0 * change).abs()));
+        let as_factors = change::any_is_large(changes.iter().copied());
+        let size = |change: f64| match as_factors {
+            true => change::factor(change),
+            false => format!("{} %", significant((100.0 * change).abs())),
+        };
         let (first, last) = (size(changes[0]), size(changes[changes.len() - 1]));
         let range = if first == last { first } else { format!("{first} to {last}") };
-        let side = if better == Ordering::Greater { "above" } else { "below" };
+        let side = match better {
+            _ if as_factors => "times",
+            Ordering::Greater => "above",
+            _ => "below",
+        };
         Some(format!(
             "{winner} has the {top} {what} in {} of {count} cases, {range} {side} the {bottom}.",
             wins[winner.as_str()]
@@ -185,8 +194,12 @@ impl Extremes {
 }
 
 fn by_how_much(change: f64) -> String {
-    let side = if change < 0.0 { "less" } else { "more" };
-    format!("{} % {side}", significant((100.0 * change).abs()))
+    let percent = significant((100.0 * change).abs());
+    match change {
+        large if change::is_large(large) => format!("{} times as much as", change::factor(large)),
+        fall if fall < 0.0 => format!("{percent} % less than"),
+        _ => format!("{percent} % more than"),
+    }
 }
 
 fn shown(row: &Row, column: Column) -> String {
@@ -305,6 +318,7 @@ mod tests {
         Table { rows: rows.iter().map(row).collect() }
     }
 
+    /// The rule: from twice as much on, the factor is said.
     #[test]
     fn one_case_names_the_best_and_the_worst() {
         let table =
@@ -312,6 +326,11 @@ mod tests {
         assert_eq!(
             finding(&table, Command::Pool).unwrap(),
             "ace has the highest throughput: 19.2 K/s, 22.7 % more than single, which has the lowest (15.7 K/s)."
+        );
+        let far = self::table(&[("zipf", "single", 10.0), ("zipf", "ace", 125.0)]);
+        assert_eq!(
+            finding(&far, Command::Pool).unwrap(),
+            "ace has the highest throughput: 125 /s, 12.5 times as much as single, which has the lowest (10 /s)."
         );
         let compared = Comparison::of(&table).unwrap();
         assert_eq!(compared.best(&table, Column::ThroughputOpsS), [false, true, false]);
@@ -326,7 +345,7 @@ mod tests {
         let table = table(&rows);
         assert_eq!(
             finding(&table, Command::Pool).unwrap(),
-            "ace has the highest throughput in 2 of 2 cases, 10.0 % to 100 % above the lowest."
+            "ace has the highest throughput in 2 of 2 cases, 1.10 to 2.00 times the lowest."
         );
         let compared = Comparison::of(&table).unwrap();
         assert_eq!(compared.best(&table, Column::ThroughputOpsS), [false, true, false, true]);
@@ -351,7 +370,7 @@ mod tests {
         cases.extend(table(&[("c", "single", 10.0), ("c", "ace", 20.0)]).rows);
         assert_eq!(
             finding(&Table { rows: cases }, Command::Pool).unwrap(),
-            "ace has the highest throughput in 1 of 3 cases, 100 % above the lowest."
+            "ace has the highest throughput in 1 of 3 cases, 2.00 times the lowest."
         );
     }
 

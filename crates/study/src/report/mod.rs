@@ -9,7 +9,6 @@ mod plot;
 use crate::table::Table;
 use askama::Template;
 use fulgurite_stack::{Column, Row, Value};
-pub(crate) use plot::change;
 pub use plot::{Panel, Place, Plot, PlotKind, Scale, Series};
 
 /// What draws the plots, and then the page. `plot.js` has what the others are made of, so it is the first.
@@ -168,7 +167,10 @@ fn tally(verdicts: &[Verdict]) -> String {
 fn measure(plot: &Plot) -> String {
     let mut text = plot.y_label.clone();
     if let Some(zero) = &plot.zero_is {
-        text += &format!(", change against {zero}");
+        text += &match plot.scale {
+            Scale::Factor => format!(", relative to {zero}"),
+            _ => format!(", change against {zero}"),
+        };
     }
     if plot.log_y {
         text += ", logarithmic scale";
@@ -213,12 +215,8 @@ mod tests {
         }
     }
 
-    fn page() -> String {
-        let mut row = Row::default();
-        row.set(Column::Workload, HOSTILE);
-        row.set(Column::ElapsedNs, 1_500_000u64);
-        row.set(Column::Seed, 42u64);
-        let plot = Plot {
+    fn plot() -> Plot {
+        Plot {
             title: HOSTILE.to_owned(),
             caption: HOSTILE.to_owned(),
             kind: PlotKind::Bar,
@@ -244,7 +242,14 @@ mod tests {
                     expected: Some(vec![Some((1.0, 2.0)), None]),
                 }],
             }],
-        };
+        }
+    }
+
+    fn page() -> String {
+        let mut row = Row::default();
+        row.set(Column::Workload, HOSTILE);
+        row.set(Column::ElapsedNs, 1_500_000u64);
+        row.set(Column::Seed, 42u64);
         html(&Report {
             title: HOSTILE,
             question: &format!("{HOSTILE}\n\nsay `a<b`"),
@@ -252,7 +257,7 @@ mod tests {
             finding: HOSTILE,
             verdicts: &[verdict(Answer::Fails)],
             notes: &[HOSTILE.to_owned()],
-            plots: &[plot],
+            plots: &[plot()],
             table: &Table { rows: vec![row] },
             columns: &[Column::Workload, Column::ElapsedNs],
             repeat: &[HOSTILE.to_owned()],
@@ -302,5 +307,18 @@ mod tests {
         // Where nothing was asked, "0 of 0" would read as if something had failed.
         assert_eq!(tally(&[verdict(Answer::NotAsked)]), "none; 1 not asked in a quick run");
         assert_eq!(tally(&all[..1]), "1 of 1 hold");
+    }
+
+    /// The rule: beside a number with a fraction a whole one is written with as many digits; counts stay counts.
+    #[test]
+    fn numbers_of_a_plot_have_one_form() {
+        let unit = |values: [f64; 2]| {
+            let mut plot = plot();
+            plot.scale = Scale::Unit(Unit::Number);
+            plot.panels[0].series[0].values = values.map(Some).to_vec();
+            plot.json()["unit"].clone()
+        };
+        assert_eq!(unit([1.0, 1.68]), "measure");
+        assert_eq!(unit([1.0, 2.0]), "number");
     }
 }

@@ -1,5 +1,6 @@
 //! A plot as data: what the page's script draws, and the table of its numbers.
 
+use crate::change;
 use fulgurite_stack::{Unit, Value};
 use serde_json::json;
 use std::cmp::Ordering;
@@ -94,6 +95,8 @@ pub enum Scale {
     Unit(Unit),
     /// As a change from zero: 0.1 is 10 % more.
     Change,
+    /// A change again, written as its factor: 1.5 is `2.50×`.
+    Factor,
     /// As a part of a whole: 0.1 is 10 %.
     Share,
 }
@@ -114,7 +117,8 @@ impl Scale {
     pub fn humane(self, value: f64) -> String {
         match self {
             Scale::Unit(unit) => unit.humane(value),
-            Scale::Change => change(value),
+            Scale::Change => change::percent(value),
+            Scale::Factor => change::factor(value) + "×",
             Scale::Share => format!("{:.1} %", 100.0 * value),
         }
     }
@@ -123,21 +127,9 @@ impl Scale {
         match self {
             Scale::Unit(unit) => script_name(unit),
             Scale::Change => "change",
+            Scale::Factor => "factor",
             Scale::Share => "share",
         }
-    }
-}
-
-/// A change as people read it: 0.1 is `+10.0 %`.
-pub(crate) fn change(change: f64) -> String {
-    let percent = 100.0 * change;
-    let decimals = if percent.abs() < 100.0 { 1 } else { 0 };
-    let size = format!("{:.decimals$}", percent.abs());
-    match size.parse::<f64>() {
-        // What rounds to nothing has no sign.
-        Ok(0.0) => "0.0 %".to_owned(),
-        _ if percent < 0.0 => format!("−{size} %"),
-        _ => format!("+{size} %"),
     }
 }
 
@@ -190,6 +182,17 @@ impl Plot {
         series.flat_map(|series| &series.values).any(Option::is_none)
     }
 
+    /// The values' unit in the page's script. Where some of them have a fraction all are measured, so that 1 is `1.00`
+    /// beside 1.68.
+    fn unit_of_values(&self) -> &'static str {
+        let mut values = self.panels.iter().flat_map(|panel| &panel.series).flat_map(|series| &series.values);
+        let is_measured = values.any(|value| value.is_some_and(|value| value.fract() != 0.0));
+        match self.scale.script_name() {
+            "number" if is_measured => "measure",
+            name => name,
+        }
+    }
+
     /// What the page's script is told.
     pub(super) fn json(&self) -> serde_json::Value {
         json!({
@@ -201,7 +204,7 @@ impl Plot {
             "yLabel": self.y_label,
             "logX": self.log_x,
             "logY": self.log_y,
-            "unit": self.scale.script_name(),
+            "unit": self.unit_of_values(),
             "zeroIs": self.zero_is,
             "isLessBetter": self.better == Some(Ordering::Less),
             "isOrdered": self.is_ordered,
@@ -220,15 +223,5 @@ impl Panel {
             "x": self.x.iter().map(x).collect::<Vec<_>>(),
             "series": self.series.iter().map(series).collect::<Vec<_>>(),
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::change;
-
-    #[test]
-    fn a_change_has_its_sign_and_what_rounds_to_nothing_has_none() {
-        assert_eq!([-0.185, 1.4, 0.0004, -0.0004].map(change), ["−18.5 %", "+140 %", "0.0 %", "0.0 %"]);
     }
 }

@@ -6,8 +6,10 @@ use super::finding::{describe, not_a_number, pairs, written};
 use super::interval::Interval;
 use super::words::Words;
 use super::{Select, known_columns};
-use crate::report::{Answer, Verdict, change};
+use crate::change;
+use crate::report::{Answer, Verdict};
 use crate::table::Table;
+use fulgurite_base::units::significant;
 use fulgurite_stack::StackError;
 use fulgurite_stack::{Column, Row, Unit, Value};
 use std::collections::BTreeMap;
@@ -108,7 +110,9 @@ impl Check {
     fn found(&self, figures: &[Mean]) -> String {
         // `rows` has at least one row and `pairs` refuses to return none, so there is a first figure.
         let (least, most) = (&figures[0], &figures[figures.len() - 1]);
-        let [low, high] = [least, most].map(|mean| self.readable(mean));
+        let as_factors = self.compare.is_some()
+            && change::any_is_large(figures.iter().map(|figure| figure.interval.mean - 1.0));
+        let [low, high] = [least, most].map(|mean| self.readable(mean, as_factors));
         let found = match figures.len() {
             1 => low,
             cases if low == high => format!("{low} in all {cases} cases"),
@@ -120,8 +124,9 @@ impl Check {
         }
     }
 
-    /// A figure with its interval, if it has one; ratios as changes, and those of two columns that are far from equal as shares.
-    fn readable(&self, figure: &Mean) -> String {
+    /// A figure with its interval, if it has one; ratios as changes or as factors, and those of two columns that are far
+    /// from equal as shares.
+    fn readable(&self, figure: &Mean, as_factors: bool) -> String {
         let is_ratio = self.compare.is_some() || self.against.is_some();
         let readable = |figure: f64| match is_ratio {
             // A column that is a part of another one, not a reading of the same.
@@ -129,13 +134,14 @@ impl Check {
                 small if small < 1.0 => format!("{} %", two_digits(small)),
                 percent => format!("{percent:.1} %"),
             },
+            true if as_factors => format!("{} times", significant(figure)),
             true if figure == 1.0 => "no change".to_owned(),
             // As small a change as a bound of 0.004 % would look like none.
             true if (figure - 1.0).abs() < 0.0005 => {
                 let sign = if figure > 1.0 { '+' } else { '−' };
                 format!("{sign}{} %", two_digits(100.0 * (figure - 1.0).abs()))
             }
-            true => change(figure - 1.0),
+            true => change::percent(figure - 1.0),
             false => humane(self.column, figure),
         };
         let Interval { mean, low, high } = figure.interval;
@@ -238,9 +244,9 @@ impl Check {
             format!(
                 "{}, from one step to the next: {} ({}) to {} ({})",
                 words.column(self.column),
-                change(least.0),
+                change::signed(least.0),
                 least.1,
-                change(worst.0),
+                change::signed(worst.0),
                 worst.1
             ),
         ))

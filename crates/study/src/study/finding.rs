@@ -3,8 +3,8 @@
 use super::file::{Compare, Deviation};
 use super::words::Words;
 use super::{Select, known_columns};
+use crate::change;
 use crate::grid::Settings;
-use crate::report::change as report_change;
 use crate::table::Table;
 use fulgurite_base::SpecError;
 use fulgurite_stack::StackError;
@@ -52,30 +52,17 @@ impl Compare {
         let [old, new] =
             [&self.baseline, &self.candidate].map(|value| BTreeMap::from([(self.axis, value.clone())]));
         let pairs = pairs(&rows, &old, &new)?;
-        let change = |old: &Row, new: &Row| Some(new.number(self.column)? / old.number(self.column)? - 1.0);
+        let by = |old: &Row, new: &Row| Some(new.number(self.column)? / old.number(self.column)? - 1.0);
         // The part is named once, at the beginning of the sentence.
         let compared: &[Column] = match self.part {
             Some(_) => &[self.axis, Column::Part],
             None => &[self.axis],
         };
-        let changes = pairs
-            .into_iter()
-            .map(|(old, new)| Some((change(old, new)?, describe(table, old, compared, words))));
+        let changes =
+            pairs.into_iter().map(|(old, new)| Some((by(old, new)?, describe(table, old, compared, words))));
         let (low, high) = extremes(changes.collect::<Option<_>>().ok_or_else(|| not_a_number(self.column))?);
         let what = &self.what;
-        let size = |change: f64| report_change(change.abs()).replace('+', "");
-        let at = |(change, place): &(f64, String)| format!("{} ({place})", size(*change));
-        let moved = if low.0 == high.0 {
-            format!("{} by {}", direction(low.0), size(low.0))
-        } else if high.0 <= 0.0 || low.0 >= 0.0 {
-            let (least, most) = if high.0 <= 0.0 { (&high, &low) } else { (&low, &high) };
-            match size(least.0) == size(0.0) {
-                true => format!("{} by up to {}", direction(most.0), at(most)),
-                false => format!("{} by {} to {}", direction(most.0), at(least), at(most)),
-            }
-        } else {
-            format!("falls by up to {} and rises by up to {}", at(&low), at(&high))
-        };
+        let moved = change::moved((low.0, &low.1), (high.0, &high.1));
         // Other parts may show the opposite.
         let with = match &self.part {
             Some(part) => format!("In the part {}, with", words.name(part)),
@@ -88,26 +75,9 @@ impl Compare {
 
 /// How far figures have moved, in words: "falls by 6.1 % to 24.1 %".
 pub(super) fn moved(changes: impl Iterator<Item = f64>) -> String {
-    // What would be written as no change is none.
-    let rounded = |change: f64| if change.abs() < 0.0005 { 0.0 } else { change };
-    let mut changes: Vec<f64> = changes.map(rounded).collect();
-    changes.sort_by(f64::total_cmp);
-    let (Some(low), Some(high)) = (changes.first(), changes.last()) else { return "is unknown".to_owned() };
-    let size = |change: f64| report_change(change.abs()).replace('+', "");
-    let [least, most] = if *high <= 0.0 { [*high, *low] } else { [*low, *high] };
-    match (size(least), size(most)) {
-        (_, most) if most == size(0.0) => "does not change".to_owned(),
-        (least, most) if *low < 0.0 && *high > 0.0 => {
-            format!("falls by up to {least} and rises by up to {most}")
-        }
-        (least, most) if least == "0.0 %" => format!("{} by up to {most}", direction(*low + *high)),
-        (least, most) if least == most => format!("{} by {least}", direction(*low + *high)),
-        (least, most) => format!("{} by {least} to {most}", direction(*low + *high)),
-    }
-}
-
-fn direction(change: f64) -> &'static str {
-    if change < 0.0 { "falls" } else { "rises" }
+    let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+    changes.for_each(|change| (low, high) = (low.min(change), high.max(change)));
+    if low > high { "is unknown".to_owned() } else { change::moved((low, ""), (high, "")) }
 }
 
 impl Deviation {
@@ -210,9 +180,11 @@ pub(super) fn describe(table: &Table, row: &Row, compared: &[Column], words: Wor
     let in_part: Vec<&Row> =
         table.rows.iter().filter(|other| other.get(Column::Part) == row.get(Column::Part)).collect();
     let varies = |axis: &Column| in_part.iter().any(|other| other.get(*axis) != row.get(*axis));
+    // An engine's frames say less than the size of pages that they follow from.
+    let follows = |axis: &Column| follows(row, row, *axis) && varies(&Column::PageBytes);
     let axes: Vec<Column> = Column::all()
         .filter(|axis| axis.is_axis() && !compared.contains(axis))
-        .filter(|axis| row.get(*axis).is_some() && varies(axis))
+        .filter(|axis| row.get(*axis).is_some() && varies(axis) && !follows(axis))
         .collect();
     let alike = |axes: &[Column]| {
         in_part.iter().filter(|other| axes.iter().all(|axis| other.get(*axis) == row.get(*axis))).count()
@@ -240,16 +212,18 @@ mod tests {
         row
     }
 
-    /// The rule: changes that would be written as 0.0 % are none; others are said by their direction.
+    /// The rule: a row of an engine is named by the size of its pages, not by the frames that follow from it.
     #[test]
-    fn a_change_that_nobody_sees_is_none() {
-        let said = |changes: &[f64]| moved(changes.iter().copied());
-        assert_eq!(said(&[0.0, 0.0004, -0.0004]), "does not change");
-        assert_eq!(said(&[-0.061, -0.241]), "falls by 6.1 % to 24.1 %");
-        assert_eq!(said(&[0.0, 0.02]), "rises by up to 2.0 %");
-        assert_eq!(said(&[0.03, -0.05]), "falls by up to 5.0 % and rises by up to 3.0 %");
-        assert_eq!(said(&[-0.02, -0.02]), "falls by 2.0 %");
-        assert_eq!(said(&[]), "is unknown");
+    fn a_row_is_named_by_what_was_asked_for() {
+        let named = |rows: &[Row]| {
+            let table = Table { rows: rows.to_vec() };
+            describe(&table, &rows[0], &[], Words::NONE)
+        };
+        assert_eq!(
+            named(&[row(4096, 400, Some(1 << 20)), row(16_384, 100, Some(1 << 20))]),
+            "pages of 4 KiB"
+        );
+        assert_eq!(named(&[row(4096, 400, None), row(4096, 100, None)]), "400 frames");
     }
 
     /// The rule: frames that follow from an engine's memory do not set rows apart; frames that were asked for do.

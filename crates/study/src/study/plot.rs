@@ -3,6 +3,7 @@
 use super::file::{PlotFile, PlotShape};
 use super::words::Words;
 use super::{Select, known_columns};
+use crate::change;
 use crate::report::{Panel, Place, Plot, PlotKind, Scale, Series, Verdict};
 use crate::table::Table;
 use fulgurite_base::SpecError;
@@ -75,7 +76,10 @@ impl PlotFile {
             log_x: self.log_x,
             log_y: self.log_y && (is_line || self.kind != PlotShape::Line),
             scale: match self.y {
-                _ if self.relative_to.is_some() => Scale::Change,
+                _ if self.relative_to.is_some() => match change::any_is_large(all_values(&panels)) {
+                    true => Scale::Factor,
+                    false => Scale::Change,
+                },
                 _ if self.share || self.kind == PlotShape::Stack => Scale::Share,
                 Some(column) => Scale::Unit(column.unit()),
                 None => Scale::Unit(Unit::Number),
@@ -110,15 +114,14 @@ impl PlotFile {
         // The first point of a line is no change from itself.
         let from_first = self.relative_to.as_deref() == Some("first");
         let is_drawn = |change: &f64| !from_first || *change != 0.0;
-        let values = panels.iter().flat_map(|panel| &panel.series).flat_map(|series| &series.values);
-        let change = super::finding::moved(values.copied().flatten().filter(is_drawn));
+        let moved = super::finding::moved(all_values(panels).filter(is_drawn));
         // A title has several lines where there is little room, and none begins with a unit.
-        let title = title.replace("{change}", &change.replace(" %", "\u{a0}%"));
+        let title = title.replace("{change}", &moved.replace(" %", "\u{a0}%"));
         title.replace("{best}", best.as_deref().unwrap_or("no one"))
     }
 
     /// The best series of every place, or the best place of every panel where there is one series. `None` if these are
-    /// three or more names, if two are equal, or if the column does not say what is better.
+    /// three or more names, if two are within 1 % of each other, or if the column does not say what is better.
     fn best(&self, panels: &[Panel]) -> Option<String> {
         let better = self.y?.better().filter(|_| self.relative_to.is_none())?;
         let mut best: Vec<&str> = Vec::new();
@@ -136,8 +139,9 @@ impl PlotFile {
                 let order =
                     |a: &f64, b: &f64| if better == Ordering::Less { a.total_cmp(b) } else { b.total_cmp(a) };
                 let Some(first) = field.iter().map(|(value, _)| *value).min_by(order) else { continue };
-                let mut names = field.iter().filter(|(value, _)| *value == first).map(|(_, name)| *name);
-                // Of two that are equal none is the best.
+                let is_first = |value: f64| value == first || (value / first - 1.0).abs() < 0.01;
+                let mut names = field.iter().filter(|(value, _)| is_first(*value)).map(|(_, name)| *name);
+                // Of two that are about equal none is the best.
                 let (Some(name), None) = (names.next(), names.next()) else { return None };
                 if !best.contains(&name) {
                     best.push(name);
@@ -272,6 +276,12 @@ impl PlotFile {
     }
 }
 
+/// Every value of a plot.
+fn all_values(panels: &[Panel]) -> impl Iterator<Item = f64> {
+    let series = panels.iter().flat_map(|panel| &panel.series);
+    series.flat_map(|series| &series.values).copied().flatten()
+}
+
 /// A column as a layer of bars that stand on one another.
 fn stacked(column: Column, x_column: Column, x: &[Value], rows: &[&Row], source: Source<'_>) -> Series {
     let at = |x: &Value| rows.iter().find(|row| row.get(x_column) == Some(x))?.number(column);
@@ -309,7 +319,7 @@ fn distinct(rows: &[&Row], column: Column) -> Vec<Value> {
 }
 
 /// The change from `from` to `to`. Without a base, or with a base of zero, there is none.
-fn change(from: Option<f64>, to: Option<f64>) -> Option<f64> {
+fn between(from: Option<f64>, to: Option<f64>) -> Option<f64> {
     Some(to? / from.filter(|from| *from != 0.0)? - 1.0)
 }
 
@@ -319,14 +329,14 @@ fn changes(panel: &mut Panel, base: &str) -> Result<(), StackError> {
     if base == "first" {
         for series in &mut panel.series {
             let first = series.values.iter().copied().flatten().next();
-            series.values.iter_mut().for_each(|value| *value = change(first, *value));
+            series.values.iter_mut().for_each(|value| *value = between(first, *value));
         }
         return Ok(());
     }
     if let Some(at) = panel.series.iter().position(|series| series.key == base) {
         let by = panel.series.remove(at).values;
         for series in &mut panel.series {
-            series.values.iter_mut().zip(&by).for_each(|(value, by)| *value = change(*by, *value));
+            series.values.iter_mut().zip(&by).for_each(|(value, by)| *value = between(*by, *value));
         }
         return Ok(());
     }
@@ -339,7 +349,7 @@ fn changes(panel: &mut Panel, base: &str) -> Result<(), StackError> {
     panel.x.remove(at);
     for series in &mut panel.series {
         let by = series.values.remove(at);
-        series.values.iter_mut().for_each(|value| *value = change(by, *value));
+        series.values.iter_mut().for_each(|value| *value = between(by, *value));
         if let Some(expected) = &mut series.expected {
             expected.remove(at);
         }
@@ -425,8 +435,8 @@ mod tests {
         assert_eq!(order(&["2", "hot", "1"]), ["2", "hot", "1"]);
     }
 
-    /// The rule: `{best}` in a title is who is best at every place. If these are three or more, or two are equal, the title
-    /// says nothing of it.
+    /// The rule: `{best}` in a title is who is best at every place. If these are three or more, or two are within 1 %
+    /// of each other, the title says nothing of it.
     #[test]
     fn a_title_says_who_is_best() {
         let kinds = "title = 't'\nquestion = 'q'\ncommand = 'pool'\n[grid]\n[[plots]]\ntitle = '{best} hits most'\notherwise = 'Hits'\ncaption = 'c'\nkind = 'bar'\ny_label = 'y'\ny = 'hits'\n";
@@ -453,6 +463,8 @@ mod tests {
         ];
         assert_eq!(title(by_seed, &three), "Hits");
         assert_eq!(title(by_seed, &[(1, 1, 5), (1, 2, 5)]), "Hits");
+        assert_eq!(title(by_seed, &[(1, 1, 1000), (1, 2, 1009)]), "Hits");
+        assert_eq!(title(by_seed, &[(1, 1, 1000), (1, 2, 1011)]), "seed 2 hits most");
         // Of one series it is the best place.
         assert_eq!(title(alone, &[(1, 1, 5), (8, 1, 9), (9, 1, 7)]), "8 users hits most");
         // Of misses fewer are better. Of changes against one of them none is.
@@ -461,6 +473,16 @@ mod tests {
         let of_misses = File::parse("t", &format!("{misses}{by_seed}")).unwrap();
         assert_eq!(drawn(&of_misses, &rows, false).title, "seed 1 hits most");
         assert_eq!(title(&format!("{by_seed}relative_to = '1'\n"), &rows), "Hits");
+    }
+
+    /// The rule: a plot with a change of twice as much or more writes all of its changes as factors.
+    #[test]
+    fn large_changes_are_drawn_as_factors() {
+        let file = study("line", "relative_to = 'first'\n");
+        let scale = |rows: &[(u32, u32, u32)]| drawn(&file, rows, false).scale;
+        assert_eq!(scale(&[(1, 1, 10), (8, 1, 19)]), Scale::Change);
+        assert_eq!(scale(&[(1, 1, 10), (8, 1, 11), (9, 1, 20)]), Scale::Factor);
+        assert_eq!(Scale::Factor.humane(1.48), "2.48×");
     }
 
     /// The rule: a quick run does not draw what was published of a full one, and its caption says so.

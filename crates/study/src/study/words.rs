@@ -28,6 +28,13 @@ impl Words<'_> {
     /// A number with what it counts or measures: `8 users`, `run time 16.0 s`, `scale 4`.
     pub fn counted(&self, column: Column, value: &Value) -> String {
         let Some(number) = value.as_f64() else { return self.name(&value.exact()).to_owned() };
+        if column == Column::Degree {
+            return if number == 1.0 {
+                "one read at a time".to_owned()
+            } else {
+                format!("{number} reads at once")
+            };
+        }
         let what = self.column(column);
         let text = match number.fract() == 0.0 && number >= 0.0 {
             true => humane(column, &Value::Integer(number as u64)),
@@ -123,6 +130,8 @@ mod tests {
             (Column::TimeNs, "16000000000", "time 16.0 s"),
             (Column::PageBytes, "8192", "pages of 8 KiB"),
             (Column::PageBytes, "4096", "small pages"),
+            (Column::Degree, "1", "one read at a time"),
+            (Column::Degree, "256", "256 reads at once"),
             (Column::Workload, "zipf", "zipf"),
         ] {
             assert_eq!(words.named(column, exact), said);

@@ -1,0 +1,117 @@
+//! Changes as people read them. Below twice as much a change is a percentage. Beyond that the factor is said, since
+//! "12.5 times as high" is understood at once and "rises by 1146 %" is not.
+
+use fulgurite_base::units::significant;
+
+/// Whether the factor is said and not the percentage.
+pub(crate) fn is_large(change: f64) -> bool {
+    change >= 1.0
+}
+
+/// Whether one of several is, so that all of them are written as factors and can be compared.
+pub(crate) fn any_is_large(changes: impl IntoIterator<Item = f64>) -> bool {
+    changes.into_iter().any(is_large)
+}
+
+/// A change with its sign: 0.1 is `+10.0 %`.
+pub(crate) fn percent(change: f64) -> String {
+    match size(change).as_str() {
+        // What rounds to nothing has no sign.
+        "0.0 %" => "0.0 %".to_owned(),
+        size if change < 0.0 => format!("−{size}"),
+        size => format!("+{size}"),
+    }
+}
+
+/// A change without its sign: −0.1 is `10.0 %`.
+pub(crate) fn size(change: f64) -> String {
+    let percent = 100.0 * change.abs();
+    let decimals = if percent < 100.0 { 1 } else { 0 };
+    format!("{percent:.decimals$} %")
+}
+
+/// The factor of a change, without a word: 11.5 is `12.5`.
+pub(crate) fn factor(change: f64) -> String {
+    significant(1.0 + change)
+}
+
+/// A change with its sign, or the factor where it is large: `−18.5 %`, `2.48 times`.
+pub(crate) fn signed(change: f64) -> String {
+    if is_large(change) { format!("{} times", factor(change)) } else { percent(change) }
+}
+
+/// How far figures have moved, in words: `falls by 6.1 % to 24.1 %`, `is up to 12.5 times as high`. The least change and
+/// the greatest come with their places, which are empty where nobody asks for them.
+pub(crate) fn moved((low, at_low): (f64, &str), (high, at_high): (f64, &str)) -> String {
+    let place = |at: &str| if at.is_empty() { String::new() } else { format!(" ({at})") };
+    // What would be written as no change is none.
+    let is_none = |change: f64| size(change) == size(0.0);
+    let (rises, falls) = (high > 0.0 && !is_none(high), low < 0.0 && !is_none(low));
+    let by = |(change, at): (f64, &str)| size(change) + &place(at);
+    let times = |(change, at): (f64, &str)| factor(change) + &place(at);
+    let [low, high] = [(low, at_low), (high, at_high)];
+    let up_to = || format!("is up to {} times as high{}", factor(high.0), place(at_high));
+    match (falls, rises) {
+        (false, false) => "does not change".to_owned(),
+        (true, true) if is_large(high.0) => format!("falls by up to {} or {}", by(low), up_to()),
+        (true, true) => format!("falls by up to {} and rises by up to {}", by(low), by(high)),
+        (false, true) if is_large(high.0) => match () {
+            () if is_none(low.0) => up_to(),
+            () if factor(low.0) == factor(high.0) => format!("is {} times as high", factor(high.0)),
+            () => format!("is {} to {} times as high", times(low), times(high)),
+        },
+        _ => {
+            let (verb, least, most) = if rises { ("rises", low, high) } else { ("falls", high, low) };
+            match () {
+                () if is_none(least.0) => format!("{verb} by up to {}", by(most)),
+                () if size(least.0) == size(most.0) => format!("{verb} by {}", size(most.0)),
+                () => format!("{verb} by {} to {}", by(least), by(most)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_has_its_sign_and_what_rounds_to_nothing_has_none() {
+        assert_eq!([-0.185, 0.999, 0.0004, -0.0004].map(percent), ["−18.5 %", "+99.9 %", "0.0 %", "0.0 %"]);
+    }
+
+    /// The rule: changes that would be written as 0.0 % are none; others are said by their direction, and from twice as
+    /// much on by their factor.
+    #[test]
+    fn a_large_change_is_said_by_its_factor() {
+        let said = |low: f64, high: f64| moved((low, ""), (high, ""));
+        for (low, high, text) in [
+            (-0.0004, 0.0004, "does not change"),
+            (-0.241, -0.061, "falls by 6.1 % to 24.1 %"),
+            (-0.02, -0.02, "falls by 2.0 %"),
+            (-0.02, 0.0, "falls by up to 2.0 %"),
+            (0.0, 0.02, "rises by up to 2.0 %"),
+            (-0.05, 0.03, "falls by up to 5.0 % and rises by up to 3.0 %"),
+            (0.5, 0.99, "rises by 50.0 % to 99.0 %"),
+            (0.5, 1.0, "is 1.50 to 2.00 times as high"),
+            (0.0, 11.46, "is up to 12.5 times as high"),
+            (11.46, 11.46, "is 12.5 times as high"),
+            (-0.05, 11.46, "falls by up to 5.0 % or is up to 12.5 times as high"),
+        ] {
+            assert_eq!(said(low, high), text);
+        }
+        assert_eq!([0.24, 1.4, 635.0].map(signed), ["+24.0 %", "2.40 times", "636 times"]);
+    }
+
+    /// The rule: the place of a figure stands behind it.
+    #[test]
+    fn a_change_is_said_with_its_place() {
+        let said = |low: f64, high: f64| moved((low, "A"), (high, "B"));
+        assert_eq!(said(-0.3, -0.1), "falls by 10.0 % (B) to 30.0 % (A)");
+        assert_eq!(said(0.0, 0.1), "rises by up to 10.0 % (B)");
+        assert_eq!(said(0.1, 1.5), "is 1.10 (A) to 2.50 (B) times as high");
+        assert_eq!(said(0.0, 1.5), "is up to 2.50 times as high (B)");
+        assert_eq!(said(-0.1, 1.5), "falls by up to 10.0 % (A) or is up to 2.50 times as high (B)");
+        assert_eq!(said(0.2, 0.2), "rises by 20.0 %");
+    }
+}
