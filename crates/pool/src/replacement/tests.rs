@@ -115,6 +115,27 @@ fn an_unused_prefetched_page_leaves_next() {
     }
 }
 
+/// The rule: of the pages that nobody has used since the clearing, a clean one leaves before a dirty one; and both leave before those
+/// that were used, of which again the clean ones go first.
+#[test]
+fn nru_takes_the_lowest_class() {
+    let mut frames = FrameTable::new(FRAMES);
+    let mut policy = "nru:clear=16".parse::<ReplacementConfig>().unwrap().start(FRAMES).unwrap();
+    for frame in (0..FRAMES).map(FrameId) {
+        frames.load(frame, PageId(frame.index() as u64));
+        frames.set_dirty(frame, frame.index() % 2 == 0);
+        policy.insert(frame, frames.page(frame), Arrival::default());
+    }
+    // The sixteenth request clears; it and those behind it, on the first five frames, count as used.
+    (0..3).chain(0..5).for_each(|frame| policy.access(FrameId(frame), false));
+    let mut cursor = Cursor::default();
+    let class = |frame: FrameId| (frame.index() < 5, frames.is_dirty(frame));
+    let order: Vec<(bool, bool)> =
+        std::iter::from_fn(|| policy.next(&frames, &mut cursor)).map(class).collect();
+    assert_eq!(order.len(), FRAMES as usize);
+    assert!(order.is_sorted(), "{order:?}");
+}
+
 #[test]
 fn a_default_written_out_changes_no_text_and_another_value_does() {
     ReplacementConfig::registry().check_texts().unwrap();
