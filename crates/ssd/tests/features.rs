@@ -586,4 +586,21 @@ fn energy_is_power_times_time() {
     let expected = 2.0 * 200e-6 * 10e-3 + 40e-6 * 1e-3 + 3.0 * 5.12e-6;
     assert!((drive.counters().energy_j / expected - 1.0).abs() < 1e-12);
     assert!(drive.now() > Nanos::ZERO);
+    // With collection there are erases too, of 2 ms each, on every plane of a segment.
+    let pages = drive.caps().pages;
+    for lpn in (0..4 * pages).map(|at| at * 7 % pages) {
+        drive.submit(Command { tag: Tag(0), operation: Operation::write(Lpn(lpn), 1) }).unwrap();
+        drive.wait(None, &mut completions);
+    }
+    drive.settle();
+    drive.drain_events();
+    let DriveCounters { flash_pages_read, flash_pages_programmed, erases, energy_j, .. } = drive.counters();
+    assert!(erases > 0);
+    let (read, programmed, erased) =
+        (flash_pages_read as f64, flash_pages_programmed as f64, 8.0 * erases as f64);
+    let expected = read * 40e-6 * 1e-3
+        + programmed * 200e-6 * 10e-3
+        + erased * 2e-3 * 100e-3
+        + (read + programmed) * 5.12e-6;
+    assert!((energy_j / expected - 1.0).abs() < 1e-9, "{energy_j} J, {expected} J expected");
 }

@@ -209,6 +209,21 @@ fn what_overlaps_has_waited_until_it_begins() {
     assert_eq!(waits(220, Operation::read(Lpn(100), 1)), (15, 0, 0));
 }
 
+/// The rule: a read that rides on one of collection has waited for collection, from when it came to the flash.
+#[test]
+fn who_rides_has_waited_for_collection() {
+    let mut drive = about_to_collect("semi-preemptive+merge", 10);
+    drive.keep_served();
+    let start = drive.now();
+    // The read of page 0 is from 210 to 245.
+    let read = Operation::read(Lpn(0), 1);
+    let responses = replay(&mut drive, start, &[(0, Operation::write(Lpn(66), 1)), (220, read)]);
+    let mut served = Vec::new();
+    drive.take_served(&mut served);
+    let waits = served.iter().find(|served| served.tag == Tag(1)).unwrap().waits;
+    assert_eq!((responses[1], waits.gc, waits.die), (25, 25_000, 0));
+}
+
 /// A drive that holds page 100 and has nothing to collect.
 fn with_page_100(schedule: &str) -> SimDrive {
     let mut drive = SimDrive::new(one_die(schedule, 0), 42, false).unwrap();

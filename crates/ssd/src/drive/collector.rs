@@ -466,3 +466,55 @@ impl Collector {
         lowered
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{SimDrive, Translation};
+    use crate::layout::Place;
+    use crate::{SsdConfig, preset};
+    use fulgurite_base::{Lpn, Share};
+    use fulgurite_device::{Command, Device, Operation, Tag};
+    use fulgurite_ftl::precondition::Precondition;
+
+    /// The rule: a page that collection holds gets no place on a die for which a read of the host waits, though the die does nothing yet.
+    #[test]
+    fn no_place_is_given_where_a_read_waits() {
+        let mut drive = SimDrive::new(
+            SsdConfig {
+                channels: 1,
+                chips: 1,
+                blocks: 12,
+                pages: 16,
+                op: Share::percent(100),
+                precondition: Precondition::None,
+                ..preset::reference_e()
+            },
+            42,
+            false,
+        )
+        .unwrap();
+        // Each page again in another order, so that a victim has pages to move.
+        let pages = drive.caps().pages;
+        let mut lpns = (0..pages).chain((0..4 * pages).map(|at| at * 7 % pages));
+        // Until a read of collection ends with the next event.
+        while !drive.flash.ends_move_read(0) {
+            if !drive.next_event() {
+                let lpn = Lpn(lpns.next().expect("there is something to collect"));
+                drive.submit(Command { tag: Tag(0), operation: Operation::write(lpn, 1) }).unwrap();
+            }
+        }
+        drive.flash.now = drive.flash.events.time(0);
+        let (id, _) = drive.flash.event(0).expect("it ends");
+        let SimDrive { flash, collectors, translation: Translation::PageMapped(ftl), .. } = &mut drive else {
+            panic!("the drive has an FTL")
+        };
+        collectors[0].read_done(id, ftl);
+        let copied = ftl.counters().copied_pages;
+        flash.host_read(0, Place { die: 0, block: 0, page: 0, row: 0 }, None);
+        collectors[0].place(ftl, flash);
+        assert_eq!(ftl.counters().copied_pages, copied, "the read goes first");
+        flash.forget_reads(0);
+        collectors[0].place(ftl, flash);
+        assert_eq!(ftl.counters().copied_pages, copied + 1);
+    }
+}

@@ -275,6 +275,20 @@ impl Flash {
     }
 }
 
+#[cfg(test)]
+impl Flash {
+    /// Whether the next event of `die` is the end of a read of collection.
+    pub(super) fn ends_move_read(&self, die: usize) -> bool {
+        let current = self.dies[die].current.map(|id| &self.ops[id.key()]);
+        current.is_some_and(|op| matches!(op.kind, FlashOpKind::MoveRead) && op.second_phase)
+    }
+
+    /// Takes the reads out of the queue of `die`.
+    pub(super) fn forget_reads(&mut self, die: usize) {
+        self.dies[die].reads.clear();
+    }
+}
+
 /// How many pages of each erase block a preconditioned FTL has written.
 fn programmed_pages(config: &SsdConfig, ftl: &Ftl) -> Vec<u16> {
     let planes = config.planes_per_unit();
