@@ -298,6 +298,25 @@ fn an_idle_drive_collects_in_the_background_and_steps_aside() {
     assert_eq!((drive.ftl().unwrap().free_segments(), drive.counters().erases), (4, 1));
 }
 
+/// The rule: a drive that has had no request since it was made, or since a power cut, is idle too, and collects in the background.
+#[test]
+fn a_drive_that_was_turned_on_is_idle() {
+    let usual = one_die("semi-preemptive", 0);
+    let collect = Collect { background: 4, ..usual.collect.clone() };
+    let config = SsdConfig { blocks: 7, op: Share::percent(250), collect, ..usual };
+    let mut drive = SimDrive::new(config.clone(), 42, false).unwrap();
+    for lpn in (0..64).chain(2..64).chain([2, 3]).chain(64..128).chain([4]) {
+        replay(&mut drive, Nanos::ZERO, &[(0, Operation::write(Lpn(lpn), 1))]);
+    }
+    let mut again = SimDrive::with_ftl(config, drive.ftl().cloned(), false);
+    drive.power_cut();
+    for drive in [&mut drive, &mut again] {
+        assert_eq!(drive.ftl().unwrap().free_segments(), 3);
+        drive.drain_events();
+        assert_eq!(drive.ftl().unwrap().free_segments(), 4);
+    }
+}
+
 #[test]
 fn a_write_that_waits_too_long_makes_everything_wait_for_collection() {
     let config = |urgent| {

@@ -208,3 +208,18 @@ fn a_timeline_tells_what_collection_did() {
     }
     assert!(before.1.is_some());
 }
+
+/// The rule: after a power cut nothing is under way on the channels either.
+#[test]
+fn a_power_cut_frees_the_channels() {
+    let mut drive = SimDrive::new(config(4, "semi-preemptive"), 42, false).unwrap();
+    perform(&mut drive, &[(0, Operation::write(Lpn(0), 1))]);
+    // The transfers to the other dies would take until 40 µs from now.
+    for lpn in 1..5 {
+        drive.submit(Command { tag: Tag(lpn), operation: Operation::write(Lpn(lpn), 1) }).unwrap();
+    }
+    drive.wait(Some(drive.now() + Nanos(1)), &mut Vec::new());
+    drive.power_cut();
+    let (_, response) = perform(&mut drive, &[(0, Operation::read(Lpn(0), 1))])[0];
+    assert_eq!(response, READ_LATENCY + READ + TRANSFER);
+}

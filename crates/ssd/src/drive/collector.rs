@@ -472,8 +472,8 @@ mod tests {
     use super::super::{SimDrive, Translation};
     use crate::layout::Place;
     use crate::{SsdConfig, preset};
-    use fulgurite_base::{Lpn, Share};
-    use fulgurite_device::{Command, Device, Operation, Tag};
+    use fulgurite_base::{Lpn, Share, StreamId};
+    use fulgurite_device::{Arena, Command, Device, Operation, Tag};
     use fulgurite_ftl::precondition::Precondition;
 
     /// The rule: a page that collection holds gets no place on a die for which a read of the host waits, though the die does nothing yet.
@@ -516,5 +516,40 @@ mod tests {
         flash.forget_reads(0);
         collectors[0].place(ftl, flash);
         assert_eq!(ftl.counters().copied_pages, copied + 1);
+    }
+
+    /// The rule: bytes go with their erase block, so that a drive keeps no more of them than its blocks hold.
+    #[test]
+    fn an_erased_segment_holds_no_bytes() {
+        let config = SsdConfig {
+            channels: 1,
+            chips: 1,
+            blocks: 12,
+            pages: 16,
+            op: Share::percent(100),
+            precondition: Precondition::None,
+            ..preset::reference_e()
+        };
+        let mut drive = SimDrive::new(config, 42, true).unwrap();
+        let (pages, arena) = (drive.caps().pages, Arena::new(4096));
+        for lpn in (0..4 * pages).map(|at| Lpn(at % pages)) {
+            let (from, stream) = (Some(arena.buffer(0, 4096)), StreamId(0));
+            let operation = Operation::Write { lpn, pages: 1, from, stream };
+            drive.submit(Command { tag: Tag(0), operation }).unwrap();
+            drive.wait(None, &mut Vec::new());
+        }
+        drive.settle();
+        drive.drain_events();
+        let programmed = (0..12).flat_map(|block| (0..16).map(move |page| (block, page)));
+        for (block, page) in programmed.filter(|(block, page)| !drive.flash.nand.is_programmed(*block, *page))
+        {
+            let held = drive
+                .flash
+                .contents
+                .as_ref()
+                .and_then(|contents| contents.get(drive.flash.layout.page_at(block, page)));
+            assert_eq!(held, None, "page {page} of block {block}");
+        }
+        assert!(drive.counters().erases > 0);
     }
 }

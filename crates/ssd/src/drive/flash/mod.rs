@@ -263,6 +263,10 @@ impl Flash {
             let pages =
                 if protected { &mut self.performed.pages_programmed } else { &mut self.performed.pages_lost };
             *pages += u64::from(op.pages());
+            // Whoever still looks for a lost page there must not find its bytes. In place, the page may as well have been written.
+            if let (false, false, Some(contents)) = (protected, self.in_place, &mut self.contents) {
+                op.blocks().for_each(|block| contents.remove(self.layout.page_at(block, op.page)));
+            }
         }
         for (die, state) in self.dies.iter_mut().enumerate() {
             (state.current, state.follower, state.suspended) = (None, None, None);
