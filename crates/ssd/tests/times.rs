@@ -178,6 +178,26 @@ fn a_timeline_tells_what_was_done_when() {
     }
 }
 
+/// The rule: a transfer is as long as its pages, and lies on the channel of its die, where it waits for the one before.
+#[test]
+fn a_timeline_tells_which_channel_was_busy() {
+    let config = SsdConfig { channels: 2, planes: 2, ..config(2, "semi-preemptive") };
+    let mut drive = SimDrive::new(config, 42, false).unwrap();
+    drive.record_timeline(100);
+    perform(&mut drive, &[(0, Operation::write(Lpn(0), 8))]);
+    let transfers = drive.timeline().unwrap().spans().iter().filter(|span| span.kind == SpanKind::Transfer);
+    let mut transfers: Vec<_> =
+        transfers.map(|span| (span.track, span.start.0, span.end.0, span.pages)).collect();
+    transfers.sort_unstable();
+    let both = 2 * TRANSFER;
+    // Each channel has two of the four dies.
+    let expected = [0, 1].map(|channel| {
+        let track = Track::Channel(channel);
+        [(track, 0, both, 2), (track, both, 2 * both, 2)]
+    });
+    assert_eq!(transfers, expected.concat());
+}
+
 /// The rule: what collection does has its own kinds, and the states of the schedule follow one another without a gap.
 #[test]
 fn a_timeline_tells_what_collection_did() {

@@ -326,7 +326,9 @@ fn what_cannot_be_is_refused_with_what_can() {
     for fits in ["clock:max=254,initial=254", "clock:max=1,initial=1"] {
         assert!(fits.parse::<ReplacementConfig>().unwrap().start(100).is_ok(), "{fits}");
     }
-    assert!(sentence("clock:max=0").contains("accepted: "));
+    // A description that was not written as a text has no range.
+    let unused = ReplacementConfig::Clock(ClockConfig { max: 0, initial: 0 });
+    assert!(unused.start(100).is_err());
     assert!(sentence("clock:max=3,initial=4").contains("accepted: max from 1 to 254, initial up to max"));
     assert!(sentence("nru:clear=0").contains("accepted: at least 1 request"));
     assert!(
