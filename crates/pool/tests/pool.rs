@@ -378,6 +378,32 @@ fn the_policy_is_told_what_is_written_ahead() {
     }
 }
 
+/// The rule: the replacement policy is told what the cleaner writes ahead too.
+#[test]
+fn the_policy_is_told_what_the_cleaner_writes_ahead() {
+    let order = |passed: &str, seed: u64| {
+        let cleaner =
+            "background:ahead=4,n_w=2".parse::<WriteBackConfig>().unwrap().resolve(|| Ok(2)).unwrap();
+        let policy = format!("lru-wsr:passed={passed}").parse::<ReplacementConfig>().unwrap();
+        let shape = PoolConfig { replacement: policy.start(6).unwrap(), ..config(6, cleaner) };
+        let executor = Executor::new(mem(64));
+        let pool = BufferPool::new(executor.handle(), shape).unwrap();
+        let (user, handle) = (pool.clone(), executor.handle());
+        executor
+            .block_on(async move {
+                let mut prng = Prng::new(seed, "requests");
+                for _ in 0..30 {
+                    request(&user, prng.below(9), prng.below(3) == 0).await.unwrap();
+                    handle.sleep_until(handle.now() + Nanos::from_micros(100)).await;
+                }
+            })
+            .unwrap();
+        pool.eviction_order().iter().map(|(page, _)| page.0).collect::<Vec<_>>()
+    };
+    let differ = (0..40).filter(|seed| order("move", *seed) != order("stay", *seed)).count();
+    assert!(differ > 0, "no order tells what was passed over");
+}
+
 /// The rule: a miss that waits for writes takes none of the frames that a limit leaves empty, though they are free.
 #[test]
 fn a_miss_below_its_limit_takes_no_empty_frame() {
