@@ -134,3 +134,30 @@ impl Rest {
         victim
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ReplacementConfig;
+
+    /// The rule: each miss reads one page with one request, and each dirty page that leaves is written with one.
+    #[test]
+    fn reads_and_writes_are_counted() {
+        let replacement = "lru".parse::<ReplacementConfig>().unwrap().start(2).unwrap();
+        let mut counter = MissCounter::new(2, replacement, WriteBack::SINGLE);
+        counter.request_all(
+            &[(1, true), (2, false), (1, false), (3, true), (4, false)]
+                .map(|(page, write)| (PageId(page), write)),
+        );
+        let expected = PoolCounters {
+            hits: 1,
+            misses: 4,
+            read_ios: 4,
+            pages_read: 4,
+            write_ios: 1,
+            pages_written: 1,
+            ..PoolCounters::default()
+        };
+        assert_eq!(counter.counters(), expected);
+    }
+}

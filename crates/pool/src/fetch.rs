@@ -81,11 +81,8 @@ impl<D: Device + 'static> Inner<D> {
             }
             is_known
         };
-        if is_known {
-            self.turns.next();
-            return None;
-        }
-        Some(Loading::new(self, page, Some(frame)))
+        // Who waits has been given its turn by `room`, and finds a frame that was given back here.
+        (!is_known).then(|| Loading::new(self, page, Some(frame)))
     }
 
     /// Asks the drive for pages that follow each other. A task of their own takes them in.

@@ -154,3 +154,24 @@ impl FrameTable {
         (frame.flags & Self::CONTENDED != 0, frame.latches == 0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rule: a page comes into a frame clean and unused, whatever was there before.
+    #[test]
+    fn a_page_comes_in_clean_and_unused() {
+        let mut frames = FrameTable::new(70);
+        let frame = FrameId(65);
+        frames.load(frame, PageId(1));
+        frames.set_dirty(frame, true);
+        frames.set(frame, FrameTable::CONTENDED);
+        frames.load(frame, PageId(2));
+        assert_eq!(
+            (frames.page(frame), frames.is_dirty(frame), frames.is_pinned(frame)),
+            (PageId(2), false, false)
+        );
+        assert!(!frames.is_empty() && FrameTable::new(0).is_empty());
+    }
+}

@@ -230,7 +230,9 @@ mod tests {
                 assert!(pool.limit() as usize <= FRAMES as usize - frames.len());
             }
             assert_eq!(frames.len(), FRAMES as usize - 3, "two may be spare, and one is the last");
+            let limit = pool.limit();
             lent.give_back(frames[0]);
+            assert_eq!(pool.limit(), limit + 1, "it is the pool's again");
             drop(lent);
             for round in 0..2 {
                 let before = pool.counters().misses;

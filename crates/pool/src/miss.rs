@@ -47,9 +47,8 @@ impl<D: Device + 'static> Inner<D> {
             if self.write_back.batches {
                 self.drop_next(may_prefetch);
             }
+            // Who waits has been given its turn by `room`, and finds frames that are dropped here and not read into.
             self.prefetch(page, may_prefetch);
-            // Frames that were dropped and not read into may serve those who wait.
-            self.turns.next();
         }
         loading.read().await?;
         let arrival = Arrival { write, prefetched: false, recall };
@@ -397,7 +396,6 @@ impl<D: Device + 'static> Loading<D> {
         state.frames.set_dirty(frame, arrival.write);
         let joined = state.loading.remove(&self.page).unwrap_or_default();
         state.deliver(frame, self.page, arrival, joined);
-        drop(state);
         self.settled = true;
     }
 
@@ -421,7 +419,6 @@ impl<D: Device + 'static> Loading<D> {
         let joined = state.loading.remove(&self.page).unwrap_or_default();
         let arrival = arrival(&mut state, joined.len());
         state.deliver(frame, self.page, arrival, joined);
-        drop(state);
         self.settled = true;
         // It can be evicted.
         self.inner.turns.next();
@@ -441,7 +438,6 @@ impl<D: Device + 'static> Drop for Loading<D> {
             let mut state = inner.state.borrow_mut();
             state.free.push(frame);
             state.resident -= 1;
-            drop(state);
             inner.turns.next();
         };
         match self.io.take() {

@@ -122,6 +122,32 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
+    /// The rule: a quarter of the slots at most is in use, and pages that follow each other have homes all over the table.
+    #[test]
+    fn pages_are_spread_over_four_slots_each() {
+        let table = PageTable::new(1_000);
+        assert!(table.slots.len() >= 4_000);
+        let homes = (0..1_000).map(|page| table.home(PageTable::tag(PageId(page))));
+        let homes: std::collections::BTreeSet<usize> = homes.collect();
+        // Of homes that fell at random, some 890 would differ.
+        assert!(homes.len() > 800, "{} homes", homes.len());
+    }
+
+    /// The rule: pages of which the hashes agree in all that a slot holds of them are told apart.
+    #[test]
+    fn pages_with_the_same_tag_are_told_apart() {
+        let mut known = BTreeMap::new();
+        let pair = (0..)
+            .map(PageId)
+            .find_map(|page| known.insert(PageTable::tag(page), page).map(|first| [first, page]));
+        let pages = pair.unwrap();
+        let mut table = PageTable::new(2);
+        table.insert(pages[1], 1);
+        assert_eq!(table.get(pages[0], |value| pages[value as usize]), None);
+        table.insert(pages[0], 0);
+        assert_eq!(pages.map(|page| table.get(page, |value| pages[value as usize])), [Some(0), Some(1)]);
+    }
+
     proptest! {
         /// Against the standard library's map, with a nearly full table and colliding pages.
         #[test]

@@ -5,7 +5,8 @@ mod common;
 use common::{PAGE_BYTES, config, mem, pool_over, request};
 use fulgurite_base::{FrameId, Lpn, Nanos, PageId, Prng, Spec, StreamId};
 use fulgurite_device::{
-    Buffer, Device, Executor, Fault, FaultDevice, Handle, IoError, MemDevice, Operation, RunError,
+    Arena, Buffer, Caps, Command, Completion, Device, Executor, Fault, FaultDevice, Handle, IoError,
+    MemDevice, Operation, QueueFull, RunError,
 };
 use fulgurite_pool::write_back::BatchPlanner;
 use fulgurite_pool::{
@@ -375,6 +376,32 @@ fn the_policy_is_told_what_is_written_ahead() {
             assert_eq!(left, order, "{spec}, {passed}");
         }
     }
+}
+
+/// The rule: the replacement policy is told what the cleaner writes ahead too.
+#[test]
+fn the_policy_is_told_what_the_cleaner_writes_ahead() {
+    let order = |passed: &str, seed: u64| {
+        let cleaner =
+            "background:ahead=4,n_w=2".parse::<WriteBackConfig>().unwrap().resolve(|| Ok(2)).unwrap();
+        let policy = format!("lru-wsr:passed={passed}").parse::<ReplacementConfig>().unwrap();
+        let shape = PoolConfig { replacement: policy.start(6).unwrap(), ..config(6, cleaner) };
+        let executor = Executor::new(mem(64));
+        let pool = BufferPool::new(executor.handle(), shape).unwrap();
+        let (user, handle) = (pool.clone(), executor.handle());
+        executor
+            .block_on(async move {
+                let mut prng = Prng::new(seed, "requests");
+                for _ in 0..30 {
+                    request(&user, prng.below(9), prng.below(3) == 0).await.unwrap();
+                    handle.sleep_until(handle.now() + Nanos::from_micros(100)).await;
+                }
+            })
+            .unwrap();
+        pool.eviction_order().iter().map(|(page, _)| page.0).collect::<Vec<_>>()
+    };
+    let differ = (0..40).filter(|seed| order("move", *seed) != order("stay", *seed)).count();
+    assert!(differ > 0, "no order tells what was passed over");
 }
 
 /// The rule: a miss that waits for writes takes none of the frames that a limit leaves empty, though they are free.
@@ -1417,6 +1444,8 @@ fn impossible_pools_are_refused() {
     let refuse = |config: PoolConfig| BufferPool::new(executor.handle(), config).err();
     let good = || config(1, WriteBack::SINGLE);
     assert_eq!(refuse(PoolConfig { frames: 0, ..good() }), Some(PoolConfigError::NoFrames));
+    let spare = PoolConfigError::Buffers { buffers: 1, frames: 1 };
+    assert_eq!(refuse(config(1, WriteBack::SINGLE.with_buffers(1))), Some(spare));
     let error = PoolConfigError::PageSize { page_bytes: 700, device_bytes: PAGE_BYTES };
     assert_eq!(refuse(PoolConfig { page_bytes: 700, ..good() }), Some(error));
     assert!(refuse(PoolConfig { page_bytes: 2 * PAGE_BYTES, ..good() }).is_none());
@@ -1573,4 +1602,352 @@ fn a_pool_goes_with_its_executor_though_reads_are_under_way() {
     assert!(known.upgrade().is_some(), "tasks read");
     drop(executor);
     assert!(known.upgrade().is_none(), "nothing holds the pool any more");
+}
+
+/// The rule: what a store reads page by page comes in like what it reads with one command.
+#[test]
+fn a_store_that_reads_one_page_at_a_time_fetches_a_run() {
+    let executor = Executor::new(numbered(64));
+    let shape = PoolConfig { store: Some(Rc::new(Plain(executor.handle()))), ..config(8, WriteBack::SINGLE) };
+    let pool = BufferPool::new(executor.handle(), shape).unwrap();
+    let user = pool.clone();
+    executor
+        .block_on(async move {
+            user.fetch(&[3, 4, 5].map(PageId)).await.unwrap();
+            for page in 3..6u64 {
+                assert_eq!(user.read(PageId(page)).await.unwrap().bytes()[..8], page.to_le_bytes());
+            }
+        })
+        .unwrap();
+    assert_eq!((pool.counters().misses, pool.counters().prefetched), (0, 3));
+}
+
+/// The rule: to fetch what is in the pool already takes no frame from another page.
+#[test]
+fn what_is_there_is_fetched_without_a_frame() {
+    let (executor, pool) = pool_over(mem(64), 4, WriteBack::SINGLE);
+    let user = pool.clone();
+    executor
+        .block_on(async move {
+            for page in 0..4 {
+                request(&user, page, false).await.unwrap();
+            }
+            user.fetch(&[0, 1, 2, 3].map(PageId)).await.unwrap();
+        })
+        .unwrap();
+    let left: Vec<u64> = pool.eviction_order().into_iter().map(|(page, _)| page.0).collect();
+    assert_eq!((left, pool.counters().pages_read), (vec![0, 1, 2, 3], 4));
+}
+
+/// The rule: of every count, [`PoolCounters::since`] tells what was added.
+#[test]
+fn counters_since_tell_what_was_added() {
+    let counters = |of: fn(u64) -> u64| PoolCounters {
+        hits: of(13),
+        misses: of(2),
+        read_ios: of(3),
+        pages_read: of(4),
+        write_ios: of(5),
+        pages_written: of(6),
+        pages_flushed: of(7),
+        prefetched: of(8),
+        prefetch_hits: of(9),
+        prefetch_wasted: of(10),
+        rescued: of(11),
+        write_waits: of(12),
+    };
+    let (before, after) = (counters(|count| 100 * count), counters(|count| 101 * count));
+    assert_eq!(after.since(&before), counters(|count| count));
+}
+
+/// The rule: the first use of a prefetched page counts as a request for the policy, so that a run goes on. Without it the page behind
+/// those that were prefetched would begin a new run.
+#[test]
+fn a_run_goes_on_behind_what_was_prefetched() {
+    let prefetch = "sequential:n=2".parse::<PrefetchConfig>().unwrap().start().unwrap();
+    let executor = Executor::new(mem(64));
+    let shape = PoolConfig { prefetch, ..config(32, WriteBack::SINGLE) };
+    let pool = BufferPool::new(executor.handle(), shape).unwrap();
+    let (user, handle) = (pool.clone(), executor.handle());
+    executor
+        .block_on(async move {
+            for page in 0..10 {
+                request(&user, page, false).await.unwrap();
+                handle.sleep_until(handle.now() + Nanos::from_micros(50)).await;
+            }
+        })
+        .unwrap();
+    // The run is believed at page 1, and from then on every third page is missed.
+    let PoolCounters { misses, prefetched, prefetch_hits, .. } = pool.counters();
+    assert_eq!((misses, prefetched, prefetch_hits), (4, 6, 6));
+}
+
+/// An ideal drive that tells how often its erase blocks were erased, and keeps what was registered with it.
+struct Worn {
+    inner: MemDevice,
+    caps: Caps,
+    registered: Rc<Cell<usize>>,
+}
+
+impl Worn {
+    fn new(registered: &Rc<Cell<usize>>) -> Worn {
+        let inner = mem(64);
+        let caps = Caps { erase_counts: true, ..inner.caps().clone() };
+        Worn { inner, caps, registered: Rc::clone(registered) }
+    }
+}
+
+impl Device for Worn {
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    fn now(&self) -> Nanos {
+        self.inner.now()
+    }
+
+    fn erases(&self, lpn: Lpn) -> Option<u64> {
+        Some(64 - lpn.0)
+    }
+
+    fn register(&mut self, _: &Arc<Arena>) {
+        self.registered.set(self.registered.get() + 1);
+    }
+
+    fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
+        self.inner.submit(command)
+    }
+
+    fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
+        self.inner.wait(deadline, completions);
+    }
+}
+
+/// The rule: a policy that asks for erase counts gets those of the drive, of the place where each page lies there. And the drive
+/// knows the memory of the frames.
+#[test]
+fn a_policy_is_told_the_erase_counts_of_the_drive() {
+    let registered = Rc::new(Cell::new(0));
+    let executor = Executor::new(Worn::new(&registered));
+    let replacement = "cflru-e:window=4".parse::<ReplacementConfig>().unwrap().start(4).unwrap();
+    // Pages of two of the drive's, so that a place is not a page's number.
+    let shape = PoolConfig::new(4, 2 * PAGE_BYTES, replacement, WriteBack::SINGLE);
+    let pool = BufferPool::new(executor.handle(), shape).unwrap();
+    assert_eq!((registered.get(), pool.pages()), (1, 32));
+    let user = pool.clone();
+    executor
+        .block_on(async move {
+            for page in 0..4 {
+                request(&user, page, true).await.unwrap();
+            }
+        })
+        .unwrap();
+    // All are dirty, so the order is that of the erases: the last page of the drive was erased least.
+    let order: Vec<u64> = pool.eviction_order().into_iter().map(|(page, _)| page.0).collect();
+    assert_eq!(order, [3, 2, 1, 0]);
+}
+
+/// The rule: a pool is full once as many frames hold pages as may, and not before.
+#[test]
+fn a_pool_is_full_when_its_frames_are_in_use() {
+    let (executor, pool) = pool_over(mem(64), 3, WriteBack::SINGLE);
+    for page in 0..3 {
+        assert!(!pool.is_full(), "{page} pages");
+        let user = pool.clone();
+        executor.block_on(async move { request(&user, page, false).await.unwrap() }).unwrap();
+    }
+    assert!(pool.is_full());
+    // What is there can be had at once for changing, and what somebody has cannot.
+    let changed = pool.try_write(PageId(2)).expect("it is there");
+    assert!(pool.try_write(PageId(2)).is_none() && pool.try_write(PageId(9)).is_none());
+    drop(changed);
+    assert_eq!(pool.eviction_order().last(), Some(&(PageId(2), true)));
+}
+
+/// Notes how many pages each write has.
+struct Widths(RefCell<Vec<usize>>);
+
+impl PageStore for Widths {
+    fn read(&self, _: PageId, _: Option<Buffer>) -> PageIo {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn write(&self, pages: Vec<PageBytes>) -> PageIo {
+        self.0.borrow_mut().push(pages.len());
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// The rule: a flush writes all that is dirty and nothing else, 64 pages at a time. [`BufferPool::write_pages`] writes the dirty ones of
+/// those that it is told, but none that somebody is changing.
+#[test]
+fn a_flush_writes_all_that_is_dirty_in_batches() {
+    let executor = Executor::new(mem(256));
+    let store = Rc::new(Widths(RefCell::default()));
+    let shape = PoolConfig { store: Some(Rc::clone(&store) as _), ..config(200, WriteBack::SINGLE) };
+    let pool = BufferPool::new(executor.handle(), shape).unwrap();
+    let user = pool.clone();
+    executor
+        .block_on(async move {
+            for page in 0..160 {
+                request(&user, page, page < 140).await.unwrap();
+            }
+            user.flush().await.unwrap();
+            assert_eq!(user.counters().pages_flushed, 140);
+            assert!(user.eviction_order().iter().all(|(_, dirty)| !dirty));
+            request(&user, 7, true).await.unwrap();
+            let changing = user.write(PageId(8)).await.unwrap();
+            user.write_pages(&[6, 7, 8].map(PageId)).await.unwrap();
+            assert_eq!(user.counters().pages_flushed, 141);
+            drop(changing);
+            assert!(user.eviction_order().contains(&(PageId(8), true)));
+        })
+        .unwrap();
+    assert_eq!(*store.0.borrow(), [64, 64, 12, 1]);
+}
+
+/// The rule: a flush writes again what failed before it began, so no miss is told of that afterwards.
+#[test]
+fn a_flush_makes_good_what_failed_before() {
+    let raw = "raw:buffers=1".parse::<WriteBackConfig>().unwrap().resolve(|| Ok(1)).unwrap();
+    let device = FaultDevice::new(mem(16), vec![Fault::FailWrite(0)]);
+    let (executor, pool) = pool_over(device, 3, raw);
+    let (user, handle) = (pool.clone(), executor.handle());
+    let outcome = executor.block_on(async move {
+        // The write of page 0 is waited for by nobody.
+        for page in 0..3 {
+            request(&user, page, page == 0).await.unwrap();
+        }
+        handle.sleep_until(handle.now() + Nanos::from_micros(50)).await;
+        let flushed = user.flush().await;
+        (flushed, request(&user, 9, false).await)
+    });
+    assert_eq!(outcome, Ok((Ok(()), Ok(()))));
+}
+
+/// The rule: a flush waits for the writes that are under way when it begins, and writes again what they could not.
+#[test]
+fn a_flush_waits_for_the_writes_under_way() {
+    let device = FaultDevice::new(mem(16), vec![Fault::FailWrite(0)]);
+    let (executor, pool) = pool_over(device, 2, WriteBack::SINGLE);
+    let user = pool.clone();
+    let flushed = executor.block_on(async move {
+        request(&user, 0, true).await.unwrap();
+        start_and_give_up(user.write_pages(&[PageId(0)]));
+        user.flush().await
+    });
+    executor.run().unwrap();
+    assert_eq!((flushed, pool.eviction_order()), (Ok(Ok(())), vec![(PageId(0), false)]));
+}
+
+/// The rule: a latch that a request is given and no longer wants goes to the next who waits for it.
+#[test]
+fn a_latch_that_nobody_takes_goes_to_the_next() {
+    let (executor, pool) = pool_over(mem(16), 2, WriteBack::SINGLE);
+    let (holder, handle) = (pool.clone(), executor.handle());
+    executor.spawn(async move {
+        let held = holder.write(PageId(0)).await.unwrap();
+        let mut first = Box::pin(holder.write(PageId(0)));
+        assert!(first.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        handle.sleep_until(Nanos::from_micros(100)).await;
+        drop(held);
+        drop(first);
+    });
+    let (second, handle) = (pool.clone(), executor.handle());
+    executor.spawn(async move {
+        handle.sleep_until(Nanos::from_micros(50)).await;
+        request(&second, 0, true).await.unwrap();
+    });
+    executor.run().unwrap();
+    assert!(pool.try_write(PageId(0)).is_some(), "the latch is free in the end");
+}
+
+/// The rule: a frame that a limit leaves empty is lent before a page has to leave for it.
+#[test]
+fn an_empty_frame_is_lent_first() {
+    let (executor, pool) = pool_over(mem(16), 8, WriteBack::SINGLE);
+    pool.set_limit(4);
+    let user = pool.clone();
+    executor
+        .block_on(async move {
+            for page in 0..4 {
+                request(&user, page, false).await.unwrap();
+            }
+        })
+        .unwrap();
+    let mut lent = pool.borrower();
+    assert!(lent.borrow_one().is_some());
+    assert_eq!(pool.eviction_order().len(), 4);
+}
+
+/// The rule: a write that fails for a loan is told to the next miss, and nothing is lent.
+#[test]
+fn a_write_that_failed_for_a_loan_is_told_to_the_next_miss() {
+    let device = FaultDevice::new(mem(16), vec![Fault::FailWrite(1)]);
+    let (executor, pool) = pool_over(device, 2, WriteBack::SINGLE);
+    let user = pool.clone();
+    let outcome = executor.block_on(async move {
+        for page in 0..2 {
+            request(&user, page, true).await.unwrap();
+        }
+        let loan = user.borrower().borrow_soon().await;
+        (loan.is_some(), request(&user, 9, false).await)
+    });
+    assert_eq!(outcome, Ok((false, Err(PoolError::WriteBack(IoError::Media)))));
+    assert_eq!(pool.limit(), 2);
+}
+
+/// The rule: of two who wait for the last frame that may be lent, one gets it; what was made free for the other is the pool's again.
+#[test]
+fn the_last_frame_is_lent_to_nobody() {
+    let (executor, pool) = pool_over(mem(16), 2, WriteBack::SINGLE);
+    let user = pool.clone();
+    executor
+        .block_on(async move {
+            for page in 0..2 {
+                request(&user, page, true).await.unwrap();
+            }
+        })
+        .unwrap();
+    let loans = Rc::new(RefCell::new(Vec::new()));
+    for _ in 0..2 {
+        let (soon, loans) = (pool.borrower().borrow_soon(), Rc::clone(&loans));
+        executor.spawn(async move {
+            let loan = soon.await;
+            loans.borrow_mut().push(loan);
+        });
+    }
+    executor.run().unwrap();
+    let got = loans.borrow().iter().flatten().count();
+    assert_eq!((got, pool.limit()), (1, 1));
+    loans.borrow_mut().clear();
+    assert_eq!(pool.limit(), 2, "what was lent is back");
+}
+
+/// The rule: a frame that is given back serves a miss that waits for one.
+#[test]
+fn a_frame_that_is_given_back_serves_who_waits() {
+    let (executor, pool) = pool_over(mem(16), 2, WriteBack::SINGLE);
+    let mut lent = pool.borrower();
+    let frame = lent.borrow_one().unwrap();
+    let (user, handle) = (pool.clone(), executor.handle());
+    executor.spawn(async move {
+        let held = user.read(PageId(0)).await.unwrap();
+        handle.sleep_until(Nanos::from_micros(200)).await;
+        drop(held);
+    });
+    let (user, handle, served) = (pool.clone(), executor.handle(), Rc::new(Cell::new(Nanos::ZERO)));
+    let tells = Rc::clone(&served);
+    executor.spawn(async move {
+        handle.sleep_until(Nanos::from_micros(50)).await;
+        request(&user, 1, false).await.unwrap();
+        tells.set(handle.now());
+    });
+    let handle = executor.handle();
+    executor.spawn(async move {
+        handle.sleep_until(Nanos::from_micros(100)).await;
+        lent.give_back(frame);
+    });
+    executor.run().unwrap();
+    assert_eq!(served.get(), Nanos::from_micros(110));
 }

@@ -68,6 +68,12 @@ impl Layout {
         }
     }
 
+    /// The page at this place: the inverse of [`Layout::place`].
+    pub(crate) fn page_at(&self, block: u32, page: u32) -> Ppn {
+        let (segment, lane) = self.planes.divide(block);
+        Ppn(segment * self.segment.divisor() + page * self.planes.divisor() + lane)
+    }
+
     /// The segment of an erase block.
     #[inline]
     pub(crate) fn segment_of_block(&self, block: u32) -> SegmentId {
@@ -164,9 +170,10 @@ mod tests {
         for ppn in 0..4 * 24 {
             let place = layout.place(Ppn(ppn));
             assert_eq!(place.page, next[place.block as usize]);
+            assert_eq!(layout.page_at(place.block, place.page), Ppn(ppn));
             next[place.block as usize] += 1;
         }
         assert!(next.iter().all(|&pages| pages == 3));
-        assert_eq!(layout.blocks_of_segment(1), 8..16);
+        assert_eq!((layout.blocks_of_segment(1), layout.pages_of_segment(1)), (8..16, 24..48));
     }
 }

@@ -8,7 +8,7 @@ use fulgurite_ftl::placement::PlacementConfig;
 use fulgurite_ftl::precondition::Precondition;
 use fulgurite_ftl::schedule::Schedule;
 use fulgurite_ftl::victim::VictimConfig;
-use fulgurite_ssd::{SimDrive, SsdConfig, WriteCache, preset};
+use fulgurite_ssd::{GcUnit, SimDrive, SsdConfig, WriteCache, preset};
 
 /// A drive so small that its times can be worked out by hand: one die, 64 pages in an erase block,
 /// the timing of the preemptive-GC study, nothing on the host side.
@@ -607,6 +607,48 @@ fn absurd_parameters_are_refused_with_their_name() {
             preset::configure(Spec::parse(&format!("p4510:{options}")).unwrap()).unwrap_err().to_string();
         assert!(sentence.contains(named), "{options}: {sentence}");
     }
+}
+
+/// The rule: what is just within a bound is accepted, and what is just beyond it is not.
+#[test]
+fn bounds_are_where_they_are_said_to_be() {
+    let fits = |change: fn(SsdConfig) -> SsdConfig| change(one_die()).validate().is_ok();
+    // 65,536 dies, and not twice as many.
+    assert!(fits(|drive| SsdConfig { channels: 256, chips: 16, dies: 16, ..drive }));
+    assert!(!fits(|drive| SsdConfig { channels: 256, chips: 16, dies: 32, ..drive }));
+    assert!(!fits(|drive| SsdConfig { channels: 32, chips: 256, dies: 16, ..drive }));
+    // Pages of the drive are numbered in 32 bits: 2^16 dies of 2^8 blocks of 2^8 pages are too many by one.
+    let dies = |drive| SsdConfig { channels: 256, chips: 16, dies: 16, ..drive };
+    let refused =
+        SsdConfig { blocks: 256, pages: 256, ..dies(one_die()) }.validate().unwrap_err().to_string();
+    assert!(refused.contains("4294967296 pages; accepted: fewer than 2^32"), "{refused}");
+    // Sixteen pages of write buffer.
+    assert!(fits(|drive| SsdConfig { write_buffer: 16 * 4096, ..drive }));
+    assert!(!fits(|drive| SsdConfig { write_buffer: 15 * 4096, ..drive }));
+    let refused = SsdConfig { write_buffer: 4096, ..one_die() }.validate().unwrap_err().to_string();
+    assert!(refused.contains("accepted: at least 64KiB"), "{refused}");
+    let in_place = |planes| SsdConfig { in_place: true, planes, ..one_die() };
+    assert!(in_place(1).validate().is_ok() && in_place(2).validate().is_err());
+    // What is erased at once, of everything that was written in order.
+    let erased = |gc_unit| {
+        SsdConfig { channels: 4, planes: 2, blocks: 40, gc_unit, ..one_die() }.caps(false).erase_pages
+    };
+    assert_eq!([GcUnit::Drive, GcUnit::Channel, GcUnit::Plane].map(erased), [512; 3]);
+}
+
+/// The rule: a drive with something under way has no image: a request without an answer, or a page on its way to the flash.
+#[test]
+fn a_drive_at_work_has_no_image() {
+    let mut drive = drive(one_die(), false);
+    assert!(drive.image().is_some());
+    drive.submit(Command { tag: Tag(0), operation: Operation::write(Lpn(0), 1) }).unwrap();
+    assert!(drive.image().is_none(), "nothing has come to the flash yet");
+    let mut completions = Vec::new();
+    drive.wait(None, &mut completions);
+    assert_eq!(completions.len(), 1);
+    assert!(drive.image().is_none(), "the page is being programmed");
+    drive.drain_events();
+    assert!(drive.image().is_some());
 }
 
 /// A drive that begins with an image holds the bytes and the garbage that the other one held, and has done nothing yet. What

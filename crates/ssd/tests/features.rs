@@ -598,4 +598,211 @@ fn energy_is_power_times_time() {
     let expected = 2.0 * 200e-6 * 10e-3 + 40e-6 * 1e-3 + 3.0 * 5.12e-6;
     assert!((drive.counters().energy_j / expected - 1.0).abs() < 1e-12);
     assert!(drive.now() > Nanos::ZERO);
+    // With collection there are erases too, of 2 ms each, on every plane of a segment.
+    let pages = drive.caps().pages;
+    for lpn in (0..4 * pages).map(|at| at * 7 % pages) {
+        drive.submit(Command { tag: Tag(0), operation: Operation::write(Lpn(lpn), 1) }).unwrap();
+        drive.wait(None, &mut completions);
+    }
+    drive.settle();
+    drive.drain_events();
+    let DriveCounters { flash_pages_read, flash_pages_programmed, erases, energy_j, .. } = drive.counters();
+    assert!(erases > 0);
+    let (read, programmed, erased) =
+        (flash_pages_read as f64, flash_pages_programmed as f64, 8.0 * erases as f64);
+    let expected = read * 40e-6 * 1e-3
+        + programmed * 200e-6 * 10e-3
+        + erased * 2e-3 * 100e-3
+        + (read + programmed) * 5.12e-6;
+    assert!((energy_j / expected - 1.0).abs() < 1e-9, "{energy_j} J, {expected} J expected");
+}
+
+/// The rule: a power cut ends everything that is under way. Nobody is answered for it later, the queue is free again, and the drive goes on
+/// as a new one would.
+#[test]
+fn a_power_cut_ends_what_is_under_way() {
+    const DEPTH: u64 = 64;
+    let options = [
+        "write_cache=protected",
+        "write_cache=volatile",
+        "write_cache=off",
+        "gc_unit=chip,write_cache=off",
+        "gc_overlap=yes,write_cache=volatile",
+        "gc_unit=chip,stripe=address",
+        "gc_unit=chip,stripe=address,write_cache=volatile",
+    ];
+    for (option, cut_us) in
+        options.into_iter().flat_map(|option| (1..1_500).step_by(149).map(move |at| (option, at)))
+    {
+        let config = SsdConfig {
+            queue_depth: DEPTH as u32,
+            write_buffer: 16 * 4096,
+            read_latency: Nanos::from_micros(30),
+            write_command: Nanos::from_micros(10),
+            write_latency: Nanos::from_micros(20),
+            ..with(option)
+        };
+        let mut drive = SimDrive::new(config, 42, false).unwrap();
+        let pages = drive.caps().pages;
+        let mut prng = Prng::new(cut_us, option);
+        let submit = |drive: &mut SimDrive, prng: &mut Prng, tag: u64| {
+            let lpn = Lpn(prng.below(pages - 4));
+            let operation = match prng.below(12) {
+                0 => Operation::Flush,
+                1 => Operation::Trim { lpn, pages: 2 },
+                2 => Operation::share(Lpn(pages - 1), lpn, 1),
+                3..7 => Operation::read(lpn, 3),
+                _ => Operation::write(lpn, 4),
+            };
+            drive.submit(Command { tag: Tag(tag), operation }).unwrap();
+        };
+        let mut completions = Vec::new();
+        // Enough for collection to be under way.
+        for tag in 0..4 * pages {
+            submit(&mut drive, &mut prng, tag);
+            drive.wait(None, &mut completions);
+        }
+        completions.clear();
+        for tag in 0..DEPTH {
+            submit(&mut drive, &mut prng, tag);
+        }
+        let cut = drive.now() + Nanos::from_micros(cut_us);
+        while drive.now() < cut {
+            drive.wait(Some(cut), &mut completions);
+            // As many as the queue has places are under way.
+            for _ in completions.drain(..) {
+                submit(&mut drive, &mut prng, 0);
+            }
+        }
+        drive.power_cut();
+        completions.clear();
+        for tag in 0..DEPTH {
+            submit(&mut drive, &mut prng, 1_000_000 + tag);
+        }
+        while completions.len() < DEPTH as usize {
+            let before = completions.len();
+            drive.wait(None, &mut completions);
+            assert!(completions.len() > before, "{option}, cut after {cut_us} µs: the drive stalls");
+        }
+        let mut tags: Vec<u64> = completions.iter().map(|completion| completion.tag.0).collect();
+        tags.sort_unstable();
+        assert_eq!(
+            tags,
+            (1_000_000..1_000_000 + DEPTH).collect::<Vec<_>>(),
+            "{option}, cut after {cut_us} µs"
+        );
+        drive.settle();
+        drive.drain_events();
+        drive.verify(true).unwrap();
+        let mut late = Vec::new();
+        drive.wait(None, &mut late);
+        assert_eq!(late, [], "{option}, cut after {cut_us} µs");
+    }
+}
+
+/// The rule: what a volatile buffer loses with the power was not written: each of its pages is again what it was before, also one that was
+/// written several times, and what collection has moved is found where it was.
+#[test]
+fn pages_that_are_lost_are_what_they_were() {
+    let mut stamped = Stamped::new(with("write_cache=volatile"));
+    for (stamp, lpn) in [(1, 7), (2, 8)] {
+        stamped.write(lpn, stamp).unwrap();
+    }
+    stamped.run(Operation::Flush).unwrap();
+    for (stamp, lpn) in [(3, 7), (4, 7), (5, 9)] {
+        stamped.write(lpn, stamp).unwrap();
+    }
+    // Nothing is programmed at once.
+    stamped.drive.power_cut();
+    assert_eq!([7, 8, 9].map(|lpn| stamped.read(lpn)), [1, 2, 0]);
+    stamped.verify();
+    // While collection is under way, what was flushed is cut at every step of it.
+    let pages = stamped.drive.caps().pages;
+    let mut prng = Prng::new(3, "pages");
+    let mut known = vec![0; pages as usize];
+    for stamp in 10..1_500 {
+        let lpn = prng.below(pages);
+        stamped.write(lpn, stamp).unwrap();
+        known[lpn as usize] = stamp;
+        if stamp % 10 == 0 {
+            stamped.run(Operation::Flush).unwrap();
+            let cut = stamped.drive.now() + Nanos::from_micros(prng.below(400));
+            while stamped.drive.now() < cut {
+                stamped.drive.wait(Some(cut), &mut Vec::new());
+            }
+            stamped.drive.power_cut();
+            let lpn = prng.below(pages);
+            assert_eq!(
+                stamped.read(lpn),
+                known[lpn as usize].max(match lpn {
+                    7 => 1,
+                    8 => 2,
+                    _ => 0,
+                }),
+                "page {lpn}"
+            );
+        }
+    }
+    for lpn in 0..pages {
+        let first = match lpn {
+            7 => 1,
+            8 => 2,
+            _ => 0,
+        };
+        assert_eq!(stamped.read(lpn), known[lpn as usize].max(first), "page {lpn}");
+    }
+    assert!(stamped.drive.counters().gc_pages_copied > 100);
+    stamped.verify();
+}
+
+/// The rule: what a protected buffer has accepted gets its places after a power cut though no request comes.
+#[test]
+fn what_a_power_cut_leaves_in_the_buffer_is_written() {
+    for unit in ["drive", "chip,stripe=address"] {
+        let (mut stamped, _memory) = writes_under_way(&format!("gc_unit={unit}"));
+        let pages = stamped.drive.caps().pages;
+        stamped.drive.power_cut();
+        stamped.verify();
+        assert_eq!(stamped.drive.ftl().unwrap().counters().host_pages, 2 * pages, "{unit}");
+    }
+}
+
+/// The rule: an answer that was not taken before a power cut is never given.
+#[test]
+fn an_answer_that_was_not_taken_goes_with_the_power() {
+    let mut drive = SimDrive::new(small(), 42, false).unwrap();
+    drive.submit(Command { tag: Tag(1), operation: Operation::read(Lpn(0), 1) }).unwrap();
+    drive.drain_events();
+    drive.power_cut();
+    let mut completions = Vec::new();
+    drive.wait(None, &mut completions);
+    assert_eq!(completions, []);
+}
+
+/// The rule: a page that is written without bytes reads as zeros, also where it overwrites bytes in place.
+#[test]
+fn a_page_written_without_bytes_is_empty() {
+    for in_place in [false, true] {
+        let mut stamped = Stamped::new(SsdConfig { in_place, planes: 1, ..small() });
+        stamped.write(3, 7).unwrap();
+        assert_eq!(stamped.read(3), 7);
+        stamped.run(Operation::write(Lpn(3), 1)).unwrap();
+        assert_eq!(stamped.read(3), 0, "in place: {in_place}");
+    }
+}
+
+/// The rule: a drive tells how often the erase block of a page was erased, for pages that it has.
+#[test]
+fn erases_are_told_of_pages() {
+    let mut stamped = Stamped::new(small());
+    let pages = stamped.drive.caps().pages;
+    stamped.write(0, 1).unwrap();
+    assert_eq!([0, pages, 1 << 40].map(|lpn| stamped.drive.erases(Lpn(lpn))), [Some(0), None, None]);
+    // Round and round: each segment is erased whole.
+    (0..8 * pages).for_each(|at| stamped.write(at % pages, at).unwrap());
+    let told: Vec<u64> = (0..pages).filter_map(|lpn| stamped.drive.erases(Lpn(lpn))).collect();
+    assert_eq!(told.len() as u64, pages);
+    assert!(told.iter().all(|erases| *erases > 0), "{told:?}");
+    let in_place = SimDrive::new(SsdConfig { in_place: true, planes: 1, ..small() }, 42, false).unwrap();
+    assert_eq!(in_place.erases(Lpn(0)), None);
 }

@@ -209,6 +209,21 @@ fn what_overlaps_has_waited_until_it_begins() {
     assert_eq!(waits(220, Operation::read(Lpn(100), 1)), (15, 0, 0));
 }
 
+/// The rule: a read that rides on one of collection has waited for collection, from when it came to the flash.
+#[test]
+fn who_rides_has_waited_for_collection() {
+    let mut drive = about_to_collect("semi-preemptive+merge", 10);
+    drive.keep_served();
+    let start = drive.now();
+    // The read of page 0 is from 210 to 245.
+    let read = Operation::read(Lpn(0), 1);
+    let responses = replay(&mut drive, start, &[(0, Operation::write(Lpn(66), 1)), (220, read)]);
+    let mut served = Vec::new();
+    drive.take_served(&mut served);
+    let waits = served.iter().find(|served| served.tag == Tag(1)).unwrap().waits;
+    assert_eq!((responses[1], waits.gc, waits.die), (25, 25_000, 0));
+}
+
 /// A drive that holds page 100 and has nothing to collect.
 fn with_page_100(schedule: &str) -> SimDrive {
     let mut drive = SimDrive::new(one_die(schedule, 0), 42, false).unwrap();
@@ -281,6 +296,25 @@ fn an_idle_drive_collects_in_the_background_and_steps_aside() {
     drive.drain_events();
     drive.verify(true).unwrap();
     assert_eq!((drive.ftl().unwrap().free_segments(), drive.counters().erases), (4, 1));
+}
+
+/// The rule: a drive that has had no request since it was made, or since a power cut, is idle too, and collects in the background.
+#[test]
+fn a_drive_that_was_turned_on_is_idle() {
+    let usual = one_die("semi-preemptive", 0);
+    let collect = Collect { background: 4, ..usual.collect.clone() };
+    let config = SsdConfig { blocks: 7, op: Share::percent(250), collect, ..usual };
+    let mut drive = SimDrive::new(config.clone(), 42, false).unwrap();
+    for lpn in (0..64).chain(2..64).chain([2, 3]).chain(64..128).chain([4]) {
+        replay(&mut drive, Nanos::ZERO, &[(0, Operation::write(Lpn(lpn), 1))]);
+    }
+    let mut again = SimDrive::with_ftl(config, drive.ftl().cloned(), false);
+    drive.power_cut();
+    for drive in [&mut drive, &mut again] {
+        assert_eq!(drive.ftl().unwrap().free_segments(), 3);
+        drive.drain_events();
+        assert_eq!(drive.ftl().unwrap().free_segments(), 4);
+    }
 }
 
 #[test]

@@ -32,8 +32,8 @@ const CHAIN: List = List(0);
 
 impl Lfu {
     pub(super) fn new(_: &NoOptions, frames: u32) -> Result<Lfu, SpecError> {
-        // One class more than frames: a frame enters its new class before it leaves the old.
-        let classes = frames + 1;
+        // A class begins only beside one that keeps another frame, so there are no more of them than frames.
+        let classes = frames;
         Ok(Lfu {
             frames: Lists::new(frames, classes),
             classes: vec![Class { uses: 0, members: 0 }; classes as usize],
@@ -45,7 +45,7 @@ impl Lfu {
 
     /// A new class, not yet in the chain.
     fn new_class(&mut self, uses: u64) -> u32 {
-        let class = self.free.pop().expect("there are more classes than frames");
+        let class = self.free.pop().expect("there are as many classes as frames");
         self.classes[class as usize] = Class { uses, members: 0 };
         class
     }

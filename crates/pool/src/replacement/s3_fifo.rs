@@ -156,7 +156,7 @@ impl ReplacementPolicy for S3Fifo {
             places: [place_small, place_main, _], counts: [gone, promoted, main_gone], queue, ..
         } = cursor;
         let main_first = self.main_gives([self.held[0] - *gone, self.held[1] + *promoted - *main_gone]);
-        // The other queue gives where the first has only pinned frames.
+        // The other queue gives where the first has only pinned frames, or none any more.
         for main in [main_first, !main_first] {
             loop {
                 let frame = match main {

@@ -55,6 +55,8 @@ fn all() -> impl Iterator<Item = String> {
         "2q:in=2,out=5",
         "w-tinylfu:window=30%",
         "s3-fifo:promote=1",
+        "s3-fifo:small=40%,promote=1",
+        "s3-fifo:small=2,ghosts=3",
     ];
     ReplacementConfig::registry().names().chain(options).map(str::to_owned)
 }
@@ -70,19 +72,22 @@ proptest! {
             let mut frames = FrameTable::new(FRAMES);
             let mut policy = used(&name, &mut frames, &operations);
             let mut cursor = Cursor::default();
-            let everything: Vec<FrameId> = std::iter::from_fn(|| policy.next(&frames, &mut cursor)).collect();
+            // One more than there are, so that an order without an end fails at once.
+            let most = FRAMES as usize + 1;
+            let everything: Vec<FrameId> = std::iter::from_fn(|| policy.next(&frames, &mut cursor)).take(most).collect();
+            prop_assert!(everything.len() < most, "{} gives a frame twice", &name);
             prop_assert_eq!(policy.next(&frames, &mut cursor), None, "{} goes on after its end", &name);
             for frame in &pinned {
                 prop_assert!(frames.try_latch(FrameId(*frame), false));
             }
             cursor.reset();
-            let order: Vec<FrameId> = std::iter::from_fn(|| policy.next(&frames, &mut cursor)).collect();
+            let order: Vec<FrameId> = std::iter::from_fn(|| policy.next(&frames, &mut cursor)).take(most).collect();
             let mut expected: Vec<FrameId> = everything.into_iter().filter(|frame| !frames.is_pinned(*frame)).collect();
             let mut unordered = order.clone();
             unordered.sort();
             expected.sort();
             prop_assert_eq!(unordered, expected, "{} forgets or repeats a frame", &name);
-            let drained: Vec<FrameId> = std::iter::from_fn(|| policy.evict(&frames)).collect();
+            let drained: Vec<FrameId> = std::iter::from_fn(|| policy.evict(&frames)).take(most).collect();
             prop_assert_eq!(drained, order, "{} breaks the order law", &name);
         }
     }
@@ -113,6 +118,178 @@ fn an_unused_prefetched_page_leaves_next() {
             .for_each(|other| policy.access(other, false));
         assert_eq!(policy.next(&frames, &mut Cursor::default()), Some(frame), "{name}");
     }
+}
+
+/// The rule: a page that comes into a frame owes nothing to the page that was there before, however often that was used.
+#[test]
+fn a_page_does_not_inherit_the_uses_of_another() {
+    // W-TinyLFU remembers how often pages were asked for that are gone, and by default NRU forgets after a few requests.
+    for name in all().filter(|name| !name.starts_with("w-tinylfu")) {
+        let name = if name == "nru" { "nru:clear=1000".to_owned() } else { name };
+        let order = |used: bool| {
+            let mut frames = FrameTable::new(FRAMES);
+            frames.set_erase_counts(Box::new(|_| 0));
+            let mut policy = name.parse::<ReplacementConfig>().unwrap().start(FRAMES).unwrap();
+            let mut insert = |policy: &mut Replacement, frame: u32, page: u64| {
+                frames.load(FrameId(frame), PageId(page));
+                frames.set_dirty(FrameId(frame), true);
+                policy.insert(FrameId(frame), PageId(page), Arrival { write: true, ..Arrival::default() });
+            };
+            if used {
+                insert(&mut policy, 5, 5);
+                (0..4).for_each(|_| policy.access(FrameId(5), false));
+                policy.remove(FrameId(5));
+            }
+            (0..FRAMES).for_each(|frame| insert(&mut policy, frame, 100 + u64::from(frame)));
+            let mut cursor = Cursor::default();
+            std::iter::from_fn(|| policy.next(&frames, &mut cursor))
+                .take(FRAMES as usize + 1)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(order(true), order(false), "{name}");
+    }
+}
+
+/// The rule: prefetched pages that nobody has asked for leave before pages that were asked for once.
+#[test]
+fn a_prefetched_page_leaves_before_pages_used_once() {
+    for name in [
+        "lru",
+        "lfu",
+        "fifo",
+        "second-chance",
+        "clock:initial=1",
+        "sieve",
+        "arc",
+        "2q",
+        "s3-fifo",
+        "cflru",
+        "lru-wsr",
+        "ccf-lru",
+    ] {
+        let mut frames = FrameTable::new(FRAMES);
+        let mut policy = name.parse::<ReplacementConfig>().unwrap().start(FRAMES).unwrap();
+        let mut insert = |policy: &mut Replacement, frame: u32, prefetched: bool| {
+            frames.load(FrameId(frame), PageId(u64::from(frame)));
+            policy.insert(
+                FrameId(frame),
+                PageId(u64::from(frame)),
+                Arrival { prefetched, ..Arrival::default() },
+            );
+        };
+        (0..FRAMES - 2).for_each(|frame| insert(&mut policy, frame, false));
+        (FRAMES - 2..FRAMES).for_each(|frame| insert(&mut policy, frame, true));
+        let mut cursor = Cursor::default();
+        let mut first: Vec<u32> =
+            std::iter::from_fn(|| policy.next(&frames, &mut cursor)).map(|frame| frame.0).take(2).collect();
+        first.sort_unstable();
+        assert_eq!(first, [FRAMES - 2, FRAMES - 1], "{name}");
+    }
+}
+
+/// The rule: SIEVE puts a prefetched page where its hand is, which has come past older pages that were used.
+#[test]
+fn sieve_puts_a_prefetched_page_at_its_hand() {
+    let mut frames = FrameTable::new(FRAMES);
+    let mut policy = "sieve".parse::<ReplacementConfig>().unwrap().start(FRAMES).unwrap();
+    for frame in (0..FRAMES).map(FrameId) {
+        frames.load(frame, PageId(u64::from(frame.0)));
+        policy.insert(frame, PageId(u64::from(frame.0)), Arrival::default());
+    }
+    (0..4).for_each(|frame| policy.access(FrameId(frame), false));
+    // The hand has passed over the four that were used.
+    assert_eq!(policy.evict(&frames), Some(FrameId(4)));
+    frames.load(FrameId(4), PageId(77));
+    policy.insert(FrameId(4), PageId(77), Arrival { prefetched: true, ..Arrival::default() });
+    let mut cursor = Cursor::default();
+    assert_eq!([(); 2].map(|()| policy.next(&frames, &mut cursor).unwrap().0), [4, 5]);
+    assert_eq!([(); 2].map(|()| policy.evict(&frames).unwrap().0), [4, 5]);
+}
+
+/// The rule: the region of CFLRU keeps its size when a prefetched page enters it, so a clean page beyond it does not leave early.
+#[test]
+fn the_clean_first_region_keeps_its_size() {
+    let mut frames = FrameTable::new(4);
+    let mut policy = "cflru:window=2".parse::<ReplacementConfig>().unwrap().start(4).unwrap();
+    for (frame, write, prefetched) in
+        [(0, true, false), (1, true, false), (2, false, false), (3, false, true)]
+    {
+        frames.load(FrameId(frame), PageId(u64::from(frame)));
+        frames.set_dirty(FrameId(frame), write);
+        policy.insert(
+            FrameId(frame),
+            PageId(u64::from(frame)),
+            Arrival { write, prefetched, ..Arrival::default() },
+        );
+    }
+    // First the prefetched one; then the region is 0 and 1, both dirty, and takes in the clean one with the first of them.
+    let order: Vec<u32> = std::iter::from_fn(|| policy.evict(&frames)).map(|frame| frame.0).collect();
+    assert_eq!(order, [3, 0, 2, 1]);
+}
+
+/// The rule: NRU forgets with a prefetched page what was known of its frame, and nothing of any other; also where its frames fill their
+/// words of 64 exactly.
+#[test]
+fn nru_forgets_one_frame_alone() {
+    let mut frames = FrameTable::new(128);
+    let mut policy = "nru:clear=100000".parse::<ReplacementConfig>().unwrap().start(128).unwrap();
+    for frame in (0..128).map(FrameId) {
+        frames.load(frame, PageId(u64::from(frame.0)));
+        policy.insert(frame, PageId(u64::from(frame.0)), Arrival::default());
+    }
+    policy.remove(FrameId(70));
+    policy.insert(FrameId(70), PageId(200), Arrival { prefetched: true, ..Arrival::default() });
+    let mut cursor = Cursor::default();
+    let order: Vec<u32> =
+        std::iter::from_fn(|| policy.next(&frames, &mut cursor)).map(|frame| frame.0).take(129).collect();
+    let others = (0..128).filter(|frame| *frame != 70);
+    assert_eq!(order, [70].into_iter().chain(others).collect::<Vec<_>>());
+}
+
+/// The rule: where every page is in use nothing leaves, and the order stays what it was.
+#[test]
+fn a_search_in_vain_changes_no_order() {
+    for name in all() {
+        let mut frames = FrameTable::new(FRAMES);
+        let mut policy = used(&name, &mut frames, &[(5, 0, false)]);
+        for frame in (1..FRAMES).map(FrameId) {
+            frames.load(frame, PageId(u64::from(frame.0)));
+            policy.insert(frame, PageId(u64::from(frame.0)), Arrival::default());
+        }
+        (0..FRAMES).for_each(|frame| assert!(frames.try_latch(FrameId(frame), false)));
+        assert_eq!(policy.evict(&frames), None, "{name}");
+        for frame in (0..FRAMES).map(FrameId) {
+            frames.unlatch(frame);
+        }
+        // Of pages that were used alike, the first that came leaves first, or the first from where a search begins.
+        let mut cursor = Cursor::default();
+        let next = policy.next(&frames, &mut cursor);
+        assert_eq!(policy.evict(&frames), next, "{name}");
+        if name.starts_with("clock") {
+            assert_eq!(next, Some(FrameId(0)), "{name}: the hand has come round to where it was");
+        }
+    }
+}
+
+/// The rule: of the pages that nobody has used since the clearing, a clean one leaves before a dirty one; and both leave before those
+/// that were used, of which again the clean ones go first.
+#[test]
+fn nru_takes_the_lowest_class() {
+    let mut frames = FrameTable::new(FRAMES);
+    let mut policy = "nru:clear=16".parse::<ReplacementConfig>().unwrap().start(FRAMES).unwrap();
+    for frame in (0..FRAMES).map(FrameId) {
+        frames.load(frame, PageId(frame.index() as u64));
+        frames.set_dirty(frame, frame.index() % 2 == 0);
+        policy.insert(frame, frames.page(frame), Arrival::default());
+    }
+    // The sixteenth request clears; it and those behind it, on the first five frames, count as used.
+    (0..3).chain(0..5).for_each(|frame| policy.access(FrameId(frame), false));
+    let mut cursor = Cursor::default();
+    let class = |frame: FrameId| (frame.index() < 5, frames.is_dirty(frame));
+    let order: Vec<(bool, bool)> =
+        std::iter::from_fn(|| policy.next(&frames, &mut cursor)).map(class).collect();
+    assert_eq!(order.len(), FRAMES as usize);
+    assert!(order.is_sorted(), "{order:?}");
 }
 
 #[test]
@@ -146,6 +323,12 @@ fn what_cannot_be_is_refused_with_what_can() {
     };
     assert_eq!(sentence("2q:in=200%"), "in=200% of 2q is out of range; accepted: 0% to 100%");
     assert_eq!(sentence("s3-fifo:promote=0"), "promote=0 of s3-fifo is out of range; accepted: 1 to 255");
+    for fits in ["clock:max=254,initial=254", "clock:max=1,initial=1"] {
+        assert!(fits.parse::<ReplacementConfig>().unwrap().start(100).is_ok(), "{fits}");
+    }
+    // A description that was not written as a text has no range.
+    let unused = ReplacementConfig::Clock(ClockConfig { max: 0, initial: 0 });
+    assert!(unused.start(100).is_err());
     assert!(sentence("clock:max=3,initial=4").contains("accepted: max from 1 to 254, initial up to max"));
     assert!(sentence("nru:clear=0").contains("accepted: at least 1 request"));
     assert!(

@@ -99,7 +99,6 @@ pub struct WTinyLfu {
     held: [u32; 3],
     pages: Vec<PageId>,
     window_max: u32,
-    main_max: u32,
     protected_max: u32,
     sketch: Sketch,
 }
@@ -114,7 +113,6 @@ impl WTinyLfu {
             held: [0; 3],
             pages: vec![PageId(0); frames as usize],
             window_max,
-            main_max,
             protected_max: frames_of(config.protected, main_max, "protected")?,
             sketch: Sketch::new(frames),
         })
@@ -129,10 +127,6 @@ impl WTinyLfu {
         self.list[frame as usize] = list.0 as u8;
         self.held[list.0 as usize] += 1;
         self.lists.push_newest(list, frame);
-    }
-
-    fn main(&self) -> u32 {
-        self.held[PROBATION.0 as usize] + self.held[PROTECTED.0 as usize]
     }
 
     /// Whether the window's candidate displaces the main part's victim frame.
@@ -155,8 +149,8 @@ impl ReplacementPolicy for WTinyLfu {
             self.lists.unlink(frame.0);
             self.lists.push_oldest(WINDOW, frame.0);
         }
-        // While the pool fills, the window overflows into the main part.
-        while self.held[0] > self.window_max && self.main() < self.main_max {
+        // While the pool fills, the window overflows into the main part, which has room for what the window is too large by.
+        while self.held[0] > self.window_max {
             let Some(oldest) = self.lists.oldest(WINDOW) else { break };
             self.leave(oldest);
             self.join(oldest, PROBATION);

@@ -466,3 +466,90 @@ impl Collector {
         lowered
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{SimDrive, Translation};
+    use crate::layout::Place;
+    use crate::{SsdConfig, preset};
+    use fulgurite_base::{Lpn, Share, StreamId};
+    use fulgurite_device::{Arena, Command, Device, Operation, Tag};
+    use fulgurite_ftl::precondition::Precondition;
+
+    /// The rule: a page that collection holds gets no place on a die for which a read of the host waits, though the die does nothing yet.
+    #[test]
+    fn no_place_is_given_where_a_read_waits() {
+        let mut drive = SimDrive::new(
+            SsdConfig {
+                channels: 1,
+                chips: 1,
+                blocks: 12,
+                pages: 16,
+                op: Share::percent(100),
+                precondition: Precondition::None,
+                ..preset::reference_e()
+            },
+            42,
+            false,
+        )
+        .unwrap();
+        // Each page again in another order, so that a victim has pages to move.
+        let pages = drive.caps().pages;
+        let mut lpns = (0..pages).chain((0..4 * pages).map(|at| at * 7 % pages));
+        // Until a read of collection ends with the next event.
+        while !drive.flash.ends_move_read(0) {
+            if !drive.next_event() {
+                let lpn = Lpn(lpns.next().expect("there is something to collect"));
+                drive.submit(Command { tag: Tag(0), operation: Operation::write(lpn, 1) }).unwrap();
+            }
+        }
+        drive.flash.now = drive.flash.events.time(0);
+        let (id, _) = drive.flash.event(0).expect("it ends");
+        let SimDrive { flash, collectors, translation: Translation::PageMapped(ftl), .. } = &mut drive else {
+            panic!("the drive has an FTL")
+        };
+        collectors[0].read_done(id, ftl);
+        let copied = ftl.counters().copied_pages;
+        flash.host_read(0, Place { die: 0, block: 0, page: 0, row: 0 }, None);
+        collectors[0].place(ftl, flash);
+        assert_eq!(ftl.counters().copied_pages, copied, "the read goes first");
+        flash.forget_reads(0);
+        collectors[0].place(ftl, flash);
+        assert_eq!(ftl.counters().copied_pages, copied + 1);
+    }
+
+    /// The rule: bytes go with their erase block, so that a drive keeps no more of them than its blocks hold.
+    #[test]
+    fn an_erased_segment_holds_no_bytes() {
+        let config = SsdConfig {
+            channels: 1,
+            chips: 1,
+            blocks: 12,
+            pages: 16,
+            op: Share::percent(100),
+            precondition: Precondition::None,
+            ..preset::reference_e()
+        };
+        let mut drive = SimDrive::new(config, 42, true).unwrap();
+        let (pages, arena) = (drive.caps().pages, Arena::new(4096));
+        for lpn in (0..4 * pages).map(|at| Lpn(at % pages)) {
+            let (from, stream) = (Some(arena.buffer(0, 4096)), StreamId(0));
+            let operation = Operation::Write { lpn, pages: 1, from, stream, durable: false };
+            drive.submit(Command { tag: Tag(0), operation }).unwrap();
+            drive.wait(None, &mut Vec::new());
+        }
+        drive.settle();
+        drive.drain_events();
+        let programmed = (0..12).flat_map(|block| (0..16).map(move |page| (block, page)));
+        for (block, page) in programmed.filter(|(block, page)| !drive.flash.nand.is_programmed(*block, *page))
+        {
+            let held = drive
+                .flash
+                .contents
+                .as_ref()
+                .and_then(|contents| contents.get(drive.flash.layout.page_at(block, page)));
+            assert_eq!(held, None, "page {page} of block {block}");
+        }
+        assert!(drive.counters().erases > 0);
+    }
+}

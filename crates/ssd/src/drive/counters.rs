@@ -184,3 +184,111 @@ impl SimDrive {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::Place;
+    use crate::preset;
+    use fulgurite_base::{Lpn, Share};
+    use fulgurite_device::{Command, Device, Operation, Tag};
+    use fulgurite_ftl::precondition::Precondition;
+
+    fn written() -> SimDrive {
+        let config = SsdConfig {
+            blocks: 8,
+            pages: 8,
+            op: Share::percent(100),
+            precondition: Precondition::None,
+            ..preset::reference_e()
+        };
+        let mut drive = SimDrive::new(config, 42, false).unwrap();
+        for tag in 0..4 {
+            drive.submit(Command { tag: Tag(tag), operation: Operation::write(Lpn(tag), 1) }).unwrap();
+        }
+        drive.wait(None, &mut Vec::new());
+        drive.drain_events();
+        drive
+    }
+
+    /// The rule: a drive that did what it should is right, and each thing that can be wrong with it is told.
+    #[test]
+    fn what_is_wrong_with_a_drive_is_told() {
+        assert_eq!(written().verify(true), Ok(()));
+        let found = |spoil: fn(&mut SimDrive)| {
+            let mut drive = written();
+            spoil(&mut drive);
+            drive.verify(false)
+        };
+        let pages = written().config().write_buffer_pages();
+        assert_eq!(
+            found(|drive| drive.buffer_free -= 1),
+            Err(DriveError::Buffer { pages, free: pages - 1, held: 0 })
+        );
+        assert_eq!(
+            found(|drive| drive.flash.performed.pages_programmed += 1),
+            Err(DriveError::Programs { emitted: 4, performed: 5 })
+        );
+        assert!(matches!(found(|drive| drive.meter.submit(Nanos::ZERO)), Err(DriveError::Meter(_))));
+        assert!(matches!(found(|drive| drive.flash.fault = Some(FAULT)), Err(DriveError::Nand(FAULT))));
+    }
+
+    const FAULT: NandError = NandError::ReadOfErased { block: 0, page: 7, programmed: 1 };
+
+    /// The rule: the dies are held to the rules of NAND, and the first rule that was broken is told.
+    #[test]
+    fn the_first_broken_rule_of_nand_is_kept() {
+        let mut drive = written();
+        let read = |drive: &mut SimDrive, page| {
+            let place = Place { die: 0, block: 0, page, row: page };
+            drive.flash.host_read(0, place, None);
+            drive.flash.next_host(0);
+            // Its array time and its transfer.
+            assert!(drive.flash.event(0).is_none() && drive.flash.event(0).is_some());
+        };
+        read(&mut drive, 0);
+        assert_eq!(drive.verify(false), Ok(()));
+        read(&mut drive, 7);
+        read(&mut drive, 6);
+        assert_eq!(drive.verify(false), Err(FAULT.into()));
+    }
+
+    /// The rule: a request that was answered is kept for pages without a place alone.
+    #[test]
+    fn an_answered_request_is_not_kept_for_nothing() {
+        let kept = |placed, is_answered| {
+            let mut drive = written();
+            drive.submit(Command { tag: Tag(9), operation: Operation::write(Lpn(9), 2) }).unwrap();
+            drive.commands.iter_mut().for_each(|(_, write)| {
+                (write.is_buffered, write.placed, write.is_answered) = (true, placed, is_answered);
+            });
+            drive.buffer_free -= 2 - placed;
+            drive.verify_buffer()
+        };
+        assert_eq!(kept(0, true), Ok(()));
+        assert_eq!(kept(1, true), Ok(()));
+        assert_eq!(kept(2, true), Err(DriveError::Kept));
+        assert_eq!(kept(2, false), Ok(()));
+    }
+
+    /// The rule: of every count, [`DriveCounters::since`] tells what was added.
+    #[test]
+    fn counters_since_tell_what_was_added() {
+        let counters = |of: fn(u64) -> u64| DriveCounters {
+            host_pages_written: of(12),
+            flash_pages_read: of(2),
+            flash_pages_programmed: of(3),
+            gc_pages_copied: of(4),
+            erases: of(5),
+            flash_operations: of(6),
+            merged_pages: of(7),
+            overlaps: of(8),
+            suspensions: of(9),
+            shared_pages: of(10),
+            leveled_segments: of(11),
+            energy_j: of(13) as f64,
+        };
+        let (before, after) = (counters(|count| 100 * count), counters(|count| 101 * count));
+        assert_eq!(after.since(&before), counters(|count| count));
+    }
+}

@@ -84,6 +84,7 @@ mod tests {
                 oracle[slot] = time;
                 let least = (0..slots).min_by_key(|slot| (oracle[*slot], *slot)).unwrap();
                 prop_assert_eq!(tournament.first(), (least, oracle[least]));
+                prop_assert_eq!(tournament.time(slot), time);
             }
         }
     }

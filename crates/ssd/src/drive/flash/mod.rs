@@ -263,6 +263,10 @@ impl Flash {
             let pages =
                 if protected { &mut self.performed.pages_programmed } else { &mut self.performed.pages_lost };
             *pages += u64::from(op.pages());
+            // Whoever still looks for a lost page there must not find its bytes. In place, the page may as well have been written.
+            if let (false, false, Some(contents)) = (protected, self.in_place, &mut self.contents) {
+                op.blocks().for_each(|block| contents.remove(self.layout.page_at(block, op.page)));
+            }
         }
         for (die, state) in self.dies.iter_mut().enumerate() {
             (state.current, state.follower, state.suspended) = (None, None, None);
@@ -272,6 +276,20 @@ impl Flash {
         }
         self.channels.fill(self.now);
         self.loads.fill(0);
+    }
+}
+
+#[cfg(test)]
+impl Flash {
+    /// Whether the next event of `die` is the end of a read of collection.
+    pub(super) fn ends_move_read(&self, die: usize) -> bool {
+        let current = self.dies[die].current.map(|id| &self.ops[id.key()]);
+        current.is_some_and(|op| matches!(op.kind, FlashOpKind::MoveRead) && op.second_phase)
+    }
+
+    /// Takes the reads out of the queue of `die`.
+    pub(super) fn forget_reads(&mut self, die: usize) {
+        self.dies[die].reads.clear();
     }
 }
 
