@@ -1,7 +1,7 @@
 //! A single-threaded executor: one core drives one device, or several simulated cores share one.
 //!
-//! In each turn it runs every ready task, lets the device wait, and wakes tasks by tag. Tasks run in the
-//! order in which they were woken, so a run on a simulated drive repeats exactly.
+//! In each turn it runs every ready task, lets the device wait, and wakes tasks by tag. Tasks run in the order in which they were
+//! woken, those that somebody waits for before others; so a run on a simulated drive repeats exactly.
 //!
 //! Cores are simulated: each has CPU time of its own, and a queue of its own for commands that the device has no room for.
 //! All tasks run on the one thread that there is, in the order of the device's clock. A task stays on its core, and those that
@@ -490,7 +490,7 @@ impl<D: Device + 'static> Executor<D> {
         core.begun == 1 && core.is_everybodys() && core.waiting == 0 && !core.is_ready() && !is_woken()
     }
 
-    /// An errand is done: who waits for it runs first in the next turn.
+    /// An errand is done: who waits for it is woken.
     pub fn end_errand(&self, Done { tag, status }: Done) -> Result<(), RunError> {
         let mut core = self.core.borrow_mut();
         core.errands -= 1;
