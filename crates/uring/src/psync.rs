@@ -70,7 +70,7 @@ pub(crate) fn perform(
     outcome.map_err(|error| IoError::System(Failure::of(operation, &error)))
 }
 
-/// Writes all bytes, untorn where the drive can.
+/// Writes all bytes, untorn where the drive can, and durable where that is asked for.
 fn write(file: &File, caps: &Caps, mut bytes: &[u8], mut at: u64, durable: bool) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     loop {

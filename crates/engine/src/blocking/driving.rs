@@ -23,7 +23,8 @@
 //! - A *keeper* is a thread that does nothing but drive, where no other does: it carries what nobody waits for.
 //!
 //! What must hold: while something is under way in the core and some thread sleeps, one thread has the role or is about to
-//! take the lock. What was brought back from an errand is looked at by whoever has the lock, at the latest once that has given it up. All of this is checked under random schedules in `tests.rs`.
+//! take the lock. Who gives the lock up looks for what was brought back from errands until then. All of this is checked under
+//! random schedules in `tests`.
 
 use super::asking::{Asking, GoesOn};
 use super::primitives::Primitives;
@@ -359,11 +360,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
                 }
             }
         }
-        guard.waiting.remove(&job);
-        guard.has_come(job);
-        if guard.role == Role::Handed(job) && !self.planted(fault!(RoleLost)) {
-            guard.role = Role::Free;
-        }
+        self.forget(&mut guard, job);
         Some(guard)
     }
 
@@ -589,13 +586,18 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         }
     }
 
-    /// The job of a thread without the lock has ended: it need not come back here.
-    fn dismiss(&self, guard: &mut Guard<'_, C, P>, job: Job) {
+    /// A thread waits no more: what it was woken for is for others.
+    fn forget(&self, guard: &mut Guard<'_, C, P>, job: Job) -> Option<Waiting<P>> {
         guard.has_come(job);
         if guard.role == Role::Handed(job) && !self.planted(fault!(RoleLost)) {
             guard.role = Role::Free;
         }
-        if let Some(waiting) = guard.waiting.remove(&job) {
+        guard.waiting.remove(&job)
+    }
+
+    /// The job of a thread without the lock has ended: it need not come back here.
+    fn dismiss(&self, guard: &mut Guard<'_, C, P>, job: Job) {
+        if let Some(waiting) = self.forget(guard, job) {
             waiting.sleeper.is_done.store(true, Release);
             P::ring(&waiting.sleeper.bell);
         }

@@ -431,9 +431,9 @@ impl<D: Device + 'static> Log<D> {
             flights.retain(|flight| flight.end > end);
             state.durable.set(state.durable.get().max(end));
         }
-        while flights.front().is_some_and(|first| first.ended) {
-            let landed = flights.pop_front();
-            state.durable.set(landed.map_or(state.durable.get(), |flight| flight.end));
+        while let Some(landed) = flights.front().filter(|first| first.ended) {
+            state.durable.set(landed.end);
+            flights.pop_front();
         }
         let crcs = &mut state.pending.borrow_mut().crcs;
         while crcs.len() > 1 && crcs.front().is_some_and(|(at, _)| *at < state.durable.get()) {
