@@ -101,26 +101,17 @@ impl Medium {
         self.durable[lpn as usize] = self.current[lpn as usize].clone();
     }
 
-    /// A write has completed. It is durable where the cache is protected.
-    pub fn write(&mut self, unit: Unit, protected: bool) {
+    /// A write has completed. It is durable where the cache is protected, and where that was asked for.
+    pub fn write(&mut self, unit: Unit, durable: bool) {
         for (lpn, page) in (unit.lpn..).zip(&unit.pages) {
-            let Some(page) = page else { continue };
-            self.set(lpn, page.clone());
-            if protected {
-                self.durable[lpn as usize] = page.clone();
+            match page {
+                Some(page) if durable => self.set_durable(lpn, page.clone()),
+                Some(page) => self.set(lpn, page.clone()),
+                None => {}
             }
         }
-        if !protected {
+        if !durable {
             self.cached.push(unit);
-        }
-    }
-
-    /// A write has completed that is durable by itself.
-    pub fn write_through(&mut self, unit: Unit) {
-        for (lpn, page) in (unit.lpn..).zip(unit.pages) {
-            if let Some(page) = page {
-                self.set_durable(lpn, page);
-            }
         }
     }
 

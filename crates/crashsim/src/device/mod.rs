@@ -406,10 +406,7 @@ impl Core {
             Some(FaultKind::MisdirectedWrite) => unit.lpn = self.elsewhere(unit.pages.len() as u64),
             _ => {}
         }
-        match durable {
-            true => self.medium.write_through(unit),
-            false => self.medium.write(unit, protected),
-        }
+        self.medium.write(unit, protected || durable);
         Ok(())
     }
 

@@ -476,23 +476,23 @@ mod tests {
     use fulgurite_device::{Arena, Command, Device, Operation, Tag};
     use fulgurite_ftl::precondition::Precondition;
 
+    /// One die that is soon full.
+    fn small() -> SsdConfig {
+        SsdConfig {
+            channels: 1,
+            chips: 1,
+            blocks: 12,
+            pages: 16,
+            op: Share::percent(100),
+            precondition: Precondition::None,
+            ..preset::reference_e()
+        }
+    }
+
     /// The rule: a page that collection holds gets no place on a die for which a read of the host waits, though the die does nothing yet.
     #[test]
     fn no_place_is_given_where_a_read_waits() {
-        let mut drive = SimDrive::new(
-            SsdConfig {
-                channels: 1,
-                chips: 1,
-                blocks: 12,
-                pages: 16,
-                op: Share::percent(100),
-                precondition: Precondition::None,
-                ..preset::reference_e()
-            },
-            42,
-            false,
-        )
-        .unwrap();
+        let mut drive = SimDrive::new(small(), 42, false).unwrap();
         // Each page again in another order, so that a victim has pages to move.
         let pages = drive.caps().pages;
         let mut lpns = (0..pages).chain((0..4 * pages).map(|at| at * 7 % pages));
@@ -521,16 +521,7 @@ mod tests {
     /// The rule: bytes go with their erase block, so that a drive keeps no more of them than its blocks hold.
     #[test]
     fn an_erased_segment_holds_no_bytes() {
-        let config = SsdConfig {
-            channels: 1,
-            chips: 1,
-            blocks: 12,
-            pages: 16,
-            op: Share::percent(100),
-            precondition: Precondition::None,
-            ..preset::reference_e()
-        };
-        let mut drive = SimDrive::new(config, 42, true).unwrap();
+        let mut drive = SimDrive::new(small(), 42, true).unwrap();
         let (pages, arena) = (drive.caps().pages, Arena::new(4096));
         for lpn in (0..4 * pages).map(|at| Lpn(at % pages)) {
             let (from, stream) = (Some(arena.buffer(0, 4096)), StreamId(0));
