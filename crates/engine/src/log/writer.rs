@@ -1,7 +1,7 @@
 //! Appending to the log, and bringing it to the drive.
 //!
 //! `append` only copies into memory. A task takes what has gathered, writes its blocks, and has the drive flush. A few flushes
-//! are under way at once; what gathers while there are so many goes with the next one. So commits share flushes by themselves
+//! are under way at once while few commits share one; what gathers meanwhile goes with the next. So commits share flushes by themselves
 //! (group commit). A commit that can wait lets the task begin later: when as many have come as the last flush took, or when its
 //! window is over. Flushes become durable in their order, whichever ends first: a crash leaves no log behind a gap.
 
@@ -23,6 +23,10 @@ const PIECE: usize = 256 << 10;
 
 /// Flushes that are under way at once at most.
 const AT_ONCE: usize = 2;
+
+/// Commits in a flush beside which another may be under way. Where more share a flush, a second one would take work from the drive's
+/// other commands for commits that could have shared the next.
+const FEW: u64 = 4;
 
 /// Bytes that gather before they are written although nobody waits for them.
 const MOST_GATHERED: usize = 1 << 20;
@@ -364,7 +368,8 @@ impl<D: Device + 'static> Log<D> {
         let block = u64::from(state.block_bytes);
         let is_wanted = state.wanted.get() > state.pending.borrow().base;
         let cut_off = self.tail().0.next_multiple_of(block) - state.durable.get().0;
-        let fits = state.flights.borrow().is_empty() || cut_off <= state.window as u64;
+        let few = cut_off <= state.window as u64 && state.last_gathered.get() <= FEW;
+        let fits = few || state.flights.borrow().is_empty();
         is_wanted && fits && state.health.check().is_ok()
     }
 

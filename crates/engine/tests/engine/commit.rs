@@ -84,9 +84,23 @@ fn those_who_come_about_the_same_time_share_a_flush_and_none_waits_for_the_windo
         // The first round is what the store learns from.
         together(&store, table, 8, 2).await;
         let (longest, flushes) = together(&store, table, 8, 50).await;
-        // In each round two flushes begin at once, and those who come meanwhile share the next. One flush for each commit would be 400.
+        // At most two flushes of a round are for few, and the others share the next. One flush for each commit would be 400.
         assert!(flushes <= 4 * 50, "{flushes} flushes");
         assert!(longest < GROUP, "{longest:?}");
+    });
+}
+
+#[test]
+fn a_second_flush_goes_beside_one_of_few_commits_and_not_beside_one_of_many() {
+    run(&Executor::new(mem()), |handle| async move {
+        let (store, table) = new_store(&handle).await;
+        // A flush takes 20 µs. Who comes meanwhile and shares the next one waits for longer.
+        let (longest, _) = together(&store, table, 2, 50).await;
+        assert_eq!(longest, Nanos::from_micros(20));
+        // With a second flush beside each, 32 tasks make 275.
+        together(&store, table, 32, 2).await;
+        let (_, flushes) = together(&store, table, 32, 50).await;
+        assert!(flushes <= 200, "{flushes} flushes");
     });
 }
 
