@@ -388,3 +388,35 @@ fn a_policy_that_breaks_the_law_would_be_caught() {
     policy.insert(FrameId(1), PageId(1), Arrival::default());
     assert_ne!(policy.next(&frames, &mut Cursor::default()), policy.evict(&frames));
 }
+
+/// ARC remembers as many pages as the pool holds, and one more where a miss on a remembered page overtakes another miss.
+#[test]
+fn arc_remembers_as_many_pages_as_the_pool_holds_and_one_for_a_miss_under_way() {
+    let start = || {
+        let mut frames = FrameTable::new(2);
+        let mut arc = "arc".parse::<ReplacementConfig>().unwrap().start(2).unwrap();
+        // Pages 1 and 3 are used again, so 2 leaves T1, and 1 leaves T2.
+        for (page, frame, evicts, again) in
+            [(1, 0, false, true), (2, 1, false, false), (3, 1, true, true), (4, 0, true, false)]
+        {
+            let (page, frame) = (PageId(page), FrameId(frame));
+            let recall = arc.miss(page);
+            assert_eq!(recall, Recall::default());
+            if evicts {
+                assert_eq!(arc.evict(&frames), Some(frame));
+            }
+            frames.load(frame, page);
+            arc.insert(frame, page, Arrival { write: false, prefetched: false, recall });
+            if again {
+                arc.access(frame, false);
+            }
+        }
+        (arc, frames)
+    };
+    let (mut arc, _) = start();
+    assert_eq!([1, 2].map(|page| arc.miss(PageId(page))), [Recall(2), Recall(1)]);
+    let (mut arc, frames) = start();
+    assert_eq!([5, 2].map(|page| arc.miss(PageId(page))), [Recall(0), Recall(1)]);
+    assert_eq!([(); 2].map(|()| arc.evict(&frames)), [Some(FrameId(1)), Some(FrameId(0))]);
+    assert_eq!([1, 3, 4].map(|page| arc.miss(PageId(page))), [Recall(2), Recall(2), Recall(1)]);
+}
