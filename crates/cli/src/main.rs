@@ -340,17 +340,11 @@ fn grid<const COMMAND: usize>(typed: Typed<COMMAND>, common: &Common) -> Result<
             common,
         );
     }
-    // A drive in a file is written in place, so an interrupt does not undo it.
-    let devices = settings.get("device").into_iter().flatten();
-    let drives = devices.filter_map(|device| device.strip_prefix("file:")?.split(',').next());
-    let drives = drives.collect::<Vec<_>>().join(", ");
     let rows = watched(common.quiet, "requests", |progress| {
         let (mut runs, outlook) = grid::span(command, &settings, threads)?;
         outlook.check()?;
         announce(&outlook, common);
-        if !drives.is_empty() {
-            interrupt::leaves(move || format!("what was written stays in {drives}"));
-        }
+        leaves_drives(settings.get("device").into_iter().flatten());
         runs.prepare()?;
         runner::execute_all(&runs, threads, progress, &())
     })?;
@@ -363,6 +357,15 @@ fn grid<const COMMAND: usize>(typed: Typed<COMMAND>, common: &Common) -> Result<
     print(&table, common, plain, |table, view| {
         people::runs(table, command, &typed, view) + &explanations(table)
     })
+}
+
+/// Has an interrupt say which drives stay: one in a file is written in place.
+fn leaves_drives<'a>(devices: impl IntoIterator<Item = &'a String>) {
+    let path = |device: &'a String| device.strip_prefix("file:")?.split(',').next();
+    let drives = devices.into_iter().filter_map(path).collect::<Vec<_>>().join(", ");
+    if !drives.is_empty() {
+        interrupt::leaves(move || format!("what was written stays in {drives}"));
+    }
 }
 
 /// Answers which settings suit a workload and a drive.
@@ -381,6 +384,7 @@ fn advice(asked: Asked, common: &Common) -> Result<(), StackError> {
         let outlook = question.outlook(threads);
         outlook.check()?;
         announce(&outlook, common);
+        leaves_drives(question.situation.get("device"));
         advise(question, threads, progress)
     })?;
     // Columns that were asked for are shown as a table, which has all that the text says.

@@ -19,7 +19,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-pub use crate::unfinished::abandon_all;
+pub use crate::unfinished::{MadeFolders, abandon_all};
 
 /// Why an output cannot be written, in a sentence that names its argument.
 #[derive(Debug, Error)]

@@ -2,7 +2,7 @@
 //!
 //! Where the system can, the file has no name until then (`O_TMPFILE`). Then it is gone with the process, however that
 //! ends. Elsewhere it is `.fulgurite-*.unfinished` in the same folder, which is removed when the file is dropped and by
-//! [`abandon_all`], for a process that is interrupted.
+//! [`abandon_all`], for a process that is interrupted. A folder that was made for files is removed if it stays empty.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -19,11 +19,49 @@ fn named() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     NAMED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes every unfinished file of this process that has a name. For a process that is about to end.
+/// The folders that this process has made for files.
+static MADE: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+fn made() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+    MADE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes every unfinished file of this process that has a name, and the folders that were made and are empty. For a
+/// process that is about to end.
 pub fn abandon_all() {
     for path in named().iter() {
         // It may have just got its name, and then there is nothing to remove.
         let _ = fs::remove_file(path);
+    }
+    remove_empty(&made());
+}
+
+/// Removes the folders that are empty. Others cannot be removed, so nobody's files are at risk.
+fn remove_empty(folders: &BTreeSet<PathBuf>) {
+    // A folder comes before those in it.
+    folders.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
+}
+
+/// The folders that had to be made for a path. Dropped, it removes those that are empty.
+pub struct MadeFolders(BTreeSet<PathBuf>);
+
+impl MadeFolders {
+    /// Makes the folder, and those that it lies in.
+    pub fn make(path: &Path) -> io::Result<MadeFolders> {
+        let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+        let missing: BTreeSet<PathBuf> =
+            path.ancestors().take_while(is_missing).map(Path::to_path_buf).collect();
+        made().extend(missing.iter().cloned());
+        // If it fails half-way, what was made is removed.
+        let folders = MadeFolders(missing);
+        fs::create_dir_all(path).map(|()| folders)
+    }
+}
+
+impl Drop for MadeFolders {
+    fn drop(&mut self) {
+        remove_empty(&self.0);
+        made().retain(|folder| !self.0.contains(folder));
     }
 }
 

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -24,11 +25,11 @@ fn send(child: &Child, signal: &str) {
     assert!(sent.success());
 }
 
-/// Whether the process has an unfinished file of `folder` open, with a name or without.
-fn has_output(process: u32, folder: &Folder) -> bool {
+/// Whether the process has `path` open, or a file below it, with a name or without.
+fn has_open(process: u32, path: &Path) -> bool {
     let Ok(open) = std::fs::read_dir(format!("/proc/{process}/fd")) else { return false };
     let mut targets = open.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
-    targets.any(|target| target.starts_with(&folder.0))
+    targets.any(|target| target.starts_with(path))
 }
 
 #[test]
@@ -36,7 +37,7 @@ fn an_interrupted_output_leaves_nothing() {
     for (name, number) in [("-INT", 2), ("-TERM", 15), ("-HUP", 1), ("-KILL", 9)] {
         let folder = Folder::new().with("old.pages", "R 1\n");
         let mut child = folder.start("trace generate zipf old.pages --to page-ops --ops 1T --force");
-        wait_until(&mut child, |id| has_output(id, &folder));
+        wait_until(&mut child, |id| has_open(id, &folder.0));
         send(&child, name);
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.signal(), Some(number), "{name}: {output:?}");
@@ -44,6 +45,38 @@ fn an_interrupted_output_leaves_nothing() {
         assert_eq!(said.contains("interrupted"), number != 9, "{name}: {said}");
         assert_eq!(folder.names(), ["old.pages"], "{name}");
         assert_eq!(folder.read("old.pages"), b"R 1\n", "{name}");
+    }
+}
+
+/// The rule: a study that is interrupted before its first run has ended removes the empty folders that it made, and no
+/// other folder.
+#[test]
+fn a_study_interrupted_before_its_first_run_leaves_no_folder() {
+    let grid = "workload = 'zipf'\ndevice = 'p4510'\nops = 1000000000\n";
+    let study = format!("title = 'T'\nquestion = 'Q'\ncommand = 'pool'\n[grid]\n{grid}");
+    let folder = Folder::new().with("s.toml", study);
+    std::fs::create_dir(folder.0.join("mine")).unwrap();
+    // The file of somebody else appears while the study runs.
+    for (out, others, left) in [
+        ("mine", None, &["mine", "s.toml"][..]),
+        ("new/deep", None, &["mine", "s.toml"]),
+        ("new/deep", Some("new/other"), &["mine", "new", "s.toml"]),
+    ] {
+        let path = folder.0.join(out);
+        let mut child = folder.start(&format!("study s.toml --out {out}"));
+        wait_until(&mut child, |id| has_open(id, &path));
+        if let Some(name) = others {
+            std::fs::write(folder.0.join(name), "").unwrap();
+        }
+        send(&child, "-INT");
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.signal(), Some(2), "{output:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.ends_with("fulgurite: interrupted; no run of the study is finished\n"), "{said}");
+        assert_eq!(
+            (folder.names(), path.exists()),
+            (left.iter().map(|name| (*name).into()).collect(), out == "mine")
+        );
     }
 }
 
@@ -86,10 +119,13 @@ fn an_interrupted_run_says_that_its_drive_stays() {
         String::from_utf8(child.wait_with_output().unwrap().stderr).unwrap()
     };
     let is_made = || mark(&folder).is_some_and(|mark| !mark.contains("making"));
-    let on_file = "pool zipf --device file:d,size=4MiB --pages 100 --ops 1G --quiet";
-    let said = interrupted(on_file, &is_made);
-    assert_eq!(said.trim_end(), "fulgurite: interrupted; what was written stays in d");
-    assert_eq!(folder.names(), ["d"]);
+    for command in ["pool", "advise"] {
+        let on_file = format!("{command} zipf --device file:d,size=4MiB --pages 100 --ops 1G --quiet");
+        let said = interrupted(&on_file, &is_made);
+        assert_eq!(said.trim_end(), "fulgurite: interrupted; what was written stays in d");
+        assert_eq!(folder.names(), ["d"]);
+        std::fs::remove_file(folder.0.join("d")).unwrap();
+    }
     let began = Instant::now();
     let simulated = "pool zipf --pages 100 --ops 1G --quiet";
     let said = interrupted(simulated, &|| began.elapsed().as_millis() > 300);

@@ -2,7 +2,7 @@
 //! that fails leaves only its finished runs; see `ledger.rs`.
 
 use super::ledger;
-use fulgurite_stack::output::{self, Named, OutputError, OutputFile, Replaces, is_standard};
+use fulgurite_stack::output::{self, MadeFolders, Named, OutputError, OutputFile, Replaces, is_standard};
 use fulgurite_stack::{StackError, obstacle};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -35,13 +35,12 @@ fn cannot_be_used(path: &Path, why: &str) -> StackError {
 /// An output folder that can be written to.
 pub(super) struct Folder {
     path: PathBuf,
-    /// The folders that had to be made, outermost first.
-    made: Vec<PathBuf>,
     /// Files that are written and not in their places yet.
     written: Vec<OutputFile>,
-    is_used: bool,
+    /// Comes after the files, which must be gone before their folder.
+    _made: MadeFolders,
     /// The folder, locked while it is open: no other study writes there.
-    _held: Option<fs::File>,
+    _held: fs::File,
 }
 
 impl Folder {
@@ -52,15 +51,9 @@ impl Folder {
                 "--out - is no folder, and a study writes several files; accepted: a folder",
             ));
         }
-        let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
-        let mut made: Vec<PathBuf> = path.ancestors().take_while(is_missing).map(Path::to_path_buf).collect();
-        // `ancestors` lists the innermost folder first.
-        made.reverse();
-        // From here on a refusal removes what was made: see `drop`.
-        let mut folder =
-            Folder { path: path.to_owned(), made, written: Vec::new(), is_used: false, _held: None };
-        let held = fs::create_dir_all(path)
-            .and_then(|()| fs::File::open(path))
+        // From here on a refusal removes what was made.
+        let (made, held) = MadeFolders::make(path)
+            .and_then(|made| Ok((made, fs::File::open(path)?)))
             .map_err(|error| cannot_be_used(path, &obstacle(path, &error)))?;
         // A file system without locks refuses otherwise, and nobody is there then who could be waited for.
         if flock(&held, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
@@ -69,7 +62,7 @@ impl Folder {
                 path.display()
             )));
         }
-        folder._held = Some(held);
+        let folder = Folder { path: path.to_owned(), written: Vec::new(), _made: made, _held: held };
         let names = NAMES.iter().chain([&ledger::NAME]);
         let paths: Vec<PathBuf> = names.map(|name| path.join(name)).collect();
         let outputs: Vec<Named<'_>> = paths.iter().map(|path| own(path)).collect();
@@ -111,19 +104,7 @@ impl Folder {
     pub fn finish(mut self) -> Result<(), StackError> {
         for file in self.written.drain(..) {
             file.finish()?;
-            self.is_used = true;
         }
         Ok(())
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // Files that were not finished must be gone before their folder.
-        self.written.clear();
-        if !self.is_used {
-            // Only empty folders can be removed, so nobody's files are at risk.
-            self.made.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
-        }
     }
 }
