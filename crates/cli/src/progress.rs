@@ -112,24 +112,30 @@ struct Seen {
 }
 
 impl Seen {
-    /// The share of the requests that are done, or before the first of them of the step, where that is known and more
-    /// than nothing.
+    /// The share of the work that is done, where that is known and more than nothing. Of several runs it is a share of the time that
+    /// they are expected to take, because a request of one may cost a thousand times what one of another does. Of one run it is a share of
+    /// its requests.
+    fn done(&self) -> Option<f64> {
+        let Snapshot { done, total, runs, passed, expected, .. } = &self.snapshot;
+        if *runs > 1 && *expected > 0 { share(*passed, *expected) } else { share(*done, *total) }
+    }
+
+    /// The same, or before the first request the share of the step.
     fn share(&self) -> Option<f64> {
-        let Snapshot { done, total, step, .. } = &self.snapshot;
-        share(*done, *total).or_else(|| step.as_ref().and_then(|(_, done, total)| share(*done, *total)))
+        let of_step = || self.snapshot.step.as_ref().and_then(|(_, done, total)| share(*done, *total));
+        self.done().or_else(of_step)
     }
 
     fn words(&self, counts: &str) -> String {
-        let Snapshot { done, total, runs_done, runs, step } = &self.snapshot;
+        let Snapshot { done, total, runs_done, runs, expected, step, .. } = &self.snapshot;
         let mut parts = Vec::new();
-        match (*done, *total) {
-            (0, _) => {}
-            (done, 0) => parts.push(format!("{} {counts}", HumanCount(done))),
-            (done, total) => {
-                // Requests may have been guessed, and what is not over is not whole.
-                let percent = (100.0 * done as f64 / total as f64).floor().min(99.0);
-                parts.push(format!("{percent}% of {} {counts}", HumanCount(total)));
-            }
+        // Both may have been guessed, and what is not over is not whole.
+        let percent = |share: f64| (100.0 * share).floor().min(99.0);
+        match (self.done(), *done) {
+            (Some(share), _) if *runs > 1 && *expected > 0 => parts.push(format!("{}%", percent(share))),
+            (Some(share), _) => parts.push(format!("{}% of {} {counts}", percent(share), HumanCount(*total))),
+            (None, done) if done > 0 && *total == 0 => parts.push(format!("{} {counts}", HumanCount(done))),
+            _ => {}
         }
         if *runs > 1 {
             parts.push(format!("{} of {} runs", HumanCount(*runs_done), HumanCount(*runs)));
@@ -145,8 +151,7 @@ impl Seen {
     /// The time that is left, where enough is done to tell.
     fn left(&self) -> String {
         // After a step others may come, of which nothing is known.
-        let share = share(self.snapshot.done, self.snapshot.total);
-        let Some(share) = share.filter(|share| *share >= LEFT_AFTER.0) else { return String::new() };
+        let Some(share) = self.done().filter(|share| *share >= LEFT_AFTER.0) else { return String::new() };
         if self.elapsed < LEFT_AFTER.1 || share >= 1.0 {
             return String::new();
         }
@@ -184,6 +189,8 @@ mod tests {
         assert_eq!(words(Snapshot { done: 2000, runs: 1, ..nothing }, 5), "2,000 requests, 5 s");
         let more = Snapshot { done: 1001, runs_done: 11, ..begun };
         assert_eq!(words(more, 5), "99% of 1,000 requests, 11 of 12 runs, 5 s");
+        let none_by_time = Snapshot { done: 10, total: 1000, runs: 12, expected: 900, ..Snapshot::default() };
+        assert_eq!(words(none_by_time, 5), "0 of 12 runs, 5 s");
     }
 
     #[test]
@@ -193,6 +200,17 @@ mod tests {
         assert_eq!(words(half, 0), "50% of 1,000 requests, 0 s", "too early to tell");
         let little = Snapshot { done: 9, total: 1000, runs: 1, ..Snapshot::default() };
         assert_eq!(words(little, 10), "0% of 1,000 requests, 10 s", "too little to tell");
+        // Nine tenths of the requests are in runs that take a quarter of the time.
+        let cheap = Snapshot {
+            done: 900,
+            total: 1000,
+            runs_done: 3,
+            runs: 12,
+            passed: 25,
+            expected: 100,
+            step: None,
+        };
+        assert_eq!(words(cheap, 10), "25%, 3 of 12 runs, 10 s (30 s left)");
         let step = Some(("making d".to_owned(), 25, 100));
         assert_eq!(words(Snapshot { step, ..Snapshot::default() }, 5), "making d, 25%, 5 s");
     }

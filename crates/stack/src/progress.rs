@@ -13,7 +13,7 @@ use std::thread::Thread;
 
 /// How far runs have come, to be looked at from another thread. Clones share the counts.
 #[derive(Clone, Debug, Default)]
-pub struct Progress(Arc<Counts>);
+pub struct Progress(Arc<Counts>, Option<Arc<Expected>>);
 
 #[derive(Debug, Default)]
 struct Counts {
@@ -22,12 +22,24 @@ struct Counts {
     total: AtomicU64,
     runs_done: AtomicU64,
     runs: AtomicU64,
+    /// Nanoseconds that all runs are expected to take, and those that stand for what is done.
+    expected: AtomicU64,
+    passed: AtomicU64,
     /// The steps under way, in the order in which they began.
     steps: Mutex<Vec<Arc<StepCounts>>>,
     remarks: Mutex<Vec<String>>,
     /// Who looks, and is woken where a step begins.
     watcher: OnceLock<Thread>,
     is_stopped: AtomicBool,
+}
+
+/// The time that one run is expected to take.
+#[derive(Debug)]
+struct Expected {
+    nanos: u64,
+    requests: u64,
+    /// What of it has passed.
+    passed: AtomicU64,
 }
 
 /// A step and how far it has come.
@@ -50,6 +62,10 @@ pub struct Snapshot {
     pub runs_done: u64,
     /// Runs in all; zero before they begin.
     pub runs: u64,
+    /// Of the time that all runs are expected to take, how much stands for what is done, in nanoseconds.
+    pub passed: u64,
+    /// That time, in nanoseconds; zero where it is not known.
+    pub expected: u64,
     /// What is done beside requests: the step that began last, with what is done of it and what there is to do, zero
     /// where that is not known.
     pub step: Option<(String, u64, u64)>,
@@ -73,12 +89,14 @@ impl Progress {
     pub fn snapshot(&self) -> Snapshot {
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let step = self.steps().last().map(|step| (step.what.clone(), count(&step.done), step.total));
-        let Counts { done, total, runs_done, runs, .. } = &*self.0;
+        let Counts { done, total, runs_done, runs, passed, expected, .. } = &*self.0;
         Snapshot {
             done: count(done),
             total: count(total),
             runs_done: count(runs_done),
             runs: count(runs),
+            passed: count(passed),
+            expected: count(expected),
             step,
         }
     }
@@ -91,6 +109,17 @@ impl Progress {
     /// Sets the number of runs.
     pub fn expect_runs(&self, runs: u64) {
         self.0.runs.store(runs, Ordering::Relaxed);
+    }
+
+    /// Sets the seconds that all runs are expected to take. Only how the runs compare matters.
+    pub fn expect_seconds(&self, seconds: f64) {
+        self.0.expected.store(nanos(seconds), Ordering::Relaxed);
+    }
+
+    /// The same progress for a run that is expected to take so many seconds for so many requests.
+    pub(crate) fn of_run(&self, seconds: f64, requests: u64) -> Progress {
+        let expected = Expected { nanos: nanos(seconds), requests, passed: AtomicU64::new(0) };
+        Progress(Arc::clone(&self.0), Some(Arc::new(expected)))
     }
 
     /// Ends every run that reports to this progress: each fails with the next thing that it reports. For callers that
@@ -119,11 +148,39 @@ impl Progress {
 
     pub(crate) fn add(&self, ops: u64) {
         self.0.done.fetch_add(ops, Ordering::Relaxed);
+        if let Some(expected) = &self.1 {
+            let part = u128::from(expected.nanos) * u128::from(ops) / u128::from(expected.requests.max(1));
+            self.pass(expected, u64::try_from(part).unwrap_or(u64::MAX));
+        }
         self.check_stopped();
+    }
+
+    /// Time passes of what a run is expected to take, and no more than that: it may have more requests than was known.
+    fn pass(&self, expected: &Expected, nanos: u64) {
+        let before = expected.passed.fetch_add(nanos, Ordering::Relaxed);
+        self.0.passed.fetch_add(nanos.min(expected.nanos.saturating_sub(before)), Ordering::Relaxed);
     }
 
     pub(crate) fn add_run(&self) {
         self.0.runs_done.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The run has succeeded: the rest of its time has passed, whatever it has reported.
+    pub(crate) fn end(&self) {
+        if let Some(expected) = &self.1 {
+            self.pass(expected, expected.nanos);
+        }
+    }
+
+    /// The rows of the run are known from before: it takes no time, so what is done says nothing of the time that is left.
+    pub(crate) fn skip(&self, ops: u64) {
+        self.0.done.fetch_add(ops, Ordering::Relaxed);
+        if let Some(expected) = &self.1 {
+            expected.passed.store(expected.nanos, Ordering::Relaxed);
+            let _ = self.0.expected.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |all| {
+                Some(all.saturating_sub(expected.nanos))
+            });
+        }
     }
 
     /// Reports that `left` requests remain of the `ops` that one run performs.
@@ -139,6 +196,7 @@ impl Progress {
     pub fn restart(&self) {
         self.0.done.store(0, Ordering::Relaxed);
         self.0.runs_done.store(0, Ordering::Relaxed);
+        self.0.passed.store(0, Ordering::Relaxed);
     }
 
     /// Does `work`; the steps that this thread begins meanwhile belong to this progress.
@@ -168,6 +226,10 @@ impl Progress {
         // Steps come and go whole, so a panic elsewhere leaves the list usable.
         self.0.steps.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn nanos(seconds: f64) -> u64 {
+    (seconds * 1e9) as u64
 }
 
 thread_local! {
@@ -277,6 +339,31 @@ mod tests {
             (0..ops).rev().for_each(|left| progress.left(left, ops));
             assert_eq!(progress.snapshot().done, ops);
         }
+    }
+
+    /// The rule: each run counts by the time that it is expected to take, whatever its number of requests, and what is known from
+    /// before counts for nothing.
+    #[test]
+    fn runs_count_by_the_time_that_they_are_expected_to_take() {
+        let progress = Progress::default();
+        progress.expect_seconds(10e-9);
+        let seen = || (progress.snapshot().passed, progress.snapshot().expected);
+        let long = progress.of_run(6e-9, 3);
+        long.add(1);
+        assert_eq!(seen(), (2, 10), "a third of six");
+        let short = progress.of_run(1e-9, 1000);
+        short.add(1000);
+        short.end();
+        assert_eq!(seen(), (3, 10));
+        progress.of_run(3e-9, 5).skip(5);
+        assert_eq!(seen(), (3, 7));
+        long.add(1);
+        assert_eq!(seen(), (5, 7));
+        long.end();
+        assert_eq!(seen(), (7, 7), "fewer requests than were known");
+        long.add(7);
+        assert_eq!(seen(), (7, 7), "more requests than were known");
+        assert_eq!(progress.snapshot().done, 1014);
     }
 
     #[test]

@@ -32,8 +32,9 @@ pub trait Source: Sync {
 pub struct RunList<S> {
     source: S,
     kept: Vec<Run>,
-    /// Requests of all runs, and whether one of them uses a real drive.
+    /// Requests of all runs, the seconds that they are expected to take, and whether one of them uses a real drive.
     ops: u64,
+    seconds: f64,
     is_real: bool,
     workloads: Mutex<Workloads>,
 }
@@ -47,7 +48,7 @@ impl<S: Source> RunList<S> {
     /// A wrong request among those that are looked at.
     pub fn new(source: S, threads: NonZeroUsize) -> Result<(RunList<S>, Outlook), StackError> {
         let workloads = Mutex::new(Workloads::dry());
-        let mut list = RunList { source, kept: Vec::new(), ops: 0, is_real: false, workloads };
+        let mut list = RunList { source, kept: Vec::new(), ops: 0, seconds: 0.0, is_real: false, workloads };
         let outlook = list.look_through(threads)?;
         list.workloads =
             Mutex::new(list.workloads.into_inner().unwrap_or_else(PoisonError::into_inner).wet());
@@ -56,7 +57,14 @@ impl<S: Source> RunList<S> {
 
     /// The same without a look: a run that cannot be is found when it is its turn.
     pub fn unseen(source: S) -> RunList<S> {
-        RunList { source, kept: Vec::new(), ops: 0, is_real: false, workloads: Mutex::default() }
+        RunList {
+            source,
+            kept: Vec::new(),
+            ops: 0,
+            seconds: 0.0,
+            is_real: false,
+            workloads: Mutex::default(),
+        }
     }
 
     /// Makes and checks the runs that are kept: from here on drives are measured where policies ask for it.
@@ -96,6 +104,7 @@ impl<S: Source> RunList<S> {
             let run = self.make(at)?;
             self.is_real |= run.is_real();
             ops += run.ops() as f64 * weight;
+            self.seconds += run.expected_seconds() * weight;
             outlook.add(&run, weight);
             step.add(1);
         }
@@ -135,6 +144,10 @@ impl<S: Source> Runs for RunList<S> {
 
     fn ops(&self) -> u64 {
         self.ops
+    }
+
+    fn seconds(&self) -> f64 {
+        self.seconds
     }
 
     fn is_real(&self) -> bool {

@@ -29,6 +29,11 @@ pub trait Runs: Sync {
     /// Requests of all, as far as is known.
     fn ops(&self) -> u64;
 
+    /// Seconds that all are expected to take together on one core; zero where that is not known.
+    fn seconds(&self) -> f64 {
+        0.0
+    }
+
     /// Whether one of them uses a real drive.
     fn is_real(&self) -> bool;
 }
@@ -44,6 +49,10 @@ impl Runs for [Run] {
 
     fn ops(&self) -> u64 {
         self.iter().map(Run::ops).fold(0, u64::saturating_add)
+    }
+
+    fn seconds(&self) -> f64 {
+        self.iter().map(Run::expected_seconds).sum()
     }
 
     fn is_real(&self) -> bool {
@@ -116,6 +125,7 @@ fn outcomes(
     let next = AtomicUsize::new(0);
     progress.expect(runs.ops());
     progress.expect_runs(runs.in_all());
+    progress.expect_seconds(runs.seconds());
     let outcomes: Mutex<Vec<(usize, Outcome)>> = Mutex::default();
     std::thread::scope(|scope| {
         for _ in 0..threads.min(count) {
@@ -143,11 +153,13 @@ fn outcomes(
 
 fn one(runs: &(impl Runs + ?Sized), at: usize, progress: &Progress, journal: &impl Journal) -> Outcome {
     let run = runs.run(at)?;
+    let progress = &progress.of_run(run.expected_seconds(), run.ops());
     if let Some(rows) = journal.known(at, &run)? {
-        progress.add(run.ops());
+        progress.skip(run.ops());
         return Ok(rows);
     }
     let rows = run.execute(progress)?;
+    progress.end();
     journal.finished(at, &run, &rows)?;
     Ok(rows)
 }
@@ -188,6 +200,18 @@ mod tests {
         fn is_real(&self) -> bool {
             false
         }
+    }
+
+    /// The rule: the expected time of all runs has passed when they have ended, and not before.
+    #[test]
+    fn the_expected_time_has_passed_when_all_runs_have_ended() {
+        let seeds = Seeds { of: vec!["1", "2", "3"], ops: "40K" };
+        let runs: Vec<Run> = (0..3).map(|at| seeds.run(at).unwrap().into_owned()).collect();
+        let progress = Progress::default();
+        execute_each(&runs, NonZeroUsize::MIN, &progress).unwrap();
+        let seen = progress.snapshot();
+        assert!(seen.expected > 3_000_000, "a run takes a millisecond: {seen:?}");
+        assert!(seen.passed.abs_diff(seen.expected) <= 3, "but for rounding: {seen:?}");
     }
 
     #[test]

@@ -49,6 +49,11 @@ impl Run {
         }
         needs
     }
+
+    /// Seconds that it is expected to take on one core, what it shares with others left out.
+    pub fn expected_seconds(&self) -> f64 {
+        self.needs().seconds.middle()
+    }
 }
 
 /// The number of requests, as far as is known.

@@ -82,6 +82,10 @@ impl Runs for Parts<'_> {
         self.0.iter().map(|(_, grid)| grid.ops()).fold(0, u64::saturating_add)
     }
 
+    fn seconds(&self) -> f64 {
+        self.0.iter().map(|(_, grid)| grid.seconds()).sum()
+    }
+
     fn is_real(&self) -> bool {
         self.0.iter().any(|(_, grid)| grid.is_real())
     }
