@@ -81,7 +81,7 @@ fn what_a_simulated_drive_does_is_shown() {
 fn a_frame_takes_one_line_of_a_terminal() {
     let seen =
         shown(&Folder::new(), "pool zipf --write-back single,ace,raw --users 1,2,3,4 --ops 9M", " left)");
-    assert!(seen.contains(" requests, ") && seen.contains(" left)"), "{seen}");
+    assert!(seen.contains("%, ") && seen.contains(" of 12 runs, ") && seen.contains(" left)"), "{seen}");
     assert!(!seen.contains("\x1b[1A"), "a frame has gone back a line: {seen}");
 }
 
