@@ -1,5 +1,5 @@
-//! The columns that results have, declared once: name, unit, whether a column tells runs apart, and which command
-//! shows it first. Rows, CSV, report axes and findings all come from this table.
+//! Declares each column of the results once: its name, its unit, whether it tells runs apart, and which command shows it
+//! first. Rows, CSV, the axes of reports and findings all come from this table.
 
 use crate::{Command, Value};
 use fulgurite_base::{SpecError, units};

@@ -4,8 +4,8 @@
 
 use super::Scale;
 use crate::change;
-use fulgurite_base::units::significant_to;
-use fulgurite_stack::Unit;
+use fulgurite_base::units::significant;
+use fulgurite_stack::{Unit, Value};
 use serde_json::json;
 
 /// A unit on the page: the least value that is written in it, what the value is divided by, what stands behind it.
@@ -30,20 +30,22 @@ impl Form {
         Form { scale, is_measured: values.any(|value| value.fract() != 0.0) }
     }
 
+    /// A value in the table under the picture. A reader looks there for what the picture does not tell apart, so a count
+    /// has all of its digits and a measured number one more.
+    pub fn in_table(self, value: f64) -> String {
+        match self.scale {
+            Scale::Unit(Unit::Name | Unit::Number) if self.is_measured || value < 0.0 => {
+                Value::Real(value).readable()
+            }
+            Scale::Unit(Unit::Name | Unit::Number) => Value::Integer(value as u64).readable(),
+            _ => self.text(value),
+        }
+    }
+
     /// A value in the picture.
     pub fn text(self, value: f64) -> String {
-        self.to(3, value)
-    }
-
-    /// A value in the table under the picture. A measured number has one digit more there, since a reader looks there
-    /// for what the picture does not tell apart.
-    pub fn in_table(self, value: f64) -> String {
-        self.to(4, value)
-    }
-
-    fn to(self, digits: u8, value: f64) -> String {
         match self.scale {
-            Scale::Unit(Unit::Name | Unit::Number) => self.number(digits, value).replace('-', "−"),
+            Scale::Unit(Unit::Name | Unit::Number) => self.number(value).replace('-', "−"),
             Scale::Unit(unit) => unit.humane(value),
             Scale::Change => change::percent(value),
             Scale::Factor => change::factor(value) + "×",
@@ -51,11 +53,11 @@ impl Form {
         }
     }
 
-    fn number(self, digits: u8, value: f64) -> String {
+    fn number(self, value: f64) -> String {
         let reached = |(from, _, _): &&Step| value.abs() >= *from;
         let (from, per, name) = NUMBERS.iter().find(reached).copied().unwrap_or(NUMBERS[3]);
         match self.is_measured || from > 1.0 {
-            true => significant_to(value / per, digits) + name,
+            true => significant(value / per) + name,
             false => format!("{value:.0}"),
         }
     }
@@ -107,16 +109,13 @@ mod tests {
         assert_eq!(texts(Scale::Share, [0.12, 1.0]), ["12.0 %", "100.0 %"]);
     }
 
-    /// The rule: the table tells apart what the picture does not, and writes counts as the picture does.
+    /// The rule: the table tells apart what the picture does not.
     #[test]
-    fn the_table_has_one_digit_more() {
-        let [measured, count] = [vec![2.4574, 16.0], vec![16.0]].map(|values| {
-            values
-                .iter()
-                .map(|value| Form::of(NUMBER, values.iter().copied()).in_table(*value))
-                .collect::<Vec<_>>()
-        });
-        assert_eq!(measured, ["2.457", "16.00"]);
-        assert_eq!(count, ["16"]);
+    fn the_table_has_more_digits() {
+        let cells =
+            |values: [f64; 2]| values.map(|value| Form::of(NUMBER, values.into_iter()).in_table(value));
+        assert_eq!(cells([2.4574, 16.0]), ["2.457", "16.00"]);
+        assert_eq!(cells([30_926.5, 2000.0]), ["30,926", "2,000"]);
+        assert_eq!(cells([30_926.0, 2000.0]), ["30,926", "2,000"]);
     }
 }

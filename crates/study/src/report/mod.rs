@@ -332,17 +332,17 @@ mod tests {
         plot.numbers().into_iter().map(|line| line[2..].to_vec()).collect()
     }
 
-    /// The rule: all numbers of a plot have one form, the measured ones, the expected ones and those of its table. One
-    /// number with a fraction, of either kind, gives three digits to all of them.
+    /// The rule: all numbers of a plot have one form, the measured ones and the expected ones, and so have all numbers of
+    /// its table. One number with a fraction, of either kind, gives three digits to all of them, and four in the table.
     #[test]
     fn numbers_of_a_plot_have_one_form() {
         let number = Scale::Unit(Unit::Number);
         let counts = plot_of(number, [16.0, 2000.0], [(16.0, 16.0), (1000.0, 2000.0)]);
         assert_eq!(texts(&counts), [json!(["16", "2000"]), json!(["16", "1000 to 2000"])]);
-        assert_eq!(cells(&counts), [["16", "16"], ["2000", "1000 to 2000"]]);
+        assert_eq!(cells(&counts), [["16", "16"], ["2,000", "1,000 to 2,000"]]);
         let measured = plot_of(number, [1.0, 1.68], [(2.0, 2.0), (1.0, 2000.0)]);
         assert_eq!(texts(&measured), [json!(["1.00", "1.68"]), json!(["2.00", "1.00 to 2000"])]);
-        assert_eq!(cells(&measured), [["1.000", "2.000"], ["1.680", "1.000 to 2000"]]);
+        assert_eq!(cells(&measured), [["1.000", "2.000"], ["1.680", "1.000 to 2,000"]]);
         let published = plot_of(number, [16.0, 2000.0], [(16.5, 16.5), (2000.0, 2000.0)]);
         assert_eq!(texts(&published), [json!(["16.0", "2000"]), json!(["16.5", "2000"])]);
         let times = plot_of(Scale::Unit(Unit::Nanoseconds), [134_000.0, 2e9], [(1e6, 1e6), (1e6, 2e6)]);
