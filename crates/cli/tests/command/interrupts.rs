@@ -84,7 +84,7 @@ fn a_study_interrupted_before_its_first_run_leaves_no_folder() {
 /// interrupted. The interrupt waits here, since nobody reads what it says, until the run has ended and has found no folder.
 #[test]
 fn a_failure_that_an_interrupt_caused_is_not_told() {
-    let study = "title = 'T'\nquestion = 'Q'\ncommand = 'pool'\n[grid]\nworkload = 'zipf'\nops = '300K'\n";
+    let study = "title = 'T'\nquestion = 'Q'\ncommand = 'pool'\n[grid]\nworkload = 'zipf'\nops = '1M'\n";
     let folder = Folder::new().with("s.toml", study);
     let path = folder.0.join("out");
     let (mut reader, writer) = std::io::pipe().unwrap();
@@ -97,8 +97,11 @@ fn a_failure_that_an_interrupt_caused_is_not_told() {
     send(&child, "-INT");
     wait_until(&mut child, |_| !path.exists());
     // A thread may pause for a moment.
-    let pause = Duration::from_millis(10);
-    wait_until(&mut child, |id| (0..10).all(|_| (sleep(pause), is_at_work(id)).1 == false));
+    let rests = |id| {
+        sleep(Duration::from_millis(10));
+        !is_at_work(id)
+    };
+    wait_until(&mut child, |id| (0..10).all(|_| rests(id)));
     let mut said = String::new();
     reader.read_to_string(&mut said).unwrap();
     assert_eq!(child.wait().unwrap().signal(), Some(2));

@@ -424,7 +424,7 @@ mod tests {
         let said = refused(&format!("{whole}titel = 'u'\n[grid]\n"));
         assert!(said.starts_with("s.toml, line 4: unknown key `titel`; accepted: `title`, "), "{said}");
         let said = refused(&format!("{whole}[compare]\naxis = 'users'\n[grid]\n"));
-        assert_eq!(said, "s.toml, line 4: missing key `what`");
+        assert_eq!(said, "s.toml, line 4: missing key `baseline`");
         let said = refused(&format!("{whole}[grid]\n[[plots]]\nkind = 'pie'\n"));
         assert!(said.contains("line 6: unknown value `pie`; accepted: `bar`, "), "{said}");
     }
