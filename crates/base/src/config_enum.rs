@@ -1,4 +1,5 @@
-//! The enum of everything of one kind that can be chosen by name, made from a table with one line for each.
+//! Makes the enum of one kind of thing that is chosen by name, such as replacement policies, from a table with a line for
+//! each name.
 
 use crate::{Entry, Registry, Spec, SpecError};
 

@@ -1,4 +1,4 @@
-//! A hint to the system's memory.
+//! Asks the system for large memory pages where a table is large. It is only a hint: nothing depends on it.
 
 use std::mem::MaybeUninit;
 

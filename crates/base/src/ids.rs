@@ -1,4 +1,4 @@
-//! Newtypes for the quantities that must not be mixed up.
+//! Types for numbers that must not be mixed up, such as logical and physical pages.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};

@@ -1,6 +1,6 @@
-//! Options declared once: everything that may follow a name, as in `name:key=value,key=value`.
+//! Declares the options of a name, as in `name:key=value,key=value`, each of them once.
 //!
-//! A thing with options is a struct that implements [`Declared`]. Its table has one row for each option: the key,
+//! Whatever has options is a struct that implements [`Declared`]. Its table has one row for each option: the key,
 //! how a value is written, the bounds and what the option means. Parsing, error sentences, lists, help and the
 //! canonical text come from that table, so none of them can forget an option.
 

@@ -1,4 +1,4 @@
-//! A hint to the processor.
+//! Asks the processor to load memory that will be used soon. It is only a hint: nothing depends on it.
 
 /// Begins to fetch `entries[index]` into the cache, where the processor can; an index out of range
 /// does nothing.

@@ -1,4 +1,4 @@
-//! A thing by name with options, as people type it: `name` or `name:key=value,key=value`.
+//! A name with options, as people type it: `name` or `name:key=value,key=value`.
 //!
 //! Devices, policies and workloads are all chosen this way. A constructor takes the options it
 //! knows with [`Spec::take`] and ends with [`Spec::finish`], which names anything left over.
@@ -89,7 +89,15 @@ impl Spec {
             )));
         }
         let mut options: Vec<(String, String)> = Vec::new();
+        if rest == Some("") {
+            return Err(SpecError::new(format!("`{text}` has no option behind its colon; write key=value")));
+        }
         for option in rest.map(|rest| rest.split(',')).into_iter().flatten() {
+            if let Some(key) = option.strip_suffix('=').filter(|key| !key.is_empty() && !key.contains('=')) {
+                return Err(SpecError::new(format!(
+                    "`{key}` in `{text}` has no value; accepted: {key}=VALUE"
+                )));
+            }
             let (key, value) = option
                 .split_once('=')
                 .filter(|(key, value)| !key.is_empty() && !value.is_empty())
@@ -122,6 +130,9 @@ impl Spec {
             // An option's value may be a spec with options of its own.
             let continues = item.split(':').next().is_some_and(|before| before.contains('='));
             match items.last_mut() {
+                _ if text.is_empty() => {
+                    return Err(SpecError::new("no value; write one, or leave the option out"));
+                }
                 _ if item.is_empty() => {
                     return Err(SpecError::new(format!(
                         "`{text}` has an empty item; write names separated by single commas"

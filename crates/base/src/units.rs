@@ -224,7 +224,8 @@ pub fn whole_size(bytes: u64) -> u64 {
 
 /// A value to three significant digits in the first of `units` that it reaches; the units come largest first.
 pub fn humane(value: f64, units: &[(f64, &str)]) -> String {
-    let fits = units.iter().find(|(scale, _)| value.abs() >= *scale);
+    // What would be written as 1000 of a unit is 1.00 of the next.
+    let fits = units.iter().find(|(scale, _)| value.abs() >= 0.9995 * scale);
     let (scale, name) = fits.or(units.last()).copied().unwrap_or((1.0, ""));
     let scaled = value / scale;
     // What is counted has no part of one, and sizes are often whole. Of what is measured the zeros tell how exact it is.
@@ -234,12 +235,22 @@ pub fn humane(value: f64, units: &[(f64, &str)]) -> String {
 
 /// Three significant digits.
 pub fn significant(number: f64) -> String {
+    significant_to(number, 3)
+}
+
+/// `digits` significant digits, and every digit before the point.
+pub fn significant_to(number: f64, digits: u8) -> String {
     if number == 0.0 {
         return "0".to_owned();
     }
-    // Three digits are the first one and two more.
-    let digits = (2 - number.abs().log10().floor() as i32).clamp(0, 6) as usize;
-    format!("{number:.digits$}")
+    let decimals =
+        |number: f64| (i32::from(digits) - 1 - number.abs().log10().floor() as i32).clamp(0, 6) as usize;
+    let text = format!("{number:.*}", decimals(number));
+    // Rounding may make a digit more before the point: 9.996 is 10.0 and not 10.00.
+    match text.parse().map_or(0, decimals) {
+        fewer if fewer < decimals(number) => format!("{number:.fewer$}"),
+        _ => text,
+    }
 }
 
 /// A duration in microseconds as [`parse_micros`] reads it.
@@ -293,6 +304,16 @@ mod tests {
         for (bytes, said) in sizes {
             assert_eq!(humane_size(bytes), said);
         }
+    }
+
+    /// The rule: a number has three digits after rounding too, and no unit has a thousand of it.
+    #[test]
+    fn rounding_up_makes_no_digit_more() {
+        let texts = [0.9994, 0.9996, 9.994, 9.996, 99.96, 999.6, 0.0, -9.996].map(significant);
+        assert_eq!(texts, ["0.999", "1.00", "9.99", "10.0", "100", "1000", "0", "-10.0"]);
+        let counts = [(1e6, " M"), (1e3, " K"), (1.0, "")];
+        let texts = [999.4, 999.6, 999_400.0, 999_600.0].map(|number| humane(number, &counts));
+        assert_eq!(texts, ["999", "1.00 K", "999 K", "1.00 M"]);
     }
 
     /// The rule: what is said to be the least is never less than what is needed, and is a size that three digits hold.

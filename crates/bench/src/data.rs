@@ -1,5 +1,6 @@
-//! What a store holds: one row in a table of its own, written when a load has ended. A benchmark opens a store only
-//! when that row names its data, so a load that was cut off and data of another scale are noticed.
+//! Names the data that a store holds, in one row of a table of its own, which is written when a load has ended. A
+//! benchmark opens a store only when that row names its data, so a load that was cut off and data of another scale are
+//! noticed.
 
 use crate::Error;
 use crate::codec::{Key, Row, row};

@@ -1,4 +1,4 @@
-//! What a run measures: latencies by transaction type, of reads and of commits, and transactions over time.
+//! Measures a run: latencies by transaction type, latencies of reads and of commits, and transactions over time.
 
 use crate::Error;
 use crate::series::{Recording, Series};

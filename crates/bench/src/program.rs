@@ -1,4 +1,4 @@
-//! What a benchmark is to the driver, and the built-in ones behind one type.
+//! The interface of a benchmark to the driver, and one type for all built-in benchmarks.
 
 use crate::index_scan::IndexScan;
 use crate::linkbench::LinkBench;

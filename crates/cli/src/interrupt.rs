@@ -9,6 +9,7 @@ use signal_hook::low_level::emulate_default_handler;
 use std::fs;
 use std::io::{self, IsTerminal};
 use std::os::raw::c_int;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Goes back to the beginning of a terminal's line and empties it.
@@ -18,6 +19,9 @@ type Words = Box<dyn Fn() -> String + Send>;
 
 /// What an interrupted command says of what it leaves.
 static LEAVES: Mutex<Option<Words>> = Mutex::new(None);
+
+/// Whether a signal is ending the command.
+static IS_ENDING: AtomicBool = AtomicBool::new(false);
 
 /// Sets what the command says if it is interrupted from now on.
 pub fn leaves(words: impl Fn() -> String + Send + 'static) {
@@ -38,7 +42,16 @@ pub fn watch() {
     });
 }
 
+/// Waits for the end where an interrupt is under way. A command that fails because its unfinished files are gone must not
+/// say so, nor end by itself.
+pub fn give_way() {
+    while IS_ENDING.load(Ordering::SeqCst) {
+        std::thread::park();
+    }
+}
+
 fn end(signal: c_int) {
+    IS_ENDING.store(true, Ordering::SeqCst);
     abandon_all();
     let leaves = LEAVES.lock().unwrap_or_else(PoisonError::into_inner);
     let words = leaves.as_ref().map_or_else(String::new, |words| format!("; {}", words()));

@@ -9,7 +9,7 @@ mod reference;
 mod store;
 
 use arguments::{Arguments, Command, Common, Trace, Typed};
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 use fulgurite_study::advise::{Asked, Question, advise};
 use fulgurite_study::grid::{self, Settings};
@@ -67,6 +67,7 @@ fn end(result: Result<(), StackError>) -> ExitCode {
 }
 
 fn fail(error: &StackError) -> ExitCode {
+    interrupt::give_way();
     say(&format!("fulgurite: {error}"));
     ExitCode::from(error.exit_code())
 }
@@ -76,28 +77,63 @@ fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// What the parser found wrong, without its usage text.
+/// What the parser found wrong, in a sentence.
 fn one_sentence(error: &clap::Error) -> String {
-    let text = error.to_string();
+    let told = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        Some(ContextValue::Strings(texts)) => texts.join(", "),
+        Some(ContextValue::StyledStr(text)) => text.to_string(),
+        _ => String::new(),
+    };
+    let usage = || told(ContextKind::Usage).trim_start_matches("Usage: ").to_owned();
+    let argument = told(ContextKind::InvalidArg);
+    let near = |kind| match told(kind) {
+        near if near.is_empty() => "; accepted: what --help lists".to_owned(),
+        near => format!("; did you mean `{near}`?"),
+    };
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            format!(
+                "unknown command `{}`{}",
+                told(ContextKind::InvalidSubcommand),
+                near(ContextKind::SuggestedSubcommand)
+            )
+        }
+        ErrorKind::UnknownArgument if argument.starts_with('-') => {
+            format!("unknown option `{argument}`{}", near(ContextKind::SuggestedArg))
+        }
+        ErrorKind::UnknownArgument => format!("`{argument}` is one argument too many; accepted: {}", usage()),
+        ErrorKind::MissingRequiredArgument => {
+            format!("{argument} is missing; accepted: {}, as --help explains", usage())
+        }
+        ErrorKind::MissingSubcommand => {
+            let commands = told(ContextKind::ValidSubcommand).replace(", help", "");
+            format!("{} needs a command; accepted: {commands}", told(ContextKind::InvalidSubcommand))
+        }
+        ErrorKind::ArgumentConflict => match told(ContextKind::PriorArg) {
+            other if other.is_empty() || other == argument => {
+                format!("{argument} is given twice; accepted: once")
+            }
+            other => format!("{argument} and {other} exclude each other; accepted: one of them"),
+        },
+        _ => in_one_line(&error.to_string()),
+    }
+}
+
+/// What the parser says of an error, without its usage text.
+fn in_one_line(text: &str) -> String {
     let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
     // What follows `--` is a value without an option: never what is meant by a mistyped option or a number.
     let is_idle = |line: &str| line.starts_with("tip: to pass") || line.starts_with("For more information");
     let is_wanted = |line: &&str| !line.is_empty() && !is_idle(line);
     let said: Vec<&str> = lines.filter(is_wanted).collect();
-    let mut sentence = said.join("; ").replace(":; ", ": ").trim_start_matches("error: ").to_owned();
-    if let Some((before, values)) = sentence.split_once("[possible values: ") {
-        sentence = format!("{before}accepted: {}", values.replacen(']', "", 1));
+    let sentence = said.join("; ").replace(":; ", ": ").trim_start_matches("error: ").to_owned();
+    // A reason stands behind a colon, and ours say what is accepted.
+    let sentence = sentence.replacen(": accepted:", "; accepted:", 1);
+    match sentence.split_once("[possible values: ") {
+        Some((before, values)) => format!("{before}accepted: {}", values.replacen(']', "", 1)),
+        None => sentence,
     }
-    let is_unknown = matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand);
-    if is_unknown && !sentence.contains("tip:") {
-        sentence += "; accepted: what --help lists";
-    }
-    if error.kind() == ErrorKind::MissingRequiredArgument {
-        let usage = text.lines().find_map(|line| line.strip_prefix("Usage: "));
-        sentence +=
-            &usage.map_or_else(String::new, |usage| format!("; accepted: {usage}, as --help explains"));
-    }
-    sentence
 }
 
 fn run(arguments: Arguments) -> Result<(), StackError> {
@@ -207,9 +243,13 @@ fn manual(command: Option<&str>) -> Result<(), StackError> {
             StackError::from(SpecError::unknown("command", name, &names))
         })?,
     };
+    // The options of every command have a section of their own, and stand behind the command's in the synopsis too.
+    let page = page
+        .mut_args(|option| if option.is_global_set() { option.display_order(usize::MAX) } else { option });
     let mut text = Vec::new();
     clap_mangen::Man::new(page).render(&mut text).map_err(StackError::run)?;
-    written(io::stdout().write_all(&text))
+    let text = String::from_utf8(text).map_err(StackError::run)?.replacen(".SH EXTRA", ".SH EXAMPLES", 1);
+    written(io::stdout().write_all(text.as_bytes()))
 }
 
 /// What was typed for a study, beside its name.

@@ -68,7 +68,13 @@ fn tell_missing(table: &Table, common: &Common) {
 /// What a terminal shows of a table; `None` where the table goes elsewhere.
 fn view(common: &Common) -> Option<View> {
     let width = if common.is_stdout_taken { width(&io::stderr()) } else { width(&io::stdout()) }?;
-    Some(View { width, columns: common.columns.clone(), is_wide: common.wide, has_colours: has_colours() })
+    Some(View {
+        width,
+        columns: common.columns.clone(),
+        is_wide: common.wide,
+        is_quiet: common.quiet,
+        has_colours: has_colours(),
+    })
 }
 
 /// Whether a terminal is to show colours: see no-color.org.

@@ -1,10 +1,10 @@
 //! Pinned memory for I/O.
 //!
 //! A [`Buffer`] names a run of bytes in an [`Arena`] and keeps the arena alive. So a buffer given to a
-//! device is never freed under it, even if the future that asked for the I/O is dropped. A protocol and
-//! not a borrow says who may touch the bytes: from submission to completion of a read, the device alone;
-//! of a write, everybody may read them and nobody may change them. Access is therefore `unsafe`, and
-//! confined to devices and to the buffer pool, whose latches keep the protocol.
+//! device is never freed under it, even if the future that asked for the I/O is dropped. The compiler does not
+//! check who may touch the bytes; a protocol says it. From submission to completion of a read only the device
+//! may touch them. During a write everybody may read them and nobody may change them. Access is therefore
+//! `unsafe`. Only devices and the buffer pool have it, and the pool's latches keep the protocol.
 
 use fulgurite_base::advise_huge_pages;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};

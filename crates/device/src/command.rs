@@ -1,4 +1,4 @@
-//! What a device is asked and what it answers.
+//! The commands that a device takes, and the completions that it gives.
 
 use crate::{Arena, Buffer, Failure};
 use fulgurite_base::{Lpn, Nanos, StreamId};

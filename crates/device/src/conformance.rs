@@ -1,4 +1,4 @@
-//! What every device must do, as one body that runs on all of them.
+//! Tests that every device must pass.
 //!
 //! A device's test suite calls [`check`] with a constructor. Devices need at least 64 pages and a
 //! queue of at least 4; where [`Caps::contents`] is false, only timing and errors are checked.

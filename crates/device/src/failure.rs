@@ -1,4 +1,4 @@
-//! What a system said when it refused a command to a real drive.
+//! The error that the operating system gave for a command to a real drive.
 
 use crate::Operation;
 use fulgurite_base::Lpn;

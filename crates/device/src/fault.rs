@@ -1,4 +1,4 @@
-//! A device that misbehaves on request, to show that what stands above it notices.
+//! A device that misbehaves on request. Tests use it to show that the code above a device notices faults.
 
 use crate::{Arena, Caps, Command, Completion, Device, IoError, Operation, Park, QueueFull, Tag};
 use fulgurite_base::{Lpn, Nanos};

@@ -1,8 +1,9 @@
-//! Conservation and Little's law, kept as requests come and go.
+//! Checks conservation and Little's law while requests come and go. Conservation means that every request that was
+//! submitted completes once.
 //!
-//! The law is checked as an identity between two counts that are kept apart: the area under the
-//! number in flight, added up on the clock, and the sum of the latencies, added up per request.
-//! Once nothing is in flight they must be equal; divided by the elapsed time they are QD and X·R.
+//! Two sums are counted independently: the number in flight over time, added up on the clock, and the
+//! latencies, added up per request. Once nothing is in flight they must be equal. Divided by the elapsed
+//! time the first is QD and the second X·R, so this is Little's law.
 
 use fulgurite_base::Nanos;
 use thiserror::Error;

@@ -1,5 +1,5 @@
-//! The sealed segments of a unit, as collection chooses among them. Segments of groups with a size of their own wait in
-//! queues, all others are the victim policy's.
+//! The sealed segments of a unit, among which collection chooses. Segments of groups with a size of their own wait in
+//! queues. The victim policy chooses among all others.
 
 use crate::placement::{PlacementPolicy, Placer, STREAMS_AT_MOST};
 use crate::segments::{SegmentId, SegmentState, SegmentTable};

@@ -1,5 +1,5 @@
-//! The O(N) checkers: everything that must agree inside a flash translation layer, recomputed from
-//! scratch. Kept apart from the code they check.
+//! Checks a whole flash translation layer: counts, maps and bitmaps are computed anew from each other and must agree.
+//! This takes time in proportion to the drive. No code is shared with what is checked.
 
 use crate::{Ftl, SegmentId, SegmentState};
 use fulgurite_base::Ppn;

@@ -1,5 +1,5 @@
-//! How garbage is collected: the policies and their thresholds, as one value. A simulated drive, a layer on the
-//! host and a translation layer without time nest the same one, and each of its options is declared here once.
+//! How garbage is collected: the policies and their thresholds, as one value. Simulated drives, layers on the host and
+//! translation layers without time all contain this value, and each of its options is declared here once.
 
 use crate::placement::PlacementConfig;
 use crate::schedule::Schedule;

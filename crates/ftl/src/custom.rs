@@ -1,4 +1,4 @@
-//! Policies from outside: what a user of this crate writes, next to the policies that have names here.
+//! Policies that a user of this crate writes. They work beside the policies that have names here.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Division of page numbers by the sizes of a drive: in inner loops, and by numbers that never change.
+//! Fast division of page numbers by the sizes of a drive. The sizes never change, so a multiplication takes its place.
 
 /// Exact division of a `u32` by a fixed divisor, with a multiplication (Lemire, Kaser and Kurz, 2019).
 #[derive(Clone, Copy, Debug)]

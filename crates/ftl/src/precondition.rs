@@ -1,8 +1,8 @@
-//! Bringing a drive to the state that measurements should start from. It always ends.
+//! Brings a drive to the state from which measurements should start. This always ends.
 //!
 //! Filling writes every logical page once, in order. The steady state is reached by overwriting at
 //! random, uniformly, until write amplification over one window (half the logical space) is within
-//! 1 % of the window before, twice in a row; after 20 windows it is taken as it is.
+//! 1 % of the window before, twice in a row. After 20 windows the state is taken as it is.
 
 use crate::Ftl;
 use fulgurite_base::{Choice, Prng};

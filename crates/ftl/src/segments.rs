@@ -1,5 +1,5 @@
-//! The segments: how many valid pages each holds, how far it is written, what it is doing, how often
-//! it was erased.
+//! The segments, each with its number of valid pages, how far it is written, its state (free, open, sealed or being
+//! collected) and how often it was erased.
 
 use fulgurite_base::StreamId;
 

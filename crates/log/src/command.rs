@@ -1,4 +1,4 @@
-//! The host's commands, the commands below that serve them, and the pages on their way.
+//! The host's commands, the commands to the drive below that serve them, and the pages under way.
 
 use fulgurite_base::{Nanos, Ppn};
 use fulgurite_device::{Buffer, IoError, Operation, Tag};

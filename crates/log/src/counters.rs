@@ -1,4 +1,4 @@
-//! What a layer has done, and whether it was right.
+//! Counts what a layer did, and checks it.
 
 use crate::LogDevice;
 use crate::command::Arriving;

@@ -1,5 +1,5 @@
-//! A layer in the state that measurements should start from: it was written to for long, and the drive below has
-//! seen what the layer does with that.
+//! Brings a layer to the state from which measurements should start: it has been written to for long, and the drive
+//! below has been given everything that the layer writes.
 
 use crate::LogConfig;
 use crate::tails::Tails;

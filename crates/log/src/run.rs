@@ -1,4 +1,4 @@
-//! Pages that lie one behind the other below: one command for all of them.
+//! Joins pages that lie one behind the other on the drive below, so that one command serves all of them.
 
 use fulgurite_base::Ppn;
 

@@ -1,4 +1,4 @@
-//! Keeping segments of the layer and of the drive below in step.
+//! Keeps the segments of the layer and those of the drive below in step.
 //!
 //! A drive that is told of streams puts the pages of one stream behind each other. So long as the layer's segments
 //! are as large as the drive's, each lies in one of the drive's and both die together: the drive copies nothing.

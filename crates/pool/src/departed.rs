@@ -1,8 +1,9 @@
-//! Remembers what has left a memory for a while, to tell what a little more memory would have kept.
+//! Remembers for a while what has left a memory, to tell what a little more memory would have kept.
 //!
-//! What comes back within the next `window` departures would still be there, had the memory had room for `window` more. This is the ghost
-//! list of ARC (Megiddo and Modha, FAST 2003) with its window and no order: a table with a place for each hash, where the later one
-//! of two goes over the earlier. So it takes as little memory as it is given, and forgets a few too early.
+//! An entry that is asked for again within the next `window` departures would still be there if the memory had room for
+//! `window` entries more. This is the ghost list of ARC (Megiddo and Modha, FAST 2003), but without an order: a hash table
+//! in which a later entry overwrites an earlier one in the same place. So it takes as little memory as it is given, and
+//! forgets a few entries too early.
 
 use fulgurite_base::PageId;
 

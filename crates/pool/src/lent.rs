@@ -1,4 +1,4 @@
-//! Frames that serve as memory for something else than pages.
+//! Lends frames of the pool as memory for other things than pages.
 
 use crate::pool::{BufferPool, Inner, PoolError};
 use fulgurite_base::FrameId;

@@ -1,4 +1,4 @@
-//! Tasks that wait: for a latch, for a page on its way in, for a frame, for a write. They are served in the
+//! Tasks that wait for a latch, for a page that is being read, for a frame, or for a write. They are served in the
 //! order in which they came. A latch is handed to the next waiter, not left free to be taken, so that no task
 //! starves.
 

@@ -194,7 +194,8 @@ impl Table {
             return Ok("no rows\n".to_owned());
         }
         let typed: Vec<&str> = typed.iter().map(String::as_str).collect();
-        let view = people::View { width, is_wide: false, columns: Vec::new(), has_colours: false };
+        let view =
+            people::View { width, is_wide: false, is_quiet: false, columns: Vec::new(), has_colours: false };
         // What is typed in a terminal to see the rest is an attribute here.
         Ok(people::runs(&self.rows, command, &typed, &view).replace("with --wide", "in .columns"))
     }

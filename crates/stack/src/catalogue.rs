@@ -1,4 +1,4 @@
-//! Every name that the command line and study files know, with what lists and the reference say of it.
+//! Lists every name that the command line and study files know, with its description and its options.
 
 use crate::device::{FileOptions, LOG, MEM, MemConfig, NO_DEVICE, REAL};
 use crate::run::STORES_OWN;

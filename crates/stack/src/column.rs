@@ -1,5 +1,5 @@
-//! The columns that results have, declared once: name, unit, whether a column tells runs apart, and which command
-//! shows it first. Rows, CSV, report axes and findings all come from this table.
+//! Declares each column of the results once: its name, its unit, whether it tells runs apart, and which command shows it
+//! first. Rows, CSV, the axes of reports and findings all come from this table.
 
 use crate::{Command, Value};
 use fulgurite_base::{SpecError, units};
@@ -23,13 +23,20 @@ pub enum Unit {
 impl Unit {
     /// A value as people read it, in a scale that suits it: a number to four significant digits, all else to three.
     pub fn humane(self, value: f64) -> String {
-        let scales: &[(f64, &str)] = match self {
-            Unit::Name | Unit::Number => return Value::Real(value).readable(),
+        match self.scales() {
+            [] => Value::Real(value).readable(),
+            scales => units::humane(value, scales),
+        }
+    }
+
+    /// The scales in which values are written, and the name of each, the largest first. Pure numbers have none.
+    pub fn scales(self) -> &'static [(f64, &'static str)] {
+        match self {
+            Unit::Name | Unit::Number => &[],
             Unit::Nanoseconds => &[(1e9, " s"), (1e6, " ms"), (1e3, " µs"), (1.0, " ns")],
             Unit::Bytes => &units::HUMANE_SIZES,
             Unit::BytesPerSecond => &[(1e9, " GB/s"), (1e6, " MB/s"), (1e3, " kB/s"), (1.0, " B/s")],
-        };
-        units::humane(value, scales)
+        }
     }
 }
 

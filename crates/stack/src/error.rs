@@ -1,4 +1,4 @@
-//! Two ways to fail: the request was wrong, or the run was.
+//! There are two kinds of failure: a wrong request, and a run that went wrong.
 
 use crate::output::OutputError;
 use fulgurite_base::SpecError;

@@ -1,7 +1,7 @@
 //! Why a path cannot be used, in words.
 //!
-//! The system says "Not a directory (os error 20)" of a path, and not which part of it is none. Every refusal of a path
-//! that the user typed goes through here.
+//! The system says "Not a directory (os error 20)" and does not say which part of the path is no directory. Every refusal
+//! of a path that the user typed is worded here.
 
 use rustix::io::Errno;
 use std::io;

@@ -1,6 +1,7 @@
 //! One run's results: a flat row of cells, each in its column.
 
 use crate::Column;
+use fulgurite_base::units::significant_to;
 
 /// One cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,9 +70,7 @@ impl Value {
             Value::Integer(integer) => grouped(&integer.to_string()),
             Value::Real(real) if *real == 0.0 => "0".to_owned(),
             Value::Real(real) => {
-                // Four significant digits are the first one and three more.
-                let digits = (3 - real.abs().log10().floor() as i32).clamp(0, 6) as usize;
-                let text = format!("{real:.digits$}");
+                let text = significant_to(*real, 4);
                 let (whole, rest) =
                     text.split_once('.').map_or((text.as_str(), ""), |(whole, rest)| (whole, rest));
                 let dot = if rest.is_empty() { "" } else { "." };

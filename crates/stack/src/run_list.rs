@@ -1,5 +1,5 @@
-//! A list of runs, as what they are made from. A list that is not too long is made before its first run; of a longer
-//! one each run is made when it is its turn, so that they need not be in memory together.
+//! A list of runs, stored as their settings. The runs of a short list are made before the first one is executed. Each run
+//! of a long list is made in its turn, so that they need not all be in memory.
 
 use crate::progress;
 use crate::runner::Runs;

@@ -42,7 +42,7 @@ fn recorded(path: &Path, timeline: &Timeline) -> String {
     }
     let end = spans.iter().map(|span| span.end.0).max().unwrap_or(0);
     format!(
-        "{name} has the first {has} spans, up to {} of the run; a viewer takes no more, so {} later ones were left out (fewer --ops leave out none)",
+        "{name} has the first {has} spans, up to {} of the run; {} later ones were left out, because viewers open no more; a smaller --ops records all",
         Unit::Nanoseconds.humane(end as f64),
         count(left_out)
     )

@@ -1,4 +1,4 @@
-//! Files under way. Such a file gets its name when it is complete; until then nobody sees a part of it.
+//! Files that are being written. A file gets its name when it is complete, so nobody sees a part of it.
 //!
 //! Where the system can, the file has no name until then (`O_TMPFILE`). Then it is gone with the process, however that
 //! ends. Elsewhere it is `.fulgurite-*.unfinished` in the same folder, which is removed when the file is dropped and by

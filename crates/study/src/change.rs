@@ -1,5 +1,5 @@
-//! Changes as people read them. Below twice as much a change is a percentage. Beyond that the factor is said, since
-//! "12.5 times as high" is understood at once and "rises by 1146 %" is not.
+//! Writes changes as people read them. A rise to less than twice as much is a percentage. From twice as much on it is a
+//! factor, since "12.5 times as high" is understood at once and "rises by 1146 %" is not.
 
 use fulgurite_base::units::significant;
 

@@ -1,4 +1,4 @@
-//! Every name that the command line and study files know, as a table.
+//! Makes a table of the names that the command line and study files know.
 
 use crate::study;
 use crate::table::Table;

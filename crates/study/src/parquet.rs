@@ -1,5 +1,4 @@
-//! The table as Parquet: a column for every column, integers as INT64, reals as DOUBLE, names as
-//! UTF-8; a missing cell is null.
+//! Writes the table as Parquet. Integers become INT64, reals DOUBLE and names UTF-8. A missing cell is null.
 
 use crate::table::Table;
 use fulgurite_stack::StackError;

@@ -21,14 +21,16 @@ function rowsOf(plot, panel, colours, theme) {
     name,
     bars: panel.series.map((one) => ({
       value: one.values[at],
+      text: one.texts[at],
       published: one.expected?.[at] ?? null,
+      publishedText: one.expectedTexts?.[at],
       name: one.name,
       fill: plot.coloursPlaces ? colours.ofPlace(plot, key, theme) : colours(one.key, theme),
     })),
   }));
   if (plot.isOrdered) return rows;
   // Values that read the same keep the order of the study, which is that of the other panels too.
-  const seen = (value) => (isOfChanges(plot) ? Math.round(1000 * value) : Number(value.toPrecision(3)));
+  const seen = (value) => (plot.isOfChanges ? Math.round(1000 * value) : Number(value.toPrecision(3)));
   const key = ({ bars }) => {
     const last = bars.at(-1)?.value ?? null;
     return last === null ? (plot.isLessBetter ? Infinity : -Infinity) : seen(last);
@@ -48,7 +50,7 @@ function barScale(plot, panels) {
     return { cut: null, part: (value) => (Math.log(Math.max(value, low)) - Math.log(low)) / (Math.log(high) - Math.log(low) || 1), zero: 0, hasBelow: false };
   }
   // A change is read against zero, and a published value against ours: neither is cut.
-  const cut = isOfChanges(plot) || hasPublished ? null : cutAt(own, plot.isOrdered);
+  const cut = plot.isOfChanges || hasPublished ? null : cutAt(own, plot.isOrdered);
   const within = (value) => (cut === null ? value : Math.max(-cut, Math.min(cut, value)));
   const [low, high] = [Math.min(0, ...all.map(within)), Math.max(0, ...all.map(within))];
   const part = (value) => (within(value) - low) / (high - low || 1);
@@ -68,9 +70,9 @@ function drawBar(svg, plot, bar, row, scale, at, theme) {
   // No change stands on the side where the others are.
   const isBelow = bar.value < 0 || (bar.value === 0 && scale.hasBelow && scale.zero === 1);
   const isCut = scale.cut !== null && Math.abs(bar.value) > scale.cut;
-  const text = readable(bar.value, plot.unit);
-  const published = bar.published && ` (${plot.expectedIs}: ${[...new Set(bar.published)].map((one) => readable(one, plot.unit)).join(" to ")})`;
-  const hint = [row.name, bar.name].filter(Boolean).join(", ") + `: ${text}${published ?? ""}`;
+  const { text } = bar;
+  const published = bar.published ? ` (${plot.expectedIs}: ${bar.publishedText})` : "";
+  const hint = [row.name, bar.name].filter(Boolean).join(", ") + `: ${text}${published}`;
   const mark = plot.logY
     ? shape("circle", { class: "mark", cx: to, cy: y + height / 2, r: 5, fill: bar.fill })
     : shape("rect", { class: "mark", x: Math.min(from, to), y, width: Math.max(1, Math.abs(to - from)), height, rx: 1.5, fill: bar.fill });
@@ -109,7 +111,7 @@ function barLayout(plot, panels, width, scale) {
   const wide = (width - 28 * (columns - 1)) / columns;
   const rows = panels.flatMap(({ rows }) => rows);
   const names = Math.min(Math.max(...rows.map(({ name }) => widthOf(name, SIZE.name))), wide * (plot.panels.length > 1 ? 0.42 : 0.38));
-  const texts = rows.flatMap(({ bars }) => bars.map(({ value }) => (value === null ? "" : readable(value, plot.unit))));
+  const texts = rows.flatMap(({ bars }) => bars.map(({ text }) => text ?? ""));
   const room = Math.max(...texts.map((text) => widthOf(text, SIZE.value, 700))) + 12;
   const isAbove = scale.zero < 1 || !scale.hasBelow;
   // Beside a published mark a number could be taken for that of the mark: it stands on the other side of zero, if nothing else does.
@@ -197,7 +199,7 @@ function drawStacks(svg, plot, width, theme) {
           const long = (layer.values[row] ?? 0) * (wide - names);
           if (long <= 0) return;
           const bar = shape("rect", { class: "mark", x: from, y, width: Math.max(long - 1, 0.5), height: 17, fill: fills[layers.findIndex(({ key }) => key === layer.key)] });
-          svg.append(told(bar, `${panel.title ?? ""} ${name}, ${layer.name}: ${readable(layer.values[row], plot.unit)}`));
+          svg.append(told(bar, `${panel.title ?? ""} ${name}, ${layer.name}: ${layer.texts[row]}`));
           from += long;
         });
       });

@@ -74,7 +74,9 @@ function drawLines(svg, plot, width, theme, ofNames) {
   const isOrdered = series.length > 2 && series.every(({ key }) => baseOf(key) === baseOf(series[0].key));
   const colours = isOrdered ? (key) => ordered(series.findIndex((one) => one.key === key), series.length, theme) : ofNames;
   const places = x.map(({ at }) => at);
-  const drawn = series.map((one) => one.values.map((value, at) => ({ x: places[at], y: value, expected: one.expected?.[at]?.[0] ?? null })));
+  const drawn = series.map((one) => one.values.map((value, at) => ({
+    x: places[at], name: x[at].name, y: value, text: one.texts[at], expected: one.expected?.[at]?.[0] ?? null, expectedText: one.expectedTexts?.[at],
+  })));
   const values = drawn.flat().flatMap(({ y, expected }) => [y, expected]).filter((value) => value !== null);
   const yAxis = axisOf(values, plot.logY, true, 5);
   const xAxis = axisOf(places, plot.logX, false, width < 560 ? 4 : 8);
@@ -88,10 +90,10 @@ function drawLines(svg, plot, width, theme, ofNames) {
   if (hasExpected && isPublished) entries.push({ name: plot.expectedIs, mark: (x, y) => ring(x + 9, y, theme.ink) });
   else if (hasExpected) entries.push({ name: plot.expectedIs, mark: (x, y) => shape("line", { x1: x, x2: x + 18, y1: y, y2: y, stroke: theme.ink, "stroke-width": 1.5, "stroke-dasharray": "5 3" }) });
   const top = legend(svg, entries, width, theme) + 10;
-  const yText = (step) => onAxis(step, plot.unit);
+  const yText = (step) => onAxis(step, plot.yAxis);
   const left = Math.max(...yAxis.steps.map((step) => widthOf(yText(step), SIZE.value))) + 10;
   const names = series.map(({ name }) => wrapped(name, width * 0.24, SIZE.value));
-  const right = isNamed ? Math.max(...names.flat().map((name) => widthOf(name, SIZE.value))) + 22 : Math.max(14, widthOf(onAxis(Math.max(...places), plot.xUnit), SIZE.value) / 2 + 2);
+  const right = isNamed ? Math.max(...names.flat().map((name) => widthOf(name, SIZE.value))) + 22 : Math.max(14, widthOf(onAxis(Math.max(...places), plot.xAxis), SIZE.value) / 2 + 2);
   const [wide, high] = [width - left - right, width < 560 ? 230 : 300];
   const at = { x: (value) => left + wide * xAxis.part(value), y: (value) => top + high * (1 - yAxis.part(value)) };
 
@@ -100,7 +102,7 @@ function drawLines(svg, plot, width, theme, ofNames) {
     svg.append(shape("line", { x1: left, x2: left + wide, y1: at.y(step), y2: at.y(step), stroke: isZero ? theme.quiet : theme.line, "stroke-width": 1 }));
     svg.append(label(left - 8, at.y(step) + 4, yText(step), { size: SIZE.value, fill: theme.ink, anchor: "end" }));
   }
-  const xText = (step) => onAxis(step, plot.xUnit);
+  const xText = (step) => onAxis(step, plot.xAxis);
   const own = plot.logX && places.length <= 10 ? places : xAxis.steps;
   const isInside = (step) => at.x(step) + widthOf(xText(step), SIZE.value) / 2 <= width;
   for (const step of spread(own.filter(isInside), at.x, xText)) {
@@ -139,8 +141,8 @@ function drawLine(svg, plot, one, points, at, index, stroke) {
     }).join("");
   };
   const isPublished = plot.expectedIs === "published";
-  for (const { x, expected } of isPublished ? points.filter(({ expected }) => expected !== null) : []) {
-    svg.append(told(ring(at.x(x), at.y(expected), stroke), `${one.name}, ${plot.expectedIs}: ${readable(expected, plot.unit)}`));
+  for (const { x, expected, expectedText } of isPublished ? points.filter(({ expected }) => expected !== null) : []) {
+    svg.append(told(ring(at.x(x), at.y(expected), stroke), `${one.name}, ${plot.expectedIs}: ${expectedText}`));
   }
   if (one.expected && !isPublished) svg.append(shape("path", { d: path("expected"), fill: "none", stroke, "stroke-width": 1.5, "stroke-dasharray": "5 3" }));
   // Beside what is expected, the measured values are marks alone: lines would hide each other.
@@ -148,8 +150,8 @@ function drawLine(svg, plot, one, points, at, index, stroke) {
   const measured = points.filter(({ y }) => y !== null);
   // Of many points a few have the mark by which the legend names the line.
   const every = Math.ceil(measured.length / 40) * (points.length > 40 ? 8 : 1);
-  for (const { x, y } of measured.filter((_, at) => (at + index * 2) % every === 0 || at === measured.length - 1)) {
-    svg.append(told(SYMBOLS[index % 4](at.x(x), at.y(y), stroke), `${one.name}, ${plot.xLabel} ${readable(x, plot.xUnit)}: ${readable(y, plot.unit)}`));
+  for (const { x, name, y, text } of measured.filter((_, at) => (at + index * 2) % every === 0 || at === measured.length - 1)) {
+    svg.append(told(SYMBOLS[index % 4](at.x(x), at.y(y), stroke), `${one.name}, ${plot.xLabel} ${name}: ${text}`));
   }
 }
 
@@ -163,16 +165,16 @@ function drawHeat(svg, plot, width, theme) {
   const values = series.flatMap(({ values }) => values).filter((value) => value !== null);
   let [low, high] = [Math.min(...values), Math.max(...values)];
   // Of changes the greater one is the darker one, also where all of them are falls.
-  if (isOfChanges(plot) && high <= 0) [low, high] = [high, low];
+  if (plot.isOfChanges && high <= 0) [low, high] = [high, low];
   const shades = theme.name === "dark" ? ["#17222c", "#2f5878"] : ["#f3f7fb", "#85b8dd"];
   const names = Math.max(...series.map(({ name }) => widthOf(name, SIZE.name))) + 12;
   const [wide, deep] = [(width - names) / x.length, 34];
-  series.forEach(({ name, values }, row) => {
+  series.forEach(({ name, values, texts }, row) => {
     svg.append(label(names - 10, 4 + row * deep + deep / 2 + 4, name, { fill: theme.ink, anchor: "end" }));
     values.forEach((value, column) => {
       const fill = value === null ? theme.tint : mixed(shades[0], shades[1], (value - low) / (high - low || 1));
       const place = { x: names + column * wide, y: 4 + row * deep, width: wide - 2, height: deep - 2, rx: 2 };
-      const text = value === null ? "–" : readable(value, plot.unit);
+      const text = texts[column] ?? "–";
       svg.append(told(shape("rect", { class: "mark", ...place, fill }), `${plot.yLabel}, ${name}, ${x[column].name}: ${text}`));
       const size = widthOf(text, SIZE.value) > wide - 6 ? SIZE.value - 2 : SIZE.value;
       // The colour of the field is told too, for whoever asks whether the text can be read on it.

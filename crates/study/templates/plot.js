@@ -3,14 +3,6 @@
 
 const SIZE = { name: 13, value: 12, head: 14 };
 const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
-const STEPS = {
-  number: [[1e9, " G"], [1e6, " M"], [1e4, " K", 1e3], [1, ""]],
-  nanoseconds: [[1e9, " s"], [1e6, " ms"], [1e3, " µs"], [1, " ns"]],
-  bytesPerSecond: [[1e9, " GB/s"], [1e6, " MB/s"], [1e3, " kB/s"], [1, " B/s"]],
-  bytes: [[2 ** 30, " GiB"], [2 ** 20, " MiB"], [2 ** 10, " KiB"], [1, " B"]],
-};
-// Numbers that are measured: also those without a fraction have three digits.
-STEPS.measure = STEPS.number;
 // Told apart by people who see colours differently, and by 3 to 1 at least from the page.
 const PALETTES = {
   light: ["#0072b2", "#c46f00", "#00875f", "#c2406d", "#7a5cc0", "#7d6a00", "#2f8f9e", "#a34a28", "#2a35b5", "#5b7a2e", "#9b2d8f", "#d6402b"],
@@ -52,34 +44,22 @@ function label(x, y, text, style = {}) {
   return shape("text", { x, y, fill, "font-size": size, "font-weight": weight, "text-anchor": anchor }, text);
 }
 
-/** Whether the values of a plot are changes from zero. */
-const isOfChanges = ({ unit }) => unit === "change" || unit === "factor";
-
 /** Adds what is shown when somebody points at `element`. */
 function told(element, text) {
   element.append(shape("title", {}, text));
   return element;
 }
 
-/** A value to three significant digits, with its unit. */
-function readable(value, unit) {
-  if (unit === "factor") return readable(1 + value, "measure") + "×";
-  if (unit === "change" || unit === "share") {
-    const percent = 100 * value;
-    const digits = Math.abs(percent).toFixed(Math.abs(percent) < 100 ? 1 : 0);
-    if (unit === "share" || Number(digits) === 0) return digits + " %";
-    return (percent < 0 ? "−" : "+") + digits + " %";
-  }
-  if (value === 0) return "0";
-  if (unit === "number" && Number.isInteger(value) && Math.abs(value) < 1e4) return String(value);
-  const found = STEPS[unit].find(([from]) => Math.abs(value) >= from) ?? STEPS[unit].at(-1);
-  const scaled = value / (found[2] ?? found[0]);
-  const digits = Math.max(0, Math.min(4, 2 - Math.floor(Math.log10(Math.abs(scaled)))));
-  return scaled.toFixed(digits) + found[1];
+/** A number of an axis by its form: to three digits, without zeros that say nothing. */
+function onAxis(value, { times, plus, isSigned, units }) {
+  const number = times * value + plus;
+  // Steps are sums of fractions, so zero may be missed by a little.
+  if (Math.abs(number) < 1e-12) return units.length === 1 ? "0" + units[0][2] : "0";
+  const [, per, name] = units.find(([from]) => Math.abs(number) >= from) ?? units.at(-1);
+  const size = Math.abs(number / per);
+  const digits = size < 1000 ? Number(size.toPrecision(3)) : size.toFixed(0);
+  return (number < 0 ? "−" : isSigned ? "+" : "") + digits + name;
 }
-
-/** The same for an axis: without zeros that say nothing. */
-const onAxis = (value, unit) => readable(value, unit).replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "");
 
 const rgb = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 const mixed = (from, to, part) =>

@@ -1,4 +1,5 @@
-//! The file or block device that is the drive: it is made, recognised by its mark, or refused.
+//! Opens the file or block device that serves as the drive: a new file is made, one with our mark is used, and anything
+//! else is refused.
 
 use crate::mark::{self, MARK_BYTES, Mark};
 use fulgurite_base::units;
@@ -99,7 +100,7 @@ pub enum OpenError {
     #[error("a page of {0} bytes cannot be used; accepted: a power of two from 512 to 1 MiB")]
     PageSize(u32),
     /// io_uring is missing or forbidden.
-    #[error("io_uring cannot be used here ({0}); psync does without")]
+    #[error("io_uring cannot be used here ({0}); accepted here: engine=psync")]
     NoUring(io::Error),
 }
 

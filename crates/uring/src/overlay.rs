@@ -1,4 +1,4 @@
-//! A drive that may be written without a change to what it lies on.
+//! Reads a file or block device and keeps all writes elsewhere, so the original never changes.
 
 use crate::read_only::ReadOnlyFile;
 use fulgurite_base::{Lpn, Nanos};

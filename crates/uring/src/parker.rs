@@ -1,4 +1,4 @@
-//! Waiting for a ring from a thread that does not hold the device.
+//! Lets a thread that does not hold the device wait for its ring.
 
 use fulgurite_base::Nanos;
 use fulgurite_device::Park;

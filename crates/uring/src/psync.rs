@@ -1,4 +1,4 @@
-//! One command after the other, with plain system calls. It is slow and simple, and works on every Unix.
+//! Executes one command after the other, with plain system calls. This is slow and simple, and works on every Unix.
 
 use crate::drive_file::{DriveFile, DriveOptions, OpenError};
 use fulgurite_base::Nanos;

@@ -1,4 +1,4 @@
-//! Many commands in flight through io_uring.
+//! Keeps many commands in flight through io_uring.
 //!
 //! Commands are put into the ring's memory as they are submitted and handed to the kernel together by the
 //! next [`Device::wait`], so that a batch costs one system call. The file is registered, and so is the

@@ -1,4 +1,4 @@
-//! Workloads: what a study asks of a buffer pool or a drive, as a stream of [`Request`]s.
+//! Workloads: the requests of a study to a buffer pool or a drive, as a stream of [`Request`]s.
 //!
 //! [`generate`] makes them up, one generator per file, each a pure function of its spec, the number
 //! of pages and a seed. [`trace`] reads recorded ones, one format per file. Invariant: nothing here

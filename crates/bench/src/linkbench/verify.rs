@@ -1,5 +1,5 @@
-//! What must hold of LinkBench's tables: every count equals the number of visible links, and the index has an entry for
-//! each of these.
+//! Checks LinkBench's tables: every count equals the number of visible links, and the index has an entry for each of
+//! these.
 
 use super::LinkBench;
 use super::load::{Count, Link, Node, read_link_key};

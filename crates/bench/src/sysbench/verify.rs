@@ -1,4 +1,4 @@
-//! What must hold of sysbench's tables: every row can be read, and the index on `k` has exactly one entry for each, with
+//! Checks sysbench's tables: every row can be read, and the index on `k` has exactly one entry for each, with
 //! that `k`.
 
 use super::{Place, Sbtest, Sysbench};

@@ -1,4 +1,4 @@
-//! Which records have been inserted: numbers are given out in order, and inserts end in any order.
+//! Keeps track of inserted records. Numbers are given out in order, and inserts end in any order.
 
 use super::scrambled;
 use crate::Error;

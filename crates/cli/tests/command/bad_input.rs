@@ -29,10 +29,10 @@ fn unknown_names_are_offered_the_nearest() {
     refused(
         &Folder::new(),
         &[
-            ("pol mixed-skewed", &["pol", "pool"]),
+            ("pol mixed-skewed", &["unknown command `pol`; did you mean `pool`?"]),
             // Without `reference`, which is for making the book.
             ("man nosuch", &["unknown command `nosuch`", "completions man help)"]),
-            ("store s.db", &["'store'", "accepted: what --help lists"]),
+            ("store s.db", &["unknown command `store`", "accepted: what --help lists"]),
             ("completions tcsh", &["'tcsh'", "accepted: bash, elvish, fish, powershell, zsh;"]),
             ("pool mixed-skewd", &["mixed-skewd", "did you mean `mixed-skewed`"]),
             ("pool mixed-skewed --device p4511", &["device", "did you mean `p4510`"]),
@@ -43,7 +43,13 @@ fn unknown_names_are_offered_the_nearest() {
             ("pool mixed-skewed --write-back singel", &["write-back", "did you mean `single`"]),
             ("pool mixed-skewed --write-back ace:n=4", &["ace", "`n`", "n_w"]),
             ("pool mixed-skewed --prefetch non", &["prefetch", "did you mean `none`"]),
-            ("pool mixed-skewed --frmes 3", &["--frmes", "--frames"]),
+            ("pool mixed-skewed --frmes 3", &["unknown option `--frmes`; did you mean `--frames`?"]),
+            ("pool zipf:theta=", &["`theta` in `zipf:theta=` has no value", "accepted: theta=VALUE"]),
+            ("pool zipf --ops=", &["--ops: no value", "leave the option out"]),
+            ("pool zipf mixed-skewed", &["`mixed-skewed` is one argument too many", "fulgurite pool"]),
+            ("pool zipf --json --csv", &["--json", "--csv", "accepted: one of them"]),
+            ("pool zipf --ops 5 --ops 6", &["--ops", "given twice"]),
+            ("pool", &["<WORKLOAD> is missing", "fulgurite pool", "--help"]),
             ("pool zipf:teta=1", &["teta", "did you mean `theta`"]),
             ("gc mixed-uniform --victim greedi", &["victim", "did you mean `greedy`"]),
             ("gc mixed-uniform --placement nnoe", &["placement", "none"]),

@@ -76,15 +76,16 @@ impl Folder {
 
     /// Starts `fulgurite` here.
     pub fn start(&self, arguments: &str) -> Child {
+        self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// `fulgurite` as it is started to be interrupted.
+    pub fn command(&self, arguments: &str) -> Command {
         // Signals that whoever runs the tests ignores, as nohup does, would be ignored by the child too.
-        Command::new("env")
-            .args(["--default-signal=HUP,INT,TERM", env!("CARGO_BIN_EXE_fulgurite")])
-            .args(arguments.split_whitespace())
-            .current_dir(&self.0)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap()
+        let mut command = Command::new("env");
+        command.args(["--default-signal=HUP,INT,TERM", env!("CARGO_BIN_EXE_fulgurite")]);
+        command.args(arguments.split_whitespace()).current_dir(&self.0);
+        command
     }
 
     /// The same, which must succeed, with `--json`: its rows.

@@ -68,7 +68,11 @@ fn completions_and_the_manual_know_every_command() {
         assert!(script.contains("write-back") && script.contains("tolerance"), "{shell}");
     }
     let page = folder.run("man pool").stdout;
-    assert!(page.starts_with(".ie") && page.contains("write\\-back") && page.contains("EXTRA"), "{page}");
+    assert!(page.starts_with(".ie") && page.contains(".SH EXAMPLES"), "{page}");
+    // The options of every command stand behind those of the command, in the synopsis too.
+    let synopsis = page.split(".SH DESCRIPTION").next().unwrap();
+    let at = |option: &str| synopsis.find(option).unwrap_or_else(|| panic!("{option} is not in {synopsis}"));
+    assert!(at("write\\-back") < at("\\-\\-seed") && at("\\-\\-format") < at("\\-\\-json"), "{synopsis}");
     for (arguments, words) in [("man pol", "did you mean `pool`"), ("completions bsh", "bash")] {
         let refused = folder.run(arguments);
         assert_eq!((refused.code, refused.stderr.lines().count()), (2, 1), "{arguments}: {}", refused.stderr);

@@ -70,7 +70,7 @@ const TYPED: &[Case] = &[
     ("scan s.store t --limit -1", 2, &["--limit", "`-1` is not a count"]),
     ("scan s.store t --limit 99999999999999999999", 2, &["--limit", "too large"]),
     ("scan s.store t --from \\x", 2, &["--from", "not an escape"]),
-    ("scan s.store t --prefix 1 --from 1", 2, &["--prefix", "cannot be used with", "--from"]),
+    ("scan s.store t --prefix 1 --from 1", 2, &["--prefix", "exclude each other", "--from"]),
     ("stat rows.csv", 2, &["rows.csv holds no store", "accepted"]),
     ("stat s.store --memory 10%", 2, &["--memory", "`10%` is not a size"]),
     ("check s.store --columns nope", 2, &["--columns", "unknown column `nope`"]),

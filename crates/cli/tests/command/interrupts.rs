@@ -2,7 +2,7 @@
 
 use crate::folder::Folder;
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -78,6 +78,41 @@ fn a_study_interrupted_before_its_first_run_leaves_no_folder() {
             (left.iter().map(|name| (*name).into()).collect(), out == "mine")
         );
     }
+}
+
+/// The rule: a command that fails because an interrupt has removed its unfinished files says only that it was
+/// interrupted. The interrupt waits here, since nobody reads what it says, until the run has ended and has found no folder.
+#[test]
+fn a_failure_that_an_interrupt_caused_is_not_told() {
+    let study = "title = 'T'\nquestion = 'Q'\ncommand = 'pool'\n[grid]\nworkload = 'zipf'\nops = '1M'\n";
+    let folder = Folder::new().with("s.toml", study);
+    let path = folder.0.join("out");
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    // As much as a pipe holds.
+    (&writer).write_all(&[b'.'; 1 << 16]).unwrap();
+    let mut command = folder.command("study s.toml --out out --threads 1");
+    let mut child = command.stdout(Stdio::null()).stderr(writer).spawn().unwrap();
+    drop(command);
+    wait_until(&mut child, |id| has_open(id, &path));
+    send(&child, "-INT");
+    wait_until(&mut child, |_| !path.exists());
+    // A thread may pause for a moment.
+    let rests = |id| {
+        sleep(Duration::from_millis(10));
+        !is_at_work(id)
+    };
+    wait_until(&mut child, |id| (0..10).all(|_| rests(id)));
+    let mut said = String::new();
+    reader.read_to_string(&mut said).unwrap();
+    assert_eq!(child.wait().unwrap().signal(), Some(2));
+    assert_eq!(said.trim_start_matches('.'), "fulgurite: interrupted; no run of the study is finished\n");
+}
+
+/// Whether one of the threads of a process has something to do.
+fn is_at_work(process: u32) -> bool {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{process}/task")) else { return false };
+    let state = |path: std::path::PathBuf| std::fs::read_to_string(path.join("stat")).unwrap_or_default();
+    threads.filter_map(|thread| Some(thread.ok()?.path())).any(|path| state(path).contains(") R "))
 }
 
 #[test]

@@ -152,7 +152,7 @@ fn a_grid_of_millions_is_not_made_at_once() {
     );
     let outcome = folder.shell(&script);
     // The machine may be too small for the table of the results, and then says so.
-    assert!(outcome.stdout.starts_with("4000000 runs"), "{}{}", outcome.stdout, outcome.stderr);
+    assert!(outcome.stdout.starts_with("4,000,000 runs"), "{}{}", outcome.stdout, outcome.stderr);
     if outcome.code == 0 {
         let kib: u64 = outcome.stdout.lines().last().unwrap().trim().parse().unwrap();
         assert!((1..100_000).contains(&kib), "peak memory: {kib} KiB");

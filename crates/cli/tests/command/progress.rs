@@ -18,13 +18,7 @@ fn shown_until(folder: &Folder, arguments: &str, enough: &str, stop: impl Fn(&mu
     unlockpt(&master).unwrap();
     let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
     let terminal = File::options().read(true).write(true).open(name).unwrap();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_fulgurite"))
-        .args(arguments.split_whitespace())
-        .current_dir(&folder.0)
-        .stdout(Stdio::null())
-        .stderr(terminal)
-        .spawn()
-        .unwrap();
+    let mut child = folder.command(arguments).stdout(Stdio::null()).stderr(terminal).spawn().unwrap();
     let mut seen = Vec::new();
     let mut master = File::from(master);
     let mut some = [0; 4096];

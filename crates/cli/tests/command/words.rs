@@ -25,8 +25,16 @@ fn refusals_name_what_is_wrong() {
     refused(
         &Folder::new(),
         &[
-            ("pool mixed-skewed:write=", &["`write=`", "write key=value"], &["did you mean", "unknown"]),
-            ("trace", &["'fulgurite trace' requires a subcommand", "info, convert, generate"], &["Describe"]),
+            (
+                "pool mixed-skewed:write=",
+                &["`write` in `mixed-skewed:write=` has no value", "accepted: write=VALUE"],
+                &["did you mean", "unknown"],
+            ),
+            (
+                "trace",
+                &["fulgurite trace needs a command", "accepted: info, convert, generate"],
+                &["Describe"],
+            ),
             (
                 "pool zipf --columns=",
                 &["--columns", "a name is missing", "list columns"],
@@ -46,9 +54,13 @@ fn refusals_name_what_is_wrong() {
             ("diff a b --tolerance -2%", &["--tolerance", "-2%"], &["tip", "-- -2"]),
             ("pool zipf --json -5", &["--json", "-5"], &["tip"]),
             ("pool zipf --seed -1", &["--seed", "`-1`", "a whole number"], &["tip"]),
-            ("pool zipf -x", &["'-x'", "--help"], &["tip", "-- -x"]),
-            ("pool zipf --frmes 5", &["--frmes", "'--frames'"], &["-- --frmes"]),
-            ("pool zipf --threads 0", &["--threads", "'0'", "from 1 on"], &["non-zero", "--help"]),
+            ("pool zipf -x", &["`-x`", "--help"], &["tip", "-- -x"]),
+            ("pool zipf --frmes 5", &["--frmes", "`--frames`"], &["-- --frmes"]),
+            (
+                "pool zipf --threads 0",
+                &["--threads", "'0'", "; accepted: a whole number from 1 on"],
+                &["non-zero", "--help"],
+            ),
             ("pool zipf --threads x", &["--threads", "'x'", "from 1 on"], &["digit"]),
             ("pool zipf --threads -1", &["--threads", "'-1'", "from 1 on"], &["tip"]),
             ("pool zipf --device nvme", &["nvme", "file:PATH"], &[]),

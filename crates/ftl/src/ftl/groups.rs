@@ -1,4 +1,5 @@
-//! Rare changes to what is already written: placement changes its groups, a power cut takes writes back.
+//! Changes of pages that are already written, which are rare: placement changes its groups, or a power cut takes writes
+//! back.
 
 use super::{Collection, Ftl};
 use crate::placement::PlacementPolicy;

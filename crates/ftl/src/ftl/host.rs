@@ -1,4 +1,4 @@
-//! What the host does: writes, trims, shares.
+//! The host's operations: writes, trims and shares.
 
 use super::{FlashSink, Ftl, UnitId};
 use crate::placement::{PlacementPolicy, WriteContext};

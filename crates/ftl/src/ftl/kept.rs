@@ -1,5 +1,5 @@
-//! For layers that keep their map on the drive: a map that was there before, and host pages of several flash pages,
-//! which get their places together or not at all. Such a layer is collected as one unit.
+//! Support for layers that keep their map on the drive. Such a layer starts with a map that was there before. Its host
+//! pages may consist of several flash pages, which get their places together or not at all. It is collected as one unit.
 //!
 //! Flash pages may be smaller here than what the drive below writes at once. Then several make a *block*, and
 //! [`Ftl::end_blocks`] has what comes next begin a new one, so that nothing is written to a block twice.

@@ -1,4 +1,4 @@
-//! Where flash operations go.
+//! The receiver of flash operations: it counts them, or plays them on a drive.
 
 use super::UnitId;
 use crate::segments::SegmentId;

@@ -1,5 +1,5 @@
-//! Which stream (append point) a page is written to. One policy per file; [`PlacementConfig`] chooses one by
-//! name, [`Placer`] is a policy at work. A stream has one open segment of its own. The segments that a stream
+//! Decides to which stream (append point) a page is written. Each policy has a file. [`PlacementConfig`] chooses one by
+//! name, and [`Placer`] is a policy at work. A stream has one open segment of its own. The segments that a stream
 //! wrote are its group.
 //!
 //! One mechanism serves every policy. The translation layer asks for the stream of each page of the host and of

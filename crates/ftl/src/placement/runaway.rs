@@ -1,4 +1,4 @@
-//! Detection of collection that makes no room. Groups of fixed sizes can hold all the garbage while none of them
+//! Detects that collection makes no room. Groups of fixed sizes can hold all the garbage while none of them
 //! exceeds its size. They can also give segments for ever in which nearly every page is valid.
 
 use crate::{SegmentId, SegmentTable};

@@ -1,4 +1,4 @@
-//! When garbage is collected, and which operations go before which. One rule per file; [`Schedule`] chooses one by
+//! Decides when garbage is collected, and which operations go first. Each rule has a file. [`Schedule`] chooses one by
 //! name.
 //!
 //! A rule sees [`FtlState`] and returns one of four [`ScheduleState`]s, those of "A Semi-Preemptive Garbage

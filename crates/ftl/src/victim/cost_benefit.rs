@@ -1,4 +1,4 @@
-//! Cost-benefit: the segment whose garbage has been worth waiting for longest.
+//! Cost-benefit: the score of a segment grows with its garbage and with the time for which it has been sealed.
 //!
 //! The greatest age^a · (1 − u) / c(u), where u is the share of valid pages and age the host's page writes
 //! since the segment was sealed. c(u) = u is the form of MiDAS (FAST 2024; it minimises the inverse),

@@ -1,5 +1,5 @@
-//! Which segment garbage collection takes next. One policy per file; [`VictimConfig`] chooses one by name,
-//! [`Victims`] is the index that a policy keeps.
+//! Decides which segment garbage collection takes next. Each policy has a file. [`VictimConfig`] chooses one by name,
+//! and [`Victims`] is the index that a policy keeps.
 //!
 //! A new policy is one file with its `mod` line below and one line of `victims!`.
 

@@ -1,5 +1,5 @@
-//! What to read beside a missed page. One policy per file. [`PrefetchConfig`] describes a policy and
-//! lists all of them; [`Prefetch`] is a policy at work.
+//! Decides which pages to read beside a missed page. Each policy has a file. [`PrefetchConfig`] describes a policy and
+//! lists all of them, and [`Prefetch`] is a policy at work.
 //!
 //! A policy is told of every miss and of the first use of every page that it had prefetched: without it, the
 //! drive would have been asked for these pages. At a miss it names pages that will be wanted soon. The pool

@@ -1,5 +1,5 @@
-//! Which frame leaves the pool. One policy per file. [`ReplacementConfig`] describes a policy and lists all
-//! of them; [`Replacement`] is a policy at work.
+//! Decides which frame leaves the pool. Each policy has a file. [`ReplacementConfig`] describes a policy and lists all
+//! of them, and [`Replacement`] is a policy at work.
 
 mod arc;
 mod ccf_lru;

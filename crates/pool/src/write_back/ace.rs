@@ -1,4 +1,4 @@
-//! ACE: write as many dirty pages as the drive writes at once, evict one.
+//! ACE: writes as many dirty pages as the drive can write at once, and evicts one page.
 //!
 //! "ACEing the Bufferpool Management Paradigm for Modern Storage Devices" (ICDE 2023). Where the victim
 //! frame is clean it is evicted: exactly the replacement policy. Where it is dirty, the first n_w dirty

@@ -1,4 +1,4 @@
-//! Auto: the write-back policy that a drive's own curves ask for.
+//! Auto: chooses the write-back policy from the measured throughput of the drive.
 //!
 //! One number for a drive's asymmetry or concurrency misleads, because both depend on the load. So the choice
 //! is made from the curves of throughput over requests in flight. With `n` writes in flight a page costs the

@@ -1,5 +1,5 @@
-//! What to write when a frame is needed, and who waits for it. One policy per file. [`WriteBackConfig`] describes
-//! what was asked for and lists all policies; [`WriteBack`] is what that means for a drive.
+//! Decides what to write when a frame is needed, and who waits for it. Each policy has a file. [`WriteBackConfig`]
+//! describes what was asked for and lists all policies. [`WriteBack`] has the numbers that follow for a drive.
 //!
 //! There is one mechanism. A miss in a full pool asks the replacement policy for the victim frame. If that
 //! is dirty, the first `n_w` dirty frames of the eviction order are written together. Without write

@@ -1,4 +1,4 @@
-//! What a drive has done, and whether it was right.
+//! Counts what a drive did, and checks it.
 
 use super::command::InFlight;
 use super::{SimDrive, Translation};

@@ -1,4 +1,5 @@
-//! What a drive holds, kept apart from it: many drives can begin with the same contents, as if each had been filled anew.
+//! The contents of a drive, apart from the drive. Many drives can begin with the same contents, as if each had been
+//! filled anew.
 
 use super::contents::Contents;
 use super::in_place::InPlace;

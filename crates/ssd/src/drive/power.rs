@@ -1,4 +1,4 @@
-//! Power cuts: what a drive still knows after one.
+//! Power cuts: which pages a drive still has after one.
 //!
 //! A protected buffer outlives the power: the capacitors let the drive program what has its places, and what it has
 //! accepted beside that still waits for its places afterwards. With a volatile buffer, pages that were not programmed

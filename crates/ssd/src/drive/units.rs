@@ -1,5 +1,5 @@
-//! What the units of a drive have to do with each other: whose schedule is looked at when, which pages of a write
-//! wait for which unit, what a read must wait for.
+//! Coordinates the units of a drive: which unit's schedule decides, which pages of a write wait for which unit, and what
+//! a read must wait for.
 //!
 //! Where pages are spread as the units come, a write that finds all of them closed waits as a whole, in the order of
 //! arrival. Where a page has its unit by address, a write that has its room in the buffer is taken apart, and each

@@ -1,4 +1,4 @@
-//! What a request waited for.
+//! Attributes the waiting time of a request to its causes, such as collection, a busy die or a busy channel.
 
 use fulgurite_base::Nanos;
 

@@ -183,17 +183,18 @@ fn frames_of(asked: Portion, pages: u64) -> Result<u32, StackError> {
         // A share of a few pages is still a pool.
         share => share.of(pages).max(1),
     };
+    let is = if matches!(asked, Portion::Count(_)) { String::new() } else { format!(" is {frames} frames") };
     let refused = |why: &str| {
         StackError::request(format!(
-            "--frames {asked} is {frames} frames for {pages} pages, {why}; accepted: 1 to {}",
+            "--frames {asked}{is} for {pages} pages: {why}; accepted: 1 to {}",
             pages.min(u64::from(u32::MAX))
         ))
     };
     match u32::try_from(frames) {
-        Ok(0) => Err(refused("and a pool needs at least one")),
-        _ if frames > pages => Err(refused("so that some would never be used")),
+        Ok(0) => Err(refused("a pool needs at least one frame")),
+        _ if frames > pages => Err(refused("some frames would never be used")),
         Ok(frames) => Ok(frames),
-        Err(_) => Err(refused("and a pool numbers its frames in 32 bits")),
+        Err(_) => Err(refused("a pool numbers its frames in 32 bits")),
     }
 }
 

@@ -90,7 +90,7 @@ impl Run {
             || self.measure.rows == Rows::Groups
         {
             return Err(StackError::request(format!(
-                "workload {label} shares pages, and --groups and policies that look ahead cannot tell when shared pages die; accepted: checkpoint=copy, or neither of them"
+                "workload {label} shares pages, and --groups and policies that look ahead cannot tell when shared pages die; accepted: checkpoint=copy, or no --groups and another policy"
             )));
         }
         Ok(())

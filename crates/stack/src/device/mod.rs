@@ -356,12 +356,12 @@ impl FileConfig {
         let (path, options) = text.split_once(',').unwrap_or((text, ""));
         if path.is_empty() {
             return Err(StackError::request(
-                "device file: has no path; write file:PATH, file:PATH,size=1GiB",
+                "device file: has no path; write file:PATH or file:PATH,size=1GiB",
             ));
         }
         if is_standard(Path::new(path)) {
             return Err(StackError::request(
-                "device file:- is read and written at any place, and standard input and output are not; accepted: a file or block device",
+                "device file:- is standard input or output, which cannot serve as a drive; accepted: a file or block device",
             ));
         }
         // Presets have their options behind a colon, and a new file of such a name is hardly what was meant.

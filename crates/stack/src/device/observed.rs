@@ -1,4 +1,4 @@
-//! What a run can see of a device besides using it: counters, checks, timelines, wear.
+//! The view of a run on its device, beside commands: counters, checks, timelines and wear.
 
 use fulgurite_base::{Lpn, Nanos};
 use fulgurite_device::{Arena, Caps, Command, Completion, Device, FaultDevice, MemDevice, QueueFull};

@@ -7,7 +7,7 @@ mod needs;
 mod seconds;
 
 use crate::run::Run;
-use crate::{Column, Row, StackError, Unit, memory};
+use crate::{Column, Row, StackError, Unit, Value, memory};
 pub use needs::Needs;
 pub use seconds::Seconds;
 use std::collections::BTreeMap;
@@ -123,8 +123,8 @@ impl Outlook {
         };
         let runs = match (self.runs, self.at_once()) {
             (1, _) => "the run takes".to_owned(),
-            (runs, 1) => format!("{runs} runs, one after the other, take"),
-            (runs, at_once) => format!("{runs} runs, {at_once} at once, take"),
+            (_, 1) => format!("{}, one after the other, take", self.runs_in_words()),
+            (_, at_once) => format!("{}, {at_once} at once, take", self.runs_in_words()),
         };
         Err(StackError::request(format!(
             "{runs} about {} of memory, and this machine has {} free; accepted: {accepted}",
@@ -133,9 +133,17 @@ impl Outlook {
         )))
     }
 
+    fn runs_in_words(&self) -> String {
+        if self.runs == 1 {
+            "1 run".to_owned()
+        } else {
+            format!("{} runs", Value::from(self.runs).readable())
+        }
+    }
+
     /// The outlook in a sentence.
     pub fn sentence(&self) -> String {
-        let runs = if self.runs == 1 { "1 run".to_owned() } else { format!("{} runs", self.runs) };
+        let runs = self.runs_in_words();
         let at_once = match self.at_once() {
             0 | 1 => String::new(),
             at_once => format!(", {at_once} at once"),

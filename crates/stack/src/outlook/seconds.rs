@@ -1,4 +1,4 @@
-//! The costs of steps and requests in time. Each cost has two figures, the least and the most that was measured.
+//! The time that steps and requests take. Each cost has two figures, the least and the most that was measured.
 //!
 //! The least was measured with the optimised command on a quiet machine. The most was measured with a build that has
 //! all checks, on a busy machine. Both machines are servers of 2024. On other machines both figures may be off by a

@@ -1,4 +1,4 @@
-//! The values of settings as typed values, before it is checked whether they go together.
+//! The settings of a run after parsing, before it is checked whether they go together.
 
 use crate::device::{DeviceConfig, LayerConfig};
 use crate::workload::AddressMap;

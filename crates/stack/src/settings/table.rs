@@ -44,7 +44,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "scale",
         written: "N",
-        about: "Size of the data as a multiple of the default: so many warehouses, or times 100K records, nodes or rows",
+        about: "Size of the data as a multiple of the default: that many warehouses, or that many times 100K records, nodes or rows",
         commands: &[(Bench, Words("1"))],
         read: |asked, text| put(&mut asked.scale, count(text, 1, 1 << 40).map(Some)),
         // The benchmark's options hold it.
@@ -93,39 +93,47 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "placement",
         written: "PLACEMENT",
-        about: "Placement policy: that of the layer, or without a layer that of the simulated drive",
+        about: "Placement policy of the layer; where there is no layer, of the simulated drive",
         commands: &[
             (Pool, Words("the drive's")),
-            (Gc, Value("none")),
             (Replay, Words("the drive's")),
             (Bench, Words("the drive's")),
         ],
-        read: |asked, text| {
-            text.clone_into(&mut asked.placement_label);
-            put(&mut asked.placement, PlacementConfig::from_spec(Spec::parse(text)?).map(Some))
-        },
-        show: |run| Ok(run.translation().map(|translation| translation.ftl.collect.placement.to_string())),
+        read: read_placement,
+        show: show_placement,
+    },
+    Setting {
+        name: "placement",
+        written: "PLACEMENT",
+        about: "Placement policy: which pages are written to one segment",
+        commands: &[(Gc, Value("none"))],
+        read: read_placement,
+        show: show_placement,
     },
     Setting {
         name: "victim",
         written: "VICTIM",
-        about: "Victim policy: that of the layer, or without a layer that of the simulated drive",
+        about: "Victim policy of the layer; where there is no layer, of the simulated drive",
         commands: &[
             (Pool, Words("the drive's")),
-            (Gc, Value("greedy")),
             (Replay, Words("the drive's")),
             (Bench, Words("the drive's")),
         ],
-        read: |asked, text| {
-            text.clone_into(&mut asked.victim_label);
-            put(&mut asked.victim, VictimConfig::from_spec(Spec::parse(text)?).map(Some))
-        },
-        show: |run| Ok(run.translation().map(|translation| translation.ftl.collect.victim.to_string())),
+        read: read_victim,
+        show: show_victim,
+    },
+    Setting {
+        name: "victim",
+        written: "VICTIM",
+        about: "Victim policy: which segment is collected next",
+        commands: &[(Gc, Value("greedy"))],
+        read: read_victim,
+        show: show_victim,
     },
     Setting {
         name: "schedule",
         written: "SCHEDULE",
-        about: "Schedule of garbage collection: that of the layer, or without a layer that of the simulated drive",
+        about: "Schedule of garbage collection in the layer; where there is no layer, in the simulated drive",
         commands: &[(Replay, Words("the drive's")), (Bench, Words("the drive's"))],
         read: |asked, text| put(&mut asked.schedule, Schedule::from_name(text).map(Some)),
         show: told_by_device,
@@ -205,15 +213,34 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "page",
         written: "SIZE",
-        about: "Page size of the pool, the engine or the logical space; for profile, the size of a request",
-        commands: &[
-            (Pool, Value("4KiB")),
-            (Gc, Value("4KiB")),
-            (Bench, Value("4KiB")),
-            (Profile, Value("4KiB")),
-        ],
-        read: |asked, text| put(&mut asked.page_bytes, read_page_bytes(text)),
-        show: |run| Ok(Some(run.page_bytes().to_string())),
+        about: "Size of the pool's pages",
+        commands: &[(Pool, Value("4KiB"))],
+        read: read_page,
+        show: show_page,
+    },
+    Setting {
+        name: "page",
+        written: "SIZE",
+        about: "Size of a logical page",
+        commands: &[(Gc, Value("4KiB"))],
+        read: read_page,
+        show: show_page,
+    },
+    Setting {
+        name: "page",
+        written: "SIZE",
+        about: "Size of the storage engine's pages",
+        commands: &[(Bench, Value("4KiB"))],
+        read: read_page,
+        show: show_page,
+    },
+    Setting {
+        name: "page",
+        written: "SIZE",
+        about: "Size of a request",
+        commands: &[(Profile, Value("4KiB"))],
+        read: read_page,
+        show: show_page,
     },
     Setting {
         name: "gc_reserve",
@@ -226,17 +253,18 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "users",
         written: "N",
-        about: "Closed loop: number of users, each with one request or transaction at a time",
-        commands: &[(Pool, Words("1")), (Replay, Nothing), (Bench, Words("1"))],
-        read: |asked, text| put(&mut asked.users, count(text, 1, 100_000).map(|n| Some(n as u32))),
-        show: |run| {
-            // The three kinds of arrivals exclude each other, so the first of their settings tells which it is.
-            if let Some((asked, _)) = run.benchmarked() {
-                return Ok(Some(asked.users.to_string()));
-            }
-            let arrivals = run.requested().filter(|_| run.command() != Gc);
-            Ok(arrivals.map(|requested| format!("{:?}", requested.arrivals)))
-        },
+        about: "Closed loop: number of users, each with one request at a time",
+        commands: &[(Pool, Words("1")), (Replay, Nothing)],
+        read: read_users,
+        show: show_users,
+    },
+    Setting {
+        name: "users",
+        written: "N",
+        about: "Closed loop: number of users, each with one transaction at a time",
+        commands: &[(Bench, Words("1"))],
+        read: read_users,
+        show: show_users,
     },
     Setting {
         name: "speed",
@@ -374,7 +402,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "memory",
         written: "SIZE|10%",
-        about: "Memory of the engine: a size, or a share of the loaded data. Beside a share the map of pages out of place has memory of its own",
+        about: "Memory of the engine: a size, or a share of the loaded data. The map of pages out of place is not part of a share; it gets memory of its own",
         commands: &[(Bench, Words("10%, at least 1MiB"))],
         read: |asked, text| put(&mut asked.memory, read_memory(text).map(Some)),
         show: |run| of_engine(run, |stage| stage.memory_bytes.to_string()),
@@ -390,7 +418,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "records",
         written: "0%..90%",
-        about: "Largest share of the engine's memory for single records instead of pages: records that were read, and new ones that are not merged into their pages yet. Records get only as much of it as spares the drive more work than pages would",
+        about: "Largest share of the engine's memory for single records instead of pages: records that were read, and new records that are not yet merged into their pages. Records get only that part of it with which they save the drive more work than pages would",
         commands: &[(Bench, Value("70%"))],
         read: |asked, text| put(&mut asked.records, read_records(text)),
         show: |run| of_engine(run, |stage| format!("{}%", stage.records)),
@@ -523,6 +551,45 @@ fn of_benchmark(run: &Run, show: impl FnOnce(&Benchmarked) -> String) -> Result<
 
 fn of_engine(run: &Run, show: impl FnOnce(&EngineStage) -> String) -> Result<Option<String>, StackError> {
     Ok(run.benchmarked().map(|(_, stage)| show(stage)))
+}
+
+fn read_placement(asked: &mut Asked, text: &str) -> Result<(), SpecError> {
+    text.clone_into(&mut asked.placement_label);
+    put(&mut asked.placement, PlacementConfig::from_spec(Spec::parse(text)?).map(Some))
+}
+
+fn show_placement(run: &Run) -> Result<Option<String>, StackError> {
+    Ok(run.translation().map(|translation| translation.ftl.collect.placement.to_string()))
+}
+
+fn read_victim(asked: &mut Asked, text: &str) -> Result<(), SpecError> {
+    text.clone_into(&mut asked.victim_label);
+    put(&mut asked.victim, VictimConfig::from_spec(Spec::parse(text)?).map(Some))
+}
+
+fn show_victim(run: &Run) -> Result<Option<String>, StackError> {
+    Ok(run.translation().map(|translation| translation.ftl.collect.victim.to_string()))
+}
+
+fn read_page(asked: &mut Asked, text: &str) -> Result<(), SpecError> {
+    put(&mut asked.page_bytes, read_page_bytes(text))
+}
+
+fn show_page(run: &Run) -> Result<Option<String>, StackError> {
+    Ok(Some(run.page_bytes().to_string()))
+}
+
+fn read_users(asked: &mut Asked, text: &str) -> Result<(), SpecError> {
+    put(&mut asked.users, count(text, 1, 100_000).map(|n| Some(n as u32)))
+}
+
+fn show_users(run: &Run) -> Result<Option<String>, StackError> {
+    // The three kinds of arrivals exclude each other, so the first of their settings tells which it is.
+    if let Some((asked, _)) = run.benchmarked() {
+        return Ok(Some(asked.users.to_string()));
+    }
+    let arrivals = run.requested().filter(|_| run.command() != Gc);
+    Ok(arrivals.map(|requested| format!("{:?}", requested.arrivals)))
 }
 
 fn read_ops(asked: &mut Asked, text: &str) -> Result<(), SpecError> {

@@ -1,4 +1,4 @@
-//! A copy of a store as a store of its own.
+//! Copies a store into a new file.
 
 use super::Said;
 use super::file::FileSink;

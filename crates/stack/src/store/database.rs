@@ -1,4 +1,4 @@
-//! A store in a file, opened for a program that reads and writes it from any of its threads.
+//! Opens a store in a file for a program whose threads all read and write it.
 
 use super::load::{Sizes, plan, refused_options};
 use super::new_file::NewFile;

@@ -1,4 +1,4 @@
-//! Plain files as images of stores.
+//! Reads and writes the pages of a store in a plain file.
 
 use fulgurite_base::Lpn;
 use fulgurite_device::{Failure, IoError, Operation};

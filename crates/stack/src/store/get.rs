@@ -1,4 +1,4 @@
-//! One value of a table.
+//! Reads one value of a table.
 
 use super::open::{StoreFile, read_key};
 use super::scan::{Form, Writer};

@@ -129,13 +129,13 @@ fn said(asked: &LoadAsked, loaded: Loaded, elapsed: Duration) -> Said {
     row.set(Column::RecordsS, rate);
     row.set(Column::RecordsWaiting, loaded.waiting);
     let mut text = format!(
-        "loaded {} {} of {} into table {} of {file} in {} ({} records/s)\n",
+        "loaded {} {} of {} into table {} of {file} in {} ({}/s)\n",
         row.text(Column::Records),
         if loaded.records == 1 { "record" } else { "records" },
         Column::RecordBytes.unit().humane(loaded.bytes as f64),
         asked.table,
         Column::ElapsedNs.unit().humane(elapsed.as_nanos() as f64),
-        row.text(Column::RecordsS),
+        units::humane(rate, &[(1e6, " M"), (1e3, " K"), (1.0, " ")]),
     );
     if loaded.waiting > 0 {
         text += &format!(

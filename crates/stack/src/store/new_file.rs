@@ -91,13 +91,13 @@ pub fn refuse_existing(argument: &str, path: &Path) -> Result<(), StackError> {
     }
 }
 
-/// Refuses `-`: a store is read and written at any place, and standard input and output are not.
+/// Refuses `-`: a store needs random access, which standard input and output do not have.
 pub fn refuse_standard(argument: &str, path: &Path) -> Result<(), StackError> {
     if !is_standard(path) {
         return Ok(());
     }
     Err(StackError::request(format!(
-        "{argument} - is standard input or output, which cannot be read and written at any place, as a store is; accepted: a file (./- for one of this name)"
+        "{argument} - is standard input or output, which cannot hold a store; accepted: a file (./- for one of this name)"
     )))
 }
 

@@ -1,4 +1,4 @@
-//! The records of a range, in order.
+//! Writes the records of a range in order.
 
 use super::open::{StoreFile, read_key};
 use super::text;

@@ -1,4 +1,4 @@
-//! A workload whose addresses are pages.
+//! A workload together with what its addresses mean: pages of a pool, of a logical space or of a drive.
 
 use super::requests::{Changes, RequestSource};
 use super::trace_file::{ListedPages, Numbering};

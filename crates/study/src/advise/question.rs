@@ -34,15 +34,18 @@ pub fn settings() -> impl Iterator<Item = (&'static Setting, String)> {
 fn help(setting: &Setting) -> Option<String> {
     let (about, usual) = match (setting.name, setting.absent(Command::Pool)?) {
         ("ops", _) => (
-            "Requests of each run; of a trace, of each slice",
-            "200K, or what fills the pool; of a trace at most 500K; on a real drive 50K",
+            "Number of requests in each run; a run of a trace is one slice of it",
+            "200K, or as many as fill the pool; at most 500K of a trace; 50K on a real drive",
         ),
         ("page", _) => (
-            "Page sizes to try, the first as the plain one; of a generated workload one",
-            "4KiB; of a trace of bytes 8KiB and 16KiB too",
+            "Page sizes to try; the first is the plain one. A generated workload has one",
+            "4KiB; also 8KiB and 16KiB for a trace that counts bytes",
         ),
-        ("placement" | "victim", _) => (setting.about, "all, where there is a layer"),
-        (name, _) if TRIED.contains(&name) => (setting.about, "all"),
+        ("placement", _) => ("Placement policies of the layer", "all, where there is a layer"),
+        ("victim", _) => ("Victim policies of the layer", "all, where there is a layer"),
+        ("replacement", _) => ("Replacement policies", "all"),
+        ("write_back", _) => ("Write-back policies", "all"),
+        ("prefetch", _) => ("Prefetch policies", "all"),
         (name, absent) if SITUATION.contains(&name) => match absent {
             Absent::Value(usual) | Absent::Words(usual) => (setting.about, usual),
             Absent::Required | Absent::Nothing => return Some(setting.about.to_owned()),
@@ -50,7 +53,7 @@ fn help(setting: &Setting) -> Option<String> {
         _ => return None,
     };
     let is_list = TRIED.contains(&setting.name) && setting.name != "page";
-    let list = if is_list { ": those to try, the first as the plain one" } else { "" };
+    let list = if is_list { " to try; the first is the plain one" } else { "" };
     Some(format!("{about}{list} [default: {usual}]"))
 }
 

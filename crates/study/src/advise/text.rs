@@ -209,7 +209,9 @@ impl Advice {
             };
         }
         if *advised == auto.setup {
-            return format!("{figures}: it is what is advised; no other setting gains beside it.");
+            return format!(
+                "{figures}: this alone is the advice; no other setting gains anything beside it."
+            );
         }
         if change.is_gain(goal, noise) {
             return format!("{figures}: the advice is better, {more}.");

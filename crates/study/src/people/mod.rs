@@ -26,6 +26,8 @@ pub struct View {
     pub columns: Vec<Column>,
     /// Every column, however wide that is.
     pub is_wide: bool,
+    /// Whether nothing is said of columns that are not shown.
+    pub is_quiet: bool,
     /// Whether heads are bold and the best is coloured.
     pub has_colours: bool,
 }
@@ -92,7 +94,7 @@ pub fn figures_of(table: &Table, order: &[Column], columns: &[Column], view: &Vi
     if marks {
         remarks.push("* the best of its case".to_owned());
     }
-    if more > 0 && view.columns.is_empty() {
+    if more > 0 && view.columns.is_empty() && !view.is_quiet {
         remarks.push(format!("{more} more columns with --wide"));
     }
     if !remarks.is_empty() {
@@ -241,7 +243,7 @@ mod tests {
     }
 
     fn view(width: usize) -> View {
-        View { width, columns: Vec::new(), is_wide: false, has_colours: false }
+        View { width, columns: Vec::new(), is_wide: false, is_quiet: false, has_colours: false }
     }
 
     #[test]
@@ -278,5 +280,13 @@ mod tests {
         let columns = vec![Column::WriteIos, Column::WriteBack];
         let text = figures_of(&table(), &[], &[], &View { columns, ..view(80) });
         assert_eq!(text, "write_ios  write_back\n      100  single\n      100  ace\n");
+    }
+
+    /// The rule: who asks for quiet is told nothing of columns that are not shown.
+    #[test]
+    fn a_quiet_table_has_no_remark_on_its_columns() {
+        let text = |is_quiet| figures_of(&table(), &[], &[], &View { is_quiet, ..view(40) });
+        assert!(text(false).ends_with("more columns with --wide\n"), "{}", text(false));
+        assert!(!text(true).contains("--wide"), "{}", text(true));
     }
 }

@@ -4,10 +4,12 @@
 //! how to repeat the study. Text and tables are plain HTML (`templates/report.html`), so they are there without scripts
 //! too. Scripts of ours draw the plots from one JSON object; `data-ready` on the body says how many they have drawn.
 
+mod form;
 mod plot;
 
 use crate::table::Table;
 use askama::Template;
+pub use form::Form;
 use fulgurite_stack::{Column, Row, Value};
 pub use plot::{Panel, Place, Plot, PlotKind, Scale, Series};
 
@@ -202,6 +204,7 @@ fn pieces(text: &str) -> Vec<(bool, &str)> {
 mod tests {
     use super::*;
     use fulgurite_stack::Unit;
+    use serde_json::json;
 
     const HOSTILE: &str = "</script><script>alert('x')</script>\"&";
 
@@ -309,16 +312,76 @@ mod tests {
         assert_eq!(tally(&all[..1]), "1 of 1 hold");
     }
 
-    /// The rule: beside a number with a fraction a whole one is written with as many digits; counts stay counts.
+    /// A plot of two values and of what was expected in their place.
+    fn plot_of(scale: Scale, values: [f64; 2], expected: [(f64, f64); 2]) -> Plot {
+        let mut plot = plot();
+        plot.scale = scale;
+        plot.panels[0].series[0].values = values.map(Some).to_vec();
+        plot.panels[0].series[0].expected = Some(expected.map(Some).to_vec());
+        plot
+    }
+
+    /// What the page's script writes in a picture: beside the values, and for what was expected.
+    fn texts(plot: &Plot) -> [serde_json::Value; 2] {
+        let series = plot.json()["panels"][0]["series"][0].clone();
+        [series["texts"].clone(), series["expectedTexts"].clone()]
+    }
+
+    /// The cells of the table under a picture, without its panel and its places.
+    fn cells(plot: &Plot) -> Vec<Vec<String>> {
+        plot.numbers().into_iter().map(|line| line[2..].to_vec()).collect()
+    }
+
+    /// The rule: all numbers of a plot have one form, the measured ones and the expected ones, and so have all numbers of
+    /// its table. One number with a fraction, of either kind, gives three digits to all of them, and four in the table.
     #[test]
     fn numbers_of_a_plot_have_one_form() {
-        let unit = |values: [f64; 2]| {
-            let mut plot = plot();
-            plot.scale = Scale::Unit(Unit::Number);
-            plot.panels[0].series[0].values = values.map(Some).to_vec();
-            plot.json()["unit"].clone()
+        let number = Scale::Unit(Unit::Number);
+        let counts = plot_of(number, [16.0, 2000.0], [(16.0, 16.0), (1000.0, 2000.0)]);
+        assert_eq!(texts(&counts), [json!(["16", "2000"]), json!(["16", "1000 to 2000"])]);
+        assert_eq!(cells(&counts), [["16", "16"], ["2,000", "1,000 to 2,000"]]);
+        let measured = plot_of(number, [1.0, 1.68], [(2.0, 2.0), (1.0, 2000.0)]);
+        assert_eq!(texts(&measured), [json!(["1.00", "1.68"]), json!(["2.00", "1.00 to 2000"])]);
+        assert_eq!(cells(&measured), [["1.000", "2.000"], ["1.680", "1.000 to 2,000"]]);
+        let published = plot_of(number, [16.0, 2000.0], [(16.5, 16.5), (2000.0, 2000.0)]);
+        assert_eq!(texts(&published), [json!(["16.0", "2000"]), json!(["16.5", "2000"])]);
+        let times = plot_of(Scale::Unit(Unit::Nanoseconds), [134_000.0, 2e9], [(1e6, 1e6), (1e6, 2e6)]);
+        assert_eq!(texts(&times), [json!(["134 µs", "2.00 s"]), json!(["1.00 ms", "1.00 ms to 2.00 ms"])]);
+    }
+
+    /// The rule: a plot of changes and a plot of factors tell the page how their values and the steps of their axis are
+    /// written, and that both are about a change from zero. The script itself names no form.
+    #[test]
+    fn the_page_knows_factors_from_changes() {
+        let of = |scale| {
+            let plot = plot_of(scale, [0.12, 1.95], [(-0.05, -0.05), (0.0, 1.0)]);
+            let told = plot.json();
+            (texts(&plot), told["yAxis"].clone(), told["isOfChanges"].clone(), measure(&plot))
         };
-        assert_eq!(unit([1.0, 1.68]), "measure");
-        assert_eq!(unit([1.0, 2.0]), "number");
+        let label = HOSTILE;
+        assert_eq!(
+            of(Scale::Change),
+            (
+                [json!(["+12.0 %", "+195 %"]), json!(["−5.0 %", "0.0 % to +100 %"])],
+                json!({ "times": 100.0, "plus": 0.0, "isSigned": true, "units": [[0.0, 1.0, " %"]] }),
+                json!(true),
+                format!("{label}, change against {label}"),
+            )
+        );
+        assert_eq!(
+            of(Scale::Factor),
+            (
+                [json!(["1.12×", "2.95×"]), json!(["0.950×", "1.00× to 2.00×"])],
+                json!({ "times": 1.0, "plus": 1.0, "isSigned": false, "units": [[0.0, 1.0, "×"]] }),
+                json!(true),
+                format!("{label}, relative to {label}"),
+            )
+        );
+        let (shares, axis, is_of_changes, _) = of(Scale::Share);
+        assert_eq!(shares[0], json!(["12.0 %", "195.0 %"]));
+        assert_eq!((&axis["isSigned"], is_of_changes), (&json!(false), json!(false)));
+        for form in ["=== \"factor\"", "=== \"change\"", "×", "\" %\""] {
+            assert!(!SCRIPT.contains(form), "the script has a rule of its own for {form}");
+        }
     }
 }

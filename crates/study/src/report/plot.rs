@@ -1,6 +1,6 @@
 //! A plot as data: what the page's script draws, and the table of its numbers.
 
-use crate::change;
+use super::Form;
 use fulgurite_stack::{Unit, Value};
 use serde_json::json;
 use std::cmp::Ordering;
@@ -112,37 +112,6 @@ impl PlotKind {
     }
 }
 
-impl Scale {
-    /// A value as people read it.
-    pub fn humane(self, value: f64) -> String {
-        match self {
-            Scale::Unit(unit) => unit.humane(value),
-            Scale::Change => change::percent(value),
-            Scale::Factor => change::factor(value) + "×",
-            Scale::Share => format!("{:.1} %", 100.0 * value),
-        }
-    }
-
-    fn script_name(self) -> &'static str {
-        match self {
-            Scale::Unit(unit) => script_name(unit),
-            Scale::Change => "change",
-            Scale::Factor => "factor",
-            Scale::Share => "share",
-        }
-    }
-}
-
-/// The unit's name in the page's script.
-fn script_name(unit: Unit) -> &'static str {
-    match unit {
-        Unit::Name | Unit::Number => "number",
-        Unit::Nanoseconds => "nanoseconds",
-        Unit::Bytes => "bytes",
-        Unit::BytesPerSecond => "bytesPerSecond",
-    }
-}
-
 impl Plot {
     /// The heads of the table under the picture.
     pub fn heads(&self) -> Vec<String> {
@@ -161,17 +130,15 @@ impl Plot {
     }
 
     fn line(&self, panel: &Panel, at: usize) -> Vec<String> {
-        let humane = |value: f64| self.scale.humane(value);
-        let range = |(low, high): (f64, f64)| match low == high {
-            true => humane(low),
-            false => format!("{} to {}", humane(low), humane(high)),
-        };
+        let form = self.form();
+        let number = |value: f64| form.in_table(value);
         let none = || "–".to_owned();
         let mut line: Vec<String> = panel.title.iter().cloned().collect();
         line.push(panel.x[at].name.clone());
         for series in &panel.series {
-            line.push(series.values[at].map_or_else(none, humane));
-            line.extend(series.expected.iter().map(|expected| expected[at].map_or_else(none, range)));
+            line.push(series.values[at].map_or_else(none, number));
+            let expected = |of: (f64, f64)| range(of, number);
+            line.extend(series.expected.iter().map(|all| all[at].map_or_else(none, expected)));
         }
         line
     }
@@ -182,42 +149,60 @@ impl Plot {
         series.flat_map(|series| &series.values).any(Option::is_none)
     }
 
-    /// The values' unit in the page's script. Where some of them have a fraction all are measured, so that 1 is `1.00`
-    /// beside 1.68.
-    fn unit_of_values(&self) -> &'static str {
-        let mut values = self.panels.iter().flat_map(|panel| &panel.series).flat_map(|series| &series.values);
-        let is_measured = values.any(|value| value.is_some_and(|value| value.fract() != 0.0));
-        match self.scale.script_name() {
-            "number" if is_measured => "measure",
-            name => name,
-        }
+    /// How the values are written, those that were measured and those that were expected.
+    fn form(&self) -> Form {
+        let series = || self.panels.iter().flat_map(|panel| &panel.series);
+        let measured = series().flat_map(|series| series.values.iter().copied().flatten());
+        let expected = series().flat_map(|series| series.expected.iter().flatten().copied().flatten());
+        Form::of(self.scale, measured.chain(expected.flat_map(|(low, high)| [low, high])))
     }
 
     /// What the page's script is told.
     pub(super) fn json(&self) -> serde_json::Value {
+        let form = self.form();
+        let places = self.panels.iter().flat_map(|panel| &panel.x).filter_map(|place| place.value.as_f64());
         json!({
             "title": self.title,
             "kind": self.kind.name(),
             "expectedIs": self.expected_is,
-            "xUnit": script_name(self.x_unit),
+            "xAxis": Form::of(Scale::Unit(self.x_unit), places).of_axis(),
+            "yAxis": form.of_axis(),
             "xLabel": self.x_label,
             "yLabel": self.y_label,
             "logX": self.log_x,
             "logY": self.log_y,
-            "unit": self.unit_of_values(),
+            "isOfChanges": matches!(self.scale, Scale::Change | Scale::Factor),
             "zeroIs": self.zero_is,
             "isLessBetter": self.better == Some(Ordering::Less),
             "isOrdered": self.is_ordered,
             "coloursPlaces": self.colours_places,
-            "panels": self.panels.iter().map(Panel::json).collect::<Vec<_>>(),
+            "panels": self.panels.iter().map(|panel| panel.json(form)).collect::<Vec<_>>(),
         })
     }
 }
 
+/// What is expected, in words: one value, or the least and the greatest.
+fn range((low, high): (f64, f64), text: impl Fn(f64) -> String) -> String {
+    if low == high { text(low) } else { format!("{} to {}", text(low), text(high)) }
+}
+
 impl Panel {
-    fn json(&self) -> serde_json::Value {
+    fn json(&self, form: Form) -> serde_json::Value {
         let x = |place: &Place| json!({ "key": place.value.exact(), "name": place.name, "at": place.value.as_f64() });
-        let series = |series: &Series| json!({ "key": series.key, "name": series.name, "values": series.values, "expected": series.expected });
+        let text = |value: &Option<f64>| value.map(|value| form.text(value));
+        let expected = |all: &Vec<Option<(f64, f64)>>| -> Vec<Option<String>> {
+            all.iter().map(|one| one.map(|of| range(of, |value| form.text(value)))).collect()
+        };
+        let series = |series: &Series| {
+            json!({
+                "key": series.key,
+                "name": series.name,
+                "values": series.values,
+                "texts": series.values.iter().map(text).collect::<Vec<_>>(),
+                "expected": series.expected,
+                "expectedTexts": series.expected.as_ref().map(expected),
+            })
+        };
         json!({
             "title": self.title,
             "x": self.x.iter().map(x).collect::<Vec<_>>(),

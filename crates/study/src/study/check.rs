@@ -1,4 +1,4 @@
-//! A conclusion, most often of a paper, as a check over the rows of a study. The report says whether it holds,
+//! Checks a conclusion, most often one of a paper, in the rows of a study. The report says whether it holds,
 //! with the figure and its place.
 
 use super::file::{Check, Pair};
@@ -9,7 +9,7 @@ use super::{Select, known_columns};
 use crate::change;
 use crate::report::{Answer, Verdict};
 use crate::table::Table;
-use fulgurite_base::units::significant;
+use fulgurite_base::units::{significant, significant_to};
 use fulgurite_stack::StackError;
 use fulgurite_stack::{Column, Row, Unit, Value};
 use std::collections::BTreeMap;
@@ -131,16 +131,12 @@ impl Check {
         let readable = |figure: f64| match is_ratio {
             // A column that is a part of another one, not a reading of the same.
             true if self.against.is_some() && (figure - 1.0).abs() > 0.1 => match 100.0 * figure {
-                small if small < 1.0 => format!("{} %", two_digits(small)),
+                small if small < 1.0 => format!("{} %", significant_to(small, 2)),
                 percent => format!("{percent:.1} %"),
             },
             true if as_factors => format!("{} times", significant(figure)),
             true if figure == 1.0 => "no change".to_owned(),
-            // As small a change as a bound of 0.004 % would look like none.
-            true if (figure - 1.0).abs() < 0.0005 => {
-                let sign = if figure > 1.0 { '+' } else { '−' };
-                format!("{sign}{} %", two_digits(100.0 * (figure - 1.0).abs()))
-            }
+            true if (figure - 1.0).abs() < 0.01 => small_change(figure - 1.0),
             true => change::percent(figure - 1.0),
             false => humane(self.column, figure),
         };
@@ -253,13 +249,10 @@ impl Check {
     }
 }
 
-/// A small number that is not negative, to two significant digits: 0.0163 is `0.016`.
-fn two_digits(small: f64) -> String {
-    if small == 0.0 {
-        return "0".to_owned();
-    }
-    let digits = (1 - small.log10().floor() as i32).clamp(0, 9) as usize;
-    format!("{small:.digits$}")
+/// A change of less than 1 %, to two digits: with one decimal as small a change as a bound of 0.004 % would look like none.
+fn small_change(change: f64) -> String {
+    let sign = if change > 0.0 { '+' } else { '−' };
+    format!("{sign}{} %", significant_to(100.0 * change.abs(), 2))
 }
 
 /// A figure as people read it, without decimals where it has none.
@@ -272,12 +265,15 @@ fn humane(column: Column, figure: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::two_digits;
+    use super::small_change;
 
+    /// The rule: changes beside each other in one sentence have as many digits as each other.
     #[test]
-    fn small_numbers_have_two_digits() {
-        for (number, said) in [(0.0, "0"), (0.0163, "0.016"), (0.0031, "0.0031"), (0.95, "0.95")] {
-            assert_eq!(two_digits(number), said);
+    fn small_changes_have_two_digits() {
+        for (change, said) in
+            [(0.000163, "+0.016 %"), (-0.000031, "−0.0031 %"), (0.0014, "+0.14 %"), (0.00996, "+1.0 %")]
+        {
+            assert_eq!(small_change(change), said);
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Planted faults: a check is worth something if it fails where its subject does.
+//! Planted faults: a check is worth something only if it fails when its subject is at fault.
 //!
-//! A fault changes the rows as a fault of the program would, and the check is asked again. Rows are exact results of runs that
-//! depend on nothing but their description. So a row under the label of another one is what would stand there if the
-//! policy under that label were the other one. Faults are planted in this order, and the first that the check notices is told:
+//! A fault changes the rows as a fault of the program would, and the check is asked again. A run depends on nothing but its
+//! description. So if one policy worked like another by mistake, its rows would be those of the other policy. Moving rows
+//! between labels plants exactly that fault. Faults are planted in this order, and the first that the check notices is told:
 //!
 //! 1. *It does nothing*: the candidate's rows are the baseline's.
 //! 2. *The sides are swapped*: what should gain loses as much.
@@ -12,8 +12,8 @@
 //! 5. *A factor*, where the check compares nothing: its figures are ten times as large, or a tenth. A bound that lies further
 //!    away than that tells nothing about them.
 //!
-//! A check that fails as things are, or has no figures in a quick run, is first given figures under which it holds (`mend.rs`): one
-//! that no figures satisfy, and one that nothing but its own rows makes fail, proves nothing either.
+//! A check that fails, or that has no figures in a quick run, is first given figures under which it holds (`mend.rs`). If no
+//! figures satisfy a check, it proves nothing. If no planted fault makes it fail, it proves nothing either.
 
 use super::Select;
 use super::file::Check;

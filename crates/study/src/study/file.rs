@@ -273,6 +273,19 @@ impl OneOrMore {
     }
 }
 
+/// What the TOML reader found wrong, in the words of all refusals.
+fn in_our_words(message: &str) -> String {
+    let words = [
+        ("unknown field", "unknown key"),
+        ("missing field", "missing key"),
+        ("unknown variant", "unknown value"),
+        (", expected one of ", "; accepted: "),
+        (", expected ", "; accepted: "),
+    ];
+    let message = message.lines().collect::<Vec<_>>().join(" ");
+    words.iter().fold(message, |message, (theirs, ours)| message.replace(theirs, ours))
+}
+
 impl File {
     /// Reads `source`, which errors call `name`. What can be wrong without running is found here.
     pub fn parse(name: &str, source: &str) -> Result<File, StackError> {
@@ -280,8 +293,7 @@ impl File {
             let line = error
                 .span()
                 .map_or(1, |span| 1 + source[..span.start.min(source.len())].matches('\n').count());
-            let message = error.message().lines().collect::<Vec<_>>().join(" ");
-            StackError::request(format!("{name}, line {line}: {message}"))
+            StackError::request(format!("{name}, line {line}: {}", in_our_words(error.message())))
         })?;
         let refused = |error: SpecError| StackError::request(format!("{name}: {error}"));
         let parts: Vec<&str> = file.parts.iter().map(|part| part.name.as_str()).collect();
@@ -398,4 +410,22 @@ fn command<'de, D: Deserializer<'de>>(text: D) -> Result<Command, D::Error> {
 
 fn some_command<'de, D: Deserializer<'de>>(text: D) -> Result<Option<Command>, D::Error> {
     command(text).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rule: what the TOML reader refuses is told in the words of all refusals, with what is accepted.
+    #[test]
+    fn a_refusal_of_the_reader_has_our_words() {
+        let refused = |source: &str| File::parse("s.toml", source).err().unwrap().to_string();
+        let whole = "title = 't'\nquestion = 'q'\ncommand = 'pool'\n";
+        let said = refused(&format!("{whole}titel = 'u'\n[grid]\n"));
+        assert!(said.starts_with("s.toml, line 4: unknown key `titel`; accepted: `title`, "), "{said}");
+        let said = refused(&format!("{whole}[compare]\naxis = 'users'\n[grid]\n"));
+        assert_eq!(said, "s.toml, line 4: missing key `baseline`");
+        let said = refused(&format!("{whole}[grid]\n[[plots]]\nkind = 'pie'\n"));
+        assert!(said.contains("line 6: unknown value `pie`; accepted: `bar`, "), "{said}");
+    }
 }

@@ -1,5 +1,5 @@
-//! Figures under which a check holds, for one that fails: that it fails does not say what it would notice. Rows keep all but the
-//! column that the check is about, and faults are then planted in what comes of that.
+//! Makes rows under which a failing check holds. A check that fails already cannot show which faults it would notice. So its
+//! column is given figures that satisfy it, and faults are then planted in these rows. All other columns stay as they are.
 
 use super::Select;
 use super::file::Check;

@@ -1,5 +1,5 @@
-//! A study as data: a grid of runs, what to compare, what to plot. Read from TOML, run, and written
-//! as a table and a report.
+//! A study as data: a grid of runs, what to compare and what to plot. It is read from TOML and executed, and its result
+//! is written as a table and a report.
 
 mod check;
 mod fault;

@@ -53,10 +53,14 @@ impl PlotFile {
         let x_label = self.x_label.clone().unwrap_or_else(|| source.words.column(self.x));
         // A line needs two points. A quick run may have only one, which is drawn as bars.
         let is_line = self.kind == PlotShape::Line && panels.iter().any(|panel| panel.x.len() > 1);
+        let x_unit = if is_line { self.x.unit() } else { Unit::Number };
+        let places = panels.iter_mut().flat_map(|panel| &mut panel.x);
         if self.kind == PlotShape::Line && !is_line {
             // Bars have no axis that says what a number is.
-            let places = panels.iter_mut().flat_map(|panel| &mut panel.x);
             places.for_each(|place| place.name = source.words.named(self.x, &place.value.exact()));
+        } else if !x_unit.scales().is_empty() {
+            let humane = |place: &Place| place.value.as_f64().map(|number| x_unit.humane(number));
+            places.for_each(|place| place.name = humane(place).unwrap_or_else(|| place.name.clone()));
         }
         Plot {
             title: self.title(&panels, source),
@@ -84,7 +88,7 @@ impl PlotFile {
                 Some(column) => Scale::Unit(column.unit()),
                 None => Scale::Unit(Unit::Number),
             },
-            x_unit: if is_line { self.x.unit() } else { Unit::Number },
+            x_unit,
             zero_is: base.map(|base| source.words.name(base).to_owned()),
             better: self.y.and_then(Column::better),
             is_ordered: self.ordered.unwrap_or_else(|| panels.iter().all(|panel| are_ordered(&panel.x))),
@@ -479,10 +483,18 @@ mod tests {
     #[test]
     fn large_changes_are_drawn_as_factors() {
         let file = study("line", "relative_to = 'first'\n");
-        let scale = |rows: &[(u32, u32, u32)]| drawn(&file, rows, false).scale;
-        assert_eq!(scale(&[(1, 1, 10), (8, 1, 19)]), Scale::Change);
-        assert_eq!(scale(&[(1, 1, 10), (8, 1, 11), (9, 1, 20)]), Scale::Factor);
-        assert_eq!(Scale::Factor.humane(1.48), "2.48×");
+        let written = |rows: &[(u32, u32, u32)]| {
+            let plot = drawn(&file, rows, false);
+            (plot.scale, plot.numbers().into_iter().map(|line| line[1].clone()).collect::<Vec<_>>())
+        };
+        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let below = written(&[(1, 1, 100), (8, 1, 112), (9, 1, 199)]);
+        assert_eq!(below, (Scale::Change, texts(&["0.0 %", "+12.0 %", "+99.0 %"])));
+        let twice = written(&[(1, 1, 100), (8, 1, 112), (9, 1, 200)]);
+        assert_eq!(twice, (Scale::Factor, texts(&["1.00×", "1.12×", "2.00×"])));
+        // A fall has no factor of its own, whatever its size.
+        let fallen = written(&[(1, 1, 100), (8, 1, 5)]);
+        assert_eq!(fallen, (Scale::Change, texts(&["0.0 %", "−95.0 %"])));
     }
 
     /// The rule: a quick run does not draw what was published of a full one, and its caption says so.

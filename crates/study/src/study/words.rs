@@ -1,4 +1,4 @@
-//! The names of rows and columns on the page: the words of the study, or else the part of a name that differs.
+//! Names rows and columns for the report: with the words of the study, or else with the part of a name that differs.
 
 use crate::people::humane;
 use fulgurite_stack::{Column, Unit, Value};

@@ -1,4 +1,4 @@
-//! What an engine writes to its drive where a workload asks it for pages: `blocks=yes`.
+//! Turns accesses to pages into the writes that a storage engine sends to its drive for them: `blocks=yes`.
 //!
 //! Shaped after InnoDB. A change makes a page dirty in the buffer pool and adds to the redo log. Once more
 //! than `dirty` of the data pages are dirty, pages are written in the order in which they became so. Thus a

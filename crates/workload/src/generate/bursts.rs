@@ -1,4 +1,4 @@
-//! Which gaps between arrivals are inside bursts, where bursts have a length.
+//! Decides which gaps between arrivals are inside bursts, for bursts of a given length.
 //!
 //! A burst of L gaps is followed by L (1 − p) / p gaps between bursts, so that of all gaps the share p is inside, however
 //! long single bursts are. Lengths are those of an exponential on top of a fixed part, `mean · (1 − s + s·E)` for a

@@ -1,5 +1,5 @@
 //! Synthetic workloads by name. [`GeneratorConfig`] describes one and lists all of them. [`Generator`] is one at
-//! work: an endless iterator of requests, most of one page and without times. It is a pure function of the
+//! work, an endless iterator of requests, most of one page and without times. It is a pure function of the
 //! description, the pages and the seed. It uses integers, IEEE 754 basic arithmetic and `libm` only, so the
 //! stream is the same on every machine.
 //!

@@ -1,4 +1,4 @@
-//! The one error of trace reading: where, and why.
+//! The error of reading a trace: file, line and reason.
 
 use thiserror::Error;
 

@@ -1,4 +1,4 @@
-//! What a reader remembers from one line to the next, and the options that it was given.
+//! The state of a reader between two lines, and the options that it was given.
 
 use super::Record;
 use super::field::quote;

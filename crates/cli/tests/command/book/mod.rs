@@ -146,3 +146,25 @@ fn commands_print_what_the_first_half_of_the_book_shows() {
 fn commands_print_what_the_second_half_of_the_book_shows() {
     check(1);
 }
+
+/// The rule: how far the simulated write amplification is from its closed form is what the study prints, in every
+/// document that says it.
+#[test]
+fn the_distance_from_the_closed_form_is_that_of_the_study() {
+    let found = folder().run("study waf-closed-form --out waf --quiet").stdout;
+    let figure = found.split(" is within ").nth(1).and_then(|rest| rest.split(" of its closed form").next());
+    let wanted = format!("within {}", figure.unwrap_or_else(|| panic!("no figure is in: {found}")));
+    let texts = pages().into_iter().map(|path| (fs::read_to_string(repository().join(&path)).unwrap(), path));
+    let said: Vec<String> = texts
+        .flat_map(|(text, path)| {
+            let rows = text
+                .lines()
+                .filter(|line| line.starts_with('|') && line.contains("`fulgurite study waf-closed-form`"));
+            rows.map(|row| format!("{path}: {row}")).collect::<Vec<_>>()
+        })
+        .collect();
+    assert_eq!(said.len(), 3, "{said:?}");
+    for row in said {
+        assert!(row.contains(&wanted), "{wanted} is not in {row}");
+    }
+}

@@ -1,4 +1,4 @@
-//! What a die does next, and how it does it: starting, overlapping, suspending, going on.
+//! One die: it starts operations, lets them overlap, suspends them and resumes them.
 
 use super::op::{FlashOpKind, OpId};
 use super::{Flash, READ_BURST};

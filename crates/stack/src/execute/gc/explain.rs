@@ -40,10 +40,10 @@ pub fn explanation(ftl: &Ftl) -> String {
     for event in events(ftl) {
         let why = match event.why {
             Why::Lifetimes(difference) => {
-                format!("lifetimes measured, {} % from those in force: sizes chosen", percent(difference))
+                format!("lifetimes differ by {} % from those in use: sizes chosen", percent(difference))
             }
             Why::Unchanged(difference) => {
-                format!("lifetimes measured, {} % from those in force: nothing changed", percent(difference))
+                format!("lifetimes differ by {} % from those in use: nothing changed", percent(difference))
             }
             Why::NoGain(promised, measured) => {
                 format!(
@@ -59,11 +59,11 @@ pub fn explanation(ftl: &Ftl) -> String {
                 )
             }
             Why::Irregular(group, predicted, measured) => format!(
-                "G{group} passes on {} % and not {} %: no sizes from it on",
+                "G{group} passes on {} % of its pages and not {} % as predicted: no fixed sizes from this group on",
                 percent(measured),
                 percent(predicted)
             ),
-            Why::Runaway => "collection made no room: no sizes any more".to_owned(),
+            Why::Runaway => "collection made no room: no fixed sizes any more".to_owned(),
         };
         let _ = writeln!(text, "at {:.2} capacities: {why}", event.at as f64 / capacity);
         let shares: Vec<String> =
@@ -86,7 +86,9 @@ pub fn explanation(ftl: &Ftl) -> String {
         }
     }
     if text.is_empty() {
-        text.push_str("placement has no groups that it changes, or had no time to\n");
+        text.push_str(
+            "the placement policy does not change its groups, or the run was too short for a change\n",
+        );
     }
     text
 }

@@ -1,4 +1,4 @@
-//! What cores change, against closed forms.
+//! Tests of simulated cores against closed forms.
 
 use crate::settings::{self, Workloads};
 use crate::{Column, Command, Progress, Row};

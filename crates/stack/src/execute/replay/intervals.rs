@@ -1,4 +1,4 @@
-//! What happened in each stretch of time of a replay.
+//! Sums up a replay for each interval of time.
 
 use crate::{Column, Row, StackError};
 use fulgurite_base::Nanos;
