@@ -101,18 +101,21 @@ struct Candidate {
     uses: u32,
 }
 
+/// How soon a dirty page leaves where there is no clean one: the lowest first.
+type Rank = fn(&FrameTable, Candidate) -> u64;
+
 /// The clean-first policies by their definition: one list, the page used least recently first.
 struct SlowCleanFirst {
     list: Vec<Candidate>,
     region: usize,
     window: usize,
-    rank: fn(&FrameTable, Candidate) -> u64,
+    rank: Rank,
 }
 
 impl SlowCleanFirst {
     /// The four policies over 12 frames, with windows from one frame to all of them.
     fn all() -> impl Iterator<Item = (String, SlowCleanFirst)> {
-        let policies: [(&str, fn(&FrameTable, Candidate) -> u64); 4] = [
+        let policies: [(&str, Rank); 4] = [
             ("cflru", |_, _| 0),
             ("cflru-c", |_, page| u64::from(page.uses)),
             ("cflru-e", |frames, page| frames.erases(page.frame)),

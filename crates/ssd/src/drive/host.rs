@@ -389,7 +389,8 @@ impl SimDrive {
         }
     }
 
-    pub(super) fn programmed(&mut self, pages: u32, epoch: u32) {
+    /// Pages of the host are in the flash, in blocks of `unit`.
+    pub(super) fn programmed(&mut self, unit: usize, pages: u32, epoch: u32) {
         if pages == 0 {
             return; // moved pages only
         }
@@ -397,7 +398,8 @@ impl SimDrive {
         self.unprogrammed[(epoch - self.first_epoch) as usize] -= pages;
         self.end_flushes();
         self.enter();
-        self.admit();
+        // A page that waits for its unit is tried again then, as a write that could go to any is.
+        self.admit_to(unit);
     }
 
     /// Pages of accepted writes that have no places yet.
