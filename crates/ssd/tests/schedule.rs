@@ -333,6 +333,9 @@ fn a_drive_with_a_request_under_way_is_not_idle() {
     assert_eq!(drive.state(), ScheduleState::Idle);
     drive.wait(Some(start + Nanos::from_micros(616)), &mut completions);
     assert_eq!(drive.state(), ScheduleState::Collecting);
+    // Whoever comes ends that at once.
+    submit(&mut drive, 616, Operation::read(Lpn(20), 1));
+    assert_eq!(drive.state(), ScheduleState::Idle);
 }
 
 /// The rule: a drive that has had no request since it was made, or since a power cut, is idle too, and collects in the background.

@@ -169,9 +169,14 @@ impl Request {
 #[test]
 fn channels_by_address_are_as_many_drives() {
     for (at, schedule) in SCHEDULES.iter().enumerate() {
-        for (cache, urgent, row) in
-            [("protected", 2_000, 1), ("protected", 9_000, 2), ("off", 2_000, 2), ("off", 9_000, 1)]
-        {
+        for (cache, urgent, row) in [
+            ("protected", 2_000, 1),
+            ("protected", 9_000, 2),
+            ("off", 2_000, 2),
+            ("off", 9_000, 1),
+            ("protected", 400, 1),
+            ("off", 400, 1),
+        ] {
             let urgent = if at == 0 { String::new() } else { format!(",urgent_us={urgent}") };
             let options = format!(
                 "op=100%,blocks=20,planes={row},schedule={schedule},write_cache={cache},gc_reserve=4,streams=3{urgent}"

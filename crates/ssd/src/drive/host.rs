@@ -259,10 +259,15 @@ impl SimDrive {
         }
         let InFlight { lpn, pages, placed: before, .. } = self.commands[command as usize];
         if self.is_refused_again(command, hint) {
+            // Where it began to wait anew, nothing would wake it up.
+            let urgent_at = self.gates[0].urgent_at();
             debug_assert_eq!(
-                self.place_through(0, command, lpn + before, pages - before, hint),
-                (0, 0),
-                "a write found places though it was said to be refused"
+                (
+                    self.place_through(0, command, lpn + before, pages - before, hint),
+                    self.gates[0].urgent_at()
+                ),
+                ((0, 0), urgent_at),
+                "a write found places, or began to wait, though it was said to be refused as before"
             );
             return false;
         }
