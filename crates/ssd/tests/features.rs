@@ -2,9 +2,10 @@
 
 use fulgurite_base::{Lpn, Nanos, Prng, Share, Spec, StreamId};
 use fulgurite_device::{Arena, Buffer, Command, Device, IoError, Operation, ShareRun, Tag};
-use fulgurite_ftl::Collect;
 use fulgurite_ftl::placement::PlacementConfig;
 use fulgurite_ftl::precondition::Precondition;
+use fulgurite_ftl::schedule::ScheduleState;
+use fulgurite_ftl::{Collect, SegmentId, SegmentState};
 use fulgurite_ssd::{DriveCounters, SimDrive, SsdConfig, WriteCache, preset};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -552,21 +553,53 @@ fn a_drive_that_wears_out_answers_every_write() {
         let mut drive = SimDrive::new(with(&options), 42, false).unwrap();
         let mut prng = Prng::new(1, "wear out");
         let (mut submitted, mut answered, mut refused) = (0, 0, 0);
+        let (mut written, mut sizes) = (0, Vec::new());
         let mut completions = Vec::new();
         while refused < 100 {
             while submitted < answered + 12 {
                 let lpn = Lpn(prng.below(drive.caps().pages - 4));
-                let operation = Operation::write(lpn, 1 + prng.below(4) as u32);
-                drive.submit(Command { tag: Tag(submitted), operation }).unwrap();
+                let pages = 1 + prng.below(4) as u32;
+                sizes.push(u64::from(pages));
+                drive
+                    .submit(Command { tag: Tag(submitted), operation: Operation::write(lpn, pages) })
+                    .unwrap();
                 submitted += 1;
             }
             drive.wait(None, &mut completions);
             assert!(!completions.is_empty(), "{options}: {answered} of {submitted} writes are answered");
             answered += completions.len() as u64;
-            refused += completions.drain(..).filter(|done| done.status == Err(IoError::WornOut)).count();
+            for done in completions.drain(..) {
+                match done.status {
+                    Ok(()) => written += sizes[done.tag.0 as usize],
+                    Err(error) => {
+                        assert_eq!(error, IoError::WornOut);
+                        refused += 1;
+                    }
+                }
+            }
         }
+        // Of what was refused some pages may have been written all the same.
+        assert!(written <= drive.counters().host_pages_written, "{options}: {written} pages were answered");
         drive.drain_events();
         drive.verify(true).unwrap();
+    }
+}
+
+/// The rule: preconditioning stands for years of use and a rest after them. A drive begins with no collection that writes would have to
+/// wait for, and with no erase against its endurance. Where collection keeps step with the host it is where the host left it.
+#[test]
+fn a_preconditioned_drive_is_rested_and_unworn() {
+    for (schedule, unit, seed) in ["paced", "semi-preemptive"].iter().flat_map(|schedule| {
+        ["drive", "channel"].iter().flat_map(move |unit| (0..8).map(move |seed| (schedule, unit, seed)))
+    }) {
+        let options = format!("schedule={schedule},gc_unit={unit},precondition=steady,endurance=3");
+        let drive = SimDrive::new(with(&options), seed, false).unwrap();
+        let ftl = drive.ftl().unwrap();
+        let has = |state| (0..ftl.segments().len()).any(|id| ftl.segments().state(SegmentId(id)) == state);
+        assert!(!has(SegmentState::Retired), "{options}: a segment is worn out");
+        assert!(*schedule == "paced" || !has(SegmentState::Victim), "{options}: a victim is half collected");
+        assert!(drive.state() < ScheduleState::Pressed, "{options}: {:?}", drive.state());
+        assert_eq!(drive.counters().erases, 0, "{options}");
     }
 }
 

@@ -298,6 +298,46 @@ fn an_idle_drive_collects_in_the_background_and_steps_aside() {
     assert_eq!((drive.ftl().unwrap().free_segments(), drive.counters().erases), (4, 1));
 }
 
+/// The rule: a drive is idle when no request has been under way for the time that makes it so. One that came before that time ends, and
+/// one that is still under way, both keep it busy.
+#[test]
+fn a_drive_with_a_request_under_way_is_not_idle() {
+    let usual = one_die("semi-preemptive", 0);
+    let collect = Collect { background: 4, ..usual.collect.clone() };
+    let op = Share::percent(250);
+    let config = SsdConfig { blocks: 7, op, collect, gc_idle: Nanos::from_micros(100), ..usual };
+    let mut drive = SimDrive::new(config, 42, false).unwrap();
+    for lpn in (0..64).chain(2..64).chain([2, 3]).chain(64..128).chain([4]) {
+        replay(&mut drive, Nanos::ZERO, &[(0, Operation::write(Lpn(lpn), 1))]);
+    }
+    assert_eq!(drive.ftl().unwrap().free_segments(), 3);
+    let start = drive.now();
+    let mut completions = Vec::new();
+    // The write takes 200 µs, so it is under way when 100 µs have passed since the last request ended. The read behind it ends 25 µs later,
+    // and the write behind that 200 µs after it.
+    for (at, operation) in [
+        (90, Operation::write(Lpn(5), 1)),
+        (95, Operation::write(Lpn(6), 1)),
+        (270, Operation::read(Lpn(20), 1)),
+    ] {
+        drive.wait(Some(start + Nanos::from_micros(at)), &mut completions);
+        submit(&mut drive, at, operation);
+    }
+    for at in (271..516).step_by(4) {
+        drive.wait(Some(start + Nanos::from_micros(at)), &mut completions);
+        assert_eq!(drive.state(), ScheduleState::Idle, "after {at} µs");
+    }
+    let ends: Vec<u64> = completions.iter().map(|done| (done.at - start).0 / 1_000).collect();
+    assert_eq!(ends, [290, 315, 515]);
+    drive.wait(Some(start + Nanos::from_micros(614)), &mut completions);
+    assert_eq!(drive.state(), ScheduleState::Idle);
+    drive.wait(Some(start + Nanos::from_micros(616)), &mut completions);
+    assert_eq!(drive.state(), ScheduleState::Collecting);
+    // Whoever comes ends that at once.
+    submit(&mut drive, 616, Operation::read(Lpn(20), 1));
+    assert_eq!(drive.state(), ScheduleState::Idle);
+}
+
 /// The rule: a drive that has had no request since it was made, or since a power cut, is idle too, and collects in the background.
 #[test]
 fn a_drive_that_was_turned_on_is_idle() {

@@ -1,6 +1,6 @@
 //! Units of collection: each has free segments, victims, thresholds and states of its own, on one map.
 
-use fulgurite_base::{Lpn, Nanos, Prng, Share, Spec};
+use fulgurite_base::{Lpn, Nanos, Prng, Share, Spec, StreamId};
 use fulgurite_device::{Command, Completion, Device, Operation, Tag};
 use fulgurite_ftl::precondition::Precondition;
 use fulgurite_ftl::{SegmentId, SegmentState, UnitId, analytic};
@@ -136,53 +136,91 @@ fn times(drive: &mut SimDrive, requests: &[(u64, Operation)]) -> Vec<u64> {
     by_tag.into_values().collect()
 }
 
+/// A request as the whole drive gets it: when, its first page, how many, whether it reads, and the hint of a write.
+#[derive(Clone, Copy)]
+struct Request {
+    at: u64,
+    first: u64,
+    pages: u32,
+    reads: bool,
+    hint: StreamId,
+}
+
+impl Request {
+    fn operation(self) -> Operation {
+        let Request { first, pages, reads, hint, .. } = self;
+        match reads {
+            true => Operation::read(Lpn(first), pages),
+            false => Operation::Write { lpn: Lpn(first), pages, from: None, stream: hint, durable: false },
+        }
+    }
+
+    /// What a drive that is `channel` of four alone gets of it, where rows of `row` pages go to the channels in turn.
+    fn of_channel(self, channel: u64, row: u64) -> Option<Request> {
+        let mut mine =
+            (self.first..self.first + u64::from(self.pages)).filter(|page| page / row % 4 == channel);
+        let first = mine.next()?;
+        Some(Request { first: first / row / 4 * row + first % row, pages: 1 + mine.count() as u32, ..self })
+    }
+}
+
 /// The oracle of all that units do by themselves: a drive whose channels collect apart, with pages by address, is as
-/// many drives of one channel, to the nanosecond.
+/// many drives of one channel, to the nanosecond. A request for several channels ends when its part on each of them has.
 #[test]
 fn channels_by_address_are_as_many_drives() {
-    for (schedule, cache) in
-        SCHEDULES.iter().flat_map(|schedule| ["protected", "off"].map(|cache| (schedule, cache)))
-    {
-        let options = format!("op=100%,blocks=16,schedule={schedule},write_cache={cache},gc_reserve=4");
-        let options = if *schedule == "non-preemptive" { options } else { options + ",urgent_us=2000" };
-        let whole = small(&format!("{options},gc_unit=channel,stripe=address"));
-        let single = small(&format!("{options},channels=1"));
-        let pages = whole.logical_pages();
-        assert_eq!(pages, 4 * single.logical_pages());
-        let mut prng = Prng::new(9, "channels");
-        let mut at = 0;
-        let requests: Vec<(u64, u64, bool)> = (0..8_000)
-            .map(|_| {
-                // Bursts, so that writes have to wait for collection.
-                at += if prng.below(20) == 0 { prng.below(9_000_000) } else { prng.below(60_000) };
-                let page = if prng.below(3) > 0 { prng.below(pages / 4) } else { prng.below(pages) };
-                (at, page, prng.below(10) < 4)
-            })
-            .collect();
-        let operation = |page: u64, is_read: bool| match is_read {
-            true => Operation::read(Lpn(page), 1),
-            false => Operation::write(Lpn(page), 1),
-        };
-        let all: Vec<_> = requests.iter().map(|(at, page, read)| (*at, operation(*page, *read))).collect();
-        let mut drive = SimDrive::new(whole, 42, false).unwrap();
-        let together = times(&mut drive, &all);
-        assert!(drive.counters().gc_pages_copied > 1_000, "{options}");
-        for channel in 0..4 {
-            let mine = |(_, page, _): &&(u64, u64, bool)| page % 4 == channel;
-            let part: Vec<_> = requests
-                .iter()
-                .filter(mine)
-                .map(|(at, page, read)| (*at, operation(page / 4, *read)))
+    for (at, schedule) in SCHEDULES.iter().enumerate() {
+        for (cache, urgent, row) in [
+            ("protected", 2_000, 1),
+            ("protected", 9_000, 2),
+            ("off", 2_000, 2),
+            ("off", 9_000, 1),
+            ("protected", 400, 1),
+            ("off", 400, 1),
+        ] {
+            let urgent = if at == 0 { String::new() } else { format!(",urgent_us={urgent}") };
+            let options = format!(
+                "op=100%,blocks=20,planes={row},schedule={schedule},write_cache={cache},gc_reserve=4,streams=3{urgent}"
+            );
+            let whole = small(&format!("{options},gc_unit=channel,stripe=address"));
+            let single = small(&format!("{options},channels=1"));
+            let pages = whole.logical_pages();
+            assert_eq!(pages, 4 * single.logical_pages());
+            let mut prng = Prng::new(9, "channels");
+            let mut at = 0;
+            let requests: Vec<Request> = (0..6_000)
+                .map(|_| {
+                    // Bursts, so that writes have to wait for collection.
+                    at += if prng.below(20) == 0 { prng.below(20_000_000) } else { prng.below(160_000) };
+                    let rows = if prng.below(3) > 0 {
+                        prng.below(pages / row / 4)
+                    } else {
+                        prng.below(pages / row - 4)
+                    };
+                    // A read of several pages waits until none of their channels bars it, so it has one. A write has one row at
+                    // most for each channel, since a drive alone would place its rows together.
+                    let reads = prng.below(10) < 4;
+                    let pages = if reads { 1 } else { 1 + prng.below(4 * row) as u32 };
+                    Request { at, first: rows * row, pages, reads, hint: StreamId(prng.below(3) as u16) }
+                })
                 .collect();
-            let alone = times(&mut SimDrive::new(single.clone(), 42, false).unwrap(), &part);
-            let of_channel: Vec<u64> = requests
-                .iter()
-                .zip(&together)
-                .filter(|(request, _)| mine(request))
-                .map(|(_, at)| *at)
-                .collect();
-            let first = alone.iter().zip(&of_channel).position(|(alone, together)| alone != together);
-            assert_eq!(first, None, "{options}: the first request of channel {channel} that differs");
+            let all: Vec<_> = requests.iter().map(|request| (request.at, request.operation())).collect();
+            let mut drive = SimDrive::new(whole, 42, false).unwrap();
+            let together = times(&mut drive, &all);
+            assert!(drive.counters().gc_pages_copied > 1_000, "{options}");
+            let mut alone = vec![0; requests.len()];
+            for channel in 0..4 {
+                let part: Vec<(usize, Request)> = requests
+                    .iter()
+                    .enumerate()
+                    .filter_map(|(at, request)| Some((at, request.of_channel(channel, row)?)))
+                    .collect();
+                let operations: Vec<_> =
+                    part.iter().map(|(_, request)| (request.at, request.operation())).collect();
+                let ended = times(&mut SimDrive::new(single.clone(), 42, false).unwrap(), &operations);
+                part.iter().zip(ended).for_each(|((at, _), ended)| alone[*at] = ended.max(alone[*at]));
+            }
+            let first = alone.iter().zip(&together).position(|(alone, together)| alone != together);
+            assert_eq!(first, None, "{options}: the first request that differs");
         }
     }
 }

@@ -172,8 +172,7 @@ impl CleanFirst {
     }
 
     /// `places`: the last clean frame given, the last dirty one given in order, and the border, which moves
-    /// out by one frame with each that leaves the region; `queue`: frames given out of order, or from
-    /// beyond the region, which only happens where all of it is pinned.
+    /// out by one frame with each that leaves; `queue`: frames given out of order.
     pub fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
         if cursor.step == 0 {
             // The default cursor knows no border, and a border may be absent, so `step` marks the start.
@@ -192,25 +191,15 @@ impl CleanFirst {
                 let dirty = self.following(DIRTY, frames, &mut dirty_place.clone(), is_gone);
                 clean.into_iter().chain(dirty).min_by_key(|frame| used(*frame))
             })?;
-        let mut gone_elsewhere = !is_inside(chosen);
         if Some(chosen) == clean {
             *clean_place = clean_after;
         } else if self.choice == DirtyChoice::LeastRecent {
             *dirty_place = Some(chosen);
         } else {
-            gone_elsewhere = true;
-        }
-        let was_inside = is_inside(chosen);
-        if gone_elsewhere {
             gone.push_back((chosen, 0));
         }
-        if was_inside && let Some(at) = *border {
-            let mut next = self.all.newer(at);
-            while let Some(frame) = next.filter(|frame| gone.iter().any(|(given, _)| given == frame)) {
-                next = self.all.newer(frame);
-            }
-            *border = next.or(Some(at));
-        }
+        // Where the region is all in use, frames beyond it leave in order: the border then moves too, and never past the last of them.
+        *border = border.and_then(|border| self.all.newer(border).or(Some(border)));
         Some(FrameId(chosen))
     }
 

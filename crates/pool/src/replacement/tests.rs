@@ -93,6 +93,129 @@ proptest! {
     }
 }
 
+/// A page as a slow search over the clean-first policies sees it.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    frame: FrameId,
+    dirty: bool,
+    uses: u32,
+}
+
+/// How soon a dirty page leaves where there is no clean one: the lowest first.
+type Rank = fn(&FrameTable, Candidate) -> u64;
+
+/// The clean-first policies by their definition: one list, the page used least recently first.
+struct SlowCleanFirst {
+    list: Vec<Candidate>,
+    region: usize,
+    window: usize,
+    rank: Rank,
+}
+
+impl SlowCleanFirst {
+    /// The four policies over 12 frames, with windows from one frame to all of them.
+    fn all() -> impl Iterator<Item = (String, SlowCleanFirst)> {
+        let policies: [(&str, Rank); 4] = [
+            ("cflru", |_, _| 0),
+            ("cflru-c", |_, page| u64::from(page.uses)),
+            ("cflru-e", |frames, page| frames.erases(page.frame)),
+            ("dl-cflru-e", |frames, page| frames.erases(page.frame)),
+        ];
+        policies.into_iter().flat_map(|(name, rank)| {
+            [1, 3, 4, 12].map(|window| {
+                let region = if name == "dl-cflru-e" { FRAMES as usize } else { window };
+                let list = Vec::new();
+                (format!("{name}:window={window}"), SlowCleanFirst { list, region, window, rank })
+            })
+        })
+    }
+
+    fn position(&self, frame: FrameId) -> Option<usize> {
+        self.list.iter().position(|page| page.frame == frame)
+    }
+
+    /// Which page leaves: the first clean one of the region; else of the first `window` dirty ones the lowest in rank that the
+    /// region has; else, where all of these are in use, the first of all.
+    fn choice(&self, frames: &FrameTable) -> Option<FrameId> {
+        let free = |page: &&Candidate| !frames.is_pinned(page.frame);
+        let region = &self.list[..self.region.min(self.list.len())];
+        let clean = region.iter().filter(|page| !page.dirty).find(free);
+        let dirty = region.iter().filter(|page| page.dirty).take(self.window).filter(free);
+        let chosen = clean.or_else(|| dirty.min_by_key(|page| (self.rank)(frames, **page)));
+        chosen.or_else(|| self.list.iter().find(free)).map(|page| page.frame)
+    }
+
+    /// The order in which all pages that are not in use would leave.
+    fn order(&mut self, frames: &FrameTable) -> Vec<FrameId> {
+        let kept = self.list.clone();
+        let order = std::iter::from_fn(|| {
+            let frame = self.choice(frames)?;
+            self.list.remove(self.position(frame).expect("it was chosen from the list"));
+            Some(frame)
+        });
+        let order = order.collect();
+        self.list = kept;
+        order
+    }
+}
+
+proptest! {
+    /// The rule: CFLRU and its kin choose at every moment what a search of the whole list by their definition chooses, and their virtual
+    /// order is what that search gives page after page; whatever came in, was used, written back, prefetched or is in use.
+    #[test]
+    fn clean_first_policies_choose_what_a_slow_search_chooses(
+        operations in prop::collection::vec((0u8..14, 0..FRAMES, any::<bool>()), 0..120),
+    ) {
+        for (name, mut slow) in SlowCleanFirst::all() {
+            let mut frames = FrameTable::new(FRAMES);
+            frames.set_erase_counts(Box::new(|page| page.0 * 7 % 5));
+            let mut policy = name.parse::<ReplacementConfig>().unwrap().start(FRAMES).unwrap();
+            for (at, (kind, frame, write)) in operations.iter().enumerate() {
+                let frame = FrameId(*frame);
+                match (kind, slow.position(frame)) {
+                    (0, Some(place)) => {
+                        policy.remove(frame);
+                        slow.list.remove(place);
+                    }
+                    (1, Some(place)) => {
+                        policy.cleaned(frame);
+                        slow.list[place].dirty = false;
+                    }
+                    (2, _) => {
+                        let expected = slow.choice(&frames);
+                        prop_assert_eq!(policy.evict(&frames), expected, "{}, {:?}", &name, &slow.list);
+                        slow.list.retain(|page| Some(page.frame) != expected);
+                    }
+                    // A third of the pages is in use at times, so that whole regions are.
+                    (3 | 4, Some(_)) if frames.is_pinned(frame) => {
+                        frames.unlatch(frame);
+                    }
+                    (3 | 4, Some(_)) => {
+                        frames.try_latch(frame, false);
+                    }
+                    (_, Some(place)) => {
+                        policy.access(frame, *write);
+                        let Candidate { dirty, uses, .. } = slow.list.remove(place);
+                        slow.list.push(Candidate { frame, dirty: dirty | write, uses: uses + 1 });
+                    }
+                    (_, None) => {
+                        let page = PageId(at as u64);
+                        let prefetched = at % 4 == 0 && !write;
+                        frames.load(frame, page);
+                        policy.insert(frame, page, Arrival { write: *write, prefetched, ..Arrival::default() });
+                        let place = if prefetched { 0 } else { slow.list.len() };
+                        slow.list.insert(place, Candidate { frame, dirty: *write, uses: 0 });
+                    }
+                }
+                let mut cursor = Cursor::default();
+                let order: Vec<FrameId> =
+                    std::iter::from_fn(|| policy.next(&frames, &mut cursor)).take(FRAMES as usize + 1).collect();
+                prop_assert_eq!(order, slow.order(&frames), "{}, {:?}", &name, &slow.list);
+            }
+        }
+    }
+}
+
 /// The rule: in a full pool, a page that was prefetched and not asked for leaves before every page that was.
 #[test]
 fn an_unused_prefetched_page_leaves_next() {

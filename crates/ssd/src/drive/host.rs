@@ -259,10 +259,15 @@ impl SimDrive {
         }
         let InFlight { lpn, pages, placed: before, .. } = self.commands[command as usize];
         if self.is_refused_again(command, hint) {
+            // Where it began to wait anew, nothing would wake it up.
+            let urgent_at = self.gates[0].urgent_at();
             debug_assert_eq!(
-                self.place_through(0, command, lpn + before, pages - before, hint),
-                (0, 0),
-                "a write found places though it was said to be refused"
+                (
+                    self.place_through(0, command, lpn + before, pages - before, hint),
+                    self.gates[0].urgent_at()
+                ),
+                ((0, 0), urgent_at),
+                "a write found places, or began to wait, though it was said to be refused as before"
             );
             return false;
         }
@@ -389,7 +394,8 @@ impl SimDrive {
         }
     }
 
-    pub(super) fn programmed(&mut self, pages: u32, epoch: u32) {
+    /// Pages of the host are in the flash, in blocks of `unit`.
+    pub(super) fn programmed(&mut self, unit: usize, pages: u32, epoch: u32) {
         if pages == 0 {
             return; // moved pages only
         }
@@ -397,7 +403,8 @@ impl SimDrive {
         self.unprogrammed[(epoch - self.first_epoch) as usize] -= pages;
         self.end_flushes();
         self.enter();
-        self.admit();
+        // A page that waits for its unit is tried again then, as a write that could go to any is.
+        self.admit_to(unit);
     }
 
     /// Pages of accepted writes that have no places yet.

@@ -334,8 +334,8 @@ impl SimDrive {
                 }
             }
             FlashOpKind::Program(programmed) => {
+                let unit = self.flash.layout.unit_of_block(op.block);
                 if !programmed.sources().is_empty() {
-                    let unit = self.flash.layout.unit_of_block(op.block);
                     self.collectors[unit].program_done(programmed.sources(), &mut self.flash);
                     self.look_at(unit);
                     self.admit_to(unit);
@@ -343,7 +343,7 @@ impl SimDrive {
                 if let Some(command) = programmed.command {
                     self.part_done(command, op.waits);
                 }
-                self.programmed(u32::from(programmed.host_pages), programmed.epoch);
+                self.programmed(unit, u32::from(programmed.host_pages), programmed.epoch);
             }
             FlashOpKind::Erase => {
                 let unit = self.flash.layout.unit_of_block(op.block);

@@ -262,3 +262,158 @@ impl SimDrive {
         pages
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{HostSlot, NEVER, SimDrive};
+    use crate::{SsdConfig, preset};
+    use fulgurite_base::{Lpn, Nanos, Prng, Share, Spec};
+    use fulgurite_device::{Command, Device, Operation, Tag};
+    use fulgurite_ftl::precondition::Precondition;
+    use fulgurite_ftl::schedule::ScheduleState;
+
+    /// How long a write waits before it is urgent: about as long as a collection takes.
+    const PATIENCE: u64 = 3_000_000;
+
+    /// Four channels that collect by themselves, small enough that garbage collection is always near.
+    fn small(options: &str) -> SsdConfig {
+        let small = SsdConfig {
+            channels: 4,
+            chips: 2,
+            blocks: 20,
+            pages: 8,
+            op: Share::percent(60),
+            precondition: Precondition::Fill,
+            ..preset::reference_e()
+        };
+        let options = format!(
+            "small:gc_unit=channel,schedule=semi-preemptive,urgent_us={},{options}",
+            PATIENCE / 1_000
+        );
+        small.changed_by(Spec::parse(&options).unwrap()).unwrap()
+    }
+
+    /// What a unit is at before or after an event.
+    #[derive(Clone, Copy)]
+    struct Seen {
+        /// When its victim was picked.
+        begun: Option<u64>,
+        state: ScheduleState,
+        urgent_at: Option<Nanos>,
+    }
+
+    fn seen(drive: &SimDrive) -> Vec<Seen> {
+        let units = drive.gates.iter().zip(&drive.collectors);
+        let seen = units.map(|(gate, collector)| Seen {
+            begun: collector.begun(),
+            state: gate.state(),
+            urgent_at: gate.urgent_at(),
+        });
+        seen.collect()
+    }
+
+    /// Performs some events of a drive that 24 users read and write, and tells what every unit was at before and after each.
+    fn each_event(drive: &mut SimDrive, events: u32, mut check: impl FnMut(&SimDrive, &[Seen], &[Seen])) {
+        let pages = drive.caps().pages;
+        let mut prng = Prng::new(3, "events");
+        for tag in 0..u64::from(events) {
+            while drive.unanswered < 24 {
+                let (lpn, pages) = (Lpn(prng.below(pages - 4)), 1 + prng.below(4) as u32);
+                let operation = match prng.below(4) {
+                    0 => Operation::read(lpn, pages),
+                    _ => Operation::write(lpn, pages),
+                };
+                drive.submit(Command { tag: Tag(tag), operation }).unwrap();
+            }
+            let before = seen(drive);
+            assert!(drive.next_event(), "it stalled after {tag} events");
+            check(drive, &before, &seen(drive));
+        }
+    }
+
+    /// The rules: a unit hurries when a write has waited for it too long, and every unit where that could go to any. It hurries no more
+    /// when its victim is erased; where what waits can go to any unit, no unit does then. The next event of this kind is that of the
+    /// write that has waited longest.
+    #[test]
+    fn who_hurries_and_until_when() {
+        for (stripe, cache) in ["round-robin", "least-loaded", "address"]
+            .iter()
+            .flat_map(|stripe| ["protected", "off"].map(|cache| (*stripe, cache)))
+        {
+            let is_by_address = stripe == "address";
+            let options = format!("stripe={stripe},write_cache={cache}");
+            let mut drive = SimDrive::new(small(&options), 7, false).unwrap();
+            let (mut hurried, mut calmed, mut waited_anew) = (0, 0, 0);
+            each_event(&mut drive, 60_000, |drive, before, after| {
+                let now = drive.flash.now;
+                let exclusive = |seen: &Seen| seen.state == ScheduleState::Exclusive;
+                let released =
+                    |unit: usize| before[unit].begun.is_some() && after[unit].begun != before[unit].begun;
+                let any_released = (0..after.len()).any(released);
+                for unit in 0..after.len() {
+                    let (was, is) = (before[unit], after[unit]);
+                    let due = |seen: Seen| seen.urgent_at.is_some_and(|at| at.0 <= now);
+                    if !exclusive(&was) && exclusive(&is) {
+                        hurried += 1;
+                        let waits = if is_by_address { unit } else { 0 };
+                        assert!(due(before[waits]), "{options}: nobody has waited too long for unit {unit}");
+                    }
+                    if if is_by_address { released(unit) } else { any_released } {
+                        calmed += u32::from(exclusive(&was));
+                        assert!(
+                            !exclusive(&is),
+                            "{options}: unit {unit} hurries though its victim is erased"
+                        );
+                        let anew = is.urgent_at.is_none_or(|at| at.0 == now + PATIENCE);
+                        assert!(
+                            anew,
+                            "{options}: a write waits for unit {unit} since before its victim was erased"
+                        );
+                        waited_anew += u32::from(is.urgent_at.is_some());
+                    } else {
+                        assert!(
+                            !exclusive(&was) || exclusive(&is),
+                            "{options}: unit {unit} does not hurry to the end"
+                        );
+                        let kept = was.urgent_at.is_none_or(|at| at.0 <= now || is.urgent_at == Some(at));
+                        assert!(
+                            kept,
+                            "{options}: a write that waits for unit {unit} has not waited since it came"
+                        );
+                    }
+                }
+                let pressed = after.iter().any(|seen| seen.state == ScheduleState::Pressed);
+                assert!(
+                    is_by_address || !(pressed && after.iter().any(exclusive)),
+                    "{options}: one unit hurries alone"
+                );
+                let first = after.iter().filter_map(|seen| seen.urgent_at).min().map_or(NEVER, |at| at.0);
+                assert_eq!(drive.flash.events.time(drive.slot(HostSlot::Urgent)), first, "{options}");
+            });
+            assert!(
+                hurried > 3 && calmed > 3 && waited_anew > 3,
+                "{options}: {hurried}, {calmed}, {waited_anew}"
+            );
+        }
+    }
+
+    /// The rule: a drive that is worn out lets no page wait for any unit.
+    #[test]
+    fn no_page_waits_in_a_worn_out_drive() {
+        for cache in ["protected", "off"] {
+            let options = format!("stripe=address,write_cache={cache},endurance=10,op=100%");
+            let mut drive = SimDrive::new(small(&options), 7, false).unwrap();
+            let mut waited = 0;
+            for event in 0..200_000 {
+                if drive.is_worn_out() {
+                    break;
+                }
+                waited = drive.waiting.pages;
+                each_event(&mut drive, 1, |drive, _, _| {
+                    assert!(!drive.is_worn_out() || drive.waiting.is_empty(), "{options}, {event}")
+                });
+            }
+            assert!(drive.is_worn_out() && waited > 0, "{options}: {waited} pages waited until it was");
+        }
+    }
+}

@@ -246,21 +246,25 @@ fn profiled(table: &Table) -> Option<String> {
         alphas.push((row.number(Column::Alpha)?, named(row, &axes)));
     }
     alphas.sort_by(|a, b| a.0.total_cmp(&b.0));
-    match (&table.rows[..], &alphas[..]) {
-        ([row], _) => Some(format!(
+    let sentence = match (&table.rows[..], &alphas[..]) {
+        ([row], _) => format!(
             "{}: reads are {} times as fast as writes (alpha); k_r is {}, k_w {}.",
             named(row, &[Column::Device]),
             shown(row, Column::Alpha),
             shown(row, Column::KR),
             shown(row, Column::KW)
-        )),
-        (_, [(least, low), .., (most, high)]) => Some(format!(
+        ),
+        (_, [(least, low), .., (most, high)]) => format!(
             "Reads are from {} ({low}) to {} ({high}) times as fast as writes (alpha).",
             significant(*least),
             significant(*most)
-        )),
-        _ => None,
-    }
+        ),
+        _ => return None,
+    };
+    // Who sees that the figures agree must know why.
+    let is_fitted = table.rows.iter().any(|row| row.number(Column::AlphaTarget).is_some());
+    let why = " Presets are fitted to the published figures (target), so that these agree is no prediction.";
+    Some(sentence + if is_fitted { why } else { "" })
 }
 
 /// What the rows come to, in one sentence; nothing where there is no row.
@@ -316,6 +320,27 @@ mod tests {
             row
         };
         Table { rows: rows.iter().map(row).collect() }
+    }
+
+    /// The rule: who sees that a preset agrees with what was published learns that it was fitted to that; a drive without published figures
+    /// has none of this.
+    #[test]
+    fn a_preset_that_agrees_was_fitted() {
+        let row = |device: &str, target: Option<f64>| {
+            let mut row = Row::default();
+            row.set(Column::Device, device);
+            for (column, value) in [(Column::Alpha, 2.8), (Column::KR, 80.0), (Column::KW, 8.0)] {
+                row.set(column, value);
+            }
+            row.set_some(Column::AlphaTarget, target);
+            row
+        };
+        let said = |rows: Vec<Row>| finding(&Table { rows }, Command::Profile).unwrap();
+        let fitted =
+            " Presets are fitted to the published figures (target), so that these agree is no prediction.";
+        assert!(said(vec![row("p4510", Some(2.8))]).ends_with(fitted));
+        assert!(said(vec![row("p4510", Some(2.8)), row("femu", None)]).ends_with(fitted));
+        assert!(!said(vec![row("femu", None)]).contains("fitted"));
     }
 
     /// The rule: from twice as much on, the factor is said.
