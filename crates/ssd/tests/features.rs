@@ -603,6 +603,34 @@ fn a_preconditioned_drive_is_rested_and_unworn() {
     }
 }
 
+/// The rule: a medium that is overwritten in place has been written as a whole if it is preconditioned, and not at all otherwise. What was
+/// never written is answered without the medium.
+#[test]
+fn a_medium_in_place_has_been_written_if_it_says_so() {
+    for (precondition, read) in [(Precondition::None, 0), (Precondition::Fill, 1), (Precondition::Steady, 1)]
+    {
+        let mut stamped = Stamped::new(SsdConfig { in_place: true, planes: 1, precondition, ..small() });
+        assert_eq!(stamped.read(5), 0);
+        assert_eq!(stamped.drive.counters().flash_pages_read, read, "{precondition:?}");
+    }
+}
+
+/// The rule: a page that a power cut loses was not programmed; one that the drive still programs then was.
+#[test]
+fn a_lost_page_counts_as_not_programmed() {
+    for (cache, programmed) in [("protected", 1), ("volatile", 0), ("off", 1)] {
+        let mut drive = SimDrive::new(with(&format!("write_cache={cache}")), 42, false).unwrap();
+        drive.submit(Command { tag: Tag(0), operation: Operation::write(Lpn(3), 1) }).unwrap();
+        let amid = drive.now() + Nanos::from_micros(100);
+        drive.wait(Some(amid), &mut Vec::new());
+        drive.wait(Some(amid), &mut Vec::new());
+        assert_eq!(drive.counters().flash_pages_programmed, 0, "{cache}");
+        drive.power_cut();
+        assert_eq!(drive.counters().flash_pages_programmed, programmed, "{cache}");
+        drive.verify(true).unwrap();
+    }
+}
+
 #[test]
 fn bad_blocks_cost_spare_space() {
     let config = |bad: &str| SsdConfig {

@@ -6,7 +6,7 @@ use fulgurite_device::{Command, Completion, Device, Operation, Tag};
 use fulgurite_ftl::precondition::Precondition;
 use fulgurite_ftl::schedule::{Schedule, ScheduleState};
 use fulgurite_ftl::victim::VictimConfig;
-use fulgurite_ftl::{Collect, SegmentState};
+use fulgurite_ftl::{Collect, SegmentState, UnitId, check};
 use fulgurite_ssd::{SimDrive, SsdConfig, WriteCache, preset};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
@@ -224,6 +224,24 @@ fn who_rides_has_waited_for_collection() {
     assert_eq!((responses[1], waits.gc, waits.die), (25, 25_000, 0));
 }
 
+/// The rule: a power cut forgets the reads that wait for one of collection. When collection reads that page again, nobody waits for it.
+#[test]
+fn who_rides_is_forgotten_with_the_power() {
+    let mut drive = about_to_collect("semi-preemptive+merge", 10);
+    let start = drive.now();
+    submit(&mut drive, 0, Operation::write(Lpn(66), 1));
+    let mut completions = Vec::new();
+    // As above, the read of page 0 is from 210 to 245.
+    drive.wait(Some(start + Nanos::from_micros(220)), &mut completions);
+    submit(&mut drive, 1, Operation::read(Lpn(0), 1));
+    drive.wait(Some(start + Nanos::from_micros(230)), &mut completions);
+    drive.power_cut();
+    drive.drain_events();
+    drive.verify(true).unwrap();
+    drive.wait(Some(drive.now()), &mut completions);
+    assert!(completions.iter().all(|done| done.tag != Tag(1)), "{completions:?}");
+}
+
 /// A drive that holds page 100 and has nothing to collect.
 fn with_page_100(schedule: &str) -> SimDrive {
     let mut drive = SimDrive::new(one_die(schedule, 0), 42, false).unwrap();
@@ -296,6 +314,32 @@ fn an_idle_drive_collects_in_the_background_and_steps_aside() {
     drive.drain_events();
     drive.verify(true).unwrap();
     assert_eq!((drive.ftl().unwrap().free_segments(), drive.counters().erases), (4, 1));
+}
+
+/// The rule: a drive that begins in the middle of a collection, or is turned on again, goes on with it by itself, before any request.
+#[test]
+fn a_collection_that_was_begun_before_is_ended() {
+    for schedule in ["non-preemptive", "semi-preemptive", "preemptive"] {
+        let mut drive = about_to_collect(schedule, 0);
+        submit(&mut drive, 0, Operation::write(Lpn(66), 1));
+        let at = drive.now() + Nanos::from_micros(300);
+        drive.wait(Some(at), &mut Vec::new());
+        let begun = drive.ftl().unwrap();
+        let (victim, free) = (begun.victim(UnitId(0)), begun.free_segments());
+        assert!(victim.is_some(), "{schedule}");
+        let mut again = SimDrive::with_ftl(drive.config().clone(), Some(begun.clone()), false);
+        again.drain_events();
+        let ended = again.ftl().unwrap();
+        check::check(ended).unwrap();
+        assert_eq!((ended.victim(UnitId(0)), ended.free_segments()), (None, free + 1), "{schedule}");
+        assert_eq!(again.state(), ScheduleState::Idle, "{schedule}");
+        // So does one that was turned off meanwhile.
+        drive.power_cut();
+        drive.drain_events();
+        drive.verify(true).unwrap();
+        let ended = drive.ftl().unwrap();
+        assert_eq!((ended.victim(UnitId(0)), ended.free_segments()), (None, free + 1), "{schedule}");
+    }
 }
 
 /// The rule: a drive is idle when no request has been under way for the time that makes it so. One that came before that time ends, and

@@ -346,12 +346,12 @@ fn every_unit_obeys_every_law_under_load() {
     }
 }
 
-/// How many victims a unit has at most at any time under load.
-fn victims_at_once(options: &str) -> usize {
+/// How many victims a unit has at most at any time under load; where the power is cut when it first has two, after that.
+fn victims_at_once(options: &str, cut: bool) -> usize {
     let mut drive = SimDrive::new(small(options), 42, false).unwrap();
     let mut prng = Prng::new(2, "ahead");
     let pages = drive.caps().pages;
-    let (mut most, mut completions) = (0, Vec::new());
+    let (mut most, mut lost, mut completions) = (0, 0, Vec::new());
     for tag in 0..3_000 {
         let operation = Operation::write(Lpn(prng.below(pages)), 1);
         drive.submit(Command { tag: Tag(tag), operation }).unwrap();
@@ -361,7 +361,13 @@ fn victims_at_once(options: &str) -> usize {
             .map(SegmentId)
             .filter(|id| ftl.unit_of(*id) == UnitId(1) && ftl.segments().state(*id) == SegmentState::Victim);
         most = most.max(victims.count());
-        while tag as usize + 1 - completions.len() > 100 {
+        if cut && lost == 0 && most == 2 {
+            drive.power_cut();
+            lost = tag as usize + 1 - completions.len();
+            assert!(lost > 0);
+            most = 0;
+        }
+        while tag as usize + 1 - lost - completions.len() > 100 {
             drive.wait(None, &mut completions);
         }
     }
@@ -373,6 +379,17 @@ fn victims_at_once(options: &str) -> usize {
 #[test]
 fn the_next_victim_is_begun_while_the_last_is_erased() {
     let options = "gc_unit=channel,schedule=semi-preemptive,gc_reserve=6";
-    assert_eq!(victims_at_once(options), 1);
-    assert_eq!(victims_at_once(&format!("{options},gc_overlap=yes")), 2);
+    assert_eq!(victims_at_once(options, false), 1);
+    assert_eq!(victims_at_once(&format!("{options},gc_overlap=yes"), false), 2);
+}
+
+/// The rule: a power cut ends the collection of both victims, and the next ones overlap as before.
+#[test]
+fn a_power_cut_ends_both_victims() {
+    for cache in ["protected", "volatile", "off"] {
+        let options = format!(
+            "gc_unit=channel,schedule=semi-preemptive,gc_reserve=6,gc_overlap=yes,stripe=address,write_cache={cache}"
+        );
+        assert_eq!(victims_at_once(&options, true), 2, "{cache}");
+    }
 }

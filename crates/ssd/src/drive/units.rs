@@ -269,6 +269,7 @@ mod tests {
     use crate::{SsdConfig, preset};
     use fulgurite_base::{Lpn, Nanos, Prng, Share, Spec};
     use fulgurite_device::{Command, Device, Operation, Tag};
+    use fulgurite_ftl::UnitId;
     use fulgurite_ftl::precondition::Precondition;
     use fulgurite_ftl::schedule::ScheduleState;
 
@@ -286,10 +287,7 @@ mod tests {
             precondition: Precondition::Fill,
             ..preset::reference_e()
         };
-        let options = format!(
-            "small:gc_unit=channel,schedule=semi-preemptive,urgent_us={},{options}",
-            PATIENCE / 1_000
-        );
+        let options = format!("small:gc_unit=channel,urgent_us={},{options}", PATIENCE / 1_000);
         small.changed_by(Spec::parse(&options).unwrap()).unwrap()
     }
 
@@ -341,7 +339,7 @@ mod tests {
             .flat_map(|stripe| ["protected", "off"].map(|cache| (*stripe, cache)))
         {
             let is_by_address = stripe == "address";
-            let options = format!("stripe={stripe},write_cache={cache}");
+            let options = format!("schedule=semi-preemptive,stripe={stripe},write_cache={cache}");
             let mut drive = SimDrive::new(small(&options), 7, false).unwrap();
             let (mut hurried, mut calmed, mut waited_anew) = (0, 0, 0);
             each_event(&mut drive, 60_000, |drive, before, after| {
@@ -352,6 +350,12 @@ mod tests {
                 let any_released = (0..after.len()).any(released);
                 for unit in 0..after.len() {
                     let (was, is) = (before[unit], after[unit]);
+                    let victim = drive.ftl().and_then(|ftl| ftl.victim(UnitId(unit as u32)));
+                    assert_eq!(
+                        is.begun.is_some(),
+                        victim.is_some(),
+                        "{options}: unit {unit} and its collector disagree"
+                    );
                     let due = |seen: Seen| seen.urgent_at.is_some_and(|at| at.0 <= now);
                     if !exclusive(&was) && exclusive(&is) {
                         hurried += 1;
@@ -397,11 +401,37 @@ mod tests {
         }
     }
 
+    /// The rule: after a power cut the accepted writes that can have their places have them at once, whichever unit they are for.
+    #[test]
+    fn a_power_cut_lets_in_who_need_not_wait() {
+        for (stripe, schedule) in ["round-robin", "address"]
+            .iter()
+            .flat_map(|stripe| ["semi-preemptive", "paced"].map(|schedule| (stripe, schedule)))
+        {
+            let options = format!("stripe={stripe},schedule={schedule},write_cache=protected");
+            let mut drive = SimDrive::new(small(&options), 7, false).unwrap();
+            let mut let_in = 0;
+            for _ in 0..300 {
+                each_event(&mut drive, 150, |_, _, _| ());
+                let placed = |drive: &SimDrive| drive.ftl().map(|ftl| ftl.counters().host_pages);
+                let before = placed(&drive);
+                drive.power_cut();
+                let after = placed(&drive);
+                let_in += u32::from(after > before);
+                (0..drive.gates.len()).for_each(|unit| drive.admit_to(unit));
+                assert_eq!(placed(&drive), after, "{options}");
+            }
+            // A collection in step with the host has a new pace when it begins anew.
+            assert_eq!(let_in > 0, options.starts_with("stripe=address,schedule=paced"), "{options}");
+        }
+    }
+
     /// The rule: a drive that is worn out lets no page wait for any unit.
     #[test]
     fn no_page_waits_in_a_worn_out_drive() {
         for cache in ["protected", "off"] {
-            let options = format!("stripe=address,write_cache={cache},endurance=10,op=100%");
+            let options =
+                format!("schedule=semi-preemptive,stripe=address,write_cache={cache},endurance=10,op=100%");
             let mut drive = SimDrive::new(small(&options), 7, false).unwrap();
             let mut waited = 0;
             for event in 0..200_000 {
