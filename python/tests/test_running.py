@@ -63,7 +63,7 @@ def test_errors_are_classes_with_the_sentences_of_the_command():
     assert str(refused.value).startswith("unknown workload `zipff`; did you mean `zipf`?")
     assert isinstance(refused.value, (fulgurite.FulguriteError, ValueError))
     for settings, sentence in [
-        ({"frames": 0}, "--frames 0 is 0 frames"),
+        ({"frames": 0}, "--frames 0 for "),
         ({"write_back": "acee"}, "--write-back: unknown write-back `acee`"),
         ({"frames": float("nan")}, "--frames: nan is no number"),
         ({"frames": object()}, "--frames: <object"),
