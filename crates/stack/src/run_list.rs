@@ -104,8 +104,7 @@ impl<S: Source> RunList<S> {
             let run = self.make(at)?;
             self.is_real |= run.is_real();
             ops += run.ops() as f64 * weight;
-            self.seconds += run.expected_seconds() * weight;
-            outlook.add(&run, weight);
+            self.seconds += outlook.add(&run, weight).middle() * weight;
             step.add(1);
         }
         if sampled < count {

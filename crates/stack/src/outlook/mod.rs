@@ -49,10 +49,13 @@ impl Outlook {
         }
     }
 
-    /// Adds a run that stands for `weight` runs like it.
-    pub fn add(&mut self, run: &Run, weight: f64) {
+    /// Adds a run that stands for `weight` runs like it. Returns how long it takes on one core, without what it shares with others.
+    pub fn add(&mut self, run: &Run, weight: f64) -> Seconds {
         self.is_real |= run.is_real();
-        self.add_needs(run.needs(), weight);
+        let needs = run.needs();
+        let seconds = needs.seconds;
+        self.add_needs(needs, weight);
+        seconds
     }
 
     fn add_needs(&mut self, Needs { own_bytes, seconds, shared }: Needs, weight: f64) {
