@@ -264,11 +264,8 @@ impl<D: Device + 'static> Shard<D> {
             let fits = self.has_room_in_log(need.log);
             if !fits {
                 self.checkpoint_later(Lsn(u64::MAX));
-            } else if self.log.used() > self.log.capacity() / 2 || self.records.borrow().is_log_tight() {
-                // Half of what is used, or a quarter of the ring, is kept as it is: pages that change often are written less often
-                // that way.
-                let kept = (self.log.capacity() / 4).min(self.log.used() / 2);
-                self.checkpoint_later(Lsn(self.log.tail().0.saturating_sub(kept)));
+            } else if let Some(goal) = self.checkpoint_goal() {
+                self.checkpoint_later(goal);
             }
             fits.then_some(Ok(()))
         };
@@ -276,6 +273,19 @@ impl<D: Device + 'static> Shard<D> {
         count(&self.promised_log, need.log);
         std::mem::forget(promise);
         Ok(need)
+    }
+
+    /// Where the redo point should move to at least, if that is due.
+    fn checkpoint_goal(&self) -> Option<Lsn> {
+        let records = self.records.borrow();
+        let (capacity, used) = (self.log.capacity(), self.log.used());
+        // Commits wait for room where more is used.
+        let most = (capacity - capacity / 16).saturating_sub(records.needed_log());
+        let is_due = used > most / 16 * 13 || records.is_log_tight();
+        // An eighth at a time: what changes often is written and merged the less often the more is kept, and others wait
+        // behind a checkpoint of much.
+        let kept = (most / 16 * 11).min(used / 8 * 7);
+        is_due.then(|| Lsn(self.log.tail().0.saturating_sub(kept)))
     }
 
     /// Whether the log has room for so many bytes, beside what is promised, and for all pending records once more.

@@ -1,6 +1,6 @@
 //! Pending records go into their leaves.
 
-use super::{CHUNKS_TOGETHER, Entry, Merged, Place, Records, Swept};
+use super::{Entry, Merged, Outcome, Place, Records};
 use crate::log::OpRef;
 use crate::page;
 use crate::page::node::Node;
@@ -12,20 +12,19 @@ use fulgurite_base::PageId;
 use fulgurite_device::Device;
 use std::rc::Rc;
 
+/// Chunks that are swept in one slice, and records that are enough to merge their neighbourhoods together.
+const SWEPT_TOGETHER: usize = 16;
+const MERGED_TOGETHER: usize = 8;
 /// Commands that read leaves at once, while those before are merged. With twice as many, one read in a hundred of others waits half as long
 /// again behind them; with half as many, merging falls behind.
 const READ_TOGETHER: u32 = 8;
 /// Bytes of leaves that follow each other, of which some are read by one command. Drives read so much little later than a page.
-const NEIGHBOURHOOD: usize = 64 << 10;
-/// Records for which a leaf is merged along with its neighbour. With one, leaves would be written far more often where few records
-/// are cold.
-const WORTH_MERGING: usize = 2;
-/// Leaves, and neighbourhoods, that are looked at in one slice.
-const LEAVES_TOGETHER: usize = 1024;
+pub(super) const NEIGHBOURHOOD: usize = 64 << 10;
+/// Neighbourhoods that are looked at in one slice.
 const NEIGHBOURHOODS_TOGETHER: usize = 64;
 /// Pages that merging leaves for others: a transaction that takes records away, and so makes room, needs some.
 const PAGES: u64 = 32;
-/// Chunks with records that cannot be merged before giving up.
+/// Attempts that merge nothing before giving up.
 const MOST_FAILURES: u32 = 64;
 
 /// Why records are merged.
@@ -35,6 +34,17 @@ pub enum Reason {
     Room,
     /// Their place in the log is to be free, or nothing is to be pending.
     Log,
+}
+
+impl Reason {
+    /// Records that nobody asks for, for which a leaf is merged along with its neighbour. Where room is needed, the neighbourhood is worth it
+    /// as a whole, and all its records are of the same age from then on. Otherwise leaves would be written far more often with one.
+    fn least_along(self) -> usize {
+        match self {
+            Reason::Room => 1,
+            Reason::Log => 2,
+        }
+    }
 }
 
 /// A record that did not fit into its leaf.
@@ -58,41 +68,30 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     async fn evict_records(self: &Rc<Self>) {
-        let (mut stayed, mut left, mut failures) = (None, self.records.borrow().most_sweeps(), 0);
+        let (mut left, mut failures) = (self.records.borrow().most_sweeps(), 0);
         while self.records.borrow().is_tight() && self.health.check().is_ok() {
             if left == 0 || failures == MOST_FAILURES {
                 return;
             }
-            left -= 1;
             if self.records.borrow().is_pinned() {
                 drop(self.spilling.take().await);
                 continue;
             }
-            let mut lacking = Vec::new();
-            let swept = self.records.borrow_mut().sweep(Some(&mut lacking));
-            match swept {
-                Swept::Nothing => return,
-                Swept::Freed => {
-                    stayed = None;
-                    // Where most records were asked for, very many chunks are looked at.
-                    if left.is_multiple_of(CHUNKS_TOGETHER) {
-                        self.handle.pause().await;
-                    }
-                }
-                // What could not be merged gets another chance.
-                Swept::Stays(chunk) if stayed == Some(chunk) => {
-                    failures += 1;
-                    self.records.borrow_mut().sweep(None);
-                }
-                Swept::Stays(chunk) => {
-                    // One that could not be moved on, and has not been merged yet, is looked at again.
-                    stayed = (!lacking.is_empty()).then_some(chunk);
-                    if !lacking.is_empty() && self.spill(Which::Oldest).await {
-                        stayed = None;
-                        continue;
-                    }
-                    self.merge_leaves(lacking, Reason::Room).await;
-                }
+            let Swept { lacking, stay, swept } = self.records.borrow_mut().sweep_some();
+            if swept == 0 {
+                return;
+            }
+            left = left.saturating_sub(swept);
+            if lacking.is_empty() {
+                // Where most records were asked for, very many chunks are looked at.
+                self.handle.pause().await;
+            } else if !self.spill(Which::Oldest).await {
+                self.merge_leaves(lacking.clone(), Reason::Room).await;
+                failures += u32::from(lacking.iter().all(|leaf| self.records.borrow().lacks(*leaf)));
+            }
+            // What could not be merged gets another chance.
+            for _ in 0..stay {
+                self.records.borrow_mut().sweep(0, None);
             }
         }
     }
@@ -103,10 +102,10 @@ impl<D: Device + 'static> Shard<D> {
         self.merge_leaves(leaves, Reason::Log).await;
     }
 
-    /// Merges the pending records of some leaves, and of those beside them that would be next. What cannot be merged stays pending, and
+    /// Merges the pending records of some leaves, and of those beside them that come along. What cannot be merged stays pending, and
     /// is tried again some time.
     pub async fn merge_leaves(&self, leaves: Vec<PageId>, reason: Reason) {
-        let leaves = self.with_neighbours(leaves).await;
+        let leaves = self.with_neighbours(leaves, reason.least_along()).await;
         let most = self.most_ahead(4 * READ_TOGETHER);
         let (mut part, mut rest) = next_part(&leaves, most);
         // An error is met again where the page is needed.
@@ -128,23 +127,14 @@ impl<D: Device + 'static> Shard<D> {
         }
     }
 
-    /// Leaves in their order, with those in their neighbourhoods that are worth merging too.
-    async fn with_neighbours(&self, mut leaves: Vec<PageId>) -> Vec<PageId> {
+    /// Leaves in their order, with those in their neighbourhoods that lack `least` records that nobody asks for.
+    async fn with_neighbours(&self, mut leaves: Vec<PageId>, least: usize) -> Vec<PageId> {
         leaves.sort_unstable();
         leaves.dedup();
-        let tail = self.log.tail();
-        let mut oldest = tail;
-        for together in leaves.chunks(LEAVES_TOGETHER) {
-            oldest = oldest.min(self.records.borrow().oldest_of(together).unwrap_or(tail));
-            if together.len() == LEAVES_TOGETHER {
-                self.handle.pause().await;
-            }
-        }
-        let old = Lsn(oldest.0 + (tail.0 - oldest.0) / 2);
         let mut all = Vec::with_capacity(leaves.len());
         let size = self.records.borrow().neighbourhood();
         for (at, near) in leaves.chunk_by(|a, b| a.0 / size == b.0 / size).enumerate() {
-            self.records.borrow().add_neighbourhood(near, old, &mut all);
+            self.records.borrow().add_neighbourhood(near, least, &mut all);
             if at % NEIGHBOURHOODS_TOGETHER == NEIGHBOURHOODS_TOGETHER - 1 {
                 self.handle.pause().await;
             }
@@ -291,36 +281,48 @@ impl<D: Device + 'static> Drop for Room<'_, D> {
     }
 }
 
+/// What has become of some chunks.
+struct Swept {
+    /// Leaves to be merged.
+    lacking: Vec<PageId>,
+    /// Chunks that stay, which are the oldest now, and all that were swept.
+    stay: usize,
+    swept: usize,
+}
+
 impl Records {
-    /// Since when the first of these leaves has lacked a record; `None` where none lacks any.
-    pub(super) fn oldest_of(&self, leaves: &[PageId]) -> Option<Lsn> {
-        leaves.iter().flat_map(|leaf| self.list_of(*leaf)).map(|place| self.ring.since(place)).min()
+    /// Sweeps the oldest chunks until some leaves are to be merged or there is room.
+    fn sweep_some(&mut self) -> Swept {
+        let (mut lacking, mut stay, mut swept) = (Vec::new(), 0, 0);
+        while swept < SWEPT_TOGETHER && lacking.len() < MERGED_TOGETHER && self.is_tight() {
+            match self.sweep(stay, Some(&mut lacking)) {
+                Outcome::Nothing => break,
+                Outcome::Freed => {}
+                Outcome::Stays => stay += 1,
+            }
+            swept += 1;
+        }
+        Swept { lacking, stay, swept }
     }
 
     /// Pages in a neighbourhood.
     pub(super) fn neighbourhood(&self) -> u64 {
-        (NEIGHBOURHOOD / self.ring.chunk_bytes()).max(1) as u64
+        u64::from(self.worth.size())
     }
 
-    /// Adds leaves of one neighbourhood, in their order, and between them those that are worth merging too.
-    pub(super) fn add_neighbourhood(&self, leaves: &[PageId], old: Lsn, all: &mut Vec<PageId>) {
+    /// Adds leaves of one neighbourhood, in their order, and between them those that lack `least` records that nobody asks for. What is asked for
+    /// will be written again.
+    pub(super) fn add_neighbourhood(&self, leaves: &[PageId], least: usize, all: &mut Vec<PageId>) {
         let size = self.neighbourhood();
         let first = leaves[0].0 / size * size;
         let mut leaves = leaves.iter().peekable();
+        let is_cold = |place: &Place| !self.ring.is_asked_for(*place);
+        let comes_along = |leaf: PageId| self.list_of(leaf).filter(is_cold).take(least).count() == least;
         for leaf in (first..first + size).map(PageId) {
-            if leaves.next_if_eq(&&leaf).is_some() || self.is_worth_merging(leaf, old) {
+            if leaves.next_if_eq(&&leaf).is_some() || comes_along(leaf) {
                 all.push(leaf);
             }
         }
-    }
-
-    /// Whether a leaf lacks several records that nobody asks for, one of them since before `old`. What is asked for will be written again,
-    /// and a leaf that lacks new records alone will lack more.
-    fn is_worth_merging(&self, leaf: PageId, old: Lsn) -> bool {
-        let is_cold = |place: &Place| !self.ring.is_asked_for(*place);
-        let sinces = self.list_of(leaf).filter(is_cold).map(|place| self.ring.since(place));
-        let (count, oldest) = sinces.fold((0, old), |(count, oldest), since| (count + 1, oldest.min(since)));
-        count >= WORTH_MERGING && oldest < old
     }
 
     /// The leaf that lacks a record.

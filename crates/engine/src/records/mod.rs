@@ -8,10 +8,10 @@
 //!   merged into its leaf.
 //! - A *read* looks here first. A record that had to be fetched from the drive comes to stay.
 //! - A *scan* reads leaves, and puts the pending records of each leaf over it.
-//! - *Merging*: where room is needed, the oldest entries go that were not asked for since (second chance). The leaf of one that
-//!   is pending is read, gets all its pending records at once, and is written when the pool wants to. Its neighbours come along if
-//!   their turn would be soon, so that long commands read and write several leaves. Afterwards the newer records of a leaf
-//!   take room for nothing; the pending ones between them are moved together before more are merged.
+//! - *Merging*: where room is needed, the oldest entries go that were not asked for since (second chance). One that is pending
+//!   moves on and waits for more, unless its leaf and those beside it lack many records together. Then these leaves are read, get all
+//!   their pending records at once, and are written when the pool wants to: a few long commands. Afterwards the newer records of such a
+//!   leaf take room for nothing, until they are the oldest.
 //! - A *checkpoint* merges the pending records that hold the redo point back, except those that were asked for: these are put
 //!   into the log once more, at its end, and their leaves are not touched.
 //!
@@ -46,6 +46,7 @@ mod spilling;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod worth;
 
 pub use ring::{Entry, Place};
 
@@ -57,6 +58,7 @@ use fulgurite_base::PageId;
 use fulgurite_pool::Lent;
 use ring::Ring;
 use tables::{Leaves, Places};
+use worth::Worth;
 
 /// Bytes of tables for an entry, about: its place by key, and its leaf's list.
 const ENTRY_TABLES: u64 = 16;
@@ -64,8 +66,6 @@ const ENTRY_TABLES: u64 = 16;
 const PER_TABLE_BYTE: u64 = 8;
 /// Bytes that an entry counts for at least, so that tables do not take more than that.
 const LEAST_COST: u64 = PER_TABLE_BYTE * ENTRY_TABLES;
-/// One entry in so many of a chunk, at least, are spent where the others are moved on and none is merged.
-const SPENT_PART: usize = 4;
 /// Chunks that are looked through in one slice, before others have a turn.
 const CHUNKS_TOGETHER: usize = 32;
 /// New entries that are made known at once.
@@ -92,14 +92,15 @@ pub struct Merged {
     outcome: Result<(), crate::Error>,
 }
 
-/// What has become of the oldest chunk.
-enum Swept {
+/// What has become of a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
     /// There is none.
     Nothing,
     /// It has room for others now.
     Freed,
     /// It holds entries that cannot go yet.
-    Stays(u32),
+    Stays,
 }
 
 /// Counts of what records have done.
@@ -143,6 +144,8 @@ pub struct Records {
     /// Reads of records that stayed out, so that some of them come in.
     passed: u32,
     is_pinned: bool,
+    /// Which neighbourhoods are worth a merge.
+    worth: Worth,
 }
 
 fn hash(entry: Entry<'_>) -> u64 {
@@ -181,6 +184,7 @@ impl Records {
             counters: RecordCounters::default(),
             passed: 0,
             is_pinned: false,
+            worth: Worth::new(most_bytes, (merge::NEIGHBOURHOOD / page_bytes as usize).max(1) as u32),
         }
     }
 
@@ -241,7 +245,7 @@ impl Records {
 
     /// Whether a checkpoint should merge records before they take all of the log that they may.
     pub fn is_log_tight(&self) -> bool {
-        self.needed_log() > self.most_pending_bytes / 4 * 3
+        self.needed_log() > self.most_pending_bytes / 8 * 7
     }
 
     /// Chunks to look at before giving up: each entry gets its second chance, and may turn out not to be mergeable.
@@ -344,7 +348,7 @@ impl Records {
         }
         self.wake();
         if self.is_tight() {
-            self.sweep(None);
+            self.sweep(0, None);
         }
         let entry = Entry { tree, key, value: Some(value) };
         if self.passed == 0 {
@@ -470,6 +474,7 @@ impl Records {
     /// Puts a pending entry into a leaf's list.
     fn list(&mut self, place: Place, leaf: u32) {
         let next = self.leaves.insert(leaf, place);
+        self.worth.lacks_more(leaf);
         self.ring.set_leaf(place, leaf, next);
     }
 
@@ -510,6 +515,7 @@ impl Records {
             list.push(place);
             next = self.ring.next(place);
         }
+        self.worth.lacks_fewer(leaf, list.len());
         list
     }
 
@@ -592,19 +598,19 @@ impl Records {
         self.ring.entry(place)
     }
 
-    /// Empties the oldest chunk. Entries that were asked for get another chance. Of those that their leaves lack, the leaves are
-    /// added to `lacking`, and the chunk stays for another sweep. Without `lacking`, they get another chance, too, and also where a good
-    /// part of the chunk is spent: moving the others makes room without a read or a write.
-    fn sweep(&mut self, lacking: Option<&mut Vec<PageId>>) -> Swept {
+    /// Empties the chunk that is behind `at` others, the oldest first. Entries that were asked for get another chance. So do those that
+    /// their leaves lack, unless their neighbourhood is worth a merge: then the leaf is added to `lacking`, and the chunk stays.
+    /// Without `lacking`, none is.
+    fn sweep(&mut self, at: usize, mut lacking: Option<&mut Vec<PageId>>) -> Outcome {
         if self.is_pinned {
-            return Swept::Nothing;
+            return Outcome::Nothing;
         }
-        let Some(chunk) = self.ring.take_oldest() else { return Swept::Nothing };
-        let mut lacking = lacking.filter(|_| !self.is_spent(chunk));
+        let Some(chunk) = self.ring.take(at) else { return Outcome::Nothing };
         let mut stays = false;
         for place in self.ring.entries(chunk) {
             let is_pending = self.ring.is_pending(place);
-            if self.ring.is_asked_for(place) || (is_pending && lacking.is_none()) {
+            let is_asked_for = self.ring.is_asked_for(place);
+            if is_asked_for || (is_pending && (lacking.is_none() || !self.is_worth_merging(place))) {
                 if !self.move_on(place) {
                     self.ring.set_asked_for(place, false);
                     stays = true;
@@ -618,23 +624,20 @@ impl Records {
             }
         }
         if stays {
-            self.ring.put_back(chunk);
-            Swept::Stays(chunk)
+            self.ring.put_back(at, chunk);
+            Outcome::Stays
         } else {
             self.ring.free(chunk);
             self.give_frames_back();
-            Swept::Freed
+            Outcome::Freed
         }
     }
 
-    /// Whether a good part of a chunk are entries that were written, have been merged and were never asked for. Those that came because
-    /// they were read do not count: where most did, records that wait would drive them out.
-    fn is_spent(&self, chunk: u32) -> bool {
-        let entries = self.ring.entries(chunk);
-        let is_idle = |place: &Place| !self.ring.is_pending(*place) && !self.ring.is_asked_for(*place);
-        let spent =
-            entries.iter().filter(|place| is_idle(place) && self.ring.since(**place) > Lsn(0)).count();
-        spent * SPENT_PART >= entries.len().max(1)
+    /// Whether the leaf of a pending entry at the ring's end should be merged.
+    fn is_worth_merging(&mut self, place: Place) -> bool {
+        let leaf = self.ring.leaf(place);
+        self.worth.look(leaf);
+        self.worth.is_enough(leaf)
     }
 
     /// Moves an entry behind the last one, and takes back that it was asked for. False where there is no room.

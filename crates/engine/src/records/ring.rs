@@ -166,9 +166,10 @@ impl Ring {
         }
     }
 
-    /// Takes the oldest chunk; it stays as it is until it is given to [`Ring::free`] or [`Ring::put_back`].
-    pub fn take_oldest(&mut self) -> Option<u32> {
-        self.full.pop_front()
+    /// Takes the full chunk that is behind `at` others, the oldest first. It stays as it is until it is given to [`Ring::free`] or
+    /// [`Ring::put_back`].
+    pub fn take(&mut self, at: usize) -> Option<u32> {
+        self.full.remove(at)
     }
 
     /// The full chunks, the oldest first.
@@ -176,9 +177,9 @@ impl Ring {
         self.full.iter().copied()
     }
 
-    /// The chunk is the oldest again.
-    pub fn put_back(&mut self, chunk: u32) {
-        self.full.push_front(chunk);
+    /// The chunk is where it was.
+    pub fn put_back(&mut self, at: usize, chunk: u32) {
+        self.full.insert(at, chunk);
     }
 
     /// Nothing of the chunk is needed any more.

@@ -94,7 +94,7 @@ fn records_are_what_a_map_says_whatever_comes_and_goes() {
             }
             90..93 => {
                 let mut lacking = Vec::new();
-                records.sweep((prng.below(2) == 0).then_some(&mut lacking));
+                records.sweep(prng.below(3) as usize, (prng.below(2) == 0).then_some(&mut lacking));
                 assert!(lacking.iter().all(|leaf| records.lacks(*leaf)));
             }
             93 => {
@@ -193,34 +193,23 @@ fn put(records: &mut Records, number: u32, leaf: u64, since: u64) {
 }
 
 #[test]
-fn neighbours_are_merged_along_if_they_lack_several_cold_records_and_an_old_one() {
+fn neighbours_are_merged_along_if_they_lack_as_many_cold_records_as_is_said() {
     let mut records = records(200_000, 1 << 20);
-    // What is older than 600 is old.
-    let lacking: [(u64, &[u64]); 7] = [
-        (17, &[200]),
-        (18, &[599, 900]),
-        (19, &[600, 900]),
-        (20, &[300]),
-        (21, &[300, 900]),
-        (31, &[900, 500, 950]),
-        (32, &[300, 400]),
-    ];
-    let mut number = 0;
-    for (leaf, sinces) in lacking {
-        for since in sinces {
-            put(&mut records, number, leaf, *since);
-            number += 1;
-        }
+    let lacking = [(17, 1), (18, 2), (20, 1), (21, 2), (22, 1), (31, 3), (32, 2)];
+    let leaves = lacking.into_iter().flat_map(|(leaf, count)| std::iter::repeat_n(leaf, count));
+    for (number, leaf) in leaves.enumerate() {
+        put(&mut records, number as u32, leaf, 500);
     }
-    // One of the two that leaf 21 lacks was asked for: the fifth that was put, and the one after.
-    assert!(records.get(2, &6u32.to_be_bytes()).is_some());
-    assert_eq!(records.oldest_of(&[PageId(40), PageId(21), PageId(17)]), Some(Lsn(200)));
-    assert_eq!((records.oldest_of(&[PageId(40)]), records.neighbourhood()), (None, 16));
+    // The one that leaf 20 lacks was asked for, and one of the two that leaf 21 lacks.
+    assert!([3u32, 5].iter().all(|number| records.get(2, &number.to_be_bytes()).is_some()));
     // A neighbourhood has sixteen pages of 4 KiB: 16 to 31, and 32 to 47 because of 40, which lacks nothing any more.
-    let mut all = Vec::new();
-    records.add_neighbourhood(&[PageId(17)], Lsn(600), &mut all);
-    records.add_neighbourhood(&[PageId(40)], Lsn(600), &mut all);
-    assert_eq!(all, [17, 18, 31, 32, 40].map(PageId));
+    assert_eq!(records.neighbourhood(), 16);
+    for (least, expected) in [(1, &[17, 18, 21, 22, 31, 32, 40][..]), (2, &[17, 18, 31, 32, 40])] {
+        let mut all = Vec::new();
+        records.add_neighbourhood(&[PageId(17)], least, &mut all);
+        records.add_neighbourhood(&[PageId(40)], least, &mut all);
+        assert!(all.iter().map(|leaf| &leaf.0).eq(expected), "{least}: {all:?}");
+    }
 }
 
 #[test]
@@ -249,68 +238,75 @@ fn an_entry_has_never_waited_whatever_its_memory_held_before() {
     // The chunk is full, is freed, and is the next that is begun.
     while ring.push(entry, false).is_some() {}
     ring.push(entry, true).unwrap();
-    let chunk = ring.take_oldest().unwrap();
+    let chunk = ring.take(0).unwrap();
     ring.free(chunk);
     while ring.push(entry, false).is_some() {}
     let again = ring.push(entry, true).unwrap();
     assert_eq!((again, ring.since(again)), (first, Lsn(0)));
 }
 
-/// What becomes of a full chunk whose entries are kept or pending, settled, and asked for as `state` says of each number.
-fn sweep(state: impl Fn(u32) -> Entries) -> (Records, Vec<PageId>, Swept) {
-    let mut records = records(200_000, 1 << 20);
-    let entry = Entry { tree: 2, key: &[0; 4], value: Some(&[1; 60]) };
-    let in_chunk = (records.ring.chunk_bytes() / entry.bytes()) as u32;
-    for number in 0..in_chunk {
-        match state(number) {
-            Entries::Read => records.keep(2, &number.to_be_bytes(), &[1; 60]),
-            Entries::Waits => put(&mut records, number, 2, 50),
-            Entries::Merged | Entries::MergedAndAskedFor => put(&mut records, number, 1, 50),
-        }
-    }
-    // A further chunk begins, so that the first is full.
-    put(&mut records, 1_000, 3, 60);
-    records.merge(PageId(1), |_| Ok(true)).outcome.expect("no error was made");
-    for number in (0..in_chunk).filter(|number| state(*number) == Entries::MergedAndAskedFor) {
-        assert!(records.get(2, &number.to_be_bytes()).is_some());
-    }
-    let mut lacking = Vec::new();
-    let swept = records.sweep(Some(&mut lacking));
-    (records, lacking, swept)
-}
-
-/// What was done with an entry.
+/// Which entries of a chunk have become what.
 #[derive(Clone, Copy, PartialEq)]
 enum Entries {
     Read,
-    Waits,
+    /// Its leaf lacks it and nine others, or none.
+    WaitsWithMany,
+    WaitsAlone,
     Merged,
     MergedAndAskedFor,
 }
 
+/// The rule: what was merged and was not asked for makes room, what waits alone moves on and is as old as before, and a leaf is to be
+/// merged if its neighbourhood lacks as many as is worth a merge.
 #[test]
-fn spent_entries_make_room_without_a_merge() {
-    let is_spent = |number: u32| number.is_multiple_of(4);
-    let (records, lacking, swept) =
-        sweep(|number| if is_spent(number) { Entries::Merged } else { Entries::Waits });
-    assert!(matches!(swept, Swept::Freed) && lacking.is_empty(), "nothing was to be merged: {lacking:?}");
-    // What waits has moved, and is as old as before; the rest is gone.
-    let (gone, waits): (Vec<u32>, Vec<u32>) = (0..40).partition(|number| is_spent(*number));
-    assert!(waits.iter().all(|number| records.is_pending(2, &number.to_be_bytes())));
-    assert!(gone.iter().all(|number| records.peek(2, &number.to_be_bytes()).is_none()));
-    assert!(records.of_leaf(PageId(2)).count() >= waits.len());
-    assert_eq!(records.least(), Some(Lsn(50)));
-}
-
-#[test]
-fn a_chunk_is_merged_where_few_entries_are_spent() {
-    let few = |number: u32| if number.is_multiple_of(5) { Entries::Merged } else { Entries::Waits };
-    let read = |number: u32| if number.is_multiple_of(2) { Entries::Read } else { Entries::Waits };
-    let asked =
-        |number: u32| if number.is_multiple_of(2) { Entries::MergedAndAskedFor } else { Entries::Waits };
-    let states: [&dyn Fn(u32) -> Entries; 3] = [&few, &read, &asked];
-    for (case, state) in states.into_iter().enumerate() {
-        let (_, lacking, swept) = sweep(state);
-        assert!(matches!(swept, Swept::Stays(_)) && lacking.contains(&PageId(2)), "case {case}: {lacking:?}");
+fn a_leaf_is_merged_where_it_lacks_many() {
+    use Entries::*;
+    let mut records = records(200_000, 1 << 20);
+    let entry = Entry { tree: 2, key: &[0; 4], value: Some(&[1; 60]) };
+    let in_chunk = (records.ring.chunk_bytes() / entry.bytes()) as u32;
+    let state = |number: u32| match number {
+        0..10 => WaitsWithMany,
+        10..20 => WaitsAlone,
+        20..25 => Read,
+        25..30 => MergedAndAskedFor,
+        _ => Merged,
+    };
+    for number in 0..in_chunk {
+        match state(number) {
+            Read => records.keep(2, &number.to_be_bytes(), &[1; 60]),
+            WaitsWithMany => put(&mut records, number, 2, 50),
+            WaitsAlone => put(&mut records, number, 16 * (100 + u64::from(number)), 50),
+            Merged | MergedAndAskedFor => put(&mut records, number, 1, 50),
+        }
     }
+    // Another chunk is full before.
+    let full = records.ring.oldest_first().count();
+    (1_000..1_000 + 2 * in_chunk).for_each(|number| put(&mut records, number, 500, 60));
+    assert!(full == 0 && records.ring.oldest_first().count() >= 2);
+    records.merge(PageId(1), |_| Ok(true)).outcome.expect("no error was made");
+    for number in (0..in_chunk).filter(|number| state(*number) == MergedAndAskedFor) {
+        assert!(records.get(2, &number.to_be_bytes()).is_some());
+    }
+    // Most records are of a neighbourhood that lacks ten.
+    (0..1024).for_each(|_| records.worth.look(2));
+    let mut lacking = Vec::new();
+    assert_eq!(records.sweep(0, Some(&mut lacking)), Outcome::Stays);
+    assert_eq!(lacking, [PageId(2); 10], "of the leaf that lacks ten, and of no other");
+    let is_here = |records: &Records, number: u32| records.peek(2, &number.to_be_bytes()).is_some();
+    for number in 0..in_chunk {
+        let stays = !matches!(state(number), Read | Merged);
+        assert_eq!(is_here(&records, number), stays, "{number}");
+        let waits = matches!(state(number), WaitsWithMany | WaitsAlone);
+        assert_eq!(records.is_pending(2, &number.to_be_bytes()), waits, "{number}");
+    }
+    assert_eq!(records.least(), Some(Lsn(50)), "what has moved on is as old as before");
+    records.merge(PageId(2), |_| Ok(true)).outcome.expect("no error was made");
+    let chunks = records.ring.used();
+    assert_eq!(records.sweep(0, None), Outcome::Freed);
+    assert_eq!(records.ring.used(), chunks - 1);
+    assert!((0..10).all(|number| !is_here(&records, number)));
+    // A chunk that is not the oldest can be swept; what is in front of it stays there.
+    let first = records.ring.oldest_first().next();
+    records.sweep(1, None);
+    assert_eq!(records.ring.oldest_first().next(), first);
 }
