@@ -281,11 +281,17 @@ impl<D: Device + 'static> Shard<D> {
         let (capacity, used) = (self.log.capacity(), self.log.used());
         // Commits wait for room where more is used.
         let most = (capacity - capacity / 16).saturating_sub(records.needed_log());
-        let is_due = used > most / 16 * 13 || records.is_log_tight();
-        // An eighth at a time: what changes often is written and merged the less often the more is kept, and others wait
-        // behind a checkpoint of much.
-        let kept = (most / 16 * 11).min(used / 8 * 7);
-        is_due.then(|| Lsn(self.log.tail().0.saturating_sub(kept)))
+        let kept = if records.is_log_tight() {
+            // What takes records away, and so makes room on a full store, came last.
+            used / 2
+        } else if used > most / 16 * 13 {
+            // An eighth at a time: what changes often is written and merged the less often the more is kept, and others wait behind a
+            // checkpoint of much.
+            most / 16 * 11
+        } else {
+            return None;
+        };
+        Some(Lsn(self.log.tail().0.saturating_sub(kept)))
     }
 
     /// Whether the log has room for so many bytes, beside what is promised, and for all pending records once more.

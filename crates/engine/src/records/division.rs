@@ -18,7 +18,7 @@
 //! What has left is remembered as in the ghost lists of ARC (Megiddo and Modha, FAST 2003). ARC moves the border with every hit; here
 //! entries differ in size and in what they spare, so savings are added up first.
 
-use super::{Entry, LEAST_COST, Records, hash};
+use super::{Entry, LEAST_COST, Records, hash, kept_to_remove};
 use crate::shard::Shard;
 use fulgurite_base::PageId;
 use fulgurite_device::Device;
@@ -221,8 +221,11 @@ impl Records {
             self.share_bytes = share.clamp(least, self.most_bytes);
             self.share_bytes
         };
-        // What is here, or was promised, keeps its room. Entries go meanwhile, and the next look goes further.
-        self.limit_bytes = limit.max(self.held(self.promised).min(self.limit_bytes));
+        // What is here, or was promised, keeps its room, beside which some is for those that take records away. Entries go meanwhile, and the
+        // next look goes further.
+        let held = self.held(self.promised);
+        let beside = kept_to_remove(held).max(2 * self.chunk_cost());
+        self.limit_bytes = limit.max((held + beside).min(self.limit_bytes));
         self.give_frames_back();
     }
 

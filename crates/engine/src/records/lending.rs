@@ -59,8 +59,9 @@ impl<D: Device + 'static> Shard<D> {
 impl Records {
     /// Frames to borrow, so that so many bytes that are promised and so many chunks beside can be begun at once.
     fn frames_for(&self, promised: u64, ahead: usize) -> usize {
-        let left = self.chunks().saturating_sub(self.ring.used());
-        (self.chunks_for(promised) + ahead).min(left).saturating_sub(self.ring.ready())
+        let needed = self.chunks_for(promised);
+        let left = self.chunks().saturating_sub(self.ring.used() + needed);
+        (needed + ahead.min(left)).saturating_sub(self.ring.ready())
     }
 
     /// Whether half of what should be ready ahead is not.

@@ -87,7 +87,12 @@ impl<D: Device + 'static> Shard<D> {
                 self.handle.pause().await;
             } else if !self.spill(Which::Oldest).await {
                 self.merge_leaves(lacking.clone(), Reason::Room).await;
-                failures += u32::from(lacking.iter().all(|leaf| self.records.borrow().lacks(*leaf)));
+                let mut records = self.records.borrow_mut();
+                if lacking.iter().all(|leaf| records.lacks(*leaf)) {
+                    // On a full store those that lack the most may be those for which there are no pages.
+                    records.worth.forget();
+                    failures += 1;
+                }
             }
             // What could not be merged gets another chance.
             for _ in 0..stay {

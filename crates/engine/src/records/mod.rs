@@ -159,6 +159,11 @@ fn with_tables(bytes: u64) -> u64 {
     (bytes * PER_TABLE_BYTE).div_ceil(PER_TABLE_BYTE - 1)
 }
 
+/// Of so much room, what is for writes that take records away: on a full store they are what makes room.
+fn kept_to_remove(most: u64) -> u64 {
+    most / 16
+}
+
 fn in_log(entry: Entry<'_>) -> u64 {
     let bytes = (entry.key.len() + entry.value.map_or(0, <[u8]>::len)) as u64;
     IN_LOG + bytes + bytes / 64
@@ -262,8 +267,7 @@ impl Records {
     pub fn promise(&mut self, entry: Entry<'_>) -> Option<u64> {
         self.wake();
         let bytes = Records::promise_bytes(entry);
-        // A sixteenth is for those that take others away: on a full store they are what makes room.
-        let kept = |most: u64| if entry.value.is_some() { most / 16 } else { 0 };
+        let kept = |most: u64| if entry.value.is_some() { kept_to_remove(most) } else { 0 };
         let has_room = self.held(self.promised + bytes) + kept(self.limit_bytes) <= self.limit_bytes;
         let pending_bytes = self.pending_bytes + self.promised + bytes;
         let has_log = pending_bytes + kept(self.most_pending_bytes) <= self.most_pending_bytes;

@@ -32,7 +32,7 @@ pub struct Worth {
 }
 
 impl Worth {
-    /// For records of so many bytes, and neighbourhoods of `size` leaves. Each is worth a merge until more is known.
+    /// For records of so many bytes, and neighbourhoods of `size` leaves.
     pub fn new(most_bytes: u64, size: u32) -> Worth {
         let counters = (most_bytes / LEAST_COST / RECORDS_A_COUNTER).next_power_of_two();
         let (lacking, by_lacking) = (vec![0; counters as usize], [0; MOST as usize + 1]);
@@ -80,7 +80,13 @@ impl Worth {
             least -= 1;
             records += merged(least);
         }
-        (self.least, self.looked_at) = (least, 0);
+        self.forget();
+        self.least = least;
+    }
+
+    /// Each neighbourhood is worth a merge until more is known.
+    pub fn forget(&mut self) {
+        (self.least, self.looked_at) = (1, 0);
         self.by_lacking.fill(0);
     }
 }
