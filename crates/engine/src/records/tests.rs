@@ -178,8 +178,9 @@ fn what_is_promised_keeps_its_room_when_pages_get_memory() {
         "pages have come back, records have not: {}",
         records.share_bytes
     );
-    assert_eq!(records.limit(), held);
-    assert!(records.promise(entry).is_none());
+    assert!(records.limit() >= held && records.promise(entry).is_none(), "{held} of {}", records.limit());
+    // What takes a record away finds room.
+    assert!(records.promise(Entry { value: None, ..entry }).is_some());
     records.release(records.promised);
     records.division.come(8);
     records.divide((Departures { left: 30_000, came_back: 5_000 }, 0), 1);
