@@ -14,6 +14,8 @@ pub struct Outcome {
     pub latency: Histogram,
     /// The time of each reading call: a look-up, a batch of them, a scan to its end.
     pub read_latency: Histogram,
+    /// The time of those among them that memory could not answer at once.
+    pub read_miss_latency: Histogram,
     /// The time of each commit of a transaction that wrote something.
     pub commit_latency: Histogram,
     /// Bytes of keys and values in committed transactions; a deleted key counts with its bytes.
@@ -44,7 +46,8 @@ impl Outcome {
 
     /// All of it in figures, as an interval of the series has them.
     pub fn figures(&self) -> Figures {
-        Figures::of(&self.kinds, [&self.latency, &self.read_latency, &self.commit_latency])
+        let reads = [&self.read_latency, &self.read_miss_latency];
+        Figures::of(&self.kinds, &self.latency, reads, &self.commit_latency)
     }
 }
 
@@ -82,6 +85,8 @@ pub struct Figures {
     pub latency: Option<Summary>,
     /// Reading calls.
     pub read_latency: Option<Summary>,
+    /// Those that memory could not answer at once.
+    pub read_miss_latency: Option<Summary>,
     /// Commits of transactions that wrote something.
     pub commit_latency: Option<Summary>,
 }
@@ -103,12 +108,18 @@ pub struct KindFigures {
 
 impl Figures {
     /// Those of types of transactions, and of all latencies, of reads and of commits.
-    fn of(kinds: &[KindOutcome], [latency, read_latency, commit_latency]: [&Histogram; 3]) -> Figures {
+    fn of(
+        kinds: &[KindOutcome],
+        all: &Histogram,
+        [reads, read_misses]: [&Histogram; 2],
+        commits: &Histogram,
+    ) -> Figures {
         Figures {
             kinds: kinds.iter().map(KindOutcome::figures).collect(),
-            latency: latency.summary(),
-            read_latency: read_latency.summary(),
-            commit_latency: commit_latency.summary(),
+            latency: all.summary(),
+            read_latency: reads.summary(),
+            read_miss_latency: read_misses.summary(),
+            commit_latency: commits.summary(),
         }
     }
 
@@ -143,6 +154,7 @@ pub(crate) struct Recorded {
     kinds: Vec<KindOutcome>,
     latency: Histogram,
     pub read_latency: Histogram,
+    pub read_miss_latency: Histogram,
     pub commit_latency: Histogram,
 }
 
@@ -158,6 +170,7 @@ impl Recorded {
             kinds: kinds.iter().map(kind).collect(),
             latency: Histogram::default(),
             read_latency: Histogram::default(),
+            read_miss_latency: Histogram::default(),
             commit_latency: Histogram::default(),
         }
     }
@@ -174,13 +187,14 @@ impl Recorded {
     }
 
     pub fn figures(&self) -> Figures {
-        Figures::of(&self.kinds, [&self.latency, &self.read_latency, &self.commit_latency])
+        let reads = [&self.read_latency, &self.read_miss_latency];
+        Figures::of(&self.kinds, &self.latency, reads, &self.commit_latency)
     }
 
     /// Forgets everything.
     pub fn clear(&mut self) {
-        let Recorded { kinds, latency, read_latency, commit_latency } = self;
-        [latency, read_latency, commit_latency].into_iter().for_each(Histogram::clear);
+        let Recorded { kinds, latency, read_latency, read_miss_latency, commit_latency } = self;
+        [latency, read_latency, read_miss_latency, commit_latency].into_iter().for_each(Histogram::clear);
         for kind in kinds {
             kind.latency.clear();
             (kind.retries, kind.rollbacks) = (0, 0);
@@ -213,8 +227,14 @@ impl Meter {
         }
     }
 
-    pub fn read(&self, now: Nanos, latency: Nanos) {
-        self.record(now, |recorded| recorded.read_latency.record(latency));
+    /// A reading call ended at `now`. It `waited` where memory could not answer it at once.
+    pub fn read(&self, now: Nanos, latency: Nanos, waited: bool) {
+        self.record(now, |recorded| {
+            recorded.read_latency.record(latency);
+            if waited {
+                recorded.read_miss_latency.record(latency);
+            }
+        });
     }
 
     pub fn commit(&self, now: Nanos, latency: Nanos, bytes: u64) {
@@ -241,6 +261,7 @@ impl Meter {
             kinds: recorded.kinds,
             latency: recorded.latency,
             read_latency: recorded.read_latency,
+            read_miss_latency: recorded.read_miss_latency,
             commit_latency: recorded.commit_latency,
             user_bytes_written: self.user_bytes_written.get(),
             begin: self.begin,

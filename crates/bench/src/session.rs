@@ -9,6 +9,7 @@ pub use fulgurite_engine::Record;
 use fulgurite_engine::{Direction, Index, IndexRow, IndexScan, Scan, Snapshot, Store, Table, Transaction};
 use std::cell::Cell;
 use std::future::poll_fn;
+use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -82,9 +83,10 @@ impl<D: Device + 'static> Session<D> {
     ) -> Result<T, Error> {
         let begin = self.now();
         self.pay(calls).await;
-        let found = read.await?;
+        let (found, waited) = watched(read).await;
+        let found = found?;
         let now = self.now();
-        self.meter.read(now, now.saturating_sub(begin));
+        self.meter.read(now, now.saturating_sub(begin), waited);
         Ok(found)
     }
 
@@ -110,6 +112,17 @@ impl<D: Device + 'static> Session<D> {
             yield_to_others().await;
         }
     }
+}
+
+/// Runs a future. Returns its output, and whether it had to wait for anything.
+async fn watched<T>(future: impl Future<Output = T>) -> (T, bool) {
+    let (mut future, mut waited) = (pin!(future), false);
+    poll_fn(|context| {
+        let poll = future.as_mut().poll(context);
+        waited |= poll.is_pending();
+        poll.map(|output| (output, waited))
+    })
+    .await
 }
 
 /// Goes to the end of the queue of tasks that can run.

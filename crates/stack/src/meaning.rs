@@ -90,6 +90,25 @@ impl Column {
             C::ReadLatencyP99Ns => "response time of reads: 99th percentile",
             C::ReadLatencyP999Ns => "response time of reads: 99.9th percentile",
             C::ReadLatencyMaxNs => "response time of reads: maximum",
+            C::ReadMissLatencyMeanNs => "response time of reads that had to wait, mostly for the drive: mean",
+            C::ReadMissLatencyStddevNs => {
+                "response time of reads that had to wait, mostly for the drive: standard deviation"
+            }
+            C::ReadMissLatencyP50Ns => {
+                "response time of reads that had to wait, mostly for the drive: median"
+            }
+            C::ReadMissLatencyP95Ns => {
+                "response time of reads that had to wait, mostly for the drive: 95th percentile"
+            }
+            C::ReadMissLatencyP99Ns => {
+                "response time of reads that had to wait, mostly for the drive: 99th percentile"
+            }
+            C::ReadMissLatencyP999Ns => {
+                "response time of reads that had to wait, mostly for the drive: 99.9th percentile"
+            }
+            C::ReadMissLatencyMaxNs => {
+                "response time of reads that had to wait, mostly for the drive: maximum"
+            }
             C::WriteLatencyMeanNs => "response time of writes: mean",
             C::WriteLatencyStddevNs => "response time of writes: standard deviation",
             C::WriteLatencyP50Ns => "response time of writes: median",

@@ -63,6 +63,28 @@ fn reads_and_commits_are_told_apart() {
     });
 }
 
+/// The rule: a read that memory answers is no miss, whatever it costs of the CPU; one that asks the drive is.
+#[test]
+fn reads_that_waited_are_told_apart() {
+    // Memory takes 16 MiB, and each command of the drive 20 µs.
+    for (records, cpu, some_wait) in [(500, 50, false), (40_000, 0, true)] {
+        on_store(async move |store| {
+            let program = loaded(&store, &format!("ycsb-c:records={records}")).await;
+            // With others, a read may join one that is under way, and wait for less than a command.
+            let plan = Plan { users: 1, cpu_per_op: Nanos::from_micros(cpu), ..plan(2_000) };
+            let outcome = program.run(&store, &plan, || (), &unwatched()).await.unwrap();
+            let (reads, misses) = (outcome.read_latency, outcome.read_miss_latency);
+            assert_eq!((reads.count(), misses.count() > 0), (2_000, some_wait));
+            if some_wait {
+                assert!(misses.count() < 1_900, "{}", misses.count());
+                assert_eq!(reads.sum_ns(), misses.sum_ns(), "memory takes no time here");
+                let shortest = misses.percentile_ns(0.0);
+                assert!(shortest >= Some(20_000), "{shortest:?}");
+            }
+        });
+    }
+}
+
 #[test]
 fn a_warm_up_is_not_measured_and_the_moment_between_is_told() {
     on_store(async |store| {

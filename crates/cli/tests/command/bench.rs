@@ -18,6 +18,7 @@ fn a_run_has_the_columns_of_the_contract_and_counts_its_measured_part_alone() {
     for row in &rows {
         has(row, "run_id benchmark device replacement write_back prefetch torn_pages durability users seed");
         has(row, "read_latency_p50_ns read_latency_p95_ns read_latency_p99_ns read_latency_max_ns");
+        has(row, "read_miss_latency_p50_ns read_miss_latency_p999_ns");
         has(row, "commit_latency_p50_ns commit_latency_p99_ns commit_latency_max_ns latency_p999_ns");
         has(row, "cpu_ns_per_op user_bytes_written space_bytes host_pages_written waf rows_verified");
         has(row, "retries deadlocks log_bytes_written flushes checkpoints hits misses elapsed_ns");
@@ -145,7 +146,7 @@ fn latencies_of_a_stretch_are_of_that_stretch_alone() {
     let stretches = folder.rows(&format!("{TPCC} --interval 10ms"));
     // The last one may be too short for a commit.
     let (_, long) = stretches.split_last().unwrap();
-    for kind in ["latency", "read_latency", "commit_latency"] {
+    for kind in ["latency", "read_latency", "read_miss_latency", "commit_latency"] {
         let column = |figure: &str| format!("{kind}_{figure}_ns");
         long.iter().for_each(|row| {
             has(row, &["mean", "stddev", "p50", "p95", "p99", "p999", "max"].map(column).join(" "));

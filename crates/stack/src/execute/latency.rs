@@ -26,6 +26,16 @@ pub const READ: Latencies = [
     Column::ReadLatencyP999Ns,
     Column::ReadLatencyMaxNs,
 ];
+/// Of reads that memory could not answer at once.
+pub const READ_MISS: Latencies = [
+    Column::ReadMissLatencyMeanNs,
+    Column::ReadMissLatencyStddevNs,
+    Column::ReadMissLatencyP50Ns,
+    Column::ReadMissLatencyP95Ns,
+    Column::ReadMissLatencyP99Ns,
+    Column::ReadMissLatencyP999Ns,
+    Column::ReadMissLatencyMaxNs,
+];
 /// Of writes.
 pub const WRITE: Latencies = [
     Column::WriteLatencyMeanNs,

@@ -130,6 +130,7 @@ fn set_figures(row: &mut Row, figures: &Figures, elapsed: Nanos) {
     row.set(Column::Rollbacks, figures.rollbacks());
     set_latency(row, latency::ALL, figures.latency);
     set_latency(row, latency::READ, figures.read_latency);
+    set_latency(row, latency::READ_MISS, figures.read_miss_latency);
     set_latency(row, latency::COMMIT, figures.commit_latency);
 }
 
