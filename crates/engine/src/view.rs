@@ -5,7 +5,7 @@ use crate::locks::{Mode, TxnId};
 use crate::page::node::{Cell, Node};
 use crate::runs::Beyond;
 use crate::shard::Shard;
-use crate::tree::{Place, Seek, Tree, leaf};
+use crate::tree::{Asked, Place, Seek, Tree, leaf};
 use crate::versions::{Old, ReaderId};
 use crate::{Error, Lsn};
 use fulgurite_device::Device;
@@ -196,11 +196,22 @@ impl<D: Device + 'static> Shard<D> {
             let found = match self.in_memory(tree, key, state)? {
                 (Found::InLeaf, _) => {
                     let beyond = self.beyond(tree, key).await?;
-                    let (guard, was_read) = self.search(tree, Seek::At(key), 0).await?;
+                    let (guard, asked) = self.search(tree, Seek::At(key), 0).await?;
                     if !self.holds(&beyond) {
                         continue;
                     }
-                    self.in_leaf(leaf(guard.bytes())?, was_read, &beyond, tree, key, state)?
+                    let was_read = asked != Asked::Nothing;
+                    let found = self.in_leaf(leaf(guard.bytes())?, was_read, &beyond, tree, key, state)?;
+                    // What the leaf was read for is in memory by itself now. The nodes above lead to more. Who reads under locks may change
+                    // the leaf soon.
+                    let is_snapshot = state.is_some();
+                    if is_snapshot
+                        && asked == Asked::Node
+                        && self.records.borrow().peek(tree.id, key).is_some()
+                    {
+                        guard.leaves_next();
+                    }
+                    found
                 }
                 (found, _) => found,
             };

@@ -744,6 +744,20 @@ impl<D: Device + 'static> Drop for Fixed<D> {
 pub struct ReadGuard<D: Device + 'static>(Fixed<D>);
 
 impl<D: Device + 'static> ReadGuard<D> {
+    /// The page has served its purpose: unless it is asked for again, it leaves before those that were asked for, as one does
+    /// that was read ahead. One that is changed stays where it is, since it would have to be written.
+    pub fn leaves_next(&self) {
+        let state = &mut *self.0.inner.state.borrow_mut();
+        let frame = self.0.frame;
+        if !state.frames.is_dirty(frame)
+            && !state.frames.has(frame, FrameTable::WRITING | FrameTable::DETACHED)
+        {
+            state.replacement.remove(frame);
+            let arrival = Arrival { prefetched: true, ..Arrival::default() };
+            state.replacement.insert(frame, state.frames.page(frame), arrival);
+        }
+    }
+
     /// The page's bytes; none where the device keeps no contents.
     pub fn bytes(&self) -> &[u8] {
         bytes(&self.0)

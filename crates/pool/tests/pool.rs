@@ -11,7 +11,8 @@ use fulgurite_device::{
 use fulgurite_pool::write_back::BatchPlanner;
 use fulgurite_pool::{
     BufferPool, Departures, FrameTable, PageBytes, PageIo, PageStore, Plan, PoolConfig, PoolConfigError,
-    PoolCounters, PoolError, PrefetchConfig, ReplacementConfig, WriteBack, WriteBackConfig,
+    PoolCounters, PoolError, PrefetchConfig, ReplacementConfig, ReplacementPolicy, WriteBack,
+    WriteBackConfig,
 };
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -402,6 +403,36 @@ fn the_policy_is_told_what_the_cleaner_writes_ahead() {
     };
     let differ = (0..40).filter(|seed| order("move", *seed) != order("stay", *seed)).count();
     assert!(differ > 0, "no order tells what was passed over");
+}
+
+/// The rule: with LRU a page that has served its purpose leaves before those that were asked for earlier, and one that is changed
+/// keeps its place. Under every policy one page leaves for one that comes, and never the changed one.
+#[test]
+fn a_page_that_has_served_its_purpose_leaves_next() {
+    for name in ReplacementConfig::registry().names() {
+        let Ok(replacement) = name.parse::<ReplacementConfig>().unwrap().start(8) else { continue };
+        if replacement.needs_erase_counts() {
+            continue;
+        }
+        let shape = PoolConfig { replacement, ..config(8, WriteBack::SINGLE) };
+        let executor = Executor::new(mem(64));
+        let pool = BufferPool::new(executor.handle(), shape).unwrap();
+        let user = pool.clone();
+        executor
+            .block_on(async move {
+                for page in 0..8 {
+                    request(&user, page, page == 6).await.unwrap();
+                }
+                for page in [5, 6] {
+                    user.read(PageId(page)).await.unwrap().leaves_next();
+                }
+                request(&user, 40, false).await.unwrap();
+            })
+            .unwrap();
+        let left: Vec<u64> = (0..8).filter(|page| pool.try_read(PageId(*page)).is_none()).collect();
+        assert_eq!((left.len(), left.contains(&6)), (1, false), "{name}: {left:?}");
+        assert!(name != "lru" || left == [5], "{left:?}");
+    }
 }
 
 /// The rule: a miss that waits for writes takes none of the frames that a limit leaves empty, though they are free.

@@ -82,6 +82,17 @@ impl Seek<'_> {
     }
 }
 
+/// What a search has asked the drive for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// Every node was in the pool.
+    Nothing,
+    /// Nodes above the one that was wanted.
+    Above,
+    /// That one, and maybe others.
+    Node,
+}
+
 /// What a parent says of a child, kept while the child is fetched.
 struct Fences {
     low: Vec<u8>,
@@ -149,16 +160,21 @@ impl<D: Device + 'static> Shard<D> {
         self.search(tree, seek, level).await.map(|(guard, _)| guard)
     }
 
-    /// The same, and whether the drive was asked on the way.
+    /// The same, and what the drive was asked for.
     #[inline]
-    pub async fn search(&self, tree: Tree, seek: Seek<'_>, level: u8) -> Result<(ReadGuard<D>, bool), Error> {
-        let mut was_read = false;
+    pub async fn search(
+        &self,
+        tree: Tree,
+        seek: Seek<'_>,
+        level: u8,
+    ) -> Result<(ReadGuard<D>, Asked), Error> {
+        let mut asked = Asked::Nothing;
         for _ in 0..MOST_RESTARTS {
             let mut guard = self.read_page(tree.root).await?;
             prefetch_node(guard.bytes());
             while let Some(node) = node_of(guard.bytes(), tree, seek) {
                 if node.level() <= level {
-                    return Ok((guard, was_read));
+                    return Ok((guard, asked));
                 }
                 let index = seek.child(node);
                 let child = node.child(index);
@@ -167,12 +183,15 @@ impl<D: Device + 'static> Shard<D> {
                     Some(next) => {
                         prefetch_node(next.bytes());
                         let fits = node.has_child(index, next.bytes());
+                        if asked == Asked::Node {
+                            asked = Asked::Above;
+                        }
                         (next, fits)
                     }
                     None => {
                         let fences = Fences::of(node, index);
                         drop(guard);
-                        was_read = true;
+                        asked = Asked::Node;
                         let next = self.read_page(child).await?;
                         let fits = fences.fit(next.bytes());
                         (next, fits)

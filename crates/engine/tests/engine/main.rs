@@ -15,6 +15,7 @@ mod division;
 mod few_at_once;
 mod full;
 mod given_up;
+mod inner_nodes;
 mod merging;
 mod model;
 mod out_of_place;
