@@ -828,6 +828,35 @@ fn what_a_power_cut_leaves_in_the_buffer_is_written() {
     }
 }
 
+/// The rule: a drive that settles closes a row only once no page waits for its place. So it programs as few rows as one that is first
+/// left alone until nothing happens any more, but for the row that was open when it began.
+#[test]
+fn a_settling_drive_fills_its_rows() {
+    for write_cache in ["protected", "volatile"] {
+        let config = with(&format!("planes=4,schedule=paced,placement=sep-gc,write_cache={write_cache}"));
+        let operations = |leave_alone: bool| {
+            let mut drive = SimDrive::new(config.clone(), 42, false).unwrap();
+            let (pages, mut prng) = (drive.caps().pages, Prng::new(5, "settle"));
+            let mut answers = Vec::new();
+            for tag in 0..6 * pages {
+                let operation = Operation::write(Lpn(prng.below(pages)), 1);
+                drive.submit(Command { tag: Tag(tag), operation }).unwrap();
+                drive.wait(None, &mut answers);
+            }
+            let placed = drive.ftl().unwrap().counters().host_pages;
+            assert!(placed + 500 < 6 * pages, "pages wait for their places: {placed}");
+            if leave_alone {
+                drive.drain_events();
+            }
+            drive.settle();
+            drive.drain_events();
+            drive.counters().flash_operations
+        };
+        let (settled, left_alone) = (operations(false), operations(true));
+        assert!(settled <= left_alone + 1, "{write_cache}: {settled}, {left_alone}");
+    }
+}
+
 /// The rule: an answer that was not taken before a power cut is never given.
 #[test]
 fn an_answer_that_was_not_taken_goes_with_the_power() {

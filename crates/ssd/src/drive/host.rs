@@ -299,8 +299,9 @@ impl SimDrive {
         let write = &self.commands[command as usize];
         let is_settled = !gate.state().serves_writes() && gate.urgent_at().is_some() && write.is_listed;
         let Translation::PageMapped(ftl) = &self.translation else { return false };
-        // The next victim might be begun now.
-        if !is_settled || self.config.gc_overlap || ftl.victim(UnitId(0)).is_none() {
+        // With overlap the next victim might be begun now. Without, one is under way or there was none to pick, and no segment
+        // fills up while writes are refused.
+        if !is_settled || self.config.gc_overlap {
             return false;
         }
         ftl.state(UnitId(0), ftl.stream(write.lpn + write.placed, hint)) == gate.state()

@@ -265,9 +265,10 @@ impl SimDrive {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{HostSlot, NEVER, SimDrive};
+    use super::super::command::CommandKind;
+    use super::super::{HostSlot, NEVER, SimDrive, Translation};
     use crate::{SsdConfig, preset};
-    use fulgurite_base::{Lpn, Nanos, Prng, Share, Spec};
+    use fulgurite_base::{Lpn, Nanos, Prng, Share, Spec, StreamId};
     use fulgurite_device::{Command, Device, Operation, Tag};
     use fulgurite_ftl::UnitId;
     use fulgurite_ftl::precondition::Precondition;
@@ -319,7 +320,11 @@ mod tests {
                 let (lpn, pages) = (Lpn(prng.below(pages - 4)), 1 + prng.below(4) as u32);
                 let operation = match prng.below(4) {
                     0 => Operation::read(lpn, pages),
-                    _ => Operation::write(lpn, pages),
+                    _ => {
+                        // Neighbours differ in their hints; a drive of one stream does not look at them.
+                        let stream = StreamId((lpn.0 % 2) as u16);
+                        Operation::Write { lpn, pages, from: None, stream, durable: false }
+                    }
                 };
                 drive.submit(Command { tag: Tag(tag), operation }).unwrap();
             }
@@ -398,6 +403,30 @@ mod tests {
                 hurried > 3 && calmed > 3 && waited_anew > 3,
                 "{options}: {hurried}, {calmed}, {waited_anew}"
             );
+        }
+    }
+
+    /// The rule: the state of a unit is the one that the page sees that waits for it. It depends on the page's stream.
+    #[test]
+    fn a_unit_is_in_the_state_that_its_waiting_page_sees() {
+        for cache in ["protected", "off"] {
+            let options = format!("schedule=semi-preemptive,stripe=address,write_cache={cache},streams=2");
+            let mut drive = SimDrive::new(small(&options), 7, false).unwrap();
+            let mut differs = 0;
+            each_event(&mut drive, 60_000, |drive, _, after| {
+                let Translation::PageMapped(ftl) = &drive.translation else { unreachable!() };
+                for (unit, queue) in drive.waiting.queues.iter().enumerate() {
+                    let Some((command, lpn)) = queue.front().copied() else { continue };
+                    let CommandKind::Write(hint) = drive.commands[command as usize].kind else {
+                        unreachable!()
+                    };
+                    let state = |stream| ftl.state(UnitId(unit as u32), stream);
+                    let sees = state(ftl.stream(lpn, hint));
+                    assert_eq!(after[unit].state, sees, "{options}: unit {unit}, page {lpn}");
+                    differs += u32::from(sees != state(StreamId(0)));
+                }
+            });
+            assert!(differs > 100, "{options}: the streams' states differed {differs} times");
         }
     }
 
