@@ -64,3 +64,63 @@ pub fn precondition(
         before = waf;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CountingSink, FtlConfig, UnitId};
+    use fulgurite_base::StreamId;
+
+    const PAGES: u32 = 1_001;
+    const TOGETHER: u32 = 4;
+    /// Half of the requests that the logical space has room for.
+    const WINDOW: usize = 125;
+
+    /// The writes of a precondition on a drive that copies as many pages in each window as `copies` says.
+    fn writes(goal: Precondition, copies: &[u32]) -> Vec<(u32, u32)> {
+        let mut ftl = Ftl::new(FtlConfig::plain(PAGES, 1_000, 16)).unwrap();
+        let mut sink = CountingSink::default();
+        let mut writes = Vec::new();
+        precondition(&mut ftl, goal, TOGETHER, 7, |ftl, first, pages| {
+            writes.push((first, pages));
+            if pages == 1 {
+                let stream = StreamId(0);
+                assert!(ftl.admit(UnitId(0), stream));
+                ftl.append(first, stream, UnitId(0), stream, &mut sink);
+            } else if (writes.len() - PAGES as usize) % WINDOW == 1 {
+                let window = (writes.len() - PAGES as usize) / WINDOW;
+                (0..copies[window % copies.len()]).for_each(|lpn| {
+                    ftl.copy(ftl.lookup(lpn).unwrap(), &mut sink);
+                });
+            }
+        });
+        writes
+    }
+
+    /// The rule: nothing, or every page once in order, or that and then requests over the whole space, each on a place of its size.
+    #[test]
+    fn a_drive_is_filled_in_order_and_then_overwritten_at_random() {
+        let fill: Vec<(u32, u32)> = (0..PAGES).map(|lpn| (lpn, 1)).collect();
+        assert_eq!(writes(Precondition::None, &[0]), []);
+        assert_eq!(writes(Precondition::Fill, &[0]), fill);
+        let steady = writes(Precondition::Steady, &[0]);
+        let (filled, overwrites) = steady.split_at(fill.len());
+        assert_eq!(filled, fill);
+        // The first window has none before it, and the two after it are alike.
+        assert_eq!(overwrites.len(), 3 * WINDOW);
+        assert!(overwrites.iter().all(|(first, pages)| (first % TOGETHER, *pages) == (0, TOGETHER)));
+        let (least, most) = (overwrites.iter().min().unwrap().0, overwrites.iter().max().unwrap().0);
+        assert!(least < 40 && (961..997).contains(&most), "{least} to {most}");
+    }
+
+    /// The rule: the state is steady after two windows in a row with a write amplification within 1 % of the one before; it is taken as it is
+    /// after twenty.
+    #[test]
+    fn a_drive_is_steady_after_two_windows_alike() {
+        let windows = |copies: &[u32]| (writes(Precondition::Steady, copies).len() - PAGES as usize) / WINDOW;
+        // A window has 500 pages of the host: 2, 2.02, 2.06, 2.08 and 2.098 pages written for each.
+        assert_eq!(windows(&[500, 510, 530, 540, 549, 0]), 5);
+        assert_eq!(windows(&[500, 510, 505, 0]), 3, "it may fall");
+        assert_eq!(windows(&[0, 100]), WINDOWS_AT_MOST as usize);
+    }
+}

@@ -229,3 +229,88 @@ impl PlacementPolicy for Oracle {
         size_of_val(&self.next[..]) + size_of_val(&self.dies_at[..])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::placement::PlacementConfig;
+    use crate::victim::VictimConfig;
+    use crate::{Collect, CountingSink, Ftl, FtlConfig, check};
+    use fulgurite_base::{Prng, Spec};
+
+    /// The rule: a group of a fixed size has room for the pages of its class that are valid at a time and for an open segment, and for
+    /// its garbage as far as the share of the spare space goes. The fill does not count.
+    #[test]
+    fn sizes_follow_from_the_traffic() {
+        // Every second page lives for 5 writes, the others for 100. The bounds are 7 and 149 writes. So 2.5 and 50 pages are valid
+        // at a time. Where all pages live as long as the longest of their class, 1 and 24.5 more are garbage.
+        let lives = |now: u32| now + if now % 2 == 0 { 5 } else { 100 };
+        let next: Vec<u32> = (0..1_000).map(|now| now + 3).chain((1_000..2_000).map(lives)).collect();
+        let drive = DriveShape {
+            logical_pages: 1_000,
+            segments: 627,
+            segment_pages: 2,
+            reserve: 100,
+            victim: VictimConfig::GREEDY,
+        };
+        let sizes = |share| {
+            let config = OracleConfig { classes: Classes::Seed, sizes: Some(Share::percent(share)) };
+            let mut oracle = Oracle::start(&config, &drive);
+            oracle.foresee(next.clone());
+            oracle.sizes
+        };
+        // 627 − 100 − 5 − 1 segments have 42 pages more than the logical ones. 49 % are 20.58, for 25.5 pages of garbage: 34.9 segments.
+        assert_eq!(sizes(49), [3, 36, 1, 1, 1]);
+        // More than all garbage: 37.25 segments.
+        assert_eq!(sizes(80), [3, 39, 1, 1, 1]);
+    }
+
+    const PAGES: u32 = 4_000;
+
+    /// Skewed writes after a fill, with the oracle; what is seen of the drive now and then.
+    fn run(placement: &str, mut look: impl FnMut(&Ftl, &Oracle)) -> Ftl {
+        let mut prng = Prng::new(8, "oracle");
+        let draw = |prng: &mut Prng| {
+            let range = if prng.below(10) < 9 { PAGES / 10 } else { PAGES };
+            prng.below(u64::from(range)) as u32
+        };
+        let writes: Vec<u32> = (0..PAGES).chain((0..12 * PAGES).map(|_| draw(&mut prng))).collect();
+        let mut next = vec![u32::MAX; writes.len()];
+        let mut last = vec![u32::MAX; PAGES as usize];
+        for (now, lpn) in writes.iter().enumerate().rev() {
+            next[now] = std::mem::replace(&mut last[*lpn as usize], now as u32);
+        }
+        let placement = PlacementConfig::from_spec(Spec::parse(placement).unwrap()).unwrap();
+        let collect = Collect { placement, victim: VictimConfig::FIFO, ..Collect::PLAIN };
+        let mut ftl = Ftl::new(FtlConfig { collect, ..FtlConfig::plain(PAGES, 320, 16) }).unwrap();
+        ftl.foresee(next);
+        for lpn in writes {
+            ftl.write(lpn, 1, StreamId(0), &mut CountingSink::default());
+            look(&ftl, ftl.placer().policy::<Oracle>().unwrap());
+        }
+        check::check(&ftl).unwrap();
+        ftl
+    }
+
+    /// The rule: sizes hold once three capacities were written, and the groups pass on what is above them. From then on no group has more
+    /// segments than its size, since copies stay in their group.
+    #[test]
+    fn groups_keep_to_their_sizes() {
+        let ftl = run("oracle:classes=seed,sizes=50%", |ftl, oracle| {
+            let table = ftl.segments();
+            // They begin with a pick, and there is one for a segment of writes at least.
+            let writes = table.now() - table.now().min(3 * u64::from(PAGES));
+            if !(1..=16).contains(&writes) {
+                assert_eq!(oracle.sizing, writes > 0, "after {} writes", table.now());
+            }
+            if table.now() > 5 * u64::from(PAGES) {
+                let above = table.first_above(&oracle.sizes);
+                assert_eq!(above, None, "of {:?} after {} writes", oracle.sizes, table.now());
+            }
+        });
+        let oracle = ftl.placer().policy::<Oracle>().unwrap();
+        let full = (0..5u16)
+            .filter(|group| ftl.segments().in_stream(StreamId(*group)) == oracle.sizes[usize::from(*group)]);
+        assert!(full.count() > 3, "groups are as large as they may be");
+    }
+}

@@ -98,6 +98,24 @@ mod tests {
         assert_eq!(lead_at(32, 15), Lead::Level, "what is left is to erase");
     }
 
+    /// The rule: a collection that is ahead of the host rests, unless the drive is idle; one that is not goes on, though no segment is
+    /// wanted any more. Without one, one is begun where a segment is wanted or the drive is idle.
+    #[test]
+    fn a_collection_ahead_of_the_host_rests() {
+        let at = |moved: u32, idle: bool, free: u32| {
+            let progress = Progress { valid_at_pick: 32, room_at_pick: 1_000, moved, host_pages: 0 };
+            decide(&FtlState { collection: Some(progress), idle, free, ..STATE })
+        };
+        assert_eq!(at(17, false, 5), ScheduleState::Idle, "it is ahead");
+        assert_eq!(at(17, true, 5), ScheduleState::Collecting, "nobody needs the drive");
+        assert_eq!(at(16, false, 5), ScheduleState::Collecting);
+        assert_eq!(at(16, false, 6), ScheduleState::Collecting, "what was begun is ended");
+        let without = |idle, free| decide(&FtlState { idle, free, ..STATE });
+        assert_eq!(without(false, 5), ScheduleState::Collecting);
+        assert_eq!(without(false, 6), ScheduleState::Idle);
+        assert_eq!(without(true, 6), ScheduleState::Collecting);
+    }
+
     /// Three pages to move for each host page, and then none.
     #[test]
     fn the_pace_is_that_of_what_the_victim_frees() {

@@ -223,3 +223,83 @@ impl fmt::Display for VictimConfig {
         f.write_str(&with_name(self.name(), &self.options()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fulgurite_base::{Prng, StreamId};
+
+    const SEGMENTS: Range<u32> = 10..40;
+    const PAGES: u32 = 16;
+
+    /// Segments of two streams, sealed in turn with different numbers of valid pages, of which every third is `removed` later, and the
+    /// order in which all are picked.
+    fn picks(config: &VictimConfig, is_removed: impl Fn(u32) -> bool, are_sealed: bool) -> Vec<u32> {
+        let mut table = SegmentTable::new(SEGMENTS.end, PAGES, 2);
+        let mut index = config.start(SEGMENTS, PAGES);
+        let mut prng = Prng::new(4, "removed");
+        let is_known = |segment: u32| are_sealed || !is_removed(segment);
+        for segment in SEGMENTS {
+            table.open(SegmentId(segment), StreamId((segment % 2) as u16));
+            table.append(SegmentId(segment), PAGES);
+            (0..PAGES).for_each(|_| table.tick());
+            table.seal(SegmentId(segment));
+            if is_known(segment) {
+                index.sealed(SegmentId(segment), &table);
+            }
+        }
+        let die = |index: &mut Victims, table: &mut SegmentTable, segment: u32, known: bool| {
+            table.invalidate(SegmentId(segment));
+            if known {
+                index.invalidated(SegmentId(segment), table);
+            }
+        };
+        for _ in 0..200 {
+            let segment = SEGMENTS.start + prng.below(u64::from(SEGMENTS.end - SEGMENTS.start)) as u32;
+            if table.valid(SegmentId(segment)) > 1 {
+                die(&mut index, &mut table, segment, is_known(segment));
+            }
+        }
+        for segment in SEGMENTS.filter(|segment| is_removed(*segment) && are_sealed) {
+            index.remove(SegmentId(segment), &table);
+        }
+        let mut picked = Vec::new();
+        while let Some(SegmentId(segment)) = index.pick(&table) {
+            picked.push(segment);
+            // What is removed is told of nothing more.
+            for other in SEGMENTS.filter(|other| !is_removed(*other) && !picked.contains(other)) {
+                if table.valid(SegmentId(other)) > 1 && prng.below(3) == 0 {
+                    die(&mut index, &mut table, other, true);
+                }
+            }
+        }
+        picked
+    }
+
+    /// The rule: a segment that was removed is picked no more, and all others are picked, once each, in the order of an index that
+    /// never had the segment.
+    #[test]
+    fn a_removed_segment_is_as_if_it_had_never_been_sealed() {
+        for name in VictimConfig::registry().names() {
+            let config = VictimConfig::from_spec(Spec::parse(name).unwrap()).unwrap();
+            for nth in [1, 2, 3, 7] {
+                let is_removed = |segment: u32| segment % nth == 0;
+                let (with, without) = (picks(&config, is_removed, true), picks(&config, is_removed, false));
+                // Which segments are drawn depends on where they lie in the list of all, and death rates are measured on all.
+                let depends = [VictimConfig::RANDOM.name(), "d-choices", "hazard"];
+                if depends.contains(&config.name()) {
+                    let mut sorted = with;
+                    sorted.sort_unstable();
+                    assert!(
+                        sorted.into_iter().eq(SEGMENTS.filter(|segment| !is_removed(*segment))),
+                        "{name}"
+                    );
+                } else {
+                    assert_eq!(with, without, "{name}, every {nth}th");
+                    let kept = SEGMENTS.filter(|segment| !is_removed(*segment)).count();
+                    assert_eq!(with.len(), kept, "{name}, every {nth}th");
+                }
+            }
+        }
+    }
+}
