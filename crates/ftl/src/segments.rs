@@ -267,3 +267,40 @@ impl SegmentTable {
             * (3 * size_of::<u32>() + 2 * size_of::<u64>() + size_of::<SegmentState>() + size_of::<u16>())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rule: the table tells what was done to its segments, and when.
+    #[test]
+    fn the_table_tells_what_was_done() {
+        let mut table = SegmentTable::new(3, 4, 2);
+        assert_eq!((table.len(), table.is_empty(), table.segment_pages()), (3, false, 4));
+        assert!(SegmentTable::new(0, 4, 2).is_empty());
+        let (first, second) = (SegmentId(0), SegmentId(2));
+        (0..5).for_each(|_| table.tick());
+        table.open(first, StreamId(1));
+        table.tick();
+        assert_eq!((table.append(first, 3), table.append(first, 1)), (0, 3));
+        table.tick();
+        table.seal(first);
+        table.open(second, StreamId(1));
+        table.append(second, 2);
+        table.skip(second, 2);
+        table.invalidate(first);
+        assert_eq!((table.opened_at(first), table.sealed_at(first), table.now()), (5, 7, 7));
+        assert_eq!((table.valid(first), table.written(second), table.valid_pages()), (3, 4, 5));
+        assert_eq!((table.in_stream(StreamId(0)), table.in_stream(StreamId(1))), (0, 2));
+        assert_eq!((table.first_above(&[0, 1]), table.first_above(&[0, 2])), (Some(1), None));
+        table.begin_collection(first);
+        table.begin_collection(second);
+        assert_eq!(table.group_counters()[1], GroupCounters { collected: 2, valid: 5 });
+        assert_eq!(table.group_counters()[0], GroupCounters::default());
+        table.revive(first);
+        table.invalidate_all(second);
+        assert_eq!((table.valid(first), table.valid(second)), (4, 0));
+        assert_eq!((table.erased(second), table.wear()), (1, (0, 1.0 / 3.0, 1)));
+        assert_eq!((table.in_stream(StreamId(1)), table.written(second)), (1, 0));
+    }
+}

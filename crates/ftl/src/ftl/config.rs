@@ -142,3 +142,91 @@ impl FtlConfig {
 pub(super) fn spare(effective_pages: f64, logical_pages: f64) -> f64 {
     (effective_pages - logical_pages) / logical_pages
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::Schedule;
+
+    /// What the refusal says; nothing where the shape is accepted.
+    fn refusal(config: FtlConfig) -> String {
+        config.validate().err().map(|error| error.to_string()).unwrap_or_default()
+    }
+
+    fn assert_refused(config: FtlConfig, expected: &str) {
+        let refusal = refusal(config);
+        assert!(refusal.contains(expected), "{refusal:?} says nothing of {expected:?}");
+    }
+
+    fn assert_accepted(config: FtlConfig) {
+        assert_eq!(refusal(config), "");
+    }
+
+    /// The rule: a shape is accepted if, and only if, collection can go on in it for ever.
+    #[test]
+    fn the_least_drive_is_accepted_and_one_page_less_is_refused() {
+        let plain = FtlConfig::plain;
+        assert_refused(plain(0, 8, 16), "at least one page");
+        assert_refused(plain(8, 8, 0), "at least one page");
+        // Five segments of data, two in reserve and an open one.
+        assert_accepted(plain(80, 8, 16));
+        assert_refused(plain(81, 8, 16), "accepted: at least 9 segments");
+        assert_refused(plain(128, 8, 16), "accepted: at least 11 segments");
+        assert_refused(plain(129, 8, 16), "exceed the 128 physical ones");
+        assert_accepted(plain(1, 65_536, 65_535));
+        assert_refused(plain(1, 65_537, 65_535), "4294967295 physical pages are too many");
+    }
+
+    /// The rule: each unit holds its share of the logical pages, in whole rows, as if it were a drive.
+    #[test]
+    fn a_unit_is_refused_as_a_drive_is() {
+        let units = |units, logical_pages, row_pages| FtlConfig {
+            units,
+            row_pages,
+            ..FtlConfig::plain(logical_pages, 16, 16)
+        };
+        assert_refused(units(0, 80, 1), "cannot be dealt out to 0 units");
+        assert_refused(units(3, 80, 1), "cannot be dealt out to 3 units");
+        assert_accepted(units(2, 160, 1));
+        assert_refused(units(2, 161, 1), "in each of 2 units are too few for 81 logical pages");
+        assert_accepted(units(2, 157, 4));
+        assert_refused(units(2, 161, 4), "too few for 84 logical pages");
+        // A row is larger than all data.
+        assert_accepted(units(2, 10, 4_096));
+        assert_eq!(units(2, 160, 1).effective_pages(), 12 * 16);
+        assert_eq!(units(2, 160, 1).spare_effective(), 0.2);
+        assert_eq!(units(2, 160, 1).drive_shape().reserve, 4);
+    }
+
+    /// The rule: an idle drive may be asked for as many free segments as can become free.
+    #[test]
+    fn background_collection_may_ask_for_what_there_is() {
+        let background = |background| FtlConfig {
+            collect: Collect { background, ..Collect::PLAIN },
+            ..FtlConfig::plain(48, 8, 16)
+        };
+        // Three segments of data and an open one never become free.
+        assert_accepted(background(4));
+        assert_refused(background(5), "accepted: 0 to 4 here");
+    }
+
+    /// The rule: collection keeps a free segment to write to, and begins before the host is down to those.
+    #[test]
+    fn thresholds_leave_collection_a_segment() {
+        let thresholds = |schedule, reserve, hard| FtlConfig {
+            collect: Collect { schedule, reserve, hard, ..Collect::PLAIN },
+            ..FtlConfig::plain(16, 16, 16)
+        };
+        assert_refused(
+            thresholds(Schedule::NON_PREEMPTIVE, 0, 0),
+            "gc_reserve=0 is too small; accepted: at least 1",
+        );
+        assert_accepted(thresholds(Schedule::NON_PREEMPTIVE, 1, 0));
+        assert_refused(thresholds(Schedule::SEMI_PREEMPTIVE, 3, 0), "gc_hard=0 is too small");
+        assert_refused(
+            thresholds(Schedule::SEMI_PREEMPTIVE, 3, 3),
+            "gc_reserve=3 is too small; accepted: at least 4",
+        );
+        assert_accepted(thresholds(Schedule::SEMI_PREEMPTIVE, 4, 3));
+    }
+}

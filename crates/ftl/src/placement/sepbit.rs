@@ -140,3 +140,125 @@ impl PlacementPolicy for SepBit {
         size_of_val(&self.written_at[..])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::victim::VictimConfig;
+
+    /// The page that the host writes where only time shall go on.
+    const OTHER: u32 = 99;
+    const SEGMENT: SegmentId = SegmentId(7);
+
+    struct Rig {
+        policy: SepBit,
+        table: SegmentTable,
+    }
+
+    impl Rig {
+        /// ℓ is the mean of two collected segments.
+        fn new(queue: bool) -> Rig {
+            let drive = DriveShape {
+                logical_pages: 100,
+                segments: 8,
+                segment_pages: 16,
+                reserve: 2,
+                victim: VictimConfig::GREEDY,
+            };
+            let policy = SepBit::start(&SepBitConfig { queue, collected: 2 }, &drive);
+            Rig { policy, table: SegmentTable::new(8, 16, 6) }
+        }
+
+        fn context(lpn: u32, copied: bool) -> WriteContext {
+            WriteContext { lpn, copied, hint: StreamId(0), segment: Some(SEGMENT) }
+        }
+
+        fn write(&mut self, lpn: u32) {
+            self.policy.written(&Rig::context(lpn, false), StreamId(0), &self.table);
+            // Copies count for nothing: they are no writes of the host.
+            self.policy.written(&Rig::context(lpn, true), StreamId(0), &self.table);
+            self.table.tick();
+        }
+
+        fn pass(&mut self, writes: u32) {
+            (0..writes).for_each(|_| self.write(OTHER));
+        }
+
+        /// The class, from 1, of a page that the host writes again when its copy is `age` writes old.
+        fn class_at(&mut self, lpn: u32, age: u32) -> u16 {
+            self.write(lpn);
+            self.pass(age - 1);
+            self.class(lpn)
+        }
+
+        fn class(&self, lpn: u32) -> u16 {
+            self.policy.stream(&Rig::context(lpn, false), &self.table).0 + 1
+        }
+
+        /// The class of a copy out of a segment of class `from`.
+        fn copy_class(&mut self, lpn: u32, from: u16) -> u16 {
+            self.table.open(SEGMENT, StreamId(from - 1));
+            let class = self.policy.stream(&Rig::context(lpn, true), &self.table).0 + 1;
+            self.table.erased(SEGMENT);
+            class
+        }
+
+        /// A segment of a class is collected so many writes after its first page was written.
+        fn collect(&mut self, class: u16, lifespan: u32) {
+            self.table.open(SEGMENT, StreamId(class - 1));
+            self.pass(lifespan);
+            self.policy.picked(SEGMENT, &self.table);
+            self.table.erased(SEGMENT);
+        }
+    }
+
+    /// The rule, as the paper has it: a page of the host goes to class 1 if its copy lived for less than ℓ, a new one to class 2. Copies
+    /// out of class 1 go to class 3, all others by their age to 4, 5 or 6. ℓ is the mean of the segments of class 1 that were collected
+    /// last, infinite at first.
+    #[test]
+    fn classes_are_those_of_the_paper() {
+        let mut rig = Rig::new(false);
+        let fresh = WriteContext { segment: None, ..Rig::context(1, false) };
+        assert_eq!(rig.policy.stream(&fresh, &rig.table), StreamId(1));
+        assert_eq!(rig.class_at(1, 900), 1, "ℓ is infinite");
+        rig.collect(1, 10);
+        rig.collect(2, 500);
+        assert_eq!((rig.class(1), rig.copy_class(1, 4)), (1, 4), "one segment of class 1 is no mean yet");
+        rig.collect(1, 30);
+        assert_eq!((rig.class_at(2, 19), rig.class_at(2, 20)), (1, 2), "ℓ is 20");
+        for (age, class) in [(79, 4), (80, 5), (319, 5), (320, 6)] {
+            rig.class_at(3, age);
+            assert_eq!(rig.copy_class(3, 1), 3);
+            assert!([2, 3, 4, 5, 6].iter().all(|from| rig.copy_class(3, *from) == class), "{age}");
+        }
+        rig.collect(1, 6);
+        rig.collect(1, 8);
+        assert_eq!((rig.class_at(4, 6), rig.class_at(4, 7)), (1, 2), "ℓ is 7");
+    }
+
+    /// The rule of the paper's program: a lifespan is known only while the page is in the queue, which grows by one with each write of the
+    /// host up to ℓ, and shrinks by one where it is longer.
+    #[test]
+    fn a_lifespan_is_known_as_far_as_the_queue_reaches() {
+        let mut rig = Rig::new(true);
+        assert_eq!(rig.class_at(1, 5), 2, "it is as long ago as the queue is long");
+        assert_eq!(rig.class_at(2, 5), 1, "ten writes are in the queue");
+        rig.collect(1, 10);
+        rig.collect(1, 30);
+        // It holds 50 writes now, and goes back to 20.
+        for _ in 0..5 {
+            assert_eq!((rig.class_at(3, 19), rig.class_at(3, 20)), (1, 2), "ℓ is 20");
+            rig.pass(1);
+        }
+        rig.collect(1, 100);
+        rig.table.open(SEGMENT, StreamId(0));
+        rig.pass(70);
+        rig.write(4);
+        rig.pass(29);
+        rig.policy.picked(SEGMENT, &rig.table);
+        assert_eq!(rig.class(4), 2, "ℓ is 100, but 20 writes are in the queue");
+        assert_eq!(rig.class_at(5, 60), 1, "it has grown by 60");
+        rig.pass(200);
+        assert_eq!((rig.class_at(6, 99), rig.class_at(6, 100)), (1, 2));
+    }
+}
