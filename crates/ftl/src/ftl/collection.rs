@@ -253,3 +253,64 @@ impl Ftl {
         sink.erase(victim);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::ftl::FtlCounters;
+    use crate::{Collect, CountingSink, Ftl, FtlConfig, WearLeveling, check};
+    use fulgurite_base::{Prng, StreamId};
+
+    /// Overwrites a part of a drive again and again, while the first pages stay; `look` is given what the counters were before each write.
+    fn unevenly_worn(
+        segments: u32,
+        segment_pages: u32,
+        gap: u32,
+        mut look: impl FnMut(&Ftl, FtlCounters),
+    ) -> Ftl {
+        let (cold, hot) = (2 * segment_pages, segment_pages);
+        let collect = Collect { reserve: 2, ..Collect::PLAIN };
+        let plain = FtlConfig::plain(cold + hot, segments, segment_pages);
+        let config = FtlConfig { collect, wear_leveling: WearLeveling::Static, wear_gap: gap, ..plain };
+        let mut ftl = Ftl::new(config).unwrap();
+        let (mut sink, mut prng) = (CountingSink::default(), Prng::new(9, "wear"));
+        for write in 0..cold + 40 * segments * segment_pages {
+            let lpn = if write < cold + hot { write } else { cold + prng.below(u64::from(hot)) as u32 };
+            let before = ftl.counters;
+            ftl.write(lpn, 1, StreamId(0), &mut sink);
+            look(&ftl, before);
+        }
+        check::check(&ftl).unwrap();
+        ftl
+    }
+
+    /// The rule: a full segment that is behind the most erased one by more than the gap is collected before the policy is asked, and counted,
+    /// so that no segment stays behind for long.
+    #[test]
+    fn a_segment_that_is_behind_is_collected_first() {
+        const GAP: u32 = 3;
+        let mut first = None;
+        let ftl = unevenly_worn(12, 16, GAP, |ftl, before| {
+            let (least, _, most) = ftl.segments().wear();
+            if first.is_none() && ftl.counters.leveled_segments > before.leveled_segments {
+                first = Some(most);
+            }
+            assert!(most - least <= GAP + 3, "{least} to {most}");
+        });
+        assert_eq!(first, Some(GAP + 1), "the most erases when one was first collected");
+        assert!(ftl.counters.leveled_segments > 10, "{}", ftl.counters.leveled_segments);
+    }
+
+    /// The rule: on a drive of many segments the scan is made in some picks only, in one of three of 600 segments.
+    #[test]
+    fn large_drives_look_for_segments_behind_less_often() {
+        let mut found = 0;
+        unevenly_worn(600, 4, 2, |ftl, before| {
+            let after = ftl.counters;
+            if after.picks == before.picks + 1 && after.leveled_segments > before.leveled_segments {
+                assert_eq!(before.picks % 3, 0);
+                found += 1;
+            }
+        });
+        assert!(found > 3, "{found}");
+    }
+}
