@@ -244,7 +244,7 @@ mod tests {
     fn sizes_follow_from_the_traffic() {
         // Every second page lives for 5 writes, the others for 100. The bounds are 7 and 149 writes. So 2.5 and 50 pages are valid
         // at a time. Where all pages live as long as the longest of their class, 1 and 24.5 more are garbage.
-        let lives = |now: u32| now + if now % 2 == 0 { 5 } else { 100 };
+        let lives = |now: u32| now + if now.is_multiple_of(2) { 5 } else { 100 };
         let next: Vec<u32> = (0..1_000).map(|now| now + 3).chain((1_000..2_000).map(lives)).collect();
         let drive = DriveShape {
             logical_pages: 1_000,

@@ -283,7 +283,7 @@ mod tests {
         for name in VictimConfig::registry().names() {
             let config = VictimConfig::from_spec(Spec::parse(name).unwrap()).unwrap();
             for nth in [1, 2, 3, 7] {
-                let is_removed = |segment: u32| segment % nth == 0;
+                let is_removed = |segment: u32| segment.is_multiple_of(nth);
                 let (with, without) = (picks(&config, is_removed, true), picks(&config, is_removed, false));
                 // Which segments are drawn depends on where they lie in the list of all, and death rates are measured on all.
                 let depends = [VictimConfig::RANDOM.name(), "d-choices", "hazard"];
