@@ -280,7 +280,7 @@ fn a_leaf_is_merged_where_it_lacks_many() {
             Merged | MergedAndAskedFor => put(&mut records, number, 1, 50),
         }
     }
-    // Another chunk is full before.
+    // The next chunks are filled, so that the first is full.
     let full = records.ring.oldest_first().count();
     (1_000..1_000 + 2 * in_chunk).for_each(|number| put(&mut records, number, 500, 60));
     assert!(full == 0 && records.ring.oldest_first().count() >= 2);

@@ -5,8 +5,8 @@
 //! differs from load to load. It is told from the records that were looked at last, so that about [`MOVES`] of them move on for each that is
 //! merged.
 //!
-//! The more move on, the more of the memory waits, and the more a merge finds. With two moves for a merge, two thirds of what leaves the
-//! ring's end wait, which is near the best where a copy takes a thirtieth of the time of a leaf's merge.
+//! The more move on, the more of the memory waits, and the more a merge finds; but each move takes time. With 2, 4 and 8 moves for a merge
+//! uniform updates were equally fast on a real drive.
 
 use super::LEAST_COST;
 

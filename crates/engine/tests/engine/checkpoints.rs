@@ -1,0 +1,35 @@
+//! Checkpoints that the store makes of itself, as its log fills.
+
+use crate::common::{options, run};
+use fulgurite_base::{Nanos, Prng};
+use fulgurite_device::{Executor, MemDevice};
+use fulgurite_engine::{Options, Store};
+
+const LOG_BYTES: u64 = 4 << 20;
+
+/// The rule: a checkpoint moves the redo point by a small step, so more than half of the log stays in use, and pages that change often are
+/// written seldom. It begins before commits wait for room.
+#[test]
+fn a_checkpoint_frees_a_small_part_of_the_log() {
+    let executor = Executor::new(MemDevice::new(8192, 4096, 64, Nanos::from_micros(10)));
+    run(&executor, |handle| async move {
+        let options = Options { log_bytes: LOG_BYTES, memory_bytes: 4 << 20, records: 0, ..options() };
+        let store = Store::create(handle, options).await.unwrap();
+        let table = store.create_table("t").await.unwrap();
+        let mut prng = Prng::new(1, "keys");
+        let (mut least, mut most) = (u64::MAX, 0);
+        while store.statistics().checkpoints < 12 {
+            let transaction = store.begin();
+            for _ in 0..8 {
+                transaction.put(table, &prng.below(10_000).to_be_bytes(), &[1; 100]).await.unwrap();
+            }
+            transaction.commit().await.unwrap();
+            let done = store.statistics();
+            if done.checkpoints > 0 {
+                (least, most) = (least.min(done.log_bytes_used), most.max(done.log_bytes_used));
+            }
+        }
+        assert!(least > LOG_BYTES / 2, "a checkpoint left {least} bytes");
+        assert!(most < LOG_BYTES / 16 * 15, "commits had to wait for room: {most} bytes");
+    });
+}
