@@ -278,9 +278,9 @@ impl<D: Device + 'static> Shard<D> {
     /// Where the redo point should move to at least, if that is due.
     fn checkpoint_goal(&self) -> Option<Lsn> {
         let records = self.records.borrow();
-        let (capacity, used) = (self.log.capacity(), self.log.used());
+        let used = self.log.used();
         // Commits wait for room where more is used.
-        let most = (capacity - capacity / 16).saturating_sub(records.needed_log());
+        let most = self.log.capacity().saturating_sub(self.log_kept());
         let kept = if records.is_log_tight() {
             // What takes records away, and so makes room on a full store, came last.
             used / 2
@@ -296,9 +296,13 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Whether the log has room for so many bytes, beside what is promised, and for all pending records once more.
     pub fn has_room_in_log(&self, bytes: u64) -> bool {
-        // A sixteenth is for the records of structure changes by others: recovery, bulk loads, new tables.
-        let kept = self.log.capacity() / 16 + self.records.borrow().needed_log();
-        bytes + kept <= self.log_left()
+        bytes + self.log_kept() <= self.log_left()
+    }
+
+    /// Bytes of the log that are not for commits: all pending records once more, and a sixteenth for the records of structure changes by
+    /// others: recovery, bulk loads, new tables.
+    fn log_kept(&self) -> u64 {
+        self.log.capacity() / 16 + self.records.borrow().needed_log()
     }
 
     /// Bytes of the log that a split takes, or two nodes that become one.
