@@ -166,12 +166,15 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Looks where a key's write goes. A record by itself may not replace a large value, whose pieces go. Where a leaf is changed in
-    /// the pool, a record would save nothing; but on a store that is almost full, one that takes another away needs no page.
+    /// the pool, or lacks so much that it will be split, a record would save nothing; but on a store that is almost full, one that takes
+    /// another away needs no page.
     async fn look(&self, tree: u32, key: &[u8], is_put: bool) -> Result<Found, Error> {
         // Of what may be in a run, a write to the leaf takes more than a write.
         let in_run = self.runs.borrow().may_be_in_one(tree, key);
+        let is_written_anyway =
+            |page| self.is_changed(page) || self.records.borrow().lacks_two_pages(page, self.page_bytes());
         let saves =
-            |page| in_run || !self.is_changed(page) || (!is_put && self.space.available() < ALMOST_FULL);
+            |page| in_run || !is_written_anyway(page) || (!is_put && self.space.available() < ALMOST_FULL);
         let may_be_record = tree >= FIRST_USER_TREE && self.records.borrow().is_used();
         let tree = self.tree(tree)?;
         if may_be_record {

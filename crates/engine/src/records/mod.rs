@@ -538,6 +538,15 @@ impl Records {
         std::iter::successors(first, |place| self.ring.next(*place))
     }
 
+    /// Whether a leaf lacks twice as many bytes of records as a page has. They cannot all replace others of the leaf, so it will be split.
+    pub fn lacks_two_pages(&self, leaf: PageId, page_bytes: u32) -> bool {
+        let mut bytes = 0;
+        self.of_leaf(leaf).any(|entry| {
+            bytes += entry.bytes() - Ring::HEAD;
+            bytes >= 2 * page_bytes as usize
+        })
+    }
+
     /// All leaves that lack records, in order.
     pub fn leaves(&self) -> Vec<PageId> {
         let mut leaves: Vec<PageId> = self.leaves.iter().map(|(leaf, _)| PageId(u64::from(leaf))).collect();

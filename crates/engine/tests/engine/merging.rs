@@ -56,3 +56,27 @@ fn records_wait_in_runs_until_a_leaf_gets_many_of_them() {
     assert!(runs.merged > 6 * runs.leaves, "{} records in {} leaves", runs.merged, runs.leaves);
     assert!(with_runs.run_pages < with_runs.pages_used * 60 / 100);
 }
+
+/// The rule: a leaf that lacks twice what a page has room for gets further rows itself. It will be split for them anyway, and until then
+/// each split would have to share out all that waits. So a store that is filled row by row grows as it is filled.
+#[test]
+fn what_a_leaf_has_no_room_for_does_not_wait_for_it() {
+    let executor = Executor::new(MemDevice::new(8192, 4096, 64, Nanos::from_micros(10)));
+    let done = run(&executor, |handle| async move {
+        let options = Options { memory_bytes: 8 << 20, log_bytes: 8 << 20, ..Options::default() };
+        let store = Store::create(handle, options).await.unwrap();
+        let table = store.create_table("rows").await.unwrap();
+        let mut prng = Prng::new(1, "rows");
+        for _ in 0..100 {
+            let transaction = store.begin();
+            for _ in 0..32 {
+                transaction.put(table, &prng.next_u64().to_be_bytes(), &[1; 100]).await.unwrap();
+            }
+            transaction.commit().await.unwrap();
+        }
+        store.statistics()
+    });
+    assert_eq!(done.records.merges, 0, "there is room for all of them as records");
+    // What came before the first leaf was changed waits: less than two pages have, and a commit of it more.
+    assert!(done.records_pending <= 2 * 4096 / 108 + 32, "{} of 3,200 rows wait", done.records_pending);
+}
