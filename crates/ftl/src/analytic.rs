@@ -136,4 +136,31 @@ mod tests {
         assert_eq!(waf_greedy(0.0, 64), None);
         assert_eq!(waf_greedy(-0.1, 64), None);
     }
+
+    /// The rule: W₀ is the inverse of w·e^w from −1 on, up to the branch point, where no step can be taken.
+    #[test]
+    fn lambert_w_is_an_inverse() {
+        let least = -1.0 / std::f64::consts::E;
+        for step in 0..=1_000 {
+            let z = least * f64::from(step) / 1_000.0;
+            let w = lambert_w0(z);
+            assert!((-1.0..=0.0).contains(&w) && (w * w.exp() - z).abs() < 1e-15, "{z}: {w}");
+        }
+        assert!((lambert_w0(least) + 1.0).abs() < 1e-7);
+    }
+
+    /// The rule: a class without writes is copied as one with next to none.
+    #[test]
+    fn a_class_without_writes_is_copied_every_time_round() {
+        for space in [1.2, 1.5] {
+            let [none, few] = [1.0, 1.0 - 1e-7].map(|r| waf_fifo_two_classes(space, r, 0.5).unwrap());
+            assert!((none / few - 1.0).abs() < 1e-5, "{none} {few}");
+        }
+    }
+
+    /// The rule: a random victim of 125 segments with the data of 100 has four valid pages of five.
+    #[test]
+    fn random_victims_are_as_full_as_all() {
+        assert!((waf_random(0.25) - 1.0 / (1.0 - 0.8)).abs() < 1e-12);
+    }
 }

@@ -261,3 +261,25 @@ fn copied<T: Copy>(of: &[T]) -> Vec<T> {
     table.extend_from_slice(of);
     table
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fulgurite_base::Prng;
+
+    /// The rule: the bits of a run of pages are those of its pages, also where the run lies in two words of the bitmap, or at its end.
+    #[test]
+    fn bits_of_a_run_are_those_of_its_pages() {
+        const PAGES: u32 = 256;
+        let mut map = Mapping::new(PAGES, PAGES);
+        let mut prng = Prng::new(3, "bits");
+        (0..PAGES).filter(|_| prng.below(2) == 0).for_each(|page| map.map(page, Ppn(page)));
+        for count in 1..=8 {
+            for first in 0..=PAGES - count {
+                let bits = map.valid_bits(Ppn(first), count);
+                let expected = (0..count).map(|at| u8::from(map.is_valid(Ppn(first + at))) << at).sum::<u8>();
+                assert_eq!(bits, expected, "{count} pages from {first}");
+            }
+        }
+    }
+}

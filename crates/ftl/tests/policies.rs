@@ -3,6 +3,7 @@
 use fulgurite_base::{Ppn, Prng, Spec, StreamId};
 use fulgurite_ftl::placement::PlacementConfig;
 use fulgurite_ftl::victim::VictimConfig;
+use fulgurite_ftl::victim::cost_benefit::{Cost, CostBenefitConfig};
 use fulgurite_ftl::victim::windowed_greedy::WindowedGreedyConfig;
 use fulgurite_ftl::{
     Collect, CountingSink, Ftl, FtlConfig, SegmentId, SegmentState, SegmentTable, UnitId, check,
@@ -125,13 +126,15 @@ fn by_definition(victim: &VictimConfig, table: &SegmentTable, sealed: &[SegmentI
             };
             (least(&up_to(youngest)), least(&up_to(youngest.saturating_sub(1))))
         }
-        VictimConfig::CostBenefit(_) => {
-            let best = sealed.iter().map(|id| score(table, *id)).fold(0.0, f64::max);
-            (best, best)
+        VictimConfig::CostBenefit(config) => {
+            let best = sealed.iter().map(|id| score(config, table, *id)).fold(0.0, f64::max);
+            // Two ways to a power differ in the last digits.
+            (best * (1.0 - 1e-12), best)
         }
         // Its measured rates change the classic score by no more than a factor of 8.
         VictimConfig::Hazard(_) => {
-            let best = sealed.iter().map(|id| score(table, *id)).fold(0.0, f64::max);
+            let best =
+                sealed.iter().map(|id| score(&CostBenefitConfig::PAPER, table, *id)).fold(0.0, f64::max);
             (best / 8.0, best)
         }
         // Any segment will do.
@@ -139,14 +142,17 @@ fn by_definition(victim: &VictimConfig, table: &SegmentTable, sealed: &[SegmentI
     }
 }
 
-fn score(table: &SegmentTable, segment: SegmentId) -> f64 {
+fn score(config: &CostBenefitConfig, table: &SegmentTable, segment: SegmentId) -> f64 {
     let (pages, valid) = (f64::from(table.segment_pages()), f64::from(table.valid(segment)));
-    (table.now() - table.sealed_at(segment) + 1) as f64 * ((pages - valid) / valid)
+    let cost = if config.cost == Cost::Copies { valid } else { pages + valid };
+    let age = (table.now() - table.sealed_at(segment) + 1) as f64;
+    age.powf(config.age.as_f64()) * ((pages - valid) / cost)
 }
 
 #[test]
 fn victims_are_those_of_the_definition() {
-    for name in VictimConfig::registry().names() {
+    let options = ["cost-benefit:age=50%", "cost-benefit:age=30%", "cost-benefit:cost=1+u"];
+    for name in VictimConfig::registry().names().chain(options) {
         let config = config("sep-gc", name);
         let victim = config.collect.victim.clone();
         let mut ftl = Ftl::new(config).unwrap();
@@ -167,7 +173,8 @@ fn victims_are_those_of_the_definition() {
                 assert!(sealed.contains(&picked));
                 let got = match victim {
                     VictimConfig::Fifo(_) => table.sealed_at(picked) as f64,
-                    VictimConfig::CostBenefit(_) | VictimConfig::Hazard(_) => score(table, picked),
+                    VictimConfig::CostBenefit(config) => score(&config, table, picked),
+                    VictimConfig::Hazard(_) => score(&CostBenefitConfig::PAPER, table, picked),
                     _ => f64::from(table.valid(picked)),
                 };
                 assert!((least..=most).contains(&got), "{victim}: {got}, not {least} to {most}");

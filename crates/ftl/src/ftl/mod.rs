@@ -415,10 +415,13 @@ mod tests {
     #[test]
     fn a_drive_wears_out() {
         let (mut ftl, mut erased) = used(FtlConfig { endurance: 10, ..FtlConfig::plain(400, 40, 16) }, 0);
-        let mut writes = (0..400).cycle().take(20_000);
+        let mut prng = Prng::new(4, "wears out");
         while !ftl.is_worn_out() {
-            ftl.write(writes.next().expect("it wears out"), 1, StreamId(0), &mut erased);
+            assert!(ftl.counters().host_pages < 20_000);
+            ftl.write(prng.below(400) as u32, 1, StreamId(0), &mut erased);
         }
+        // What was copied is counted in units only, where there are several.
+        assert!(ftl.counters().copied_pages > 400);
         let retired = |segment: &u32| ftl.segments().state(SegmentId(*segment)) == SegmentState::Retired;
         // 25 segments of data, two in reserve and an open one stay.
         assert_eq!((0..40).filter(retired).count(), 40 - 28);
@@ -452,7 +455,8 @@ mod tests {
         assert_eq!(state_of(&ftl), ScheduleState::Collecting);
     }
 
-    /// The rule: while a write has waited too long, its unit serves nothing; once none has any more, every unit serves reads again.
+    /// The rule: while a write has waited too long, its unit serves nothing; once none has any more, and after a power cut, every unit serves
+    /// reads again.
     #[test]
     fn urgency_ends_in_every_unit() {
         let collect = Collect { schedule: Schedule::SEMI_PREEMPTIVE, ..Collect::PLAIN };
@@ -468,8 +472,25 @@ mod tests {
         assert_eq!(states(&ftl), [ScheduleState::Pressed; 2]);
         ftl.set_urgent(UnitId(1));
         assert_eq!(states(&ftl), [ScheduleState::Pressed, ScheduleState::Exclusive]);
-        ftl.set_urgent(UnitId(0));
-        ftl.end_urgency();
-        assert_eq!(states(&ftl), [ScheduleState::Pressed; 2]);
+        for end in [Ftl::end_urgency, Ftl::give_up_collection] {
+            [0, 1].map(UnitId).into_iter().for_each(|unit| ftl.set_urgent(unit));
+            assert_eq!(states(&ftl), [ScheduleState::Exclusive; 2]);
+            end(&mut ftl);
+            assert_eq!(states(&ftl), [ScheduleState::Pressed; 2]);
+        }
+    }
+
+    /// The rule: a drive of one unit counts no valid pages for it, whatever is written, copied or taken back: it needs as many segments as
+    /// its logical pages fill, and no count may ask for more.
+    #[test]
+    fn one_unit_counts_nothing() {
+        let (mut ftl, mut erased) = used(FtlConfig::plain(400, 40, 16), 4_000);
+        assert!(ftl.counters().copied_pages > 400);
+        for lpn in 0..8 {
+            let old = ftl.lookup(lpn);
+            ftl.write(lpn, 1, StreamId(0), &mut erased);
+            ftl.take_back(ftl.lookup(lpn).unwrap(), old);
+            assert_eq!((ftl.lookup(lpn), ftl.valid_in(UnitId(0))), (old, 0));
+        }
     }
 }

@@ -118,3 +118,77 @@ impl PlacementPolicy for AutoStream {
         size_of_val(&self.chunks[..])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::victim::VictimConfig;
+
+    /// Five streams, chunks of 8 pages, counts that are halved after 100 writes.
+    struct Rig {
+        policy: AutoStream,
+        table: SegmentTable,
+    }
+
+    impl Rig {
+        fn new() -> Rig {
+            let victim = VictimConfig::GREEDY;
+            let drive = DriveShape { logical_pages: 80, segments: 8, segment_pages: 16, reserve: 2, victim };
+            let config = AutoStreamConfig { streams: 5, chunk: 8, decay: 100 };
+            Rig { policy: AutoStream::start(&config, &drive), table: SegmentTable::new(8, 16, 5) }
+        }
+
+        /// Writes a page of the host; returns its stream.
+        fn write(&mut self, lpn: u32) -> u16 {
+            let context = WriteContext { lpn, copied: false, hint: StreamId(0), segment: None };
+            let stream = self.policy.stream(&context, &self.table);
+            self.policy.written(&context, stream, &self.table);
+            // Copies count for nothing.
+            let copy = WriteContext { segment: Some(SegmentId(0)), copied: true, ..context };
+            assert_eq!(self.policy.stream(&copy, &self.table), StreamId(4));
+            self.policy.written(&copy, StreamId(4), &self.table);
+            self.table.tick();
+            stream.0
+        }
+
+        fn pass(&mut self, writes: u32) {
+            (0..writes).for_each(|_| self.table.tick());
+        }
+    }
+
+    /// The rule: a chunk begins in the coldest stream, and goes to the next hotter one whenever it has twice as many writes, up to the
+    /// hottest. Other chunks, and copies, change nothing.
+    #[test]
+    fn a_chunk_gets_hotter_whenever_its_writes_double() {
+        let mut rig = Rig::new();
+        for count in 1..=64u32 {
+            assert_eq!(rig.write(8 + 2 * (count % 4)), 4 - count.ilog2().min(4) as u16, "write {count}");
+        }
+        assert_eq!((rig.write(7), rig.write(16)), (4, 4));
+    }
+
+    /// The rule: the count is halved for each period since the chunk's last write, and forgotten after many.
+    #[test]
+    fn a_chunk_that_rests_gets_colder() {
+        // Of fifteen writes all are left, then seven, then three, then none; and one more comes.
+        for (rest, stream) in [(98, 0), (99, 1), (198, 1), (199, 2), (1_000, 4), (100_000, 4)] {
+            let mut rig = Rig::new();
+            for at in 0..15 {
+                rig.write(2 * (at % 4));
+            }
+            rig.pass(rest);
+            assert_eq!(rig.write(2), stream, "after {rest} writes");
+        }
+    }
+
+    /// The rule: a write that continues the one before goes to its stream.
+    #[test]
+    fn a_run_stays_in_one_stream() {
+        let mut rig = Rig::new();
+        for at in 0..3 {
+            rig.write(2 * at);
+        }
+        assert_eq!([rig.write(7), rig.write(8), rig.write(9)], [2, 2, 2]);
+        assert_eq!(rig.write(11), 3, "the third write of its chunk");
+    }
+}

@@ -415,3 +415,18 @@ impl PlacementPolicy for Placer {
 
 /// Most streams that a policy may have: each has an open segment of its own.
 pub const STREAMS_AT_MOST: u16 = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rule: only placement by hints keeps streams of hints apart, as many as it was made for; a single one is no placement at all.
+    #[test]
+    fn hints_are_kept_apart_by_hints_alone() {
+        assert_eq!([1, 2, 5].map(|streams| PlacementConfig::by_hints(streams).hints()), [1, 2, 5]);
+        assert_eq!(PlacementConfig::by_hints(1), PlacementConfig::ONE_STREAM);
+        for name in PlacementConfig::registry().names().filter(|name| *name != "hints") {
+            assert_eq!(PlacementConfig::from_spec(Spec::parse(name).unwrap()).unwrap().hints(), 1, "{name}");
+        }
+    }
+}

@@ -313,4 +313,90 @@ mod tests {
             .filter(|group| ftl.segments().in_stream(StreamId(*group)) == oracle.sizes[usize::from(*group)]);
         assert!(full.count() > 3, "groups are as large as they may be");
     }
+
+    /// An oracle without sizes, or with as many for each group but the last, and a table of segments after so many writes.
+    fn at(sizes: &[u32], now: u64) -> (Oracle, SegmentTable) {
+        let drive = DriveShape {
+            logical_pages: 1_000,
+            segments: 100,
+            segment_pages: 16,
+            reserve: 2,
+            victim: VictimConfig::GREEDY,
+        };
+        let share = (!sizes.is_empty()).then_some(Share::percent(50));
+        let mut oracle = Oracle::start(&OracleConfig { classes: Classes::Seed, sizes: share }, &drive);
+        oracle.foresee((0..5_000).map(|now| now + 300).collect());
+        oracle.sizes = sizes.to_vec();
+        let mut table = SegmentTable::new(100, 16, 6);
+        (0..now).for_each(|_| table.tick());
+        (oracle, table)
+    }
+
+    /// The rule: a page of the host goes by the time until it is written again, a class for each bound that it reaches; a copy by what is left
+    /// of that.
+    #[test]
+    fn pages_go_by_the_time_that_is_left() {
+        let (mut oracle, mut table) = at(&[], 10);
+        for (left, class) in
+            [(0, 0), (6, 0), (7, 1), (148, 1), (149, 2), (416, 2), (417, 3), (834, 4), (1_848, 5)]
+        {
+            oracle.next[10] = 10 + left;
+            let context = WriteContext { lpn: 3, copied: false, hint: StreamId(0), segment: None };
+            assert_eq!(oracle.stream(&context, &table), StreamId(class), "{left}");
+        }
+        oracle.written(
+            &WriteContext { lpn: 3, copied: false, hint: StreamId(0), segment: None },
+            StreamId(5),
+            &table,
+        );
+        let copy = WriteContext::copy(3, SegmentId(1));
+        let steps = [
+            (0, 5),
+            (1, 4),
+            (1_013, 4),
+            (1, 3),
+            (416, 3),
+            (1, 2),
+            (267, 2),
+            (1, 1),
+            (141, 1),
+            (1, 0),
+            (900, 0),
+        ];
+        for (writes, class) in steps {
+            (0..writes).for_each(|_| table.tick());
+            assert_eq!(oracle.stream(&copy, &table), StreamId(class), "at {}", table.now());
+            // Copies do not live anew.
+            oracle.written(&copy, StreamId(class), &table);
+        }
+    }
+
+    /// The rule: sizes begin to hold with the first pick after three capacities. Until then, and in the last group always, the victim policy
+    /// chooses. They are given up for good once collection makes no room.
+    #[test]
+    fn sizes_hold_from_the_first_pick_after_three_capacities() {
+        let (mut oracle, mut table) = at(&[1, 1, 1, 1, 1], 2_999);
+        for segment in 0..2 {
+            table.open(SegmentId(segment), StreamId(0));
+            table.append(SegmentId(segment), 16);
+        }
+        let queues = |oracle: &Oracle| [0, 4, 5].map(|stream| oracle.queue(StreamId(stream)));
+        oracle.picked(SegmentId(0), &table);
+        assert_eq!((queues(&oracle), oracle.overfull(&table)), ([None; 3], None));
+        assert_eq!(oracle.take_regrouping(), None);
+        table.tick();
+        oracle.picked(SegmentId(0), &table);
+        assert_eq!((queues(&oracle), oracle.overfull(&table)), ([Some(0), Some(4), None], Some(0)));
+        assert_eq!(oracle.take_regrouping(), Some((0..6).map(StreamId).collect()));
+        assert_eq!(oracle.take_regrouping(), None);
+        // As many victims without garbage as there are segments.
+        (0..98).for_each(|_| oracle.picked(SegmentId(0), &table));
+        assert!(oracle.sizing);
+        oracle.picked(SegmentId(0), &table);
+        assert_eq!((queues(&oracle), oracle.overfull(&table)), ([None; 3], None));
+        assert!(oracle.take_regrouping().is_some());
+        (0..5_000).for_each(|_| table.tick());
+        oracle.picked(SegmentId(0), &table);
+        assert!(!oracle.sizing);
+    }
 }

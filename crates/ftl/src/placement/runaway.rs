@@ -35,3 +35,43 @@ impl Runaway {
         self.in_a_row == self.judged_after && ONE_IN * self.garbage < pages
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fulgurite_base::StreamId;
+
+    /// Whether victims with so much garbage each, of 64 pages, are too many, and after how many; the host may write before each.
+    fn judged_after(garbage: &[u32], host_writes: impl Fn(u32) -> bool) -> Option<u32> {
+        let mut table = SegmentTable::new(1, 64, 1);
+        let mut runaway = Runaway::new(4);
+        (1..=40).find(|pick| {
+            let victim = SegmentId(0);
+            table.open(victim, StreamId(0));
+            table.append(victim, 64);
+            (0..garbage[(*pick - 1) as usize % garbage.len()]).for_each(|_| table.invalidate(victim));
+            if host_writes(*pick) {
+                table.tick();
+            }
+            let is_too_little = runaway.picked(victim, &table);
+            table.invalidate_all(victim);
+            table.erased(victim);
+            is_too_little
+        })
+    }
+
+    /// The rule: of as many victims in a row as it is judged after, one page in 128 must be garbage. The host's writes begin a new row.
+    #[test]
+    fn victims_that_make_no_room_are_found() {
+        let never = |_| false;
+        assert_eq!(judged_after(&[0], never), Some(4));
+        // Four victims have 256 pages.
+        assert_eq!(judged_after(&[0, 1, 0, 0], never), Some(4));
+        assert_eq!(judged_after(&[0, 1, 0, 1], never), None);
+        assert_eq!(judged_after(&[2, 0, 0, 0], never), None);
+        // The second row of four is judged by itself.
+        assert_eq!(judged_after(&[9, 0, 0, 0, 0, 0, 0, 1], never), Some(8));
+        assert_eq!(judged_after(&[0], |pick| pick % 3 == 0), None);
+        assert_eq!(judged_after(&[0], |pick| pick == 3), Some(6));
+    }
+}

@@ -323,4 +323,17 @@ mod tests {
         assert!(sentence("preemptive+merg").contains("did you mean `merge`?"));
         assert!(sentence("non-preemptive+merge").contains("accepted: semi-preemptive and preemptive"));
     }
+
+    /// The rule: a schedule is about dies if it suspends, merges or pipelines.
+    #[test]
+    fn suspending_merging_and_pipelining_are_about_dies() {
+        for name in
+            ["preemptive", "semi-preemptive+merge", "semi-preemptive+pipeline", "preemptive+merge+pipeline"]
+        {
+            assert!(Schedule::from_name(name).unwrap().is_about_dies(), "{name}");
+        }
+        for name in ["non-preemptive", "paced", "semi-preemptive"] {
+            assert!(!Schedule::from_name(name).unwrap().is_about_dies(), "{name}");
+        }
+    }
 }

@@ -300,4 +300,19 @@ mod tests {
         }
         assert!(model.len() > 50);
     }
+
+    /// The rule: the index never has more slots than twice the segments that it held at a time, or than one node has.
+    #[test]
+    fn the_index_grows_with_what_it_holds_and_no_further() {
+        for held in [5u32, 100] {
+            let mut index = ByAge::new(0..held);
+            (0..held).for_each(|segment| index.push(SegmentId(segment), 1, 0));
+            for turn in 0..20 * held {
+                let segment = SegmentId(turn % held);
+                index.remove(segment);
+                index.push(segment, 1, u64::from(turn));
+                assert!(index.levels[0].len() <= FAN.max(2 * held as usize + 2), "{}", index.levels[0].len());
+            }
+        }
+    }
 }

@@ -180,3 +180,25 @@ impl VictimPolicy for Hazard {
         self.streams[usize::from(table.stream(segment).0)].index.remove(segment);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rule: ages up to a quarter more than a segment's worth of writes come first, and each quarter of an octave has its number, up to
+    /// the last.
+    #[test]
+    fn ages_are_told_by_quarters_of_octaves() {
+        for segment_pages in [16, 20] {
+            let quarters = [16, 20, 24, 28, 32, 40, 48, 56, 64];
+            for (number, bounds) in quarters.windows(2).enumerate() {
+                for time in bounds[0]..bounds[1] {
+                    assert_eq!(age(time, segment_pages), number, "{time}");
+                }
+            }
+            assert!((0..16).all(|time| age(time, segment_pages) == 0));
+            assert_eq!(age((1 << 24) - 1, segment_pages), AGES - 1);
+            assert_eq!(age(1 << 40, segment_pages), AGES - 1);
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! What placement is told of the pages that are written, whoever writes them and however many at once.
+
+use fulgurite_base::{NoOptions, Ppn, Prng, StreamId};
+use fulgurite_ftl::placement::{
+    ConfiguredPlacement, DriveShape, PlacementConfig, PlacementPolicy, WriteContext,
+};
+use fulgurite_ftl::schedule::Schedule;
+use fulgurite_ftl::{
+    Collect, CountingSink, FlashSink, Ftl, FtlConfig, SegmentId, SegmentTable, UnitId, check,
+};
+
+const PAGES: u32 = 400;
+
+/// One page: which, whether it is a copy, its stream, and the segment that held it.
+type Page = (u32, bool, StreamId, Option<SegmentId>);
+
+/// The host's pages by parity; copies too, or `TOGETHER` in a stream of their own. Keeps what it is told.
+#[derive(Clone, Default)]
+struct Told<const TOGETHER: bool> {
+    written: Vec<Page>,
+    trimmed: Vec<u32>,
+    picked: Vec<SegmentId>,
+}
+
+impl<const TOGETHER: bool> PlacementPolicy for Told<TOGETHER> {
+    fn stream(&self, context: &WriteContext, _: &SegmentTable) -> StreamId {
+        let copies = if TOGETHER { 2 } else { 2 + (context.lpn % 2) as u16 };
+        StreamId(if context.copied { copies } else { (context.lpn % 2) as u16 })
+    }
+
+    fn written(&mut self, context: &WriteContext, to: StreamId, _: &SegmentTable) {
+        self.written.push((context.lpn, context.copied, to, context.segment));
+    }
+
+    fn copies_to(&self, _: SegmentId, _: &SegmentTable) -> Option<StreamId> {
+        TOGETHER.then_some(StreamId(2))
+    }
+
+    fn trimmed(&mut self, lpn: u32) {
+        self.trimmed.push(lpn);
+    }
+
+    fn picked(&mut self, victim: SegmentId, _: &SegmentTable) {
+        self.picked.push(victim);
+    }
+}
+
+impl<const TOGETHER: bool> ConfiguredPlacement for Told<TOGETHER> {
+    type Config = NoOptions;
+
+    fn streams(_: &NoOptions) -> u16 {
+        4
+    }
+
+    fn start(_: &NoOptions, _: &DriveShape) -> Told<TOGETHER> {
+        Told::default()
+    }
+}
+
+/// The pages that the flash programs, with the place that each came from.
+#[derive(Default)]
+struct Programs(Vec<(Ppn, Option<Ppn>)>);
+
+impl FlashSink for Programs {
+    fn read(&mut self, _: Ppn) {}
+
+    fn program(&mut self, to: Ppn, from: Option<Ppn>) {
+        self.0.push((to, from));
+    }
+
+    fn erase(&mut self, _: SegmentId) {}
+}
+
+/// Writes, trims and, if asked for, shares at random; what the flash did and what placement ought to have been told.
+fn told<const TOGETHER: bool>(schedule: Schedule, shares: bool) {
+    let placement = PlacementConfig::custom::<Told<TOGETHER>>("told", NoOptions);
+    let collect = Collect { schedule, placement, reserve: 3, ..Collect::PLAIN };
+    let mut ftl = Ftl::new(FtlConfig { collect, ..FtlConfig::plain(PAGES, 40, 16) }).unwrap();
+    let (mut expected, mut trimmed, mut copies) = (Vec::new(), Vec::new(), 0);
+    let (mut prng, mut owner) = (Prng::new(4, "told"), vec![u32::MAX; 40 * 16]);
+    for write in 0..6 * PAGES {
+        let lpn = if write < PAGES { write } else { prng.below(u64::from(PAGES)) as u32 };
+        match prng.below(20) {
+            0 => {
+                ftl.trim(lpn);
+                trimmed.push(lpn);
+            }
+            1 if shares => ftl.share(lpn, prng.below(u64::from(PAGES)) as u32),
+            _ => {}
+        }
+        let mut programs = Programs::default();
+        let before = ftl.lookup(lpn);
+        ftl.write(lpn, 1, StreamId(0), &mut programs);
+        // Collection may have moved the page before it was written.
+        let moved = programs.0.iter().find(|(_, from)| from.is_some() && *from == before).map(|(to, _)| *to);
+        for (to, from) in programs.0 {
+            let page = from.map_or(lpn, |from| owner[from.0 as usize]);
+            let copied = from.is_some();
+            copies += u32::from(copied);
+            let place = from.or(moved).or(before);
+            let stream = match (copied, TOGETHER) {
+                (false, _) => page % 2,
+                (true, true) => 2,
+                (true, false) => 2 + page % 2,
+            };
+            expected.push((page, copied, StreamId(stream as u16), place.map(|ppn| ftl.segment(ppn))));
+            owner[to.0 as usize] = page;
+        }
+    }
+    let placed = ftl.placer().policy::<Told<TOGETHER>>().unwrap();
+    if !shares {
+        assert_eq!(placed.written, expected);
+    }
+    let host = placed.written.iter().filter(|page| !page.1).count() as u32;
+    assert_eq!((host, placed.written.len() as u32 - host), (6 * PAGES, copies));
+    assert!(placed.trimmed == trimmed && copies > 500);
+    assert!(placed.picked.len() as u64 >= ftl.counters().erased_segments);
+    check::check(&ftl).unwrap();
+}
+
+/// The rule: placement is told of each page that is written, by the host or as a copy, in their order: with the stream that it chose and
+/// the segment that held the page; and of each trim.
+#[test]
+fn placement_is_told_of_every_page_that_is_written() {
+    for schedule in [Schedule::NON_PREEMPTIVE, Schedule::PACED] {
+        for shares in [false, true] {
+            told::<false>(schedule, shares);
+            told::<true>(schedule, shares);
+        }
+    }
+}
+
+/// The rule: before a page is copied, the stream that it will go to is known, also where that is not the one that placement chose, because
+/// no segment is free.
+#[test]
+fn the_stream_of_a_copy_is_known_before() {
+    for reserve in [1, 2] {
+        let placement = PlacementConfig::custom::<Told<false>>("told", NoOptions);
+        let collect = Collect { placement, reserve, ..Collect::PLAIN };
+        let mut ftl = Ftl::new(FtlConfig { collect, ..FtlConfig::plain(PAGES, 40, 16) }).unwrap();
+        let (mut prng, mut sink) = (Prng::new(4, "before"), CountingSink::default());
+        let (mut as_chosen, mut elsewhere) = (0, 0);
+        for write in 0..6 * PAGES {
+            let lpn = if write < PAGES { write } else { prng.below(u64::from(PAGES)) as u32 };
+            let stream = ftl.stream(lpn, StreamId(0));
+            while !ftl.admit(UnitId(0), stream) {
+                let victim = ftl.pick(UnitId(0)).expect("a segment is full");
+                for ppn in (victim.0 * 16..(victim.0 + 1) * 16).map(Ppn) {
+                    if ftl.mapping().is_valid(ppn) {
+                        let (stream, page) = (ftl.copy_stream(ppn), ftl.mapping().owner(ppn));
+                        let to = ftl.copy(ppn, &mut sink);
+                        assert_eq!(ftl.segments().stream(ftl.segment(to)), stream);
+                        let chosen = u32::from(stream.0) == 2 + page % 2;
+                        *if chosen { &mut as_chosen } else { &mut elsewhere } += 1;
+                    }
+                }
+                ftl.release(UnitId(0), &mut sink);
+            }
+            ftl.append(lpn, StreamId(0), UnitId(0), stream, &mut sink);
+        }
+        assert_eq!((as_chosen > 500, elsewhere > 500), (reserve == 2, reserve == 1));
+        check::check(&ftl).unwrap();
+    }
+}
+
+/// The rule: the sink that counts has counted what was done.
+#[test]
+fn the_counting_sink_counts_what_is_done() {
+    for schedule in [Schedule::NON_PREEMPTIVE, Schedule::PACED] {
+        let collect = Collect { schedule, ..Collect::PLAIN };
+        let mut ftl = Ftl::new(FtlConfig { collect, ..FtlConfig::plain(PAGES, 40, 16) }).unwrap();
+        let (mut prng, mut sink) = (Prng::new(4, "counts"), CountingSink::default());
+        for write in 0..6 * PAGES {
+            let lpn = if write < PAGES { write } else { prng.below(u64::from(PAGES)) as u32 };
+            ftl.write(lpn, 1, StreamId(0), &mut sink);
+        }
+        let done = ftl.counters();
+        assert_eq!(sink.programs, done.host_pages + done.copied_pages);
+        assert_eq!((sink.reads, sink.erases), (done.copied_pages, done.erased_segments));
+        assert!(done.copied_pages > 500 && done.host_pages == 6 * u64::from(PAGES));
+    }
+}
