@@ -387,4 +387,111 @@ mod tests {
         let known = Known::unpack(policy.pages[7]);
         assert_eq!((known.intervals, policy.intervals[usize::from(known.code)]), (0, 1 << 20));
     }
+
+    /// The eighths of octaves, in segments' worth of writes, of the power mean of what pages of this age have left, by the definition: of
+    /// a kind `died` in each octave, and `beyond` outlive all that is counted. A page has lived for half of its own octave.
+    fn by_definition(died: &[f64; AGES], beyond: f64, age: usize, capacity: f64) -> u16 {
+        let ends = |octave: usize| {
+            if octave == 0 { (0.0, 1.0) } else { (2f64.powi(octave as i32 - 1), 2f64.powi(octave as i32)) }
+        };
+        let middle = |octave: usize| (ends(octave).0 + ends(octave).1) / 2.0;
+        let mut left = vec![(beyond, 16.0 * capacity)];
+        for (octave, died) in died.iter().copied().enumerate() {
+            let lasts = ends(octave).1 - ends(octave).0;
+            match age {
+                0 => left.push((died, middle(octave))),
+                _ if octave == age - 1 => left.push((died / 2.0, lasts / 4.0)),
+                _ if octave >= age => left.push((died, middle(octave) - middle(age - 1))),
+                _ => {}
+            }
+        }
+        let weight: f64 = left.iter().map(|(pages, _)| pages).sum();
+        if weight == 0.0 {
+            return CODES - 1;
+        }
+        let mean = (left.iter().map(|(pages, time)| pages * time.powf(POWER)).sum::<f64>() / weight)
+            .powf(1.0 / POWER);
+        (8.0 * (mean.log2() + MEMORYLESS)).clamp(0.0, f64::from(CODES) - 1.0) as u16
+    }
+
+    /// The rule: a page goes by the power mean of the times that pages of its kind and age had left. At first they are taken to die without
+    /// memory after the mean that they have shown, as if 32 had been seen; all counts are forgotten at one rate.
+    #[test]
+    fn streams_follow_from_the_times_that_are_left() {
+        let config = FulguriteConfig { streams: 256, step: 1, memory: 8 };
+        for capacity in [3.0, 1_000.0] {
+            let mut experience = Experience::new(config, capacity);
+            let mut counts: Vec<(f64, [f64; AGES])> = Vec::new();
+            for kind in 0..KINDS {
+                // Half octaves of the mean, three numbers of intervals, and whether the last one was short.
+                let mean = 2f64.powf((kind / 6) as f64 / 2.0 + 0.25);
+                let alive = |octaves: usize| {
+                    if octaves == 0 { 1.0 } else { (-(2f64.powi(octaves as i32 - 1)) / mean).exp() }
+                };
+                counts.push((32.0, std::array::from_fn(|octave| 32.0 * (alive(octave) - alive(octave + 1)))));
+            }
+            for lesson in 0..4 {
+                for (kind, (written, died)) in counts.iter_mut().enumerate() {
+                    for age in 0..=AGES {
+                        let beyond = (*written - died.iter().sum::<f64>()).max(0.0);
+                        let (stream, expected) =
+                            (experience.streams[kind][age], by_definition(died, beyond, age, capacity));
+                        // Two ways to a power differ in the last digits, and what is left of nothing is all that it is.
+                        let is_nothing = died.iter().skip(age.saturating_sub(1)).sum::<f64>() + beyond < 1e-9;
+                        assert!(
+                            stream.abs_diff(expected) <= 1 || is_nothing,
+                            "{kind} at {age} in {lesson}: {stream}, {expected}"
+                        );
+                    }
+                    let first = [*written, died[0], died[9]].map(|count| 0.917 * count);
+                    assert!((experience.written[kind] - first[0]).abs() < 1e-9);
+                    assert!((experience.died[kind][0] - first[1]).abs() < 1e-9);
+                    *written *= 0.917;
+                    died.iter_mut().for_each(|died| *died *= 0.917);
+                    // More pages of the kind are seen, each time with other fates.
+                    let octave = (kind + 5 * lesson) % AGES;
+                    for (written, died) in [
+                        (&mut *written, &mut *died),
+                        (&mut experience.written[kind], &mut experience.died[kind]),
+                    ] {
+                        *written += 90.0;
+                        died[octave] += 50.0;
+                    }
+                }
+                experience.learn(config, capacity);
+            }
+        }
+    }
+
+    /// The rule: of a kind of which all have died sooner, what is still there is taken to outlive all.
+    #[test]
+    fn what_outlives_its_kind_goes_last() {
+        let mut experience = Experience::new(FulguriteConfig::default(), 100.0);
+        experience.written[0] = 10.0;
+        experience.died[0] = std::array::from_fn(|octave| if octave == 2 { 10.0 } else { 0.0 });
+        experience.learn(FulguriteConfig::default(), 100.0);
+        assert_eq!(experience.streams[0][4..], [10; AGES - 3]);
+        assert!(experience.streams[0][..4].iter().all(|stream| *stream < 5));
+    }
+
+    /// The rule: pages look alike by the half octave of their mean, few, some or many intervals, and whether the last one was short.
+    #[test]
+    fn kinds_are_told_apart() {
+        let mut seen = std::collections::BTreeMap::new();
+        for word in 0..1 << 11 {
+            let known = Known::unpack(word);
+            let alike = (known.code / 4, [0, 0, 1, 1, 1, 1, 2, 2][usize::from(known.intervals)], known.short);
+            assert_eq!(*seen.entry(kind(known)).or_insert(alike), alike);
+            assert_eq!(kind(known) / 6, usize::from(known.code / 4));
+        }
+        assert_eq!((seen.len(), seen.last_key_value().map(|last| *last.0)), (KINDS, Some(KINDS - 1)));
+    }
+
+    /// The rule: ages below a segment's worth of writes come first, then each octave, and all that are older last.
+    #[test]
+    fn ages_are_told_by_octaves() {
+        let policy = policy();
+        let ages = [0, 1_023, 1_024, 2_047, 2_048, 1 << 25, (1 << 26) - 1, 1 << 26, u64::MAX];
+        assert_eq!(ages.map(|age| policy.octave(age)), [0, 0, 1, 1, 2, 16, 16, 17, 17]);
+    }
 }

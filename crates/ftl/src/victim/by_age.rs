@@ -315,4 +315,56 @@ mod tests {
             }
         }
     }
+
+    /// The rule: in an index of several levels, too, the best is the best by any score, and among equals the oldest.
+    #[test]
+    fn the_best_of_many_is_the_best() {
+        const SEGMENTS: u32 = 5_000;
+        let mut prng = Prng::new(8, "many");
+        let mut index = ByAge::new(0..SEGMENTS);
+        let mut model: Vec<(u64, u32, bool)> =
+            (0..SEGMENTS).map(|at| (u64::from(at) * 3, 20 + prng.below(80) as u32, true)).collect();
+        for (segment, (sealed_at, valid, _)) in (0..).zip(&model) {
+            index.push(SegmentId(segment), *valid, *sealed_at);
+        }
+        // Segments are best left alone in the second and fourth quarter of all ages.
+        let quarter = u64::from(SEGMENTS) * 3 / 4;
+        let patience = |ages: std::ops::RangeInclusive<u64>| {
+            (ages.start() / quarter..=ages.end() / quarter)
+                .map(|part| [4.0, 0.1, 3.0, 0.5, 1.0][part as usize])
+                .fold(0.0, f64::max)
+        };
+        let now = u64::from(SEGMENTS) * 3;
+        for _ in 0..150 {
+            for segment in (0..20).map(|_| prng.below(u64::from(SEGMENTS)) as u32) {
+                let (_, valid, is_there) = &mut model[segment as usize];
+                if *is_there && *valid > 1 {
+                    *valid -= 1;
+                    index.lowered(SegmentId(segment), *valid);
+                }
+            }
+            let best = |score: &dyn Fn(u64, u32) -> f64| {
+                let mut best = (f64::NEG_INFINITY, None);
+                for (segment, (sealed_at, valid, _)) in (0..).zip(&model).filter(|(_, known)| known.2) {
+                    if score(*sealed_at, *valid) > best.0 {
+                        best = (score(*sealed_at, *valid), Some(SegmentId(segment)));
+                    }
+                }
+                best
+            };
+            let by_valid = |_: u64, valid: u32| -f64::from(valid);
+            assert_eq!(index.best(by_valid), best(&by_valid).1);
+            let by_age = |sealed_at: u64, valid: u32| (now - sealed_at) as f64 / f64::from(valid);
+            assert_eq!(index.best(by_age), best(&by_age).1);
+            let (score, segment) =
+                best(&|sealed_at, valid| patience(now - sealed_at..=now - sealed_at) / f64::from(valid));
+            let found = index.best_within(None, |oldest, youngest, valid| {
+                patience(now - youngest..=now - oldest) / f64::from(valid)
+            });
+            assert_eq!(found, segment.map(|segment| (score, segment)));
+            let taken = segment.unwrap();
+            index.remove(taken);
+            model[taken.0 as usize].2 = false;
+        }
+    }
 }

@@ -157,19 +157,7 @@ mod tests {
     /// No group, HOT among them, is better off with a segment more or less, or half as many.
     #[test]
     fn all_sizes_are_chosen_together() {
-        let space = Space {
-            segments: 500,
-            segment_pages: 256,
-            valid: 119_000.0,
-            still: 0.0,
-            learned: Learned::NOTHING,
-            last: LastGroup::Fifo,
-            hot_class: 1.0,
-            hot: true,
-            groups: 16,
-            gain: 0.005,
-            stop: 5,
-        };
+        let space = space();
         let best = space.select(&skewed()).unwrap();
         assert!(best.hot > 0 && best.sized.len() > 1, "{best:?}");
         for group in 0..=best.sized.len() {
@@ -181,6 +169,49 @@ mod tests {
                     space.predict(&skewed(), hot, &sized).map_or(f64::MAX, |prediction| prediction.waf);
                 assert!(other >= best.prediction.waf, "group {group} of {new}: {other} for {best:?}");
             }
+        }
+    }
+
+    fn space() -> Space {
+        Space {
+            segments: 500,
+            segment_pages: 256,
+            valid: 119_000.0,
+            still: 0.0,
+            learned: Learned::NOTHING,
+            last: LastGroup::Fifo,
+            hot_class: 1.0,
+            hot: true,
+            groups: 16,
+            gain: 0.005,
+            stop: 5,
+        }
+    }
+
+    /// The rule: there are no more groups than allowed, HOT aside, and each but HOT has a segment at least.
+    #[test]
+    fn there_are_as_many_groups_as_allowed() {
+        for hot in [false, true] {
+            for groups in 1..=3 {
+                let best = Space { groups, hot, ..space() }.select(&skewed()).unwrap();
+                assert_eq!(best.sized.len(), groups - 1, "{best:?}");
+                assert!(best.sized.iter().all(|size| *size > 0) && (hot || best.hot == 0), "{best:?}");
+            }
+        }
+    }
+
+    /// The rule: the search ends after as many splits in a row as it may make without a gain that counts, and a split that gains begins a
+    /// new row.
+    #[test]
+    fn splits_without_gain_end_the_search() {
+        let small = Space { segments: 120, valid: 28_600.0, ..space() };
+        for stop in 1..=3u32 {
+            let in_vain = Space { gain: 0.9, stop, ..small }.select(&skewed());
+            assert_eq!(
+                in_vain,
+                Space { gain: 0.0, groups: stop as usize + 1, ..small }.select(&skewed()),
+                "{stop}"
+            );
         }
     }
 }

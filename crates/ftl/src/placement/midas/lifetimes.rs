@@ -143,4 +143,20 @@ mod tests {
             );
         }
     }
+
+    /// The rule: an interval is known if it began when measuring did, or later, and only to be longer than that if it began before.
+    #[test]
+    fn an_interval_from_before_is_only_known_to_be_longer() {
+        for (written, survival) in [(99, 1.0), (100, 0.0), (101, 0.0)] {
+            let mut sampler = Sampler::new(8, 8, 10, 20, 0);
+            sampler.written(3, written);
+            sampler.start(100);
+            sampler.written(3, 152);
+            // Another page lives for 100 writes.
+            sampler.written(4, 110);
+            sampler.written(4, 210);
+            let lifetimes = sampler.take().unwrap();
+            assert_eq!(lifetimes.survival(60.0), 0.5 + survival / 2.0, "written at {written}");
+        }
+    }
 }

@@ -476,4 +476,112 @@ mod tests {
         let larger = predict(learned, Hot::Pages(1_020.0));
         assert!((larger.hot.1 - 0.01).abs() < 1e-4, "{:?}", larger.hot);
     }
+
+    /// The rule: what is in a group and behind HOT for less than some writes has come in them, and has not left: the sum of what leaves at
+    /// each age.
+    #[test]
+    fn what_is_held_is_the_sum_of_what_leaves() {
+        let lifetimes = two_lifetimes();
+        let half = Learned { hot_traffic: 0.5, hot_valid: 0.3, hot_residence: 900.0, last: 1.0 };
+        for (hot, learned) in
+            [(Hot::Off, half), (Hot::Pages(200.0), half), (Hot::Pages(510.0), Learned::NOTHING)]
+        {
+            let flow = Chain { learned, ..chain(hot, vec![]) }.hot_flow(&lifetimes).unwrap();
+            let (mut sum, mut checked) = (0.0, 0);
+            for age in 0..8_000 {
+                if [0, 300, 900, 1_100, 3_000, 7_900].contains(&age) {
+                    let held = flow.held_beside(&lifetimes, f64::from(age));
+                    assert!((held - sum).abs() < 1.0, "{hot:?} at {age}: {held} for {sum}");
+                    checked += 1;
+                }
+                sum += flow.leaves(&lifetimes, f64::from(age) + 0.5);
+            }
+            assert_eq!(checked, 6);
+            // Whatever comes out of HOT valid lives on beside it: all valid pages are somewhere.
+            let all = flow.held(&lifetimes) + flow.held_beside(&lifetimes, 1e5);
+            assert!((all - 5_005.0).abs() < 1.0 || learned == half, "{hot:?}: {all}");
+        }
+    }
+
+    /// The rule: lifetimes are known up to the end of the last bucket. What outlives that is valid for ever.
+    #[test]
+    fn what_outlives_all_buckets_stays_valid() {
+        let lifetimes = Lifetimes::from_counts(10, &[0, 2, 0, 1], &[], 1).unwrap();
+        assert_eq!(
+            (lifetimes.range(), lifetimes.survival(40.0), lifetimes.survival(1e9)),
+            (40.0, 0.25, 0.25)
+        );
+        // 10 + 7.5 + 5 + 3.75, and a quarter of what comes behind.
+        assert_eq!([40.0, 45.0, 140.0].map(|time| lifetimes.valid_among_last(time)), [26.25, 27.5, 51.25]);
+        // Half of the intervals end where all of the others do: the other half differs.
+        let all = Lifetimes::from_counts(10, &[0, 4, 0, 0], &[], 0).unwrap();
+        let half = Lifetimes::from_counts(10, &[0, 2, 0, 0], &[], 2).unwrap();
+        assert_eq!((all.difference(&half), half.difference(&all)), (0.5, 0.5));
+    }
+
+    /// The rule: of the sample's short intervals the shares of all pages take the place, as far as these were measured and any page is left.
+    #[test]
+    fn short_intervals_are_those_of_all_pages() {
+        let survival = |short: &[u64], longer| {
+            let short = Short { counts: short, longer };
+            let lifetimes = Lifetimes::from_counts_and_short(10, &[5, 5, 5, 5], &[], 0, short).unwrap();
+            // In hundredths.
+            [10.0, 20.0, 30.0, 40.0].map(|time| (100.0 * lifetimes.survival(time)).round())
+        };
+        assert_eq!(survival(&[], 0), [75.0, 50.0, 25.0, 0.0]);
+        assert_eq!(survival(&[8, 1], 1), [20.0, 10.0, 5.0, 0.0]);
+        assert_eq!(survival(&[9, 0], 0), [0.0; 4]);
+    }
+
+    /// The rule: GN's pages are of two classes, those that live for less than their mean, or for a part of it, and all others. What is valid
+    /// beyond what its writes account for is cold. Its valid share is that of FIFO victims; greedy ones act as if there were half a page more
+    /// in each segment.
+    #[test]
+    fn the_last_group_is_one_of_two_classes() {
+        let share = |chain: &Chain, age, valid| {
+            chain.valid_share_of_last(&two_lifetimes(), age, 1.2 * valid, valid).unwrap()
+        };
+        let expected = |space, r, f: f64| 1.0 - 1.0 / analytic::waf_fifo_two_classes(space, r, f).unwrap();
+        let fifo = chain(Hot::Off, vec![]);
+        // Half of the writes are for 502.5 pages, half for 4,502.5; the mean is 5,005.
+        assert!((share(&fifo, 0.0, 5_000.0) - expected(1.2, 0.5, 502.5 / 5_005.0)).abs() < 1e-9);
+        assert!((share(&fifo, 0.0, 8_000.0) - expected(1.2, 0.5, 502.5 / 8_000.0)).abs() < 1e-9);
+        // A tenth of the mean, and 10 writes more, are less than any page lives.
+        let one_class = Chain { hot_class: 0.1, ..fifo.clone() };
+        assert!((share(&one_class, 0.0, 5_000.0) - expected(1.2, 0.0, 0.0)).abs() < 1e-9);
+        assert!((expected(1.2, 0.0, 0.0) - 1.0 + 1.0 / analytic::waf_fifo(0.2)).abs() < 1e-6);
+        // Of the pages that live for 9,000 to 9,010 writes one half is older than the mean.
+        let old = share(&fifo, 1_500.0, 4_502.5);
+        assert!((old - expected(1.2, 0.5, 0.5)).abs() < 1e-3, "{old}");
+        let greedy = Chain { last: LastGroup::Greedy { segment_pages: 16 }, ..fifo.clone() };
+        let waf =
+            analytic::waf_fifo_two_classes(1.2 * 33.0 / 32.0, 0.5, 502.5 / 5_005.0).unwrap() * 32.0 / 33.0;
+        assert!((share(&greedy, 0.0, 5_000.0) - 1.0 + 1.0 / waf).abs() < 1e-9);
+        // Half of the writes outlive all buckets: they are for all valid pages that are not accounted for.
+        let mut counts = vec![0; 1_000];
+        counts[100] = 1_000;
+        let outlived = Lifetimes::from_counts(10, &counts, &[], 1_000).unwrap();
+        let share = fifo.valid_share_of_last(&outlived, 0.0, 6_000.0, 5_000.0).unwrap();
+        assert!((share - expected(1.2, 0.5, 502.5 / 5_000.0)).abs() < 1e-9);
+    }
+
+    /// The rule: groups that hold more than is valid are refused, a GN without garbage, and a HOT in which everything dies, or that would keep
+    /// pages for longer than is known.
+    #[test]
+    fn groups_that_cannot_be_are_refused() {
+        let fits = |chain: Chain| chain.predict(&two_lifetimes()).is_some();
+        let greedy = Chain { last: LastGroup::Greedy { segment_pages: 16 }, ..chain(Hot::Off, vec![]) };
+        assert!(fits(Chain { pages: 5_001.0, ..greedy.clone() }));
+        assert!(!fits(Chain { pages: 4_999.0, ..greedy.clone() }), "half a page in a segment is no garbage");
+        assert!(fits(Chain { valid: 1_010.0, ..chain(Hot::Off, vec![1_000.0]) }));
+        assert!(!fits(Chain { valid: 990.0, ..chain(Hot::Off, vec![1_000.0]) }));
+        let room = |hot, sized| Chain { pages: 30_000.0, valid: 8_000.0, ..chain(hot, sized) };
+        assert!(fits(room(Hot::Pages(600.0), vec![])) && !fits(room(Hot::Pages(9_500.0), vec![])));
+        assert!(
+            fits(room(Hot::Pages(600.0), vec![3_900.0])) && !fits(room(Hot::Pages(600.0), vec![4_500.0]))
+        );
+        let outlived = Lifetimes::from_counts(10, &[0, 0, 1, 0, 0, 0, 0, 0, 0, 0], &[], 1).unwrap();
+        let fits = |pages| room(Hot::Off, vec![pages]).predict(&outlived).is_some();
+        assert!(fits(100.0) && !fits(101.0));
+    }
 }

@@ -128,4 +128,16 @@ mod tests {
         (0..1_000).for_each(|now| short.written(7, now));
         assert_eq!((short.counts(), short.bytes()), ((&[][..], 0), 0));
     }
+
+    /// The rule: where measuring begins anew, nothing is known of what was before.
+    #[test]
+    fn measuring_begins_with_nothing() {
+        let mut short = ShortIntervals::new(100, 10);
+        short.start(0);
+        (0..130).for_each(|now| short.written(7, now));
+        short.start(1_000);
+        assert_eq!(short.counts(), (&[0; 10][..], 0));
+        short.written(7, 1_130);
+        assert_eq!(short.counts(), (&[0; 10][..], 1), "it was not written in this burst");
+    }
 }
