@@ -282,4 +282,19 @@ mod tests {
             }
         }
     }
+
+    /// The rule: the next valid page is the first in the range, and none where the range has none, whatever lies behind it.
+    #[test]
+    fn the_next_valid_page_is_in_the_range() {
+        const PAGES: u32 = 256;
+        let mut map = Mapping::new(PAGES, PAGES);
+        let mut prng = Prng::new(3, "next");
+        (0..PAGES).filter(|_| prng.below(10) == 0).for_each(|page| map.map(page, Ppn(page)));
+        for from in 0..PAGES {
+            for end in from..=PAGES {
+                let first = (from..end).map(Ppn).find(|page| map.is_valid(*page));
+                assert_eq!(map.next_valid(from, end), first, "{from} to {end}");
+            }
+        }
+    }
 }

@@ -115,6 +115,10 @@ fn a_schedule_from_outside_decides_when() {
     let early = run(Collect { schedule, ..Collect::PLAIN });
     assert_eq!(schedule.to_string(), "early");
     assert!(early.free_segments() >= 5 && run(Collect::PLAIN).free_segments() < 5);
+    // A rule is told by its name.
+    static LATE: ScheduleRule = ScheduleRule { name: "late", ..EARLY };
+    static SAME: ScheduleRule = ScheduleRule { about: "another text", ..EARLY };
+    assert!(schedule == Schedule::custom(&SAME) && schedule != Schedule::custom(&LATE));
 }
 
 /// A policy from outside is itself and its clones, and nothing else that happens to have its name.

@@ -1,6 +1,6 @@
 //! What placement is told of the pages that are written, whoever writes them and however many at once.
 
-use fulgurite_base::{NoOptions, Ppn, Prng, StreamId};
+use fulgurite_base::{NoOptions, Ppn, Prng, Spec, StreamId};
 use fulgurite_ftl::placement::{
     ConfiguredPlacement, DriveShape, PlacementConfig, PlacementPolicy, WriteContext,
 };
@@ -8,6 +8,7 @@ use fulgurite_ftl::schedule::Schedule;
 use fulgurite_ftl::{
     Collect, CountingSink, FlashSink, Ftl, FtlConfig, SegmentId, SegmentTable, UnitId, check,
 };
+use std::collections::BTreeSet;
 
 const PAGES: u32 = 400;
 
@@ -156,7 +157,8 @@ fn the_stream_of_a_copy_is_known_before() {
                 }
                 ftl.release(UnitId(0), &mut sink);
             }
-            ftl.append(lpn, StreamId(0), UnitId(0), stream, &mut sink);
+            let place = ftl.append(lpn, StreamId(0), UnitId(0), stream, &mut sink);
+            assert_eq!((stream, ftl.lookup(lpn)), (StreamId((lpn % 2) as u16), Some(place)));
         }
         assert_eq!((as_chosen > 500, elsewhere > 500), (reserve == 2, reserve == 1));
         check::check(&ftl).unwrap();
@@ -166,8 +168,12 @@ fn the_stream_of_a_copy_is_known_before() {
 /// The rule: the sink that counts has counted what was done.
 #[test]
 fn the_counting_sink_counts_what_is_done() {
-    for schedule in [Schedule::NON_PREEMPTIVE, Schedule::PACED] {
-        let collect = Collect { schedule, ..Collect::PLAIN };
+    // SepBIT chooses a stream for each copy.
+    let ways =
+        [("none", Schedule::NON_PREEMPTIVE), ("none", Schedule::PACED), ("sepbit", Schedule::NON_PREEMPTIVE)];
+    for (placement, schedule) in ways {
+        let placement = PlacementConfig::from_spec(Spec::parse(placement).unwrap()).unwrap();
+        let collect = Collect { schedule, placement, ..Collect::PLAIN };
         let mut ftl = Ftl::new(FtlConfig { collect, ..FtlConfig::plain(PAGES, 40, 16) }).unwrap();
         let (mut prng, mut sink) = (Prng::new(4, "counts"), CountingSink::default());
         for write in 0..6 * PAGES {
@@ -178,5 +184,36 @@ fn the_counting_sink_counts_what_is_done() {
         assert_eq!(sink.programs, done.host_pages + done.copied_pages);
         assert_eq!((sink.reads, sink.erases), (done.copied_pages, done.erased_segments));
         assert!(done.copied_pages > 500 && done.host_pages == 6 * u64::from(PAGES));
+    }
+}
+
+/// The rule: a policy that names one stream for all copies of a victim names the same for each of them. Only those that look at the page name
+/// none.
+#[test]
+fn copies_of_a_victim_go_where_placement_says_at_once() {
+    for name in PlacementConfig::registry().names().filter(|name| *name != "oracle") {
+        let placement = PlacementConfig::from_spec(Spec::parse(name).unwrap()).unwrap();
+        let collect = Collect { placement, reserve: 4, ..Collect::PLAIN };
+        let mut ftl = Ftl::new(FtlConfig { collect, ..FtlConfig::plain(4 * PAGES, 150, 16) }).unwrap();
+        let (mut prng, mut sink) = (Prng::new(4, "at once"), CountingSink::default());
+        let (mut told, mut streams) = (0, BTreeSet::new());
+        for write in 0..40 * PAGES {
+            let lpn = if write < 4 * PAGES { write } else { prng.below(u64::from(4 * PAGES)) as u32 };
+            ftl.write(lpn, 1, StreamId((lpn % 7) as u16), &mut sink);
+            let (lpn, segments) = (prng.below(u64::from(4 * PAGES)) as u32, ftl.segments());
+            let Some(segment) = ftl.lookup(lpn).map(|ppn| ftl.segment(ppn)) else { continue };
+            if let Some(stream) = ftl.placer().copies_to(segment, segments) {
+                assert_eq!(
+                    ftl.placer().stream(&WriteContext::copy(lpn, segment), segments),
+                    stream,
+                    "{name}"
+                );
+                streams.insert(stream);
+                told += 1;
+            }
+        }
+        assert!((told > 0) != ["sepbit", "fulgurite"].contains(&name), "{name}: {told}");
+        let by_group = ["dac", "mida", "midas", "hints"].contains(&name);
+        assert_eq!(streams.len() > 1, by_group, "{name}: {streams:?}");
     }
 }

@@ -201,13 +201,15 @@ mod tests {
     /// The rule: an idle drive may be asked for as many free segments as can become free.
     #[test]
     fn background_collection_may_ask_for_what_there_is() {
-        let background = |background| FtlConfig {
-            collect: Collect { background, ..Collect::PLAIN },
-            ..FtlConfig::plain(48, 8, 16)
-        };
-        // Three segments of data and an open one never become free.
-        assert_accepted(background(4));
-        assert_refused(background(5), "accepted: 0 to 4 here");
+        // Three segments of data and an open one never become free, whatever the reserve is.
+        for reserve in [2, 3] {
+            let background = |background| FtlConfig {
+                collect: Collect { background, reserve, ..Collect::PLAIN },
+                ..FtlConfig::plain(48, 8, 16)
+            };
+            assert_accepted(background(4));
+            assert_refused(background(5), "accepted: 0 to 4 here");
+        }
     }
 
     /// The rule: collection keeps a free segment to write to, and begins before the host is down to those.

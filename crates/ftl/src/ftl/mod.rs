@@ -422,6 +422,11 @@ mod tests {
         }
         // What was copied is counted in units only, where there are several.
         assert!(ftl.counters().copied_pages > 400);
+        let erases = erased.0.len();
+        while erased.0.len() < erases + 5 {
+            ftl.write(prng.below(400) as u32, 1, StreamId(0), &mut erased);
+            assert!(ftl.is_worn_out(), "it does not recover");
+        }
         let retired = |segment: &u32| ftl.segments().state(SegmentId(*segment)) == SegmentState::Retired;
         // 25 segments of data, two in reserve and an open one stay.
         assert_eq!((0..40).filter(retired).count(), 40 - 28);
@@ -478,6 +483,13 @@ mod tests {
             end(&mut ftl);
             assert_eq!(states(&ftl), [ScheduleState::Pressed; 2]);
         }
+        // A victim that has been collected is what the write waited for.
+        ftl.set_urgent(UnitId(1));
+        while states(&ftl)[1] == ScheduleState::Exclusive {
+            ftl.pick(UnitId(1)).expect("a segment is full");
+            ftl.collect(UnitId(1), u32::MAX, &mut Erased::default());
+            assert!(!ftl.of(UnitId(1)).urgent);
+        }
     }
 
     /// The rule: a drive of one unit counts no valid pages for it, whatever is written, copied or taken back: it needs as many segments as
@@ -491,6 +503,90 @@ mod tests {
             ftl.write(lpn, 1, StreamId(0), &mut erased);
             ftl.take_back(ftl.lookup(lpn).unwrap(), old);
             assert_eq!((ftl.lookup(lpn), ftl.valid_in(UnitId(0))), (old, 0));
+        }
+        assert_eq!(check(&ftl), Ok(()));
+    }
+
+    /// The rule: what was written again since is not taken back; an open segment that gets a page back stays open.
+    #[test]
+    fn what_is_gone_is_not_taken_back() {
+        let mut ftl = Ftl::new(FtlConfig::plain(400, 40, 16)).unwrap();
+        let write = |ftl: &mut Ftl, lpn: u32| {
+            ftl.write(lpn, 1, StreamId(0), &mut Erased::default());
+            ftl.lookup(lpn)
+        };
+        let [first, second, third] = [7; 3].map(|lpn| write(&mut ftl, lpn));
+        ftl.take_back(second.unwrap(), first);
+        assert_eq!(ftl.lookup(7), third);
+        ftl.take_back(third.unwrap(), second);
+        assert_eq!((ftl.lookup(7), ftl.segments().state(SegmentId(0))), (second, SegmentState::Open));
+        assert_eq!(check(&ftl), Ok(()));
+        assert!((0..300).all(|lpn| write(&mut ftl, lpn).is_some()));
+        assert_eq!(check(&ftl), Ok(()));
+    }
+
+    /// The rule: a copy of a drive goes on as the drive does, and neither changes the other.
+    #[test]
+    fn a_copy_of_a_drive_goes_on_by_itself() {
+        let collect = Collect { victim: crate::victim::VictimConfig::COST_BENEFIT, ..Collect::PLAIN };
+        let (mut ftl, _) = used(FtlConfig { collect, ..FtlConfig::plain(400, 40, 16) }, 1_000);
+        ftl.share(3, 4);
+        let places = |ftl: &Ftl| (0..400).map(|lpn| ftl.lookup(lpn)).collect::<Vec<_>>();
+        let (mut copy, before) = (ftl.clone(), places(&ftl));
+        let went_on = |ftl: &mut Ftl| {
+            let mut prng = Prng::new(5, "copy");
+            (0..3_000)
+                .for_each(|_| ftl.write(prng.below(400) as u32, 1, StreamId(0), &mut Erased::default()));
+            assert_eq!(check(ftl), Ok(()));
+            (places(ftl), ftl.counters())
+        };
+        let of_copy = went_on(&mut copy);
+        assert_eq!(places(&ftl), before);
+        assert_eq!(went_on(&mut ftl), of_copy);
+    }
+
+    /// The rule: a run of pages is written, trimmed or shared page by page, and the host is told of each page that was written: which one, its
+    /// place and the place before.
+    #[test]
+    fn runs_are_of_each_of_their_pages() {
+        for (units, stripe) in [(1, Stripe::RoundRobin), (4, Stripe::RoundRobin), (4, Stripe::Address)] {
+            let config =
+                FtlConfig { units, stripe, row_pages: 2, stripe_pages: 2, ..FtlConfig::plain(400, 80, 16) };
+            let mut ftl = Ftl::new(config).unwrap();
+            let mut erased = Erased::default();
+            for first in [100, 103] {
+                let before: Vec<Option<Ppn>> = (first..first + 5).map(|lpn| ftl.lookup(lpn)).collect();
+                let mut told = Vec::new();
+                let written = ftl.append_run(first, 5, StreamId(0), &mut erased, |_, page, to, from| {
+                    told.push((page, to, from))
+                });
+                assert_eq!(written, 5);
+                let expected =
+                    (0..5).map(|page| (page, ftl.lookup(first + page).unwrap(), before[page as usize]));
+                assert_eq!(told, expected.collect::<Vec<_>>());
+                let home = |lpn: u32| ftl.unit_of(ftl.segment(ftl.lookup(lpn).unwrap())).0;
+                assert!(stripe != Stripe::Address || (first..first + 5).all(|lpn| home(lpn) == lpn / 2 % 4));
+            }
+            let written: Vec<u32> = (0..400).filter(|lpn| ftl.lookup(*lpn).is_some()).collect();
+            assert_eq!(written, (100..108).collect::<Vec<u32>>());
+            // Page 110 has no place, so page 203 loses its own.
+            ftl.append_run(203, 1, StreamId(0), &mut erased, |_, _, _, _| ());
+            ftl.share_run(200, 107, 4);
+            let shared = [200, 201, 202, 203].map(|lpn| ftl.lookup(lpn));
+            assert_eq!(shared, [ftl.lookup(107), None, None, None]);
+            ftl.share_run(210, 100, 3);
+            assert_eq!(
+                [210, 211, 212].map(|lpn| ftl.lookup(lpn)),
+                [100, 101, 102].map(|lpn| ftl.lookup(lpn))
+            );
+            assert_eq!(ftl.counters().shared_pages, 4);
+            // It is there already.
+            ftl.share_run(210, 100, 1);
+            assert_eq!((ftl.counters().shared_pages, ftl.lookup(210)), (4, ftl.lookup(100)));
+            ftl.trim_run(101, 3);
+            let kept: Vec<u32> = (0..400).filter(|lpn| ftl.lookup(*lpn).is_some()).collect();
+            assert_eq!(kept, [100, 104, 105, 106, 107, 200, 210, 211, 212]);
+            assert_eq!(check(&ftl), Ok(()));
         }
     }
 }

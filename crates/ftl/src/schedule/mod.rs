@@ -336,4 +336,11 @@ mod tests {
             assert!(!Schedule::from_name(name).unwrap().is_about_dies(), "{name}");
         }
     }
+
+    /// The rule: only paced collection keeps step with the host.
+    #[test]
+    fn one_rule_keeps_step() {
+        let keeps_step = |name: &&str| Schedule::from_name(name).unwrap().keeps_step();
+        assert_eq!(Schedule::registry().names().filter(keeps_step).collect::<Vec<_>>(), ["paced"]);
+    }
 }

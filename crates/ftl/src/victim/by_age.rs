@@ -356,6 +356,10 @@ mod tests {
             assert_eq!(index.best(by_valid), best(&by_valid).1);
             let by_age = |sealed_at: u64, valid: u32| (now - sealed_at) as f64 / f64::from(valid);
             assert_eq!(index.best(by_age), best(&by_age).1);
+            // So coarse that there are many equals, and that nodes promise more than they hold.
+            let coarse =
+                |sealed_at: u64, valid: u32| ((now - sealed_at) / 1_000) as f64 - f64::from(valid / 10);
+            assert_eq!(index.best(coarse), best(&coarse).1);
             let (score, segment) =
                 best(&|sealed_at, valid| patience(now - sealed_at..=now - sealed_at) / f64::from(valid));
             let found = index.best_within(None, |oldest, youngest, valid| {

@@ -100,3 +100,26 @@ impl<const ONE: bool> VictimPolicy for Choices<ONE> {
         self.take(self.place_of[segment] as usize);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fulgurite_base::StreamId;
+
+    /// The rule: units draw apart from each other, and each draws as it did before.
+    #[test]
+    fn units_draw_apart() {
+        let draws = |first: u32| -> Vec<u32> {
+            let mut table = SegmentTable::new(100, 16, 1);
+            let mut index = Random::start(&NoOptions, first..first + 50, 16);
+            for segment in (first..first + 50).map(SegmentId) {
+                table.open(segment, StreamId(0));
+                table.seal(segment);
+                index.sealed(segment, &table);
+            }
+            std::iter::from_fn(|| index.pick(&table)).map(|segment| segment.0 - first).collect()
+        };
+        assert_eq!(draws(0), draws(0));
+        assert_ne!(draws(0), draws(50));
+    }
+}

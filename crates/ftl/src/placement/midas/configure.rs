@@ -200,18 +200,41 @@ mod tests {
         }
     }
 
+    /// What each split gains, of HOT and GN alone first: one group after the other, each of the size that promises most.
+    fn gains(space: &Space, splits: usize) -> Vec<f64> {
+        let waf =
+            |hot: u32, sized: &[u32]| space.predict(&skewed(), hot, sized).map_or(f64::MAX, |of| of.waf);
+        let best = |wafs: Vec<(f64, u32)>| wafs.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).unwrap();
+        let (mut before, hot) =
+            best(std::iter::once(0).chain(space.sizes()).map(|hot| (waf(hot, &[]), hot)).collect());
+        let mut sized = Vec::new();
+        let split = |_| {
+            let with = |size: u32| [&sized[..], &[size]].concat();
+            let (after, size) = best(space.sizes().map(|size| (waf(hot, &with(size)), size)).collect());
+            sized.push(size);
+            1.0 - after / std::mem::replace(&mut before, after)
+        };
+        (0..splits).map(split).collect()
+    }
+
     /// The rule: the search ends after as many splits in a row as it may make without a gain that counts, and a split that gains begins a
     /// new row.
     #[test]
     fn splits_without_gain_end_the_search() {
-        let small = Space { segments: 120, valid: 28_600.0, ..space() };
-        for stop in 1..=3u32 {
-            let in_vain = Space { gain: 0.9, stop, ..small }.select(&skewed());
-            assert_eq!(
-                in_vain,
-                Space { gain: 0.0, groups: stop as usize + 1, ..small }.select(&skewed()),
-                "{stop}"
-            );
+        let small = Space { groups: 7, ..space() };
+        let gains = gains(&small, 6);
+        let mut least: Vec<f64> = gains.iter().map(|gain| gain - 1e-9).chain([0.9]).collect();
+        least.retain(|gain| *gain > 0.0);
+        assert!(least.len() > 3, "{gains:?}");
+        for gain in least {
+            for stop in 1..=3usize {
+                let ends = (stop..=6)
+                    .find(|end| gains[end - stop..*end].iter().all(|split| *split < gain))
+                    .unwrap_or(6);
+                let found = Space { gain, stop: stop as u32, ..small }.select(&skewed());
+                let expected = Space { gain: f64::NEG_INFINITY, groups: ends + 1, ..small }.select(&skewed());
+                assert_eq!(found, expected, "{gain} {stop}: {gains:?}");
+            }
         }
     }
 }
