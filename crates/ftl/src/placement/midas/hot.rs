@@ -80,3 +80,11 @@ impl HotFilter {
         self.counters.len()
     }
 }
+
+#[cfg(test)]
+impl HotFilter {
+    /// The count, for tests.
+    pub fn count(&self, lpn: u32) -> u8 {
+        self.counter(lpn)
+    }
+}
