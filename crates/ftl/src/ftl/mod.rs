@@ -446,6 +446,10 @@ mod tests {
             assert_eq!(state_of(&ftl), state);
             ftl.set_idle(false);
             assert_eq!(state_of(&ftl), ScheduleState::Idle);
+            // After a power cut nobody has been idle yet.
+            ftl.set_idle(true);
+            ftl.give_up_collection();
+            assert_eq!(state_of(&ftl), ScheduleState::Idle);
         }
     }
 

@@ -197,6 +197,7 @@ impl Ftl {
 mod tests {
     use super::*;
     use crate::CountingSink;
+    use crate::check::{CheckError, check};
 
     /// The rule: a page of a full unit waits as long as another unit has room, also where that takes no writes now. Once all are
     /// full it goes to its own, if that takes writes.
@@ -220,5 +221,15 @@ mod tests {
         (holds..2 * holds).for_each(|lpn| write(&mut ftl, lpn, units[1]));
         assert_eq!(chosen(&ftl, &units), Some(units[0]));
         assert_eq!(chosen(&ftl, &units[1..]), None, "its own takes no writes");
+    }
+
+    /// The rule: a check finds a unit that calls segments of another free.
+    #[test]
+    fn a_unit_with_segments_of_another_is_found() {
+        let mut ftl = Ftl::new(FtlConfig { units: 2, ..FtlConfig::plain(100, 20, 64) }).unwrap();
+        assert_eq!(check(&ftl), Ok(()));
+        let [one, other] = &mut ftl.units[..] else { panic!("two units") };
+        std::mem::swap(&mut one.wear, &mut other.wear);
+        assert_eq!(check(&ftl), Err(CheckError::Unit { unit: 0, counted: 0, valid: 0, strangers: 10 }));
     }
 }

@@ -237,4 +237,22 @@ mod tests {
             }
         }
     }
+
+    /// The rule: HOT ceases to be where it gains nothing. Every other group keeps a segment.
+    #[test]
+    fn only_hot_ceases_to_be() {
+        // No page lives for less than 2,560 writes, and whatever enters HOT comes out valid.
+        let counts: Vec<u64> =
+            (0..4_000u64).map(|bucket| if bucket < 40 { 0 } else { 1_000_000 / bucket }).collect();
+        let lifetimes = Lifetimes::from_counts(64, &counts, &[], 0).unwrap();
+        let space = Space { learned: Learned { hot_valid: 1.0, ..Learned::NOTHING }, ..space() };
+        // The sizes from which tuning begins, and in the second case no HOT to choose.
+        for (hot, sized, hot_is_there) in [(1, vec![], true), (0, vec![1], false)] {
+            let space = Space { hot: hot_is_there, ..space };
+            let prediction = space.predict(&lifetimes, hot, &sized).unwrap();
+            let tuned = space.tune(&lifetimes, Configuration { hot, sized: sized.clone(), prediction });
+            assert_eq!(tuned.hot, 0);
+            assert!(tuned.sized.iter().all(|size| *size > 0), "{tuned:?}");
+        }
+    }
 }

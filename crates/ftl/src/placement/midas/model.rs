@@ -546,6 +546,8 @@ mod tests {
         // Half of the writes are for 502.5 pages, half for 4,502.5; the mean is 5,005.
         assert!((share(&fifo, 0.0, 5_000.0) - expected(1.2, 0.5, 502.5 / 5_005.0)).abs() < 1e-9);
         assert!((share(&fifo, 0.0, 8_000.0) - expected(1.2, 0.5, 502.5 / 8_000.0)).abs() < 1e-9);
+        // The mean is that of the writes, however much is valid that they do not account for.
+        assert!((share(&fifo, 0.0, 10_000.0) - expected(1.2, 0.5, 502.5 / 10_000.0)).abs() < 1e-9);
         // A tenth of the mean, and 10 writes more, are less than any page lives.
         let one_class = Chain { hot_class: 0.1, ..fifo.clone() };
         assert!((share(&one_class, 0.0, 5_000.0) - expected(1.2, 0.0, 0.0)).abs() < 1e-9);
