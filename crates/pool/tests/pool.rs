@@ -909,6 +909,69 @@ fn a_miss_that_has_held_the_lock_goes_before_those_that_wait_for_it() {
     assert_eq!(pool.counters().pages_written, 1);
 }
 
+/// The rule: that holds too for a miss that had waited for its turn before it wrote under the lock.
+#[test]
+fn a_miss_that_waited_before_it_held_the_lock_keeps_its_place() {
+    let (executor, pool) = pool_over(mem(16), 1, WriteBack { lock: true, ..WriteBack::SINGLE });
+    let (holder, handle) = (pool.clone(), executor.handle());
+    executor.spawn(async move {
+        let guard = holder.write(PageId(0)).await.unwrap();
+        handle.sleep_until(Nanos::from_micros(50)).await;
+        drop(guard);
+        // Page 0 is being written for the first miss, from 50 to 60 µs, and is in use when that has ended.
+        handle.sleep_until(Nanos::from_micros(55)).await;
+        let guard = holder.read(PageId(0)).await.unwrap();
+        handle.sleep_until(Nanos::from_micros(100)).await;
+        drop(guard);
+    });
+    assert_eq!(served_order(&executor, &pool, Nanos::from_micros(19), Nanos::ZERO), [2, 1, 3]);
+}
+
+/// When one who lets the only frame go at 100 µs, and comes again in the same moment with `again`, is served, in µs. Three misses of 10 µs
+/// each have come before.
+fn comes_again<F: Future<Output = ()>>(again: impl FnOnce(BufferPool<MemDevice>) -> F + 'static) -> u64 {
+    let (executor, pool) = pool_over(mem(16), 1, WriteBack::SINGLE);
+    let (holder, handle, served) = (pool.clone(), executor.handle(), Rc::new(Cell::new(Nanos::ZERO)));
+    let tells = Rc::clone(&served);
+    executor.spawn(async move {
+        let guard = holder.read(PageId(0)).await.unwrap();
+        handle.sleep_until(Nanos::from_micros(100)).await;
+        drop(guard);
+        again(holder).await;
+        tells.set(handle.now());
+    });
+    assert_eq!(served_order(&executor, &pool, Nanos::from_micros(20), Nanos::ZERO), [1, 2, 3]);
+    served.get().0 / 1_000
+}
+
+/// The rule: whoever comes while others wait for frames goes behind them, also where a frame is free at that moment.
+#[test]
+fn nobody_goes_before_misses_that_wait() {
+    assert_eq!(comes_again(|pool| async move { request(&pool, 5, false).await.unwrap() }), 140);
+    // To fetch ends when the drive has been asked.
+    assert_eq!(comes_again(|pool| async move { pool.fetch(&[PageId(5)]).await.unwrap() }), 130);
+}
+
+/// The rule: a read that failed gives its frame to the miss that waits for one.
+#[test]
+fn the_frame_of_a_failed_read_serves_who_waits() {
+    let device = FaultDevice::new(mem(16), vec![Fault::FailRead(0)]);
+    let (executor, pool) = pool_over(device, 1, WriteBack::SINGLE);
+    let (first, second, handle) = (pool.clone(), pool.clone(), executor.handle());
+    executor.spawn(async move {
+        let error = PoolError::Read { page: PageId(3), error: IoError::Media };
+        assert_eq!(request(&first, 3, false).await, Err(error));
+    });
+    executor.spawn(async move {
+        handle.sleep_until(Nanos::from_micros(5)).await;
+        request(&second, 4, false).await.unwrap();
+    });
+    executor.run().unwrap();
+    assert_eq!(pool.eviction_order(), [(PageId(4), false)]);
+    // Nothing was written, so nobody has waited for that.
+    assert_eq!(pool.counters().write_waits, 0);
+}
+
 /// The rule: a miss that is dropped after its turn has come, and before it noticed, leaves the turn to the next.
 #[test]
 fn a_turn_that_nobody_takes_goes_to_the_next() {
@@ -981,6 +1044,27 @@ fn unused_prefetched_pages_leave_next_and_are_counted() {
             (vec![5, 6, 20, 30, 31, 40], 2, 2),
         ]
     );
+}
+
+/// The rule: in a full pool, what is prefetched takes the place of clean pages that leave next, also without spare frames.
+#[test]
+fn prefetched_pages_take_the_place_of_clean_ones() {
+    let prefetch = "sequential:n=2".parse::<PrefetchConfig>().unwrap().start().unwrap();
+    let executor = Executor::new(mem(64));
+    let pool =
+        BufferPool::new(executor.handle(), PoolConfig { prefetch, ..config(4, WriteBack::SINGLE) }).unwrap();
+    let user = pool.clone();
+    executor
+        .block_on(async move {
+            for page in [2, 4, 6, 8, 30, 31] {
+                request(&user, page, false).await.unwrap();
+            }
+        })
+        .unwrap();
+    executor.run().unwrap();
+    let mut held: Vec<u64> = pool.eviction_order().into_iter().map(|(page, _)| page.0).collect();
+    held.sort_unstable();
+    assert_eq!((held, pool.counters().prefetched), (vec![30, 31, 32, 33], 2));
 }
 
 /// The rule: a prefetched page that somebody asked for on its way arrives like one that was missed, not to leave next.
@@ -1291,6 +1375,76 @@ fn a_miss_that_learns_of_a_failed_write_passes_its_turn_on() {
     assert_eq!(*outcomes.borrow(), [(11, Err(PoolError::WriteBack(IoError::Media))), (12, Ok(()))]);
 }
 
+/// Counts how often it was asked to write.
+#[derive(Default)]
+struct Asked(Cell<usize>);
+
+impl PageStore for Asked {
+    fn read(&self, _: PageId, _: Option<Buffer>) -> PageIo {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn write(&self, _: Vec<PageBytes>) -> PageIo {
+        self.0.set(self.0.get() + 1);
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// The rule: where nothing is dirty, nobody is asked to write.
+#[test]
+fn a_flush_without_dirty_pages_writes_nothing() {
+    let (executor, asked) = (Executor::new(mem(16)), Rc::new(Asked::default()));
+    let shape = PoolConfig { store: Some(asked.clone()), ..config(4, WriteBack::SINGLE) };
+    let pool = BufferPool::new(executor.handle(), shape).unwrap();
+    executor
+        .block_on(async move {
+            request(&pool, 3, false).await.unwrap();
+            pool.flush().await.unwrap();
+            pool.write_pages(&[PageId(3)]).await.unwrap();
+        })
+        .unwrap();
+    assert_eq!(asked.0.get(), 0);
+}
+
+/// The rule: a write that failed and that nobody waited for is told to whoever needs a frame next, also to fetch pages.
+#[test]
+fn a_failed_write_is_told_to_who_fetches() {
+    let device = FaultDevice::new(mem(64), vec![Fault::FailWrite(0)]);
+    let (executor, pool) = pool_over(device, 3, WriteBack::SINGLE.with_buffers(1));
+    let handle = executor.handle();
+    let outcomes = executor.block_on(async move {
+        for (page, write) in [(0, true), (1, false), (10, false)] {
+            request(&pool, page, write).await.unwrap();
+        }
+        handle.sleep_until(Nanos::from_micros(200)).await;
+        [pool.fetch(&[PageId(20)]).await, pool.fetch(&[PageId(20)]).await]
+    });
+    assert_eq!(outcomes, Ok([Err(PoolError::WriteBack(IoError::Media)), Ok(())]));
+}
+
+/// The rule: a page that comes back while it is written has its place at once, though no more pages may be under way for misses.
+#[test]
+fn what_leaves_for_a_page_that_comes_back_does_not_wait_for_the_bound() {
+    let one_under_way = WriteBack { under_way: 1, ..WriteBack::SINGLE.with_buffers(1) };
+    let (executor, pool) = pool_over(mem(64), 3, one_under_way);
+    let user = pool.clone();
+    executor
+        .block_on(async move {
+            for page in [0, 1] {
+                request(&user, page, true).await.unwrap();
+            }
+            // Page 0 is being written when it is asked for again.
+            let other = user.clone();
+            let mut miss = Box::pin(request(&other, 10, false));
+            assert!(miss.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            request(&user, 0, false).await.unwrap();
+            let PoolCounters { rescued, pages_written, .. } = user.counters();
+            assert_eq!((rescued, pages_written), (1, 2));
+            miss.await.unwrap();
+        })
+        .unwrap();
+}
+
 #[test]
 fn a_flush_reports_what_it_could_not_write() {
     for write_back in write_backs() {
@@ -1599,6 +1753,23 @@ fn a_page_that_cannot_be_fetched_is_read_again_by_who_needs_it() {
         })
         .unwrap();
     assert_eq!(pool.counters().prefetched, 9);
+}
+
+/// The rule: that holds for each page of a run that could not be read.
+#[test]
+fn a_run_that_cannot_be_fetched_is_read_again_by_who_needs_it() {
+    let device = FaultDevice::new(numbered(64), vec![Fault::FailRead(0)]);
+    let (executor, pool) = pool_over(device, 8, WriteBack::SINGLE);
+    let reader = pool.clone();
+    executor
+        .block_on(async move {
+            reader.fetch(&[8, 9].map(PageId)).await.unwrap();
+            for page in 8..10u64 {
+                assert_eq!(reader.read(PageId(page)).await.unwrap().bytes()[..8], page.to_le_bytes());
+            }
+        })
+        .unwrap();
+    assert_eq!((pool.counters().prefetched, pool.counters().misses), (2, 2));
 }
 
 /// Pages at their own numbers.

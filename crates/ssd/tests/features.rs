@@ -115,6 +115,24 @@ fn shared_pages_live_and_die_alone() {
     stamped.verify();
 }
 
+/// The rule: pages that share a place are read from it once, and each of them is there.
+#[test]
+fn pages_that_share_a_place_are_read_once() {
+    let mut stamped = Stamped::new(small());
+    stamped.write(1, 11).unwrap();
+    stamped.share(2, 1, 1);
+    stamped.drive.settle();
+    let before = stamped.drive.counters();
+    let arena = Arena::new(2 * stamped.bytes);
+    let both = arena.buffer(0, 2 * stamped.bytes);
+    stamped.run(Operation::Read { lpn: Lpn(1), pages: 2, into: Some(both.clone()) }).unwrap();
+    // SAFETY: the read has completed.
+    let bytes = unsafe { both.bytes() };
+    let stamp = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+    assert_eq!([stamp(0), stamp(stamped.bytes)], [11, 11]);
+    assert_eq!(stamped.drive.counters().since(&before).flash_pages_read, 1);
+}
+
 /// One to five runs of one to four pages, anywhere.
 fn random_runs(prng: &mut Prng, pages: u64) -> Box<[ShareRun]> {
     let count = 1 + prng.below(5);

@@ -187,6 +187,9 @@ fn pipelining_saves_exactly_the_overlap() {
     let write = |schedule| response(schedule, 300, Operation::write(Lpn(100), 1));
     assert_eq!(write("semi-preemptive"), 2 * (TRANSFER + PROGRAM) - 55);
     assert_eq!(write("semi-preemptive+pipeline"), TRANSFER + PROGRAM + PROGRAM - 55);
+    // A program that begins just before that one ends waits for its own transfer, and for nothing else.
+    let late = response("semi-preemptive+pipeline", 450, Operation::write(Lpn(100), 1));
+    assert_eq!(late, TRANSFER + PROGRAM);
     // An operation of the other kind does not overlap.
     let other = |schedule| response(schedule, 300, Operation::read(Lpn(100), 1));
     assert_eq!(other("semi-preemptive+pipeline"), other("semi-preemptive"));

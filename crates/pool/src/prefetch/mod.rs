@@ -119,6 +119,24 @@ mod tests {
         PrefetchConfig::registry().check_texts().unwrap();
     }
 
+    #[derive(Debug)]
+    struct Own;
+
+    impl CustomPrefetch for Own {
+        fn name(&self) -> &str {
+            "own"
+        }
+
+        fn start(&self) -> Result<Prefetch, SpecError> {
+            Ok(Prefetch::default())
+        }
+    }
+
+    #[test]
+    fn a_policy_without_options_is_written_as_its_name() {
+        assert_eq!(Own.text(), "own");
+    }
+
     #[test]
     fn one_policy_alone_prefetches_nothing() {
         for entry in PrefetchConfig::registry().entries.iter() {

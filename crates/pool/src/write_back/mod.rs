@@ -493,6 +493,24 @@ mod tests {
         assert_eq!(plan.write, [FrameId(0), FrameId(2)]);
     }
 
+    #[derive(Debug)]
+    struct Own;
+
+    impl CustomWriteBack for Own {
+        fn name(&self) -> &str {
+            "own"
+        }
+
+        fn resolve(&self, _: &mut dyn MeasuredDrive) -> Result<WriteBack, SpecError> {
+            Ok(WriteBack::SINGLE)
+        }
+    }
+
+    #[test]
+    fn a_policy_without_options_is_written_as_its_name() {
+        assert_eq!(Own.text(), "own");
+    }
+
     /// The planner forgets the victim frame; the mechanism does not.
     #[test]
     fn a_planner_of_the_users_own_plans_and_no_dirty_frame_leaves_unwritten() {

@@ -430,6 +430,19 @@ mod tests {
         }
     }
 
+    /// The rule: a power cut ends what every unit had to do, so a unit has as much to do as has been begun since.
+    #[test]
+    fn a_power_cut_ends_what_units_had_to_do() {
+        for options in ["write_cache=off", "stripe=address,write_cache=volatile"] {
+            let mut drive = SimDrive::new(small(options), 42, false).unwrap();
+            let load = |drive: &SimDrive| drive.flash.loads.iter().sum::<u32>() as usize;
+            each_event(&mut drive, 200, |_, _, _| {});
+            assert!(load(&drive) > 0 && load(&drive) == drive.flash.ops.len());
+            drive.power_cut();
+            assert_eq!(load(&drive), drive.flash.ops.len(), "{options}");
+        }
+    }
+
     /// The rule: after a power cut the accepted writes that can have their places have them at once, whichever unit they are for.
     #[test]
     fn a_power_cut_lets_in_who_need_not_wait() {
