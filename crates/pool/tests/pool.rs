@@ -1046,6 +1046,27 @@ fn unused_prefetched_pages_leave_next_and_are_counted() {
     );
 }
 
+/// The rule: a prefetched page that could not be read stays out of the pool, and is read again by who needs it.
+#[test]
+fn a_page_that_cannot_be_prefetched_is_read_again_by_who_needs_it() {
+    let prefetch = "sequential:n=2".parse::<PrefetchConfig>().unwrap().start().unwrap();
+    // Pages 5 and 6 are read, and then 7 and 8 are prefetched.
+    let executor = Executor::new(FaultDevice::new(numbered(64), vec![Fault::FailRead(2)]));
+    let shape = PoolConfig { prefetch, ..config(8, WriteBack::SINGLE) };
+    let pool = BufferPool::new(executor.handle(), shape).unwrap();
+    let (user, handle) = (pool.clone(), executor.handle());
+    executor
+        .block_on(async move {
+            for page in 5..9u64 {
+                assert_eq!(user.read(PageId(page)).await.unwrap().bytes()[..8], page.to_le_bytes());
+                handle.sleep_until(handle.now() + Nanos::from_micros(100)).await;
+            }
+        })
+        .unwrap();
+    // 5, 6 and 7 were missed; 8 was there.
+    assert_eq!((pool.counters().misses, pool.counters().prefetch_hits), (3, 1));
+}
+
 /// The rule: in a full pool, what is prefetched takes the place of clean pages that leave next, also without spare frames.
 #[test]
 fn prefetched_pages_take_the_place_of_clean_ones() {
