@@ -338,6 +338,18 @@ mod tests {
         // A trim has no limit of length.
         assert_eq!([0, 1].map(|first| fault(Operation::Trim { lpn: Lpn(first), pages: 100 })), [None, range]);
         assert_eq!(fault(Operation::Flush), None);
+        // A write that is to be durable is one only where the drive can.
+        let durable = |durable_writes| {
+            let operation = Operation::Write {
+                lpn: Lpn(0),
+                pages: 1,
+                from: None,
+                stream: StreamId::default(),
+                durable: true,
+            };
+            operation.fault(&Caps { durable_writes, ..caps(10) })
+        };
+        assert_eq!([durable(true), durable(false)], [None, Some(IoError::Unsupported)]);
     }
 
     fn caps(share_pages: u32) -> Caps {

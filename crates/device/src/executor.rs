@@ -553,8 +553,7 @@ impl<D: Device + 'static> Executor<D> {
         match poll {
             Poll::Ready(output) => {
                 core.tasks.remove(id as usize);
-                // What the future holds may reach for the core when it is dropped.
-                drop(core);
+                // The borrow ends before the future is dropped, which may reach for the core: locals drop in reverse order.
                 Some(output)
             }
             Poll::Pending => {
@@ -569,9 +568,8 @@ impl<D: Device + 'static> Executor<D> {
     ///
     /// Must not be called by a task.
     pub fn cancel(&self, task: TaskId) {
-        let future = self.core.borrow_mut().tasks.try_remove(task.0 as usize);
-        // Outside the borrow: what the future holds may reach for the core.
-        drop(future);
+        // It is dropped outside the borrow: what the future holds may reach for the core.
+        let _future = self.core.borrow_mut().tasks.try_remove(task.0 as usize);
     }
 
     /// Runs `future` to its end, with every other task, and returns its output.
@@ -648,7 +646,6 @@ impl<D> Drop for Executor<D> {
             if tasks.is_empty() {
                 return;
             }
-            drop(tasks);
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use fulgurite_base::{Lpn, Nanos};
 use fulgurite_device::{
-    Arena, Caps, Command, Completion, Device, Errand, Executor, Fault, FaultDevice, IoError, MemDevice,
-    Operation, Outlook, Park, QueueFull, RunError, Tag, TaskId,
+    Arena, Caps, Command, Completion, Device, Errand, Executor, Fault, FaultDevice, Handle, IoError,
+    MemDevice, Operation, Outlook, Park, QueueFull, RunError, Tag, TaskId,
 };
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -24,6 +24,7 @@ struct Probe {
     inner: MemDevice,
     last: Option<Command>,
     registered: usize,
+    errands_ended: usize,
     /// Whether a wait returns at once, with nothing.
     is_hasty: bool,
 }
@@ -31,7 +32,7 @@ struct Probe {
 impl Probe {
     fn new(queue_depth: u32) -> Probe {
         let inner = MemDevice::new(128, 512, queue_depth, LATENCY);
-        Probe { inner, last: None, registered: 0, is_hasty: false }
+        Probe { inner, last: None, registered: 0, errands_ended: 0, is_hasty: false }
     }
 }
 
@@ -87,6 +88,10 @@ impl Device for Probe {
         last.map(|command| Errand { tag: command.tag, work: Box::new(|| Err(IoError::Media)) })
     }
 
+    fn end_errand(&mut self) {
+        self.errands_ended += 1;
+    }
+
     fn is_bound_to_thread(&self) -> bool {
         true
     }
@@ -113,6 +118,30 @@ fn what_ends_at_once_is_no_task() {
     let executor = Executor::new(mem(LATENCY));
     assert_eq!(executor.try_now(async { 5 }, |_| |_: i32| panic!("it has ended")), Some(5));
     assert_eq!(executor.outlook(), Outlook::Idle);
+    assert_eq!(executor.run(), Ok(()), "nothing is left that a run would wait for");
+}
+
+/// The rule: nobody is woken by a command whose future was dropped.
+#[test]
+fn a_command_whose_future_is_gone_wakes_nobody() {
+    let executor = Executor::new(mem(LATENCY));
+    let (handle, polls) = (executor.handle(), Rc::new(Cell::new(0)));
+    let count = Rc::clone(&polls);
+    let task = async move {
+        let mut read = Some(handle.submit(Operation::read(Lpn(0), 1)));
+        let mut sleep = pin!(handle.sleep_until(Nanos(3 * LATENCY.0)));
+        poll_fn(|context| {
+            count.set(count.get() + 1);
+            // The read waits for this task, and goes before it has ended.
+            if let Some(mut read) = read.take() {
+                assert!(pin!(&mut read).poll(context).is_pending());
+            }
+            sleep.as_mut().poll(context)
+        })
+        .await;
+    };
+    executor.block_on(task).unwrap();
+    assert_eq!(polls.get(), 2, "once at first, and once when it has slept");
 }
 
 #[test]
@@ -298,6 +327,7 @@ fn an_errand_is_for_the_task_that_asked_and_nobody_else() {
     executor.turn().unwrap();
     assert_eq!(executor.outlook(), Outlook::Waiting { until: None });
     executor.end_errand(errand.run()).unwrap();
+    assert_eq!(executor.with_device(|device| device.errands_ended), 1, "the device is told");
     assert_eq!(executor.outlook(), Outlook::Ready);
     executor.turn().unwrap();
     assert_eq!(outcome.get(), Some(Err(IoError::Media)), "the errand's own outcome");
@@ -346,13 +376,34 @@ fn what_is_waited_for_runs_before_others_and_not_for_ever() {
         let order = Rc::clone(&order);
         async move { order.borrow_mut().push(name) }
     };
-    handle.spawn(run("other"));
-    for _ in 0..20 {
+    for _ in 0..2 {
+        handle.spawn(run("other"));
+    }
+    for _ in 0..40 {
         handle.spawn_awaited(run("awaited"));
     }
     executor.run().unwrap();
     let order = order.borrow();
-    assert_eq!((order.iter().position(|name| *name == "other"), order.len()), (Some(16), 21));
+    let others: Vec<usize> = (0..order.len()).filter(|at| order[*at] == "other").collect();
+    assert_eq!((others, order.len()), (vec![16, 33], 42), "one after each sixteen");
+}
+
+/// The rule: an executor that goes also drops the tasks that others add as they are dropped.
+#[test]
+fn an_executor_that_goes_drops_what_is_added_meanwhile() {
+    struct Adds(Handle<MemDevice>, Rc<()>);
+    impl Drop for Adds {
+        fn drop(&mut self) {
+            let held = Rc::clone(&self.1);
+            self.0.spawn(async move { drop(held) });
+        }
+    }
+    let executor = Executor::new(mem(LATENCY));
+    let held = Rc::new(());
+    let adds = Adds(executor.handle(), Rc::clone(&held));
+    executor.spawn(async move { drop(adds) });
+    drop(executor);
+    assert_eq!(Rc::strong_count(&held), 1);
 }
 
 /// The rule: who interrupts a turn has it back after the task that runs.
