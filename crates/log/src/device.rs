@@ -347,8 +347,10 @@ impl<D: Device> Device for LogDevice<D> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fulgurite_base::Share;
+    use fulgurite_base::{Prng, Share};
     use fulgurite_device::MemDevice;
+    use fulgurite_ftl::Collect;
+    use fulgurite_ftl::schedule::{Schedule, ScheduleState};
 
     /// The rule: a fill writes every page once, in order, as many at once as the queue takes, and is not counted.
     #[test]
@@ -362,15 +364,24 @@ mod tests {
             let lies: Vec<u32> =
                 (0..layer.caps.pages as u32).map(|lpn| layer.ftl.lookup(lpn).unwrap().0).collect();
             assert!(lies.is_sorted_by(|one, next| *next == one + 1), "in order");
-            assert_eq!(layer.counters(), crate::LogCounters::default());
             layer.verify(true).unwrap();
+            // A second one is not counted either, nor is what it has collected.
+            for _ in 0..2 {
+                assert_eq!((layer.counters(), layer.pages_written()), (crate::LogCounters::default(), 0));
+                assert!(layer.is_idle(), "nothing of it is counted later");
+                layer.fill().unwrap();
+            }
+            // What is emitted and not written is found.
+            layer.pages_written += 1;
+            assert_eq!(layer.verify(false), Err(crate::LogError::Writes { emitted: 0, written: 1 }));
         }
     }
 
     /// The rule: what is left of a segment is written to its end, in order, with as many commands as that takes, and nothing else is.
+    /// A drive whose queue has room for one of them gets all when the layer is drained.
     #[test]
     fn padding_covers_what_is_left_and_nothing_else() {
-        let below = MemDevice::new(256, 512, 32, Nanos::ZERO);
+        let below = MemDevice::new(256, 512, 1, Nanos::ZERO);
         let config = LogConfig { segment_bytes: 16 * 512, ..LogConfig::default() };
         let mut layer = LogDevice::new(below, LogConfig { op: Share::percent(50), ..config }).unwrap();
         layer.caps.pages_per_command = 3;
@@ -384,5 +395,59 @@ mod tests {
             })
             .collect();
         assert_eq!(written, [(24, 3, 5), (27, 3, 5), (30, 2, 5)]);
+        layer.drain_events();
+        assert_eq!(layer.collection.failure, None, "the drive has taken them");
+        assert!(layer.is_idle() && layer.in_use.iter().all(|commands| *commands == 0));
+    }
+
+    /// The rule: a write that waits for collection bars reads once it has waited for its patience, not before and not later.
+    #[test]
+    fn a_write_that_has_waited_too_long_bars_reads() {
+        let usual = LogConfig::default();
+        let collect = Collect { schedule: Schedule::SEMI_PREEMPTIVE, urgent: Nanos(5_001), ..usual.collect };
+        let config = LogConfig { collect, segment_bytes: 8 * 512, op: Share::percent(50), depth: 1, ..usual };
+        let mut layer = LogDevice::new(MemDevice::new(256, 512, 32, Nanos::from_micros(10)), config).unwrap();
+        let (mut prng, mut completions, mut urgent) = (Prng::new(1, "writes"), Vec::new(), 0);
+        for tag in 0..2_000 {
+            let operation = Operation::write(Lpn(prng.below(layer.caps.pages)), 1);
+            if layer.submit(Command { tag: Tag(tag), operation }).is_err() {
+                layer.wait(None, &mut completions);
+                continue;
+            }
+            let Some(at) = layer.gate.urgent_at() else {
+                layer.wait(None, &mut completions);
+                continue;
+            };
+            while layer.gate.urgent_at() == Some(at) && layer.now().0 < at.0 - 1 {
+                layer.wait(Some(Nanos(at.0 - 1)), &mut completions);
+            }
+            // A write that stays urgent waits anew, and reads stay barred.
+            if layer.gate.urgent_at() == Some(at) && layer.gate.state() != ScheduleState::Exclusive {
+                layer.wait(Some(at), &mut completions);
+                assert_eq!((layer.now(), layer.gate.state()), (at, ScheduleState::Exclusive));
+                assert_ne!(layer.gate.urgent_at(), Some(at), "it turns urgent once");
+                urgent += 1;
+            }
+            // The next write that has to wait finds nobody before it.
+            while !layer.commands.is_empty() {
+                layer.wait(None, &mut completions);
+            }
+        }
+        assert!(urgent > 10, "{urgent}");
+        layer.drain_events();
+        layer.verify(true).unwrap();
+    }
+
+    /// The rule: what ends at once ends at the time of the drive, which may have gone on while nothing was under way.
+    #[test]
+    fn what_ends_at_once_ends_now() {
+        let config = LogConfig { segment_bytes: 16 * 512, op: Share::percent(50), ..LogConfig::default() };
+        let mut layer = LogDevice::new(MemDevice::new(256, 512, 32, Nanos(10)), config).unwrap();
+        let mut completions = Vec::new();
+        layer.wait(Some(Nanos(700)), &mut completions);
+        let operation = Operation::Trim { lpn: Lpn(0), pages: 1 };
+        layer.submit(Command { tag: Tag(1), operation }).unwrap();
+        layer.wait(None, &mut completions);
+        assert_eq!(completions, [Completion { tag: Tag(1), at: Nanos(700), status: Ok(()) }]);
     }
 }

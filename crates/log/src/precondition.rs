@@ -92,6 +92,7 @@ impl LogConfig {
 mod tests {
     use super::*;
     use fulgurite_base::Share;
+    use fulgurite_ftl::FtlCounters;
     use std::collections::BTreeSet;
 
     /// The rule: the drive below is told of every page that the layer writes, and of every segment that it gives up where it is to
@@ -117,6 +118,7 @@ mod tests {
                 }
             });
             let layer = layer.unwrap();
+            assert_eq!(layer.counters(), FtlCounters::default(), "what has led there is not counted");
             let lies = |lpn: u32| layer.lookup(lpn).is_none_or(|ppn| held.contains(&ppn.0));
             assert!((0..layer.config().logical_pages).all(lies));
             let used = (0..layer.segments().len()).map(|id| layer.segments().written(SegmentId(id)));

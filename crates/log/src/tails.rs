@@ -67,7 +67,9 @@ impl Tails {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fulgurite_ftl::{CountingSink, FtlConfig};
+    use fulgurite_base::{Prng, Spec};
+    use fulgurite_ftl::placement::PlacementConfig;
+    use fulgurite_ftl::{Collect, CountingSink, FtlConfig};
 
     /// The rule: of a translation layer that was used before, the segment that each stream fills is known, and how far.
     #[test]
@@ -101,5 +103,26 @@ mod tests {
         assert_eq!(tails.next_cut_short(&ftl), Some((StreamId(2), Ppn(cut.0 * 8 + 3), 5)));
         assert_eq!(tails.next_cut_short(&ftl), None);
         assert_eq!(Tails(vec![Some((cut, 3))]).next_cut_short(&ftl), None);
+    }
+
+    /// The rule: a page lies below in the stream that it has in the layer, or in the last one where the drive has fewer.
+    #[test]
+    fn a_drive_with_fewer_streams_gets_the_others_in_its_last() {
+        let placement = PlacementConfig::from_spec(Spec::parse("sep-gc").unwrap()).unwrap();
+        let collect = Collect { placement, ..Collect::PLAIN };
+        let mut ftl = Ftl::new(FtlConfig { collect, ..FtlConfig::plain(64, 16, 8) }).unwrap();
+        let mut prng = Prng::new(1, "writes");
+        (0..61).chain((0..1_000).map(|_| prng.below(61) as u32)).for_each(|lpn| {
+            ftl.write(lpn, 1, StreamId(0), &mut CountingSink::default());
+        });
+        let mut seen = [0; 2];
+        for ppn in (0..61).map(|lpn| ftl.lookup(lpn).unwrap()) {
+            let stream = ftl.segments().stream(ftl.segment(ppn));
+            seen[usize::from(stream.0)] += 1;
+            for (streams, below) in [(1, StreamId(0)), (2, stream), (3, stream)] {
+                assert_eq!(Tails::new(&ftl, streams).wrote(&ftl, ppn, 1), below, "{streams} below");
+            }
+        }
+        assert!(seen.iter().all(|pages| *pages > 0), "{seen:?}");
     }
 }

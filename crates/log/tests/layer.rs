@@ -83,6 +83,10 @@ impl Device for Shuffled {
         self.now
     }
 
+    fn erases(&self, lpn: Lpn) -> Option<u64> {
+        Some(1_000 + lpn.0)
+    }
+
     fn register(&mut self, _: &Arc<Arena>) {
         self.registered += 1;
     }
@@ -290,12 +294,40 @@ fn pages_side_by_side_take_one_command() {
     }
 }
 
+/// The rule: a command is handed down at once, and a flush ends when the drive below has flushed.
+#[test]
+fn a_flush_ends_when_the_drive_below_has_flushed() {
+    let mut device = layer(Shuffled::new(192, 1), small());
+    device.submit(Command { tag: Tag(1), operation: Operation::Flush }).unwrap();
+    assert!(device.below().commands == 1 && !device.is_idle());
+    let mut completions = Vec::new();
+    device.wait(None, &mut completions);
+    assert_eq!(completions, [Completion { tag: Tag(1), at: Nanos(1_000), status: Ok(()) }]);
+    assert!(device.is_idle());
+}
+
 /// The rule: memory that is announced to the layer is announced to the drive below, which reads and writes it.
 #[test]
 fn the_drive_is_told_of_memory() {
     let mut device = layer(Shuffled::new(192, 1), small());
     device.register(&Arena::new(512));
     assert_eq!(device.below().registered, 1);
+}
+
+/// The rule: a page is as worn as the one below that holds it. A page that lies nowhere, or beyond the layer, has no wear.
+#[test]
+fn wear_is_that_of_the_page_below() {
+    let mut device = layer(Shuffled::new(192, 1), small());
+    let last = device.caps().pages - 1;
+    assert_eq!(device.erases(Lpn(last)), None, "it was never written");
+    for page in [5, last, 5] {
+        write(&mut device, page, 1).unwrap();
+        let below = device.ftl().lookup(page as u32).unwrap().0;
+        assert_eq!(device.erases(Lpn(page)), Some(1_000 + u64::from(below)));
+    }
+    for beyond in [last + 1, u64::from(u32::MAX), (1 << 32) + 5] {
+        assert_eq!(device.erases(Lpn(beyond)), None, "{beyond}");
+    }
 }
 
 /// The layer shares pages by its own map, and keeps apart the streams that its placement takes hints for, whatever the drive can do.
@@ -333,6 +365,7 @@ fn a_collection_that_was_begun_before_is_ended() {
         assert!(writes < 10_000, "no collection is left unfinished");
     }
     let mut device = LogDevice::with_ftl(mem(256), config, ftl);
+    assert!(!device.is_idle(), "it goes on at once");
     for version in 0..500 {
         write(&mut device, prng.below(pages), version).unwrap();
     }
@@ -550,7 +583,10 @@ fn what_cannot_work_is_refused_with_a_reason() {
     let oracle = PlacementConfig::from_spec(Spec::parse("oracle").unwrap()).unwrap();
     assert!(refused(with_placement(oracle, small())).contains("accepted in gc alone"));
     assert!(refused(with_schedule(Schedule::PREEMPTIVE, small())).contains("semi-preemptive"));
-    assert!(refused(LogConfig { segment_bytes: 700, ..small() }).contains("whole pages"));
+    for segment_bytes in [0, 700] {
+        assert!(refused(LogConfig { segment_bytes, ..small() }).contains("whole pages"));
+    }
+    assert!(LogDevice::new(mem(256), LogConfig { segment_bytes: u64::from(PAGE), ..small() }).is_ok());
     assert!(
         refused(LogConfig { segment_bytes: 1 << 16, ..small() }).contains("at least")
             && refused(LogConfig { segment_bytes: 1 << 20, ..small() }).contains("larger than the drive")
