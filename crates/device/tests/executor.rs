@@ -394,7 +394,8 @@ fn an_executor_that_goes_drops_what_is_added_meanwhile() {
     struct Adds(Handle<MemDevice>, Rc<()>);
     impl Drop for Adds {
         fn drop(&mut self) {
-            let held = Rc::clone(&self.1);
+            // With the handle it also holds the executor's core, so that nothing else drops it.
+            let held = (Rc::clone(&self.1), self.0.clone());
             self.0.spawn(async move { drop(held) });
         }
     }

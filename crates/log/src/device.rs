@@ -371,7 +371,9 @@ mod tests {
                 assert!(layer.is_idle(), "nothing of it is counted later");
                 layer.fill().unwrap();
             }
-            // What is emitted and not written is found.
+            // A lost page too many is found, and so is what is emitted and not written.
+            layer.lost += 1;
+            assert_eq!(layer.verify(true), Err(crate::LogError::Lost { counted: 1, found: 0 }));
             layer.pages_written += 1;
             assert_eq!(layer.verify(false), Err(crate::LogError::Writes { emitted: 0, written: 1 }));
         }

@@ -325,6 +325,7 @@ fn wear_is_that_of_the_page_below() {
         let below = device.ftl().lookup(page as u32).unwrap().0;
         assert_eq!(device.erases(Lpn(page)), Some(1_000 + u64::from(below)));
     }
+    assert_eq!(device.pages_written(), 3);
     for beyond in [last + 1, u64::from(u32::MAX), (1 << 32) + 5] {
         assert_eq!(device.erases(Lpn(beyond)), None, "{beyond}");
     }
@@ -583,6 +584,7 @@ fn what_cannot_work_is_refused_with_a_reason() {
     let oracle = PlacementConfig::from_spec(Spec::parse("oracle").unwrap()).unwrap();
     assert!(refused(with_placement(oracle, small())).contains("accepted in gc alone"));
     assert!(refused(with_schedule(Schedule::PREEMPTIVE, small())).contains("semi-preemptive"));
+    assert_eq!(LogConfig { depth: 3, ..LogConfig::default() }.canonical(), "log:depth=3");
     for segment_bytes in [0, 700] {
         assert!(refused(LogConfig { segment_bytes, ..small() }).contains("whole pages"));
     }
