@@ -267,13 +267,20 @@ mod tests {
     use super::*;
     use fulgurite_base::Prng;
 
+    const PAGES: u32 = 256;
+
+    /// A map in which one page of so many is valid, about.
+    fn thinly_filled(one_in: u64) -> Mapping {
+        let mut map = Mapping::new(PAGES, PAGES);
+        let mut prng = Prng::new(3, "valid");
+        (0..PAGES).filter(|_| prng.below(one_in) == 0).for_each(|page| map.map(page, Ppn(page)));
+        map
+    }
+
     /// The rule: the bits of a run of pages are those of its pages, also where the run lies in two words of the bitmap, or at its end.
     #[test]
     fn bits_of_a_run_are_those_of_its_pages() {
-        const PAGES: u32 = 256;
-        let mut map = Mapping::new(PAGES, PAGES);
-        let mut prng = Prng::new(3, "bits");
-        (0..PAGES).filter(|_| prng.below(2) == 0).for_each(|page| map.map(page, Ppn(page)));
+        let map = thinly_filled(2);
         for count in 1..=8 {
             for first in 0..=PAGES - count {
                 let bits = map.valid_bits(Ppn(first), count);
@@ -286,10 +293,7 @@ mod tests {
     /// The rule: the next valid page is the first in the range, and none where the range has none, whatever lies behind it.
     #[test]
     fn the_next_valid_page_is_in_the_range() {
-        const PAGES: u32 = 256;
-        let mut map = Mapping::new(PAGES, PAGES);
-        let mut prng = Prng::new(3, "next");
-        (0..PAGES).filter(|_| prng.below(10) == 0).for_each(|page| map.map(page, Ppn(page)));
+        let map = thinly_filled(10);
         for from in 0..PAGES {
             for end in from..=PAGES {
                 let first = (from..end).map(Ppn).find(|page| map.is_valid(*page));

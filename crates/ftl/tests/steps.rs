@@ -1,5 +1,8 @@
 //! How collection goes on in steps, how pages are spread over units, and what comes back after a power cut.
 
+mod common;
+
+use common::Programs;
 use fulgurite_base::{Ppn, Prng, StreamId};
 use fulgurite_ftl::placement::PlacementConfig;
 use fulgurite_ftl::schedule::Schedule;
@@ -141,20 +144,6 @@ fn streams_of_units_share_no_segment() {
     check::check(&ftl).unwrap();
 }
 
-/// What the flash was told of the pages that it programs.
-#[derive(Default)]
-struct Places(Vec<(Ppn, Option<Ppn>)>);
-
-impl FlashSink for Places {
-    fn read(&mut self, _: Ppn) {}
-
-    fn program(&mut self, to: Ppn, from: Option<Ppn>) {
-        self.0.push((to, from));
-    }
-
-    fn erase(&mut self, _: SegmentId) {}
-}
-
 /// The rule: the flash programs the pages where the map says that they are, copies too, however many are moved at once.
 #[test]
 fn the_flash_is_told_where_the_pages_are() {
@@ -166,7 +155,7 @@ fn the_flash_is_told_where_the_pages_are() {
     let mut owner = vec![u32::MAX; (40 * SEGMENT) as usize];
     for write in 0..4 * pages {
         let lpn = if write < pages { write } else { prng.below(u64::from(pages)) as u32 };
-        let mut told = Places::default();
+        let mut told = Programs::default();
         ftl.write(lpn, 1, StreamId(0), &mut told);
         for (to, from) in told.0 {
             copies += u32::from(from.is_some());

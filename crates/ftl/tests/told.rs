@@ -1,13 +1,14 @@
 //! What placement is told of the pages that are written, whoever writes them and however many at once.
 
+mod common;
+
+use common::Programs;
 use fulgurite_base::{NoOptions, Ppn, Prng, Spec, StreamId};
 use fulgurite_ftl::placement::{
     ConfiguredPlacement, DriveShape, PlacementConfig, PlacementPolicy, WriteContext,
 };
 use fulgurite_ftl::schedule::Schedule;
-use fulgurite_ftl::{
-    Collect, CountingSink, FlashSink, Ftl, FtlConfig, SegmentId, SegmentTable, UnitId, check,
-};
+use fulgurite_ftl::{Collect, CountingSink, Ftl, FtlConfig, SegmentId, SegmentTable, UnitId, check};
 use std::collections::BTreeSet;
 
 const PAGES: u32 = 400;
@@ -56,20 +57,6 @@ impl<const TOGETHER: bool> ConfiguredPlacement for Told<TOGETHER> {
     fn start(_: &NoOptions, _: &DriveShape) -> Told<TOGETHER> {
         Told::default()
     }
-}
-
-/// The pages that the flash programs, with the place that each came from.
-#[derive(Default)]
-struct Programs(Vec<(Ppn, Option<Ppn>)>);
-
-impl FlashSink for Programs {
-    fn read(&mut self, _: Ppn) {}
-
-    fn program(&mut self, to: Ppn, from: Option<Ppn>) {
-        self.0.push((to, from));
-    }
-
-    fn erase(&mut self, _: SegmentId) {}
 }
 
 /// Writes, trims and, if asked for, shares at random; what the flash did and what placement ought to have been told.

@@ -1,0 +1,18 @@
+//! What several test files look at.
+
+use fulgurite_base::Ppn;
+use fulgurite_ftl::{FlashSink, SegmentId};
+
+/// The pages that the flash programs, with the place that each came from.
+#[derive(Default)]
+pub struct Programs(pub Vec<(Ppn, Option<Ppn>)>);
+
+impl FlashSink for Programs {
+    fn read(&mut self, _: Ppn) {}
+
+    fn program(&mut self, to: Ppn, from: Option<Ppn>) {
+        self.0.push((to, from));
+    }
+
+    fn erase(&mut self, _: SegmentId) {}
+}
