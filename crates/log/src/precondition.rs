@@ -65,23 +65,28 @@ impl LogConfig {
         let mut layer = Ftl::new(ftl)?;
         let (mut emitted, mut tails) = (Emitted::default(), Tails::new(&layer, streams));
         precondition(&mut layer, goal, request_pages, seed, |layer, lpn, pages| {
-            layer.write(lpn, pages, StreamId::default(), &mut emitted);
-            for operation in emitted.0.drain(..) {
-                match operation {
-                    Operation::Program(ppn) => {
-                        let stream = tails.wrote(layer, ppn, 1);
-                        below(Below::Write { first: ppn.0, pages: 1, stream });
+            let mut tell = |layer: &Ftl, emitted: &mut Emitted| {
+                for operation in emitted.0.drain(..) {
+                    match operation {
+                        Operation::Program(ppn) => {
+                            let stream = tails.wrote(layer, ppn, 1);
+                            below(Below::Write { first: ppn.0, pages: 1, stream });
+                        }
+                        Operation::Erase(segment) if self.trim => {
+                            below(Below::Trim { first: segment.0 * segment_pages, pages: segment_pages });
+                        }
+                        Operation::Erase(_) => {}
                     }
-                    Operation::Erase(segment) if self.trim => {
-                        below(Below::Trim { first: segment.0 * segment_pages, pages: segment_pages });
-                    }
-                    Operation::Erase(_) => {}
                 }
-            }
-            // The drive below sees padding here as it would from a layer in time.
-            while let Some((stream, first, pages)) = tails.next_cut_short(layer) {
-                below(Below::Write { first: first.0, pages, stream });
-            }
+                // The drive below sees padding here as it would from a layer in time.
+                while let Some((stream, first, pages)) = tails.next_cut_short(layer) {
+                    below(Below::Write { first: first.0, pages, stream });
+                }
+            };
+            // A pick may change the groups: what came before it is told by the groups of before, and what it has cut short is
+            // padded before anything else.
+            layer.write_watched(lpn, pages, StreamId::default(), &mut emitted, &mut tell);
+            tell(layer, &mut emitted);
         });
         layer.start_anew(0);
         Ok(layer)
@@ -91,9 +96,78 @@ impl LogConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fulgurite_base::Share;
-    use fulgurite_ftl::FtlCounters;
+    use fulgurite_base::{NoOptions, Share};
+    use fulgurite_ftl::placement::{
+        ConfiguredPlacement, DriveShape, PlacementConfig, PlacementPolicy, WriteContext,
+    };
+    use fulgurite_ftl::{Collect, FtlCounters, SegmentTable};
     use std::collections::BTreeSet;
+
+    /// Even pages are one group and odd ones another, which is dissolved again and again.
+    #[derive(Clone)]
+    struct Joining {
+        picked: u32,
+    }
+
+    impl PlacementPolicy for Joining {
+        fn stream(&self, context: &WriteContext, _: &SegmentTable) -> StreamId {
+            StreamId((context.lpn % 2) as u16)
+        }
+
+        fn picked(&mut self, _: SegmentId, _: &SegmentTable) {
+            self.picked += 1;
+        }
+
+        fn take_regrouping(&mut self) -> Option<Vec<StreamId>> {
+            self.picked.is_multiple_of(3).then(|| vec![StreamId(0); 2])
+        }
+    }
+
+    impl ConfiguredPlacement for Joining {
+        type Config = NoOptions;
+
+        fn streams(_: &NoOptions) -> u16 {
+            2
+        }
+
+        fn start(_: &NoOptions, _: &DriveShape) -> Joining {
+            Joining { picked: 0 }
+        }
+    }
+
+    /// The rule: a segment that is cut short while a used layer is made is written to its end below, so that the two stay in step.
+    #[test]
+    fn the_drive_below_is_given_what_is_left_of_segments_that_are_cut_short() {
+        let placement = PlacementConfig::custom::<Joining>("joining", NoOptions);
+        let usual = LogConfig::default();
+        let collect = Collect { placement, ..usual.collect };
+        let config = LogConfig { op: Share::percent(50), segment_bytes: 8 * 512, collect, ..usual };
+        let ftl = config.ftl(512, 512).unwrap();
+        // What is written of each segment below, and where each stream there goes on.
+        let (mut written, mut next) = ([0; 512 / 8], [0; 2]);
+        let mut cut_short = 0;
+        let layer = config.preconditioned(ftl, Precondition::Steady, 1, 42, 2, |below| match below {
+            Below::Write { first, pages, stream } => {
+                let next = &mut next[usize::from(stream.0)];
+                assert!(
+                    *next % 8 == 0 && first % 8 == 0 || first == *next,
+                    "stream {} goes on at {first}",
+                    stream.0
+                );
+                *next = first + pages;
+                written[first as usize / 8] += pages;
+                // All else is told page by page.
+                cut_short += u32::from(pages > 1);
+            }
+            Below::Trim { first, .. } => {
+                let pages = std::mem::take(&mut written[first as usize / 8]);
+                // A segment may have been cut short before its first page.
+                assert!([0, 8].contains(&pages), "{pages} of 8 pages are written");
+            }
+        });
+        layer.unwrap();
+        assert!(cut_short > 10, "{cut_short}");
+    }
 
     /// The rule: the drive below is told of every page that the layer writes, and of every segment that it gives up where it is to
     /// be told, in that order. So it holds each page of the layer in the end.

@@ -9,6 +9,20 @@ impl Ftl {
     /// segment has room for it, collecting first as the schedule says: the way without time.
     #[inline]
     pub fn write(&mut self, lpn: u32, pages: u32, hint: StreamId, sink: &mut impl FlashSink) {
+        self.write_watched(lpn, pages, hint, sink, |_, _| ());
+    }
+
+    /// [`Ftl::write`] for those who must know the group of every page that goes to `sink`: `at_pick` is told before
+    /// and after a victim is picked, which is when placement may change its groups.
+    #[inline]
+    pub fn write_watched<S: FlashSink>(
+        &mut self,
+        lpn: u32,
+        pages: u32,
+        hint: StreamId,
+        sink: &mut S,
+        mut at_pick: impl FnMut(&Ftl, &mut S),
+    ) {
         for lpn in lpn..lpn + pages {
             let (old, context) = self.context(lpn, hint);
             let stream = self.placer.stream(&context, &self.segments);
@@ -19,7 +33,7 @@ impl Ftl {
             let unit = unit.expect("some unit has room for the page, or its old place");
             // With room in the open segment and no collection to go on with, no schedule has anything to say.
             if self.of(unit).collection.is_some() || self.is_full(unit, stream) {
-                self.make_room(unit, stream, sink);
+                self.make_room(unit, stream, sink, &mut at_pick);
                 // Collection may have moved the page, so its old place is looked up again.
                 self.append(lpn, hint, unit, stream, sink);
             } else {
@@ -31,7 +45,13 @@ impl Ftl {
     /// Collects until the schedule lets a page be written to `stream` in `unit` and, where collection need not
     /// keep step with the host, until it wants no more: without time it is never late.
     #[cold]
-    fn make_room(&mut self, unit: UnitId, stream: StreamId, sink: &mut impl FlashSink) {
+    fn make_room<S: FlashSink>(
+        &mut self,
+        unit: UnitId,
+        stream: StreamId,
+        sink: &mut S,
+        at_pick: &mut impl FnMut(&Ftl, &mut S),
+    ) {
         let keeps_step = self.config.collect.schedule.keeps_step();
         loop {
             // Admission may open a segment, and that lowers the free count which the state depends on.
@@ -39,8 +59,13 @@ impl Ftl {
             if !self.state(unit, stream).collects() {
                 return;
             }
-            if self.victim(unit).is_none() && self.pick(unit).is_some() {
-                continue;
+            if self.victim(unit).is_none() {
+                at_pick(self, sink);
+                let picked = self.pick(unit);
+                at_pick(self, sink);
+                if picked.is_some() {
+                    continue;
+                }
             }
             // Either no segment is sealed, or a schedule in step with the host has moved enough for this page.
             if self.victim(unit).is_none() || keeps_step && is_admitted {
