@@ -68,7 +68,7 @@ impl<D: Device> LogDevice<D> {
         self.gate.state().collects() && self.collect()
     }
 
-    /// A write has waited for too long.
+    /// A write has waited for too long. Collection is under way already, since nobody waits without one; reads are barred now.
     pub(crate) fn become_urgent(&mut self) {
         self.gate.become_urgent(&mut self.ftl);
         self.look_at_schedule();

@@ -74,8 +74,8 @@ impl<D: Device> LogDevice<D> {
                         self.commands[command as usize].status = Err(error);
                     } else if !self.write(command, lpn.0 as u32, pages, &from, stream) {
                         self.look_at_schedule();
-                        // Collection may have made room, or ended, without any command below.
-                        if self.gate.state().serves_writes() || self.collection.failure.is_some() {
+                        // Collection may have made room without any command below.
+                        if self.gate.state().serves_writes() {
                             continue;
                         }
                         return;

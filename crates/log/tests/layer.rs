@@ -13,7 +13,7 @@ use fulgurite_ftl::victim::VictimConfig;
 use fulgurite_ftl::{Collect, CountingSink, Ftl, UnitId};
 use fulgurite_log::{LogConfig, LogCounters, LogDevice, LogError};
 use fulgurite_ssd::{SimDrive, SsdConfig, preset};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 const PAGE: u32 = 512;
@@ -53,6 +53,9 @@ struct Shuffled {
     trims: u64,
     commands: u64,
     registered: usize,
+    /// Pages read since they were trimmed, and how often one of them was read again.
+    seen: BTreeSet<u64>,
+    again: u64,
     caps: Caps,
 }
 
@@ -69,6 +72,8 @@ impl Shuffled {
             trims: 0,
             commands: 0,
             registered: 0,
+            seen: BTreeSet::new(),
+            again: 0,
             caps,
         }
     }
@@ -96,7 +101,17 @@ impl Device for Shuffled {
             return Err(QueueFull(command));
         }
         self.commands += 1;
-        self.trims += u64::from(matches!(command.operation, Operation::Trim { .. }));
+        match command.operation {
+            Operation::Read { lpn, pages, .. } => {
+                let again = (lpn.0..lpn.0 + u64::from(pages)).filter(|page| !self.seen.insert(*page));
+                self.again += again.count() as u64;
+            }
+            Operation::Trim { lpn, pages } => {
+                self.trims += 1;
+                self.seen.retain(|page| !(lpn.0..lpn.0 + u64::from(pages)).contains(page));
+            }
+            _ => {}
+        }
         self.pending.push(command);
         Ok(())
     }
@@ -294,6 +309,25 @@ fn pages_side_by_side_take_one_command() {
     }
 }
 
+/// The rule: collection reads a page of its victim once, also where the host goes on meanwhile.
+#[test]
+fn a_page_of_the_victim_is_fetched_once() {
+    for depth in [1, 5] {
+        let mut device = layer(Shuffled::new(192, 1), LogConfig { depth, ..small() });
+        let (mut prng, mut completions) = (Prng::new(1, "writes"), Vec::new());
+        for tag in 0..2_000 {
+            let operation = Operation::write(Lpn(prng.below(device.caps().pages)), 1);
+            device.submit(Command { tag: Tag(tag), operation }).unwrap();
+            while tag + 1 > completions.len() as u64 + 7 {
+                device.wait(None, &mut completions);
+            }
+        }
+        device.drain_events();
+        assert!(device.counters().copied_pages > 1_000);
+        assert_eq!(device.below().again, 0, "{depth} at once");
+    }
+}
+
 /// The rule: a command is handed down at once, and a flush ends when the drive below has flushed.
 #[test]
 fn a_flush_ends_when_the_drive_below_has_flushed() {
@@ -408,6 +442,22 @@ fn a_failed_write_is_told_and_never_read_as_another_page() {
     assert_eq!(read(&mut device, 3), Ok(300));
 }
 
+/// The rule: a read that waits for a page fails with the write that does not bring it, and is not sent down.
+#[test]
+fn a_read_that_waits_for_a_page_fails_with_its_write() {
+    let below = FaultDevice::new(Shuffled::new(192, 1), vec![Fault::FailWrite(0)]);
+    let (mut device, mut completions) = (layer(below, small()), Vec::new());
+    for (tag, operation) in [Operation::write(Lpn(5), 1), Operation::read(Lpn(5), 1)].into_iter().enumerate()
+    {
+        device.submit(Command { tag: Tag(tag as u64), operation }).unwrap();
+    }
+    while completions.len() < 2 {
+        device.wait(None, &mut completions);
+    }
+    assert!(completions.iter().all(|completion| completion.status == Err(IoError::Media)), "{completions:?}");
+    assert_eq!(device.below().inner().commands, 1);
+}
+
 /// A page that never arrived moves along with its segment; nobody is refused for it.
 #[test]
 fn a_lost_page_does_not_end_collection() {
@@ -504,6 +554,102 @@ fn a_page_that_is_written_while_it_cannot_be_read_is_not_missed() {
     assert!(copied > 10_000, "{copied}");
 }
 
+/// A drive that cannot read one page, however often it is asked.
+struct BadPage {
+    below: MemDevice,
+    bad: Option<u64>,
+    /// Commands that read, and the first page of each; what the last of them reads.
+    reads: BTreeMap<Tag, u64>,
+    last_read: Option<u64>,
+    failures: u32,
+}
+
+impl Device for BadPage {
+    fn caps(&self) -> &Caps {
+        self.below.caps()
+    }
+
+    fn now(&self) -> Nanos {
+        self.below.now()
+    }
+
+    fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
+        if let Operation::Read { lpn, .. } = command.operation {
+            self.last_read = Some(lpn.0);
+            self.reads.insert(command.tag, lpn.0);
+        }
+        self.below.submit(command)
+    }
+
+    fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
+        self.below.wait(deadline, completions);
+        for completion in completions {
+            if self.reads.remove(&completion.tag).is_some_and(|page| self.bad == Some(page)) {
+                completion.status = Err(IoError::Media);
+                self.failures += 1;
+            }
+        }
+    }
+}
+
+/// A layer whose collection is reading its first page, which turns out to be bad, and that page of the layer. Writes are under way.
+fn with_a_bad_victim(schedule: Schedule) -> (LogDevice<BadPage>, u64) {
+    let below = BadPage { below: mem(256), bad: None, reads: BTreeMap::new(), last_read: None, failures: 0 };
+    let mut device = layer(below, LogConfig { depth: 1, ..with_schedule(schedule, small()) });
+    let (pages, mut prng, mut version) = (device.caps().pages, Prng::new(1, "writes"), 0);
+    (0..pages).for_each(|page| write(&mut device, page, page).unwrap());
+    while device.below().last_read.is_none() {
+        version += 1;
+        let (lpn, from) = (Lpn(prng.below(pages)), Some(stamped(1_000 + version, 1)));
+        let operation = Operation::Write { lpn, pages: 1, from, stream: StreamId::default(), durable: false };
+        device.submit(Command { tag: Tag(version), operation }).unwrap();
+        if device.below().last_read.is_none() {
+            device.wait(None, &mut Vec::new());
+        }
+    }
+    let bad = device.below().last_read;
+    device.below_mut().bad = bad;
+    let lies_there = |lpn: &u64| device.ftl().lookup(*lpn as u32).map(|ppn| u64::from(ppn.0)) == bad;
+    let page = (0..pages).find(lies_there).expect("collection reads what is valid");
+    (device, page)
+}
+
+/// The rule: a page that cannot be moved, though it was tried twice, ends collection. Writes are refused then, and every other page is
+/// read, also where reads wait for collection.
+#[test]
+fn a_page_that_cannot_be_moved_bars_no_read() {
+    for schedule in [Schedule::NON_PREEMPTIVE, Schedule::SEMI_PREEMPTIVE, Schedule::PACED] {
+        let (mut device, page) = with_a_bad_victim(schedule);
+        device.drain_events();
+        assert_eq!(device.below().failures, 2, "{schedule}");
+        assert_eq!(device.verify(true), Err(LogError::Medium(IoError::Media)), "{schedule}");
+        device.wait(Some(Nanos(1 << 40)), &mut Vec::new());
+        assert_eq!(write(&mut device, 0, 7), Err(IoError::Media), "{schedule}");
+        for other in 0..device.caps().pages {
+            assert_eq!(read(&mut device, other).is_err(), other == page, "{schedule}: page {other}");
+        }
+    }
+}
+
+/// The rule: a page that cannot be moved is not tried again where the host has written it anew meanwhile, and ends nothing.
+#[test]
+fn a_page_that_nobody_needs_is_not_tried_again() {
+    for schedule in [Schedule::SEMI_PREEMPTIVE, Schedule::PACED] {
+        let (mut device, page) = with_a_bad_victim(schedule);
+        let operation = Operation::write(Lpn(page), 1);
+        device.submit(Command { tag: Tag(u64::MAX), operation }).unwrap();
+        device.drain_events();
+        device.wait(Some(Nanos(1 << 40)), &mut Vec::new());
+        assert_eq!(device.below().failures, 1, "{schedule}");
+        device.below_mut().bad = None;
+        for version in 0..200 {
+            write(&mut device, version % 60, version).unwrap();
+        }
+        device.drain_events();
+        assert_eq!(device.verify(true), Ok(()), "{schedule}");
+    }
+}
+
 /// Whether writes are refused after these faults, and said to be.
 fn refuses_after(faults: Vec<Fault>) -> bool {
     let mut device = layer(FaultDevice::new(mem(256), faults), LogConfig { depth: 1, ..small() });
@@ -557,6 +703,15 @@ fn a_medium_that_fails_under_collection_costs_no_page() {
     assert_eq!(wear_down(Fault::FailRead), 0, "a read is tried again");
     let twice = |nth| vec![Fault::FailRead(nth), Fault::FailRead(nth + 1)];
     assert!((0..400).any(|nth| refuses_after(twice(nth))), "no second read has failed");
+}
+
+/// The rule: a layer that is drained gives up on a drive that owes completions.
+#[test]
+fn a_drive_that_owes_completions_can_be_drained() {
+    let mut device = layer(FaultDevice::new(mem(256), vec![Fault::LoseCompletion(0)]), small());
+    device.submit(Command { tag: Tag(1), operation: Operation::write(Lpn(1), 1) }).unwrap();
+    device.drain_events();
+    assert!(!device.is_idle());
 }
 
 #[test]
