@@ -189,8 +189,8 @@ impl<D: Device + 'static> Load<D> {
         let shard = Rc::clone(&self.shard);
         let mut runs: BTreeMap<PageId, Vec<(u32, u32)>> = BTreeMap::new();
         self.pages.sort_unstable();
-        for page in std::mem::take(&mut self.pages) {
-            let (map, index) = shard.space.place(page);
+        for page in &self.pages {
+            let (map, index) = shard.space.place(*page);
             let runs = runs.entry(map).or_default();
             match runs.last_mut().filter(|(from, count)| from + count == index) {
                 Some((_, count)) => *count += 1,
@@ -215,13 +215,21 @@ impl<D: Device + 'static> Load<D> {
         };
         for maps in parts {
             let held = shard.hold(maps, &[]).await?;
+            self.hand_over(maps);
             shard.restructure(held, deltas(maps), Vec::new())?;
         }
         let fresh: &[PageId] = if old_root.is_empty() { &[self.tree.root] } else { &[] };
         let held = shard.hold(&[last, old_root].concat(), fresh).await?;
+        self.hand_over(last);
         let mut all = deltas(last);
         all.push(Delta::image(root));
         shard.restructure(held, all, ops)
+    }
+
+    /// The pages of these maps are the store's now: the log is about to say so.
+    fn hand_over(&mut self, maps: &[PageId]) {
+        let space = &self.shard.space;
+        self.pages.retain(|page| !maps.contains(&space.place(*page).0));
     }
 }
 

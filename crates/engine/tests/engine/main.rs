@@ -6,6 +6,7 @@ mod ahead;
 mod asked;
 mod backup;
 mod beside;
+mod bulk;
 mod checkpoints;
 mod commit;
 mod compact;
