@@ -1,0 +1,276 @@
+//! Batches, flushes and the cleaner: what is written, when, and who waits for it.
+
+use crate::common::{config, mem, pool_over, request};
+use crate::contents::start_and_give_up;
+use crate::misses::three_misses;
+use crate::write_backs;
+use fulgurite_base::{FrameId, Nanos, PageId};
+use fulgurite_device::{Buffer, Executor, Fault, FaultDevice, MemDevice};
+use fulgurite_pool::write_back::BatchPlanner;
+use fulgurite_pool::{
+    BufferPool, FrameTable, PageBytes, PageIo, PageStore, Plan, PoolConfig, PoolCounters, WriteBack,
+    WriteBackConfig,
+};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Writes up to two dirty pages that follow the one that leaves, whether that is clean or dirty.
+#[derive(Debug)]
+struct TwoMore;
+
+impl BatchPlanner for TwoMore {
+    fn plan(
+        &self,
+        _: FrameId,
+        rest: &mut dyn Iterator<Item = FrameId>,
+        frames: &FrameTable,
+        plan: &mut Plan,
+    ) {
+        plan.write.extend(rest.filter(|frame| frames.is_dirty(*frame)).take(2));
+    }
+}
+
+/// [`TwoMore`] in place of the batches of each mechanism.
+pub fn planned_write_backs() -> impl Iterator<Item = WriteBack> {
+    write_backs().into_iter().map(|own| WriteBack { planner: Some(Arc::new(TwoMore)), ..own })
+}
+
+/// The rule: a planner of the user's own may write pages beside a clean one that leaves, for a miss and where the limit falls, and
+/// every frame is used again.
+#[test]
+fn no_frame_is_lost_where_a_clean_page_leaves_beside_a_batch() {
+    for write_back in planned_write_backs() {
+        for falls_to in [9, 5] {
+            let (executor, pool) = pool_over(mem(64), 9, write_back.clone());
+            let (user, handle) = (pool.clone(), executor.handle());
+            executor
+                .block_on(async move {
+                    for page in 0..60 {
+                        request(&user, page, page % 2 == 0).await.unwrap();
+                    }
+                    user.flush().await.unwrap();
+                    // The one that leaves next stays clean.
+                    for (page, _) in user.eviction_order().into_iter().skip(1) {
+                        request(&user, page.0, true).await.unwrap();
+                    }
+                    user.set_limit(falls_to);
+                    request(&user, 60, false).await.unwrap();
+                    user.set_limit(9);
+                    user.flush().await.unwrap();
+                    // So long that spare frames which nobody needs go back.
+                    for page in 0..600 {
+                        request(&user, page % 64, false).await.unwrap();
+                    }
+                    handle.sleep_until(handle.now() + Nanos::from_micros(100)).await;
+                })
+                .unwrap();
+            let held = pool.eviction_order().len() as u32;
+            assert_eq!(held, 9 - write_back.buffers_least, "{write_back:?}, {falls_to}");
+        }
+    }
+}
+
+/// The rule: such a page leaves at once, so its miss does not wait for the batch.
+#[test]
+fn a_clean_page_does_not_wait_for_the_batch_beside_it() {
+    let (executor, pool) =
+        pool_over(mem(16), 4, WriteBack { planner: Some(Arc::new(TwoMore)), ..WriteBack::SINGLE });
+    let (user, handle) = (pool.clone(), executor.handle());
+    executor
+        .block_on(async move {
+            for page in 0..4 {
+                request(&user, page, page > 0).await.unwrap();
+            }
+            let before = handle.now();
+            request(&user, 8, false).await.unwrap();
+            assert_eq!(handle.now() - before, Nanos::from_micros(10), "a read and no write");
+        })
+        .unwrap();
+    let PoolCounters { pages_written, write_waits, .. } = pool.counters();
+    assert_eq!((pages_written, write_waits), (2, 0));
+}
+
+/// Which of the first pages of the eviction order are dirty.
+fn dirty_ahead(pool: &BufferPool<MemDevice>, pages: usize) -> Vec<bool> {
+    pool.eviction_order().into_iter().take(pages).map(|(_, dirty)| dirty).collect()
+}
+
+/// The rule: the cleaner keeps the first `ahead` frames of the order clean, and looks again when half of them have left.
+#[test]
+fn the_cleaner_writes_ahead_and_rests_while_half_of_it_is_left() {
+    let background =
+        "background:ahead=4,n_w=4".parse::<WriteBackConfig>().unwrap().resolve(|| Ok(4)).unwrap();
+    let (executor, pool) = pool_over(mem(64), 12, background);
+    let (user, handle) = (pool.clone(), executor.handle());
+    let seen = executor.block_on(async move {
+        for page in 0..12 {
+            request(&user, page, true).await.unwrap();
+        }
+        let mut seen = Vec::new();
+        for page in 20..25 {
+            request(&user, page, true).await.unwrap();
+            // The cleaner has come to its end.
+            handle.sleep_until(handle.now() + Nanos::from_micros(100)).await;
+            seen.push(dirty_ahead(&user, 5));
+        }
+        seen
+    });
+    let expected = [
+        [false, false, false, false, true],
+        [false, false, false, true, true],
+        [false, false, true, true, true],
+        // With less than half of the four left it has written four more.
+        [false, false, false, false, true],
+        [false, false, false, true, true],
+    ];
+    assert_eq!(seen.unwrap(), expected);
+    // One write of a miss that met a dirty frame, and two batches.
+    assert_eq!((pool.counters().write_ios, pool.counters().pages_written), (3, 8));
+}
+
+/// The rule: the cleaner has one batch under way, however many misses call for it meanwhile; and it keeps the next frame clean
+/// where it is to look no further.
+#[test]
+fn the_cleaner_has_one_batch_under_way_and_may_look_at_one_frame() {
+    let cleaner = |spec: &str| spec.parse::<WriteBackConfig>().unwrap().resolve(|| Ok(4)).unwrap();
+    let (executor, pool) = pool_over(mem(64), 12, cleaner("background:ahead=4,n_w=2"));
+    let filling = pool.clone();
+    executor
+        .block_on(async move {
+            for page in 0..12 {
+                request(&filling, page, true).await.unwrap();
+            }
+        })
+        .unwrap();
+    for page in 20..23 {
+        let user = pool.clone();
+        executor.spawn(async move { request(&user, page, true).await.unwrap() });
+    }
+    let (asks, handle) = (pool.clone(), executor.handle());
+    let soon = handle.now() + Nanos::from_micros(19);
+    let begun = executor.block_on(async move {
+        handle.sleep_until(soon).await;
+        asks.counters().write_ios
+    });
+    // Three misses have written a page each, and the first to have done so has called the cleaner.
+    assert_eq!(begun, Ok(3 + 1));
+
+    let (executor, pool) = pool_over(mem(64), 6, cleaner("background:ahead=1,n_w=1"));
+    let (user, handle) = (pool.clone(), executor.handle());
+    let ahead = executor.block_on(async move {
+        for page in (0..6).chain([20]) {
+            request(&user, page, true).await.unwrap();
+        }
+        handle.sleep_until(handle.now() + Nanos::from_micros(100)).await;
+        dirty_ahead(&user, 2)
+    });
+    assert_eq!(ahead.unwrap(), [false, true]);
+}
+
+/// The rule: where misses wait for their writes, a frame that is being written stays, and others take the frame behind it.
+#[test]
+fn a_frame_is_held_while_it_is_written() {
+    let (executor, pool) = pool_over(mem(64), 3, WriteBack::SINGLE);
+    let inside = pool.clone();
+    executor
+        .block_on(async move {
+            for page in 0..3 {
+                request(&inside, page, page == 0).await.unwrap();
+            }
+        })
+        .unwrap();
+    // The first writes page 0, the second takes the clean frame of page 1 at once, the third that of page 2.
+    assert_eq!(three_misses(&executor, &pool), (vec![10, 10, 20], 1));
+    let mut held: Vec<u64> = pool.eviction_order().into_iter().map(|(page, _)| page.0).collect();
+    held.sort_unstable();
+    assert_eq!(held, [40, 41, 42]);
+}
+
+/// Counts how often it was asked to write.
+#[derive(Default)]
+struct Asked(Cell<usize>);
+
+impl PageStore for Asked {
+    fn read(&self, _: PageId, _: Option<Buffer>) -> PageIo {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn write(&self, _: Vec<PageBytes>) -> PageIo {
+        self.0.set(self.0.get() + 1);
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// The rule: where nothing is dirty, nobody is asked to write.
+#[test]
+fn a_flush_without_dirty_pages_writes_nothing() {
+    let (executor, asked) = (Executor::new(mem(16)), Rc::new(Asked::default()));
+    let shape = PoolConfig { store: Some(asked.clone()), ..config(4, WriteBack::SINGLE) };
+    let pool = BufferPool::new(executor.handle(), shape).unwrap();
+    executor
+        .block_on(async move {
+            request(&pool, 3, false).await.unwrap();
+            pool.flush().await.unwrap();
+            pool.write_pages(&[PageId(3)]).await.unwrap();
+        })
+        .unwrap();
+    assert_eq!(asked.0.get(), 0);
+}
+
+/// Notes how many pages each write has.
+struct Widths(RefCell<Vec<usize>>);
+
+impl PageStore for Widths {
+    fn read(&self, _: PageId, _: Option<Buffer>) -> PageIo {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn write(&self, pages: Vec<PageBytes>) -> PageIo {
+        self.0.borrow_mut().push(pages.len());
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// The rule: a flush writes all that is dirty and nothing else, 64 pages at a time. [`BufferPool::write_pages`] writes the dirty ones of
+/// those that it is told, but none that somebody is changing.
+#[test]
+fn a_flush_writes_all_that_is_dirty_in_batches() {
+    let executor = Executor::new(mem(256));
+    let store = Rc::new(Widths(RefCell::default()));
+    let shape = PoolConfig { store: Some(Rc::clone(&store) as _), ..config(200, WriteBack::SINGLE) };
+    let pool = BufferPool::new(executor.handle(), shape).unwrap();
+    let user = pool.clone();
+    executor
+        .block_on(async move {
+            for page in 0..160 {
+                request(&user, page, page < 140).await.unwrap();
+            }
+            user.flush().await.unwrap();
+            assert_eq!(user.counters().pages_flushed, 140);
+            assert!(user.eviction_order().iter().all(|(_, dirty)| !dirty));
+            request(&user, 7, true).await.unwrap();
+            let changing = user.write(PageId(8)).await.unwrap();
+            user.write_pages(&[6, 7, 8].map(PageId)).await.unwrap();
+            assert_eq!(user.counters().pages_flushed, 141);
+            drop(changing);
+            assert!(user.eviction_order().contains(&(PageId(8), true)));
+        })
+        .unwrap();
+    assert_eq!(*store.0.borrow(), [64, 64, 12, 1]);
+}
+
+/// The rule: a flush waits for the writes that are under way when it begins, and writes again what they could not.
+#[test]
+fn a_flush_waits_for_the_writes_under_way() {
+    let device = FaultDevice::new(mem(16), vec![Fault::FailWrite(0)]);
+    let (executor, pool) = pool_over(device, 2, WriteBack::SINGLE);
+    let user = pool.clone();
+    let flushed = executor.block_on(async move {
+        request(&user, 0, true).await.unwrap();
+        start_and_give_up(user.write_pages(&[PageId(0)]));
+        user.flush().await
+    });
+    executor.run().unwrap();
+    assert_eq!((flushed, pool.eviction_order()), (Ok(Ok(())), vec![(PageId(0), false)]));
+}
