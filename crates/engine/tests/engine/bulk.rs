@@ -1,48 +1,9 @@
 //! A bulk load that the drive lets fail.
 
+use crate::common::refuses::Refuses;
 use crate::common::{all, mem, options, run};
-use fulgurite_base::Nanos;
-use fulgurite_device::{
-    Caps, Command, Completion, Device, Executor, IoError, MemDevice, Operation, QueueFull, Tag,
-};
+use fulgurite_device::{Executor, IoError, Operation};
 use fulgurite_engine::{Error, Store};
-use std::cell::Cell;
-use std::collections::BTreeSet;
-use std::rc::Rc;
-
-/// A drive whose reads fail as long as it is told so.
-struct Unreadable {
-    inner: MemDevice,
-    fails: Rc<Cell<bool>>,
-    failed: BTreeSet<Tag>,
-}
-
-impl Device for Unreadable {
-    fn caps(&self) -> &Caps {
-        self.inner.caps()
-    }
-
-    fn now(&self) -> Nanos {
-        self.inner.now()
-    }
-
-    fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
-        if self.fails.get() && matches!(command.operation, Operation::Read { .. }) {
-            self.failed.insert(command.tag);
-        }
-        self.inner.submit(command)
-    }
-
-    fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
-        let from = completions.len();
-        self.inner.wait(deadline, completions);
-        for completion in &mut completions[from..] {
-            if self.failed.remove(&completion.tag) {
-                completion.status = Err(IoError::Media);
-            }
-        }
-    }
-}
 
 /// More than memory has, and more than half of what the drive has room for.
 fn rows() -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> {
@@ -52,8 +13,7 @@ fn rows() -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> {
 /// The rule: a load that fails at its end gives its pages back, so the same load has room for it afterwards.
 #[test]
 fn a_load_that_fails_at_its_end_gives_its_pages_back() {
-    let fails = Rc::new(Cell::new(false));
-    let drive = Unreadable { inner: mem(), fails: Rc::clone(&fails), failed: BTreeSet::new() };
+    let (drive, fails) = Refuses::new(mem(), |operation| matches!(operation, Operation::Read { .. }));
     run(&Executor::new(drive), |handle| async move {
         let store = Store::create(handle, options()).await.unwrap();
         let table = store.create_table("table").await.unwrap();

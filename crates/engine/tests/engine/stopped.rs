@@ -1,48 +1,11 @@
 //! A store that stops while it is looked at.
 
+use crate::common::refuses::Refuses;
 use crate::common::{fill, run};
 use fulgurite_base::Nanos;
-use fulgurite_device::{
-    Caps, Command, Completion, Device, Executor, IoError, MemDevice, Operation, QueueFull, Tag,
-};
+use fulgurite_device::{Executor, MemDevice, Operation};
 use fulgurite_engine::{Durability, Error, Options, Store};
 use fulgurite_pool::WriteBack;
-use std::cell::Cell;
-use std::rc::Rc;
-
-/// A drive whose writes fail once it is told so.
-struct Refuses {
-    inner: MemDevice,
-    refuses: Rc<Cell<bool>>,
-    refused: Vec<Tag>,
-}
-
-impl Device for Refuses {
-    fn caps(&self) -> &Caps {
-        self.inner.caps()
-    }
-
-    fn now(&self) -> Nanos {
-        self.inner.now()
-    }
-
-    fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
-        if self.refuses.get() && matches!(command.operation, Operation::Write { .. }) {
-            self.refused.push(command.tag);
-        }
-        self.inner.submit(command)
-    }
-
-    fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
-        let from = completions.len();
-        self.inner.wait(deadline, completions);
-        for completion in &mut completions[from..] {
-            if self.refused.contains(&completion.tag) {
-                completion.status = Err(IoError::Media);
-            }
-        }
-    }
-}
 
 /// A page that cannot be read because another one cannot be written is no damage, whichever of all pages it is.
 #[test]
@@ -58,8 +21,8 @@ fn a_check_that_cannot_go_on_finds_nothing() {
             ..Options::default()
         };
         let inner = MemDevice::new(65_536, 4096, 64, Nanos::from_micros(10));
-        let refuses = Rc::new(Cell::new(false));
-        let executor = Executor::new(Refuses { inner, refuses: Rc::clone(&refuses), refused: Vec::new() });
+        let (drive, refuses) = Refuses::new(inner, |operation| matches!(operation, Operation::Write { .. }));
+        let executor = Executor::new(drive);
         let given = options.clone();
         run(&executor, move |handle| async move {
             let store = Store::create(handle, given).await.unwrap();

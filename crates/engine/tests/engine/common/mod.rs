@@ -1,6 +1,7 @@
 //! What the tests share.
 
 pub mod patched;
+pub mod refuses;
 pub mod sample;
 
 use fulgurite_base::Nanos;
