@@ -691,23 +691,23 @@ impl<D: Device> Handle<D> {
 
     /// Adds a task beside the one that runs, on the same core.
     pub fn spawn(&self, future: impl Future<Output = ()> + 'static) {
-        let mut core = self.core.borrow_mut();
-        let cpu = core.cpu();
-        core.spawn(Box::pin(future), cpu, Kind::Ordinary);
+        self.spawn_as(Box::pin(future), Kind::Ordinary);
     }
 
     /// The same for what somebody waits for: it runs before others.
     pub fn spawn_awaited(&self, future: impl Future<Output = ()> + 'static) {
-        let mut core = self.core.borrow_mut();
-        let cpu = core.cpu();
-        core.spawn(Box::pin(future), cpu, Kind::Awaited);
+        self.spawn_as(Box::pin(future), Kind::Awaited);
     }
 
     /// The same for what many wait for: whoever does may carry its commands out, see [`Executor::errand`].
     pub fn spawn_for_all(&self, future: impl Future<Output = ()> + 'static) {
+        self.spawn_as(Box::pin(future), Kind::ForAll);
+    }
+
+    fn spawn_as(&self, future: Task, kind: Kind) {
         let mut core = self.core.borrow_mut();
         let cpu = core.cpu();
-        core.spawn(Box::pin(future), cpu, Kind::ForAll);
+        core.spawn(future, cpu, kind);
     }
 
     /// Submits one operation now; the future ends with it.
