@@ -33,3 +33,31 @@ fn a_checkpoint_frees_a_small_part_of_the_log() {
         assert!(most < LOG_BYTES / 16 * 15, "commits had to wait for room: {most} bytes");
     });
 }
+
+/// The rule: a sound store that was closed has all records in their leaves, also where many leaves had to be divided for them. So
+/// nothing is recovered when it is opened.
+#[test]
+fn nothing_waits_in_the_log_of_a_store_that_was_closed() {
+    let executor = Executor::new(MemDevice::new(16_384, 4096, 64, Nanos::from_micros(10)));
+    let options = || Options { log_bytes: LOG_BYTES, memory_bytes: 4 << 20, ..options() };
+    run(&executor, move |handle| async move {
+        let store = Store::create(handle, options()).await.unwrap();
+        let table = store.create_table("t").await.unwrap();
+        let mut prng = Prng::new(1, "keys");
+        for _ in 0..2_000 {
+            let transaction = store.begin();
+            for _ in 0..30 {
+                transaction.put(table, &prng.below(1 << 40).to_be_bytes(), &[1; 100]).await.unwrap();
+            }
+            transaction.commit().await.unwrap();
+        }
+        let pending = || store.statistics().records_pending;
+        assert!(pending() > 1_000, "{} records wait", pending());
+        store.close().await.unwrap();
+        assert_eq!(pending(), 0);
+    });
+    let recovered = run(&executor, move |handle| async move {
+        Store::open(handle, options()).await.unwrap().statistics().recovered_ops
+    });
+    assert_eq!(recovered, 0);
+}
