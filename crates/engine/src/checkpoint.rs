@@ -142,7 +142,16 @@ impl<D: Device + 'static> Shard<D> {
         self.closed.set(true);
         self.log.sync(self.log.tail()).await?;
         self.pool.flush().await?;
-        self.checkpoint(Lsn(u64::MAX)).await?;
+        // A leaf that is divided leaves some of its records to another, which is merged by the next checkpoint. What no leaf can take stays.
+        let mut before = u64::MAX;
+        loop {
+            self.checkpoint(Lsn(u64::MAX)).await?;
+            let pending = self.records.borrow().pending();
+            if pending == 0 || pending >= before {
+                break;
+            }
+            before = pending;
+        }
         // A checkpoint that somebody else has begun ends first. Its pages may have to wait for collection.
         let _turn = self.checkpoint_turn.take().await;
         if let Some(place) = self.pages.place().out_of_place() {

@@ -103,13 +103,8 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Merges everything that is pending now, as far as there is room in the log and the drive allows.
     pub async fn merge_all(&self) {
-        let mut before = u64::MAX;
-        // Records of a leaf that is divided may come to one that is not among these.
-        while (1..before).contains(&self.records.borrow().pending()) {
-            before = self.records.borrow().pending();
-            let leaves = self.records.borrow().leaves();
-            self.merge_leaves(leaves, Reason::Log).await;
-        }
+        let leaves = self.records.borrow().leaves();
+        self.merge_leaves(leaves, Reason::Log).await;
     }
 
     /// Merges the pending records of some leaves, and of those beside them that come along. What cannot be merged stays pending, and

@@ -181,7 +181,7 @@ fn a_backup_during_transactions_is_a_beginning_of_the_commits() {
 #[test]
 fn a_backup_that_commits_overtake_goes_on_with_what_they_changed() {
     let small = Options { log_bytes: 256 * 4096, ..options() };
-    let reports = check(small, 9, 25, 3);
+    let reports = check(small, 9, 20, 3);
     let passes =
         |report: &Result<BackupReport, Error>| matches!(report, Ok(BackupReport { passes: 2.., .. }));
     assert!(reports.iter().any(passes), "{reports:?}");
