@@ -381,7 +381,10 @@ impl<'a, D: Device + 'static> IndexScan<'a, D> {
 
     /// Ends after `rows` rows.
     pub fn limit(mut self, rows: usize) -> Self {
-        self.scan = self.scan.limit(rows);
+        // Rows that were asked for ahead count.
+        let waiting = self.entries.len();
+        self.entries.truncate(rows);
+        self.scan = self.scan.limit(rows.saturating_sub(waiting));
         self
     }
 

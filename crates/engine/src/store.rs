@@ -359,17 +359,22 @@ impl<D: Device + 'static> Store<D> {
     /// Puts every record of a table once more, with its index entries.
     async fn fill_index(&self, table: Table) -> Result<(), Error> {
         let mut low: Bound<Vec<u8>> = Bound::Unbounded;
+        let mut together = INDEXED_TOGETHER;
         loop {
             let transaction = self.begin();
             let range = (low.as_ref().map(|key| &key[..]), Bound::Unbounded);
             let scan = transaction.scan(table, range, Direction::Forward);
-            let records: Vec<Record> = scan.limit(INDEXED_TOGETHER).all().await?;
+            let records: Vec<Record> = scan.limit(together).all().await?;
             let Some((last, _)) = records.last().cloned() else { return Ok(()) };
             for (key, value) in &records {
                 transaction.index_record(table, key, value).await?;
             }
-            transaction.commit().await?;
-            low = Bound::Excluded(last);
+            match transaction.commit().await {
+                Ok(()) => low = Bound::Excluded(last),
+                // A small log does not take so many long entries at once.
+                Err(Error::TransactionTooLarge { .. }) if records.len() > 1 => together = records.len() / 2,
+                Err(error) => return Err(error),
+            }
         }
     }
 

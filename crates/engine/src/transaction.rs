@@ -190,9 +190,12 @@ impl<D: Device + 'static> Transaction<D> {
         old: Option<&[u8]>,
         new: Option<&[u8]>,
     ) -> Result<(), Error> {
-        let changes = self.index_changes(table, key, old, new);
+        let mut changes = self.index_changes(table, key, old, new);
+        // An entry that is too long is not in the index, so a record that was there before the index can go.
+        changes.retain(|(_, entry, present)| *present || self.check_key(entry).is_ok());
+        // All before the first is noted: the transaction may go on without a record that is refused.
+        changes.iter().try_for_each(|(_, entry, _)| self.check_key(entry))?;
         for (tree, entry, present) in changes {
-            self.check_key(&entry)?;
             self.view.lock(tree, &entry, Mode::Exclusive).await?;
             self.note(tree, entry.into(), present.then(Box::default));
         }

@@ -17,6 +17,7 @@ mod division;
 mod few_at_once;
 mod full;
 mod given_up;
+mod indexes;
 mod inner_nodes;
 mod merging;
 mod model;
