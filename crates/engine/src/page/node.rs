@@ -336,7 +336,9 @@ impl<'a> Node<'a> {
             let at = usize::from(get_u16(slot, 0));
             let key = usize::from(get_u16(slot, 2));
             let record = key + usize::from(get_u16(slot, 4) & !LARGE);
-            if at < heap || at + record > end {
+            // At the end of an empty page of 64 KiB a record of no bytes would lie at 65536, which the slot holds as 0.
+            let is_nowhere = at == 0 && record == 0;
+            if !is_nowhere && (at < heap || at + record > end) {
                 return Err(format!("record {index} lies outside the heap"));
             }
             used += record;
@@ -593,6 +595,30 @@ mod tests {
         let node = Node::new(bytes).expect("a node");
         node.check().expect("a sound node");
         node.records().map(|(key, value)| (key, value.bytes.to_vec())).collect()
+    }
+
+    /// The rule: an empty key with an empty value is a record like others, wherever the heap of a page ends.
+    #[test]
+    fn a_record_of_no_bytes_is_kept() {
+        for size in [4096, 65536] {
+            let mut bytes = vec![0; size];
+            fresh(&mut bytes, (&[], None));
+            let mut model = BTreeMap::new();
+            let quarter = size / 4;
+            // The longer value leaves garbage, and the last long one fits into a tidy heap only.
+            let long =
+                [(&b"a"[..], quarter - 9), (b"a", quarter), (b"b", quarter), (b"c", quarter), (b"d", 9)];
+            let empty = [(&b""[..], 0), (b"", 3), (b"", 0)];
+            for (key, length) in empty[..1].iter().chain(&long).chain(&empty).copied() {
+                let value = vec![7; length];
+                assert!(NodeMut::new(&mut bytes).put(key, Cell::inline(&value)));
+                model.insert(key.to_vec(), value);
+                assert_eq!(contents(&bytes), model);
+            }
+            NodeMut::new(&mut bytes).remove(0);
+            model.remove(&b""[..]);
+            assert_eq!(contents(&bytes), model);
+        }
     }
 
     proptest! {
