@@ -212,12 +212,16 @@ impl<D: Device + 'static> Shard<D> {
         let bytes: u64 = planned.iter().map(|planned| planned.op.bytes() as u64).sum();
         let puts = planned.iter().filter(|planned| planned.op.value.is_some()).count() as u64;
         let as_records = planned.iter().filter(|planned| planned.as_record).count() as u64;
+        let puts_as_records =
+            planned.iter().filter(|planned| planned.as_record && planned.op.value.is_some()).count() as u64;
         let splits = puts.min(leaves + as_records + 2 + 4 * bytes / page);
         // Where only records go, no leaf changes, and there will be more room.
         let makes_room = planned.iter().all(|planned| planned.as_record && planned.op.value.is_none());
         let pages = if makes_room { 0 } else { splits + splits / 2 + 8 };
         let blocks = bytes / 4064 * 4096 + 8192;
-        let log = blocks + pages.saturating_sub(as_records + as_records / 2) * (page / 2 + 1024);
+        // What records split is logged when they are merged. A record that takes another away is not among the splits.
+        let split_now = pages.saturating_sub(puts_as_records + puts_as_records / 2);
+        let log = blocks + split_now * (page / 2 + 1024);
         let need = Need { pages, log, records };
         let most = self.log.capacity() / 4;
         if need.log > most {

@@ -1,9 +1,9 @@
-//! How long commits wait, and how many share a flush.
+//! How long commits wait, how many share a flush, and what the log takes at once.
 
-use crate::common::{mem, options, run};
+use crate::common::{all, mem, options, run};
 use fulgurite_base::Nanos;
 use fulgurite_device::{Executor, Handle, MemDevice};
-use fulgurite_engine::{Durability, Options, Store, Table};
+use fulgurite_engine::{Durability, Error, Options, Store, Table};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -128,5 +128,32 @@ fn relaxed_commits_are_flushed_once_in_their_window() {
         let flushes = store.statistics().log_flushes - before;
         let windows = (handle.now().0 - begun.0) / RELAXED.0;
         assert!((windows - 1..=windows).contains(&flushes), "{flushes} flushes in {windows} windows");
+    });
+}
+
+/// The rule: what a transaction takes away gives it no room in the log for what it puts.
+#[test]
+fn deletes_do_not_make_a_large_value_fit() {
+    let small = || Options { log_bytes: 64 * 4096, ..options() };
+    run(&Executor::new(mem()), |handle| async move {
+        let store = Store::create(handle, small()).await.unwrap();
+        let table = store.create_table("table").await.unwrap();
+        for number in 0..60u8 {
+            let transaction = store.begin();
+            transaction.put(table, &[number], &[number; 90]).await.unwrap();
+            transaction.commit().await.unwrap();
+        }
+        // The leaves are clean, so the deletes become records by themselves.
+        store.checkpoint().await.unwrap();
+        for deletes in [0, 60] {
+            let transaction = store.begin();
+            for number in 0..deletes {
+                transaction.delete(table, &[number]).await.unwrap();
+            }
+            transaction.put(table, b"large", &[1; 20_000]).await.unwrap();
+            let outcome = transaction.commit().await;
+            assert!(matches!(outcome, Err(Error::TransactionTooLarge { .. })), "{deletes}: {outcome:?}");
+        }
+        assert_eq!(all(&store, "table").await.unwrap().len(), 60);
     });
 }
