@@ -63,6 +63,12 @@ fn samples_are_read_by_definition() {
             &[record(0, R, 0, 512), record(1_000, W, 512, 512), record(1_000_000_000, W, 1024, 512)],
         ),
         (
+            // The last second that 64 bits of nanoseconds hold, twice.
+            "tencent:spread=yes",
+            "18446744073,0,1,0,1\n18446744073,1,1,1,1\n18446744073,2,1,1,1\n",
+            &[record(0, R, 0, 512), record(1_000, W, 512, 512), record(2_000, W, 1024, 512)],
+        ),
+        (
             "systor",
             "Timestamp,Response,IOType,LUN,Offset,Size\n1455592201.12,0.000331,W,3,1234567168,4096\n1455592201.13,,R,3,0,512\n",
             &[record(0, W, 1_234_567_168, 4096), record(10_000_000, R, 0, 512)],
@@ -97,6 +103,12 @@ fn samples_are_read_by_definition() {
             "midas",
             "0.146559796 1 0 4096\n0.2 0 3 8192\n0.2 2 0 0\n0.3 3 1 4096\n",
             &[record(0, W, 0, 4096), record(53_440_204, R, 12_288, 8192), record(153_440_204, T, 4096, 4096)],
+        ),
+        (
+            // A time that is missing runs backwards, and those behind it are what they were.
+            "msr",
+            "128166372003061629,hm,0,Read,0,512,1\n0,hm,0,Read,512,512,1\n128166372003061639,hm,0,Read,0,512,1\n",
+            &[record(0, R, 0, 512), record(0, R, 512, 512), record(1_000, R, 0, 512)],
         ),
         ("msr:volume=hm.1", "1,hm,0,Read,0,512,1\n2,hm,1,Write,512,512,1\n", &[record(0, W, 512, 512)]),
     ];
@@ -181,6 +193,11 @@ fn what_is_wrong_is_named() {
             "msr",
             "1,hm,0",
             "line 1: `1,hm,0` has 3 fields; a line is time,host,disk,type,offset,size,response",
+        ),
+        (
+            "msr",
+            "128166372003061629,hm,0,Read,0,512,1\n18446744073709551615,hm,0,Read,512,512,1",
+            "line 2: time `18446744073709551615` is out of range; at most 266516952555883266",
         ),
         ("spc", "0,1,512,R", "line 1: `0,1,512,R` has too few fields; a line is ASU,LBA,size,R|W,time"),
         ("spc", "0,1,512,R,x", "line 1: time `x` is not a decimal number, like 12.5"),

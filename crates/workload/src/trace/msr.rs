@@ -39,7 +39,16 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     // Ticks since 1601 would overflow in nanoseconds; the reader wants differences only.
     let ticks = number("time", time, u64::MAX)?;
     let origin = *state.origin.get_or_insert(ticks);
-    let at = Nanos(ticks.wrapping_sub(origin).wrapping_mul(TICK_NS).wrapping_add(ORIGIN_NS));
+    let most = origin.saturating_add((u64::MAX - ORIGIN_NS) / TICK_NS);
+    if ticks > most {
+        return Err(format!("time {} is out of range; at most {most}", quote(time)));
+    }
+    // A time of 0 among others is centuries too early, and as early as there is room for.
+    let at = match ticks.checked_sub(origin) {
+        Some(since) => ORIGIN_NS + since * TICK_NS,
+        None => ORIGIN_NS.saturating_sub((origin - ticks).saturating_mul(TICK_NS)),
+    };
+    let at = Nanos(at);
     let start = number("offset", offset, u64::MAX)?;
     let length = number("size", size, u64::MAX)?;
     // Disks of different hosts have the same numbers.

@@ -43,14 +43,11 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
         _ => return Err(format!("type {} is unknown; 0 is a read, 1 a write", quote(kind))),
     };
     let second = Nanos(number("time", at, u64::MAX / SECOND_NS)? * SECOND_NS);
-    let at = if state.options.spread
-        && state.clock >= second
-        && state.clock.0 < second.0 + SECOND_NS - SPREAD_NS
-    {
-        Nanos(state.clock.0 + SPREAD_NS)
-    } else {
-        second
-    };
+    let next = state.clock.0.checked_add(SPREAD_NS).filter(|next| {
+        // The last second that 64 bits hold is cut short.
+        state.options.spread && state.clock >= second && *next < second.0.saturating_add(SECOND_NS)
+    });
+    let at = next.map_or(second, Nanos);
     state.clock = at;
     number("volume", volume, u64::MAX)?;
     let (start, length) = (sectors("offset", offset)?, sectors("size", size)?);
