@@ -408,6 +408,22 @@ fn a_request_that_ends_inside_a_page_becomes_whole_pages() {
     );
 }
 
+/// The rule: no page is written at the place of another.
+#[test]
+fn a_page_that_has_no_place_in_bytes_is_left_out() {
+    for format in Format::all().iter().copied().filter(|format| format.unit() == Unit::Bytes) {
+        let Ok(mut writer) = TraceWriter::new(Vec::new(), format, Unit::Pages, 4096) else { continue };
+        let last = (u64::MAX >> 2) / 4096;
+        for page in [1, last, last + 1, 1 << 60, u64::MAX - 1] {
+            writer.write(&record(0, R, page, 1)).unwrap();
+        }
+        let (bytes, left_out) = writer.finish().unwrap();
+        assert_eq!(left_out, 3, "{}", format.name());
+        let expected = [record(0, R, 4096, 4096), record(0, R, last * 4096, 4096)];
+        assert_eq!(read(format.name(), &bytes).unwrap().records(), expected, "{}", format.name());
+    }
+}
+
 #[test]
 fn what_cannot_be_written_is_refused() {
     let refused = TraceWriter::new(Vec::new(), Format::ORACLE_GENERAL, Unit::Bytes, 4096).map(drop);

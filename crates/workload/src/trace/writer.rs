@@ -5,6 +5,9 @@ use super::format::{Format, Unit, Writer};
 use fulgurite_base::{Nanos, SpecError};
 use std::io::{self, Write};
 
+/// The last byte that every reader takes.
+const FARTHEST: u64 = u64::MAX >> 2;
+
 /// Writes records in a format.
 pub struct TraceWriter<W> {
     out: W,
@@ -54,9 +57,13 @@ impl<W: Write> TraceWriter<W> {
         })
     }
 
-    /// Writes a record. What the format does not know (trims, in most) is left out and counted.
+    /// Writes a record. What the format does not know (trims, in most), and a page that is too far out to have a place in bytes, is
+    /// left out and counted.
     pub fn write(&mut self, record: &Record) -> io::Result<()> {
-        let written = self.converted(record);
+        let Some(written) = self.converted(record) else {
+            self.left_out += 1;
+            return Ok(());
+        };
         match (self.writer.record)(&written, Nanos(written.at.0 - self.before.0), &mut self.line) {
             Ok(()) => {
                 self.before = written.at;
@@ -78,19 +85,19 @@ impl<W: Write> TraceWriter<W> {
                 && record.length.is_multiple_of(self.page_bytes));
     }
 
-    fn converted(&self, record: &Record) -> Record {
+    fn converted(&self, record: &Record) -> Option<Record> {
         let Record { start, length, .. } = *record;
         match (self.from, self.format.unit()) {
             (Unit::Bytes, Unit::Pages) => {
                 let first = start / self.page_bytes;
-                Record { start: first, length: (start + length).div_ceil(self.page_bytes) - first, ..*record }
+                let length = (start + length).div_ceil(self.page_bytes) - first;
+                Some(Record { start: first, length, ..*record })
             }
             (Unit::Pages, Unit::Bytes) => {
-                // A page too far out for 64 bits of bytes has no place in any of these formats.
-                let start = start.saturating_mul(self.page_bytes).min(u64::MAX >> 2);
-                Record { start, length: length * self.page_bytes, ..*record }
+                let start = start.checked_mul(self.page_bytes).filter(|start| *start <= FARTHEST)?;
+                Some(Record { start, length: length.checked_mul(self.page_bytes)?, ..*record })
             }
-            _ => *record,
+            _ => Some(*record),
         }
     }
 
