@@ -13,8 +13,8 @@ use std::error::Error;
 const PAGES: u32 = 50_000;
 
 /// Stream 0: pages that the host wrote not long ago. Stream 1: the others.
-#[derive(Clone)]
-struct Recent {
+#[derive(Clone, Debug)]
+pub struct Recent {
     /// When the host wrote each page last, in page writes.
     written_at: Vec<u64>,
     /// What counts as not long ago.
