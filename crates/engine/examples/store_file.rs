@@ -1,6 +1,6 @@
 //! A store in a file: made by the first run of the program, and opened by every later one.
 //!
-//! `cargo run --release -p fulgurite-engine --example file [PATH]`
+//! `cargo run --release -p fulgurite-engine --example store_file [PATH]`
 
 use fulgurite_engine::Options;
 use fulgurite_engine::blocking::Db;
