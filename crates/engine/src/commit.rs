@@ -63,6 +63,11 @@ impl Planned {
     }
 }
 
+/// Pages that so many splits of leaves can make.
+fn pages_for(splits: u64) -> u64 {
+    splits + splits / 2 + 8
+}
+
 /// What was found about the leaf of a write.
 struct Found {
     /// The leaf, unless it need not be known.
@@ -217,18 +222,29 @@ impl<D: Device + 'static> Shard<D> {
         let splits = puts.min(leaves + as_records + 2 + 4 * bytes / page);
         // Where only records go, no leaf changes, and there will be more room.
         let makes_room = planned.iter().all(|planned| planned.as_record && planned.op.value.is_none());
-        let pages = if makes_room { 0 } else { splits + splits / 2 + 8 };
-        let blocks = bytes / 4064 * 4096 + 8192;
+        let pages = if makes_room { 0 } else { pages_for(splits) };
         // What records split is logged when they are merged. A record that takes another away is not among the splits.
         let split_now = pages.saturating_sub(puts_as_records + puts_as_records / 2);
-        let log = blocks + split_now * (page / 2 + 1024);
-        let need = Need { pages, log, records };
+        Ok(Need { pages, log: self.log_need(bytes, split_now)?, records })
+    }
+
+    /// The log that operations of so many bytes can need which make so many pages. Fails where that is more than one transaction gets.
+    fn log_need(&self, bytes: u64, pages: u64) -> Result<u64, Error> {
+        let blocks = bytes / 4064 * 4096 + 8192;
+        let need = blocks + pages * (u64::from(self.page_bytes()) / 2 + 1024);
         let most = self.log.capacity() / 4;
-        if need.log > most {
-            let fits = bytes * most / need.log;
-            return Err(Error::TransactionTooLarge { bytes, most: fits });
+        if need > most {
+            Err(Error::TransactionTooLarge { bytes, most: bytes * most / need })
+        } else {
+            Ok(need)
         }
-        Ok(need)
+    }
+
+    /// Refuses a large value that no transaction could put by itself: nobody could put it again, and a repair could not save it.
+    /// Its operations each put into a leaf.
+    pub fn check_large(&self, ops: &[Op]) -> Result<(), Error> {
+        let bytes = ops.iter().map(|op| op.bytes() as u64).sum();
+        self.log_need(bytes, pages_for(ops.len() as u64)).map(drop)
     }
 
     /// Promises room to the records of a commit. Those for which there is none go to their leaves. Returns the bytes promised, and

@@ -7,6 +7,7 @@ use crate::wait::to_its_end;
 use crate::{Error, Store, Table, Transaction};
 use fulgurite_base::PageId;
 use fulgurite_device::Device;
+use std::rc::Rc;
 
 /// Pieces of large values are committed when they have this share of the log, which a transaction may well have.
 const PIECES_SHARE: u64 = 64;
@@ -16,6 +17,7 @@ const PIECES_SHARE: u64 = 64;
 pub struct BulkLoad<D: Device + 'static> {
     store: Store<D>,
     load: Load<D>,
+    tree: u32,
     /// Holds the lock on the whole table, so that nobody else reads or writes it meanwhile.
     _lock: Transaction<D>,
     /// Pieces of large values that no transaction has yet.
@@ -52,23 +54,42 @@ impl<D: Device + 'static> Store<D> {
         // Nobody writes to the table now. What was written before shall be in its pages.
         shard.settle_tree(table.0).await?;
         let load = Load::new(shard.clone(), table.0).await?;
-        Ok(BulkLoad { store: self.clone(), load, _lock: lock, pieces: Vec::new(), pieces_bytes: 0, bytes: 0 })
+        Ok(BulkLoad {
+            store: self.clone(),
+            load,
+            tree: table.0.id,
+            _lock: lock,
+            pieces: Vec::new(),
+            pieces_bytes: 0,
+            bytes: 0,
+        })
     }
 }
 
 impl<D: Device + 'static> BulkLoad<D> {
     /// Adds the next record. Its key is larger than all before.
     pub async fn push(&mut self, key: Vec<u8>, value: Vec<u8>) -> Result<(), Error> {
-        let shard = &self.store.0;
+        let shard = Rc::clone(&self.store.0);
         self.bytes += (key.len() + value.len()) as u64;
         if key.len() + value.len() <= longest_record(shard.page_bytes()) {
             return self.load.push(key, value, false).await;
         }
         let (place, mut pieces) = shard.put_large(&value);
-        self.pieces_bytes += pieces.iter().map(|piece| piece.bytes() as u64).sum::<u64>();
+        let value = Some(place.write().into());
+        let record = Op { tree: self.tree, key: key.as_slice().into(), value, large: true };
+        pieces.push(record);
+        shard.check_large(&pieces)?;
+        pieces.pop();
+        let bytes = pieces.iter().map(|piece| piece.bytes() as u64).sum::<u64>();
+        let most = shard.log.capacity() / PIECES_SHARE;
+        // A value that fits by itself is not refused for those before it.
+        if self.pieces_bytes + bytes > most {
+            self.put_pieces().await?;
+        }
+        self.pieces_bytes += bytes;
         self.pieces.append(&mut pieces);
         self.load.push(key, place.write(), true).await?;
-        if self.pieces_bytes > shard.log.capacity() / PIECES_SHARE { self.put_pieces().await } else { Ok(()) }
+        if self.pieces_bytes > most { self.put_pieces().await } else { Ok(()) }
     }
 
     /// Makes the records the table's. It is durable when this returns. Returns the bytes of keys and values.

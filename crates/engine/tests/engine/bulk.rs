@@ -1,9 +1,9 @@
-//! A bulk load that the drive lets fail.
+//! A bulk load that the drive lets fail, and values that are too large for one.
 
 use crate::common::refuses::Refuses;
 use crate::common::{all, mem, options, run};
 use fulgurite_device::{Executor, IoError, Operation};
-use fulgurite_engine::{Error, Store};
+use fulgurite_engine::{Error, Options, Store};
 
 /// More than memory has, and more than half of what the drive has room for.
 fn rows() -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> {
@@ -33,4 +33,38 @@ fn a_load_that_fails_at_its_end_gives_its_pages_back() {
         let report = store.check().await.unwrap();
         assert!(report.problems.is_empty(), "{:?}", report.problems);
     });
+}
+
+/// Whether a new store with a small log takes values of these lengths, in one bulk load or each in a transaction.
+fn takes(lengths: &'static [usize], in_bulk: bool) -> bool {
+    run(&Executor::new(mem()), move |handle| async move {
+        let store = Store::create(handle, Options { log_bytes: 64 * 4096, ..options() }).await.unwrap();
+        let table = store.create_table("table").await.unwrap();
+        let rows = || (0..).zip(lengths).map(|(key, length): (u8, _)| (vec![key], vec![key; *length]));
+        let outcome = if in_bulk {
+            store.bulk_load(table, rows()).await.map(drop)
+        } else {
+            let mut outcome = Ok(());
+            for (key, value) in rows() {
+                let transaction = store.begin();
+                transaction.put(table, &key, &value).await.unwrap();
+                outcome = outcome.and(transaction.commit().await);
+            }
+            outcome
+        };
+        assert!(matches!(outcome, Ok(()) | Err(Error::TransactionTooLarge { .. })), "{outcome:?}");
+        outcome.is_ok()
+    })
+}
+
+/// The rule: a bulk load takes the values that a transaction takes, whatever stands before them, and no larger ones: those could not be
+/// put again, nor saved by a repair.
+#[test]
+fn a_load_takes_the_values_that_a_transaction_takes() {
+    // Five pieces.
+    const LARGEST: usize = 6_080;
+    let (largest, larger) = (&[LARGEST][..], &[LARGEST + 1][..]);
+    assert_eq!([takes(largest, false), takes(larger, false)], [true, false]);
+    assert_eq!([takes(largest, true), takes(larger, true)], [true, false]);
+    assert!(takes(&[3_000, LARGEST], true));
 }
