@@ -67,7 +67,7 @@ impl<D: Device + 'static> Store<D> {
 }
 
 impl<D: Device + 'static> BulkLoad<D> {
-    /// Adds the next record. Its key is larger than all before.
+    /// Adds the next record. Its key is larger than all before, and its value one that a transaction can put.
     pub async fn push(&mut self, key: Vec<u8>, value: Vec<u8>) -> Result<(), Error> {
         let shard = Rc::clone(&self.store.0);
         self.bytes += (key.len() + value.len()) as u64;
