@@ -31,13 +31,24 @@ impl SpecError {
 
     /// The same where there are too many names for a sentence: `list` is the command that shows them.
     pub fn unknown_of_many(kind: &str, name: &str, known: &[&str], list: &str) -> SpecError {
-        let (offer, count) = (offer(name, known), known.len());
+        let count = known.len();
+        let offer = match offer(name, known) {
+            none if none.is_empty() => offer_longer(name, known),
+            offer => offer,
+        };
         SpecError(format!("unknown {kind} `{name}`{offer} (`{list}` shows all {count})"))
     }
 }
 
 fn offer(name: &str, known: &[&str]) -> String {
     nearest(name, known).map_or_else(String::new, |near| format!("; did you mean `{near}`?"))
+}
+
+/// The same of names that begin with `name`: three at most.
+fn offer_longer(name: &str, known: &[&str]) -> String {
+    let longer: Vec<&str> =
+        known.iter().copied().filter(|known| known.starts_with(name) && !name.is_empty()).take(3).collect();
+    if longer.is_empty() { String::new() } else { format!("; did you mean `{}`?", longer.join("` or `")) }
 }
 
 /// The member of `known` that is closest to `name`, if any is close enough to be a typing error.
@@ -283,5 +294,12 @@ mod tests {
         let sentence =
             SpecError::unknown_of_many("column", "wfa", &["ops", "waf"], "list columns").to_string();
         assert_eq!(sentence, "unknown column `wfa`; did you mean `waf`? (`list columns` shows all 2)");
+        // A word that several names begin with.
+        let columns = ["ops", "latency_mean_ns", "latency_p50_ns", "latency_p95_ns", "latency_p99_ns"];
+        let sentence = SpecError::unknown_of_many("column", "latency", &columns, "list columns").to_string();
+        assert!(
+            sentence.contains("did you mean `latency_mean_ns` or `latency_p50_ns` or `latency_p95_ns`? ("),
+            "{sentence}"
+        );
     }
 }

@@ -144,10 +144,27 @@ pub fn parse_yes_no(text: &str) -> Result<bool, SpecError> {
 /// Parses a size in bytes: a number and a unit (`4KiB`, `1.5GB`, `512B`).
 pub fn parse_size(text: &str) -> Result<u64, SpecError> {
     let fault = || {
-        SpecError::new(format!("`{text}` is not a size: write a number and a unit, like 4KiB, 64MiB or 8GB"))
+        let meant = meant_size(text).map_or_else(String::new, |meant| format!("; did you mean `{meant}`?"));
+        SpecError::new(format!(
+            "`{text}` is not a size{meant} (accepted: a number and a unit, like 4KiB, 64MiB or 8GB)"
+        ))
     };
     let (number, scale) = split_suffix(text, &SIZES).ok_or_else(fault)?;
     parse_scaled(number, scale).ok_or_else(|| too_large(text, number).unwrap_or_else(fault))
+}
+
+/// The size that was likely meant by one without a unit, or with another program's: `4K`, `4kb`, `512`.
+fn meant_size(text: &str) -> Option<String> {
+    let (number, unit) = text.split_at(text.find(char::is_alphabetic).unwrap_or(text.len()));
+    let (number, unit) = (number.trim(), unit.to_lowercase());
+    let is_meant = |known: &str| match unit.len() {
+        0 => known == "B",
+        // Other programs' `K` is 1024.
+        1 => known.len() == 3 && known.to_lowercase().starts_with(&unit),
+        _ => known.to_lowercase() == unit,
+    };
+    let (unit, scale) = SIZES.iter().find(|(known, _)| is_meant(known))?;
+    parse_scaled(number, *scale).map(|_| format!("{number}{unit}"))
 }
 
 /// Parses a count: `1000`, `1_000`, `250K`, `2M`, `1.1G`.
@@ -354,6 +371,20 @@ mod tests {
     fn nonsense_is_named() {
         for text in ["", "4", "KiB", "-4KiB", "4kib", "1.3B", "4 KiB", "1e3B"] {
             assert!(parse_size(text).unwrap_err().to_string().contains("is not a size"), "{text}");
+        }
+        for (text, meant) in [
+            ("4K", "4KiB"),
+            ("1.5m", "1.5MiB"),
+            ("4kib", "4KiB"),
+            ("8gb", "8GB"),
+            ("4 KiB", "4KiB"),
+            ("512", "512B"),
+        ] {
+            let sentence = parse_size(text).unwrap_err().to_string();
+            assert!(sentence.contains(&format!("; did you mean `{meant}`? (accepted")), "{sentence}");
+        }
+        for text in ["", "KiB", "-4KiB", "1.3B", "1e3B", "K"] {
+            assert!(!parse_size(text).unwrap_err().to_string().contains("did you mean"), "{text}");
         }
         for text in ["", "x", "1.5", "-1", "1e6", "_1"] {
             assert!(parse_count(text).is_err(), "{text}");

@@ -87,9 +87,16 @@ fn one_sentence(error: &clap::Error) -> String {
     };
     let usage = || told(ContextKind::Usage).trim_start_matches("Usage: ").to_owned();
     let argument = told(ContextKind::InvalidArg);
-    let near = |kind| match told(kind) {
-        near if near.is_empty() => "; accepted: what --help lists".to_owned(),
-        near => format!("; did you mean `{near}`?"),
+    // The command that the usage is of: its words before the first argument.
+    let command = || {
+        let usage = usage();
+        let words = usage.split_whitespace().take_while(|word| word.starts_with(char::is_alphanumeric));
+        words.collect::<Vec<_>>().join(" ")
+    };
+    let near = |kind| match error.get(kind) {
+        Some(ContextValue::String(near)) => format!("; did you mean `{near}`?"),
+        Some(ContextValue::Strings(near)) => format!("; did you mean `{}`?", near.join("` or `")),
+        _ => format!("; accepted: what {} --help lists", command()),
     };
     match error.kind() {
         ErrorKind::InvalidSubcommand => {

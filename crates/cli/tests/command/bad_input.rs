@@ -32,7 +32,13 @@ fn unknown_names_are_offered_the_nearest() {
             ("pol mixed-skewed", &["unknown command `pol`; did you mean `pool`?"]),
             // Without `reference`, which is for making the book.
             ("man nosuch", &["unknown command `nosuch`", "completions man help)"]),
-            ("store s.db", &["unknown command `store`", "accepted: what --help lists"]),
+            ("store s.db", &["unknown command `store`", "accepted: what fulgurite --help lists"]),
+            // Two are as near.
+            ("profil p4510", &["unknown command `profil`; did you mean `pool` or `profile`?"]),
+            ("trace t.csv", &["unknown command `t.csv`", "accepted: what fulgurite trace --help lists"]),
+            ("replay synthetic --qd 8", &["unknown option `--qd`", "what fulgurite replay --help lists"]),
+            ("profile /dev/nosuch", &["unknown device `/dev/nosuch`; did you mean `file:/dev/nosuch`?"]),
+            ("profile p4510 --page 4K", &["--page", "`4K` is not a size; did you mean `4KiB`?"]),
             ("completions tcsh", &["'tcsh'", "accepted: bash, elvish, fish, powershell, zsh;"]),
             ("pool mixed-skewd", &["mixed-skewd", "did you mean `mixed-skewed`"]),
             ("pool mixed-skewed --device p4511", &["device", "did you mean `p4510`"]),

@@ -181,7 +181,8 @@ pub const REAL: &str = "file:PATH";
 /// The error for a device that has none of the known names.
 fn unknown(name: &str) -> SpecError {
     let names: Vec<&str> = preset::registry().names().chain([MEM, NO_DEVICE, REAL]).collect();
-    if Path::new(name).exists() {
+    // A path that leads nowhere is still no preset.
+    if Path::new(name).exists() || name.contains('/') {
         return SpecError::new(format!(
             "unknown device `{name}`; did you mean `{FILE}:{name}`? (known: {})",
             names.join(" ")
