@@ -103,6 +103,70 @@ fn the_time_that_is_said_is_about_that_which_is_taken() {
     }
 }
 
+/// The rule: on a real drive a run lasts until its last request has come, at the trace's times or at the rate. In virtual time, and
+/// where users wait for their answers, it does not.
+#[test]
+fn a_real_drive_waits_for_requests_that_have_times() {
+    let requests = "0,0,4096,R,0.0\n0,8,4096,R,100.0\n0,16,4096,R,600.0\n";
+    let folder = Folder::new().with("t.spc", requests);
+    let real = "--device file:d,size=16MiB";
+    for (options, seconds) in [
+        (real.to_owned(), 600.0..601.0),
+        (format!("{real} --speed 10x"), 60.0..61.0),
+        (format!("{real} --ops 2"), 100.0..101.0),
+        (format!("{real} --rate 1"), 2.0..2.1),
+        (format!("{real} --users 1"), 0.0..2.0),
+        ("--device p4510".to_owned(), 0.0..2.0),
+    ] {
+        for said in estimate(&folder.rows(&format!("replay t.spc {options} --dry-run"))[0]) {
+            assert!(seconds.contains(&said), "{options}: {said} s said");
+        }
+    }
+}
+
+/// The rule: where a trace spans more than the drive has, so that its addresses are changed, the command says so.
+#[test]
+fn a_trace_that_is_larger_than_the_drive_is_told() {
+    let requests = "0,0,4096,R,0.0\n0,200000000,4096,W,0.1\n";
+    let folder = Folder::new().with("far.spc", requests).with("near.spc", "0,0,4096,R,0.0\n0,8,4096,R,0.1\n");
+    for (options, words) in [
+        (
+            "far.spc",
+            "far.spc spans 95.4 GiB and p4510 has 3.12 GiB: its addresses are scaled down to the drive",
+        ),
+        ("far.spc --addresses wrap", "its addresses are wrapped round the drive"),
+        ("far.spc --addresses compact", ""),
+        ("far.spc --quiet", ""),
+        ("near.spc", ""),
+    ] {
+        let outcome = folder.run(&format!("replay {options}"));
+        assert_eq!(outcome.code, 0, "{options}: {}", outcome.stderr);
+        assert!(outcome.stderr.contains(words), "{options}: {}", outcome.stderr);
+        assert_eq!(outcome.stderr.is_empty(), words.is_empty(), "{options}: {}", outcome.stderr);
+    }
+}
+
+/// The rule: where a format counts whole seconds, the command says that requests arrive together, unless users decide when they do.
+#[test]
+fn a_trace_in_whole_seconds_is_told() {
+    let line = |second: u64, page: u64| format!("0,{},4096,R,{second}.0\n", 8 * page);
+    let folder = Folder::new()
+        .with("burst.spc", line(0, 1) + &line(1, 2) + &line(1, 3))
+        .with("alone.spc", line(0, 1) + &line(1, 2) + &line(2, 3))
+        .with("fine.spc", line(0, 1) + &line(1, 2) + &line(1, 3) + "0,8,4096,R,1.5\n");
+    for (options, is_told) in [
+        ("burst.spc", true),
+        ("burst.spc --rate 100", true),
+        ("burst.spc --users 2", false),
+        ("alone.spc", false),
+        ("fine.spc", false),
+    ] {
+        let outcome = folder.run(&format!("replay {options}"));
+        assert_eq!(outcome.code, 0, "{options}: {}", outcome.stderr);
+        assert_eq!(outcome.stderr.contains("are whole seconds"), is_told, "{options}: {}", outcome.stderr);
+    }
+}
+
 /// The rule: each placement of a layer is a layer of its own, which is filled and measured, so it adds to the time.
 #[test]
 fn advice_counts_every_layer_that_it_tries() {

@@ -4,7 +4,7 @@ use super::ROW_BYTES;
 use super::seconds::{self, Seconds};
 use crate::Stack;
 use crate::device::{DeviceConfig, DriveConfig};
-use crate::run::{Benchmarked, EngineStage, Load, PoolStage, Requested, Rows, Run};
+use crate::run::{Arrivals, Benchmarked, EngineStage, Load, PoolStage, Requested, Rows, Run};
 use fulgurite_ftl::placement::PlacementConfig;
 
 /// Bytes for each frame of a pool, beside its page.
@@ -45,9 +45,29 @@ impl Run {
                 needs.seconds += seconds::pooled(requested, pool, stack);
             }
             (Load::Requests(requested), _) if self.translation().is_some() => needs.add_gc(self, requested),
-            (Load::Requests(requested), stack) => needs.seconds += seconds::timed(requested, stack),
+            (Load::Requests(requested), stack) => {
+                let served = seconds::timed(requested, stack);
+                needs.seconds += served.at_least(self.arriving().unwrap_or(0.0));
+            }
         }
         needs
+    }
+
+    /// Seconds in which its requests arrive, where they pass on this machine's clock: a real drive waits for each of them.
+    fn arriving(&self) -> Option<f64> {
+        let Load::Requests(requested) = &self.load else { return None };
+        if !self.is_real() {
+            return None;
+        }
+        let ops = known(requested);
+        match requested.arrivals {
+            Arrivals::Closed { .. } => None,
+            Arrivals::Rate { requests_s } => Some(ops.saturating_sub(1) as f64 / requests_s),
+            Arrivals::Times { speed } => {
+                let last_ns = self.bind().ok()?.last_arrival_ns(ops, self.seed).ok()??;
+                Some(last_ns / 1e9 / speed)
+            }
+        }
     }
 
     /// Seconds that it is expected to take on one core, what it shares with others left out.

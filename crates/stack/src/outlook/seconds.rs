@@ -56,6 +56,11 @@ const WRITTEN: Seconds = between(40e-9, 130e-9);
 const PLACED: Seconds = between(80e-9, 350e-9);
 
 impl Seconds {
+    /// The same, where it cannot be shorter than this.
+    pub fn at_least(self, seconds: f64) -> Seconds {
+        between(self.least.max(seconds), self.most.max(seconds))
+    }
+
     /// The middle, in the sense of factors.
     pub fn middle(self) -> f64 {
         (self.least * self.most).sqrt()

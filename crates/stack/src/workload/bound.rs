@@ -169,6 +169,26 @@ impl Bound {
         })
     }
 
+    /// The pages that a trace spans, where they are more than the device has, and those that the device has.
+    pub fn too_wide(&self) -> Option<(u64, u64)> {
+        let BoundSource::Listed { pages: listed, fit: Fit::Scaled { pages } | Fit::Wrapped { pages } } =
+            &self.source
+        else {
+            return None;
+        };
+        let span = listed.trace.span();
+        (span > *pages).then_some((span, *pages))
+    }
+
+    /// Whether all times of a trace are whole seconds, and some requests have the same.
+    pub fn is_timed_in_seconds(&self) -> bool {
+        let BoundSource::Listed { pages, .. } = &self.source else { return false };
+        let requests = pages.trace.requests();
+        requests.iter().all(|request| request.at.0.is_multiple_of(1_000_000_000))
+            && requests.last().is_some_and(|last| last.at > Nanos::ZERO)
+            && requests.windows(2).any(|pair| pair[0].at == pair[1].at)
+    }
+
     /// How many requests there are, where they end and are known.
     pub fn request_count(&self) -> Option<u64> {
         match &self.source {
@@ -238,6 +258,20 @@ impl Bound {
             BoundSource::Changes(changes) => Some(changes.end()),
             _ => self.distinct_pages(),
         }
+    }
+
+    /// When the last of so many requests arrives, in nanoseconds: on average for a generator. `None` where they have no times, or
+    /// these are not known.
+    pub fn last_arrival_ns(&self, ops: u64, seed: u64) -> Result<Option<f64>, StackError> {
+        let Some(mean) = self.mean_gap_ns(seed)? else { return Ok(None) };
+        let before = ops.saturating_sub(1);
+        Ok(Some(match &self.source {
+            BoundSource::Listed { pages, .. } => {
+                let listed = pages.trace.requests();
+                listed[(before as usize).min(listed.len() - 1)].at.0 as f64
+            }
+            _ => before as f64 * mean,
+        }))
     }
 
     /// The mean time between requests, in nanoseconds; `None` where they have no times.

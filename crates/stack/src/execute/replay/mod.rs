@@ -12,8 +12,8 @@ use super::done::{Done, set_collecting, set_wear};
 use super::set_cost;
 use crate::device::{DeviceUser, Observed};
 use crate::run::{Arrivals, Requested, Rows};
-use crate::workload::Requests;
-use crate::{Column, Progress, Row, Run, StackError, timeline};
+use crate::workload::{AddressMap, Requests};
+use crate::{Column, Progress, Row, Run, StackError, Unit, progress, timeline};
 use fulgurite_base::{Lpn, Nanos, StreamId};
 use fulgurite_device::{Command, Completion, Meter, Operation, Tag};
 use fulgurite_ssd::{Served, Waits};
@@ -36,6 +36,23 @@ pub(super) struct Execution<'a> {
     pub run: &'a Run,
     pub requested: &'a Requested,
     pub progress: &'a Progress,
+}
+
+/// Says of a trace that spans more pages than the device has what becomes of its addresses.
+fn too_wide(run: &Run, requested: &Requested, span: u64, pages: u64) -> String {
+    let device = &run.stack.device;
+    let size = |pages: u64| Unit::Bytes.humane((pages * u64::from(device.page_bytes())) as f64);
+    let done = match requested.addresses {
+        AddressMap::Wrap => "wrapped round",
+        AddressMap::Scale | AddressMap::Compact => "scaled down to",
+    };
+    format!(
+        "{} spans {} and {} has {}: its addresses are {done} the drive, so several of its pages may become one (--addresses, or a larger drive, changes that)",
+        requested.workload.label,
+        size(span),
+        device.label,
+        size(pages),
+    )
 }
 
 impl Execution<'_> {
@@ -69,6 +86,15 @@ impl DeviceUser for Execution<'_> {
             device.record_timeline(SPANS_AT_MOST);
         }
         let bound = run.bind()?;
+        if let Some((span, pages)) = bound.too_wide() {
+            progress::remark(too_wide(run, requested, span, pages));
+        }
+        if !matches!(requested.arrivals, Arrivals::Closed { .. }) && bound.is_timed_in_seconds() {
+            progress::remark(format!(
+                "all times of {} are whole seconds, so the requests of a second arrive at once and wait for each other: response times say more of that than of the drive (--users N makes a closed loop)",
+                requested.workload.label
+            ));
+        }
         let mut replay = Replay {
             // A real drive may have been made ready for a while.
             start: device.now(),
