@@ -226,7 +226,7 @@ impl Column {
             C::FootprintWrittenPages => "different pages that were written",
             C::DurationNs => "time from the first request to the last",
             C::RateRequestsS => "requests per second",
-            C::PeakRequestsS => "most requests within a second",
+            C::PeakRequestsS => "most requests within a second; none where all came within one",
             C::Burstiness => {
                 "squared coefficient of variation of the times between requests: 1 for random arrivals, more for bursts"
             }

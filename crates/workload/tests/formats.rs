@@ -427,7 +427,12 @@ fn a_page_that_has_no_place_in_bytes_is_left_out() {
 #[test]
 fn what_cannot_be_written_is_refused() {
     let refused = TraceWriter::new(Vec::new(), Format::ORACLE_GENERAL, Unit::Bytes, 4096).map(drop);
-    assert!(refused.unwrap_err().to_string().contains("cannot be written record by record"));
+    assert!(
+        refused
+            .unwrap_err()
+            .to_string()
+            .contains("oracle-general cannot be written record by record; accepted: page-ops ")
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use fulgurite_base::units;
 pub use fulgurite_base::units::significant;
-use fulgurite_stack::{Column, Unit, Value};
+use fulgurite_stack::{Column, Row, Unit, Value};
 
 /// The head of a column: its name without the unit, which stands behind each value. The whole name where another column
 /// is called so.
@@ -24,6 +24,21 @@ pub fn head(column: Column) -> &'static str {
 /// The column that `name` means: its name, or its head.
 pub fn column_called(name: &str) -> Result<Column, fulgurite_base::SpecError> {
     Column::all().find(|column| head(*column) == name).map_or_else(|| Column::from_name(name), Ok)
+}
+
+/// The value of `column` in this row, where it has one. Sizes of requests are bytes where the row says so.
+pub fn humane_in(row: &Row, column: Column) -> Option<String> {
+    let value = row.get(column)?;
+    let is_size = column.name().starts_with("read_size_") || column.name().starts_with("write_size_");
+    match value {
+        Value::Integer(bytes) if is_size && counts_bytes(row) => Some(Unit::Bytes.humane(*bytes as f64)),
+        Value::Real(bytes) if is_size && counts_bytes(row) => Some(Unit::Bytes.humane(*bytes)),
+        _ => Some(humane(column, value)),
+    }
+}
+
+fn counts_bytes(row: &Row) -> bool {
+    row.text(Column::SizeUnit) == "bytes"
 }
 
 /// A value of `column`. A column that tells runs apart keeps every digit of a count.
@@ -66,6 +81,20 @@ fn of_number(name: &str, number: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The rule: sizes of requests are bytes where the row says so, and numbers where it counts pages.
+    #[test]
+    fn sizes_of_requests_have_the_unit_that_the_row_tells() {
+        for (unit, mean, most) in [("bytes", "55.6 KiB", "64 KiB"), ("pages", "56.9 K", "65.5 K")] {
+            let mut row = Row::default();
+            row.set(Column::ReadSizeMean, 56_934.4);
+            row.set(Column::WriteSizeMax, 65_536_u64);
+            row.set(Column::SizeUnit, unit);
+            let said = [Column::ReadSizeMean, Column::WriteSizeMax].map(|column| humane_in(&row, column));
+            assert_eq!(said, [Some(mean.to_owned()), Some(most.to_owned())]);
+            assert_eq!(humane_in(&row, Column::ReadSizeMax), None);
+        }
+    }
 
     #[test]
     fn values_have_units_that_people_use() {

@@ -139,7 +139,7 @@ impl Comparison {
         let changes = extremes.iter().zip(&winners).filter(|(_, name)| *name == winner);
         let mut changes: Vec<f64> =
             changes.map(|(case, _)| case.change(table, column)).collect::<Option<_>>()?;
-        changes.sort_by(f64::total_cmp);
+        changes.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
         let as_factors = change::any_is_large(changes.iter().copied());
         let size = |change: f64| match as_factors {
             true => change::factor(change),
@@ -341,6 +341,28 @@ mod tests {
         assert!(said(vec![row("p4510", Some(2.8))]).ends_with(fitted));
         assert!(said(vec![row("p4510", Some(2.8)), row("femu", None)]).ends_with(fitted));
         assert!(!said(vec![row("femu", None)]).contains("fitted"));
+    }
+
+    /// The rule: a range of gains begins with the smallest, whether figures rise or fall.
+    #[test]
+    fn a_range_goes_from_the_smallest_gain_to_the_largest() {
+        let row = |workload: &str, device: &str, mean: f64| {
+            let mut row = Row::default();
+            row.set(Column::Workload, workload);
+            row.set(Column::Device, device);
+            row.set(Column::LatencyMeanNs, mean);
+            row
+        };
+        let rows = vec![
+            row("a", "p4510", 20.0),
+            row("a", "sata", 100.0),
+            row("b", "p4510", 90.0),
+            row("b", "sata", 100.0),
+        ];
+        assert_eq!(
+            finding(&Table { rows }, Command::Replay).unwrap(),
+            "p4510 has the lowest mean latency in 2 of 2 cases, 10.0 % to 80.0 % below the highest."
+        );
     }
 
     /// The rule: from twice as much on, the factor is said.

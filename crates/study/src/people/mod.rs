@@ -8,6 +8,7 @@ mod cell;
 mod compare;
 pub(crate) mod fit;
 
+use cell::humane_in;
 pub use cell::{column_called, head, humane};
 pub use compare::finding;
 
@@ -207,7 +208,7 @@ pub fn upright(table: &Table, columns: &[Column], view: &View) -> String {
     let widest = asked.iter().map(|column| head(*column).len()).max().unwrap_or(0);
     let mut text = String::new();
     for column in asked {
-        let cells = table.rows.iter().filter_map(|row| Some(humane(column, row.get(column)?)));
+        let cells = table.rows.iter().filter_map(|row| humane_in(row, column));
         let cells: Vec<String> = cells.collect();
         let room = if view.is_wide { usize::MAX } else { view.width.saturating_sub(widest + 2).max(8) };
         for (at, line) in broken(&cells.join("  "), room).iter().enumerate() {

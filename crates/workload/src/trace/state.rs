@@ -55,7 +55,7 @@ const USUAL: &str = "usual";
 impl Declared for TraceOptions {
     const OPTIONS: &'static [Opt<TraceOptions>] = &[
         opt!("time_unit", time_unit, UNIT, "the unit of times"),
-        opt!("spread", spread, YES_NO, "requests of a second are spread evenly over it"),
+        opt!("spread", spread, YES_NO, "requests of a second follow each other by a microsecond"),
         opt!("write_share", write_share, SHARE, Share::ZERO => Share::ONE, "requests that are taken for writes"),
         opt!("volume", volume, VOLUME, "only requests to this volume"),
         opt!("objects", objects, YES_NO, "every request is one to a single page, named by where it starts"),

@@ -27,7 +27,8 @@ pub struct Summary {
     pub duration: Nanos,
     /// Requests over duration, per second; none where the trace has no times or no duration.
     pub rate_requests_s: Option<f64>,
-    /// Most requests that arrived within a second, counted from the first request; none without times.
+    /// Most requests that arrived within a second, counted from the first request; none without times, and none where all
+    /// arrived within one: they would be fewer than the rate.
     pub peak_requests_s: Option<u64>,
     /// The squared coefficient of variation of the times between requests: 1 for random arrivals, more for
     /// bursts; none without times.
@@ -105,7 +106,7 @@ impl Trace {
         let gaps = (requests - 1).max(1) as f64;
         let mean_gap = duration.0 as f64 / gaps;
         Ok(Summary {
-            peak_requests_s: has_times.then_some(peak),
+            peak_requests_s: (duration >= Nanos(1_000_000_000)).then_some(peak),
             burstiness: has_times.then(|| squares / gaps / (mean_gap * mean_gap) - 1.0),
             volumes: self.volumes(),
             requests,
@@ -156,6 +157,7 @@ impl Tally {
 mod tests {
     use super::*;
     use crate::trace::{Format, TraceOptions, TraceReader};
+    use std::io::Cursor;
 
     #[test]
     fn the_figures_of_a_small_trace() {
@@ -184,6 +186,17 @@ mod tests {
             clamped: 1,
         };
         assert_eq!(summary, expected);
+    }
+
+    /// The rule: the peak is never below the rate, so a trace that is over within a second has none.
+    #[test]
+    fn a_trace_of_less_than_a_second_has_no_peak() {
+        for (last, peak) in [("0.999", None), ("1.0", Some(2))] {
+            let text = format!("0,0,512,R,0.0\n0,8,512,R,0.5\n0,8,512,R,{last}\n");
+            let reader = TraceReader::new("t.spc", Cursor::new(text), None, TraceOptions::default()).unwrap();
+            let summary = Trace::read(reader).unwrap().summary(4096).unwrap();
+            assert_eq!(summary.peak_requests_s, peak, "{last}");
+        }
     }
 
     #[test]

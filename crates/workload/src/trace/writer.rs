@@ -34,7 +34,7 @@ impl<W: Write> TraceWriter<W> {
             let writable = Format::all().iter().filter(|format| format.row().writer.is_some());
             let names: Vec<&str> = writable.map(|format| format.name()).collect();
             return Err(SpecError::new(format!(
-                "{} cannot be written record by record, since each record says when its object is used next; accepted: {}",
+                "{} cannot be written record by record; accepted: {}",
                 format.name(),
                 names.join(" ")
             )));
