@@ -70,6 +70,11 @@ fn the_same_pool_runs_on_a_real_drive() {
     for column in ["hits", "misses", "pages_written"] {
         assert_eq!(rows[0][column], simulated[0][column], "{column}");
     }
+    // Without a drive no time passes.
+    assert_eq!(
+        [&simulated[0]["elapsed_ns"], &simulated[0]["throughput_ops_s"]],
+        [&Value::Null, &Value::Null]
+    );
     assert_eq!(folder.names(), ["drive"]);
     let profile = folder.rows("profile file:drive,engine=psync,queue_depth=2");
     has(&profile[0], &["alpha", "k_r", "k_w", "read_iops_max", "write_iops_max"]);

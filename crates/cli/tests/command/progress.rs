@@ -46,7 +46,7 @@ fn shows(command: &str, words: &[&str]) {
     for _ in 0..TRIES {
         let folder = Folder::new().with("t.spc", "0,0,8192,W,0.5\n".repeat(2_000_000));
         seen = shown(&folder, command, words[words.len() - 1]);
-        for nonsense in ["of 0 ", "100%", "(0 s", "NaN", "inf"] {
+        for nonsense in ["of 0 ", " 0 B to write", "100%", "(0 s", "NaN", "inf"] {
             assert!(!seen.contains(nonsense), "{command}: `{nonsense}` in {seen}");
         }
         missing.retain(|word| !seen.contains(word));

@@ -338,6 +338,8 @@ fn damage_is_found_and_the_rest_is_saved() {
     loaded(&folder, "a", &rows);
     fed(&folder, "load a whole", b"k,1\n");
     assert!(done(&folder, "check a").contains("a is sound"));
+    fed(&folder, "load one t --size 4MiB --log 512KiB", b"k,1\n");
+    assert!(done(&folder, "check one").ends_with(" pages, 1 record in 1 table\n"));
     assert!(done(&folder, "repair a sound").contains("everything was saved"));
     assert_eq!(done(&folder, "scan sound t"), rows);
     damage_a_leaf(&folder, "a");
@@ -357,7 +359,7 @@ fn damage_is_found_and_the_rest_is_saved() {
     assert_eq!(done(&folder, "scan out t"), expected);
     assert_eq!(done(&folder, "get out whole k"), "1\n");
     assert!(done(&folder, "check out").contains("out is sound"));
-    assert_eq!(folder.names(), ["a", "out", "sound"]);
+    assert_eq!(folder.names(), ["a", "one", "out", "sound"]);
 }
 
 /// Rows whose page is damaged are loaded into the log. `load` says that they wait there, `check` and `repair` say that they

@@ -211,8 +211,14 @@ impl Stack {
 
 fn with_file<U: DeviceUser>(file: &FileConfig, user: U) -> Result<U::Output, StackError> {
     let options = file.uring_options(Some(file.pages()));
-    let missing = Unit::Bytes.humane(file.missing_bytes() as f64);
-    let making = step(format!("making {}: {missing} to write", file.path.display()), 0);
+    // A drive that is there is open at once, before each part of a measurement.
+    let making = match file.missing_bytes() {
+        0 => None,
+        bytes => Some(step(
+            format!("making {}: {} to write", file.path.display(), Unit::Bytes.humane(bytes as f64)),
+            0,
+        )),
+    };
     if file.options.engine == Engine::Psync {
         let device = PsyncDevice::open(&file.path, &options).map_err(StackError::run)?;
         drop(making);

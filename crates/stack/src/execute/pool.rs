@@ -60,7 +60,8 @@ impl PoolRun<'_> {
         row.set(Column::Seed, run.seed);
         row.set_some(Column::Skip, Some(requested.skip).filter(|skip| *skip > 0));
         row.set(Column::Ops, requested.ops);
-        row.set(Column::ElapsedNs, measured.elapsed.0);
+        // Without a drive no time passes, which is no length of time.
+        row.set_some(Column::ElapsedNs, Some(measured.elapsed.0).filter(|_| !run.stack.device.is_none()));
         if measured.elapsed > Nanos::ZERO {
             row.set(Column::ThroughputOpsS, requested.ops as f64 / measured.elapsed.as_secs_f64());
         }

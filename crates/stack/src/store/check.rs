@@ -61,9 +61,11 @@ fn said(file: &StoreFile, Found { report, tables }: &Found) -> Said {
     row.set(Column::PagesUnused, report.unused_pages);
     row.set(Column::Problems, report.problems.len() as u64);
     let looked_at = format!(
-        "{} pages, {} records in {} table{}",
+        "{} page{}, {} record{} in {} table{}",
         row.text(Column::PagesChecked),
+        plural(report.pages),
         row.text(Column::Records),
+        plural(report.records),
         row.text(Column::Tables),
         plural(*tables)
     );
