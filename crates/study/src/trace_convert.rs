@@ -140,8 +140,14 @@ fn put(
             let written =
                 write_oracle_general(&records, &mut Wanted(&mut packed)).and_then(|()| packed.finish());
             written.map_err(|error| out.failed(error))?;
-            let times = if records.iter().any(Loss::BELOW_1_S.of) { "; times below 1 s" } else { "" };
-            return Ok((records.len() as u64, 0, format!("operations{times}")));
+            let mut lost = "operations".to_owned();
+            for loss in [Loss::BELOW_1_S, Loss::STARTS_IN_SECTORS] {
+                if records.iter().any(loss.of) {
+                    lost += "; ";
+                    lost += loss.what;
+                }
+            }
+            return Ok((records.len() as u64, 0, lost));
         }
         write_all(out, TraceWriter::new(packed, to, from, page_bytes)?, records)
     })?;

@@ -97,6 +97,23 @@ fn a_format_is_told_by_the_name() {
     }
 }
 
+/// The rule: what a format cannot hold of a trace is said, and nothing else.
+#[test]
+fn what_oracle_general_loses_is_said() {
+    let lines =
+        |second: &str, offset: u64| format!("0,hm,0,Read,0,512,1\n{second},hm,0,Write,{offset},512,1\n");
+    for (time, offset, lost) in [
+        ("10000000", 1024, "operations"),
+        ("10000001", 1024, "operations; times below 1 s"),
+        ("10000000", 1000, "operations; starts inside a sector"),
+        ("10000001", 1000, "operations; times below 1 s; starts inside a sector"),
+    ] {
+        let folder = Folder::new().with("t.msr.csv", lines(time, offset));
+        let rows = folder.rows("trace convert t.msr.csv t.oracleGeneral --to oracle-general");
+        assert_eq!(rows[0]["loses"], lost, "{time} {offset}");
+    }
+}
+
 /// Editors and spreadsheets write a byte order mark before a text.
 #[test]
 fn a_byte_order_mark_is_no_part_of_a_trace() {
