@@ -17,7 +17,6 @@ const PIECES_SHARE: u64 = 64;
 pub struct BulkLoad<D: Device + 'static> {
     store: Store<D>,
     load: Load<D>,
-    tree: u32,
     /// Holds the lock on the whole table, so that nobody else reads or writes it meanwhile.
     _lock: Transaction<D>,
     /// Pieces of large values that no transaction has yet.
@@ -54,15 +53,7 @@ impl<D: Device + 'static> Store<D> {
         // Nobody writes to the table now. What was written before shall be in its pages.
         shard.settle_tree(table.0).await?;
         let load = Load::new(shard.clone(), table.0).await?;
-        Ok(BulkLoad {
-            store: self.clone(),
-            load,
-            tree: table.0.id,
-            _lock: lock,
-            pieces: Vec::new(),
-            pieces_bytes: 0,
-            bytes: 0,
-        })
+        Ok(BulkLoad { store: self.clone(), load, _lock: lock, pieces: Vec::new(), pieces_bytes: 0, bytes: 0 })
     }
 }
 
@@ -76,7 +67,7 @@ impl<D: Device + 'static> BulkLoad<D> {
         }
         let (place, mut pieces) = shard.put_large(&value);
         let value = Some(place.write().into());
-        let record = Op { tree: self.tree, key: key.as_slice().into(), value, large: true };
+        let record = Op { tree: self.load.tree(), key: key.as_slice().into(), value, large: true };
         pieces.push(record);
         shard.check_large(&pieces)?;
         pieces.pop();

@@ -75,6 +75,11 @@ impl<D: Device + 'static> Load<D> {
         Load { shard, tree, levels: vec![Level::default()], pages }
     }
 
+    /// The tree that is loaded.
+    pub fn tree(&self) -> u32 {
+        self.tree.id
+    }
+
     /// Pages so far.
     pub fn pages(&self) -> usize {
         self.pages.len()
@@ -199,7 +204,8 @@ impl<D: Device + 'static> Load<D> {
         }
         let _turn = shard.structure.take().await;
         let maps: Vec<PageId> = runs.keys().copied().collect();
-        let mut parts: Vec<&[PageId]> = maps.chunks(MAPS).collect();
+        // From the last maps on, whose pages are the last, so that handing them over shortens the list.
+        let mut parts: Vec<&[PageId]> = maps.rchunks(MAPS).collect();
         // The last record has the root with it.
         let last = parts.pop().unwrap_or_default();
         let deltas = |maps: &[PageId]| -> Vec<Delta> {
@@ -226,10 +232,11 @@ impl<D: Device + 'static> Load<D> {
         shard.restructure(held, all, ops)
     }
 
-    /// The pages of these maps are the store's now: the log is about to say so.
+    /// The pages of these maps, the last that are left, are the store's now: the log is about to say so.
     fn hand_over(&mut self, maps: &[PageId]) {
+        let Some(first) = maps.first() else { return };
         let space = &self.shard.space;
-        self.pages.retain(|page| !maps.contains(&space.place(*page).0));
+        self.pages.truncate(self.pages.partition_point(|page| space.place(*page).0 < *first));
     }
 }
 

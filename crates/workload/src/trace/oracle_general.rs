@@ -41,7 +41,7 @@ fn parse(bytes: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     Ok(Line::Request(Record { at: Nanos(seconds * 1_000_000_000), op, start, length }))
 }
 
-/// Writes all `records`, in bytes, to `out`. What they do is lost, and times below a second.
+/// Writes all `records`, in bytes, to `out`. What they do is lost, and so are times below a second and starts inside a sector.
 pub fn write_oracle_general(records: &[Record], out: &mut impl Write) -> io::Result<()> {
     // Backwards, so that the next access to each object is the one seen last.
     let mut seen: FxHashMap<u64, i64> = FxHashMap::default();
