@@ -38,8 +38,6 @@ pub struct Options {
     pub threads: usize,
     /// How many rows there will be.
     pub rows: u64,
-    /// Per cent of the pages in use that Fulgurite's sorted runs may take.
-    pub runs: u8,
 }
 
 /// The order in which `load` gets its rows.

@@ -127,7 +127,6 @@ fn task(args: &Args, kind: &Kind, folder: &Path, direct: bool) -> Task {
         memory_bytes: args.memory,
         direct,
         seed: args.seed,
-        runs: args.runs,
         load: None,
         measure: None,
     }

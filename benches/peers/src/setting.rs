@@ -56,9 +56,6 @@ pub struct Args {
     /// The order in which rows are loaded
     #[arg(long, value_enum, default_value_t = Order::Sorted)]
     pub load: Order,
-    /// Per cent of the pages in use that Fulgurite's sorted runs may take (`Options::runs`)
-    #[arg(long, default_value_t = 0)]
-    pub runs: u8,
     /// Run in the loaded store itself instead of a copy: quicker, but runs age it for the next. Workloads that insert get
     /// a copy all the same
     #[arg(long)]
@@ -110,7 +107,6 @@ pub struct Task {
     pub memory_bytes: u64,
     pub direct: bool,
     pub seed: u64,
-    pub runs: u8,
     /// Fill the empty store with rows in this order first. Not for the workload that does so itself.
     pub load: Option<Order>,
     /// Then measure; without it the store is closed after the load.

@@ -70,7 +70,6 @@ pub fn work(task: &Task) -> Result<Option<Outcome>> {
     let durable = task.measure.as_ref().is_some_and(|measure| measure.durability == Durability::Durable);
     let options = Options {
         cache_bytes: task.cache_bytes,
-        runs: task.runs,
         memory_bytes: task.memory_bytes,
         durable,
         direct: task.direct && kind.direct != Direct::Never,

@@ -161,6 +161,17 @@ impl Catalogue {
     }
 }
 
+/// Whether a record of the catalogue is about the sorted runs of a store of format 5: no text begins with this byte.
+pub fn is_about_runs(name: &[u8]) -> bool {
+    name.first() == Some(&0xFF)
+}
+
+/// The tree of a sorted run, as the value of such a record says: `kind (1: 4), tree of its records (4), root (8), number (4)`.
+pub fn run(value: &[u8]) -> Option<Tree> {
+    let is_run = value.len() == 17 && value[0] == 4;
+    is_run.then(|| Tree { id: 1 << 31 | get_u32(value, 13), root: PageId(get_u64(value, 5)) })
+}
+
 /// The value of a record of the catalogue.
 pub fn encode(named: Named) -> Vec<u8> {
     let (kind, tree, table) = match named {

@@ -3,7 +3,6 @@
 use crate::catalogue::Named;
 use crate::page::node::Node;
 use crate::page::{self, map};
-use crate::runs::{FIRST_RUN_TREE, Overlay};
 use crate::shard::Shard;
 use crate::store::Store;
 use crate::tree::{LARGE, Place, Tree};
@@ -12,7 +11,7 @@ use crate::{Error, index};
 use fulgurite_base::PageId;
 use fulgurite_device::Device;
 use fulgurite_pool::ReadGuard;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -99,14 +98,12 @@ struct Walk<'a, D: Device + 'static> {
     report: CheckReport,
     seen: FxHashSet<PageId>,
     large: Vec<(String, Place)>,
-    /// By tree: what runs have that could not be brought into the leaves.
-    beyond: FxHashMap<u32, Overlay>,
 }
 
 impl<'a, D: Device + 'static> Walk<'a, D> {
     fn new(shard: &'a Shard<D>) -> Walk<'a, D> {
         let (report, seen) = (CheckReport::default(), FxHashSet::default());
-        Walk { shard, report, seen, large: Vec::new(), beyond: FxHashMap::default() }
+        Walk { shard, report, seen, large: Vec::new() }
     }
 
     fn problem(
@@ -134,26 +131,6 @@ impl<'a, D: Device + 'static> Walk<'a, D> {
         if let Some(problem) = self.report.problems.last_mut() {
             problem.waiting = waiting as u64;
         }
-    }
-
-    /// Gathers what runs have of a tree that could not be brought into its leaves. Of a run that cannot be read, its own walk tells.
-    async fn find_beyond(&mut self, tree: Tree) {
-        if self.shard.runs.borrow().has_of(tree.id)
-            && let Ok(overlay) = self.shard.overlay(tree.id, b"", None).await
-        {
-            self.beyond.insert(tree.id, overlay);
-        }
-    }
-
-    /// Looks at a run. What it loses is lost to the table whose records it has.
-    async fn run(&mut self, tree: Tree, of: u32) -> Result<(), Error> {
-        let before = self.report.problems.len();
-        self.tree(tree, false).await?;
-        let table = self.shard.catalogue.borrow().name_of(of);
-        for problem in &mut self.report.problems[before..] {
-            problem.table.clone_from(&table);
-        }
-        Ok(())
     }
 
     /// A page. An error of the drive may be about another page that made room for it, so it is asked again.
@@ -217,20 +194,12 @@ impl<'a, D: Device + 'static> Walk<'a, D> {
             return Ok(());
         }
         if is_table {
-            let lacks = self.shard.records.borrow().lacks(visit.page) || self.beyond.contains_key(&tree.id);
+            let lacks = self.shard.records.borrow().lacks(visit.page);
             self.report.records += if lacks { self.keys_of(node).len() } else { node.len() } as u64;
-        }
-        // What looks like a large value in a run says that a key has none.
-        if tree.id >= FIRST_RUN_TREE {
-            return Ok(());
         }
         let name = self.shard.catalogue.borrow().name_of(tree.id);
         // What a pending record replaces may have gone already: recovery does not look at the leaf.
-        let beyond = self.beyond.get(&tree.id);
-        let is_replaced = |key: &[u8]| {
-            self.shard.records.borrow().is_pending(tree.id, key)
-                || beyond.is_some_and(|beyond| beyond.over(node).any(|(own, _)| own == key))
-        };
+        let is_replaced = |key: &[u8]| self.shard.records.borrow().is_pending(tree.id, key);
         for (key, value) in node.records().filter(|(key, value)| value.large && !is_replaced(key)) {
             let place = Place::read(value.bytes).map_err(|error| error.to_string())?;
             self.large.push((format!("{name}, key {}", text(&key)), place));
@@ -370,17 +339,11 @@ impl<'a, D: Device + 'static> Walk<'a, D> {
     /// The keys of a leaf, with those of records that it lacks.
     fn keys_of(&self, leaf: Node<'_>) -> BTreeSet<Vec<u8>> {
         let mut keys: BTreeSet<Vec<u8>> = (0..leaf.len()).map(|index| leaf.key(index)).collect();
-        let mut put = |key: &[u8], value: Option<&[u8]>| {
-            match value {
-                Some(_) => keys.insert(key.to_vec()),
-                None => keys.remove(key),
-            };
-        };
-        if let Some(beyond) = self.beyond.get(&page::tree(leaf.bytes())) {
-            beyond.over(leaf).for_each(|(key, value)| put(key, value));
-        }
         for record in self.shard.records.borrow().of_leaf(page::number(leaf.bytes())) {
-            put(record.key, record.value);
+            match record.value {
+                Some(_) => keys.insert(record.key.to_vec()),
+                None => keys.remove(record.key),
+            };
         }
         keys
     }
@@ -414,8 +377,7 @@ fn children(node: Node<'_>, left: &mut Vec<Visit>) {
 pub async fn reachable<D: Device + 'static>(shard: &Shard<D>) -> Result<FxHashSet<PageId>, Error> {
     let mut walk = Walk::new(shard);
     let trees = shard.catalogue.borrow().trees();
-    let runs = shard.runs.borrow().trees().into_iter().map(|(tree, _)| tree);
-    for tree in trees.into_iter().chain(runs) {
+    for tree in trees {
         walk.tree(tree, false).await?;
     }
     match walk.report.problems.first() {
@@ -432,25 +394,13 @@ impl<D: Device + 'static> Store<D> {
         shard.check_open()?;
         // Pages are looked at, so they shall have everything.
         shard.merge_all().await;
-        let trees = shard.catalogue.borrow().trees();
-        for tree in &trees {
-            // What is damaged, or has no room, is met below.
-            let _ = shard.settle_runs(*tree).await;
-        }
         let _turn = shard.structure.take().await;
         let mut walk = Walk::new(shard);
         let tables: FxHashSet<u32> =
             shard.catalogue.borrow().tables().iter().map(|(_, table)| table.0.id).collect();
         let trees = shard.catalogue.borrow().trees();
-        for tree in &trees {
-            walk.find_beyond(*tree).await;
-        }
         for tree in trees {
             walk.tree(tree, tables.contains(&tree.id)).await?;
-        }
-        let runs = shard.runs.borrow().trees();
-        for (tree, of) in runs {
-            walk.run(tree, of).await?;
         }
         walk.large_values().await?;
         walk.maps().await?;

@@ -5,7 +5,7 @@
 //! and puts the least place that is still needed into the superblock as the redo point. What changes meanwhile
 //! only keeps the redo point from moving further.
 
-use crate::layout::Superblock;
+use crate::layout::{FORMAT, Superblock};
 use crate::shard::{Shard, count};
 use crate::wait::{insist, to_its_end};
 use crate::{Error, Lsn, superblock};
@@ -85,8 +85,6 @@ impl<D: Device + 'static> Shard<D> {
         let before = self.superblock.replace(superblock);
         self.log.set_redo(redo);
         self.forget_freed(before.redo);
-        self.sweep_runs_later();
-        self.give_runs_back_later();
         count(&self.counters.checkpoints, 1);
         self.room.notify();
         Ok(())
@@ -115,9 +113,9 @@ impl<D: Device + 'static> Shard<D> {
     pub fn next_superblock(&self, redo: Lsn, clean: bool) -> Superblock {
         let (log_end, log_crc) = self.log.durable_end();
         let last = self.superblock.borrow().clone();
-        let generation = last.generation + 1;
+        let (format, generation) = (FORMAT, last.generation + 1);
         let (next_large, out_of_place) = (self.next_large.get(), self.pages.place().shape());
-        Superblock { generation, redo, log_end, log_crc, clean, next_large, out_of_place, ..last }
+        Superblock { format, generation, redo, log_end, log_crc, clean, next_large, out_of_place, ..last }
     }
 
     /// Pages out of place that were given back need not be moved any longer, once neither superblock has recovery read them.

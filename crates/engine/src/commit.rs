@@ -17,7 +17,7 @@ use crate::page;
 use crate::page::node::{Cell, longest_record};
 use crate::records::{Entry as Record, Records};
 use crate::shard::{Shard, count};
-use crate::tree::{Applied, CATALOGUE, FIRST_USER_TREE, Place, leaf};
+use crate::tree::{Applied, CATALOGUE, FIRST_USER_TREE, Place, Seek, leaf};
 use crate::wait::{insist, together};
 use crate::{Durability, Error, Lsn};
 use fulgurite_base::PageId;
@@ -174,12 +174,9 @@ impl<D: Device + 'static> Shard<D> {
     /// the pool, or lacks so much that it will be split, a record would save nothing; but on a store that is almost full, one that takes
     /// another away needs no page.
     async fn look(&self, tree: u32, key: &[u8], is_put: bool) -> Result<Found, Error> {
-        // Of what may be in a run, a write to the leaf takes more than a write.
-        let in_run = self.runs.borrow().may_be_in_one(tree, key);
         let is_written_anyway =
             |page| self.is_changed(page) || self.records.borrow().lacks_two_pages(page, self.page_bytes());
-        let saves =
-            |page| in_run || !is_written_anyway(page) || (!is_put && self.space.available() < ALMOST_FULL);
+        let saves = |page| !is_written_anyway(page) || (!is_put && self.space.available() < ALMOST_FULL);
         let may_be_record = tree >= FIRST_USER_TREE && self.records.borrow().is_used();
         let tree = self.tree(tree)?;
         if may_be_record {
@@ -192,11 +189,10 @@ impl<D: Device + 'static> Shard<D> {
                 return Ok(Found { leaf: Some(leaf), large: None, as_record: saves(leaf) });
             }
         }
-        let (guard, beyond) = self.find_with_beyond(tree, key).await?;
+        let guard = self.find(tree, Seek::At(key), 0).await?;
         let node = leaf(guard.bytes())?;
         let large = match node.search(key).map(|index| node.value(index)) {
-            // What a record replaces may have gone already: recovery does not look at the leaf.
-            Ok(Cell { bytes, large: true }) if beyond.over(node).is_none() => Some(Place::read(bytes)?),
+            Ok(Cell { bytes, large: true }) => Some(Place::read(bytes)?),
             _ => None,
         };
         let page = page::number(guard.bytes());

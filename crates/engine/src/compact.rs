@@ -210,8 +210,6 @@ impl<D: Device + 'static> Store<D> {
         shard.merge_all().await;
         let trees = shard.catalogue.borrow().trees();
         for tree in trees {
-            // Leaves that lack different runs stay apart.
-            shard.settle_runs(tree).await?;
             report.merged += shard.compact_tree(tree).await?;
         }
         report.given_back = shard.give_back_unused().await?;

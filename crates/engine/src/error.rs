@@ -112,6 +112,11 @@ pub enum Error {
         /// Ours.
         known: u32,
     },
+    /// The store has sorted runs, which only format 5 had.
+    #[error(
+        "the store has sorted runs, which this version does not read; `compact` it with the version that made it"
+    )]
+    SortedRuns,
     /// Commits wrote the log faster than a backup could copy what they changed.
     #[error(
         "commits overwrote the log before the backup had copied their pages, {passes} times; make it when less is written, or with a larger log"

@@ -2,7 +2,7 @@
 
 use crate::catalogue::Catalogue;
 use crate::index;
-use crate::layout::{SUPERBLOCK, Superblock};
+use crate::layout::{FORMAT, SUPERBLOCK, Superblock};
 use crate::log::block::{Block, HEADER};
 use crate::log::{Delta, Entry};
 use crate::page::node::{Cell, Node, NodeMut, middle};
@@ -72,6 +72,7 @@ fn use_node(bytes: &[u8], records: &[(Vec<u8>, Vec<u8>)]) {
 /// A superblock that makes sense.
 pub fn sound_superblock() -> Superblock {
     Superblock {
+        format: FORMAT,
         generation: 3,
         page_bytes: 4096,
         block_bytes: 4096,

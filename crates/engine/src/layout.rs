@@ -40,9 +40,11 @@ use fulgurite_base::units::{humane_size, whole_size};
 use fulgurite_device::Caps;
 
 /// The format of the files that this version writes.
-pub const FORMAT: u32 = 5;
-/// In this format no record waits in a run.
-const WITHOUT_RUNS: u32 = 4;
+pub const FORMAT: u32 = 6;
+/// In this format a store may have sorted runs, with which it is refused.
+pub const WITH_RUNS: u32 = 5;
+/// In this format there are no sorted runs yet.
+const BEFORE_RUNS: u32 = 4;
 /// In this format units out of place are blocks of the log's size.
 const WITHOUT_UNITS: u32 = 3;
 /// In this format the log does not say which pages the drive has (kind 7 of a structure change).
@@ -89,6 +91,8 @@ const MOST_BYTES: u64 = 1 << 60;
 /// What the superblock says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock {
+    /// The format of the store, or an older one that reads the same.
+    pub format: u32,
     /// Counts the superblocks written.
     pub generation: u64,
     /// Bytes in a page.
@@ -123,6 +127,7 @@ impl Superblock {
         let page_bytes = options.page_bytes;
         let pages = caps.pages.saturating_mul(caps.page_bytes.into()) / u64::from(page_bytes);
         let mut superblock = Superblock {
+            format: FORMAT,
             generation: 2,
             page_bytes,
             block_bytes: block_bytes(caps),
@@ -154,11 +159,18 @@ impl Superblock {
         Ok(superblock)
     }
 
+    /// The superblock of the store from when it is opened: unclean. The format stays if the store may have sorted runs: it is
+    /// refused then, and the version that made it must be able to open it.
+    pub fn opened(self) -> Superblock {
+        let format = if self.format == WITH_RUNS { WITH_RUNS } else { FORMAT };
+        Superblock { format, generation: self.generation + 1, clean: false, ..self }
+    }
+
     /// The superblock as bytes.
     pub fn encode(&self) -> [u8; SUPERBLOCK] {
         let mut bytes = [0; SUPERBLOCK];
         set(&mut bytes, 0, MAGIC);
-        set(&mut bytes, 20, &FORMAT.to_le_bytes());
+        set(&mut bytes, 20, &self.format.to_le_bytes());
         set(&mut bytes, 24, &self.page_bytes.to_le_bytes());
         set(&mut bytes, 28, &self.block_bytes.to_le_bytes());
         let numbers = [
@@ -201,14 +213,18 @@ impl Superblock {
         }
         let format = get_u32(&copy, 20);
         let is_out_of_place = copy[85] == 1;
-        let is_known = [FORMAT, WITHOUT_RUNS, WITHOUT_UNITS, WITHOUT_STORED].contains(&format);
+        let is_known = [FORMAT, WITH_RUNS, BEFORE_RUNS, WITHOUT_UNITS, WITHOUT_STORED].contains(&format);
         if !is_known && (format != UNBOUND || is_out_of_place) {
             return Err(Error::Version { found: format, known: FORMAT });
         }
         let block_bytes = get_u32(&copy, 28);
-        let unit_bytes =
-            if format < WITHOUT_RUNS { block_bytes } else { 1u32.checked_shl(copy[86].into()).unwrap_or(0) };
+        let unit_bytes = if format <= WITHOUT_UNITS {
+            block_bytes
+        } else {
+            1u32.checked_shl(copy[86].into()).unwrap_or(0)
+        };
         let superblock = Superblock {
+            format,
             page_bytes: get_u32(&copy, 24),
             block_bytes,
             generation: get_u64(&copy, 32),

@@ -222,9 +222,6 @@ pub struct Options {
     /// written and are not merged into their pages yet. The store looks how much of that spares the drive more than pages would. 0 to 90. A store with little memory has none, whatever this says: it keeps
     /// 32 frames first.
     pub records: u8,
-    /// Per cent of the pages in use that sorted runs may take: records that wait on the drive until their leaves are written for many at
-    /// once. 0 to 50; 0: records wait in memory alone.
-    pub runs: u8,
     /// How long a `group` commit waits for others at most.
     pub group_window: Nanos,
     /// How old a `relaxed` commit becomes before it is written, at most.
@@ -234,9 +231,6 @@ pub struct Options {
     /// Without it, a write that the drive acknowledges and never does, or does elsewhere, is noticed only where the page is
     /// read soon after; later it leaves an old page that looks whole.
     pub verify_writes: bool,
-    /// Records go into runs however few they are, and runs are small: for the crash simulation, whose stores are.
-    #[cfg(feature = "planted")]
-    pub eager_runs: bool,
     /// A bug for the crash simulation to find.
     #[cfg(feature = "planted")]
     pub planted: Option<Planted>,
@@ -256,12 +250,9 @@ impl Default for Options {
             prefetch: PrefetchConfig::None(NoOptions),
             degree: DEGREE,
             records: RECORDS,
-            runs: 0,
             group_window: Nanos::from_micros(100),
             relaxed_window: Nanos::from_micros(10_000),
             verify_writes: false,
-            #[cfg(feature = "planted")]
-            eager_runs: false,
             #[cfg(feature = "planted")]
             planted: None,
         }
@@ -273,8 +264,6 @@ const DEGREE: u32 = 32;
 
 /// Per cent of the memory for pages that records may have where nobody says otherwise.
 const RECORDS: u8 = 70;
-/// What runs may take at most.
-const MOST_RUNS: u8 = 50;
 /// The fewest frames that a store leaves for pages where it has records by themselves.
 const FRAMES_BESIDE_RECORDS: u64 = 32;
 /// The least memory for records, in pages.
@@ -387,30 +376,12 @@ impl Options {
 
     /// Bytes for old versions.
     pub(crate) fn version_bytes(&self) -> u64 {
-        self.memory_bytes / 8 - self.filter_bytes()
-    }
-
-    /// Whether records go into runs however few they are.
-    pub(crate) fn are_runs_eager(&self) -> bool {
-        #[cfg(feature = "planted")]
-        return self.eager_runs;
-        #[cfg(not(feature = "planted"))]
-        false
-    }
-
-    /// Bytes for the filters of runs.
-    pub(crate) fn filter_bytes(&self) -> u64 {
-        if self.runs == 0 { 0 } else { self.memory_bytes / 32 }
+        self.memory_bytes / 8
     }
 
     /// Refuses sizes of pages and log that make no sense, or not on a drive with these capabilities.
     pub fn check(&self, caps: &Caps) -> Result<(), Error> {
-        let Options { page_bytes, records, runs, .. } = *self;
-        if runs > MOST_RUNS {
-            return Err(Error::Options(format!(
-                "runs cannot take {runs} per cent of the pages; accepted: 0 to {MOST_RUNS}"
-            )));
-        }
+        let Options { page_bytes, records, .. } = *self;
         if records > MOST_RECORDS {
             return Err(Error::Options(format!(
                 "records cannot have {records} per cent of the memory; accepted: 0 to {MOST_RECORDS}"

@@ -50,16 +50,6 @@ pub enum Planted {
     CheckpointGivenUp,
     /// A page is shared to its place in parts, each with a command of its own.
     PageSharedInParts,
-    /// A run is named before its pages are durable.
-    RunBeforePages,
-    /// Records leave memory for a run before the log that names it is durable.
-    SpilledTooEarly,
-    /// A run keeps a record that is older than what its leaf has got.
-    OlderRecordKept,
-    /// A run is given back before the drive has the leaves that got its records.
-    RunGivenBackEarly,
-    /// The leaf of a record that is on its way into a run gets a newer one.
-    MergedWhileSpilled,
     /// A flush of the log counts although an earlier one has not ended.
     FlushOutOfOrder,
 }
@@ -88,11 +78,6 @@ impl Choice for Planted {
         ("map-before-pages", Planted::MapBeforePages),
         ("checkpoint-given-up", Planted::CheckpointGivenUp),
         ("page-shared-in-parts", Planted::PageSharedInParts),
-        ("run-before-pages", Planted::RunBeforePages),
-        ("spilled-too-early", Planted::SpilledTooEarly),
-        ("older-record-kept", Planted::OlderRecordKept),
-        ("run-given-back-early", Planted::RunGivenBackEarly),
-        ("merged-while-spilled", Planted::MergedWhileSpilled),
         ("flush-out-of-order", Planted::FlushOutOfOrder),
     ];
 }

@@ -12,7 +12,6 @@ use crate::locks::Mode;
 use crate::page;
 use crate::page::node::{Cell, Node};
 use crate::rows::Rows;
-use crate::runs::Overlay;
 use crate::shard::Shard;
 use crate::tree::{Place, Seek, Tree, leaf};
 use crate::versions::Old;
@@ -251,7 +250,7 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
     /// Adds the rows of the next leaf to `rows`.
     async fn part(&self, rows: &mut Rows) -> Result<Part, Error> {
         let shard = self.view.shard();
-        let (guard, overlay) = shard.find_with_overlay(self.tree, self.seek()).await?;
+        let guard = shard.find(self.tree, self.seek(), 0).await?;
         let node = leaf(guard.bytes())?;
         shard.note_records_of_a_leaf(self.tree, node.len());
         let mut span = self.span.clone();
@@ -271,7 +270,7 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
         let mut from = node.search(&span.low).unwrap_or_else(|index| index);
         let mut to =
             span.high.as_ref().map_or(node.len(), |high| node.search(high).unwrap_or_else(|index| index));
-        let seen = self.seen_instead(node, &overlay, &span)?;
+        let seen = self.seen_instead(node, &span)?;
         if seen.is_empty() {
             // No more than will be asked for.
             match self.direction {
@@ -307,15 +306,13 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
         Ok(Part { span, is_last })
     }
 
-    /// What this reader sees in place of the leaf's records: what runs and memory have that the leaf lacks, and over that its own writes, or
+    /// What this reader sees in place of the leaf's records: what memory has that the leaf lacks, and over that its own writes, or
     /// older values.
-    fn seen_instead(&self, leaf: Node<'_>, overlay: &Overlay, span: &Span) -> Result<Seen, Error> {
+    fn seen_instead(&self, leaf: Node<'_>, span: &Span) -> Result<Seen, Error> {
         let mut seen = Seen::new();
         let put = |seen: &mut Seen, key: &[u8], value: Option<&[u8]>| {
             seen.insert(key.to_vec(), value.map(<[u8]>::to_vec));
         };
-        let from_runs = || overlay.over(leaf).filter(|(key, _)| span.contains(key));
-        from_runs().for_each(|(key, value)| put(&mut seen, key, value));
         let records = self.view.shard().records.borrow();
         for record in records.of_leaf(page::number(leaf.bytes())).filter(|record| span.contains(record.key)) {
             put(&mut seen, record.key, record.value);
@@ -335,11 +332,8 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
                     match old {
                         Old::Here(value) => put(&mut seen, key, Some(value)),
                         Old::Absent => put(&mut seen, key, None),
-                        // Beneath what memory has: in a run, or in the leaf.
-                        Old::Beneath => match from_runs().find(|(own, _)| *own == key) {
-                            Some((_, value)) => put(&mut seen, key, value),
-                            None => drop(seen.remove(key)),
-                        },
+                        // The leaf has it, beneath the record in memory.
+                        Old::Beneath => drop(seen.remove(key)),
                     }
                 }
             }

@@ -8,7 +8,6 @@ use crate::layout::Superblock;
 use crate::locks::{Locks, TxnId};
 use crate::log::Log;
 use crate::records::Records;
-use crate::runs::Runs;
 use crate::space::Space;
 use crate::stored::Stored;
 use crate::tree::Tree;
@@ -73,16 +72,6 @@ pub struct Shard<D: Device + 'static> {
     pub evicting: Cell<bool>,
     /// Frames for it are borrowed, in a task of its own.
     pub borrowing: Cell<bool>,
-    /// Sorted runs of records on the drive.
-    pub runs: RefCell<Runs>,
-    /// One task at a time makes runs, and one brings a step of them into leaves.
-    pub spilling: Turns,
-    pub sweep_turn: Turns,
-    /// One task at a time takes a record out of runs.
-    pub taking_out: Turns,
-    /// A task of its own sweeps, or gives runs back.
-    pub sweeping: Cell<bool>,
-    pub giving_back: Cell<bool>,
     pub versions: RefCell<Versions>,
     pub commits: RefCell<Commits>,
     /// More is visible, or the store has stopped.

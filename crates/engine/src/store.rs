@@ -11,7 +11,6 @@ use crate::page::node::{NodeMut, longest_key};
 use crate::page::{self, Kind, map};
 use crate::records::{RecordCounters, Records};
 use crate::recovery::{Redone, Stretch, redo_structure};
-use crate::runs::RunCounters;
 use crate::scan::{Direction, Record};
 use crate::shard::{Counters, Shard};
 use crate::space::Space;
@@ -92,12 +91,6 @@ pub struct Statistics {
     pub records_pending: u64,
     /// What was done with them.
     pub records: RecordCounters,
-    /// Sorted runs on the drive of records that their leaves lack.
-    pub runs: u64,
-    /// The pages that they take.
-    pub run_pages: u64,
-    /// What was done with them.
-    pub run_counters: RunCounters,
     /// Locks held.
     pub locks: u64,
     /// Operations that recovery has done again.
@@ -173,7 +166,7 @@ impl<D: Device + 'static> Store<D> {
         let was_clean =
             superblock.clean && !LogReader::new(handle.clone(), start, None, &options).continues().await?;
         // From here on a crash finds an unclean store. Nothing else is changed before that is durable.
-        let superblock = Superblock { generation: superblock.generation + 1, clean: false, ..superblock };
+        let superblock = superblock.opened();
         superblock::write(&handle, &superblock).await?;
         let health = Health::default();
         let barrier = Rc::new(Barrier::new(handle.clone(), health.clone()));
@@ -471,7 +464,6 @@ impl<D: Device + 'static> Store<D> {
             &shard.counters;
         let (log_flushes, log_bytes_written) = shard.log.counters();
         let (superblock, records) = (shard.superblock.borrow(), shard.records.borrow());
-        let runs = shard.runs.borrow();
         let beside = superblock.data_start().0;
         Statistics {
             commits: commits.get(),
@@ -500,9 +492,6 @@ impl<D: Device + 'static> Store<D> {
             records_kept: records.len() as u64,
             records_pending: records.pending(),
             records: records.counters(),
-            runs: runs.size().0,
-            run_pages: runs.size().1,
-            run_counters: runs.counters(),
             locks: shard.locks.borrow().held() as u64,
             recovered_ops: recovered_ops.get(),
             restored_pages: restored_pages.get(),
@@ -657,12 +646,6 @@ fn assemble<D: Device + 'static>(
         records: RefCell::new(records),
         evicting: Cell::new(false),
         borrowing: Cell::new(false),
-        runs: RefCell::default(),
-        spilling: Turns::default(),
-        sweep_turn: Turns::default(),
-        taking_out: Turns::default(),
-        sweeping: Cell::new(false),
-        giving_back: Cell::new(false),
         versions: RefCell::new(Versions::new(options.version_bytes())),
         commits: RefCell::new(Commits::new(redone.tail.at)),
         visible,

@@ -139,12 +139,6 @@ impl Versions {
         }
     }
 
-    /// Whether somebody may ask for what is beneath the newest value of a key.
-    pub fn has_beneath(&self, tree: u32, key: &[u8]) -> bool {
-        let history = self.trees.get(&tree).filter(|_| self.beneath > 0).and_then(|keys| keys.get(key));
-        history.is_some_and(|history| history.iter().any(|(_, old)| *old == Old::Beneath))
-    }
-
     /// What a reader of the state at `lsn` finds under a key, where that is not what the tree has.
     pub fn find(&self, tree: u32, key: &[u8], lsn: Lsn) -> Option<&Old> {
         let history = self.trees.get(&tree)?.get(key)?;

@@ -3,7 +3,6 @@
 
 use crate::locks::{Mode, TxnId};
 use crate::page::node::{Cell, Node};
-use crate::runs::Beyond;
 use crate::shard::Shard;
 use crate::tree::{Asked, Place, Seek, Tree, leaf};
 use crate::versions::{Old, ReaderId};
@@ -174,7 +173,7 @@ impl<D: Device + 'static> Drop for View<D> {
 enum Found {
     Value(Option<Vec<u8>>),
     Large(Place),
-    /// Memory does not tell: runs and the leaf must be looked at.
+    /// Memory does not tell: the leaf must be looked at.
     InLeaf,
 }
 
@@ -195,13 +194,9 @@ impl<D: Device + 'static> Shard<D> {
         loop {
             let found = match self.in_memory(tree, key, state)? {
                 (Found::InLeaf, _) => {
-                    let beyond = self.beyond(tree, key).await?;
                     let (guard, asked) = self.search(tree, Seek::At(key), 0).await?;
-                    if !self.holds(&beyond) {
-                        continue;
-                    }
                     let was_read = asked != Asked::Nothing;
-                    let found = self.in_leaf(leaf(guard.bytes())?, was_read, &beyond, tree, key, state)?;
+                    let found = self.in_leaf(leaf(guard.bytes())?, was_read, tree, key, state)?;
                     // What the leaf was read for is in memory by itself now. The nodes above lead to more. Who reads under locks may change
                     // the leaf soon.
                     let is_snapshot = state.is_some();
@@ -251,13 +246,12 @@ impl<D: Device + 'static> Shard<D> {
         Ok((found, true))
     }
 
-    /// What is found with the leaf in hand, and what runs have beyond it, in one step with what memory has.
+    /// What is found with the leaf in hand, in one step with what memory has.
     #[inline]
     fn in_leaf(
         &self,
         node: Node<'_>,
         was_read: bool,
-        beyond: &Beyond,
         tree: Tree,
         key: &[u8],
         state: Option<Lsn>,
@@ -266,14 +260,7 @@ impl<D: Device + 'static> Shard<D> {
             (Found::InLeaf, is_newest) => is_newest,
             (found, _) => return Ok(found),
         };
-        let found = match beyond.over(node) {
-            Some(value) => {
-                self.runs.borrow_mut().count_hit(tree.id);
-                value.map(Cell::inline).ok_or(0)
-            }
-            None => node.search(key).map(|index| node.value(index)),
-        };
-        match found {
+        match node.search(key).map(|index| node.value(index)) {
             Err(_) => Ok(Found::Value(None)),
             Ok(Cell { bytes, large: false }) => {
                 let mut records = self.records.borrow_mut();

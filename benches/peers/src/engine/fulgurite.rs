@@ -65,7 +65,6 @@ fn open(folder: &Path, options: &Options, place: &str) -> Result<Box<dyn Engine>
         memory_bytes: options.memory_bytes.saturating_sub(PROCESS_BYTES).max(options.cache_bytes),
         log_bytes: LOG_BYTES,
         durability,
-        runs: options.runs,
         place: place.parse().map_err(|error| anyhow!("place {place}: {error}"))?,
         ..StoreOptions::default()
     };

@@ -160,7 +160,6 @@ fn task(engine: &str, folder: PathBuf) -> Task {
         rows: LOADED,
         threads: 2,
         cache_bytes: 4 << 20,
-        runs: 0,
         memory_bytes: 64 << 20,
         direct: false,
         seed: 1,

@@ -45,10 +45,6 @@ impl fmt::Display for Plan {
         if store.records > 0 {
             writeln!(f, "records have {} per cent of the memory beside the frames", store.records)?;
         }
-        if store.runs > 0 {
-            let how = if store.eager_runs { ", and are made of few records" } else { "" };
-            writeln!(f, "runs may take {} per cent of the pages{how}", store.runs)?;
-        }
         if let Some(bug) = store.planted {
             writeln!(f, "planted: {}", name_of(bug))?;
         }

@@ -51,9 +51,6 @@ impl Plan {
         let store = store(&mut prng);
         let (device, mut store) = device(&mut prng, store);
         store.records = records(&mut Prng::new(seed, "crash records"));
-        let mut prng_of_runs = Prng::new(seed, "crash runs");
-        store.runs = one_of(&mut prng_of_runs, &[0, 1, 20, 50]);
-        store.eager_runs = store.runs > 0 && !once_in(&mut prng_of_runs, 4);
         let device = CrashConfig {
             share_pages: share_pages(seed, &device, &store),
             durable_writes: once_in(&mut Prng::new(seed, "crash durable writes"), 2),
@@ -103,8 +100,6 @@ fn store(prng: &mut Prng) -> StorePlan {
         relaxed_window: Nanos::from_micros(one_of(prng, &[100, 1_000, 10_000])),
         verify_writes: false,
         records: 0,
-        runs: 0,
-        eager_runs: false,
         place: "in-place".to_owned(),
         planted: None,
     }

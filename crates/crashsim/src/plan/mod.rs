@@ -39,10 +39,6 @@ pub struct StorePlan {
     pub verify_writes: bool,
     /// Per cent of the memory for pages that records have, beside the frames.
     pub records: u8,
-    /// Per cent of the pages in use that runs may take.
-    pub runs: u8,
-    /// Whether records go into runs however few they are.
-    pub eager_runs: bool,
     /// Where pages are written, by name.
     pub place: String,
     /// A bug to plant.

@@ -162,8 +162,6 @@ pub(super) fn options(plan: &StorePlan) -> Result<Options, String> {
         relaxed_window: plan.relaxed_window,
         verify_writes: plan.verify_writes,
         records: plan.records,
-        runs: plan.runs,
-        eager_runs: plan.eager_runs,
         place: plan.place.parse().map_err(text)?,
         planted: plan.planted,
         ..Options::default()

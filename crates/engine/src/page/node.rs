@@ -13,7 +13,7 @@
 //! | 44–48 | bytes of the heap that no record uses |
 //! | 48–50, 50–52 | lengths of the low and the high fence |
 //! | 52 | 1 where the node has no high fence: it ends its level |
-//! | 53–56 | of a leaf: it has what runs up to this number have of its keys |
+//! | 53–56 | unused; of a leaf, anything that format 5 left there |
 //! | 56–120 | hints: the heads of 16 keys, evenly spaced |
 //! | 120– | slots of 10 bytes: offset (2), bytes of the key behind the prefix (2), of the value (2; the top bit marks a large value), head (4) |
 //! | –end | heap: records, the high fence, the low fence last |
@@ -134,12 +134,6 @@ impl<'a> Node<'a> {
     pub fn high(&self) -> Option<&'a [u8]> {
         let end = self.0.len() - self.low_len();
         (self.0[52] == 0).then(|| &self.0[end - self.high_len()..end])
-    }
-
-    /// The number of the last run that the leaf has everything of (see [`crate::runs`]).
-    #[inline]
-    pub fn merged_runs(&self) -> u32 {
-        u32::from_le_bytes([self.0[53], self.0[54], self.0[55], 0])
     }
 
     /// What all keys of the node begin with.
@@ -417,11 +411,6 @@ impl<'a> NodeMut<'a> {
         Node(self.0)
     }
 
-    /// Notes that the leaf has everything that runs up to this number have of its keys.
-    pub fn set_merged_runs(&mut self, number: u32) {
-        set(self.0, 53, &number.to_le_bytes()[..3]);
-    }
-
     fn set_len(&mut self, len: usize) {
         set(self.0, 36, &(len as u16).to_le_bytes());
     }
@@ -540,7 +529,6 @@ impl<'a> NodeMut<'a> {
                 new.push(&key, value);
             }
         }
-        new.set_merged_runs(node.merged_runs());
         super::set_structure_lsn(self.0, structure_lsn);
         super::set_lsn(self.0, lsn);
     }

@@ -3,7 +3,6 @@
 use super::merge::Reason;
 use super::{CHUNKS_TOGETHER, Entry as Record, Place, Records};
 use crate::log::{Entry, Op};
-use crate::runs::Which;
 use crate::shard::Shard;
 use crate::tree::Tree;
 use crate::{Error, Lsn};
@@ -22,8 +21,6 @@ impl<D: Device + 'static> Shard<D> {
     /// Sees to it that no record has been pending since before `goal`, as far as that can be done.
     pub async fn settle_records(self: &Rc<Self>, goal: Lsn) -> Result<(), Error> {
         let tail = self.log.tail();
-        // What few leaves lack goes there; what is thinly spread waits on in runs.
-        self.spill(Which::Before(goal.min(tail))).await;
         if goal > tail {
             self.merge_all().await;
         } else {
@@ -88,14 +85,12 @@ impl<D: Device + 'static> Shard<D> {
         }
     }
 
-    /// Has all records of a tree merged that nobody writes to, those in runs too. Fails with [`Error::Full`] where there are no pages for them.
+    /// Has all records of a tree merged that nobody writes to. Fails with [`Error::Full`] where there are no pages for them.
     pub async fn settle_tree(self: &Rc<Self>, tree: Tree) -> Result<(), Error> {
         for _ in 0..MOST_ATTEMPTS {
-            // What is on its way into a run is not merged.
-            drop(self.spilling.take().await);
             self.merge_all().await;
             self.check_open()?;
-            if self.settle_runs(tree).await? && !self.records.borrow().has_pending(tree.id) {
+            if !self.records.borrow().has_pending(tree.id) {
                 return Ok(());
             }
             // The log may have had no room for a split.

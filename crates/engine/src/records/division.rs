@@ -7,8 +7,6 @@
 //! - Records that are read again, if a page had to be read for them. Each would have spared that read.
 //! - Leaves that lack a record again soon after they were merged to make room. Each would have spared a merge: a read and a write.
 //! - Writes that go to their leaves since records have no room. Each reads its leaf and has it written, as a merge does.
-//! - Leaves that got what sorted runs had of them. A sweep finds in each a part of all records that wait, in memory and on the drive. With the
-//!   margin more would wait, and so many fewer leaves would be swept for them.
 //!
 //! Whoever's margin would have spared clearly more gets frames of the other, up to the margin. Where pages leave and nobody asks for records or brings some, pages
 //! have more and more frames until somebody does. So updates that are spread over all rows have nearly all of the
@@ -55,8 +53,6 @@ pub(super) struct Division {
     /// Bytes of entries that came, which is the clock of both.
     clock: u64,
     spared: Spared,
-    /// Of a swept leaf that the margin would have spared, what has been counted so far, in bytes of what waits.
-    part_swept: u64,
     /// The pool's counts when the memory was divided last: departures, and pages written.
     pool: (Departures, u64),
     /// Chunks that had been filled, and pages that had left, at the last look.
@@ -75,7 +71,6 @@ impl Division {
             leaves: Departed::new(0, 1),
             clock: 0,
             spared: Spared::default(),
-            part_swept: 0,
             pool: Default::default(),
             looked: 0,
             used: 0,
@@ -104,15 +99,6 @@ impl Division {
     /// A write goes to its leaf, since records have no room for it.
     pub fn refused(&mut self) {
         self.spared.merges += u64::from(self.margin > 0);
-    }
-
-    /// So many leaves got what runs had of them, of `waiting` bytes of records.
-    pub fn swept(&mut self, leaves: u64, waiting: u64) {
-        let spared = self.part_swept + leaves * self.margin * self.chunk_bytes;
-        let waiting = waiting.max(1);
-        // The margin spares no more leaves than there were.
-        self.spared.merges += (spared / waiting).min(leaves);
-        self.part_swept = spared % waiting;
     }
 
     /// A record goes that no leaf lacks.
@@ -289,21 +275,6 @@ mod tests {
         // One in eight is watched and counts for eight.
         assert!((800..1_200).contains(&merges) && (800..1_200).contains(&reads), "{merges}, {reads}");
         assert_eq!(spared(within + 1, 1_000), (0, 0), "the margin has no room for more than itself");
-    }
-
-    #[test]
-    fn of_leaves_that_are_swept_the_margin_would_spare_its_part_of_what_waits() {
-        let mut division = division();
-        // What waits takes a hundred times the margin. Parts of a leaf add up.
-        for _ in 0..10 {
-            division.swept(150, 100 * MARGIN * CHUNK);
-        }
-        assert_eq!(division.spared.merges, 15);
-        division.swept(40, MARGIN * CHUNK / 8);
-        assert_eq!(division.spared.merges, 55, "no more leaves than there were");
-        let mut fixed = Division::fixed();
-        fixed.swept(1_000, 1);
-        assert_eq!(fixed.spared.merges, 0, "nothing is divided");
     }
 
     #[test]

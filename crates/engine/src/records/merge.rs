@@ -3,8 +3,6 @@
 use super::{Entry, Merged, Outcome, Place, Records};
 use crate::log::OpRef;
 use crate::page;
-use crate::page::node::Node;
-use crate::runs::Which;
 use crate::shard::{Shard, count};
 use crate::tree::{Tree, change, is_sparse, leaf};
 use crate::{Error, Lsn};
@@ -73,10 +71,6 @@ impl<D: Device + 'static> Shard<D> {
             if left == 0 || failures == MOST_FAILURES {
                 return;
             }
-            if self.records.borrow().is_pinned() {
-                drop(self.spilling.take().await);
-                continue;
-            }
             let Swept { lacking, stay, swept } = self.records.borrow_mut().sweep_some();
             if swept == 0 {
                 return;
@@ -85,7 +79,7 @@ impl<D: Device + 'static> Shard<D> {
             if lacking.is_empty() {
                 // Where most records were asked for, very many chunks are looked at.
                 self.handle.pause().await;
-            } else if !self.spill(Which::Oldest).await {
+            } else {
                 self.merge_leaves(lacking.clone(), Reason::Room).await;
                 let mut records = self.records.borrow_mut();
                 if lacking.iter().all(|leaf| records.lacks(*leaf)) {
@@ -150,17 +144,7 @@ impl<D: Device + 'static> Shard<D> {
     async fn merge_leaf(&self, number: PageId, reason: Reason) -> Result<(), Error> {
         let mut number = number;
         while self.records.borrow().lacks(number) {
-            let has_runs = !self.runs.borrow().is_empty();
-            if has_runs && !self.catch_up_leaf(number).await? {
-                return Ok(());
-            }
             let mut guard = self.write_page(number).await?;
-            if self.is_older_in_runs(leaf(guard.bytes())?) {
-                continue;
-            }
-            if self.has_spilled(number) {
-                return Ok(());
-            }
             let too_large = self.merge_into(number, guard.bytes_mut())?;
             if reason == Reason::Room {
                 self.records.borrow_mut().division.leaf_leaves(number);
@@ -182,33 +166,6 @@ impl<D: Device + 'static> Shard<D> {
             }
         }
         Ok(())
-    }
-
-    /// Whether some of what a leaf lacks is on its way into a run.
-    pub fn has_spilled(&self, number: PageId) -> bool {
-        let records = self.records.borrow();
-        records.of_leaf(number).any(|entry| self.is_being_spilled(entry.tree, entry.key))
-    }
-
-    /// Whether runs may have something of a record that memory has of a leaf. It is older, and would come over that in the leaf.
-    fn is_older_in_runs(&self, leaf: Node<'_>) -> bool {
-        let (records, runs) = (self.records.borrow(), self.runs.borrow());
-        let mut entries = records.of_leaf(page::number(leaf.bytes()));
-        self.is_behind_runs(leaf) && entries.any(|entry| runs.may_be_in_one(entry.tree, entry.key))
-    }
-
-    /// Brings what runs have of a leaf into it where memory has something newer. Whether that could be done.
-    async fn catch_up_leaf(&self, number: PageId) -> Result<bool, Error> {
-        let (tree, low, high) = {
-            let guard = self.read_page(number).await?;
-            let node = leaf(guard.bytes())?;
-            if !self.is_older_in_runs(node) {
-                return Ok(true);
-            }
-            let tree = self.tree(page::tree(guard.bytes()))?;
-            (tree, node.low().to_vec(), node.high().map(<[u8]>::to_vec))
-        };
-        self.catch_up(tree, &low, high.as_deref()).await
     }
 
     /// Room in the log for a split, or for two nodes that become one. Nobody waits for it here: a checkpoint, which makes room,

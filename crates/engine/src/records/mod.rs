@@ -42,7 +42,6 @@ mod division;
 mod lending;
 mod merge;
 mod ring;
-mod spilling;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -143,7 +142,6 @@ pub struct Records {
     counters: RecordCounters,
     /// Reads of records that stayed out, so that some of them come in.
     passed: u32,
-    is_pinned: bool,
     /// Which neighbourhoods are worth a merge.
     worth: Worth,
 }
@@ -188,7 +186,6 @@ impl Records {
             most_pending_bytes: log_bytes / 3,
             counters: RecordCounters::default(),
             passed: 0,
-            is_pinned: false,
             worth: Worth::new(most_bytes, (merge::NEIGHBOURHOOD / page_bytes as usize).max(1) as u32),
         }
     }
@@ -615,9 +612,6 @@ impl Records {
     /// their leaves lack, unless their neighbourhood is worth a merge: then the leaf is added to `lacking`, and the chunk stays.
     /// Without `lacking`, none is.
     fn sweep(&mut self, at: usize, mut lacking: Option<&mut Vec<PageId>>) -> Outcome {
-        if self.is_pinned {
-            return Outcome::Nothing;
-        }
         let Some(chunk) = self.ring.take(at) else { return Outcome::Nothing };
         let mut stays = false;
         for place in self.ring.entries(chunk) {

@@ -15,8 +15,6 @@ const HEAD: usize = 24;
 const PENDING: u16 = 1 << 15;
 /// In the length of the key: it was asked for since it came, or was spared.
 const ASKED_FOR: u16 = 1 << 14;
-/// In the place in the log: the entry goes into a run. Who writes it, or notes another place, takes that back.
-const SPILLING: u64 = 1 << 63;
 /// More than the longest key of the largest page.
 const KEY: u16 = ASKED_FOR - 1;
 /// In place of the length of a value: the key has none.
@@ -173,6 +171,7 @@ impl Ring {
     }
 
     /// The full chunks, the oldest first.
+    #[cfg(test)]
     pub fn oldest_first(&self) -> impl Iterator<Item = u32> {
         self.full.iter().copied()
     }
@@ -280,8 +279,6 @@ impl Ring {
         let bytes = self.bytes_mut(place);
         set(bytes, 22, &value.map_or(GONE, |value| value.len() as u16).to_le_bytes());
         set(bytes, from, value.unwrap_or_default());
-        let since = get_u64(bytes, 8) & !SPILLING;
-        set(bytes, 8, &since.to_le_bytes());
         true
     }
 
@@ -322,19 +319,7 @@ impl Ring {
 
     /// Since when its leaf lacks the entry, or has lacked it. 0 where it never has.
     pub fn since(&self, place: Place) -> Lsn {
-        Lsn(get_u64(self.bytes(place), 8) & !SPILLING)
-    }
-
-    /// The entry goes into a run as it is now.
-    pub fn set_spilling(&mut self, place: Place) {
-        let bytes = self.bytes_mut(place);
-        let since = get_u64(bytes, 8) | SPILLING;
-        set(bytes, 8, &since.to_le_bytes());
-    }
-
-    /// Whether the entry went into a run as it is now.
-    pub fn is_spilling(&self, place: Place) -> bool {
-        get_u64(self.bytes(place), 8) & SPILLING != 0
+        Lsn(get_u64(self.bytes(place), 8))
     }
 
     /// Its leaf lacks the entry since `since`.

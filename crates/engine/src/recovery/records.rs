@@ -1,11 +1,11 @@
 //! Step 3: operations on records are done again.
 
 use super::{Redone, Stretch};
+use crate::catalogue;
 use crate::log::{Entry, LogReader, LogStart, OpRef};
-use crate::page::map;
 use crate::page::node::Node;
+use crate::page::{self, map};
 use crate::records::{Entry as Record, Put};
-use crate::runs::is_own;
 use crate::shard::{Shard, count};
 use crate::tree::{Applied, CATALOGUE, FIRST_USER_TREE, Seek, Tree, leaf};
 use crate::wait::together;
@@ -61,22 +61,29 @@ impl<D: Device + 'static> Shard<D> {
         Ok(())
     }
 
-    /// Reads the catalogue into memory, and what it says of runs.
+    /// Reads the catalogue into memory. Fails with [`Error::SortedRuns`] on a store of format 5 that has runs.
     pub async fn load_catalogue(&self) -> Result<(), Error> {
         let tree = self.tree(CATALOGUE)?;
         let mut runs = Vec::new();
         let look = |node: Node<'_>| {
-            let mut catalogue = self.catalogue.borrow_mut();
+            let mut known = self.catalogue.borrow_mut();
             for (key, value) in node.records() {
-                match is_own(&key) {
-                    true => runs.push((key, value.bytes.to_vec())),
-                    false => catalogue.add(&key, value.bytes)?,
+                match catalogue::is_about_runs(&key) {
+                    true => runs.extend(catalogue::run(value.bytes)),
+                    false => known.add(&key, value.bytes)?,
                 }
             }
             Ok(())
         };
         self.each_leaf(tree, look).await?;
-        self.load_runs(runs).await
+        for run in runs {
+            // The record may be older than the log, which frees the root of a run that is gone.
+            let guard = self.read_page(run.root).await?;
+            if Node::new(guard.bytes()).is_some() && page::tree(guard.bytes()) == run.id {
+                return Err(Error::SortedRuns);
+            }
+        }
+        Ok(())
     }
 
     /// Does the operations of the first stretch again, and those of the log behind it.
@@ -269,5 +276,81 @@ pub fn look_ahead(ops: &[OpRef<'_>], done: usize) {
         let value = op.value.unwrap_or_default();
         prefetch(value, value.len() / 2);
         prefetch(value, value.len().saturating_sub(1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::layout::{FORMAT, WITH_RUNS};
+    use crate::page::node::NodeMut;
+    use crate::tree::{CATALOGUE, Tree};
+    use crate::{Durability, Error, MemImage, Options, Source, Store, repair, superblock};
+    use fulgurite_base::Nanos;
+    use fulgurite_device::{Executor, Handle, MemDevice};
+
+    fn options() -> Options {
+        Options { memory_bytes: 16 << 20, log_bytes: 4 << 20, ..Options::default() }
+    }
+
+    /// A store of format 5 whose catalogue names a run. Its root is there, or was given back.
+    async fn with_a_run(handle: Handle<MemDevice>, is_there: bool) {
+        let store = Store::create(handle.clone(), options()).await.unwrap();
+        store.create_table("t").await.unwrap();
+        let shard = &store.0;
+        let page = shard.pick().await.unwrap();
+        let run = Tree { id: 1 << 31 | 7, root: page };
+        let mut guard = shard.pool.create(page).await.unwrap();
+        NodeMut::init(guard.bytes_mut(), page, if is_there { run.id } else { 99 }, 0, (b"", None));
+        shard.mark(page, shard.log.tail());
+        drop(guard);
+        let value = [&[4][..], &99u32.to_le_bytes(), &page.0.to_le_bytes(), &7u32.to_le_bytes()].concat();
+        let newest = [&[5][..], &[0; 12], &7u32.to_le_bytes()].concat();
+        let transaction = store.begin();
+        let catalogue = shard.tree(CATALOGUE).unwrap();
+        transaction.note(catalogue, [0xFF, 0, 0, 0, 7].into(), Some(value.into()));
+        transaction.note(catalogue, [0xFF].into(), Some(newest.into()));
+        transaction.commit_with(Durability::Flush).await.unwrap();
+        store.close().await.unwrap();
+        let mut closed = superblock::read(&handle).await.unwrap();
+        closed.format = WITH_RUNS;
+        closed.generation += 1;
+        superblock::write(&handle, &closed).await.unwrap();
+        closed.generation += 1;
+        superblock::write(&handle, &closed).await.unwrap();
+    }
+
+    /// The rule: a store with sorted runs is refused and stays what it was, so that the version that made it can open it.
+    #[test]
+    fn a_store_with_sorted_runs_is_refused_and_keeps_its_format() {
+        let executor = Executor::new(MemDevice::new(4096, 4096, 64, Nanos::from_micros(10)));
+        let other = Executor::new(MemDevice::new(4096, 4096, 64, Nanos::from_micros(10)));
+        let (handle, to) = (executor.handle(), other.handle());
+        let image = executor.block_on(async move {
+            with_a_run(handle.clone(), true).await;
+            let opened = Store::open(handle.clone(), options()).await;
+            assert_eq!(opened.err(), Some(Error::SortedRuns));
+            assert_eq!(superblock::read(&handle).await.unwrap().format, WITH_RUNS);
+            let mut bytes = vec![0; 4096 * 4096];
+            handle.read(0, &mut bytes).await.unwrap();
+            MemImage::new(bytes)
+        });
+        let image = image.unwrap();
+        let repaired = other.block_on(async move { repair(&image, to, options()).await });
+        assert_eq!(repaired.unwrap().err(), Some(Error::SortedRuns));
+    }
+
+    /// The rule: the names of runs that are gone do not matter. The format rises when the store is written.
+    #[test]
+    fn a_store_whose_sorted_runs_are_gone_is_opened() {
+        let executor = Executor::new(MemDevice::new(4096, 4096, 64, Nanos::from_micros(10)));
+        let handle = executor.handle();
+        let work = async move {
+            with_a_run(handle.clone(), false).await;
+            let store = Store::open(handle.clone(), options()).await.unwrap();
+            assert_eq!(store.tables().await.unwrap().len(), 1);
+            store.close().await.unwrap();
+            assert_eq!(superblock::read(&handle).await.unwrap().format, FORMAT);
+        };
+        executor.block_on(work).unwrap();
     }
 }

@@ -5,7 +5,7 @@
 
 use super::log::blocks;
 use crate::image::Source;
-use crate::layout::{HEAD, Superblock, double_write_pages};
+use crate::layout::{FORMAT, HEAD, Superblock, double_write_pages};
 use crate::log::block::Block;
 use crate::page::{self, Kind};
 use crate::tree::{CATALOGUE, LARGE};
@@ -144,6 +144,7 @@ async fn from_pages(
     let double_write_pages = double_write_pages(pages);
     let log_pages = data_start.checked_sub(head + double_write_pages).filter(|pages| *pages > 0);
     let mut superblock = Superblock {
+        format: FORMAT,
         generation: 1,
         page_bytes,
         block_bytes: 4096,

@@ -7,7 +7,7 @@
 //!    tree whose page is damaged is *lost*. Whole leaves that no tree leads to, that are marked as used and whose fences lie inside
 //!    a lost part take its place, the newest first, none overlapping another. So a lost inner node or root loses
 //!    no record.
-//! 4. *Records* are put into the new store, with what sorted runs have and then the log's operations over them, large values from their pieces. Indexes are
+//! 4. *Records* are put into the new store, with the log's operations over them, large values from their pieces. Indexes are
 //!    left out: [`Store::create_index`] fills them again.
 //!
 //! # What cannot be told
@@ -26,19 +26,17 @@ mod find;
 mod log;
 mod pages;
 mod plan;
-mod runs;
 mod save;
 
 use crate::catalogue::{self, Named};
 use crate::image::Source;
-use crate::runs::{FIRST_RUN_TREE, Known, is_own};
+use crate::page;
 use crate::store::Store;
 use crate::tree::{CATALOGUE, FIRST_USER_TREE, LARGE, Tree};
 use crate::{Error, Options};
 use fulgurite_device::{Device, Handle};
 use pages::Pages;
 use plan::{Segment, fill, walk};
-use runs::FoundRuns;
 use save::{Large, Saving};
 use std::collections::BTreeSet;
 
@@ -107,13 +105,12 @@ struct Found {
 struct Trees {
     tables: Vec<Found>,
     large: Vec<Segment>,
-    runs: FoundRuns,
     indexes: Vec<String>,
     lost_names: Vec<KeyRange>,
 }
 
 impl Trees {
-    async fn find<S: Source>(pages: &Pages<'_, S>) -> Trees {
+    async fn find<S: Source>(pages: &Pages<'_, S>) -> Result<Trees, Error> {
         let superblock = &pages.superblock;
         let mut reached = BTreeSet::new();
         let root = Tree { id: CATALOGUE, root: superblock.catalogue_root() };
@@ -124,8 +121,7 @@ impl Trees {
         // Names first: leaves of the catalogue without a parent tell of more trees.
         let strays = if lost_names { pages.strays(&reached).await } else { Vec::new() };
         reached.extend(fill(&mut names, CATALOGUE, &strays));
-        let (named, known_runs, damaged) = read_names(pages, &names).await;
-        let runs = FoundRuns::read(pages, known_runs, &mut reached).await;
+        let (named, damaged) = read_names(pages, &names).await?;
         let mut tables = Vec::new();
         let mut known = BTreeSet::new();
         let mut indexes = Vec::new();
@@ -158,9 +154,8 @@ impl Trees {
             if !lost_names.is_empty() || damaged {
                 let trees =
                     strays.iter().map(|stray| stray.tree).chain(pages.ops.keys().map(|(tree, _)| *tree));
-                let unnamed: BTreeSet<u32> = trees
-                    .filter(|tree| (FIRST_USER_TREE..FIRST_RUN_TREE).contains(tree) && !known.contains(tree))
-                    .collect();
+                let unnamed: BTreeSet<u32> =
+                    trees.filter(|tree| *tree >= FIRST_USER_TREE && !known.contains(tree)).collect();
                 for tree in unnamed {
                     let mut segments = vec![Segment { low: Vec::new(), high: None, leaf: None }];
                     fill(&mut segments, tree, &strays);
@@ -168,21 +163,25 @@ impl Trees {
                 }
             }
         }
-        Trees { tables, large, runs, indexes, lost_names }
+        Ok(Trees { tables, large, indexes, lost_names })
     }
 }
 
-/// The names of the catalogue, in order, the runs, and whether one of them could not be read.
+/// The names of the catalogue, in order, and whether one of them could not be read. Fails where it names a sorted run.
 async fn read_names<S: Source>(
     pages: &Pages<'_, S>,
     segments: &[Segment],
-) -> (Vec<(String, Named)>, Vec<Known>, bool) {
-    let (mut names, mut runs, mut damaged) = (Vec::new(), Vec::new(), false);
-    let none = FoundRuns::default();
+) -> Result<(Vec<(String, Named)>, bool), Error> {
+    let (mut names, mut damaged) = (Vec::new(), false);
     for segment in segments {
-        for (name, op) in save::records(pages, &none, CATALOGUE, segment).await {
-            if is_own(&name) {
-                runs.extend(Known::read(&name, &op.bytes));
+        for (name, op) in save::records(pages, CATALOGUE, segment).await {
+            if catalogue::is_about_runs(&name) {
+                if let Some(run) = catalogue::run(&op.bytes)
+                    && let Some(bytes) = pages.get(run.root).await
+                    && page::tree(&bytes) == run.id
+                {
+                    return Err(Error::SortedRuns);
+                }
                 continue;
             }
             match catalogue::decode(&op.bytes) {
@@ -191,15 +190,16 @@ async fn read_names<S: Source>(
             }
         }
     }
-    (names, runs, damaged)
+    Ok((names, damaged))
 }
 
 /// Saves what can be saved of the store in `from` into a new store on `to`, whose contents are lost. Pages and log of the
 /// new store are as large as those of the old one, whatever `options` say. The new store is closed when this returns; open
 /// it to use it.
 ///
-/// Memory: the part of the log that recovery would read, the pages that it changes, the records that are in runs, and some bytes for each leaf.
-/// Fails with [`Error::NotAStore`] where no store can be recognised, with [`Error::Version`] on another version's, and with what goes wrong
+/// Memory: the part of the log that recovery would read, the pages that it changes, and some bytes for each leaf.
+/// Fails with [`Error::NotAStore`] where no store can be recognised, with [`Error::Version`] on another version's,
+/// with [`Error::SortedRuns`] on one that has them, and with what goes wrong
 /// with the new store.
 pub async fn repair<D: Device + 'static>(
     from: &impl Source,
@@ -212,7 +212,7 @@ pub async fn repair<D: Device + 'static>(
     let log_bytes = superblock.log_pages * u64::from(superblock.page_bytes);
     let options = Options { page_bytes: superblock.page_bytes, log_bytes, ..options };
     let pages = Pages::new(from, superblock, log).await;
-    let trees = Trees::find(&pages).await;
+    let trees = Trees::find(&pages).await?;
     let store = Store::create(to, options).await?;
     let large = Large::new(&pages, trees.large);
     for Found { name, tree, segments } in trees.tables {
@@ -220,7 +220,7 @@ pub async fn repair<D: Device + 'static>(
         let mut saving = Saving::new(&store, store.create_table(&table.name).await?);
         for segment in &segments {
             let mut saved = 0;
-            for (key, value) in save::records(&pages, &trees.runs, tree, segment).await {
+            for (key, value) in save::records(&pages, tree, segment).await {
                 match large.value(value).await {
                     Some(value) => {
                         saving.put(key, value).await?;
@@ -232,10 +232,6 @@ pub async fn repair<D: Device + 'static>(
             if segment.leaf.is_none() {
                 table.lost.push(LostPart { keys: (segment.low.clone(), segment.high.clone()), saved });
             }
-        }
-        // Records that were in a run are there as they were before, or not at all.
-        for keys in trees.runs.lost.get(&tree).into_iter().flatten() {
-            table.lost.push(LostPart { keys: keys.clone(), saved: pages.ops_between(tree, keys) });
         }
         table.records = saving.finish().await?;
         report.tables.push(table);

@@ -1,6 +1,5 @@
 //! The pages of a damaged store, as recovery would have made them.
 
-use super::KeyRange;
 use super::log::LogRead;
 use crate::Lsn;
 use crate::image::Source;
@@ -123,13 +122,6 @@ impl<'a, S: Source> Pages<'a, S> {
                 self.copies.insert(number, bytes);
             }
         }
-    }
-
-    /// How many operations of the log are on keys of a part of a tree.
-    pub fn ops_between(&self, tree: u32, (low, high): &KeyRange) -> u64 {
-        let keys = self.ops.range((tree, low.clone())..).map(|((of, key), _)| (*of, key));
-        let inside = keys.take_while(|(of, key)| *of == tree && high.as_ref().is_none_or(|high| *key < high));
-        inside.count() as u64
     }
 
     /// Does the structure changes of one record on one page.

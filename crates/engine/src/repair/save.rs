@@ -2,7 +2,6 @@
 
 use super::pages::Pages;
 use super::plan::Segment;
-use super::runs::FoundRuns;
 use crate::catalogue::Table;
 use crate::image::Source;
 use crate::page;
@@ -24,15 +23,14 @@ pub struct Value {
     pub large: bool,
 }
 
-/// The records of a part of a tree: those of its leaf, with what runs have that is newer, and the log's operations over them.
+/// The records of a part of a tree: those of its leaf, with the log's operations over them.
 pub async fn records<S: Source>(
     pages: &Pages<'_, S>,
-    runs: &FoundRuns,
     tree: u32,
     segment: &Segment,
 ) -> BTreeMap<Vec<u8>, Value> {
     let mut records = BTreeMap::new();
-    let (mut is_newer_than_log, mut merged_runs) = (false, 0);
+    let mut is_newer_than_log = false;
     let from = Bound::Included((tree, segment.low.clone()));
     let to = match &segment.high {
         Some(high) => Bound::Excluded((tree, high.clone())),
@@ -46,16 +44,8 @@ pub async fn records<S: Source>(
         for (key, value) in node.records() {
             records.insert(key, Value { bytes: value.bytes.to_vec(), large: value.large });
         }
-        merged_runs = node.merged_runs();
         // What can be read of the log is then older than the leaf, and would bring back what it was before.
         is_newer_than_log = pages.cut.is_some_and(|cut| page::lsn(&bytes) > cut);
-    }
-    let is_newer = |(_, (number, _)): &(_, &(u32, _))| *number > merged_runs;
-    for ((_, key), (_, value)) in runs.records.range(range.clone()).filter(is_newer) {
-        match value {
-            Some(value) => drop(records.insert(key.clone(), Value { bytes: value.clone(), large: false })),
-            None => drop(records.remove(key)),
-        }
     }
     if is_newer_than_log {
         return records;
@@ -110,7 +100,7 @@ impl<'a, 'b, S: Source> Large<'a, 'b, S> {
         let index = self.segments.partition_point(|segment| segment.low[..] <= *key).checked_sub(1)?;
         let known = self.last.borrow().as_ref().is_some_and(|(known, _)| *known == index);
         if !known {
-            let records = records(self.pages, &FoundRuns::default(), LARGE, &self.segments[index]).await;
+            let records = records(self.pages, LARGE, &self.segments[index]).await;
             *self.last.borrow_mut() = Some((index, records));
         }
         let last = self.last.borrow();

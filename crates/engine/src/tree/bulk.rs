@@ -4,11 +4,11 @@
 //! maps. So nothing of the load is in the log, and a crash before that record leaves the tree as it was, empty.
 
 use super::{Tree, leaf};
-use crate::log::{Delta, Op};
+use crate::Error;
+use crate::log::Delta;
 use crate::page;
 use crate::page::node::{Cell, NodeMut, longest_key, longest_record, separator};
 use crate::shard::Shard;
-use crate::{Error, Lsn};
 use fulgurite_base::PageId;
 use fulgurite_device::Device;
 use std::collections::BTreeMap;
@@ -63,26 +63,12 @@ impl<D: Device + 'static> Load<D> {
             return Err(Error::BulkLoad("the table is not empty"));
         }
         drop(guard);
-        Ok(Load::begin(shard, tree, Vec::new()))
-    }
-
-    /// Begins a run, whose root page was picked. It is given back with the others.
-    pub fn of_run(shard: Rc<Shard<D>>, tree: Tree) -> Load<D> {
-        Load::begin(shard, tree, vec![tree.root])
-    }
-
-    fn begin(shard: Rc<Shard<D>>, tree: Tree, pages: Vec<PageId>) -> Load<D> {
-        Load { shard, tree, levels: vec![Level::default()], pages }
+        Ok(Load { shard, tree, levels: vec![Level::default()], pages: Vec::new() })
     }
 
     /// The tree that is loaded.
     pub fn tree(&self) -> u32 {
         self.tree.id
-    }
-
-    /// Pages so far.
-    pub fn pages(&self) -> usize {
-        self.pages.len()
     }
 
     /// Adds the next record.
@@ -143,8 +129,6 @@ impl<D: Device + 'static> Load<D> {
         let mut guard = self.shard.pool.create(page).await?;
         let bytes = guard.bytes_mut();
         fill(bytes, (page, self.tree.id, level as u8), (&low, high.as_deref()), &records)?;
-        // What runs have of the tree is of records that were there before the load.
-        NodeMut::new(bytes).set_merged_runs(self.shard.runs.borrow().newest());
         // The log may say what the page was before. Recovery must not do that again over what it is now.
         let now = self.shard.log.tail();
         page::set_structure_lsn(bytes, now);
@@ -156,18 +140,11 @@ impl<D: Device + 'static> Load<D> {
     pub async fn finish(mut self) -> Result<(), Error> {
         let root = self.write().await?;
         self.shard.pages.flush().await?;
-        let old_root = [self.tree.root];
-        self.take_over(&root, &old_root, Vec::new()).await.map(drop)
-    }
-
-    /// Makes a run part of the store, whose pages are written and flushed. Its root, which [`Load::write`] has returned, is a page like
-    /// the others. `ops` come with the record of the log. Returns where that lies. Nothing else comes between it and the return.
-    pub async fn finish_run(mut self, root: &[u8], ops: Vec<Op>) -> Result<(Lsn, Lsn), Error> {
-        self.take_over(root, &[], ops).await
+        self.take_over(&root).await
     }
 
     /// Closes all levels and writes their pages, but for the root, which is returned. Nothing is flushed.
-    pub async fn write(&mut self) -> Result<Vec<u8>, Error> {
+    async fn write(&mut self) -> Result<Vec<u8>, Error> {
         let mut level = 0;
         while level + 1 < self.levels.len() {
             let child = self.close(level, None).await?;
@@ -177,7 +154,6 @@ impl<D: Device + 'static> Load<D> {
         let top = std::mem::take(&mut self.levels[level].records);
         let mut root = vec![0; self.shard.page_bytes() as usize];
         fill(&mut root, (self.tree.root, self.tree.id, level as u8), (b"", None), &top)?;
-        NodeMut::new(&mut root).set_merged_runs(self.shard.runs.borrow().newest());
         for pages in self.pages.chunks(WRITTEN_TOGETHER) {
             self.shard.pool.write_pages(pages).await?;
         }
@@ -185,12 +161,7 @@ impl<D: Device + 'static> Load<D> {
     }
 
     /// The record of the log that makes the pages part of the tree.
-    async fn take_over(
-        &mut self,
-        root: &[u8],
-        old_root: &[PageId],
-        ops: Vec<Op>,
-    ) -> Result<(Lsn, Lsn), Error> {
+    async fn take_over(&mut self, root: &[u8]) -> Result<(), Error> {
         let shard = Rc::clone(&self.shard);
         let mut runs: BTreeMap<PageId, Vec<(u32, u32)>> = BTreeMap::new();
         self.pages.sort_unstable();
@@ -224,12 +195,11 @@ impl<D: Device + 'static> Load<D> {
             self.hand_over(maps);
             shard.restructure(held, deltas(maps), Vec::new())?;
         }
-        let fresh: &[PageId] = if old_root.is_empty() { &[self.tree.root] } else { &[] };
-        let held = shard.hold(&[last, old_root].concat(), fresh).await?;
+        let held = shard.hold(&[last, &[self.tree.root]].concat(), &[]).await?;
         self.hand_over(last);
         let mut all = deltas(last);
         all.push(Delta::image(root));
-        shard.restructure(held, all, ops)
+        shard.restructure(held, all, Vec::new()).map(drop)
     }
 
     /// The pages of these maps, the last that are left, are the store's now: the log is about to say so.

@@ -25,7 +25,6 @@ fn unite(left: Node<'_>, right: Node<'_>, most: usize) -> Option<Vec<u8>> {
             return None;
         }
     }
-    node.set_merged_runs(left.merged_runs().max(right.merged_runs()));
     (node.node().used() <= most).then_some(bytes)
 }
 
@@ -67,10 +66,6 @@ impl<D: Device + 'static> Shard<D> {
         let (map, index) = self.space.place(right);
         let held = self.hold(&[parent, left, right, map], &[]).await?;
         let (left_node, right_node) = (leaf(held.bytes(left)?)?, leaf(held.bytes(right)?)?);
-        // What a run has of one of them alone would come over what the other has.
-        if self.is_behind_runs(left_node) || self.is_behind_runs(right_node) {
-            return Ok(false);
-        }
         let Some(united) = unite(left_node, right_node, most) else { return Ok(false) };
         let deltas = vec![
             Delta::image(&united),

@@ -31,17 +31,13 @@ impl<D: Device + 'static> Shard<D> {
     pub async fn apply_run(&self, tree: Tree, ops: &[OpRef<'_>], at: Applied) -> Result<usize, Error> {
         let Some(first) = ops.first() else { return Ok(0) };
         let (mut done, mut is_smaller, mut is_sparse, mut since) = (0, false, false, at.since);
-        // What a run may have goes by itself: it is taken out there.
-        let in_run = |op: &OpRef<'_>| {
-            self.runs.borrow().may_be_in_one(tree.id, op.key) || self.is_being_spilled(tree.id, op.key)
-        };
-        if !in_run(first) {
+        {
             let mut guard = self.find_for_change(tree, first.key).await?;
             let number = page::number(guard.bytes());
             let bytes = guard.bytes_mut();
             for op in ops {
                 look_ahead(ops, done);
-                if !leaf(bytes)?.covers(op.key) || in_run(op) {
+                if !leaf(bytes)?.covers(op.key) {
                     break;
                 }
                 let mut fits = change(bytes, *op)?;
@@ -111,19 +107,11 @@ impl<D: Device + 'static> Shard<D> {
     /// Does an operation that is in the log, in its leaf.
     pub async fn apply(&self, tree: Tree, op: &Op, at: Applied) -> Result<(), Error> {
         let sparse = loop {
-            let (mut guard, beyond, held) = self.find_for_change_with_runs(tree, &op.key, at).await?;
-            if self.is_being_spilled(tree.id, &op.key) {
-                drop((guard, held));
-                drop(self.spilling.take().await);
-                continue;
-            }
+            let mut guard = self.find_for_change(tree, &op.key).await?;
             let node = leaf(guard.bytes())?;
             let cost = op.cell().map_or(0, |cell| node.cost(op.key.len(), cell.bytes.len()));
             // In the same step as the change, so that a reader finds the one or the other.
-            let in_leaf = match beyond.over(node) {
-                Some(value) => value.map(Cell::inline),
-                None => node.search(&op.key).ok().map(|index| node.value(index)),
-            };
+            let in_leaf = node.search(&op.key).ok().map(|index| node.value(index));
             self.versions.borrow_mut().settle(tree.id, &op.key, in_leaf);
             if at.keep_old {
                 let records = self.records.borrow();
@@ -140,12 +128,9 @@ impl<D: Device + 'static> Shard<D> {
                 let since = since.map_or(at.since, |since| since.min(at.since));
                 let at = Applied { since, ..at };
                 self.note_change(bytes, number, at);
-                if let Some(page) = held.filter(|_| !planted!(self.options, OlderRecordKept)) {
-                    self.take_out_of_run(&op.key, page, at)?;
-                }
                 break op.value.is_none() && number != tree.root && merge::is_sparse(leaf(bytes)?);
             }
-            drop((guard, held));
+            drop(guard);
             self.make_room(tree, &op.key, cost).await?;
         };
         if sparse { self.shrink(tree, &op.key).await } else { Ok(()) }

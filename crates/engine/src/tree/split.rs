@@ -36,7 +36,6 @@ pub(super) fn copy(node: Node<'_>, page: PageId, (low, high): (&[u8], Option<&[u
             new.push(&key, value);
         }
     }
-    new.set_merged_runs(node.merged_runs());
     bytes
 }
 

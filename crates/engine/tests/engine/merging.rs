@@ -8,11 +8,10 @@ use fulgurite_engine::{Options, Statistics, Store};
 const ROWS: u32 = 40_000;
 
 /// Updates rows that are all equally likely, far more than memory or the log have room for. What that took.
-/// `runs` says how many per cent of the pages runs may take.
-fn update_uniformly(runs: u8) -> Statistics {
+fn update_uniformly() -> Statistics {
     let executor = Executor::new(MemDevice::new(8192, 4096, 64, Nanos::from_micros(10)));
     run(&executor, |handle| async move {
-        let options = Options { memory_bytes: 1600 << 10, log_bytes: 8 << 20, runs, ..Options::default() };
+        let options = Options { memory_bytes: 1600 << 10, log_bytes: 8 << 20, ..Options::default() };
         let store = Store::create(handle, options).await.unwrap();
         let table = store.create_table("rows").await.unwrap();
         let row = |number: u32, value: u8| (number.to_be_bytes().to_vec(), vec![value; 100]);
@@ -32,7 +31,7 @@ fn update_uniformly(runs: u8) -> Statistics {
 
 #[test]
 fn uniform_updates_read_leaves_together_and_gather_several_records_for_each() {
-    let done = update_uniformly(0);
+    let done = update_uniformly();
     let (records, pool) = (done.records, done.pool);
     assert!(records.merged > 70_000, "most updates are in their leaves: {}", records.merged);
     // Without neighbours each command reads one leaf.
@@ -44,17 +43,6 @@ fn uniform_updates_read_leaves_together_and_gather_several_records_for_each() {
         records.merged,
         records.merges
     );
-}
-
-/// The rule: records that wait in runs go into their leaves many at a time. The runs take no more than their share, and
-/// what was not given back yet.
-#[test]
-fn records_wait_in_runs_until_a_leaf_gets_many_of_them() {
-    let with_runs = update_uniformly(30);
-    let runs = with_runs.run_counters;
-    assert!(runs.merged > 25_000, "{runs:?}");
-    assert!(runs.merged > 6 * runs.leaves, "{} records in {} leaves", runs.merged, runs.leaves);
-    assert!(with_runs.run_pages < with_runs.pages_used * 60 / 100);
 }
 
 /// The rule: a leaf that lacks twice what a page has room for gets further rows itself. It will be split for them anyway, and until then

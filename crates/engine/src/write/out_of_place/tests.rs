@@ -2,6 +2,7 @@
 
 use super::uneven::Uneven;
 use super::*;
+use crate::layout::FORMAT;
 use crate::page::{self, Kind};
 use crate::{Lsn, Options};
 use fulgurite_base::{Nanos, Prng};
@@ -11,6 +12,7 @@ type Drive = Uneven;
 
 fn superblock(page_bytes: u32, drive_blocks: u64, options: &Options) -> Superblock {
     let superblock = Superblock {
+        format: FORMAT,
         generation: 2,
         page_bytes,
         block_bytes: 4096,
